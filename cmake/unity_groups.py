@@ -14,31 +14,33 @@ fails to compile as a redefinition; `make build` configures first, so it regroup
 import re
 import sys
 
-COMMENT_OR_LITERAL = re.compile(
-    r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
-TYPE = re.compile(r"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)(?=[^(){};]*$)")
-FUNCTION = re.compile(r"\b(\w+)\s*\(")
-VARIABLE = re.compile(r"\b(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|$)")
-ALIAS = re.compile(r"\busing\s+(\w+)\s*=")
+COMMENT_OR_LITERAL_PATTERN = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'',
+    re.DOTALL,
+)
+TYPE_PATTERN = re.compile(r"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)(?=[^(){};]*$)")
+FUNCTION_PATTERN = re.compile(r"\b(\w+)\s*\(")
+VARIABLE_PATTERN = re.compile(r"\b(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|$)")
+ALIAS_PATTERN = re.compile(r"\busing\s+(\w+)\s*=")
 
 
 def declared_name(head):
     """The name that the text before a `{` or `;` declares, or None."""
-    for pattern in (TYPE, ALIAS):
+    for pattern in (TYPE_PATTERN, ALIAS_PATTERN):
         found = pattern.search(head)
         if found:
             return found.group(1)
-    before_value = head.split("=", 1)[0] + ("=" if "=" in head else "")
-    for pattern in (FUNCTION, VARIABLE):
-        found = pattern.search(before_value)
+    text_before_initializer = head.split("=", 1)[0] + ("=" if "=" in head else "")
+    for pattern in (FUNCTION_PATTERN, VARIABLE_PATTERN):
+        found = pattern.search(text_before_initializer)
         if found:
             return found.group(1)
     return None
 
 
-def local_names(source):
+def anonymous_namespace_names(source):
     """Names that a source defines directly in an anonymous namespace."""
-    text = COMMENT_OR_LITERAL.sub(" ", source)
+    text = COMMENT_OR_LITERAL_PATTERN.sub(" ", source)
     text = re.sub(r"^\s*#.*(?:\\\n.*)*$", "", text, flags=re.MULTILINE)
     names, scopes, head = set(), [], ""
     for character in text:
@@ -49,11 +51,11 @@ def local_names(source):
             if scopes:
                 scopes.pop()
         else:
-            opens_anonymous = bool(re.search(r"\bnamespace\s*$", head))
-            if scopes and scopes[-1] == "anonymous" and not opens_anonymous:
+            opens_anonymous_namespace = bool(re.search(r"\bnamespace\s*$", head))
+            if scopes and scopes[-1] == "anonymous" and not opens_anonymous_namespace:
                 names.add(declared_name(head.strip()))
             if character == "{":
-                scopes.append("anonymous" if opens_anonymous else "other")
+                scopes.append("anonymous" if opens_anonymous_namespace else "other")
         head = ""
     return names - {None, "TEST", "TEST_F", "TEST_P", "TYPED_TEST", "static_assert", "INSTANTIATE_TEST_SUITE_P"}
 
@@ -62,7 +64,7 @@ def grouped(sources, lines):
     """Greedy: each source joins the first group that has room and none of its names. Returns a group index per source."""
     groups, placed = [], []
     for source in sources:
-        names, length, alone = local_names(source), source.count("\n"), "unity: alone" in source
+        names, length, alone = anonymous_namespace_names(source), source.count("\n"), "unity: alone" in source
         for index, group in enumerate(groups):
             if not alone and not group["alone"] and group["lines"] + length <= lines and not names & group["names"]:
                 break

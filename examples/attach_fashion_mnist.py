@@ -22,10 +22,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import joulemap as jm
 
-DATA = Path("/usr/share/datasets/fashion-mnist")
+DEFAULT_DATA_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 
 
-def read_idx(file: Path) -> torch.Tensor:
+def read_idx_file(file: Path) -> torch.Tensor:
     """Reads the published IDX format: a header with the sizes, then bytes."""
     data = gzip.decompress(file.read_bytes())
     sizes = struct.unpack(f">{data[3]}I", data[4 : 4 + 4 * data[3]])
@@ -34,7 +34,9 @@ def read_idx(file: Path) -> torch.Tensor:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DATA, help="the folder with train-images-idx3-ubyte.gz and its like")
+    parser.add_argument(
+        "--data", type=Path, default=DEFAULT_DATA_FOLDER, help="the folder with train-images-idx3-ubyte.gz and its like"
+    )
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--images", type=int, default=60000, help="use so many of them")
     parser.add_argument("--device", default="cpu")
@@ -43,19 +45,19 @@ def main() -> None:
     if not options.data.is_dir():
         parser.error(f"{options.data} is not there: apt-get install dataset-fashion-mnist, or --data FOLDER")
 
-    images = read_idx(options.data / "train-images-idx3-ubyte.gz")[: options.images].float() / 255
-    labels = read_idx(options.data / "train-labels-idx1-ubyte.gz")[: options.images].long()
+    images = read_idx_file(options.data / "train-images-idx3-ubyte.gz")[: options.images].float() / 255
+    labels = read_idx_file(options.data / "train-labels-idx1-ubyte.gz")[: options.images].long()
     loader = DataLoader(TensorDataset(images, labels), batch_size=64)
     stack = [nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10), nn.ReLU()]
     model = nn.Sequential(nn.Flatten(), *stack).to(options.device)
-    loss_of = nn.CrossEntropyLoss()
+    compute_loss = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
-    with jm.attach(model, loss=loss_of, optimizer=optimizer, loader=loader, file=options.file) as run:
+    with jm.attach(model, loss=compute_loss, optimizer=optimizer, loader=loader, file=options.file) as run:
         for _ in range(options.epochs):
             for batch, targets in loader:
                 optimizer.zero_grad()
-                loss = loss_of(model(batch.to(options.device)), targets.to(options.device))
+                loss = compute_loss(model(batch.to(options.device)), targets.to(options.device))
                 loss.backward()
                 optimizer.step()
 

@@ -1,6 +1,6 @@
 """Stops a training when a further unit of loss costs more than the given energy.
 
-    python examples/stop_early.py [--joules-per-loss 2000]
+python examples/stop_early.py [--joules-per-loss 2000]
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 import torch
-from forecast_training import BATCHES, EVALUATION_BATCHES, batch
+from forecast_training import BATCHES_PER_EPOCH, EVALUATION_BATCHES, batch
 from torch import nn
 
 import joulemap as jm
@@ -22,13 +22,15 @@ def main() -> None:
     model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10))
     optimizer, loss = torch.optim.AdamW(model.parameters(), 3e-4), nn.CrossEntropyLoss()
     for epoch in range(60):
-        for index in range(BATCHES):
+        for index in range(BATCHES_PER_EPOCH):
             points, classes = batch(1 + index)
             optimizer.zero_grad()
             loss(model(points), classes).backward()
             optimizer.step()
         with torch.no_grad():
-            losses = [loss(model(points), classes) for points, classes in map(batch, range(1000, 1000 + EVALUATION_BATCHES))]
+            losses = [
+                loss(model(points), classes) for points, classes in map(batch, range(1000, 1000 + EVALUATION_BATCHES))
+            ]
         value = torch.stack(losses).mean().item()
         stops = stop.update(value)
         print(f"epoch {epoch}: loss {value:.3f}; {stop.reason}")

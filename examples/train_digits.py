@@ -1,6 +1,6 @@
 """Trains a small neural network on drawn digits, with NumPy alone: a real workload that installs in seconds.
 
-    joulemap stat -r 3 -- python examples/train_digits.py --epochs 4
+joulemap stat -r 3 -- python examples/train_digits.py --epochs 4
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def part(name: str):
 
 
 # Seven segments: top, top-left, top-right, middle, bottom-left, bottom-right, bottom.
-SEGMENTS = {
+DIGIT_SEGMENTS = {
     0: "1110111", 1: "0010010", 2: "1011101", 3: "1011011", 4: "0111010",
     5: "1101011", 6: "1101111", 7: "1010010", 8: "1111111", 9: "1111011",
 }  # fmt: skip
-PLACES = [
+SEGMENT_SLICES = [
     (slice(4, 7), slice(8, 20)), (slice(4, 15), slice(7, 10)), (slice(4, 15), slice(18, 21)),
     (slice(13, 16), slice(8, 20)), (slice(14, 25), slice(7, 10)), (slice(14, 25), slice(18, 21)),
     (slice(22, 25), slice(8, 20)),
@@ -39,7 +39,7 @@ def draw_digits(count: int, random: np.random.Generator) -> tuple[np.ndarray, np
     digits = random.integers(0, 10, count)
     images = np.zeros((count, 28, 28), dtype=np.float32)
     for image, digit in zip(images, digits):
-        for lit, place in zip(SEGMENTS[int(digit)], PLACES):
+        for lit, place in zip(DIGIT_SEGMENTS[int(digit)], SEGMENT_SLICES):
             if lit == "1":
                 image[place] = random.uniform(0.5, 1.0)
         image[:] = np.roll(image, random.integers(-3, 4, 2), axis=(0, 1))
@@ -55,7 +55,7 @@ class Network:
             random.normal(0, np.sqrt(2 / rows), (rows, columns)).astype(np.float32)
             for rows, columns in zip(sizes, sizes[1:])
         ]
-        self.speeds = [np.zeros_like(weight) for weight in self.weights]
+        self.velocities = [np.zeros_like(weight) for weight in self.weights]
 
     def forward(self, inputs: np.ndarray) -> list[np.ndarray]:
         activations = [inputs]
@@ -80,8 +80,8 @@ class Network:
                 if layer > 0:
                     gradient = (gradient @ self.weights[layer].T) * (activations[layer] > 0)
             with part("update"):
-                self.speeds[layer] = 0.9 * self.speeds[layer] - rate * update
-                self.weights[layer] += self.speeds[layer]
+                self.velocities[layer] = 0.9 * self.velocities[layer] - rate * update
+                self.weights[layer] += self.velocities[layer]
         return float(loss)
 
 

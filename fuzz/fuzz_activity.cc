@@ -40,12 +40,12 @@ void check_ledger(RowLevel level, const Activity& activity) {
   energy.machine_cpu_s = make_constant_rate_curve(2);
   energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(kTotalEnergy_j)});
   ActivitySums sums(kSpan);
-  GpuWork work(kSpan);
+  GpuWorkCollector work(kSpan);
   sums.add(0, activity);
   work.add(0, activity, sums.process_activity(0).scopes);
   sums.finish();
-  std::map<std::string, DeviceWork> works = work.finish(sums.processes());
-  if (const auto known = works.find("ordinal 0"); known != works.end()) {
+  std::map<std::string, DeviceWork> work_by_device = work.finish(sums.processes());
+  if (const auto known = work_by_device.find("ordinal 0"); known != work_by_device.end()) {
     energy.gpus.at("ordinal 0").powers = find_kernel_powers(std::move(known->second), {counter_updates()}, kSpan);
   }
   Ledger ledger(level, energy, sums);
@@ -71,7 +71,7 @@ void check_timeline(const Activity& activity) {
   ActivitySums sums(kSpan);
   sums.add(0, activity);
   sums.finish();
-  HostView view(kSpan, energy, sums);
+  MachineViewBuilder view(kSpan, energy, sums);
   view.add(0, activity);
   std::int64_t last_ns = kSpan.begin_ns;
   for (const NamedPhaseSpan& phase : view.phases()) {

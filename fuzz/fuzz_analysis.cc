@@ -60,9 +60,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   JOULEMAP_CHECK(write_fully(file.get(), bytes, "fuzzed"), "memory is full");
   const std::string path = "/proc/self/fd/" + std::to_string(file.get());
   using attribution::RowLevel;
-  constexpr std::array kLevels = {RowLevel::domain, RowLevel::layer,   RowLevel::kernel, RowLevel::op,
-                                  RowLevel::step,   RowLevel::request, RowLevel::token};
-  for (const RowLevel level : kLevels) {
+  constexpr std::array kRowLevels = {RowLevel::domain, RowLevel::layer,   RowLevel::kernel, RowLevel::op,
+                                     RowLevel::step,   RowLevel::request, RowLevel::token};
+  for (const RowLevel level : kRowLevels) {
     const Result<ReportResult> result = attribution::build_report(std::span(&path, 1), {.level = level});
     if (!result) return 0;
     check_rows(*result);

@@ -101,14 +101,14 @@ class SizedStructMemory {
   std::unique_ptr<unsigned char[]> memory_;
 };
 
-std::size_t next_size(FuzzedArguments& arguments, std::size_t usual) {
+std::size_t choose_struct_size(FuzzedArguments& arguments, std::size_t usual) {
   const auto choice = arguments.next<std::uint8_t>();
   return choice < 128 ? usual : arguments.next<std::uint16_t>() % 5000;
 }
 
-SizedStructMemory next_options(FuzzedArguments& arguments) {
+SizedStructMemory make_next_options(FuzzedArguments& arguments) {
   static constexpr std::array<const char*, 5> kSensors = {"powercap", "powercap", nullptr, "none-such", ",,"};
-  const std::size_t size = next_size(arguments, sizeof(jm_options));
+  const std::size_t size = choose_struct_size(arguments, sizeof(jm_options));
   SizedStructMemory options(size);
   options.put(offsetof(jm_options, sensors), kSensors[arguments.next<std::uint8_t>() % kSensors.size()]);
   options.put(offsetof(jm_options, sysroot), machine());
@@ -166,7 +166,7 @@ class CallSequence {
   }
 
   void start() {
-    SizedStructMemory options = next_options(arguments_);
+    SizedStructMemory options = make_next_options(arguments_);
     const int code = jm_start(options.as<jm_options>());
     JOULEMAP_CHECK(code == JM_OK || (code == JM_USAGE && *jm_last_error() != '\0'), "a start without a reason");
   }
@@ -205,7 +205,7 @@ class CallSequence {
   void query_window(int (*function)(jm_window, jm_energy*)) {
     const Window* const window = choose_window();
     if (window == nullptr) return;
-    const std::size_t size = next_size(arguments_, sizeof(jm_energy));
+    const std::size_t size = choose_struct_size(arguments_, sizeof(jm_energy));
     SizedStructMemory energy(size);
     const int code = function(window->id, energy.as<jm_energy>());
     if (code != JM_OK) {
@@ -225,7 +225,7 @@ class CallSequence {
 
   template <class T>
   void row(int (*function)(std::size_t, T*)) {
-    const std::size_t size = next_size(arguments_, sizeof(T));
+    const std::size_t size = choose_struct_size(arguments_, sizeof(T));
     SizedStructMemory output(size);
     const std::size_t index = arguments_.next<std::uint8_t>();
     const int code = function(index % 128 == 127 ? SIZE_MAX : index % 4, output.template as<T>());
@@ -234,7 +234,7 @@ class CallSequence {
   }
 
   void call_doctor() {
-    SizedStructMemory options = next_options(arguments_);
+    SizedStructMemory options = make_next_options(arguments_);
     char* text = nullptr;
     const int code = jm_doctor_json(options.as<jm_options>(), &text);
     JOULEMAP_CHECK((code == JM_OK) == (text != nullptr), "a text with an error, or none without");

@@ -3,7 +3,7 @@
 // Fuzzes GPU profiles. The first byte selects how the rest is used:
 //   0  as the text of a profile
 //   1  as changes to the built-in H200 profile, with two small trees instead of its own: the index of a value (two
-//      bytes) and of its replacement in kHostileValues (one byte), repeated
+//      bytes) and of its replacement in kHostileJsonValues (one byte), repeated
 // A profile that was read can be written and read again, and its predictions are finite.
 #include <array>
 #include <cctype>
@@ -22,7 +22,7 @@ namespace {
 using namespace joulemap;
 using namespace joulemap::predict;
 
-constexpr std::array<std::string_view, 16> kHostileValues = {
+constexpr std::array<std::string_view, 16> kHostileJsonValues = {
     "0",  "-1", "1e308", "-1e308", "1e-308", "1e999", "null",        "\"text\"",
     "[]", "{}", "true",  "1e30",   "-1e30",  "1e-30", "\"nan inf\"", "9223372036854775807"};
 
@@ -50,8 +50,8 @@ std::vector<Value> find_json_values(const std::string& json) {
 const std::string& small_profile_json() {
   static const std::string text = [] {
     DeviceProfile profile = h200_profile();
-    profile.operation_model.time_trees = {{{3, 0.5F, 1, 2}, {-1, 0.25F}, {-1, -0.25F}}, {0}};
-    profile.operation_model.power_trees = profile.operation_model.time_trees;
+    profile.operation_model.learned_time.trees = {{{3, 0.5F, 1, 2}, {-1, 0.25F}, {-1, -0.25F}}, {0}};
+    profile.operation_model.learned_power.trees = profile.operation_model.learned_time.trees;
     profile.operation_model.kriging = {};
     return profile_json(profile);
   }();
@@ -63,7 +63,7 @@ std::string mutate_profile(const std::uint8_t* data, std::size_t size) {
   std::vector<std::string_view> replaced(values.size());
   for (std::size_t i = 0; i + 2 < size; i += 3) {
     const std::size_t which = (data[i] | static_cast<std::size_t>(data[i + 1]) << 8U) % values.size();
-    replaced[which] = kHostileValues[data[i + 2] % kHostileValues.size()];
+    replaced[which] = kHostileJsonValues[data[i + 2] % kHostileJsonValues.size()];
   }
   std::string json;
   std::size_t copied = 0;
@@ -117,7 +117,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_prediction(*profile);
   const Result<DeviceProfile> again = read_profile(profile_json(*profile), "again");
   JOULEMAP_CHECK(again.has_value(), again ? "" : again.error().message);
-  JOULEMAP_CHECK(again->operation_model.time_trees.nodes.size() == profile->operation_model.time_trees.nodes.size(),
-                 "other trees");
+  const LearnedResidual& residual = profile->operation_model.learned_time;
+  JOULEMAP_CHECK(again->operation_model.learned_time.trees.nodes.size() == residual.trees.nodes.size(), "other trees");
+  JOULEMAP_CHECK(again->operation_model.learned_time.linear.slopes.size() == residual.linear.slopes.size(),
+                 "another linear function");
   return 0;
 }

@@ -22,7 +22,7 @@ using namespace joulemap;
 using namespace joulemap::recording;
 
 using Key = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint64_t>;
-Key sample_key(const Sample& sample) {
+Key make_sample_key(const Sample& sample) {
   return {sample.channel, sample.reading.before_ns, sample.reading.after_ns, sample.reading.raw};
 }
 
@@ -46,7 +46,7 @@ class InputBytes {
 struct SampleKeyCollector final : RecordingVisitor {
   std::set<Key> samples;
   void on_samples(std::uint32_t, std::span<const Sample> some) override {
-    for (const Sample& sample : some) samples.insert(sample_key(sample));
+    for (const Sample& sample : some) samples.insert(make_sample_key(sample));
   }
 };
 
@@ -120,13 +120,14 @@ void check_changed_recording(InputBytes bytes) {
   bool is_defined = false;
   for (const WrittenChunk& piece : pieces) {
     is_defined = is_defined || (piece.samples.empty() && !piece.is_changed);
-    for (const Sample& sample : piece.samples) written.insert(sample_key(sample));
+    for (const Sample& sample : piece.samples) written.insert(make_sample_key(sample));
   }
   for (const Key& key : collector.samples) JOULEMAP_CHECK(written.contains(key), "a sample that nobody wrote");
   for (const WrittenChunk& piece : pieces) {
     for (const Sample& sample : piece.samples) {
-      const bool must_come = is_defined && !piece.is_changed;
-      JOULEMAP_CHECK(!must_come || collector.samples.contains(sample_key(sample)), "an untouched sample was lost");
+      const bool is_expected = is_defined && !piece.is_changed;
+      JOULEMAP_CHECK(!is_expected || collector.samples.contains(make_sample_key(sample)),
+                     "an untouched sample was lost");
     }
   }
 }

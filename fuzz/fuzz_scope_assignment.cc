@@ -37,11 +37,11 @@ Trace read_fuzzed_trace(std::string_view bytes) {
   trace.threads.resize(3);
   trace.byte_counts = {0};
   trace.gpu_events_identify_ops = (take_number<std::uint8_t>(bytes) & 1) != 0;
-  const bool is_wild = (take_number<std::uint8_t>(bytes) & 1) != 0;
+  const bool has_arbitrary_times = (take_number<std::uint8_t>(bytes) & 1) != 0;
   while (!bytes.empty()) {
     TraceEvent event;
-    event.start_ns = is_wild ? take_number<std::int64_t>(bytes) : take_number<std::uint32_t>(bytes);
-    event.duration_ns = is_wild ? take_number<std::int64_t>(bytes) : take_number<std::uint32_t>(bytes);
+    event.start_ns = has_arbitrary_times ? take_number<std::int64_t>(bytes) : take_number<std::uint32_t>(bytes);
+    event.duration_ns = has_arbitrary_times ? take_number<std::int64_t>(bytes) : take_number<std::uint32_t>(bytes);
     event.name_index = take_number<std::uint8_t>(bytes) % 12;
     event.track_index = take_number<std::uint8_t>(bytes) % 4;
     event.correlation = event.external_id = take_number<std::uint8_t>(bytes) % 16;
@@ -57,7 +57,7 @@ Trace read_fuzzed_trace(std::string_view bytes) {
 void check_scope_assignment(std::string_view bytes) {
   Trace trace = read_fuzzed_trace(bytes);
   std::int64_t thread_ns = 0;
-  const ScopedTrace scoped = assign_scopes(trace, {{"A", {"layer"}}}, [&](const Activity& activity) {
+  const ScopedTrace scoped_trace = assign_scopes(trace, {{"A", {"layer"}}}, [&](const Activity& activity) {
     JOULEMAP_CHECK(activity.begin_ns <= activity.end_ns, "a stretch that ends before it begins");
     for (const ScopeTally& tally : activity.scope_tallies) {
       JOULEMAP_CHECK(tally.wall_ns >= 0, "less time than none at a place");
@@ -65,7 +65,7 @@ void check_scope_assignment(std::string_view bytes) {
     }
     for (const KernelTally& tally : activity.kernel_tallies) JOULEMAP_CHECK(tally.time_ns >= 0, "less time than none");
   });
-  JOULEMAP_CHECK(thread_ns == scoped.thread_time_in_scopes_ns, "time was lost or made");
+  JOULEMAP_CHECK(thread_ns == scoped_trace.thread_time_in_scopes_ns, "time was lost or made");
 }
 
 }  // namespace

@@ -40,10 +40,10 @@ void check_same_trace(const joulemap::Result<joulemap::ingest::Trace>& a,
   JOULEMAP_CHECK(a.has_value() == b.has_value(), "a trace that one thread reads and two do not");
   if (!a) return;
   std::size_t events = 0;
-  std::size_t events_of_b = 0;
+  std::size_t event_count_b = 0;
   for (const auto& block : a->event_blocks) events += block.size();
-  for (const auto& block : b->event_blocks) events_of_b += block.size();
-  JOULEMAP_CHECK(events == events_of_b && a->read_event_count == b->read_event_count,
+  for (const auto& block : b->event_blocks) event_count_b += block.size();
+  JOULEMAP_CHECK(events == event_count_b && a->read_event_count == b->read_event_count,
                  "events that one thread finds and two do not");
   JOULEMAP_CHECK(a->names.size() == b->names.size() && a->kernel_classes.size() == b->kernel_classes.size(),
                  "names that differ");

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-void run_file(const std::filesystem::path& path) {
+void run_corpus_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
@@ -25,12 +25,12 @@ int main(int argc, char** argv) {
   int count = 0;
   for (int i = 1; i < argc; ++i) {
     if (!std::filesystem::is_directory(argv[i])) {
-      run_file(argv[i]);
+      run_corpus_file(argv[i]);
       ++count;
       continue;
     }
     for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
-      run_file(entry.path());
+      run_corpus_file(entry.path());
       ++count;
     }
   }

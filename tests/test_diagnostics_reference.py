@@ -29,12 +29,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reference" / "diagnostics.md"
+DIAGNOSTICS_PAGE = ROOT / "docs" / "reference" / "diagnostics.md"
 HELP_TOOL = ROOT / "tools" / "make_note_help.py"
 MAX_ENTRY_WORDS = 60  # of an entry
 
 TOKEN_PATTERN = re.compile(r'R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
-CODE = re.compile(r'"([a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)"')
+CODE_PATTERN = re.compile(r'"([a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)"')
 SENTENCE_PATTERN = re.compile(r'"[^"]* [^"]*"|\bmessage\b')
 DIAGNOSTIC_PATTERN = re.compile(r"(?:\badd|\badd_diagnostic)\(\s*\{|(?<!struct )\bDiagnostic\b\s*\w*\s*=?\s*\{")
 TEXT_LIST_PATTERN = re.compile(r'\{\s*"')
@@ -62,8 +62,8 @@ def check_codes(text: str) -> list[str]:
 # diagnostics have none of their own.
 COMPUTED_CODES = {
     "note.code": lambda text: [],  # a copy of another diagnostic
-    "std::string(fault.diagnostic_code)": lambda text: CODE.findall(find_constant("kReadFaults", text)),
-    "std::string(kind.code)": lambda text: CODE.findall(find_constant("kKinds", text)),
+    "std::string(fault.diagnostic_code)": lambda text: CODE_PATTERN.findall(find_constant("kReadFaults", text)),
+    "std::string(kind.code)": lambda text: CODE_PATTERN.findall(find_constant("kKinds", text)),
     '"check_" + check.check_name': check_codes,
     'each.text_or_empty("code")': lambda text: [],
     "each.code": lambda text: [],
@@ -107,7 +107,7 @@ def split_elements(text: str, opening: int) -> list[str]:
 def codes_of(expression: str, name: str, text: str) -> list[str]:
     if expression in COMPUTED_CODES:
         return COMPUTED_CODES[expression](text)
-    codes = CODE.findall(expression)
+    codes = CODE_PATTERN.findall(expression)
     assert codes or PASSED_CODE_PATTERN.fullmatch(expression), (
         f"{name}: how is the code computed? Extend COMPUTED: {expression}"
     )
@@ -123,12 +123,12 @@ def codes_of_objects(name: str, text: str) -> Iterator[str]:
         parts = split_elements(text, match.start())
         if len(parts) != 4 or parts[1].startswith('"'):  # a count is no text
             continue
-        if CODE.fullmatch(parts[0]) and SENTENCE_PATTERN.search(parts[2]):
-            yield from CODE.findall(parts[0])
+        if CODE_PATTERN.fullmatch(parts[0]) and SENTENCE_PATTERN.search(parts[2]):
+            yield from CODE_PATTERN.findall(parts[0])
     for match in FLAG_PATTERN.finditer(text):
         yield from codes_of(split_elements(text, match.end() - 1)[0], name, text)
     for match in CODE_VARIABLE_PATTERN.finditer(text):
-        yield from CODE.findall(match[1] or match[2])
+        yield from CODE_PATTERN.findall(match[1] or match[2])
 
 
 def find_helpers() -> Iterator[tuple[str, int]]:
@@ -143,8 +143,8 @@ def find_helpers() -> Iterator[tuple[str, int]]:
 def codes_of_calls(text: str, function: str, index: int) -> Iterator[str]:
     for match in re.finditer(rf"\b{function}\(", text):
         arguments = split_elements(text, match.end() - 1)
-        if index < len(arguments) and CODE.fullmatch(arguments[index]):
-            yield from CODE.findall(arguments[index])
+        if index < len(arguments) and CODE_PATTERN.fullmatch(arguments[index]):
+            yield from CODE_PATTERN.findall(arguments[index])
 
 
 def codes_of_python(path: Path) -> Iterator[str]:
@@ -165,7 +165,7 @@ def codes_of_python(path: Path) -> Iterator[str]:
 
 
 @cache
-def emitted_codes() -> dict[str, str]:
+def collect_emitted_codes() -> dict[str, str]:
     """A file that emits it, by code."""
     found: dict[str, str] = {}
     known_helpers = set(find_helpers())
@@ -182,14 +182,14 @@ def emitted_codes() -> dict[str, str]:
 
 
 @cache
-def page_entries() -> list[tuple[str, str]]:
+def read_page_entries() -> list[tuple[str, str]]:
     """Codes and descriptions of the page."""
-    parts = re.split(r"^### (\S+)\n", PAGE.read_text(), flags=re.MULTILINE)
+    parts = re.split(r"^### (\S+)\n", DIAGNOSTICS_PAGE.read_text(), flags=re.MULTILINE)
     return [(code, text.split("\n## ")[0].strip()) for code, text in zip(parts[1::2], parts[2::2])]
 
 
 def test_the_scan_finds_every_way_in_which_a_code_is_emitted():
-    found = emitted_codes()
+    found = collect_emitted_codes()
     assert len(found) > 200
     examples = {
         "kernels_by_time": "an element of a list",
@@ -210,26 +210,26 @@ def test_the_scan_finds_every_way_in_which_a_code_is_emitted():
 
 
 def test_every_emitted_code_is_described():
-    described = {code for code, text in page_entries()}
-    missing = {code: where for code, where in emitted_codes().items() if code not in described}
-    assert missing == {}, f"describe them in {PAGE.relative_to(ROOT)}, then run tools/make_note_help.py"
+    described = {code for code, text in read_page_entries()}
+    missing = {code: where for code, where in collect_emitted_codes().items() if code not in described}
+    assert missing == {}, f"describe them in {DIAGNOSTICS_PAGE.relative_to(ROOT)}, then run tools/make_note_help.py"
 
 
 def test_no_code_is_described_twice():
-    codes = [code for code, text in page_entries()]
+    codes = [code for code, text in read_page_entries()]
     assert sorted(codes) == sorted(set(codes))
 
 
 def test_nothing_is_described_that_is_not_emitted():
-    assert [code for code, text in page_entries() if code not in emitted_codes()] == []
+    assert [code for code, text in read_page_entries() if code not in collect_emitted_codes()] == []
 
 
 def test_every_code_that_strict_counts_as_data_loss_is_emitted():
-    codes = CODE.findall(find_constant("kDataLossCodes", cc_sources()["src/model/data_loss.cc"]))
-    assert len(codes) > 30 and set(codes) <= set(emitted_codes())
+    codes = CODE_PATTERN.findall(find_constant("kDataLossCodes", cc_sources()["src/model/data_loss.cc"]))
+    assert len(codes) > 30 and set(codes) <= set(collect_emitted_codes())
 
 
-@pytest.mark.parametrize(("code", "text"), page_entries(), ids=[code for code, text in page_entries()])
+@pytest.mark.parametrize(("code", "text"), read_page_entries(), ids=[code for code, text in read_page_entries()])
 def test_a_description_is_short_and_complete(code, text):
     assert len(text.split()) <= MAX_ENTRY_WORDS
     assert text.endswith("."), text

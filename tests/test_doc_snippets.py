@@ -22,7 +22,7 @@ RECORDING = ROOT / "examples" / "resnet50-h200.joule"
 CommandSnippet = tuple[str, str]  # a command, and its documented output
 
 
-def snippets_of(page: Path) -> list[CommandSnippet]:
+def extract_snippets(page: Path) -> list[CommandSnippet]:
     found = []
     for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -32,7 +32,9 @@ def snippets_of(page: Path) -> list[CommandSnippet]:
 
 
 DECISIONS_FOLDER = ROOT / "docs" / "decisions"  # without examples
-PAGES = [page for page in sorted(ROOT.glob("docs/**/*.md")) if page.parent != DECISIONS_FOLDER and snippets_of(page)]
+PAGES = [
+    page for page in sorted(ROOT.glob("docs/**/*.md")) if page.parent != DECISIONS_FOLDER and extract_snippets(page)
+]
 PAGES += [ROOT / "README.md"]
 
 
@@ -53,7 +55,9 @@ def run(binaries: Path, folder: Path, command: str) -> str:
     settings["PATH"] = os.pathsep.join([str(folder / "programs"), str(binaries), settings["PATH"]])
     settings["PYTHONPATH"] = str(binaries.parent / "python")
     settings.pop("COLUMNS", None)
-    process = subprocess.run(["sh", "-c", command], cwd=folder, env=settings, capture_output=True, text=True, timeout=300)
+    process = subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=settings, capture_output=True, text=True, timeout=300
+    )
     expected = re.search(r"# exits with (\d+)", command)
     assert process.returncode == (int(expected[1]) if expected else 0), f"{command}\n{process.stderr}"
     lines = (process.stdout + process.stderr).strip("\n").split("\n")
@@ -72,12 +76,14 @@ def matches_documented(printed: str, text: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_on_pages_match_the_output_of_the_program(binaries, folder, page):
-    for command, printed in snippets_of(page):
+    for command, printed in extract_snippets(page):
         text = run(binaries, folder, command)
         if not printed.strip() or matches_documented(printed, text):
             continue
         if not os.environ.get("JOULEMAP_UPDATE_GOLDENS") or is_partial_output(printed):
-            remedy = "correct the part that it shows" if is_partial_output(printed) else "make update-goldens rewrites it"
+            remedy = (
+                "correct the part that it shows" if is_partial_output(printed) else "make update-goldens rewrites it"
+            )
             pytest.fail(f"$ {command}\n{text}\nis not what {page.relative_to(ROOT)} shows; {remedy}")
         page.write_text(page.read_text().replace(f"$ {command}\n{printed}", f"$ {command}\n{text}"))
 

@@ -13,13 +13,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/sysroots/*.md")])
-CODE = re.compile(r"^```\w*\n(.*?)^```|(?<!`)`(joulemap [^`]+)`", re.MULTILINE | re.DOTALL)
+CODE_PATTERN = re.compile(r"^```\w*\n(.*?)^```|(?<!`)`(joulemap [^`]+)`", re.MULTILINE | re.DOTALL)
 COMMAND_PATTERN = re.compile(r"(?:^|[\s;&|(])joulemap ((?:[a-z][a-z-]* )*)([^\n]*)")
 
 
 def find_options(text: str) -> Iterator[tuple[str, str]]:
     """The verb and each long option of the joulemap commands on a page."""
-    for block, inline in CODE.findall(text):
+    for block, inline in CODE_PATTERN.findall(text):
         lines = (block or inline).replace("\\\n", " ").splitlines()
         if block.startswith("$ "):
             lines = [line for line in lines if line.startswith("$ ")]  # the others are output
@@ -36,17 +36,17 @@ def test_options_are_found_in_commands():
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_options_in_commands_are_in_the_help(joulemap, page):
     @cache
-    def help_of(verb: str, subcommand: str) -> str:
+    def read_help(verb: str, subcommand: str) -> str:
         return joulemap(verb, *([subcommand] if verb in ("bench", "experiment", "model") else []), "--help").out
 
     for verbs, option in find_options(page.read_text()):
         verb, subcommand = [*verbs.split(), ""][:2]
         if verb != "collect":  # of the Python package
-            assert re.search(rf"(?<![\w-]){option}(?![\w-])", help_of(verb, subcommand)), f"joulemap {verbs}{option}"
+            assert re.search(rf"(?<![\w-]){option}(?![\w-])", read_help(verb, subcommand)), f"joulemap {verbs}{option}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_paths_exist(page):
+def test_paths_named_in_documents_exist(page):
     for path in re.findall(r"`((?:src|tests|tools|fuzz|bench|docs|examples|web|python)/[\w./-]+)`", page.read_text()):
         assert (ROOT / path).exists(), path
 
@@ -55,13 +55,13 @@ PAGES_WITH_MAKE_TARGETS = ["README.md", "CONTRIBUTING.md", "docs/how-to/install.
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_MAKE_TARGETS)
-def test_targets_exist(page):
+def test_make_targets_named_in_documents_exist(page):
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"(?:^\s*|`)make ([a-z][\w-]*)", (ROOT / page).read_text(), re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-def test_the_example_trains():
+def test_the_training_example_lowers_its_loss():
     command = [sys.executable, str(ROOT / "examples" / "train_digits.py"), "--epochs", "2", "--samples", "1024"]
     process = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert process.returncode == 0, process.stderr

@@ -146,7 +146,7 @@ def test_a_marker_without_its_counterpart_fails(evidence_tree, text):
 @pytest.mark.parametrize(
     "text", ["`<!-- e:far.no.error -->1<!-- / -->`\n", "```md\n<!-- e:far.no.error -->1<!-- / -->\n```\n"]
 )
-def test_code_is_left_alone(evidence_tree, text):
+def test_evidence_check_ignores_code(evidence_tree, text):
     (evidence_tree / "README.md").write_text(text)
     assert check(evidence_tree) == 0
 

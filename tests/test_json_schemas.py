@@ -91,7 +91,7 @@ def check(document: dict, name: str) -> dict:
 
 
 @pytest.fixture
-def print_checked(joulemap):
+def print_and_check_json(joulemap):
     """printed("report", "report", FILE): the checked output of `joulemap report FILE --json`."""
 
     def run(schema: str, *arguments: object, code: int = 0) -> dict:
@@ -131,52 +131,52 @@ def test_every_schema_of_the_sources_has_a_file_and_is_on_the_page():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_report_at_every_level(print_checked, level):
-    report = print_checked("report", "report", EXAMPLE_RECORDING, "--by", level)
+def test_report_at_every_level(print_and_check_json, level):
+    report = print_and_check_json("report", "report", EXAMPLE_RECORDING, "--by", level)
     assert report["rows"] or level in ("epoch", "request", "token")  # the example has none of these
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.name)
-def test_report_of_earlier_versions(print_checked, recording):
-    print_checked("report", "report", recording)
+def test_report_of_earlier_versions(print_and_check_json, recording):
+    print_and_check_json("report", "report", recording)
 
 
 @pytest.mark.parametrize("name", SYSROOTS)
-def test_stat_and_doctor_of_every_machine(print_checked, sysroots, name):
-    print_checked("doctor", "doctor", "--sysroot", sysroots / name)
-    print_checked("stat", "stat", "--sysroot", sysroots / name, "--", "true")
+def test_stat_and_doctor_of_every_machine(print_and_check_json, sysroots, name):
+    print_and_check_json("doctor", "doctor", "--sysroot", sysroots / name)
+    print_and_check_json("stat", "stat", "--sysroot", sysroots / name, "--", "true")
 
 
-def test_stat_of_several_runs_with_intervals(print_checked, sysroots):
-    stat = print_checked(
+def test_stat_of_several_runs_with_intervals(print_and_check_json, sysroots):
+    stat = print_and_check_json(
         "stat", "stat", "--sysroot", sysroots / "intel-2socket", "-r", 2, "-I", 20, "--", "sleep", "0.1"
     )
     assert len(stat["runs"]) == 2 and stat["runs"][0]["intervals"]
 
 
-def test_record_and_share(print_checked, sysroots, tmp_path):
+def test_record_and_share(print_and_check_json, sysroots, tmp_path):
     made = tmp_path / "made.joule"
-    print_checked("record", "record", "--sysroot", sysroots / "intel-2socket", "-o", made, "--", "true")
-    print_checked("report", "report", made)
-    print_checked("share", "share", made, "-o", tmp_path / "shared.joule")
+    print_and_check_json("record", "record", "--sysroot", sysroots / "intel-2socket", "-o", made, "--", "true")
+    print_and_check_json("report", "report", made)
+    print_and_check_json("share", "share", made, "-o", tmp_path / "shared.joule")
 
 
-def test_bundle_and_verify(print_checked, tmp_path):
+def test_bundle_and_verify(print_and_check_json, tmp_path):
     bundle = tmp_path / "run.bundle"
-    print_checked("bundle", "bundle", RECORDINGS[-1], "-o", bundle)
-    assert print_checked("verification", "verify", bundle)["verified"]
+    print_and_check_json("bundle", "bundle", RECORDINGS[-1], "-o", bundle)
+    assert print_and_check_json("verification", "verify", bundle)["verified"]
     with tarfile.open(bundle) as archive:
         for name in ("manifest", "environment"):
             check(json.load(archive.extractfile(f"{name}.json")), name)
         for level in ("layer", "domain"):
             check(json.load(archive.extractfile(f"reports/{level}.json")), "report")
     bundle.write_bytes(bundle.read_bytes().replace(b'"by":"domain"', b'"by":"kernel"'))
-    assert print_checked("verification", "verify", bundle, code=1)["damage"]
+    assert print_and_check_json("verification", "verify", bundle, code=1)["damage"]
 
 
-def test_account_and_disclosures(print_checked, joulemap):
+def test_account_and_disclosures(print_and_check_json, joulemap):
     assumptions = ["--region", "France", "--pue", 1.2, "--price-per-kwh", 0.2, "--embodied-kg", 1500]
-    assert print_checked("report", "report", EXAMPLE_RECORDING, *assumptions)["account"]["entries"]
+    assert print_and_check_json("report", "report", EXAMPLE_RECORDING, *assumptions)["account"]["entries"]
     for format, schema in {"sci": "sci", "eu-ai-act": "euaiact"}.items():
         outcome = joulemap("report", EXAMPLE_RECORDING, *assumptions, "--disclose", format)
         assert outcome.code == 0, outcome.err
@@ -194,98 +194,100 @@ def test_announced_recording(binaries, sysroots, tmp_path):
     check(json.loads(out.splitlines()[-1]), "record")
 
 
-def test_calibrate(print_checked, sysroots):
-    print_checked("calibrate", "calibrate", "--sysroot", sysroots / "intel-2socket", "--seconds", 0.2, "--no-load")
+def test_calibration_matches_its_schema(print_and_check_json, sysroots):
+    print_and_check_json(
+        "calibrate", "calibrate", "--sysroot", sysroots / "intel-2socket", "--seconds", 0.2, "--no-load"
+    )
 
 
-def test_advice(print_checked):
-    print_checked("advice", "advise", EXAMPLE_RECORDING)
-    print_checked("advice", "advise", RECORDINGS[-1])
+def test_advice_matches_its_schema(print_and_check_json):
+    print_and_check_json("advice", "advise", EXAMPLE_RECORDING)
+    print_and_check_json("advice", "advise", RECORDINGS[-1])
 
 
-def test_diff_of_the_example(print_checked):
-    print_checked("diff", "diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING)
+def test_diff_of_the_example(print_and_check_json):
+    print_and_check_json("diff", "diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING)
 
 
 @pytest.mark.parametrize(
     "level", ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "operator"]
 )
-def test_diff_at_every_level(print_checked, level):
-    print_checked(
+def test_diff_at_every_level(print_and_check_json, level):
+    print_and_check_json(
         "diff", "diff", RECORDINGS[-1], RECORDINGS[-2], "--by", level, "--whole-run", "--fail-over", "100000%"
     )
 
 
-def test_predictions(print_checked):
+def test_predictions_match_their_schema(print_and_check_json):
     keras, onnx = ROOT / "tests/data/keras/tiny_cnn_keras3.json", ROOT / "tests/data/onnx/resnet18.onnx"
-    print_checked("prediction", "predict", keras)
-    print_checked(
+    print_and_check_json("prediction", "predict", keras)
+    print_and_check_json(
         "prediction", "predict", keras, "--pass", "training", "--steps", 10, "--inferences", 100, "--price-per-kwh", 0.2
     )
-    print_checked("prediction", "predict", onnx, "--batch", 8, "--device", "a100", "--explain")
+    print_and_check_json("prediction", "predict", onnx, "--batch", 8, "--device", "a100", "--explain")
 
 
 @pytest.mark.parametrize("name", ["torch.nn.Conv2d", "torch.nn.ReLU", "Gemm"])
-def test_operations(print_checked, name):
-    print_checked("card", "operation", name)
+def test_operation_cards_match_their_schema(print_and_check_json, name):
+    print_and_check_json("card", "operation", name)
 
 
-def test_model_evaluation(print_checked, tmp_path):
+def test_model_evaluation_matches_its_schema(print_and_check_json, tmp_path):
     with gzip.open(ROOT / "data" / "h200" / "operations.csv.gz", "rt") as file:
         head, *lines = file.readlines()
     with gzip.open(tmp_path / "operations.csv.gz", "wt") as file:
         file.writelines([head, *lines[::60]])
-    print_checked("evaluation", "model", "eval", tmp_path, "--folds", 2)
+    print_and_check_json("evaluation", "model", "eval", tmp_path, "--folds", 2)
 
 
-def test_import_of_a_trace(print_checked, tmp_path):
+def test_import_of_a_trace(print_and_check_json, tmp_path):
     trace, power = training().write(tmp_path / "trace.json"), tmp_path / "power.csv"
     times = [begin_ns() + number * 10_000_000 for number in range(-100, 300)]
     power.write_text("time_unix_ns,domain,kind,value\n" + "".join(f"{time},gpu0,power_w,200\n" for time in times))
-    print_checked("import", "import", trace, "--power", power, "-o", tmp_path / "made.joule")
-    print_checked("report", "report", tmp_path / "made.joule")
-    print_checked("import", "import", trace, "-o", tmp_path / "timed.joule")
-    assert print_checked("report", "report", tmp_path / "timed.joule")["measured_j"] is None
+    print_and_check_json("import", "import", trace, "--power", power, "-o", tmp_path / "made.joule")
+    print_and_check_json("report", "report", tmp_path / "made.joule")
+    print_and_check_json("import", "import", trace, "-o", tmp_path / "timed.joule")
+    assert print_and_check_json("report", "report", tmp_path / "timed.joule")["measured_j"] is None
 
 
-def test_import_of_an_experiment(print_checked, tmp_path):
+def test_import_of_an_experiment(print_and_check_json, tmp_path):
     power, epochs = tmp_path / "power.csv", tmp_path / "epochs.csv"
     head = "timestamp, power.draw [W]\n"
     power.write_text(head + "".join(f"2024/05/01 10:00:{second:02}.000, {90 + second} W\n" for second in range(20)))
     epochs.write_text("epoch;accuracy;timestamp\n0;0.5;2024-05-01 10:00:08\n1;0.7;2024-05-01 10:00:16\n")
     options = ["--epochs", epochs, "--utc-offset", "+00:00", "-o", tmp_path / "made"]
-    print_checked("import", "import", "nvidia-smi", power, *options)
-    print_checked("analysis", "experiment", "analyze", tmp_path / "made")
+    print_and_check_json("import", "import", "nvidia-smi", power, *options)
+    print_and_check_json("analysis", "experiment", "analyze", tmp_path / "made")
 
 
-def test_experiment_from_plan_to_status(print_checked, sysroots, tmp_path):
+def test_experiment_from_plan_to_status(print_and_check_json, sysroots, tmp_path):
     plan, folder = tmp_path / "experiment.toml", tmp_path / "made"
     plan.write_text(EXPERIMENT_TOML)
-    planned = print_checked("experiment", "experiment", "plan", plan)
+    planned = print_and_check_json("experiment", "experiment", "plan", plan)
     assert planned["forecast"] is None
     options = ["-o", folder, "--sysroot", sysroots / "intel-2socket"]
-    done = print_checked("experiment", "experiment", "run", plan, *options)
+    done = print_and_check_json("experiment", "experiment", "run", plan, *options)
     assert done["counts"]["done"] == 2
-    print_checked("experiment", "experiment", "status", folder)
+    print_and_check_json("experiment", "experiment", "status", folder)
     check(json.loads((folder / "plan.json").read_text()), "plan")
     for row in folder.glob("rows/*/attempt-*/row.json"):
         check(json.loads(row.read_text()), "row")
-    print_checked("analysis", "experiment", "analyze", folder)
+    print_and_check_json("analysis", "experiment", "analyze", folder)
 
 
-def test_analysis(print_checked, tmp_path):
+def test_experiment_analysis_matches_its_schema(print_and_check_json, tmp_path):
     def row(level: int, block: int) -> dict:
         joules = 100 + 20 * level + deterministic_noise(block)
         accuracy = {"accuracy": 0.9 - 0.1 * level + deterministic_noise(block) / 100}
         domains = [make_domain("package-0", joules), make_domain("gpu0", 2 * joules)]
         return {"elapsed_s": joules / 50, "metrics": accuracy, "domains": domains}
 
-    analysis = print_checked("analysis", "experiment", "analyze", write_rows(tmp_path / "made", row))
+    analysis = print_and_check_json("analysis", "experiment", "analyze", write_rows(tmp_path / "made", row))
     assert analysis["comparisons"] and analysis["pareto"]
 
     factors = {"framework": ["a", "b", "c"], "model": ["m", "n"], "batch": ["1", "2"]}
     folder = write_factorial(tmp_path / "factorial", factors, lambda cell, block: row(sum(cell), block + cell[1]), 3)
-    analysis = print_checked("analysis", "experiment", "analyze", folder)
+    analysis = print_and_check_json("analysis", "experiment", "analyze", folder)
     assert analysis["main_effects"] and analysis["interactions"] and analysis["correlations"]
 
 

@@ -41,30 +41,30 @@ def refusal_message(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("arguments", [(), ("v1.2.3",), ("1.2",), ("--dry-run",)])
-def test_it_needs_a_version_of_three_numbers(release_tree, arguments):
+def test_release_needs_a_version_of_three_numbers(release_tree, arguments):
     assert "usage:" in refusal_message(release_tree, *arguments)
 
 
-def test_it_refuses_a_tree_with_changes(release_tree):
+def test_release_refuses_uncommitted_changes(release_tree):
     (release_tree / "new.txt").write_text("")
     assert "not committed" in refusal_message(release_tree, "--dry-run", "1.2.3")
 
 
-def test_it_refuses_a_version_that_is_not_the_one_of_the_build(release_tree):
+def test_release_refuses_a_version_other_than_the_build(release_tree):
     assert "CMakeLists.txt is of version 1.2.3" in refusal_message(release_tree, "--dry-run", "1.2.4")
 
 
-def test_it_refuses_a_version_that_the_changelog_lacks(release_tree):
+def test_release_refuses_a_version_missing_in_changelog(release_tree):
     (release_tree / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.30\n")
     commit_all(release_tree)
     assert "no heading '## 1.2.3'" in refusal_message(release_tree, "--dry-run", "1.2.3")
 
 
-def test_it_refuses_to_tag_an_unreleased_version(release_tree):
+def test_release_refuses_an_unreleased_changelog_entry(release_tree):
     assert "write the date there" in refusal_message(release_tree, "1.2.3")
 
 
-def test_it_refuses_a_tag_that_exists(release_tree):
+def test_release_refuses_an_existing_tag(release_tree):
     git(release_tree, "tag", "v1.2.3")
     assert "the tag v1.2.3 exists" in refusal_message(release_tree, "1.2.3")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parent.parent / "tools" / "repeat_tests.py"
+REPEAT_TESTS_TOOL = Path(__file__).resolve().parent.parent / "tools" / "repeat_tests.py"
 
 # Like tools/run_tests.sh: takes a folder for its results. Its second run fails.
 TESTS = """#!/bin/sh
@@ -27,7 +27,7 @@ def repeat(tmp_path):
         script = tmp_path / "tests.sh"
         script.write_text(TESTS.format(counter=tmp_path / "runs", folder=tmp_path))
         script.chmod(0o755)
-        command = [sys.executable, TOOL, "--folder", tmp_path / "results", *flags, "--command", script]
+        command = [sys.executable, REPEAT_TESTS_TOOL, "--folder", tmp_path / "results", *flags, "--command", script]
         return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
 
     return run

@@ -21,7 +21,7 @@ README_FOLDERS = ("examples", "bench/predict", "tests/sysroots")
 ROOT_PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / folder / "README.md" for folder in README_FOLDERS)])
 SPELL_CHECKED_PATHS = ["docs", ".github", *(str(page.relative_to(ROOT)) for page in ROOT_PAGES)]
 FENCED_BLOCK_PATTERN = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"(?<!`)\]\(([^)\s]+)\)")
+LINK_PATTERN = re.compile(r"(?<!`)\]\(([^)\s]+)\)")
 # Text of a list or table that Markdown took for a paragraph: a blank line before it is missing.
 RAW_MARKDOWN_PATTERN = re.compile(r"^(?:[-*] |\d\. |\|)", re.MULTILINE)
 
@@ -75,7 +75,7 @@ def test_every_page_is_built(site_folder):
         assert (site_folder / page.parent / name).exists(), page
 
 
-def test_lists_and_tables_are_not_shown_as_text(site_folder):
+def test_markdown_lists_and_tables_are_rendered(site_folder):
     for path in sorted(site_folder.rglob("*.html")):
         for paragraph in Page(path.read_text()).paragraphs:
             assert not RAW_MARKDOWN_PATTERN.search(paragraph), (
@@ -112,10 +112,10 @@ def find_link_fault(page: Path, target: str) -> str | None:
 
 
 @pytest.mark.parametrize("page", ROOT_PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_of_pages_beside_the_site_lead_somewhere(page):
+def test_links_of_repository_pages_have_targets(page):
     targets = [
         target
-        for target in LINK.findall(FENCED_BLOCK_PATTERN.sub("", page.read_text()))
+        for target in LINK_PATTERN.findall(FENCED_BLOCK_PATTERN.sub("", page.read_text()))
         if not re.match(r"\w+:", target)
     ]
     assert {target: fault for target in targets if (fault := find_link_fault(page, target))} == {}

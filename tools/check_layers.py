@@ -66,7 +66,7 @@ def check_includes(table: dict[str, set[str]]) -> list[str]:
     return problems
 
 
-def check_links(table: dict[str, set[str]]) -> list[str]:
+def check_linked_libraries(table: dict[str, set[str]]) -> list[str]:
     problems = []
     for folder, uses in table.items():
         text = (ROOT / "src" / folder / "CMakeLists.txt").read_text()
@@ -85,7 +85,7 @@ def main() -> int:
     problems = check_folders(table)
     problems += check_includes(table)
     if not problems:
-        problems += check_links(table)
+        problems += check_linked_libraries(table)
     for problem in problems:
         print(f"check_layers: {problem}", file=sys.stderr)
     print(f"check_layers: {len(table)} folders, {len(problems)} problems")

@@ -33,14 +33,14 @@ RELATIVE_LINK_PATTERN = re.compile(r"\]\((?!\w+:|#)[^)]+\)")
 FileContents = dict[str, bytes]
 
 
-class ElfNeeds(NamedTuple):
+class ElfRequirements(NamedTuple):
     machine: str
     glibc_minor: int  # y of the newest GLIBC_2.y
     libraries: list[str]
     cxx_versions: list[str]  # of a shared libstdc++
 
 
-def read_needs(data: bytes) -> ElfNeeds:
+def read_elf_requirements(data: bytes) -> ElfRequirements:
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
@@ -48,7 +48,7 @@ def read_needs(data: bytes) -> ElfNeeds:
         text = subprocess.run(command, capture_output=True, text=True, check=True, env={"LC_ALL": "C"}).stdout
     machine = re.search(r"Machine:\s+(.+)", text)
     glibc = [int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", text)]
-    return ElfNeeds(
+    return ElfRequirements(
         machine=machine[1].strip() if machine else "unknown",
         glibc_minor=max(glibc, default=0),
         libraries=re.findall(r"\(NEEDED\).*\[(.+)\]", text),
@@ -62,24 +62,24 @@ def find_elf_problems(files: FileContents, machine: str, glibc_minor: int) -> li
     for name, data in files.items():
         if not data.startswith(b"\x7fELF"):
             continue
-        needs = read_needs(data)
+        needs = read_elf_requirements(data)
         if needs.machine != ELF_MACHINE_NAMES[machine]:
             problems.append(f"{name} is for {needs.machine}, not for {machine}")
         if needs.glibc_minor > glibc_minor:
             problems.append(f"{name} needs glibc 2.{needs.glibc_minor}, the tag promises 2.{glibc_minor}")
         if needs.cxx_versions:
             problems.append(f"{name} needs a shared libstdc++: {needs.cxx_versions[-1]}")
-        foreign = [
+        missing_libraries = [
             library
             for library in needs.libraries
             if library not in own and not SYSTEM_LIBRARY_PATTERN.fullmatch(library)
         ]
-        problems += [f"{name} needs {library}, which the wheel does not contain" for library in foreign]
+        problems += [f"{name} needs {library}, which the wheel does not contain" for library in missing_libraries]
     return problems
 
 
 def find_newest_glibc(files: FileContents) -> int:
-    return max(read_needs(data).glibc_minor for data in files.values() if data.startswith(b"\x7fELF"))
+    return max(read_elf_requirements(data).glibc_minor for data in files.values() if data.startswith(b"\x7fELF"))
 
 
 def find_record_problems(files: FileContents, info: str) -> list[str]:
@@ -107,7 +107,7 @@ def find_metadata_problems(files: FileContents, info: str, version: str, tag: st
     return problems
 
 
-def read_files(wheel: Path) -> FileContents:
+def read_wheel_files(wheel: Path) -> FileContents:
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -123,7 +123,7 @@ def find_wheel_problems(wheel: Path, files: FileContents) -> list[str]:
 
 
 def main() -> int:
-    wheels = {Path(name): read_files(Path(name)) for name in sys.argv[1:]}
+    wheels = {Path(name): read_wheel_files(Path(name)) for name in sys.argv[1:]}
     problems = []
     for wheel, files in wheels.items():
         problems += [f"{wheel.name}: {problem}" for problem in find_wheel_problems(wheel, files)]

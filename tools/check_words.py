@@ -77,7 +77,7 @@ KEY_NAME_PATTERN = re.compile(r"\w*_\w+")  # such a key within a text of Python 
 TextPiece = tuple[int, str, str]  # line, words, where they are
 
 
-def blank_match(match: re.Match) -> str:
+def blank_out_match(match: re.Match) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
@@ -92,7 +92,7 @@ def split_lines(first: int, text: str, what: str) -> Iterator[TextPiece]:
 
 
 def read_comment(first: int, text: str) -> Iterator[TextPiece]:
-    yield from split_lines(first, CODE_NAME_PATTERN.sub(blank_match, text), "a comment")
+    yield from split_lines(first, CODE_NAME_PATTERN.sub(blank_out_match, text), "a comment")
 
 
 def read_identifier(number: int, name: str) -> Iterator[TextPiece]:
@@ -105,7 +105,7 @@ def read_literal(first: int, text: str) -> Iterator[TextPiece]:
 
 
 def read_cc_pieces(text: str) -> Iterator[TextPiece]:
-    for number, line in enumerate(CC_LITERAL_PATTERN.sub(blank_match, text).splitlines(), 1):
+    for number, line in enumerate(CC_LITERAL_PATTERN.sub(blank_out_match, text).splitlines(), 1):
         code, _, words = line.partition("//")
         yield from read_comment(number, words)
         for name in IDENTIFIER_PATTERN.findall(code):
@@ -124,7 +124,7 @@ def read_python_pieces(text: str) -> Iterator[TextPiece]:
         elif token.type == tokenize.NAME and token.string not in PYTHON_FOREIGN_NAMES:
             yield from read_identifier(token.start[0], token.string)
         elif tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
-            yield from read_literal(token.start[0], KEY_NAME_PATTERN.sub(blank_match, token.string))
+            yield from read_literal(token.start[0], KEY_NAME_PATTERN.sub(blank_out_match, token.string))
         if token.type not in (tokenize.COMMENT, tokenize.NL):
             before = token.type
 
@@ -137,11 +137,11 @@ def read_javascript_pieces(text: str) -> Iterator[TextPiece]:
         elif match["name"]:
             yield from read_identifier(number, match[0])
         else:
-            yield from read_literal(number, KEY_NAME_PATTERN.sub(blank_match, match[0]))
+            yield from read_literal(number, KEY_NAME_PATTERN.sub(blank_out_match, match[0]))
 
 
 def read_document_pieces(text: str) -> Iterator[TextPiece]:
-    yield from split_lines(1, DOCUMENT_CODE_PATTERN.sub(blank_match, text), "a document")
+    yield from split_lines(1, DOCUMENT_CODE_PATTERN.sub(blank_out_match, text), "a document")
 
 
 PIECE_READER_BY_SUFFIX = {
@@ -163,7 +163,7 @@ def find_forbidden_words(words: str) -> list[tuple[str, str]]:
     return [(word[0], write) for pattern, write in COMPILED_WORD_PATTERNS for word in pattern.finditer(words)]
 
 
-def find_hits(path: Path) -> list[str]:
+def find_word_problems(path: Path) -> list[str]:
     """Comments and documents; identifiers and texts of all but tests, whose texts quote old recordings."""
     name = str(path.relative_to(ROOT))
     found = []
@@ -180,7 +180,7 @@ def main() -> int:
     command = ["git", "ls-files", *CHECKED_FILE_PATTERNS]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     every = [ROOT / name for name in listed if name not in FILES_LISTING_WORDS]
-    found = [hit for path in named or every if path.exists() for hit in find_hits(path)]
+    found = [hit for path in named or every if path.exists() for hit in find_word_problems(path)]
     for hit in found:
         print(f"check_words: {hit}", file=sys.stderr)
     print(f"check_words: {len(found)} problems")

@@ -68,11 +68,11 @@ def operations_of_setting(loaded: networks.LoadedNetwork, device: str, setting: 
     """Traces what the collector runs for a setting: same network, inputs, loss and optimizer."""
     own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
     model = loaded._model.to(own)
-    give = networks.make_setting_inputs(torch, device, setting, own)
+    setting_inputs = networks.make_setting_inputs(torch, device, setting, own)
     return list_operations(
         model,
-        give["inputs"],
-        give["named"],
+        setting_inputs["inputs"],
+        setting_inputs["named"],
         training=setting.pass_name == "training",
         optimizer="adamw" if setting.network.package == "transformers" else "momentum",
         dtype=setting.dtype if setting.dtype in ("fp32", "tf32") else "default",
@@ -173,11 +173,11 @@ def main() -> int:
     known = {(one.package, one.name): one for one in every}
     planned = [one for some in networks.plan_networks(options.each, options.held_out) for one in some]
     tables, begin, failed = NetworkOperationTables(options.out), time.monotonic(), []
-    shard, shards = map(int, options.shard.split("/"))
-    mine = [one for index, one in enumerate(every) if index % shards == shard]
-    mine = [one for one in mine if not options.only or one.name in options.only]
+    shard_index, shard_count = map(int, options.shard_index.split("/"))
+    shard_networks = [one for index, one in enumerate(every) if index % shard_count == shard_index]
+    shard_networks = [one for one in shard_networks if not options.only or one.name in options.only]
     for settings in (read_measured_settings(options.measured, known), planned):
-        for network in mine:
+        for network in shard_networks:
             wanted = dict.fromkeys(one for one in settings if one.network == network)
             wanted = [one for one in wanted if setting_key(one) not in tables.settings]
             if not wanted:

@@ -26,7 +26,7 @@ ACTIVATIONS |= {"hardswish": "hardswish", "hardswish_": "hardswish", "hardtanh":
 ACTIVATIONS |= {"tanh": "tanh", "_softmax": "softmax", "leaky_relu": "leaky_relu", "leaky_relu_": "leaky_relu"}
 
 
-def as_batch_rows_width(shape) -> dict:
+def shape_to_batch_rows_width(shape) -> dict:
     """Returns any tensor shape as (batch, rows, width)."""
     sizes = list(shape)
     if len(sizes) == 4:
@@ -36,7 +36,7 @@ def as_batch_rows_width(shape) -> dict:
     return {"batch": 1, "rows": 1, "width": max(1, torch.Size(sizes).numel())}
 
 
-def convert_convolution(x, weight, bias, stride, padding, dilation, transposed, _, groups):
+def convert_convolution_call(x, weight, bias, stride, padding, dilation, transposed, _, groups):
     square = len(x.shape) == 4 and weight.shape[2] == weight.shape[3] and len(set(stride)) == len(set(padding)) == 1
     if transposed or not square:
         return None
@@ -46,11 +46,11 @@ def convert_convolution(x, weight, bias, stride, padding, dilation, transposed, 
     return "convolution", {**parameters, "groups": groups, "bias": bias is not None, "channels_last": False}
 
 
-def convert_dense(rows, into, out, bias):
+def convert_dense_call(rows, into, out, bias):
     return "dense", {"rows": rows, "in": into, "out": out, "bias": bias}
 
 
-def convert_pooling(form, x, kernel, stride, padding=(0, 0), *_):
+def convert_pooling_call(form, x, kernel, stride, padding=(0, 0), *_):
     if len(x.shape) != 4 or len(set(kernel)) != 1:
         return None
     batch, channels, height, width = x.shape
@@ -59,7 +59,7 @@ def convert_pooling(form, x, kernel, stride, padding=(0, 0), *_):
     return "pooling", {**parameters, "kernel": kernel[0], "stride": stride[0], "padding": padding[0] if padding else 0}
 
 
-def convert_normalization(form, x, channels):
+def convert_normalization_call(form, x, channels):
     if form == "layer":
         return "normalization", {
             "form": form,
@@ -74,14 +74,14 @@ def convert_normalization(form, x, channels):
     return "normalization", {"form": form, "batch": batch, "channels": channels, "height": height, "width": width}
 
 
-def convert_two_operands(kind, x, y):
+def convert_two_operand_call(kind, x, y):
     if not isinstance(y, torch.Tensor) or not isinstance(x, torch.Tensor) or len(x.shape) < 2 or not len(y.shape):
         return None
     form = "same" if x.shape == y.shape else "row" if y.shape[-1] == 1 else "last" if len(y.shape) == 1 else None
-    return form and (kind, {"form": form, **as_batch_rows_width(x.shape)})
+    return form and (kind, {"form": form, **shape_to_batch_rows_width(x.shape)})
 
 
-def convert_attention(q, k):
+def convert_attention_call(q, k):
     *several, heads, queries, width = q.shape
     parameters = {
         "batch": torch.Size(several).numel(),
@@ -93,34 +93,34 @@ def convert_attention(q, k):
     return "attention", {**parameters, "causal": False}
 
 
-def convert_bmm(a, b):
+def convert_bmm_call(a, b):
     return "bmm", {"batch": a.shape[0], "m": a.shape[1], "k": a.shape[2], "n": b.shape[2], "transposed": False}
 
 
 def convert_dispatched_call(name: str, args) -> tuple | None:
     """Returns the kind and its parameters, or None if the dispatcher's operation is none of the kinds."""
     if name in ACTIVATIONS:
-        return "activation", {"form": ACTIVATIONS[name], **as_batch_rows_width(args[0].shape)}
+        return "activation", {"form": ACTIVATIONS[name], **shape_to_batch_rows_width(args[0].shape)}
     found = {
-        "convolution": lambda: convert_convolution(*args[:9]),
-        "addmm": lambda: convert_dense(args[1].shape[0], args[1].shape[1], args[2].shape[1], True),
-        "mm": lambda: convert_dense(args[0].shape[0], args[0].shape[1], args[1].shape[1], False),
-        "max_pool2d_with_indices": lambda: convert_pooling("max", *args),
-        "avg_pool2d": lambda: convert_pooling("avg", *args[:4]),
-        "native_layer_norm": lambda: convert_normalization("layer", args[0], args[1][-1]),
-        "native_batch_norm": lambda: convert_normalization("batch", args[0], None),
-        "add": lambda: convert_two_operands("add", *args[:2]),
-        "add_": lambda: convert_two_operands("add", *args[:2]),
-        "mul": lambda: convert_two_operands("multiply", *args[:2]),
-        "bmm": lambda: convert_bmm(*args),
-        "cat": lambda: ("concatenate", {**as_batch_rows_width(args[0][0].shape), "parts": len(args[0])}),
+        "convolution": lambda: convert_convolution_call(*args[:9]),
+        "addmm": lambda: convert_dense_call(args[1].shape[0], args[1].shape[1], args[2].shape[1], True),
+        "mm": lambda: convert_dense_call(args[0].shape[0], args[0].shape[1], args[1].shape[1], False),
+        "max_pool2d_with_indices": lambda: convert_pooling_call("max", *args),
+        "avg_pool2d": lambda: convert_pooling_call("avg", *args[:4]),
+        "native_layer_norm": lambda: convert_normalization_call("layer", args[0], args[1][-1]),
+        "native_batch_norm": lambda: convert_normalization_call("batch", args[0], None),
+        "add": lambda: convert_two_operand_call("add", *args[:2]),
+        "add_": lambda: convert_two_operand_call("add", *args[:2]),
+        "mul": lambda: convert_two_operand_call("multiply", *args[:2]),
+        "bmm": lambda: convert_bmm_call(*args),
+        "cat": lambda: ("concatenate", {**shape_to_batch_rows_width(args[0][0].shape), "parts": len(args[0])}),
         "embedding": lambda: (
             "embedding",
             {"vocabulary": args[0].shape[0], "width": args[0].shape[1], "tokens": args[1].numel()},
         ),
-        "_scaled_dot_product_flash_attention_for_cpu": lambda: convert_attention(*args[:2]),
-        "_scaled_dot_product_fused_attention_overrideable": lambda: convert_attention(*args[:2]),
-        "_scaled_dot_product_attention_math": lambda: convert_attention(*args[:2]),
+        "_scaled_dot_product_flash_attention_for_cpu": lambda: convert_attention_call(*args[:2]),
+        "_scaled_dot_product_fused_attention_overrideable": lambda: convert_attention_call(*args[:2]),
+        "_scaled_dot_product_attention_math": lambda: convert_attention_call(*args[:2]),
     }.get(name)
     return found() if found else None
 
@@ -128,18 +128,18 @@ def convert_dispatched_call(name: str, args) -> tuple | None:
 class LayerListingMode(TorchDispatchMode):
     def __init__(self, family: str, found: dict) -> None:
         super().__init__()
-        self._family, self._found = family, found
+        self._network_family, self._found_layers = family, found
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         layer = convert_dispatched_call(func.overloadpacket.__name__, args)
         if layer:
-            self._found.setdefault((layer[0], design.format_parameters(layer[1])), self._family)
+            self._found_layers.setdefault((layer[0], design.format_parameters(layer[1])), self._network_family)
         return func(*args, **(kwargs or {}))
 
 
 def record_attention(q, k, v, *_, **__):
     """Represents attention as one operation, as on a GPU; without data PyTorch decomposes it."""
-    RECORDED_ATTENTION_LAYERS.append(convert_attention(q, k))
+    RECORDED_ATTENTION_LAYERS.append(convert_attention_call(q, k))
     return torch.empty(*q.shape[:-1], v.shape[-1], device=q.device, dtype=q.dtype)
 
 

@@ -67,14 +67,14 @@ def image_shape_parameters(batch: int, shape) -> dict:
     return {"batch": batch, "channels": channels, "height": height, "width": width}
 
 
-def as_batch_rows_width(batch: int, shape) -> dict:
+def shape_to_batch_rows_width(batch: int, shape) -> dict:
     """Returns any tensor as (batch, rows, width), channels before pixels."""
     if len(shape) == 4:
         return {"batch": batch, "rows": shape[3], "width": shape[1] * shape[2]}
     return {"batch": 1, "rows": batch, "width": shape[-1]}
 
 
-def list_inputs(layer) -> list:
+def get_input_tensors(layer) -> list:
     return layer.input if isinstance(layer.input, (list, tuple)) else [layer.input]
 
 
@@ -96,7 +96,7 @@ def sliding_window_parameters(layer, kernel, strides, before, after) -> dict:
 
 
 def make_convolution(layer, batch: int, out: int, groups: int, bias: bool) -> OperationSpec:
-    before, after = list_inputs(layer)[0].shape, layer.output.shape
+    before, after = get_input_tensors(layer)[0].shape, layer.output.shape
     parameters, more = sliding_window_parameters(layer, layer.kernel_size, layer.strides, before, after)
     sides = {"height": before[1], "width": before[2]}
     channels = {"batch": batch, "channels": before[3], "out": out, **sides}
@@ -104,46 +104,46 @@ def make_convolution(layer, batch: int, out: int, groups: int, bias: bool) -> Op
     return "convolution", {**channels, **parameters, **rest, **more}
 
 
-def list_activation(name: str, batch: int, shape) -> Iterator[OperationSpec]:
+def list_activation_operations(name: str, batch: int, shape) -> Iterator[OperationSpec]:
     if name != "linear":
-        yield "activation", {"form": FORM_BY_ACTIVATION[name], **as_batch_rows_width(batch, shape)}
+        yield "activation", {"form": FORM_BY_ACTIVATION[name], **shape_to_batch_rows_width(batch, shape)}
 
 
-def list_conv2d(layer, batch: int) -> Iterator[OperationSpec]:
+def list_conv2d_operations(layer, batch: int) -> Iterator[OperationSpec]:
     yield make_convolution(layer, batch, layer.filters, layer.groups, layer.use_bias)
-    yield from list_activation(layer.activation.__name__, batch, layer.output.shape)
+    yield from list_activation_operations(layer.activation.__name__, batch, layer.output.shape)
 
 
-def list_depthwise(layer, batch: int) -> Iterator[OperationSpec]:
-    channels = list_inputs(layer)[0].shape[3]
+def list_depthwise_operations(layer, batch: int) -> Iterator[OperationSpec]:
+    channels = get_input_tensors(layer)[0].shape[3]
     yield make_convolution(layer, batch, channels * layer.depth_multiplier, channels, layer.use_bias)
-    yield from list_activation(layer.activation.__name__, batch, layer.output.shape)
+    yield from list_activation_operations(layer.activation.__name__, batch, layer.output.shape)
 
 
-def list_separable(layer, batch: int) -> Iterator[OperationSpec]:
-    channels, after = list_inputs(layer)[0].shape[3], layer.output.shape
+def list_separable_operations(layer, batch: int) -> Iterator[OperationSpec]:
+    channels, after = get_input_tensors(layer)[0].shape[3], layer.output.shape
     yield make_convolution(layer, batch, channels, channels, False)
     parameters = {"batch": batch, "channels": channels, "out": layer.filters, "height": after[1], "width": after[2]}
     parameters |= {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
     yield "convolution", {**parameters, "bias": layer.use_bias, "channels_last": False}
-    yield from list_activation(layer.activation.__name__, batch, after)
+    yield from list_activation_operations(layer.activation.__name__, batch, after)
 
 
 def make_pooling_lister(form: str):
     def operations(layer, batch: int) -> Iterator[OperationSpec]:
-        before = list_inputs(layer)[0].shape
+        before = get_input_tensors(layer)[0].shape
         sizes, more = sliding_window_parameters(layer, layer.pool_size, layer.strides, before, layer.output.shape)
         yield "pooling", {"form": form, **image_shape_parameters(batch, before), **sizes, **more}
 
     return operations
 
 
-def list_global_pooling(layer, batch: int) -> Iterator[OperationSpec]:
-    yield "pooling", {"form": "adaptive", **image_shape_parameters(batch, list_inputs(layer)[0].shape), "out": 1}
+def list_global_pooling_operations(layer, batch: int) -> Iterator[OperationSpec]:
+    yield "pooling", {"form": "adaptive", **image_shape_parameters(batch, get_input_tensors(layer)[0].shape), "out": 1}
 
 
-def list_zero_padding(layer, batch: int) -> Iterator[OperationSpec]:
-    before, after = list_inputs(layer)[0].shape, layer.output.shape
+def list_zero_padding_operations(layer, batch: int) -> Iterator[OperationSpec]:
+    before, after = get_input_tensors(layer)[0].shape, layer.output.shape
     padding = layer.padding[1][0]
     parameters = {**image_shape_parameters(batch, before), "form": "constant", "padding": padding}
     if any(sides != (padding, padding) for sides in map(tuple, layer.padding)):
@@ -151,70 +151,73 @@ def list_zero_padding(layer, batch: int) -> Iterator[OperationSpec]:
     yield "padding", parameters
 
 
-def list_batch_normalization(layer, batch: int) -> Iterator[OperationSpec]:
-    yield "normalization", {"form": "batch-inference", **image_shape_parameters(batch, list_inputs(layer)[0].shape)}
+def list_batch_norm_operations(layer, batch: int) -> Iterator[OperationSpec]:
+    yield (
+        "normalization",
+        {"form": "batch-inference", **image_shape_parameters(batch, get_input_tensors(layer)[0].shape)},
+    )
 
 
-def list_activation_layer(layer, batch: int) -> Iterator[OperationSpec]:
-    yield from list_activation(layer.activation.__name__, batch, layer.output.shape)
+def list_activation_layer_operations(layer, batch: int) -> Iterator[OperationSpec]:
+    yield from list_activation_operations(layer.activation.__name__, batch, layer.output.shape)
 
 
-def list_relu(layer, batch: int) -> Iterator[OperationSpec]:
-    yield from list_activation("relu6" if layer.max_value == 6 else "relu", batch, layer.output.shape)
+def list_relu_operations(layer, batch: int) -> Iterator[OperationSpec]:
+    yield from list_activation_operations("relu6" if layer.max_value == 6 else "relu", batch, layer.output.shape)
 
 
-def list_rescaling(layer, batch: int) -> Iterator[OperationSpec]:
-    yield "rescaling", {**as_batch_rows_width(batch, layer.output.shape), "from_bytes": False}
+def list_rescaling_operations(layer, batch: int) -> Iterator[OperationSpec]:
+    yield "rescaling", {**shape_to_batch_rows_width(batch, layer.output.shape), "from_bytes": False}
 
 
 def make_merge_lister(kind: str):
-    def list_merge(layer, batch: int) -> Iterator[OperationSpec]:
-        shapes, out = [one.shape for one in list_inputs(layer)], layer.output.shape
+    def list_merge_operations(layer, batch: int) -> Iterator[OperationSpec]:
+        shapes, out = [one.shape for one in get_input_tensors(layer)], layer.output.shape
         form = "same" if all(shape == out for shape in shapes) else "row"
         for _ in shapes[1:]:
-            yield kind, {"form": form, **as_batch_rows_width(batch, out)}
+            yield kind, {"form": form, **shape_to_batch_rows_width(batch, out)}
 
-    return list_merge
+    return list_merge_operations
 
 
-def list_scaled_sum(layer, batch: int) -> Iterator[OperationSpec]:
-    shape = as_batch_rows_width(batch, layer.output.shape)
+def list_scaled_sum_operations(layer, batch: int) -> Iterator[OperationSpec]:
+    shape = shape_to_batch_rows_width(batch, layer.output.shape)
     yield "multiply", {"form": "scalar", **shape}
     yield "add", {"form": "same", **shape}
 
 
-def list_concatenation(layer, batch: int) -> Iterator[OperationSpec]:
+def list_concatenation_operations(layer, batch: int) -> Iterator[OperationSpec]:
     """Treats all inputs as parts of equal size."""
-    parts, parameters = len(list_inputs(layer)), as_batch_rows_width(batch, layer.output.shape)
+    parts, parameters = len(get_input_tensors(layer)), shape_to_batch_rows_width(batch, layer.output.shape)
     yield "concatenate", {**parameters, "rows": -(-parameters["rows"] // parts), "parts": parts}
 
 
-def list_input(layer, batch: int) -> Iterator[OperationSpec]:
+def list_input_operations(layer, batch: int) -> Iterator[OperationSpec]:
     yield "input", {**image_shape_parameters(batch, layer.output.shape), "pinned": False, "bytes": False}
 
 
 OPERATION_LISTERS = {
-    "InputLayer": list_input,
-    "Conv2D": list_conv2d,
-    "DepthwiseConv2D": list_depthwise,
-    "SeparableConv2D": list_separable,
+    "InputLayer": list_input_operations,
+    "Conv2D": list_conv2d_operations,
+    "DepthwiseConv2D": list_depthwise_operations,
+    "SeparableConv2D": list_separable_operations,
     "MaxPooling2D": make_pooling_lister("max"),
     "AveragePooling2D": make_pooling_lister("avg"),
-    "GlobalAveragePooling2D": list_global_pooling,
-    "ZeroPadding2D": list_zero_padding,
-    "BatchNormalization": list_batch_normalization,
-    "Activation": list_activation_layer,
-    "ReLU": list_relu,
-    "Rescaling": list_rescaling,
-    "Normalization": list_rescaling,
+    "GlobalAveragePooling2D": list_global_pooling_operations,
+    "ZeroPadding2D": list_zero_padding_operations,
+    "BatchNormalization": list_batch_norm_operations,
+    "Activation": list_activation_layer_operations,
+    "ReLU": list_relu_operations,
+    "Rescaling": list_rescaling_operations,
+    "Normalization": list_rescaling_operations,
     "Add": make_merge_lister("add"),
     "Multiply": make_merge_lister("multiply"),
-    "Concatenate": list_concatenation,
-    "CustomScaleLayer": list_scaled_sum,
+    "Concatenate": list_concatenation_operations,
+    "CustomScaleLayer": list_scaled_sum_operations,
 }
 
 
-def list_fully_connected(batch: int, features: int) -> Iterator[OperationSpec]:
+def list_dense_operations(batch: int, features: int) -> Iterator[OperationSpec]:
     for into, out in zip((features, *HIDDEN_WIDTHS), HIDDEN_WIDTHS):
         yield "dense", {"rows": batch, "in": into, "out": out, "bias": True}
 
@@ -225,7 +228,7 @@ def list_model_operations(model: Any, batch: int) -> Iterator[OperationSpec]:
             yield from OPERATION_LISTERS[type(layer).__name__](layer, batch)
     last = model.output.shape
     yield "pooling", {"form": "adaptive", **image_shape_parameters(batch, last), "out": 1}
-    yield from list_fully_connected(batch, last[3])
+    yield from list_dense_operations(batch, last[3])
 
 
 def operation_row(kind: str, parameters: dict) -> tuple[str, ...]:
@@ -260,13 +263,13 @@ def main() -> int:
                         help="folder with rows that count as measured")  # fmt: skip
     parser.add_argument("--rows", type=int, default=4000, help="most rows to add that are not measured yet (4000)")
     options = parser.parse_args()
-    had = {row["key"] for row in rows.read_measured_rows(options.measured)}
+    measured_keys = {row["key"] for row in rows.read_measured_rows(options.measured)}
     numbers: dict[tuple, int] = {}
     lines, new = [], 0
     for name, family in NETWORKS:
         settings = list(list_settings(name, family))
         distinct = {operation for _, counts in settings for operation in counts}
-        missing = {operation for operation in distinct - set(numbers) if " ".join(operation[:4]) not in had}
+        missing = {operation for operation in distinct - set(numbers) if " ".join(operation[:4]) not in measured_keys}
         if new + len(missing) > options.rows:
             print(f"{name}: {len(missing)} new rows exceed the limit of --rows")
             continue

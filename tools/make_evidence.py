@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EVIDENCE_FOLDER = Path("docs/evidence")
 EVIDENCE_PAGE = Path("docs/reference/evidence.md")
 
-TOPICS = [
+EVIDENCE_TOPICS = [
     "Energy of a command",
     "Sensors",
     "Attribution to kernels and layers",
@@ -105,7 +105,7 @@ def check_rows(values: dict) -> None:
         raise EvidenceError("there are no rows")
 
 
-def check_values(values: dict) -> None:
+def check_evidence_values(values: dict) -> None:
     for key in REQUIRED_KEYS:
         if key not in values:
             raise EvidenceError(f"the key '{key}' is missing")
@@ -115,8 +115,8 @@ def check_values(values: dict) -> None:
     for key in TEXT_KEYS:
         if not isinstance(values[key], str) or not values[key]:
             raise EvidenceError(f"'{key}' must be a text")
-    if values["topic"] not in TOPICS:
-        raise EvidenceError(f"the topic is none of {', '.join(TOPICS)}")
+    if values["topic"] not in EVIDENCE_TOPICS:
+        raise EvidenceError(f"the topic is none of {', '.join(EVIDENCE_TOPICS)}")
     if values["kind"] not in KINDS:
         raise EvidenceError(f"the kind is none of {', '.join(KINDS)}")
     if type(values["date"]) is not datetime.date:
@@ -143,7 +143,7 @@ def read_evidence(path: Path) -> EvidenceFile:
         values = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise EvidenceError(str(error)) from error
-    check_values(values)
+    check_evidence_values(values)
     return EvidenceFile(path.stem, values)
 
 
@@ -191,7 +191,7 @@ def make_section(each: EvidenceFile) -> Iterator[str]:
 
 def make_evidence_page(evidence: list[EvidenceFile]) -> str:
     parts = [PAGE_INTRODUCTION]
-    for topic in TOPICS:
+    for topic in EVIDENCE_TOPICS:
         chosen = [each for each in evidence if each.values["topic"] == topic]
         if chosen:
             parts.append(f"## {topic}\n")
@@ -249,7 +249,9 @@ def main(arguments: list[str] | None = None) -> int:
     failures = []
     if old != text:
         if options.check:
-            failures.append(f"{EVIDENCE_PAGE}:{find_first_difference(old, text)}: out of date; run tools/make_evidence.py")
+            failures.append(
+                f"{EVIDENCE_PAGE}:{find_first_difference(old, text)}: out of date; run tools/make_evidence.py"
+            )
         else:
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(text)

@@ -144,12 +144,12 @@ def make_option_cells(entry: HelpEntry) -> tuple[str, str, str]:
             limits.append("one of " + ", ".join(f"`{choice}`" for choice in choices))
     if value in VALUE_TYPES and not names.startswith("-"):
         value = ""
-    spelled = [f"`{name}`" for name in names.split(",")]
-    spelled[-1] = f"`{names.split(',')[-1]}{' ' + value if value else ''}{' ...' if repeats else ''}`"
+    quoted_names = [f"`{name}`" for name in names.split(",")]
+    quoted_names[-1] = f"`{names.split(',')[-1]}{' ' + value if value else ''}{' ...' if repeats else ''}`"
     text = re.sub(r" \(docs/[\w./-]+\)", "", entry.text).replace("***", "`***`")
     text = re.sub(r"(?<![\w`-])--?[a-z][\w-]*(?!`)", lambda match: f"`{match[0]}`", text)
     text = re.sub(r"`(--(?:disclose|plot))` ([a-z]\w+)(?=[:,]|$)", r"`\1 \2`", text)
-    return escape_cell(", ".join(spelled)), escape_cell(text), escape_cell("; ".join(limits))
+    return escape_cell(", ".join(quoted_names)), escape_cell(text), escape_cell("; ".join(limits))
 
 
 def format_range(low: str, high: str) -> list[str]:
@@ -228,23 +228,25 @@ def collect_options() -> list[tuple[str, str, str]]:
 
 
 def make_cli_page(program: Path) -> str:
-    overview = read_help_text(program)
-    verbs = parse_verbs(overview)
+    help_overview = read_help_text(program)
+    verbs = parse_verbs(help_overview)
     summaries = {verb: parse_help(read_help_text(program, verb)).summary for verb in verbs}
     rows = [f"| [`{verb}`](#joulemap-{verb}) | {summaries[verb]} |" for verb in verbs]
     rows.append("| [`collect`](#joulemap-collect) | measure operations and networks on this GPU |")
-    common = parse_help(overview).sections
-    common_rows = [make_option_cells(entry) for entry in common["Common options"]]
+    common = parse_help(help_overview).sections
+    common_option_rows = [make_option_cells(entry) for entry in common["Common options"]]
     for entry in common["Options"]:
         if not entry.names.startswith(("-h,", "-V,")):
             names, text, _ = make_option_cells(entry)
-            common_rows.append((names, text, "before the verb"))
-    common_rows = [
+            common_option_rows.append((names, text, "before the verb"))
+    common_option_rows = [
         ("`-h`, `--help`", "print the help of the verb", ""),
         ("`-V`, `--version`", "print the version of the program", ""),
-        *common_rows,
+        *common_option_rows,
     ]
-    introduction = CLI_INTRODUCTION.format(verbs="\n".join(rows), common=make_option_table("option", common_rows))
+    introduction = CLI_INTRODUCTION.format(
+        verbs="\n".join(rows), common=make_option_table("option", common_option_rows)
+    )
     sections = [make_verb_section(program, (verb,)) for verb in verbs]
     collect = "\n\n".join(
         [
@@ -470,7 +472,10 @@ def make_class_rows(module: SourceModule, node: ast.ClassDef) -> tuple[list[tupl
             if is_public(member.name):
                 attributes.append((f"`{member.name}`", one_line_cell(ast.get_docstring(member))))
         elif isinstance(member, ast.FunctionDef) and member.name == "__init__":
-            attributes += [make_attribute_row(module, name, set_) for name, set_ in find_attributes_set_in(member)]
+            attributes += [
+                make_attribute_row(module, name, attribute_node)
+                for name, attribute_node in find_attributes_set_in(member)
+            ]
         elif isinstance(member, ast.FunctionDef) and is_public(member.name) and not member.name.startswith("on_"):
             methods.append(
                 (f"`{format_signature(member.name, member, is_method=True)}`", one_line_cell(ast.get_docstring(member)))
@@ -513,8 +518,8 @@ def make_class_section(
 ) -> list[str]:
     lineage = list(list_own_bases(module, node, read))
     parts = [f"### {heading}"]
-    if (extended := lineage[-2][1].name if len(lineage) > 1 else "") in CLASSES_WITH_SHOWN_BASE:
-        parts.append(f"Extends `jm.{extended}`.")
+    if (shown_base_class := lineage[-2][1].name if len(lineage) > 1 else "") in CLASSES_WITH_SHOWN_BASE:
+        parts.append(f"Extends `jm.{shown_base_class}`.")
     if node.name in CLASSES_CREATED_BY_USERS:
         members = [member for _, one in reversed(lineage) for member in one.body]
         created = [member for member in members if getattr(member, "name", "") == "__init__"]
@@ -600,20 +605,20 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is out of date")
     arguments = parser.parse_args()
     pages = {"cli.md": make_cli_page(arguments.program), "python.md": make_python_page()}
-    stale = 0
+    stale_count = 0
     for name, made in pages.items():
         path = REFERENCE_FOLDER / name
         kept = path.read_text(encoding="utf-8") if path.exists() else ""
         if kept == made:
             continue
-        stale += 1
+        stale_count += 1
         if not arguments.check:
             path.write_text(made, encoding="utf-8")
             continue
         changes = difflib.unified_diff(kept.splitlines(), made.splitlines(), "committed", "made", n=0, lineterm="")
         print("\n".join(list(changes)[:40]), file=sys.stderr)
         print(f"make_reference: docs/reference/{name} is out of date: run tools/make_reference.py", file=sys.stderr)
-    return 1 if arguments.check and stale else 0
+    return 1 if arguments.check and stale_count else 0
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ from pathlib import Path
 from wheel_metadata import make_metadata
 
 ROOT = Path(__file__).resolve().parent.parent
-TAG = "cp39-abi3-manylinux_2_28_{machine}"
-SOURCES = ("*.py", "*.pyi", "py.typed")
+WHEEL_TAG = "cp39-abi3-manylinux_2_28_{machine}"
+SOURCE_PATTERNS = ("*.py", "*.pyi", "py.typed")
 RUNTIME_LOADED_PACKAGES = ("python3-dev", "libxgboost-dev")  # headers of what is loaded at run time
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip file can store
 
@@ -69,11 +69,11 @@ def strip_binary(binary: Path, strip: str) -> bytes:
 def read_third_party_licenses() -> dict[str, bytes]:
     """The licences of the libraries that the binaries contain, as Debian's packages have them."""
     lines = [line.split() for line in (ROOT / "tools" / "packages.txt").read_text().splitlines()]
-    development = [words[1] for words in lines if words[0] == "build" and words[1].endswith("-dev")]
-    linked = [package for package in development if package not in RUNTIME_LOADED_PACKAGES]
-    documents = Path("/usr/share/doc")
-    sources = {package: documents / package / "copyright" for package in linked}
-    sources["libstdc++"] = sorted(documents.glob("libstdc++-*-dev/copyright"))[-1]
+    development_packages = [words[1] for words in lines if words[0] == "build" and words[1].endswith("-dev")]
+    linked_packages = [package for package in development_packages if package not in RUNTIME_LOADED_PACKAGES]
+    document_folder = Path("/usr/share/doc")
+    sources = {package: document_folder / package / "copyright" for package in linked_packages}
+    sources["libstdc++"] = sorted(document_folder.glob("libstdc++-*-dev/copyright"))[-1]
     return {f"third-party/{package}.txt": source.read_bytes() for package, source in sorted(sources.items())}
 
 
@@ -82,11 +82,11 @@ def collect_wheel_files(options: argparse.Namespace, version: str, tag: str) -> 
     files: dict[str, tuple[bytes, bool]] = {}
     build, strip = options.build, options.strip
     package = ROOT / "python" / "joulemap"
-    for pattern in SOURCES:
+    for pattern in SOURCE_PATTERNS:
         for source in sorted(package.glob(pattern)):
             files[f"joulemap/{source.name}"] = (source.read_bytes(), False)
-    injected = package / "inject" / "sitecustomize.py"
-    files["joulemap/inject/sitecustomize.py"] = (injected.read_bytes(), False)
+    sitecustomize_path = package / "inject" / "sitecustomize.py"
+    files["joulemap/inject/sitecustomize.py"] = (sitecustomize_path.read_bytes(), False)
     for source in sorted([*(package / "_collect").glob("*.py"), *(package / "_collect").glob("*.csv")]):
         files[f"joulemap/_collect/{source.name}"] = (source.read_bytes(), False)
     for folder in ("_bench_serve", "_predict"):
@@ -113,12 +113,12 @@ def collect_wheel_files(options: argparse.Namespace, version: str, tag: str) -> 
     return files
 
 
-def make_record(files: dict[str, tuple[bytes, bool]], own_name: str) -> bytes:
+def make_record(files: dict[str, tuple[bytes, bool]], record_path: str) -> bytes:
     lines = []
     for name, (data, _) in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         lines.append(f"{name},sha256={digest},{len(data)}\n")
-    return "".join([*lines, f"{own_name},,\n"]).encode()
+    return "".join([*lines, f"{record_path},,\n"]).encode()
 
 
 def write_wheel(path: Path, files: dict[str, tuple[bytes, bool]]) -> None:
@@ -134,16 +134,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "dist-objects", help="build folder")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "dist", help="output folder")
-    parser.add_argument("--beside", type=Path, help="folder with the stripped third-party libraries that the program needs")
+    parser.add_argument(
+        "--beside", type=Path, help="folder with the stripped third-party libraries that the program needs"
+    )
     parser.add_argument("--machine", default=platform.machine(), help="target machine, as printed by uname -m")
     parser.add_argument("--strip", default="strip", help="strip program for the target")
-    parser.add_argument("--source-url", help="address of the source tree, for the links of the README on a package index")
+    parser.add_argument(
+        "--source-url", help="address of the source tree, for the links of the README on a package index"
+    )
     options = parser.parse_args()
     version = project_version()
-    tag = TAG.format(machine=options.machine)
+    tag = WHEEL_TAG.format(machine=options.machine)
     files = collect_wheel_files(options, version, tag)
-    own_name = f"joulemap-{version}.dist-info/RECORD"
-    files[own_name] = (make_record(files, own_name), False)
+    record_path = f"joulemap-{version}.dist-info/RECORD"
+    files[record_path] = (make_record(files, record_path), False)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"joulemap-{version}-{tag}.whl"
     write_wheel(path, files)

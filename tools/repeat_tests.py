@@ -35,7 +35,7 @@ def read_outcomes(folder: Path) -> dict[str, str]:
     return found
 
 
-def run_once(command: list[str], folder: Path) -> tuple[int, float]:
+def run_command_once(command: list[str], folder: Path) -> tuple[int, float]:
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.xml"):
         old.unlink()
@@ -53,18 +53,18 @@ def repeat_command(command: list[str], runs: int, beside: int, folder: Path) -> 
     for run in range(1, runs + 1):
         loops = [subprocess.Popen(BUSY_LOOP_COMMAND) for _ in range(beside)]
         try:
-            code, took_s = run_once(command, folder / f"run-{run}")
+            code, took_s = run_command_once(command, folder / f"run-{run}")
         finally:
             for loop in loops:
                 loop.kill()
                 loop.wait()
         outcomes_of_run = read_outcomes(folder / f"run-{run}")
         count = collections.Counter(outcomes_of_run.values())
-        is_green = code == 0 and count["failed"] == 0
-        green += is_green
+        has_run_passed = code == 0 and count["failed"] == 0
+        green += has_run_passed
         failed = sorted(name for name, outcome in outcomes_of_run.items() if outcome == "failed")
-        failures.update(failed if failed or is_green else ["(no failed test: see output.txt)"])
-        print(f"{run:4} {'green' if is_green else 'RED':>8} {took_s:8.0f} {count['passed']:7} {count['skipped']:8} "
+        failures.update(failed if failed or has_run_passed else ["(no failed test: see output.txt)"])
+        print(f"{run:4} {'green' if has_run_passed else 'RED':>8} {took_s:8.0f} {count['passed']:7} {count['skipped']:8} "
               f"{count['failed']:7}", flush=True)  # fmt: skip
         for name in failed:
             print(f"       {name}", flush=True)

@@ -22,7 +22,15 @@ from typing import NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 # The oldest and the newest PyTorch, and for each Python the newest PyTorch that has a wheel for it.
-PYTHON_TORCH_PAIRS = ("3.9+2.0.1", "3.9+2.8.0", "3.10+2.14.1", "3.11+2.13.0", "3.12+2.15.0", "3.13+2.15.0", "3.14+2.15.0")
+PYTHON_TORCH_PAIRS = (
+    "3.9+2.0.1",
+    "3.9+2.8.0",
+    "3.10+2.14.1",
+    "3.11+2.13.0",
+    "3.12+2.15.0",
+    "3.13+2.15.0",
+    "3.14+2.15.0",
+)
 REQUIRED_PACKAGES = ("pytest", "zstandard", "setuptools<81")  # PyTorch 2.0 needs what later setuptools removed
 TEST_NAMES = ("package", "windows", "injection", "pytest_plugin", "attach", "torch_capture", "torch_names")
 TESTS = ("tests/wheel", *(f"tests/python/test_{part}.py" for part in TEST_NAMES))
@@ -36,9 +44,12 @@ class PairOutcome(NamedTuple):
 
 
 def find_interpreter(version: str) -> Optional[str]:
-    on_path = shutil.which(f"python{version}")
-    if on_path and subprocess.run([on_path, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
-        return on_path
+    interpreter_path = shutil.which(f"python{version}")
+    if (
+        interpreter_path
+        and subprocess.run([interpreter_path, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0
+    ):
+        return interpreter_path
     found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
     return str(found[-1]) if found else None
 

@@ -21,8 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "h200"))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER.parent / "h200"))
 from findings import Findings  # noqa: E402
 
 MAX_RUN_S = 600
@@ -36,7 +36,7 @@ HEALTHY_CASES = ["healthy_convnet", "healthy_mlp", "healthy_transformer", "healt
 
 def record(joulemap: str, case: str, file: Path, *options: str) -> str:
     """Records a program; returns what it printed if it failed."""
-    program = [sys.executable, str(HERE / "cpu_programs.py"), case, *options]
+    program = [sys.executable, str(SCRIPT_FOLDER / "cpu_programs.py"), case, *options]
     command = [joulemap, "record", "-q", "--no-learn", "-o", str(file), "--", *program]
     environment = {**os.environ, "PYTHONPATH": str(Path(joulemap).resolve().parent.parent / "python")}
     done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False, env=environment)
@@ -57,7 +57,7 @@ def command_j(report: dict) -> float:
     return sum(row["energy_j"] or 0 for row in report["rows"] if is_compared_row(row))
 
 
-def realised_share(joulemap: str, before: Path, after: Path) -> float:
+def compute_realised_saving(joulemap: str, before: Path, after: Path) -> float:
     """The share of the energy that the change saved."""
     return 1 - command_j(ask(joulemap, "report", after)) / command_j(ask(joulemap, "report", before))
 
@@ -72,10 +72,10 @@ def measure_case(joulemap: str, case: str, folder: Path, has_recordings: bool) -
         return result
     if not has_recordings and (failure := record(joulemap, case, after, "--fixed")):
         return {**result, "failure": failure}
-    return {**result, "realised": realised_share(joulemap, before, after)}
+    return {**result, "realised": compute_realised_saving(joulemap, before, after)}
 
 
-def result_cells(result: dict) -> list[str]:
+def format_result_cells(result: dict) -> list[str]:
     if "failure" in result:
         return [result["case"], "failed", *[""] * 4]
     total_j = result["energy_j"]
@@ -108,21 +108,21 @@ def main() -> int:
             results.append(measure_case(str(options.joulemap), case, folder, options.recorded))
             print(json.dumps(results[-1])[:1500], file=sys.stderr, flush=True)
         (folder / "results.json").write_text(json.dumps(results))
-    lines = [result_cells(result) for result in results]
+    lines = [format_result_cells(result) for result in results]
     findings.table(["case", "findings", "expected", "range", "realised", "in range"], lines)
     for name, cases in (("adjusted to", CASES), ("looked at once", FURTHER_CASES)):
-        wasteful = [result for result in results if result["case"] in cases and "realised" in result]
-        if not wasteful:
+        wasteful_results = [result for result in results if result["case"] in cases and "realised" in result]
+        if not wasteful_results:
             continue
-        count = sum(result["in_range"] for result in wasteful)
-        met = findings.bar(f"savings in range, {name}", count >= MIN_SAVINGS_IN_RANGE * len(wasteful))
-        findings.add_line(f"programs {name}: {count} of {len(wasteful)} realised savings lie in the stated range; "
+        count = sum(result["in_range"] for result in wasteful_results)
+        met = findings.bar(f"savings in range, {name}", count >= MIN_SAVINGS_IN_RANGE * len(wasteful_results))
+        findings.add_line(f"programs {name}: {count} of {len(wasteful_results)} realised savings lie in the stated range; "
                           f"goal {MIN_SAVINGS_IN_RANGE:.0%}: {met}")  # fmt: skip
-    healthy = [result for result in results if result["case"] in HEALTHY_CASES and "failure" not in result]
-    if healthy:
-        clean = sum(not result["findings"] for result in healthy)
-        met = findings.bar("healthy programs", clean == len(healthy))
-        findings.add_line(f"{clean} of {len(healthy)} healthy programs have no finding: {met}")
+    healthy_results = [result for result in results if result["case"] in HEALTHY_CASES and "failure" not in result]
+    if healthy_results:
+        clean = sum(not result["findings"] for result in healthy_results)
+        met = findings.bar("healthy programs", clean == len(healthy_results))
+        findings.add_line(f"{clean} of {len(healthy_results)} healthy programs have no finding: {met}")
     return findings.conclude(options.markdown)
 
 

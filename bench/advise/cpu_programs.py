@@ -82,7 +82,7 @@ def repeat_batch(inputs: torch.Tensor, targets, steps: int):
     return ((inputs, targets) for _ in range(steps))
 
 
-class Images(torch.utils.data.Dataset):
+class ImageDataset(torch.utils.data.Dataset):
     """Images that are prepared again each time, or once."""
 
     def __init__(self, count: int, size: int, epochs: int, once: bool) -> None:
@@ -126,7 +126,7 @@ class SentenceDataset(torch.utils.data.Dataset):
 
 def data_loading(fixed: bool, steps: int) -> None:
     epochs = 8
-    data = Images(steps * 16 // epochs, 96, epochs, once=fixed)
+    data = ImageDataset(steps * 16 // epochs, 96, epochs, once=fixed)
     train(convnet(4), torch.utils.data.DataLoader(data, 16))
 
 

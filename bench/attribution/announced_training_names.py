@@ -4,17 +4,17 @@
 from typing import List
 
 LAYER_NAMES = ["conv1", "norm1", "act1", "pool1", "conv2", "norm2", "act2", "pool2", "fc1", "act3", "fc2"]
-NEIGHBOUR = "neighbour"
-OPERATIONS = [
+NEIGHBOUR_OPERATION = "neighbour"
+OPERATION_NAMES = [
     "outside",
     "dataloader",
     "optimizer",
     *(f"{way}.{layer}" for way in ("forward", "backward", "evaluation") for layer in [*LAYER_NAMES, "loss"]),
-    NEIGHBOUR,
+    NEIGHBOUR_OPERATION,
 ]
 
 
-def operation_of_row(path: List[str]) -> str:
+def find_row_operation(path: List[str]) -> str:
     """Returns the operation that a row of `report --by op` belongs to."""
     if path == ["background"]:
         return "background"

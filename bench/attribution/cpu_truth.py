@@ -23,22 +23,22 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "peers"))
-from announced_training_names import NEIGHBOUR, OPERATIONS, operation_of_row  # noqa: E402  in this folder
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER.parent / "peers"))
+from announced_training_names import NEIGHBOUR_OPERATION, OPERATION_NAMES, find_row_operation  # noqa: E402  in this folder
 from machine import (  # noqa: E402  found through the path above
     EXIT_NOT_PERMITTED,
     JOULEMAP_PROGRAM,
     PROGRAMS,
-    NotPermitted,
+    NotPermittedError,
     run_on_simulated_machine,
     scratch_folder,
 )
 
-MIN_SHARE = 0.02  # operations below this share of the training's energy are not evaluated individually
-MAX_RMS = 0.08
-MAX_BACKGROUND = 0.05
-MODES = {"regress": "regressed", "integral": "by CPU time"}
+MIN_ENERGY_SHARE = 0.02  # operations below this share of the training's energy are not evaluated individually
+MAX_RMS_ERROR = 0.08
+MAX_BACKGROUND_ERROR = 0.05
+ATTRIBUTION_MODES = {"regress": "regressed", "integral": "by CPU time"}
 
 
 class ComparedOperation(NamedTuple):
@@ -58,12 +58,12 @@ class ComparedOperation(NamedTuple):
         return self.said_j / self.true_j - 1
 
     @property
-    def covers_truth(self) -> bool:
+    def is_truth_in_interval(self) -> bool:
         """Whether the interval covers the true value."""
         return self.low_j is not None and self.high_j is not None and self.low_j <= self.true_j <= self.high_j
 
 
-class OperationTruth:
+class OperationTruthLog:
     """truth_operations.csv: cumulative energy of each operation over time."""
 
     def __init__(self, path: Path) -> None:
@@ -75,9 +75,11 @@ class OperationTruth:
 
     def energy_between(self, column: str, begin_ns: float, end_ns: float) -> float:
         """Energy added to a column between two times."""
-        return self._at(self._columns[column], end_ns) - self._at(self._columns[column], begin_ns)
+        return self._interpolate_column(self._columns[column], end_ns) - self._interpolate_column(
+            self._columns[column], begin_ns
+        )
 
-    def _at(self, column: int, time_ns: float) -> float:
+    def _interpolate_column(self, column: int, time_ns: float) -> float:
         after = min(max(bisect_left(self._times_ns, time_ns), 1), len(self._rows) - 1)
         before_row, after_row = self._rows[after - 1], self._rows[after]
         share = (time_ns - before_row[0]) / (after_row[0] - before_row[0])
@@ -87,9 +89,9 @@ class OperationTruth:
 def run_inside_machine(folder: Path, seconds: float, seed: int) -> None:
     """Runs on the simulated machine: the neighbour and the recorded training."""
     files = [str(folder / "page"), str(folder / "kinds")]
-    neighbour = subprocess.Popen([sys.executable, str(HERE / "noisy_neighbour.py"), *files, str(seed)])
+    neighbour = subprocess.Popen([sys.executable, str(SCRIPT_FOLDER / "noisy_neighbour.py"), *files, str(seed)])
     try:
-        training = [sys.executable, str(HERE / "announced_training.py"), *files, str(seconds)]
+        training = [sys.executable, str(SCRIPT_FOLDER / "announced_training.py"), *files, str(seconds)]
         environment = {**os.environ, "PYTHONPATH": str(PROGRAMS.parent / "python")}
         command = [str(JOULEMAP_PROGRAM), "record", "-o", str(folder / "run.joule"), "--", *training]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
@@ -98,11 +100,11 @@ def run_inside_machine(folder: Path, seconds: float, seed: int) -> None:
         neighbour.wait()
 
 
-def simulate_round(folder: Path, seconds: float, seed: int) -> OperationTruth:
+def simulate_round(folder: Path, seconds: float, seed: int) -> OperationTruthLog:
     """Runs outside of the simulated machine: chooses this round's powers, starts the machine, and returns the true
     energies."""
     chance = random.Random(seed)
-    kinds = [f"{name} {chance.uniform(0.6, 1.5):.3f} {chance.uniform(0.5, 2):.3f}\n" for name in OPERATIONS]
+    kinds = [f"{name} {chance.uniform(0.6, 1.5):.3f} {chance.uniform(0.5, 2):.3f}\n" for name in OPERATION_NAMES]
     (folder / "kinds").write_text("".join(kinds), encoding="ascii")
     (folder / "page").write_bytes(bytes(512))
     inside = [sys.executable, str(Path(__file__).resolve()), "--inside", str(folder)]
@@ -110,7 +112,7 @@ def simulate_round(folder: Path, seconds: float, seed: int) -> OperationTruth:
     options = ["--operation-kinds", str(folder / "kinds"), "--operation-page", str(folder / "page")]
     options += ["--seed", str(seed), "--period-us", "2000"]
     run_on_simulated_machine(folder / "machine", inside, options)
-    return OperationTruth(folder / "machine" / "truth_operations.csv")
+    return OperationTruthLog(folder / "machine" / "truth_operations.csv")
 
 
 def report(folder: Path, mode: str) -> Dict[str, Any]:
@@ -121,18 +123,20 @@ def report(folder: Path, mode: str) -> Dict[str, Any]:
     return result
 
 
-def compare(report_json: Dict[str, Any], truth: OperationTruth) -> List[ComparedOperation]:
+def compare(report_json: Dict[str, Any], truth: OperationTruthLog) -> List[ComparedOperation]:
     """Compares all operations of a round; the rest of the machine is "background"."""
     begin_ns = report_json["start_monotonic_ns"]
     end_ns = begin_ns + 1e9 * report_json["elapsed_s"]
     rows: Dict[str, List[Dict[str, Any]]] = {}
     for row in report_json["rows"]:
-        rows.setdefault(operation_of_row(row["path"]), []).append(row)
-    truths = {name: truth.energy_between(f"{name}.energy_j", begin_ns, end_ns) for name in [*OPERATIONS, "other"]}
-    truths["background"] = truths.pop("other") + truths.pop(NEIGHBOUR)
-    all_j = sum(joules for name, joules in truths.items() if name != "background")
+        rows.setdefault(find_row_operation(row["path"]), []).append(row)
+    true_energies_j = {
+        name: truth.energy_between(f"{name}.energy_j", begin_ns, end_ns) for name in [*OPERATION_NAMES, "other"]
+    }
+    true_energies_j["background"] = true_energies_j.pop("other") + true_energies_j.pop(NEIGHBOUR_OPERATION)
+    all_j = sum(joules for name, joules in true_energies_j.items() if name != "background")
     compared = []
-    for name, true_j in truths.items():
+    for name, true_j in true_energies_j.items():
         parts = rows.get(name, [])
         largest = max(parts, key=lambda row: row["energy_j"], default={"basis": "none", "low_j": None, "high_j": None})
         said_j = sum(row["energy_j"] for row in parts)
@@ -145,7 +149,7 @@ def compare(report_json: Dict[str, Any], truth: OperationTruth) -> List[Compared
 
 def evaluated_operations(compared: List[ComparedOperation]) -> List[ComparedOperation]:
     """Returns the operations that are evaluated individually."""
-    return [one for one in compared if one.share >= MIN_SHARE and one.operation not in ("background", "outside")]
+    return [one for one in compared if one.share >= MIN_ENERGY_SHARE and one.operation not in ("background", "outside")]
 
 
 def format_wilson_interval(hits: int, tries: int) -> str:
@@ -163,9 +167,9 @@ def rms(errors: List[float]) -> float:
 
 def conservation_error(report_json: Dict[str, Any]) -> float:
     """Relative difference between attributed and measured energy."""
-    given_j = report_json["attributed_j"] + report_json["idle_j"] + report_json["unattributed_j"]
+    ledger_total_j = report_json["attributed_j"] + report_json["idle_j"] + report_json["unattributed_j"]
     measured_j = report_json["measured_j"]
-    return abs(given_j / measured_j - 1)
+    return abs(ledger_total_j / measured_j - 1)
 
 
 def print_round(number: int, compared: Dict[str, List[ComparedOperation]]) -> None:
@@ -174,39 +178,45 @@ def print_round(number: int, compared: Dict[str, List[ComparedOperation]]) -> No
     print(f"  {'operation':22}{'true J':>9}{'regressed':>11}{'90 %':>18}{'CPU time':>10}")
     by_time = {one.operation: one for one in compared["integral"]}
     for one in sorted(compared["regress"], key=lambda one: -one.true_j):
-        if one.share < MIN_SHARE:
+        if one.share < MIN_ENERGY_SHARE:
             continue
         interval = "unknown" if one.low_j is None else f"{one.low_j:.0f} .. {one.high_j:.0f}"
-        mark = " " if one.covers_truth else "!"
+        mark = " " if one.is_truth_in_interval else "!"
         print(
             f"  {one.operation:22}{one.true_j:9.1f}{100 * one.error:+10.1f} %{interval:>17}{mark}"
             f"{100 * by_time[one.operation].error:+8.1f} %  {one.basis}"
         )
 
 
-def print_summary(rounds: List[Dict[str, List[ComparedOperation]]], worst_balance: float) -> int:
+def print_summary(rounds: List[Dict[str, List[ComparedOperation]]], max_conservation_error: float) -> int:
     """Prints the results of all rounds and compares them with the bars. Returns the exit code."""
-    print(f"\n{'':30}" + "".join(f"{title:>24}" for title in MODES.values()))
+    print(f"\n{'':30}" + "".join(f"{title:>24}" for title in ATTRIBUTION_MODES.values()))
 
     def line(title: str, values: List[str]) -> None:
         print(f"{title:30}" + "".join(f"{value:>24}" for value in values))
 
     found: Dict[str, float] = {}
-    for mode in MODES:
+    for mode in ATTRIBUTION_MODES:
         ops = [one for compared in rounds for one in evaluated_operations(compared[mode])]
         found[mode] = rms([one.error for one in ops])
         background = [one.error for compared in rounds for one in compared[mode] if one.operation == "background"]
         found[mode + " background"] = rms(background)
-    line("error per operation, RMS", [f"{100 * found[mode]:.1f} %" for mode in MODES])
-    line("error of background, RMS", [f"{100 * found[mode + ' background']:.1f} %" for mode in MODES])
+    line("error per operation, RMS", [f"{100 * found[mode]:.1f} %" for mode in ATTRIBUTION_MODES])
+    line("error of background, RMS", [f"{100 * found[mode + ' background']:.1f} %" for mode in ATTRIBUTION_MODES])
     held = []
-    for mode in MODES:
+    for mode in ATTRIBUTION_MODES:
         ops = [one for compared in rounds for one in evaluated_operations(compared[mode])]
-        held.append(format_wilson_interval(sum(one.covers_truth for one in ops), len(ops)))
+        held.append(format_wilson_interval(sum(one.is_truth_in_interval for one in ops), len(ops)))
     line("90 % intervals that hold", held)
-    print(f"attributed + idle + unattributed against measured: {100 * worst_balance:.4f} % at worst")
-    met = found["regress"] <= MAX_RMS and found["regress background"] <= MAX_BACKGROUND and worst_balance < 0.001
-    print("the bars are met" if met else "the bars are NOT met: 8 % RMS per operation, 5 % of background, 0.1 % balance")
+    print(f"attributed + idle + unattributed against measured: {100 * max_conservation_error:.4f} % at worst")
+    met = (
+        found["regress"] <= MAX_RMS_ERROR
+        and found["regress background"] <= MAX_BACKGROUND_ERROR
+        and max_conservation_error < 0.001
+    )
+    print(
+        "the bars are met" if met else "the bars are NOT met: 8 % RMS per operation, 5 % of background, 0.1 % balance"
+    )
     return 0 if met else 1
 
 
@@ -225,27 +235,29 @@ def main() -> int:
         run_inside_machine(options.inside, options.seconds, options.seed)
         return 0
     rounds: List[Dict[str, List[ComparedOperation]]] = []
-    worst_balance = 0.0
+    max_conservation_error = 0.0
     for seed in range(options.seed, options.seed + options.rounds):
         with scratch_folder("cpu") as name:
             folder = options.keep / str(seed) if options.keep else Path(name)
             folder.mkdir(parents=True, exist_ok=True)
             try:
                 truth = (
-                    OperationTruth(folder / "machine" / "truth_operations.csv")
+                    OperationTruthLog(folder / "machine" / "truth_operations.csv")
                     if options.again
                     else simulate_round(folder, options.seconds, seed)
                 )
-            except NotPermitted as error:
+            except NotPermittedError as error:
                 print(f"not permitted here: {error}", file=sys.stderr)
                 return EXIT_NOT_PERMITTED
-            report_json = {mode: report(folder, mode) for mode in MODES}
-        rounds.append({mode: compare(report_json[mode], truth) for mode in MODES})
-        worst_balance = max(worst_balance, *(conservation_error(one) for one in report_json.values()))
+            report_json = {mode: report(folder, mode) for mode in ATTRIBUTION_MODES}
+        rounds.append({mode: compare(report_json[mode], truth) for mode in ATTRIBUTION_MODES})
+        max_conservation_error = max(max_conservation_error, *(conservation_error(one) for one in report_json.values()))
         print_round(seed, rounds[-1])
     if options.json:
-        options.json.write_text(json.dumps([{m: [c._asdict() for c in r[m]] for m in MODES} for r in rounds]))
-    return print_summary(rounds, worst_balance)
+        options.json.write_text(
+            json.dumps([{m: [c._asdict() for c in r[m]] for m in ATTRIBUTION_MODES} for r in rounds])
+        )
+    return print_summary(rounds, max_conservation_error)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ double peak_bytes() {
   return 1024.0 * static_cast<double>(usage.ru_maxrss);
 }
 
-double sorting_s(std::vector<SimulatedKernel> kernels) {
+double measure_sorting_s(std::vector<SimulatedKernel> kernels) {
   std::reverse(kernels.begin(), kernels.end());
   const std::int64_t begin_ns = monotonic_ns();
   std::sort(kernels.begin(), kernels.end(),
@@ -39,8 +39,8 @@ int measure_run(double length_s, std::int64_t kernel_ns) {
   SimulatedGpu gpu({.kernel_ns = kernel_ns}, 1);
   const SimulatedRun run = gpu.simulate_mixture(length_s);
   const std::vector<Activity> activities = activities_of(run);
-  const double sorting = sorting_s(run.kernels);
-  const double before_bytes = peak_bytes();
+  const double sorting_time_s = measure_sorting_s(run.kernels);
+  const double initial_peak_bytes = peak_bytes();
   const std::int64_t begin_ns = monotonic_ns();
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
@@ -48,7 +48,7 @@ int measure_run(double length_s, std::int64_t kernel_ns) {
   for (const Sample& sample : run.samples) recorded.add(sample);
   const RecordedEnergy::Result energy = recorded.finish();
   ActivitySums sums(span);
-  GpuWork work(span);
+  GpuWorkCollector work(span);
   for (const Activity& activity : activities) sums.add(0, activity);
   for (const Activity& activity : activities) work.add(0, activity);
   sums.finish();
@@ -58,14 +58,14 @@ int measure_run(double length_s, std::int64_t kernel_ns) {
   const double kernels = static_cast<double>(run.kernels.size());
   double squares = 0;
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
-    const double found_w =
+    const double estimated_w =
         powers.power_fit.classes[powers.class_columns.at({0, static_cast<std::uint32_t>(kind)})].watts;
-    const double error = found_w * run.busy_s[kind] / run.joules[kind] - 1;
+    const double error = estimated_w * run.busy_s[kind] / run.joules[kind] - 1;
     squares += error * error;
   }
   fmt::print("kernels             {:.0f}\nintervals           {}\n", kernels, powers.power_fit.observation_count);
-  fmt::print("seconds             {:.2f} ({:.1f} times sorting the kernels)\n", took_s, took_s / sorting);
-  fmt::print("bytes a kernel      {:.0f} at most\n", (peak_bytes() - before_bytes) / kernels);
+  fmt::print("seconds             {:.2f} ({:.1f} times sorting the kernels)\n", took_s, took_s / sorting_time_s);
+  fmt::print("bytes a kernel      {:.0f} at most\n", (peak_bytes() - initial_peak_bytes) / kernels);
   fmt::print("error of a kind     {:.2f} % root mean square\n",
              100 * std::sqrt(squares / static_cast<double>(run.busy_s.size())));
   fmt::print("lag                 {:.2f} ms ({:.2f} to {:.2f})\n", 1e3 * seconds(powers.power_fit.lag_ns),

@@ -7,9 +7,9 @@
 // The time is split into blocks. Powers are fitted to the GPU's power history in every other block and predict the
 // counter's energy, interval by interval, in the blocks between; then vice versa. The counter's own updates are not
 // fitted; they scale the level, as in a report. Baselines: two powers, busy and idle ("by_time_j"), and the power that
-// the counter showed before the block ("held_j").
+// the counter showed before the block ("last_power_prediction_j").
 // Prints JSON: {"intervals": [{"begin_s", "end_s", "measured_j", "predicted_j", "low_j", "high_j", "by_time_j",
-// "held_j"}]}
+// "last_power_prediction_j"}]}
 #include <fmt/format.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ struct BlockPartition {
   std::int64_t block_ns;
   std::int64_t interval_ns;
 
-  std::int64_t block_of(std::int64_t time_ns) const { return (time_ns - span.begin_ns) / block_ns; }
+  std::int64_t find_block_index(std::int64_t time_ns) const { return (time_ns - span.begin_ns) / block_ns; }
   bool is_after_settling(std::int64_t time_ns) const {
     return (time_ns - span.begin_ns) % block_ns >= kSettlingTime_ns;
   }
@@ -51,7 +51,7 @@ class SampleCollector final : public recording::RecordingVisitor {
       : sources_(sources),
         recorder_(recorder),
         span_(*sources[recorder].command_span()),
-        energy_(sources[recorder].channels, span_, 1),
+        recorded_energy_(sources[recorder].channels, span_, 1),
         sums_(span_),
         gpu_work_(span_) {}
 
@@ -59,7 +59,7 @@ class SampleCollector final : public recording::RecordingVisitor {
     if (source != recorder_) return;
     for (Sample sample : samples) {
       sample.channel -= sources_[source].first_channel;
-      energy_.add(sample);
+      recorded_energy_.add(sample);
     }
   }
   void on_activity(std::uint32_t source, const Activity& activity) override {
@@ -68,7 +68,7 @@ class SampleCollector final : public recording::RecordingVisitor {
     sums_.add(source, inside);
     gpu_work_.add(source, inside, sums_.process_activity(source).scopes);
   }
-  RecordedEnergy::Result energy() { return energy_.finish(); }
+  RecordedEnergy::Result energy() { return recorded_energy_.finish(); }
   std::map<std::string, DeviceWork> finish_device_works() {
     sums_.finish();
     return gpu_work_.finish(sums_.processes());
@@ -78,9 +78,9 @@ class SampleCollector final : public recording::RecordingVisitor {
   const std::vector<SurveyedSource>& sources_;
   std::uint32_t recorder_;
   TimeSpan span_;
-  RecordedEnergy energy_;
+  RecordedEnergy recorded_energy_;
   ActivitySums sums_;
-  GpuWork gpu_work_;
+  GpuWorkCollector gpu_work_;
 };
 
 // The first GPU of the recording: its energy, the kernels that ran on it, and its sensor model.
@@ -97,7 +97,7 @@ struct HeldOutPrediction {
   double predicted_j;
   std::pair<double, double> central_interval_j;
   double by_time_j;
-  double held_j;
+  double last_power_prediction_j;
 };
 
 std::optional<std::uint32_t> find_recorder_source(const std::vector<SurveyedSource>& sources) {
@@ -114,15 +114,15 @@ Result<Gpu> read_gpu(const std::string& path, RecordingSurvey& survey, const Com
   if (const Status clip = survey.limit_time_range(within); !clip) return clip.error();
   const std::optional<std::uint32_t> recorder = find_recorder_source(survey.sources());
   if (!recorder) return Error{ErrorCode::not_found, "the recording holds no samples", "record with sensors"};
-  SampleCollector gatherer(survey.sources(), *recorder);
-  if (const auto read = recording::read_recording(*files, gatherer); !read) return read.error();
-  RecordedEnergy::Result energy = gatherer.energy();
-  std::map<std::string, DeviceWork> works = gatherer.finish_device_works();
+  SampleCollector sample_collector(survey.sources(), *recorder);
+  if (const auto read = recording::read_recording(*files, sample_collector); !read) return read.error();
+  RecordedEnergy::Result energy = sample_collector.energy();
+  std::map<std::string, DeviceWork> work_by_device = sample_collector.finish_device_works();
   for (RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     if (curve.domain_class != DomainClass::gpu) continue;
-    auto work = works.find(curve.device);
-    if (work == works.end()) work = works.find("ordinal 0");
-    if (work == works.end() || work->second.timeline.empty()) continue;
+    auto work = work_by_device.find(curve.device);
+    if (work == work_by_device.end()) work = work_by_device.find("ordinal 0");
+    if (work == work_by_device.end() || work->second.timeline.empty()) continue;
     const SurveyedSource& source = survey.sources()[*recorder];
     const SensorModel known = find_calibrated_sensor_model(source.calibration, source.channels, curve.device);
     return Gpu{std::move(curve), std::move(work->second), known};
@@ -136,7 +136,7 @@ std::vector<PowerPoint> select_block_history(const Gpu& gpu, const BlockPartitio
   std::vector<PowerPoint> some;
   for (const PowerPoint& point : gpu.curve.power_history) {
     const bool is_inside = point.time_ns >= cut.span.begin_ns && point.time_ns < cut.span.end_ns;
-    if (is_inside && cut.block_of(point.time_ns) % 2 == parity && cut.is_after_settling(point.time_ns))
+    if (is_inside && cut.find_block_index(point.time_ns) % 2 == parity && cut.is_after_settling(point.time_ns))
       some.push_back(point);
   }
   return some;
@@ -146,7 +146,8 @@ std::vector<PowerPoint> select_block_history(const Gpu& gpu, const BlockPartitio
 std::vector<EnergyPoint> find_block_updates(const Gpu& gpu, const BlockPartition& cut, std::int64_t block) {
   std::vector<EnergyPoint> edges;
   for (const EnergyPoint& step : gpu.curve.counter_updates) {
-    if (step.time_ns < cut.span.begin_ns || step.time_ns >= cut.span.end_ns || cut.block_of(step.time_ns) != block)
+    if (step.time_ns < cut.span.begin_ns || step.time_ns >= cut.span.end_ns ||
+        cut.find_block_index(step.time_ns) != block)
       continue;
     if (!cut.is_after_settling(step.time_ns)) continue;
     // Updates come at whole periods: one that is slightly early still ends the interval.
@@ -174,9 +175,9 @@ struct BlockObservations {
 
   BlockObservations(const Gpu& gpu, const BlockPartition& cut, std::int64_t block)
       : edges(find_block_updates(gpu, cut, block)) {
-    std::vector<std::int64_t> drawn_ns;
-    for (const EnergyPoint& edge : edges) drawn_ns.push_back(edge.time_ns - gpu.known.counter_lag_ns());
-    if (edges.size() > 1) busy_times = gpu.work.timeline.busy_times(drawn_ns);
+    std::vector<std::int64_t> lag_corrected_ns;
+    for (const EnergyPoint& edge : edges) lag_corrected_ns.push_back(edge.time_ns - gpu.known.counter_lag_ns());
+    if (edges.size() > 1) busy_times = gpu.work.timeline.busy_times(lag_corrected_ns);
   }
   std::size_t size() const { return edges.size() > 1 ? edges.size() - 1 : 0; }
   double measured_j(std::size_t i) const { return edges[i + 1].joules - edges[i].joules; }
@@ -201,7 +202,7 @@ class BlockPowers {
     time_proportional_w_.back() = coarse.idle_w;
     for (const KernelClassPower& one : fit.classes) class_power_w_.push_back(one.watts);
     for (std::size_t r = 0; r < fit.gain_replicates.size(); ++r) {
-      std::vector<double>& watts = replicates_w_.emplace_back();
+      std::vector<double>& watts = bootstrap_powers_w_.emplace_back();
       for (const std::vector<double>& drawn : fit.power_replicates) watts.push_back(drawn[r]);
     }
   }
@@ -216,14 +217,14 @@ class BlockPowers {
       measured_j += rows.measured_j(i);
       for (std::size_t k = 0; k < busy_s.size(); ++k) busy_s[k] += rows.busy_times[i][k];
     });
-    const auto bring = [&](std::vector<double>& watts) {
+    const auto scale_to_measured = [&](std::vector<double>& watts) {
       const double modelled_j = sum_j(watts, busy_s);
       if (modelled_j <= 0 || measured_j <= 0) return;
       for (double& one : watts) one *= measured_j / modelled_j;
     };
-    bring(class_power_w_);
-    bring(time_proportional_w_);
-    for (std::vector<double>& watts : replicates_w_) bring(watts);
+    scale_to_measured(class_power_w_);
+    scale_to_measured(time_proportional_w_);
+    for (std::vector<double>& watts : bootstrap_powers_w_) scale_to_measured(watts);
     double squares = 0;
     double count = 0;
     for_each(own, [&](const BlockObservations& rows, std::size_t i) {
@@ -235,17 +236,18 @@ class BlockPowers {
 
   void predict(std::int64_t block, std::vector<HeldOutPrediction>& all) {
     const BlockObservations rows(gpu_, partition_, block);
-    const double held_w = counter_power_before_w(gpu_, partition_.span.begin_ns + block * partition_.block_ns);
+    const double last_counter_power_w =
+        counter_power_before_w(gpu_, partition_.span.begin_ns + block * partition_.block_ns);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::span<const double> busy_s = rows.busy_times[i];
       // Predictive distribution: replicates of the powers plus residual noise of the counter.
       std::vector<double> draws_j;
-      for (const std::vector<double>& watts : replicates_w_) {
+      for (const std::vector<double>& watts : bootstrap_powers_w_) {
         draws_j.push_back(sum_j(watts, busy_s) + noise_j_ * random_.normal());
       }
       all.push_back({rows.edges[i].time_ns, rows.edges[i + 1].time_ns, rows.measured_j(i),
                      sum_j(class_power_w_, busy_s), central_interval(std::move(draws_j), 0.9),
-                     sum_j(time_proportional_w_, busy_s), held_w * rows.length_s(i)});
+                     sum_j(time_proportional_w_, busy_s), last_counter_power_w * rows.length_s(i)});
     }
   }
 
@@ -261,7 +263,7 @@ class BlockPowers {
   const BlockPartition& partition_;
   std::vector<double> class_power_w_;  // by class, idle last
   std::vector<double> time_proportional_w_;
-  std::vector<std::vector<double>> replicates_w_;
+  std::vector<std::vector<double>> bootstrap_powers_w_;
   double noise_j_ = 0;  // residual standard deviation of an interval
   statistics::Random random_{1};
 };
@@ -307,7 +309,8 @@ int main(int argc, char** argv) {
     fmt::print(R"({}{{"begin_s":{:.6f},"end_s":{:.6f},"measured_j":{},"predicted_j":{},"low_j":{},"high_j":{},)"
                R"("by_time_j":{},"held_j":{}}})",
                separator, seconds(one.begin_ns - span.begin_ns), seconds(one.end_ns - span.begin_ns), one.measured_j,
-               one.predicted_j, one.central_interval_j.first, one.central_interval_j.second, one.by_time_j, one.held_j);
+               one.predicted_j, one.central_interval_j.first, one.central_interval_j.second, one.by_time_j,
+               one.last_power_prediction_j);
     separator = ",\n";
   }
   fmt::print("]}}\n");

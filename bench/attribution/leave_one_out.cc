@@ -32,10 +32,11 @@ int main(int argc, char** argv) {
     const ObservedKernels seen{known[i].kernel_key, known[i].blocks, known[i].threads_per_block, known[i].mean_kernel_s,
                                1};
     const attribution::KernelClassPrior prior = attribution::KernelPowerHierarchy(others).predict_power(seen);
-    const double away = std::log(prior.watts / known[i].watts);
-    squares += away * away;
+    const double log_error = std::log(prior.watts / known[i].watts);
+    squares += log_error * log_error;
     plain += std::pow(std::log(known[i].watts) - mean, 2);
-    const bool holds = std::abs(away) < 1.645 * add_in_quadrature(prior.relative_sd, 1 / std::sqrt(known[i].precision));
+    const bool holds =
+        std::abs(log_error) < 1.645 * add_in_quadrature(prior.relative_sd, 1 / std::sqrt(known[i].precision));
     inside += holds ? 1 : 0;
     fmt::print("{:7.1f} W, its kind says {:7.1f} +- {:2.0f} %{} {:13} {}\n", known[i].watts, prior.watts,
                100 * prior.relative_sd, holds ? " " : "!", attribution::kernel_family(known[i].kernel_key),

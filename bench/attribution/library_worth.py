@@ -29,16 +29,16 @@ from mixtures import Recording, rms  # noqa: E402
 GPU = "NVIDIA H200"
 RECORDING_PAIRS = [("mixture-A-1", "mixture-A-2"), ("mixture-B-3", "mixture-B-4")]
 PROBED_RECORDING = "resnet50-probed.joule"
-MIN_SHARE = 0.005
+MIN_ENERGY_SHARE = 0.005
 
 
 class JoulemapPrograms:
     def __init__(self, build: Path) -> None:
         names = ("joulemap", "teach_library", "leave_one_out")
-        self.joulemap, self.teach, self.leave = (str(build / "bin" / name) for name in names)
+        self.joulemap, self.teach_library_program, self.leave = (str(build / "bin" / name) for name in names)
 
     def add_to_library(self, library: Path, recording: Path, *window: float) -> None:
-        command = [self.teach, library, GPU, recording, *window]
+        command = [self.teach_library_program, library, GPU, recording, *window]
         print(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout.strip())
 
     def report(self, recording: Path, by: str, *flags: object) -> dict:
@@ -72,8 +72,8 @@ class MethodErrors:
 
 def compare_mixtures(programs: JoulemapPrograms, folder: Path, library: Path, window_s: float, most: int) -> None:
     ways = MethodErrors()
-    for _, pupil in RECORDING_PAIRS:
-        file = folder / f"{pupil}.joule"
+    for _, evaluated_recording in RECORDING_PAIRS:
+        file = folder / f"{evaluated_recording}.joule"
         recording = Recording(programs.joulemap, file, json.loads(file.with_suffix(".json").read_text()))
         truth, _ = recording.true_powers_w()
         kernel_s = recording.kernel_s()
@@ -90,7 +90,7 @@ def compare_mixtures(programs: JoulemapPrograms, folder: Path, library: Path, wi
                 rows = {row["path"][-1]: row for row in report_rows if row["device"].startswith("gpu")}
                 total_j = sum(row["energy_j"] for row in rows.values())
                 for kind, row in rows.items():
-                    if kind in kernel_j and row["energy_j"] > MIN_SHARE * total_j:
+                    if kind in kernel_j and row["energy_j"] > MIN_ENERGY_SHARE * total_j:
                         ways.add(way, row, kernel_j[kind] * row["count"])
     ways.print_table(f"Joules of a kind in windows of {window_s:g} s, each by its own data")
 
@@ -135,20 +135,24 @@ def main() -> int:
     options = parser.parse_args()
     programs = JoulemapPrograms(options.build.resolve())
     with tempfile.TemporaryDirectory() as temporary:
-        library, probing, everything = (Path(temporary) / f"{name}.joule" for name in ("mixtures", "probing", "all"))
-        for teacher, pupil in RECORDING_PAIRS:
-            programs.add_to_library(library, options.folder / f"{teacher}.joule")
-            for name in (teacher, pupil):
-                programs.add_to_library(everything, options.folder / f"{name}.joule")
+        library, probing, combined_library = (
+            Path(temporary) / f"{name}.joule" for name in ("mixtures", "probing", "all")
+        )
+        for library_recording, evaluated_recording in RECORDING_PAIRS:
+            programs.add_to_library(library, options.folder / f"{library_recording}.joule")
+            for name in (library_recording, evaluated_recording):
+                programs.add_to_library(combined_library, options.folder / f"{name}.joule")
         for window_s in map(float, options.windows.split(",")):
             compare_mixtures(programs, options.folder, library, window_s, options.most)
         if (options.folder / PROBED_RECORDING).exists():
             file, steps = options.folder / PROBED_RECORDING, tuple(map(float, options.steps.split(",")))
             programs.add_to_library(probing, file, steps[1], 1e6)
-            programs.add_to_library(everything, file)
+            programs.add_to_library(combined_library, file)
             libraries = {"by what the probing taught": probing, "by what the mixtures taught": library}
             compare_steady_loop(programs, file, libraries, steps)
-        output = subprocess.run([programs.leave, str(everything)], check=True, capture_output=True, text=True).stdout
+        output = subprocess.run(
+            [programs.leave, str(combined_library)], check=True, capture_output=True, text=True
+        ).stdout
         print("\n" + output)
     return 0
 

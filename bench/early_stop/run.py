@@ -27,7 +27,7 @@ from trainings import TRAINING_NAMES, Training, make_training
 import joulemap as jm
 from joulemap import _early_stop
 
-EVALUATIONS = 40
+EVALUATION_COUNT = 40
 
 
 @dataclass
@@ -45,10 +45,10 @@ class PatienceRule:
         return self.evaluations_without_improvement >= self.limit
 
 
-def run_training(training: Training, prices: list) -> dict:
+def run_training(training: Training, energy_prices: list) -> dict:
     """The losses and energies of a whole training, and the evaluation at which each rule stops."""
-    training.evaluate_every = max(1, training.steps // EVALUATIONS)
-    rules: dict = {f"EarlyStop {price:g} J": jm.EarlyStop(price) for price in prices}
+    training.evaluate_every = max(1, training.steps // EVALUATION_COUNT)
+    rules: dict = {f"EarlyStop {price:g} J": jm.EarlyStop(price) for price in energy_prices}
     rules.update({f"patience {limit}": PatienceRule(limit) for limit in (3, 5)})
     window = _early_stop.begin("training")
     losses: list = []

@@ -34,7 +34,9 @@ def make(folder: Path, rows: int) -> dict[tuple[str, str], list[float]]:
             for repetition in range(1, REPETITIONS + 1):
                 seconds = factor * draw.gauss(100, 1)
                 stem = f"m{number}_{framework}"
-                (target / f"{stem}_perf_{repetition}.txt").write_text(PERF_OUTPUT.format(seconds * 60, seconds * 6, seconds))
+                (target / f"{stem}_perf_{repetition}.txt").write_text(
+                    PERF_OUTPUT.format(seconds * 60, seconds * 6, seconds)
+                )
                 (target / f"{stem}_nvidia_smi_{repetition}.txt").write_text("100.00 W\n120.00 W\n")
                 values.append(seconds * (66 + 110))
     return cells
@@ -49,7 +51,7 @@ def time_command(command: list[str]) -> tuple[str, bytes]:
     return f"{time.perf_counter() - begin:.2f} s ({cpu_s:.2f} s of CPU)", output
 
 
-def scipy_seconds(cells: dict[tuple[str, str], list[float]]) -> str:
+def measure_scipy_times(cells: dict[tuple[str, str], list[float]]) -> str:
     try:
         import numpy
         from scipy import stats
@@ -66,9 +68,11 @@ def scipy_seconds(cells: dict[tuple[str, str], list[float]]) -> str:
     begin = time.perf_counter()
     for model in part:
         stats.bootstrap((numpy.array(cells[model, "PyTorch"]),), numpy.mean, n_resamples=2000, method="BCa")
-    bootstrap_s = (time.perf_counter() - begin) / len(part)
-    return (f"scipy: two tests of energy alone {tests_s:.2f} s; a BCa interval {1e3 * bootstrap_s:.1f} ms, "
-            f"for the {len(cells) * 5} intervals here {bootstrap_s * len(cells) * 5:.0f} s (from {len(part)} of them)")
+    bca_interval_s = (time.perf_counter() - begin) / len(part)
+    return (
+        f"scipy: two tests of energy alone {tests_s:.2f} s; a BCa interval {1e3 * bca_interval_s:.1f} ms, "
+        f"for the {len(cells) * 5} intervals here {bca_interval_s * len(cells) * 5:.0f} s (from {len(part)} of them)"
+    )
 
 
 def main() -> int:
@@ -82,11 +86,13 @@ def main() -> int:
         import_s, _ = time_command([arguments.joulemap, "import", "prengdl", f"{scratch}/made", "-o", experiment])
         analyze = [arguments.joulemap, "experiment", "analyze", experiment, "--json"]
         one_s, one = time_command([*analyze, "--threads", "1"])
-        all_s, all_bytes = time_command(analyze)
-    print(f"{arguments.rows} rows in {len(cells)} cells: import {import_s}, analyze {one_s} with one thread, "
-          f"{all_s} with all; the same bytes: {one == all_bytes}")
-    print(scipy_seconds(cells))
-    return 0 if one == all_bytes else 1
+        all_s, all_threads_output = time_command(analyze)
+    print(
+        f"{arguments.rows} rows in {len(cells)} cells: import {import_s}, analyze {one_s} with one thread, "
+        f"{all_s} with all; the same bytes: {one == all_threads_output}"
+    )
+    print(measure_scipy_times(cells))
+    return 0 if one == all_threads_output else 1
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ TESTS = {"wilcoxon-signed-rank": "signed-rank, pairs by number", "mann-whitney":
 ADJUSTMENTS = {"none": "none", "bh": "Benjamini-Hochberg", "holm": "Holm", "bonferroni": "Bonferroni"}
 
 
-def run_analysis(program: str, folder: str, adjustment: str) -> dict:
+def run_experiment_analysis(program: str, folder: str, adjustment: str) -> dict:
     chosen = [word for metric in METRICS for word in ("--metric", metric)]
     command = [program, "experiment", "analyze", folder, "--json", "--adjust", adjustment, *chosen]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -31,23 +31,29 @@ def corrected_p_rows(program: str, folder: str) -> list[str]:
     lines = ["| test | correction | different | of training | of inference | PyTorch significantly less, inference |"]
     lines.append("|---|---|---:|---:|---:|---:|")
     for adjustment, name in ADJUSTMENTS.items():
-        comparisons = run_analysis(program, folder, adjustment)["comparisons"]
+        comparisons = run_experiment_analysis(program, folder, adjustment)["comparisons"]
         for test, words in TESTS.items():
             found = [one for one in comparisons if one["test"] == test]
             shown = [one for one in found if one["different"]]
-            phases = {phase: [one for one in shown if one["within"]["phase"] == phase] for phase in ("train", "inference")}
+            phases = {
+                phase: [one for one in shown if one["within"]["phase"] == phase] for phase in ("train", "inference")
+            }
             less = [one for one in phases["inference"] if one["difference"] < 0]
-            lines.append(f"| {words} | {name} | {len(shown)} of {len(found)} ({100 * len(shown) / len(found):.1f} %) "
-                         f"| {len(phases['train'])} of 24 | {len(phases['inference'])} of 24 | {len(less)} of 24 |")
+            lines.append(
+                f"| {words} | {name} | {len(shown)} of {len(found)} ({100 * len(shown) / len(found):.1f} %) "
+                f"| {len(phases['train'])} of 24 | {len(phases['inference'])} of 24 | {len(less)} of 24 |"
+            )
     return lines
 
 
-def format_flags(program: str, folder: str) -> list[str]:
-    return [f"- `{flag['code']}`: {flag['message']}" for flag in run_analysis(program, folder, "holm")["flags"]]
+def format_analysis_flags(program: str, folder: str) -> list[str]:
+    return [
+        f"- `{flag['code']}`: {flag['message']}" for flag in run_experiment_analysis(program, folder, "holm")["flags"]
+    ]
 
 
 def warm_up(program: str, folder: str) -> list[str]:
-    for cell in run_analysis(program, folder, "holm")["cells"]:
+    for cell in run_experiment_analysis(program, folder, "holm")["cells"]:
         if cell["factors"] == {"phase": "inference", "model": "ncf", "framework": "TensorFlow"}:
             times = ", ".join(f"{value:.0f}" for value in cell["time_s"]["values"])
             messages = [
@@ -67,8 +73,12 @@ def main() -> int:
         folder = f"{scratch}/prengdl"
         command = [arguments.joulemap, "import", "prengdl", arguments.data, "-o", folder]
         subprocess.run(command, check=True, capture_output=True)
-        found = [*corrected_p_rows(arguments.joulemap, folder), "", *format_flags(arguments.joulemap, folder),
-                 *warm_up(arguments.joulemap, folder)]
+        found = [
+            *corrected_p_rows(arguments.joulemap, folder),
+            "",
+            *format_analysis_flags(arguments.joulemap, folder),
+            *warm_up(arguments.joulemap, folder),
+        ]
     print("\n".join(found))
     if arguments.check is None:
         return 0

@@ -23,22 +23,22 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch.utils.tensorboard import SummaryWriter
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SCALARS = 100_000
+SCALAR_COUNT = 100_000
 STEP_COUNT = 20_000
 
 
-def torch_write_s(folder: Path) -> float:
+def measure_torch_write_s(folder: Path) -> float:
     begin = time.perf_counter()
     with SummaryWriter(folder) as writer:
-        for i in range(SCALARS):
+        for i in range(SCALAR_COUNT):
             writer.add_scalar("bench/energy_j", i * 0.5, i)
     return time.perf_counter() - begin
 
 
-def writer_s(program: Path, folder: Path) -> float:
+def measure_writer_s(program: Path, folder: Path) -> float:
     folder.mkdir()
     file = folder / "events.out.tfevents.1790000000.bench"
-    return float(subprocess.run([program, file, str(SCALARS)], check=True, capture_output=True, text=True).stdout)
+    return float(subprocess.run([program, file, str(SCALAR_COUNT)], check=True, capture_output=True, text=True).stdout)
 
 
 def measure_export_s(program: Path, recording: Path, folder: Path) -> float:
@@ -67,14 +67,16 @@ def main() -> None:
         subprocess.run([binaries / "joulemap-made-recording", recording, str(STEP_COUNT), "2", "1"], check=True)
         for turn in range(options.rounds):
             folders = {name: top / f"{name}-{turn}" for name in times}
-            times["torch"].append(torch_write_s(folders["torch"]))
-            times["writer"].append(writer_s(binaries / "joulemap-write-scalars", folders["writer"]))
+            times["torch"].append(measure_torch_write_s(folders["torch"]))
+            times["writer"].append(measure_writer_s(binaries / "joulemap-write-scalars", folders["writer"]))
             times["command"].append(measure_export_s(binaries / "joulemap", recording, folders["command"]))
         counts = {name: count_scalars(folder) for name, folder in folders.items()}
     each = {name: statistics.median(values) / counts[name] for name, values in times.items()}
     for name in times:
-        print(f"{name:8} {counts[name]:8} scalars  {statistics.median(times[name]):8.3f} s  "
-              f"{each[name] * 1e6:7.2f} us each  {each['torch'] / each[name]:6.1f} times as fast as torch")
+        print(
+            f"{name:8} {counts[name]:8} scalars  {statistics.median(times[name]):8.3f} s  "
+            f"{each[name] * 1e6:7.2f} us each  {each['torch'] / each[name]:6.1f} times as fast as torch"
+        )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class NeuralNetwork(nn.Module):
         return self.linear_relu_stack(self.flatten(x))
 
 
-def read_idx(file: Path) -> torch.Tensor:
+def read_idx_file(file: Path) -> torch.Tensor:
     data = gzip.decompress(file.read_bytes())
     sizes = struct.unpack(f">{data[3]}I", data[4 : 4 + 4 * data[3]])
     return torch.frombuffer(bytearray(data[4 + 4 * data[3] :]), dtype=torch.uint8).reshape(sizes)
@@ -46,9 +46,11 @@ def read_idx(file: Path) -> torch.Tensor:
 class Training:
     def __init__(self, folder: Path, steps: int) -> None:
         torch.manual_seed(0)
-        images = read_idx(folder / "train-images-idx3-ubyte.gz")[: (steps + WARM_UP_STEPS) * BATCH_SIZE].float() / 255
-        labels = read_idx(folder / "train-labels-idx1-ubyte.gz")[: (steps + WARM_UP_STEPS) * BATCH_SIZE].long()
-        self.model, self.loss_of = NeuralNetwork(), nn.CrossEntropyLoss()
+        images = (
+            read_idx_file(folder / "train-images-idx3-ubyte.gz")[: (steps + WARM_UP_STEPS) * BATCH_SIZE].float() / 255
+        )
+        labels = read_idx_file(folder / "train-labels-idx1-ubyte.gz")[: (steps + WARM_UP_STEPS) * BATCH_SIZE].long()
+        self.model, self.compute_loss = NeuralNetwork(), nn.CrossEntropyLoss()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
         self.loader = DataLoader(TensorDataset(images, labels), batch_size=BATCH_SIZE)
         self._batches = iter(self.loader)
@@ -58,7 +60,7 @@ class Training:
         for _ in range(steps):
             images, labels = next(self._batches)
             self.optimizer.zero_grad()
-            self.loss_of(self.model(images), labels).backward()
+            self.compute_loss(self.model(images), labels).backward()
             self.optimizer.step()
 
     def weights(self) -> float:
@@ -77,12 +79,12 @@ def measure_without_tool(training: Training, steps: int, file: str) -> dict:
     return time_steps(training, steps)
 
 
-def under_gatorch(training: Training, steps: int, file: str) -> dict:
+def measure_with_gatorch(training: Training, steps: int, file: str) -> dict:
     from GATorch import GA
 
     ga, captured_output = GA(), io.StringIO()
     with contextlib.redirect_stdout(captured_output):  # GATorch prints missing devices for each layer
-        ga.attach_model(training.model, loss=training.loss_of)
+        ga.attach_model(training.model, loss=training.compute_loss)
     timing = time_steps(training, steps)
     full = ga.get_full_measurements()
     rows = {f"{name} {way}": sum(values) for name, ways in full.items() for way, values in ways.items() if values}
@@ -94,7 +96,7 @@ def under_gatorch(training: Training, steps: int, file: str) -> dict:
 def measure_with_joulemap(training: Training, steps: int, file: str) -> dict:
     import joulemap as jm
 
-    with jm.attach(training.model, loss=training.loss_of, optimizer=training.optimizer, file=file) as run:
+    with jm.attach(training.model, loss=training.compute_loss, optimizer=training.optimizer, file=file) as run:
         timing = time_steps(training, steps)
     ledger = run.ledger(by="layer")
     rows = {" ".join(row.path): [row.energy_j, row.low_j, row.high_j, row.basis] for row in ledger.rows}
@@ -102,12 +104,16 @@ def measure_with_joulemap(training: Training, steps: int, file: str) -> dict:
     return {**timing, "rows": rows, "unattributed": unattributed, "steps": len(run.steps()), "joules": ledger.joules}
 
 
-TOOLS = {"nothing": measure_without_tool, "gatorch": under_gatorch, "joulemap": measure_with_joulemap}
+MEASUREMENT_TOOLS = {
+    "nothing": measure_without_tool,
+    "gatorch": measure_with_gatorch,
+    "joulemap": measure_with_joulemap,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tool", choices=TOOLS)
+    parser.add_argument("tool", choices=MEASUREMENT_TOOLS)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -115,7 +121,7 @@ def main() -> None:
     torch.set_num_threads(1)  # excludes threads that wait for each other from the comparison
     training = Training(options.data, options.steps)
     try:
-        timing = TOOLS[options.tool](training, options.steps, f"{options.out}.joule")
+        timing = MEASUREMENT_TOOLS[options.tool](training, options.steps, f"{options.out}.joule")
         timing["weights"] = training.weights()
     except RuntimeError as error:
         timing = {"error": str(error)}

@@ -20,18 +20,18 @@ import sys
 from pathlib import Path
 from typing import Optional
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "peers"))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER.parent / "peers"))
 import machine  # noqa: E402  found through the path above
 
-TOOLS = ("nothing", "gatorch", "joulemap")
+MEASUREMENT_TOOLS = ("nothing", "gatorch", "joulemap")
 
 
 def run_tool(tool: str, options: argparse.Namespace, folder: Path) -> dict:
     """Returns the worker's output, with the true energy of its span where it is known."""
     out = folder / f"{tool}.json"
     package = machine.PROGRAMS.parent / "python"
-    words = ["env", f"PYTHONPATH={package}", sys.executable, str(HERE / "fashion_worker.py"), tool]
+    words = ["env", f"PYTHONPATH={package}", sys.executable, str(SCRIPT_FOLDER / "fashion_worker.py"), tool]
     words += ["--data", str(options.data), "--steps", str(options.steps), "--out", str(out)]
     if options.here:
         subprocess.run(words, check=True, timeout=1800)
@@ -94,19 +94,19 @@ def main() -> int:
     results = []
     for number in range(options.rounds):
         with machine.scratch_folder("gatorch") as folder:
-            results.append({tool: run_tool(tool, options, Path(folder)) for tool in TOOLS})
+            results.append({tool: run_tool(tool, options, Path(folder)) for tool in MEASUREMENT_TOOLS})
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     print(
         f"{options.steps} steps, {options.rounds} rounds; a step alone: {results[-1]['nothing']['step_s'] * 1e3:.2f} ms"
     )
-    for tool in TOOLS[1:]:
+    for tool in MEASUREMENT_TOOLS[1:]:
         print(
             f"- under {tool} a step takes {format_time_ratio(results, tool, 'step_s')} as long; "
             f"CPU time: {format_time_ratio(results, tool, 'cpu_s')}"
         )
         if "error" in results[-1][tool]:
             print(f"  it raised: {results[-1][tool]['error']}")
-    equal = {one[tool].get("weights") for one in results for tool in TOOLS if "weights" in one[tool]}
+    equal = {one[tool].get("weights") for one in results for tool in MEASUREMENT_TOOLS if "weights" in one[tool]}
     print(f"- weights after the training: {'the same under each' if len(equal) == 1 else 'they differ'}")
     if "rows" in results[-1]["gatorch"]:
         print_gatorch(results[-1]["gatorch"])

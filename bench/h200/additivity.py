@@ -17,13 +17,13 @@ import sys
 from typing import NamedTuple
 
 from findings import Findings
-from recordings import HERE, Recording, collect, trim_rest, run_study, study_parser, read_load_log
+from recordings import SCRIPT_FOLDER, Recording, collect, drop_rest_begin, run_study, make_study_parser, read_load_log
 from study_statistics import CONFIRMED, REFUTED, Interval, least_squares, mean_interval, verdict_above, verdict_within
 
 NAME = "additivity"
 # Variants of a window, as additivity_load.py runs them.
 WHOLE_VARIANT, LAYERS_VARIANT, BLOCKS_VARIANT, SYNCHRONIZED_VARIANT = "whole", "layers", "blocks", "layers waited for"
-NEAR_ONE_RANGE = (0.9, 1.1)
+ADDITIVE_FACTOR_RANGE = (0.9, 1.1)
 
 
 class Network(NamedTuple):
@@ -35,15 +35,15 @@ class Network(NamedTuple):
     pass_j: dict[str, list[float]]  # J by variant, one value per round
     pass_s: dict[str, list[float]]
 
-    def factor(self, variant: str, above_idle: bool = False) -> Interval | None:
+    def factor(self, variant: str, subtracts_idle: bool = False) -> Interval | None:
         """Energy of the network divided by that of its parts, one ratio per round."""
         if variant not in self.pass_j:
             return None
-        whole, parts = (self._joules(one, above_idle) for one in (WHOLE_VARIANT, variant))
+        whole, parts = (self._list_pass_energies_j(one, subtracts_idle) for one in (WHOLE_VARIANT, variant))
         return mean_interval([a / b for a, b in zip(whole, parts) if b > 0] or [math.nan])
 
-    def _joules(self, variant: str, above_idle: bool) -> list[float]:
-        idle_w = self.idle_w if above_idle else 0.0
+    def _list_pass_energies_j(self, variant: str, subtracts_idle: bool) -> list[float]:
+        idle_w = self.idle_w if subtracts_idle else 0.0
         return [j - idle_w * s for j, s in zip(self.pass_j[variant], self.pass_s[variant])]
 
     def mean_s(self, variant: str) -> float:
@@ -55,17 +55,17 @@ class Network(NamedTuple):
 
 def read_network(recording: Recording, entry: dict, device: str) -> Network:
     windows = sorted(entry["windows"], key=lambda one: one["round"])
-    rest, *played = recording.energy_in([trim_rest(entry["rest"]), *windows], device)
+    rest, *window_energies = recording.compute_span_energies([drop_rest_begin(entry["rest"]), *windows], device)
     pass_j: dict[str, list[float]] = {}
     pass_s: dict[str, list[float]] = {}
-    for window, drawn in zip(windows, played):
+    for window, drawn in zip(windows, window_energies):
         pass_j.setdefault(window["variant"], []).append(drawn.joules / window["passes"])
         pass_s.setdefault(window["variant"], []).append(drawn.seconds / window["passes"])
     facts = entry["network"], entry["batch"], entry["multiplications"], entry["calls"]
     return Network(*facts, rest.watts, pass_j, pass_s)
 
 
-def interval_cell(found: Interval | None) -> str:
+def format_interval_cell(found: Interval | None) -> str:
     if found is None or math.isnan(found.value):
         return "-"
     if math.isinf(found.low):
@@ -100,10 +100,10 @@ def write_table(findings: Findings, networks: list[Network]) -> None:
                 f"{mean_interval(one.pass_j[WHOLE_VARIANT]).value:.4f} J",
                 f"{one.watts(WHOLE_VARIANT):.0f} W",
                 f"{one.idle_w:.0f} W",
-                interval_cell(one.factor(LAYERS_VARIANT)),
-                interval_cell(one.factor(LAYERS_VARIANT, True)),
-                interval_cell(one.factor(BLOCKS_VARIANT)),
-                interval_cell(one.factor(SYNCHRONIZED_VARIANT)),
+                format_interval_cell(one.factor(LAYERS_VARIANT)),
+                format_interval_cell(one.factor(LAYERS_VARIANT, True)),
+                format_interval_cell(one.factor(BLOCKS_VARIANT)),
+                format_interval_cell(one.factor(SYNCHRONIZED_VARIANT)),
                 f"{one.mean_s(LAYERS_VARIANT) / one.mean_s(WHOLE_VARIANT):.2f}",
             ]
         )
@@ -113,11 +113,11 @@ def write_table(findings: Findings, networks: list[Network]) -> None:
 def write_verdicts(findings: Findings, networks: list[Network]) -> None:
     """Writes the verdicts on additivity, on its dependence on size, and on the causes of a factor other than 1."""
     factors = [(one, one.factor(LAYERS_VARIANT)) for one in networks]
-    verdicts = [verdict_within(found, *NEAR_ONE_RANGE) for _, found in factors]
-    said = ", ".join(f"{sum(v == kind for v in verdicts)} {kind}" for kind in sorted(set(verdicts)))
+    verdicts = [verdict_within(found, *ADDITIVE_FACTOR_RANGE) for _, found in factors]
+    verdict_counts = ", ".join(f"{sum(v == kind for v in verdicts)} {kind}" for kind in sorted(set(verdicts)))
     low, high = min(f.value for _, f in factors), max(f.value for _, f in factors)
     findings.add_line(
-        f"- **Layers add up to the network within 10 %**: {said} of {len(networks)}; factors from {low:.2f} to "
+        f"- **Layers add up to the network within 10 %**: {verdict_counts} of {len(networks)}; factors from {low:.2f} to "
         f"{high:.2f}."
     )
     write_time_and_power_ratios(
@@ -151,7 +151,7 @@ def write_verdicts(findings: Findings, networks: list[Network]) -> None:
             f"layers, not a "
             "property of networks."
         )
-    write_size(findings, factors)
+    write_size_dependence(findings, factors)
 
 
 def write_time_and_power_ratios(findings: Findings, factors: list) -> None:
@@ -166,49 +166,55 @@ def write_time_and_power_ratios(findings: Findings, factors: list) -> None:
         )
 
 
-def write_size(findings: Findings, factors: list) -> None:
+def write_size_dependence(findings: Findings, factors: list) -> None:
     """Tests DAML's claim that the factor approaches 1 with size."""
     rows = [[1.0, math.log10(one.multiplications)] for one, _ in factors]
-    away = [abs(math.log(found.value)) for _, found in factors]
+    absolute_log_factors = [abs(math.log(found.value)) for _, found in factors]
     try:
-        slope = least_squares(rows, away).coefficient(1)
+        slope = least_squares(rows, absolute_log_factors).coefficient(1)
     except ValueError:
         findings.add_line("- Nearer to 1 with size: **not shown**, the networks are all of one size.")
         return
-    falls = verdict_above(slope.scaled_by(-1), 0.0)
-    how = {CONFIRMED: "on average", REFUTED: "away from it"}.get(falls, "which is no more than chance")
+    convergence = verdict_above(slope.scaled_by(-1), 0.0)
+    how = {CONFIRMED: "on average", REFUTED: "away from it"}.get(convergence, "which is no more than chance")
     findings.add_line(
-        f"- **Nearer to 1 with larger networks: {falls}.** Ten times the multiplications change how far the factor "
+        f"- **Nearer to 1 with larger networks: {convergence}.** Ten times the multiplications change how far the factor "
         f"is from "
         f"1 by {slope.value:+.1%} ({slope.low:+.1%} to {slope.high:+.1%}), {how}."
     )
 
 
-def analyse(options, findings: Findings) -> None:
-    diary = read_load_log(options.folder, NAME)
+def analyse_recordings(options, findings: Findings) -> None:
+    load_log = read_load_log(options.folder, NAME)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
-    networks = [read_network(recording, entry, diary["device"]) for entry in diary["entries"]]
+    networks = [read_network(recording, entry, load_log["device"]) for entry in load_log["entries"]]
     if not networks:
         findings.missed.append("nothing was collected")
         return
     write_table(findings, sorted(networks, key=lambda one: (one.batch, one.multiplications)))
     write_verdicts(findings, networks)
-    for failed in diary["failed"]:
+    for failed in load_log["failed"]:
         findings.add_line(f"- not measured: {failed}")
 
 
 def main() -> int:
-    parser = study_parser(__doc__, 100)
+    parser = make_study_parser(__doc__, 100)
     parser.add_argument("--window-s", type=float, default=0.45)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    load = [str(HERE / "additivity_load.py"), "--window-s", str(options.window_s), "--rounds", str(options.rounds)]
+    load = [
+        str(SCRIPT_FOLDER / "additivity_load.py"),
+        "--window-s",
+        str(options.window_s),
+        "--rounds",
+        str(options.rounds),
+    ]
     load += ["--tiny"] if options.device == "cpu" else []
 
-    def collect_all() -> list[str]:
+    def collect_recordings() -> list[str]:
         return [] if collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100") else [NAME]
 
-    return run_study(options, collect_all, analyse)
+    return run_study(options, collect_recordings, analyse_recordings)
 
 
 if __name__ == "__main__":

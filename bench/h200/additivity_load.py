@@ -18,19 +18,19 @@ from typing import Callable, NamedTuple
 
 import torch
 from additivity import BLOCKS_VARIANT, LAYERS_VARIANT, SYNCHRONIZED_VARIANT, WHOLE_VARIANT
-from study_load import Device, LoadLog, remaining_s, load_parser, print_progress
+from study_load import Device, LoadLog, remaining_s, make_load_parser, print_progress
 from torch import nn
 
 BLOCK_TYPES = {"BasicBlock", "Bottleneck"}
 IDLE_REST_S = 0.4
 # (network, batch size), most important first: the time limit may end the run before the list does.
-PLAN = [
+NETWORK_PLAN = [
     ("resnet18", 1), ("resnet50", 32), ("mlp-small", 1), ("vgg11", 1), ("mlp-large", 32), ("resnet50", 1), ("resnet18", 32),
     ("convnet", 1), ("vgg11", 32), ("resnet50", 128), ("resnet101", 1), ("mlp-small", 128), ("convnet", 128),
     ("resnet34", 8), ("resnet18", 128), ("resnet101", 32), ("resnet50", 8), ("mlp-large", 1),
     ("vgg11", 128), ("resnet34", 1), ("vgg11", 8),
 ]  # fmt: skip
-TINY_PLAN = [("mlp-small", 1), ("convnet", 8)]
+TINY_NETWORK_PLAN = [("mlp-small", 1), ("convnet", 8)]
 
 
 def mlp(width: int, depth: int) -> tuple[nn.Module, tuple]:
@@ -79,7 +79,7 @@ def is_block(module: nn.Module) -> bool:
     return type(module).__name__ in BLOCK_TYPES
 
 
-def parts_of(model: nn.Module, x: torch.Tensor, whole_blocks: bool) -> list[MeasuredModule]:
+def group_module_calls(model: nn.Module, x: torch.Tensor, whole_blocks: bool) -> list[MeasuredModule]:
     """Groups the calls of a pass: equal modules with inputs of equal shapes form one part."""
     inside = {
         m for block in model.modules() if whole_blocks and is_block(block) for m in block.modules() if m is not block
@@ -119,22 +119,22 @@ def count_multiplications(model: nn.Module, x: torch.Tensor) -> int:
     return total
 
 
-class Windows:
+class VariantWindows:
     def __init__(self, device: Device, name: str, batch: int) -> None:
         self.device = device
         model, x = make(name, batch, device.name)
-        layers = parts_of(model, x, whole_blocks=False)
+        layers = group_module_calls(model, x, whole_blocks=False)
         self.variants = {
             WHOLE_VARIANT: ([MeasuredModule(lambda: model(x), 1)], False),
             LAYERS_VARIANT: (layers, False),
             SYNCHRONIZED_VARIANT: (layers, True),
         }
         if any(is_block(module) for module in model.modules()):
-            self.variants[BLOCKS_VARIANT] = (parts_of(model, x, whole_blocks=True), False)
+            self.variants[BLOCKS_VARIANT] = (group_module_calls(model, x, whole_blocks=True), False)
         self.facts = {"network": name, "batch": batch, "parameters": sum(p.numel() for p in model.parameters()),
                       "multiplications": count_multiplications(model, x), "calls": sum(part.count for part in layers),
                       "distinct": len(layers)}  # fmt: skip
-        self._pass_s = {variant: self._pass_time_s(variant) for variant in self.variants}
+        self._pass_s = {variant: self._measure_pass_s(variant) for variant in self.variants}
 
     def _run_window(self, variant: str, passes: int) -> dict:
         parts, waits = self.variants[variant]
@@ -147,7 +147,7 @@ class Windows:
         self.device.wait()
         return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
 
-    def _pass_time_s(self, variant: str) -> float:
+    def _measure_pass_s(self, variant: str) -> float:
         self._run_window(variant, 2)
         passes, length_s = 2, 0.0
         while length_s < 0.06 and passes < 4096:
@@ -160,40 +160,40 @@ class Windows:
         return self._run_window(variant, max(1, round(seconds / self._pass_s[variant])))
 
 
-def run_network_windows(diary: LoadLog, device: Device, name: str, batch: int, options) -> None:
-    windows, chance = Windows(device, name, batch), random.Random(f"{options.seed} {name} {batch}")
+def run_network_windows(load_log: LoadLog, device: Device, name: str, batch: int, options) -> None:
+    windows, chance = VariantWindows(device, name, batch), random.Random(f"{options.seed} {name} {batch}")
     # The cost of synchronization varies little: one window of it is enough.
     turns = [(number, variant) for number in range(options.rounds) for variant in windows.variants
              if variant != SYNCHRONIZED_VARIANT or number == 0]  # fmt: skip
     turns.sort(key=lambda turn: (turn[0], chance.random()))
-    played = [
+    window_entries = [
         {"variant": variant, "round": number, **windows.window(variant, options.window_s)} for number, variant in turns
     ]
     rest = device.rest(IDLE_REST_S)
-    diary.add(**windows.facts, windows=played, rest=rest)
+    load_log.add(**windows.facts, windows=window_entries, rest=rest)
     print_progress(f"{name}, batch {batch}: " + ", ".join(f"{v} {1e3 * s:.3f} ms" for v, s in windows._pass_s.items()))
 
 
 def main() -> int:
-    parser = load_parser(__doc__)
+    parser = make_load_parser(__doc__)
     parser.add_argument("--window-s", type=float, default=0.45)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     device = Device(torch, options.device)
-    diary = LoadLog(options.out, options.device, window_s=options.window_s, seed=options.seed)
+    load_log = LoadLog(options.out, options.device, window_s=options.window_s, seed=options.seed)
     with torch.inference_mode():
-        for name, batch in TINY_PLAN if options.tiny else PLAN:
+        for name, batch in TINY_NETWORK_PLAN if options.tiny else NETWORK_PLAN:
             longest_s = (3 * options.rounds + 1) * options.window_s + IDLE_REST_S + 1.5
             if remaining_s(options) < longest_s:
                 print_progress("out of time")
                 break
             try:
-                run_network_windows(diary, device, name, batch, options)
+                run_network_windows(load_log, device, name, batch, options)
             except Exception:  # noqa: BLE001 - a network that fails must not stop the others
-                diary.log_exception(f"{name}, batch {batch}")
+                load_log.log_exception(f"{name}, batch {batch}")
             device.free_memory()
-    return 1 if diary.document["failed"] else 0
+    return 1 if load_log.document["failed"] else 0
 
 
 if __name__ == "__main__":

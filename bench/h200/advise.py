@@ -21,8 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
 
 MAX_RUN_S = 180
@@ -38,7 +38,7 @@ HEALTHY_CASES = ["healthy_transformer", "healthy_convnet", "healthy_mlp", "healt
 
 
 def record(joulemap: str, case: str, file: Path, *options: str) -> str:
-    program = [sys.executable, str(HERE / "advise_programs.py"), case, *options]
+    program = [sys.executable, str(SCRIPT_FOLDER / "advise_programs.py"), case, *options]
     command = [joulemap, "record", "-q", "--no-learn", "-o", str(file), "--", *program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
     return "" if done.returncode == 0 else (done.stdout + done.stderr)[-800:]
@@ -50,20 +50,22 @@ def ask(joulemap: str, verb: str, *arguments: object) -> dict:
     return json.loads(done.stdout.rstrip().split("\n")[-1])
 
 
-def compared_j(report: dict) -> float:
+def sum_compared_energy_j(report: dict) -> float:
     """GPU energy of the run without start-up, shutdown and compilation."""
     rows = sum(row["energy_j"] or 0 for row in report["rows"] if row["device"].startswith("gpu"))
     idle = [entry for entry in report["idle"] if entry["device"].startswith("gpu")]
     return rows + sum(entry["energy_j"] or 0 for entry in idle if entry["cause"] not in UNCOMPARED_IDLE_CAUSES)
 
 
-def realised_share(joulemap: str, before: Path, after: Path) -> float:
+def compute_realised_saving(joulemap: str, before: Path, after: Path) -> float:
     """The share of the energy that the change saved."""
     difference = ask(joulemap, "diff", after, before)
     if difference["state"] == "steady":
         step_j = [difference[side]["recordings"][0]["energy_j"] for side in ("a", "b")]
         return 1 - step_j[0] / step_j[1]
-    return 1 - compared_j(ask(joulemap, "report", after)) / compared_j(ask(joulemap, "report", before))
+    return 1 - sum_compared_energy_j(ask(joulemap, "report", after)) / sum_compared_energy_j(
+        ask(joulemap, "report", before)
+    )
 
 
 def measure_case(joulemap: str, case: str, folder: Path, options: argparse.Namespace) -> dict:
@@ -76,14 +78,16 @@ def measure_case(joulemap: str, case: str, folder: Path, options: argparse.Names
         return result
     if not options.recorded and (failure := record(joulemap, case, after, "--fixed", *options.program.split())):
         return {**result, "failure": failure}
-    return {**result, "realised": realised_share(joulemap, before, after)}
+    return {**result, "realised": compute_realised_saving(joulemap, before, after)}
 
 
-def result_cells(result: dict) -> list[str]:
+def format_result_cells(result: dict) -> list[str]:
     if "failure" in result:
         return [result["case"], "failed", *[""] * 4]
     total_j = result["gpu_energy_j"]
-    rules = ", ".join(f"{finding['rule']} {finding['saves_j'] / total_j:.0%}" for finding in result["findings"]) or "none"
+    rules = (
+        ", ".join(f"{finding['rule']} {finding['saves_j'] / total_j:.0%}" for finding in result["findings"]) or "none"
+    )
     if "realised" not in result:
         return [result["case"], rules, "", "", "", "yes" if rules == "none" else "no"]
     found = next((finding for finding in result["findings"] if result["case"].startswith(finding["rule"])), None)
@@ -111,21 +115,21 @@ def main() -> int:
             results.append(measure_case(str(options.joulemap), case, folder, options))
             print(json.dumps(results[-1])[:1500], file=sys.stderr, flush=True)
         (folder / "results.json").write_text(json.dumps(results))
-    lines = [result_cells(result) for result in results]
+    lines = [format_result_cells(result) for result in results]
     findings.table(["case", "findings", "expected", "range", "realised", "in range"], lines)
     for name, cases in (("adjusted to", CASES), ("looked at once", FURTHER_CASES)):
-        wasteful = [result for result in results if result["case"] in cases and "realised" in result]
-        if not wasteful:
+        wasteful_results = [result for result in results if result["case"] in cases and "realised" in result]
+        if not wasteful_results:
             continue
-        count = sum(result["in_range"] for result in wasteful)
-        met = findings.bar(f"savings in range, {name}", count >= MIN_SAVINGS_IN_RANGE * len(wasteful))
-        findings.add_line(f"programs {name}: {count} of {len(wasteful)} realised savings lie in the stated range; "
+        count = sum(result["in_range"] for result in wasteful_results)
+        met = findings.bar(f"savings in range, {name}", count >= MIN_SAVINGS_IN_RANGE * len(wasteful_results))
+        findings.add_line(f"programs {name}: {count} of {len(wasteful_results)} realised savings lie in the stated range; "
                           f"goal {MIN_SAVINGS_IN_RANGE:.0%}: {met}")  # fmt: skip
-    healthy = [result for result in results if result["case"] in HEALTHY_CASES and "failure" not in result]
-    if healthy:
-        clean = sum(not result["findings"] for result in healthy)
-        met = findings.bar("healthy programs", clean == len(healthy))
-        findings.add_line(f"{clean} of {len(healthy)} healthy programs have no finding: {met}")
+    healthy_results = [result for result in results if result["case"] in HEALTHY_CASES and "failure" not in result]
+    if healthy_results:
+        clean = sum(not result["findings"] for result in healthy_results)
+        met = findings.bar("healthy programs", clean == len(healthy_results))
+        findings.add_line(f"{clean} of {len(healthy_results)} healthy programs have no finding: {met}")
     return findings.conclude(options.markdown)
 
 

@@ -64,7 +64,9 @@ class LlamaBlock(nn.Module):
         if self.fused:
             return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(x.shape)
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1), float("-inf"))
+        scores = scores.masked_fill(
+            torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1), float("-inf")
+        )
         return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(x.shape)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -90,7 +92,7 @@ def train(model: nn.Module, batches, optimizer=None, half: bool = False, after=N
             after(step, model, optimizer, output, loss)
 
 
-def repeat(inputs: torch.Tensor, steps: int):
+def repeat_inputs(inputs: torch.Tensor, steps: int):
     return (inputs for _ in range(steps))
 
 
@@ -146,7 +148,7 @@ def synchronization_metrics(fixed: bool, steps: int, tiny: bool) -> None:
                 for parameter in layer.parameters():
                     float(parameter.grad.abs().max())
 
-    train(model, repeat(images, steps), after=after)
+    train(model, repeat_inputs(images, steps), after=after)
 
 
 def checkpoint_optimizer(fixed: bool, steps: int, tiny: bool) -> None:
@@ -158,7 +160,13 @@ def checkpoint_optimizer(fixed: bool, steps: int, tiny: bool) -> None:
         if step % every == 0:
             torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, io.BytesIO())
 
-    train(model, repeat(x, steps), torch.optim.AdamW(model.parameters(), fused=DEVICE == "cuda"), half=True, after=after)
+    train(
+        model,
+        repeat_inputs(x, steps),
+        torch.optim.AdamW(model.parameters(), fused=DEVICE == "cuda"),
+        half=True,
+        after=after,
+    )
 
 
 def host_code_labels(fixed: bool, steps: int, tiny: bool) -> None:
@@ -170,49 +178,52 @@ def host_code_labels(fixed: bool, steps: int, tiny: bool) -> None:
         if not fixed:  # a sampler in Python
             sorted(table, key=table.get)[:32]
 
-    train(model, repeat(images, steps), after=after)
+    train(model, repeat_inputs(images, steps), after=after)
 
 
 def full_precision_convolutions(fixed: bool, steps: int, tiny: bool) -> None:
     torch.backends.cudnn.allow_tf32 = fixed
     torch.set_float32_matmul_precision("high" if fixed else "highest")
-    model, size = resnet(16 if tiny else 512, 2 if tiny else 8).to(memory_format=torch.channels_last), 32 if tiny else 112
+    model, size = (
+        resnet(16 if tiny else 512, 2 if tiny else 8).to(memory_format=torch.channels_last),
+        32 if tiny else 112,
+    )
     images = torch.randn(32, 3, size, size, device=DEVICE).to(memory_format=torch.channels_last)
-    train(model, repeat(images, steps))
+    train(model, repeat_inputs(images, steps))
 
 
 def half_precision_transformer(fixed: bool, steps: int, tiny: bool) -> None:
     torch.set_float32_matmul_precision("high")
     model = llama(64 if tiny else 1536, 2 if tiny else 6)
     x = torch.randn(2 if tiny else 16, 32 if tiny else 512, 64 if tiny else 1536, device=DEVICE)
-    train(model, repeat(x, steps), half=fixed)
+    train(model, repeat_inputs(x, steps), half=fixed)
 
 
 def memory_layout_resnet(fixed: bool, steps: int, tiny: bool) -> None:
     form = torch.channels_last if fixed else torch.contiguous_format
     model = resnet(16 if tiny else 512, 2 if tiny else 10).to(memory_format=form)
     images = torch.randn(64, 3, 32 if tiny else 112, 32 if tiny else 112, device=DEVICE).to(memory_format=form)
-    train(model, repeat(images, steps), half=True)
+    train(model, repeat_inputs(images, steps), half=True)
 
 
 def unfused_attention_causal(fixed: bool, steps: int, tiny: bool) -> None:
     model = llama(64 if tiny else 1024, 2 if tiny else 4, fused=fixed).bfloat16()
     x = torch.randn(2 if tiny else 4, 32 if tiny else 2048, 64 if tiny else 1024, device=DEVICE, dtype=torch.bfloat16)
-    train(model, repeat(x, steps))
+    train(model, repeat_inputs(x, steps))
 
 
 def unfused_elementwise_norms(fixed: bool, steps: int, tiny: bool) -> None:
     model = llama(64 if tiny else 768, 2 if tiny else 6).bfloat16()
     model = torch.compile(model) if fixed and not tiny else model
     x = torch.randn(2 if tiny else 16, 32 if tiny else 1024, 64 if tiny else 768, device=DEVICE, dtype=torch.bfloat16)
-    train(model, repeat(x, steps))
+    train(model, repeat_inputs(x, steps))
 
 
 def unfused_optimizer_large(fixed: bool, steps: int, tiny: bool) -> None:
     model = nn.Sequential(*(nn.Linear(64 if tiny else 1536, 64 if tiny else 1536) for _ in range(30))).to(DEVICE)
     options = {"fused": True} if fixed and DEVICE == "cuda" else {"foreach": False}
     x = torch.randn(32, 64 if tiny else 1536, device=DEVICE)
-    train(model, repeat(x, steps), torch.optim.Adam(model.parameters(), lr=1e-4, **options))
+    train(model, repeat_inputs(x, steps), torch.optim.Adam(model.parameters(), lr=1e-4, **options))
 
 
 def host_copies_inference(fixed: bool, steps: int, tiny: bool) -> None:

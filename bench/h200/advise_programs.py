@@ -63,14 +63,14 @@ def transformer(width: int, depth: int, fused: bool = True) -> nn.Module:
 class PreprocessedImages(torch.utils.data.Dataset):
     """Images with preprocessing on the CPU that takes some milliseconds each."""
 
-    def __init__(self, count: int, size: int, cost_s: float) -> None:
-        self.count, self.size, self.cost_s = count, size, cost_s
+    def __init__(self, count: int, size: int, preprocessing_s: float) -> None:
+        self.count, self.size, self.preprocessing_s = count, size, preprocessing_s
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        end = time.perf_counter() + self.cost_s
+        end = time.perf_counter() + self.preprocessing_s
         item = torch.full((3, self.size, self.size), index % 7, dtype=torch.float32)
         while time.perf_counter() < end:
             item = item.flip(1)

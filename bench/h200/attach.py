@@ -79,15 +79,17 @@ def batches(torch, options: argparse.Namespace, side: int):
         while True:
             yield images, labels
 
-    class Images(torch.utils.data.Dataset):
+    class ImageDataset(torch.utils.data.Dataset):
         def __len__(self):
             return 1 << 20
 
         def __getitem__(self, index):
             return torch.full((3, side, side), float(index % 7)), index % 10
 
-    pins = options.device == "cuda"
-    loader = torch.utils.data.DataLoader(Images(), batch_size=options.batch, num_workers=4, pin_memory=pins)
+    pins_memory = options.device == "cuda"
+    loader = torch.utils.data.DataLoader(
+        ImageDataset(), batch_size=options.batch, num_workers=4, pin_memory=pins_memory
+    )
     for images, labels in loader:
         yield images.to(options.device, non_blocking=True), labels.to(options.device, non_blocking=True)
 
@@ -100,10 +102,10 @@ def run_load(options: argparse.Namespace) -> None:
     net = network(torch, options.device).to(options.device)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     criterion = torch.nn.CrossEntropyLoss()
-    supply = batches(torch, options, side)
+    batch_iterator = batches(torch, options, side)
 
     def step() -> None:
-        images, labels = next(supply)
+        images, labels = next(batch_iterator)
         optimizer.zero_grad()
         criterion(net(images), labels).backward()
         optimizer.step()
@@ -163,13 +165,15 @@ def measure(options: argparse.Namespace, way: str) -> dict:
     paths = [str(package_folder(options.joulemap)), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "JOULEMAP_DATA": str(options.folder), "PYTHONPATH": os.pathsep.join(paths)}
     if way == "record -p":
-        run_watched(load, record, environment)
+        record_running_load(load, record, environment)
     else:
-        subprocess.run([*record, "--", *load] if way == "record" else load, env=environment, check=True, timeout=MAX_RUN_S)
+        subprocess.run(
+            [*record, "--", *load] if way == "record" else load, env=environment, check=True, timeout=MAX_RUN_S
+        )
     return ask(program, file, way)
 
 
-def run_watched(load: list[str], record: list[str], environment: dict) -> None:
+def record_running_load(load: list[str], record: list[str], environment: dict) -> None:
     training = subprocess.Popen(load, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     pid = training.stdout.readline().strip()
     recorder = subprocess.Popen([*record, "-p", pid, "--announce"], env=environment, stdout=subprocess.PIPE, text=True)
@@ -207,10 +211,10 @@ def find_missed_bars(findings: list[dict]) -> list[str]:
     for one in findings:
         if one["background"] >= MAX_BACKGROUND_SHARE:
             missed.append(f"{one['way']}: {100 * one['background']:.1f} % background")
-    without_workers = [one for one in findings if "workers" not in one["way"]]
-    if without_workers:
-        median_j = statistics.median(one["j_per_step"] for one in without_workers)
-        for one in without_workers:
+    runs_without_workers = [one for one in findings if "workers" not in one["way"]]
+    if runs_without_workers:
+        median_j = statistics.median(one["j_per_step"] for one in runs_without_workers)
+        for one in runs_without_workers:
             difference = one["j_per_step"] / median_j - 1
             if abs(difference) > MAX_RELATIVE_DIFFERENCE:
                 missed.append(f"{one['way']}: {100 * difference:+.1f} % joules per step from the median")

@@ -18,8 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
 
 LAG_RANGE_S = (0.0, 0.040)  # the lag of the counter must lie between these
@@ -58,13 +58,13 @@ def table(bench: Findings, entries: list[dict]) -> None:
         gain = (
             "-" if entry["gain"] is None else f"{100 * (entry['gain'] - 1):+.2f} +- {100 * entry['gain_spread']:.2f} %"
         )
-        settles = f"{format_value(entry['settle_s'], 1e3, ' ms', 0)} at {format_value(entry['settle_w'], 1, ' W')}"
-        sleeps = f"{format_value(entry['sleep_s'], 1, ' s', 2)} at {format_value(entry['sleep_w'], 1, ' W')}"
+        settle_cell = f"{format_value(entry['settle_s'], 1e3, ' ms', 0)} at {format_value(entry['settle_w'], 1, ' W')}"
+        sleep_cell = f"{format_value(entry['sleep_s'], 1, ' s', 2)} at {format_value(entry['sleep_w'], 1, ' W')}"
         powers = " | ".join(format_value(entry[name], 1, " W") for name in ("idle_w", "active_idle_w", "loaded_w"))
         bench.add_line(
             f"| {entry['channel']} | {format_value(entry['refresh_s'], 1e3, ' ms', 2)} | "
             f"{format_value(entry['lag_s'], 1e3, ' ms')} | "
-            f"{low} .. {high} | {describe_averaging(entry)} | {powers} | {gain} | {settles} | {sleeps} |"
+            f"{low} .. {high} | {describe_averaging(entry)} | {powers} | {gain} | {settle_cell} | {sleep_cell} |"
         )
 
 

@@ -26,8 +26,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from coverage import KernelTimeCoverage  # noqa: E402
 from findings import Findings  # noqa: E402
 from light_costs import write_light_overhead  # noqa: E402
@@ -50,7 +50,7 @@ class Worker:
     def __init__(self, network: str, tool: str, wrapper: list[str]) -> None:
         self.failure = "it ended"
         self.blocks: list[dict] = []
-        command = [*wrapper, sys.executable, str(HERE / "capture_worker.py"), network, tool]
+        command = [*wrapper, sys.executable, str(SCRIPT_FOLDER / "capture_worker.py"), network, tool]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def is_ready(self) -> bool:
@@ -78,7 +78,7 @@ class Worker:
             self.process.kill()
 
 
-class Bench(Findings):
+class CaptureBenchmark(Findings):
     def __init__(self, joulemap: str, folder: Path, rounds: int, block_s: float) -> None:
         super().__init__()
         self.joulemap, self.folder, self.rounds, self.block_s = joulemap, folder, rounds, block_s
@@ -91,7 +91,7 @@ class Bench(Findings):
         return Worker(network, tool, wrapper), file
 
 
-def median_interval(ratios: list[float]) -> tuple[float, float, float]:
+def compute_median_interval(ratios: list[float]) -> tuple[float, float, float]:
     """Returns the median and its 95 % interval by order statistics."""
     ordered = sorted(ratios)
     count = len(ordered)
@@ -104,25 +104,25 @@ def median_interval(ratios: list[float]) -> tuple[float, float, float]:
 def energy_meter():
     """Returns the GPU's energy counter, or None without one."""
     try:
-        from gpu_load import Counter
+        from gpu_load import EnergyCounter
 
-        return Counter()
+        return EnergyCounter()
     except Exception as error:  # noqa: BLE001 - no GPU, no NVML
         print(f"no energy counter: {error}", file=sys.stderr)
         return None
 
 
-def run_interleaved_blocks(bench: Bench, workers: list[Worker], steps: int) -> None:
+def run_interleaved_blocks(bench: CaptureBenchmark, workers: list[Worker], steps: int) -> None:
     counter = energy_meter()
     for number in range(bench.rounds):
         for worker in random.Random(number).sample(workers, len(workers)):
-            before = counter.read_mj() if counter else None
+            before = counter.read_energy_mj() if counter else None
             block = worker.run(steps)
-            block["joules"] = (counter.read_mj() - before) * 1e-3 if counter else None
+            block["joules"] = (counter.read_energy_mj() - before) * 1e-3 if counter else None
             worker.blocks.append(block)
 
 
-def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[str]) -> None:
+def cost(bench: CaptureBenchmark, network: str, bars: dict[str, float | None], tools: list[str]) -> None:
     workers = {"nothing": Worker(network, "nothing", [])}
     workers |= {f"joulemap {trace}": bench.recorded(network, trace)[0] for trace in bars}
     workers |= {tool: Worker(network, tool, []) for tool in tools}
@@ -144,12 +144,14 @@ def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[
         mine = worker.blocks
         most = bars.get(name.removeprefix("joulemap "))
         median, low, high = median_overhead(mine, nothing, "step_s")
-        verdict = "" if most is None else f"<= {most:.0%}: {bench.bar(f'{network}, {name}: added time', median <= most)}"
-        more, least_more, most_more = median_overhead(mine, nothing, "joules")
+        verdict = (
+            "" if most is None else f"<= {most:.0%}: {bench.bar(f'{network}, {name}: added time', median <= most)}"
+        )
+        more, overhead_low, overhead_high = median_overhead(mine, nothing, "joules")
         step_ms = 1e3 * statistics.median(block["step_s"] for block in mine)
         bench.add_line(
             f"| {name} | {step_ms:.3f} ms | {median:+.2%} | {low:+.2%} to {high:+.2%} | {more:+.2%} | "
-            f"{least_more:+.2%} to {most_more:+.2%} | {verdict} |"
+            f"{overhead_low:+.2%} to {overhead_high:+.2%} | {verdict} |"
         )
 
 
@@ -157,10 +159,10 @@ def median_overhead(mine: list[dict], nothing: list[dict], amount: str) -> tuple
     """Median overhead of a block over the block without a tool in the same round, with its 95 % interval."""
     if mine[0][amount] is None:
         return math.nan, math.nan, math.nan
-    return median_interval([a[amount] / b[amount] - 1 for a, b in zip(mine, nothing)])
+    return compute_median_interval([a[amount] / b[amount] - 1 for a, b in zip(mine, nothing)])
 
 
-def measure_coverage(bench: Bench, networks: list[str]) -> None:
+def measure_coverage(bench: CaptureBenchmark, networks: list[str]) -> None:
     """Measures the captured share of kernel time; the workers start together and run one after the other."""
     bench.add_line("\n## What is captured (--trace full)\n")
     bench.add_line(
@@ -175,12 +177,12 @@ def measure_coverage(bench: Bench, networks: list[str]) -> None:
         if not file.exists():
             bench.add_line(f"| {network} | did not start: {worker.failure} | | | | |")
             continue
-        cover = KernelTimeCoverage(bench.joulemap, file)
-        small = cover.bytes_a_kernel <= MAX_BYTES_PER_KERNEL
-        good = cover.phase >= MIN_PHASE_COVERAGE and cover.module >= MIN_MODULE_COVERAGE and small
+        coverage = KernelTimeCoverage(bench.joulemap, file)
+        small = coverage.bytes_per_kernel <= MAX_BYTES_PER_KERNEL
+        good = coverage.phase >= MIN_PHASE_COVERAGE and coverage.module >= MIN_MODULE_COVERAGE and small
         bench.add_line(
-            f"| {network} | {cover.kernels} | {cover.phase:.2%} | {cover.module:.2%} | {cover.bytes_a_kernel:.2f} | "
-            f"{bench.bar(f'{network}: coverage', good)} |"
+            f"| {network} | {coverage.kernels} | {coverage.phase:.2%} | {coverage.module:.2%} | "
+            f"{coverage.bytes_per_kernel:.2f} | {bench.bar(f'{network}: coverage', good)} |"
         )
 
 
@@ -194,12 +196,14 @@ def main() -> int:
     parser.add_argument("--ways", help="of joulemap to watch, for the costs: full,light")
     parser.add_argument("--block-s", type=float, default=1.5)
     parser.add_argument("--only", choices=["costs", "light", "coverage"])
-    parser.add_argument("--networks", help="of the costs: resnet50,mobilenet; of the coverage and of light mode likewise")
+    parser.add_argument(
+        "--networks", help="of the costs: resnet50,mobilenet; of the coverage and of light mode likewise"
+    )
     parser.add_argument("--tools", default="torch-profiler,zeus,codecarbon,gatorch")
     options = parser.parse_args()
     wanted = options.networks.split(",") if options.networks else None
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(str(options.joulemap.resolve()), Path(folder), options.rounds, options.block_s)
+        bench = CaptureBenchmark(str(options.joulemap.resolve()), Path(folder), options.rounds, options.block_s)
         if options.only in (None, "costs"):
             bench.add_line("## What capture costs")
             tools = [tool for tool in options.tools.split(",") if tool]

@@ -107,12 +107,12 @@ NETWORKS = {
 }
 
 
-def training_step(loss_of, model: nn.Module):
+def training_step(compute_loss, model: nn.Module):
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        loss_of().backward()
+        compute_loss().backward()
         optimizer.step()
 
     return step
@@ -128,14 +128,14 @@ def inference_step(answer, model: nn.Module):
     return step
 
 
-def under_torch_profiler(step, model):
+def prepare_torch_profiler(step, model):
     from torch.profiler import ProfilerActivity, profile
 
     kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if DEVICE == "cuda" else [])
     return step, lambda: profile(activities=kinds)
 
 
-def under_zeus(step, model):
+def prepare_zeus(step, model):
     from zeus.monitor import ZeusMonitor
 
     monitor = ZeusMonitor(gpu_indices=[0], cpu_indices=[])
@@ -148,7 +148,7 @@ def under_zeus(step, model):
     return measured, contextlib.nullcontext
 
 
-def under_codecarbon(step, model):
+def prepare_codecarbon(step, model):
     from codecarbon import OfflineEmissionsTracker
 
     tracker = OfflineEmissionsTracker(country_iso_code="CHE", save_to_file=False, log_level="critical")
@@ -156,7 +156,7 @@ def under_codecarbon(step, model):
     return step, contextlib.nullcontext
 
 
-def under_carbontracker(step, model):
+def prepare_carbontracker(step, model):
     """carbontracker's threads measure one epoch at a time; here the rest of the process is one epoch."""
     from carbontracker.tracker import CarbonTracker
 
@@ -165,7 +165,7 @@ def under_carbontracker(step, model):
     return step, contextlib.nullcontext
 
 
-def under_pyjoules(step, model):
+def prepare_pyjoules(step, model):
     from pyJoules.device import DeviceFactory
     from pyJoules.device.nvidia_device import NvidiaGPUDomain
     from pyJoules.energy_meter import EnergyMeter
@@ -180,22 +180,22 @@ def under_pyjoules(step, model):
     return measured, contextlib.nullcontext
 
 
-def under_gatorch(step, model):
+def prepare_gatorch(step, model):
     from GATorch import GA
 
     GA().attach_model(model)
     return step, contextlib.nullcontext
 
 
-TOOLS = {
+MEASUREMENT_TOOLS = {
     "nothing": lambda step, model: (step, contextlib.nullcontext),
     "joulemap-later": lambda step, model: (step, contextlib.nullcontext),
-    "torch-profiler": under_torch_profiler,
-    "zeus": under_zeus,
-    "codecarbon": under_codecarbon,
-    "carbontracker": under_carbontracker,
-    "pyjoules": under_pyjoules,
-    "gatorch": under_gatorch,
+    "torch-profiler": prepare_torch_profiler,
+    "zeus": prepare_zeus,
+    "codecarbon": prepare_codecarbon,
+    "carbontracker": prepare_carbontracker,
+    "pyjoules": prepare_pyjoules,
+    "gatorch": prepare_gatorch,
 }
 
 
@@ -206,9 +206,9 @@ def synchronize() -> None:
 
 def prepare(network: str, tool: str):
     torch.manual_seed(0)
-    model, loss_of, answer = NETWORKS[network.removesuffix("-inference")]()
-    step = inference_step(answer, model) if network.endswith("-inference") else training_step(loss_of, model)
-    step, around = TOOLS[tool](step, model)
+    model, compute_loss, answer = NETWORKS[network.removesuffix("-inference")]()
+    step = inference_step(answer, model) if network.endswith("-inference") else training_step(compute_loss, model)
+    step, around = MEASUREMENT_TOOLS[tool](step, model)
     for _ in range(20):
         step()
     synchronize()

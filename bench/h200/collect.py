@@ -26,7 +26,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COLLECTOR_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop(1)); from _collect.command import main; sys.exit(main())"
+COLLECTOR_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from _collect.command import main; sys.exit(main())"
+)
 # A restart of the collector takes about this long, in s: with less time left it is not worthwhile.
 MIN_RESTART_S = 20
 START_AND_EXIT_S = 8
@@ -65,10 +67,15 @@ def main() -> int:
     parser.add_argument("--held-out", type=float, default=0, help="seconds for networks that predictions are judged by")
     parser.add_argument("--recurrent", type=float, default=0, help="seconds for recurrent layers alone")
     parser.add_argument(
-        "--recurrent-networks", type=float, default=0, help="seconds for recurrent networks that predictions are judged by"
+        "--recurrent-networks",
+        type=float,
+        default=0,
+        help="seconds for recurrent networks that predictions are judged by",
     )
     parser.add_argument("--earlier", type=Path, help="folder with the rows of earlier slices")
-    parser.add_argument("--earlier-held-out", type=Path, help="the same, of the networks that predictions are judged by")
+    parser.add_argument(
+        "--earlier-held-out", type=Path, help="the same, of the networks that predictions are judged by"
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument(
         "--more", nargs="*", default=[], help="arguments for the collector, without their dashes: active=0.2"
@@ -81,7 +88,9 @@ def main() -> int:
         copy_earlier_results(options.earlier, folder)
         copy_earlier_results(options.earlier_held_out, folder / "held-out")
         if options.operations:
-            run_collector(folder, options.operations, [*(["--kinds", *options.kinds] if options.kinds else []), *more], log)
+            run_collector(
+                folder, options.operations, [*(["--kinds", *options.kinds] if options.kinds else []), *more], log
+            )
         if options.recurrent:
             run_collector(folder, options.recurrent, ["--kinds", "recurrent", *more], log)
         if options.recurrent_networks:
@@ -97,10 +106,10 @@ def main() -> int:
             run_collector(folder, options.compiled, ["--kinds", "compiled", *more], log)
         if options.held_out:
             run_collector(folder / "held-out", options.held_out, ["--kinds", "network", "--held-out", *more], log)
-        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        timestamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         for path in sorted(folder.rglob("*.jsonl")):
             name = f"held-out-{path.stem}" if path.parent != folder else path.stem
-            (options.out / f"{name}-{stamp}.jsonl.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+            (options.out / f"{name}-{timestamp}.jsonl.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
     print((options.out / "log.txt").read_text()[-6000:])
     return 0
 

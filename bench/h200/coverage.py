@@ -23,14 +23,14 @@ class KernelTimeCoverage:
         self.kernels = sum(row["count"] or 0 for row in ours)
         self.total_s = sum(row["time_s"] for row in ours if row["name"] not in BOOKKEEPING_COPIES)
         self.diagnostics = layers["diagnostics"]
-        self.bytes_a_kernel = layers["file_bytes"] / max(self.kernels, 1)
-        self.phase = self._time(lambda path: bool(PHASES.intersection(path))) / max(self.total_s, 1e-12)
+        self.bytes_per_kernel = layers["file_bytes"] / max(self.kernels, 1)
+        self.phase = self._sum_time_s(lambda path: bool(PHASES.intersection(path))) / max(self.total_s, 1e-12)
         # The share with a layer refers to the remaining time: the passes, and time without a phase.
-        whole_s = self._time(lambda path: bool(WHOLE_NETWORK_PHASES.intersection(path)))
-        with_layer_s = self._time(lambda path: len(path) > 2 and not WHOLE_NETWORK_PHASES.intersection(path))
-        self.module = with_layer_s / max(self.total_s - whole_s, 1e-12)
+        whole_s = self._sum_time_s(lambda path: bool(WHOLE_NETWORK_PHASES.intersection(path)))
+        layer_time_s = self._sum_time_s(lambda path: len(path) > 2 and not WHOLE_NETWORK_PHASES.intersection(path))
+        self.module = layer_time_s / max(self.total_s - whole_s, 1e-12)
 
-    def _time(self, counts) -> float:
+    def _sum_time_s(self, counts) -> float:
         return sum(row["time_s"] for row in self.rows if counts(row["path"]))
 
     def largest_rows(self, count: int) -> list[list]:

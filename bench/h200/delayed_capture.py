@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Callable
 
-RUN = 3  # consecutive steps that are captured, or are not
+CAPTURE_RUN_STEPS = 3  # consecutive steps that are captured, or are not
 
 
 def delay_capture() -> Callable[[], None]:
@@ -51,14 +51,14 @@ def run_captured_and_uncaptured(step: Callable[[], None], seconds: float) -> lis
     """Runs captured and uncaptured runs of steps in random order. Returns (seconds, captured, traced) per step."""
     from joulemap import _capture, _function_samples
 
-    clock, lot, steps = PausableClock(), random.Random(1), []
+    clock, random_source, steps = PausableClock(), random.Random(1), []
     _function_samples.time = clock
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
-        watched = lot.random() < 0.5
+        watched = random_source.random() < 0.5
         _capture.set_capture_enabled(watched)
         (clock.runs.set if watched else clock.runs.clear)()
-        for _ in range(RUN):
+        for _ in range(CAPTURE_RUN_STEPS):
             begin = time.perf_counter()
             step()
             steps.append((time.perf_counter() - begin, watched, watched and _are_modules_traced()))

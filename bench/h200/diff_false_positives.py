@@ -31,8 +31,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
 
 NETWORK_NAMES = [
@@ -42,7 +42,7 @@ NETWORK_NAMES = [
     "mlp",
 ]  # of diff_programs.py, repeated here because that file imports torch
 MAX_FALSE_POSITIVE_RATE = 0.10
-TWICE_EVERY = 8
+DOUBLED_STEP_INTERVAL = 8
 CHANGED_KIND = "changed"
 SPLIT_COUNT = 20  # random splits of a program's recordings into two sides
 MAX_PACK_BYTES = 15_000_000
@@ -56,7 +56,7 @@ PRIOR_SDS = [0.005, 0.01, 0.015, 0.02, 0.03, 0.05]
 def record(options: argparse.Namespace, name: str, number: int, twice_every: int) -> float:
     kind = CHANGED_KIND if twice_every else "same"
     file = options.folder / f"{name}-{kind}-{number:02d}.joule"
-    load = [sys.executable, str(HERE / "diff_programs.py"), name, "--seconds", str(options.loop_s)]
+    load = [sys.executable, str(SCRIPT_FOLDER / "diff_programs.py"), name, "--seconds", str(options.loop_s)]
     load += ["--device", options.device, "--twice-every", str(twice_every)]
     # Powers of kernels learned in one run must not affect the next: each starts with an empty library.
     environment = {**os.environ, "JOULEMAP_DATA": str((options.folder / "data" / file.stem).resolve())}
@@ -70,14 +70,14 @@ def record(options: argparse.Namespace, name: str, number: int, twice_every: int
     return took_s
 
 
-def record_all(options: argparse.Namespace) -> None:
+def record_programs(options: argparse.Namespace) -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     until_s = time.monotonic() + options.seconds
     longest_s = 0.0
     turns = [
         (n, name, 0) for n in range(0 if options.changed_only else options.recordings) for name in options.programs
     ]
-    turns += [(n, name, TWICE_EVERY) for n in range(options.changed) for name in options.programs]
+    turns += [(n, name, DOUBLED_STEP_INTERVAL) for n in range(options.changed) for name in options.programs]
     for number, name, twice_every in turns:
         if time.monotonic() + longest_s > until_s:
             return print(f"no time left for {name} {number}{' changed' if twice_every else ''}", flush=True)
@@ -130,7 +130,7 @@ def run_diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
     return json.loads(run.stdout)
 
 
-def draw_sides(files: list[Path], count: int) -> list[tuple[list[Path], list[Path]]]:
+def draw_comparison_sides(files: list[Path], count: int) -> list[tuple[list[Path], list[Path]]]:
     """Draws pairs of sides with `count` recordings each, at random without replacement."""
     if len(files) < 2 * count:
         return []
@@ -139,12 +139,12 @@ def draw_sides(files: list[Path], count: int) -> list[tuple[list[Path], list[Pat
     return [(sides[:count], sides[count:]) for sides in drawn]
 
 
-def compare_all(options: argparse.Namespace, programs: list[Program]) -> None:
+def compare_programs(options: argparse.Namespace, programs: list[Program]) -> None:
     jobs: list[tuple[list, list[Path], list[Path]]] = []
     for program in programs:
         jobs += [(program.pairs, [a], [b]) for a, b in zip(program.same, program.same[1:])]
         for count, results in program.repeated.items():
-            jobs += [(results, a, b) for a, b in draw_sides(program.same, count)]
+            jobs += [(results, a, b) for a, b in draw_comparison_sides(program.same, count)]
         jobs += [(program.found[1], [a], [b]) for a, b in zip(program.same, program.changed)]
         for count in (3, 5):
             if len(program.changed) >= count:
@@ -162,7 +162,7 @@ def has_changed_entry(comparison: dict) -> bool:
     return any(entry["verdict"] in ("grew", "shrank") for entry in comparison["entries"])
 
 
-def run_energies(program: Program) -> list[float]:
+def list_run_energies_j(program: Program) -> list[float]:
     first = [pair["a"]["recordings"][0]["energy_j"] for pair in program.pairs]
     return [*first, program.pairs[-1]["b"]["recordings"][0]["energy_j"]]
 
@@ -178,15 +178,15 @@ def format_percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def write_pairs(findings: Findings, programs: list[Program], options: argparse.Namespace) -> None:
+def write_pair_comparisons(findings: Findings, programs: list[Program], options: argparse.Namespace) -> None:
     rows, pairs = [], [pair for program in programs for pair in program.pairs]
     for program in programs:
-        runs, neighbours = relative_deviations(run_energies(program))
+        runs, neighbours = relative_deviations(list_run_energies_j(program))
         within = statistics.median(pair["a"]["recordings"][0]["within"] for pair in program.pairs)
         left_out = [(pair["a"]["recordings"][0]["left_out"] or {}).get("warm_up_steps", 0) for pair in program.pairs]
         largest = max(abs(pair["total"]["relative"]) for pair in program.pairs)
         rows.append([
-            program.name, str(len(program.same)), f"{statistics.mean(run_energies(program)):.3g} J",
+            program.name, str(len(program.same)), f"{statistics.mean(list_run_energies_j(program)):.3g} J",
             f"{statistics.median(left_out):.0f}",
             format_percent(runs, 2), format_percent(neighbours, 2), format_percent(within, 2), format_percent(largest),
             f"{sum(map(is_changed, program.pairs))} of {len(program.pairs)}",
@@ -213,12 +213,12 @@ def write_pairs(findings: Findings, programs: list[Program], options: argparse.N
 def write_prior_sensitivity(findings: Findings, programs: list[Program]) -> None:
     """Writes the spread between runs of these programs, and how many pairs would be called changed with other priors of
     that spread."""
-    deviations = [relative_deviations(run_energies(program)) for program in programs]
-    rms, by_neighbours = (math.sqrt(sum(one[i] ** 2 for one in deviations) / len(deviations)) for i in (0, 1))
+    deviations = [relative_deviations(list_run_energies_j(program)) for program in programs]
+    rms, neighbour_rms = (math.sqrt(sum(one[i] ** 2 for one in deviations) / len(deviations)) for i in (0, 1))
     prior = programs[0].pairs[0]["run_variation"]
     findings.add_line(
         f"\nStandard deviation between runs, root mean square over programs: {format_percent(rms, 2)} "
-        f"({format_percent(by_neighbours, 2)} by neighbours); the prior is {format_percent(prior['prior_sd'], 2)} with "
+        f"({format_percent(neighbour_rms, 2)} by neighbours); the prior is {format_percent(prior['prior_sd'], 2)} with "
         f"{prior['prior_degrees_of_freedom']:g} degrees of freedom."
     )
     rows = []
@@ -233,7 +233,7 @@ def write_prior_sensitivity(findings: Findings, programs: list[Program]) -> None
     findings.table(["prior (4 degrees of freedom)", "false positives it would give"], rows)
 
 
-def write_power(findings: Findings, programs: list[Program]) -> None:
+def write_detectable_changes(findings: Findings, programs: list[Program]) -> None:
     rows = []
     for program in programs:
         printed = {1: program.pairs, 3: program.repeated[3], 5: program.repeated[5]}
@@ -251,7 +251,7 @@ def write_power(findings: Findings, programs: list[Program]) -> None:
     findings.table(["program", "1", "3", "5", "3: called changed", "5: called changed"], rows)
 
 
-def write_change(findings: Findings, programs: list[Program]) -> None:
+def write_found_changes(findings: Findings, programs: list[Program]) -> None:
     rows = []
     for program in programs:
         for count, results in program.found.items():
@@ -271,7 +271,7 @@ def write_change(findings: Findings, programs: list[Program]) -> None:
             )
     if not rows:
         return findings.add_line("No recordings of a changed program: which changes are found was not tried.")
-    findings.add_line(f"The same programs with the model run twice in every {TWICE_EVERY}th step:")
+    findings.add_line(f"The same programs with the model run twice in every {DOUBLED_STEP_INTERVAL}th step:")
     findings.table(["program", "recordings a side", "measured change", "smallest change printed", "found"], rows)
 
 
@@ -280,11 +280,11 @@ def analyze(options: argparse.Namespace, folder: Path) -> int:
     programs = [program for program in (Program(name, folder) for name in NETWORK_NAMES) if len(program.same) > 1]
     if not programs:
         raise SystemExit(f"{folder}: no recordings")
-    compare_all(options, programs)
-    write_pairs(findings, programs, options)
+    compare_programs(options, programs)
+    write_pair_comparisons(findings, programs, options)
     write_prior_sensitivity(findings, programs)
-    write_power(findings, programs)
-    write_change(findings, programs)
+    write_detectable_changes(findings, programs)
+    write_found_changes(findings, programs)
     return findings.conclude(options.markdown)
 
 
@@ -317,7 +317,7 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     options = parse_arguments()
     if options.record:
-        record_all(options)
+        record_programs(options)
     if options.pack:
         pack_recordings(options.folder, options.pack)
     if not options.analyze:

@@ -103,7 +103,7 @@ PROGRAMS = {
 }
 
 
-def steps_for(seconds: float, step) -> int:
+def run_timed_steps(seconds: float, step) -> int:
     """Runs steps for that many seconds after the first three, which import, allocate and choose algorithms."""
     steps, until_s = 0, None
     while until_s is None or time.monotonic() < until_s:
@@ -114,9 +114,9 @@ def steps_for(seconds: float, step) -> int:
     return steps
 
 
-def infer(model: nn.Module, x, seconds: float) -> int:
+def run_inference(model: nn.Module, x, seconds: float) -> int:
     with torch.no_grad():
-        return steps_for(seconds, lambda: model(x).flatten()[0].item())
+        return run_timed_steps(seconds, lambda: model(x).flatten()[0].item())
 
 
 def train(model: nn.Module, x, classes: int, seconds: float) -> int:
@@ -131,7 +131,7 @@ def train(model: nn.Module, x, classes: int, seconds: float) -> int:
         optimizer.step()
         loss.item()
 
-    return steps_for(seconds, step)
+    return run_timed_steps(seconds, step)
 
 
 def main() -> None:
@@ -145,7 +145,7 @@ def main() -> None:
     make, data, classes = PROGRAMS[options.name]
     model = RepeatedModule(make(), options.twice_every).to(options.device)
     x = data(options.device)
-    print(train(model, x, classes, options.seconds) if classes else infer(model.eval(), x, options.seconds))
+    print(train(model, x, classes, options.seconds) if classes else run_inference(model.eval(), x, options.seconds))
 
 
 if __name__ == "__main__":

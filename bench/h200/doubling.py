@@ -26,17 +26,17 @@ import sys
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 import recordings  # noqa: E402
 from findings import Findings  # noqa: E402
 from recordings import doubled  # noqa: E402  pure computation
 
 NETWORKS = ["resnet50", "bert", "gpt2", "vit"]
-MIN_SHARE = 0.05
+MIN_ENERGY_SHARE = 0.05
 TIME_METHOD, LIBRARY_METHOD, REGRESSION_METHOD, PROBE_METHOD = "time", "library", "regression", "probe"
 ALONE_METHOD, DITHER_METHOD = "alone", "dither"
-MAX_ERRORS = {LIBRARY_METHOD: 0.07, REGRESSION_METHOD: 0.07, PROBE_METHOD: 0.03}
+MAX_METHOD_ERRORS = {LIBRARY_METHOD: 0.07, REGRESSION_METHOD: 0.07, PROBE_METHOD: 0.03}
 MAX_RUN_S = 600
 
 
@@ -53,7 +53,7 @@ def record_network(joulemap: str, network: str, options: argparse.Namespace) -> 
 def record_load(joulemap: str, network: str, options: argparse.Namespace, folder: Path, *more: str) -> bool:
     begun = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
-    load = [sys.executable, str(HERE / "doubling_load.py"), network, "--out", str(folder)]
+    load = [sys.executable, str(SCRIPT_FOLDER / "doubling_load.py"), network, "--out", str(folder)]
     for name in ("modes", "seconds", "rounds", "plain_s", "probe_s", "seed"):
         load += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
     command = [joulemap, "record", *options.record.split(), *more, "-o", str(folder / f"{network}.joule"), "--", *load]
@@ -68,38 +68,38 @@ def record_load(joulemap: str, network: str, options: argparse.Namespace, folder
 
 
 class Recording(recordings.Recording):
-    def report_intervals(self, diary: dict, library: Path | None) -> dict[str, doubled.ReportedInterval]:
+    def report_intervals(self, load_log: dict, library: Path | None) -> dict[str, doubled.ReportedInterval]:
         """Returns attributed energies by method. Each method uses only the span that it is given."""
-        groups, device = diary["groups"], diary["device"]
+        groups, device = load_log["groups"], load_log["device"]
 
         def report_interval(span: dict, *more: str, idle_share: float | None = None) -> doubled.ReportedInterval:
             return doubled.make_reported_interval(
                 self.report(["--by", "layer", *more], span), groups, device, idle_share
             )
 
-        found = {TIME_METHOD: report_interval(diary["recorded"], "--mode", "integral")}
+        found = {TIME_METHOD: report_interval(load_log["recorded"], "--mode", "integral")}
         if library is not None:
-            found[LIBRARY_METHOD] = report_interval(diary["recorded"], "--library", str(library))
-        found[REGRESSION_METHOD] = report_interval(diary["recorded"])
-        if diary["probed"] is not None:
-            found[PROBE_METHOD] = report_interval(diary["probed"], idle_share=found[REGRESSION_METHOD].idle_share)
+            found[LIBRARY_METHOD] = report_interval(load_log["recorded"], "--library", str(library))
+        found[REGRESSION_METHOD] = report_interval(load_log["recorded"])
+        if load_log["probed"] is not None:
+            found[PROBE_METHOD] = report_interval(load_log["probed"], idle_share=found[REGRESSION_METHOD].idle_share)
         for way in (ALONE_METHOD, DITHER_METHOD):
-            other = self.file.parent / way / f"{diary['network']}-{diary['mode']}.json"
+            other = self.file.parent / way / f"{load_log['network']}-{load_log['mode']}.json"
             if other.exists():
                 found[way] = report_single_interval(self.joulemap, other, found[REGRESSION_METHOD])
         return found
 
 
 def report_single_interval(joulemap: str, file: Path, plain: doubled.ReportedInterval) -> doubled.ReportedInterval:
-    diary = json.loads(file.read_text())
-    recording = recordings.Recording(joulemap, file.parent / f"{diary['network']}.joule")
-    report = recording.report(["--by", "layer", "--library", "none"], diary["recorded"])
-    return doubled.make_reported_interval(report, diary["groups"], diary["device"], plain.idle_share)
+    load_log = json.loads(file.read_text())
+    recording = recordings.Recording(joulemap, file.parent / f"{load_log['network']}.joule")
+    report = recording.report(["--by", "layer", "--library", "none"], load_log["recorded"])
+    return doubled.make_reported_interval(report, load_log["groups"], load_log["device"], plain.idle_share)
 
 
-def knows_library(joulemap: str) -> bool:
-    diary = subprocess.run([joulemap, "report", "--help"], capture_output=True, text=True, check=False)
-    return "--library" in diary.stdout
+def has_library_option(joulemap: str) -> bool:
+    load_log = subprocess.run([joulemap, "report", "--help"], capture_output=True, text=True, check=False)
+    return "--library" in load_log.stdout
 
 
 def describe_noise(loops: list, joules: list[float] | None) -> str:
@@ -119,42 +119,42 @@ def describe_noise(loops: list, joules: list[float] | None) -> str:
 
 
 def write_network(
-    findings: Findings, diary: dict, columns: dict[str, doubled.ReportedInterval]
+    findings: Findings, load_log: dict, columns: dict[str, doubled.ReportedInterval]
 ) -> dict[str, list[float]]:
-    loops = [doubled.PassLoop(*loop) for loop in diary["loops"]]
+    loops = [doubled.PassLoop(*loop) for loop in load_log["loops"]]
     pass_j, pass_s = doubled.mean_plain_pass(loops)
     found = doubled.compute_extra_energies(loops)
     plain = columns[REGRESSION_METHOD]
     rows = doubled.compare_blocks(
-        doubled.MeasuredBlocks(pass_j, pass_s, found), plain, diary["recorded"]["passes"], columns
+        doubled.MeasuredBlocks(pass_j, pass_s, found), plain, load_log["recorded"]["passes"], columns
     )
-    findings.add_line(f"\n## {diary['network']}, {diary['mode']}\n")
+    findings.add_line(f"\n## {load_log['network']}, {load_log['mode']}\n")
     findings.add_line(f"A plain pass takes {pass_s * 1e3:.2f} ms and {pass_j:.3f} J; neighbouring plain loops differ by "
-                 f"{describe_noise(loops, diary['joules_by_windows'])}.\n")  # fmt: skip
+                 f"{describe_noise(loops, load_log['joules_by_windows'])}.\n")  # fmt: skip
     names = list(columns)
     findings.add_line("| block | twice | of the pass | working | " + " | ".join(names) + " | basis |")
     findings.add_line("|---|---|---|---|" + "---|" * (len(names) + 1))
     for row in rows:
         half = "" if row.half_width_j is None else f" +- {row.half_width_j:.4f}"
-        cells = " | ".join(error_cell(row.attributed.get(name)) for name in names)
+        cells = " | ".join(format_error_cell(row.attributed.get(name)) for name in names)
         basis = row.attributed[names[-1]].basis if names[-1] in row.attributed else "-"
         truth = f"{row.doubled_j:.4f}{half} J | {row.share:.1%} | {row.busy_j:.4f} J"
         findings.add_line(f"| {row.block} | {truth} | {cells} | {basis} |")
-    for block, reason in diary["refused"].items():
+    for block, reason in load_log["refused"].items():
         findings.add_line(f"| {block} | not run twice: {reason} |" + " |" * (len(names) + 3))
-    whole = "" if doubled.has_shared_modules({row.block: diary["groups"][row.block] for row in rows}) else (
+    whole = "" if doubled.has_shared_modules({row.block: load_log["groups"][row.block] for row in rows}) else (
         f"Blocks add up to {sum(row.share for row in rows):.3f} of the plain pass. ")  # fmt: skip
-    widths = [row.half_width_j / row.doubled_j for row in rows if row.half_width_j and row.share >= MIN_SHARE]
+    widths = [row.half_width_j / row.doubled_j for row in rows if row.half_width_j and row.share >= MIN_ENERGY_SHARE]
     if widths:
         known = f"+-{statistics.median(widths):.1%} (90 %, median)"
-        findings.add_line(f"\nWhat blocks above {MIN_SHARE:.0%} cost is known to {known}.")
-    recorded_j = plain.total_j / diary["recorded"]["passes"]
+        findings.add_line(f"\nWhat blocks above {MIN_ENERGY_SHARE:.0%} cost is known to {known}.")
+    recorded_j = plain.total_j / load_log["recorded"]["passes"]
     recorded = f"The recorded pass used {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
     findings.add_line(f"\n{whole}{recorded}")
-    return {name: doubled.attribution_errors(rows, name, MIN_SHARE) for name in names}
+    return {name: doubled.attribution_errors(rows, name, MIN_ENERGY_SHARE) for name in names}
 
 
-def error_cell(attributed: doubled.AttributedEnergy | None) -> str:
+def format_error_cell(attributed: doubled.AttributedEnergy | None) -> str:
     return "-" if attributed is None or attributed.error is None else f"{attributed.error:+.1%}"
 
 
@@ -166,7 +166,7 @@ def write_summary(findings: Findings, errors: dict[str, dict[str, list[float]]])
         for name in (TIME_METHOD, LIBRARY_METHOD, REGRESSION_METHOD, PROBE_METHOD, ALONE_METHOD, DITHER_METHOD)
         if name in known
     ]
-    findings.add_line(f"\n## Blocks above {MIN_SHARE:.0%} of the pass, root mean square error\n")
+    findings.add_line(f"\n## Blocks above {MIN_ENERGY_SHARE:.0%} of the pass, root mean square error\n")
     findings.add_line("| | blocks | " + " | ".join(names) + " |\n|---|---|" + "---|" * len(names))
     for network, found in errors.items():
         cells = " | ".join(f"{doubled.rms(found.get(name, [])):.1%}" for name in names)
@@ -177,25 +177,27 @@ def write_summary(findings: Findings, errors: dict[str, dict[str, list[float]]])
         error = doubled.rms(together)
         cells.append(f"{error:.1%}")
         verdicts.append(
-            f"<= {MAX_ERRORS[name]:.0%}: {findings.bar(name, error <= MAX_ERRORS[name])}" if name in MAX_ERRORS else ""
+            f"<= {MAX_METHOD_ERRORS[name]:.0%}: {findings.bar(name, error <= MAX_METHOD_ERRORS[name])}"
+            if name in MAX_METHOD_ERRORS
+            else ""
         )
     findings.add_line(f"| all | | {' | '.join(cells)} |\n| bar | | {' | '.join(verdicts)} |")
 
 
-def analyse(joulemap: str, options: argparse.Namespace, findings: Findings) -> None:
-    library = options.library if options.library and knows_library(joulemap) else None
+def analyse_recordings(joulemap: str, options: argparse.Namespace, findings: Findings) -> None:
+    library = options.library if options.library and has_library_option(joulemap) else None
     if options.library and library is None:
         findings.add_line("This joulemap has no --library: that column is left out.")
     opened: dict[str, Recording] = {}
     errors = {}
     for file in sorted(options.folder.glob("*-*.json")):
-        diary = json.loads(file.read_text())
+        load_log = json.loads(file.read_text())
         try:
-            name = diary["network"]
+            name = load_log["network"]
             if name not in opened:
                 opened[name] = Recording(joulemap, options.folder / f"{name}.joule")
-            columns = opened[name].report_intervals(diary, library)
-            errors[f"{name}, {diary['mode']}"] = write_network(findings, diary, columns)
+            columns = opened[name].report_intervals(load_log, library)
+            errors[f"{name}, {load_log['mode']}"] = write_network(findings, load_log, columns)
         except (subprocess.SubprocessError, ValueError, LookupError, OSError) as error:
             why = getattr(error, "stderr", None) or str(error)
             findings.add_line(
@@ -233,7 +235,7 @@ def main() -> int:
         return 1 if failed else 0
     findings = Findings()
     findings.missed += [f"collecting {name}" for name in failed]
-    analyse(joulemap, options, findings)
+    analyse_recordings(joulemap, options, findings)
     return findings.conclude(options.markdown)
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import torch
 from capture_worker import DEVICE, bert, gpt2, resnet50, synchronize, tiny_network, vit
-from gpu_load import Counter
+from gpu_load import EnergyCounter
 
 import joulemap as jm  # noqa: E402  the package that record puts on the path
 from joulemap import _validate, _validate_rounds  # noqa: E402
@@ -72,10 +72,10 @@ class PhaseLockedMeter:
 
     lead_s = 0.0
 
-    def __init__(self, counter: Counter) -> None:
-        self._counter, self._spans, self._steps = counter, [], {}
+    def __init__(self, counter: EnergyCounter) -> None:
+        self._counter, self._window_spans, self._steps = counter, [], {}
         self._windows = _validate_rounds.WindowMeter("gpu0")
-        self._done = threading.Event()
+        self._stop_event = threading.Event()
         self._thread = threading.Thread(target=self._read_between_updates, daemon=True)
 
     def __enter__(self) -> PhaseLockedMeter:
@@ -85,7 +85,7 @@ class PhaseLockedMeter:
         return self
 
     def __exit__(self, *details: object) -> None:
-        self._done.set()
+        self._stop_event.set()
         self._thread.join()
 
     def _find_update_time_s(self) -> float:
@@ -101,10 +101,10 @@ class PhaseLockedMeter:
 
     def _read_between_updates(self) -> None:
         phase_s, number, last = self._find_update_time_s(), 0, None
-        while not self._done.is_set():
+        while not self._stop_event.is_set():
             number = max(number + 1, int((time.monotonic() - phase_s) / COUNTER_PERIOD_S + 1 - CHEAP_READ_PHASE))
             time.sleep(max(0.0, phase_s + (number + CHEAP_READ_PHASE) * COUNTER_PERIOD_S - time.monotonic()))
-            begin_s, value = time.monotonic(), self._counter.read_mj()
+            begin_s, value = time.monotonic(), self._counter.read_energy_mj()
             number = int((begin_s - phase_s) / COUNTER_PERIOD_S)
             if value == last:  # no update since the last read: find the phase again
                 phase_s, number, value = self._find_update_time_s(), 0, None
@@ -113,54 +113,54 @@ class PhaseLockedMeter:
             last = value
 
     def begin(self) -> int:
-        self._spans.append([time.monotonic(), 0.0, self._windows.begin()])
-        return len(self._spans) - 1
+        self._window_spans.append([time.monotonic(), 0.0, self._windows.begin()])
+        return len(self._window_spans) - 1
 
     def end(self, number: int) -> None:
-        self._windows.end(self._spans[number][2])
-        self._spans[number][1] = time.monotonic()
+        self._windows.end(self._window_spans[number][2])
+        self._window_spans[number][1] = time.monotonic()
 
     def joules(self, number: int) -> float:
-        begin_s, end_s, _ = self._spans[number]
+        begin_s, end_s, _ = self._window_spans[number]
         inside = sorted((s, j) for s, j in self._steps.items() if begin_s + MAX_LAG_S < s < end_s)
         if len(inside) < 4:
             raise ValueError(f"{len(inside)} counter updates lie in a loop of {end_s - begin_s:.2f} s: --seconds")
         (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
         return (last_j - first_j) / (last_s - first_s) * (end_s - begin_s)
 
-    def window_energies(self) -> list:
-        return [self._windows.joules(span[2]) for span in self._spans]
+    def list_window_energies(self) -> list:
+        return [self._windows.joules(span[2]) for span in self._window_spans]
 
 
 def run_network(network: str, mode: str, options: argparse.Namespace) -> dict:
     make, blocks = NETWORKS[network]
     torch.manual_seed(0)
-    model, loss_of, answer = make()
+    model, compute_loss, answer = make()
     if hasattr(model, "config"):
         model.config.use_cache = False  # a second call would append to the cache
     train = mode == "train"
     model.train(train)
-    run = _validate.ModelPass(torch, model, loss_of if train else answer, train)
+    run = _validate.ModelPass(torch, model, compute_loss if train else answer, train)
     with _validate.BlockDoublingSession(torch, model, run, blocks) as validation:
-        diary = {"network": network, "mode": mode, "device": "gpu0" if DEVICE == "cuda" else "cpu"}
-        diary["recorded"], diary["probed"] = record_plain(model, run, options)
-        print_progress(f"{mode}: recorded {diary['recorded']['passes']} passes, probed")
-        diary["groups"], diary["refused"] = validation.groups, validation.refused
+        load_log = {"network": network, "mode": mode, "device": "gpu0" if DEVICE == "cuda" else "cpu"}
+        load_log["recorded"], load_log["probed"] = record_plain(model, run, options)
+        print_progress(f"{mode}: recorded {load_log['recorded']['passes']} passes, probed")
+        load_log["groups"], load_log["refused"] = validation.groups, validation.refused
         if options.rounds == 0:
-            return diary
-        meter = PhaseLockedMeter(Counter()) if DEVICE == "cuda" else _validate_rounds.WindowMeter(None)
+            return load_log
+        meter = PhaseLockedMeter(EnergyCounter()) if DEVICE == "cuda" else _validate_rounds.WindowMeter(None)
         with meter:
             loops = validation.measure_blocks(meter, options.seconds, options.rounds, options.seed, print_progress)
-        diary["loops"] = [list(loop) for loop in loops]
-        diary["joules_by_windows"] = read_window_energies(meter) if DEVICE == "cuda" else None
-    return diary
+        load_log["loops"] = [list(loop) for loop in loops]
+        load_log["joules_by_windows"] = read_window_energies(meter) if DEVICE == "cuda" else None
+    return load_log
 
 
 def read_window_energies(meter: PhaseLockedMeter) -> list[float] | None:
     """Returns the joules of each loop by windows of jm.measure, for comparison only: the reference does not depend on
     them. None if a window has no energy."""
     try:
-        return meter.window_energies()
+        return meter.list_window_energies()
     except ValueError as error:
         print_progress(f"no windows: {error}")
         return None
@@ -175,13 +175,13 @@ def record_plain(model, run, options: argparse.Namespace) -> tuple[dict, dict | 
     synchronize()
     spans, passes = [], 0
     for seconds in (options.plain_s / 4, options.plain_s, options.plain_s / 8):
-        begin_ns, passes_before = time.monotonic_ns(), passes
+        begin_ns, passes_at_begin = time.monotonic_ns(), passes
         while time.monotonic_ns() - begin_ns < seconds * 1e9:
             for _ in range(5):
                 run()
             synchronize()
             passes += 5
-        spans.append({"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes - passes_before})
+        spans.append({"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes - passes_at_begin})
     if attachment is None:
         return spans[1], None
     attachment.detach()
@@ -203,8 +203,8 @@ def main() -> int:
     failed = 0
     for mode in options.modes.split(","):
         try:
-            diary = run_network(options.network, mode, options)
-            (options.out / f"{options.network}-{mode}.json").write_text(json.dumps(diary))
+            load_log = run_network(options.network, mode, options)
+            (options.out / f"{options.network}-{mode}.json").write_text(json.dumps(load_log))
         except Exception:  # noqa: BLE001 - a mode that fails is a finding; the other mode still runs
             print_progress(f"{mode} failed:\n{traceback.format_exc()}")
             failed = 1

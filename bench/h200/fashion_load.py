@@ -18,15 +18,15 @@ import time
 from pathlib import Path
 
 import torch
-from study_load import Device, LoadLog, remaining_s, load_parser, print_progress
+from study_load import Device, LoadLog, remaining_s, make_load_parser, print_progress
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
-BATCH_SIZE, RATE, EVALUATION_INTERVAL_STEPS = 64, 1e-3, 100
+BATCH_SIZE, LEARNING_RATE, EVALUATION_INTERVAL_STEPS = 64, 1e-3, 100
 IDLE_REST_S, MIN_REMAINING_S = 2.0, 2.5
 
 
-def read_idx(file: Path) -> torch.Tensor:
+def read_idx_file(file: Path) -> torch.Tensor:
     """Reads a file of the IDX format, in which the data are published: a header with the sizes, then bytes."""
     data = gzip.decompress(file.read_bytes())
     dimensions = data[3]
@@ -39,7 +39,7 @@ def dataset(folder: Path | None, limit: int | None) -> TensorDataset:
         images, labels = torch.randint(0, 256, (limit or 60000, 28, 28)), torch.randint(0, 10, (limit or 60000,))
     else:
         images, labels = (
-            read_idx(folder / f"train-{name}-ubyte.gz")[:limit] for name in ("images-idx3", "labels-idx1")
+            read_idx_file(folder / f"train-{name}-ubyte.gz")[:limit] for name in ("images-idx3", "labels-idx1")
         )
     return TensorDataset((images.float() / 255).unsqueeze(1), labels.long())
 
@@ -53,21 +53,21 @@ def network(device: str) -> nn.Module:
 class Training:
     def __init__(self, device: Device, loader: DataLoader) -> None:
         self.device, self.loader = device, loader
-        self.model, self.loss_of = network(device.name), nn.CrossEntropyLoss()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=RATE)
+        self.model, self.compute_loss = network(device.name), nn.CrossEntropyLoss()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=LEARNING_RATE)
 
     def epoch(self) -> dict:
         """Runs one pass over the data: span, time spent waiting for batches, and the mean of the losses read."""
         begin_ns, loading_ns, steps, losses = time.monotonic_ns(), 0, 0, []
         batches = iter(self.loader)
         while True:
-            asked_ns = time.monotonic_ns()
+            batch_request_ns = time.monotonic_ns()
             batch = next(batches, None)
-            loading_ns += time.monotonic_ns() - asked_ns
+            loading_ns += time.monotonic_ns() - batch_request_ns
             if batch is None:
                 break
             x, y = batch[0].to(self.device.name), batch[1].to(self.device.name)
-            loss = self.loss_of(self.model(x), y)
+            loss = self.compute_loss(self.model(x), y)
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
@@ -79,14 +79,14 @@ class Training:
         return {**ends, "steps": steps, "loading_s": loading_ns * 1e-9, "loss": sum(losses) / len(losses)}
 
 
-def train(diary: LoadLog, device: Device, loader: DataLoader, run: str, epochs: int, options) -> None:
+def train(load_log: LoadLog, device: Device, loader: DataLoader, run: str, epochs: int, options) -> None:
     training = Training(device, loader)
     for number in range(epochs):
         if remaining_s(options) < IDLE_REST_S + MIN_REMAINING_S:
             print_progress(f"{run}: out of time after {number} epochs")
             return
         document = training.epoch()
-        diary.add(run=run, epoch=number, **document)
+        load_log.add(run=run, epoch=number, **document)
         if number % 20 == 0 or number == epochs - 1:
             print_progress(
                 f"{run} {number}: {(document['end_ns'] - document['begin_ns']) * 1e-9:.2f} s, loss {document['loss']:.4f}"
@@ -94,7 +94,7 @@ def train(diary: LoadLog, device: Device, loader: DataLoader, run: str, epochs: 
 
 
 def main() -> int:
-    parser = load_parser(__doc__)
+    parser = make_load_parser(__doc__)
     parser.add_argument(
         "--data", type=Path, help="folder of the four idx files, e.g. /usr/share/datasets/fashion-mnist"
     )
@@ -106,13 +106,15 @@ def main() -> int:
     batches = BatchSampler(SequentialSampler(data), BATCH_SIZE, drop_last=False)
     loader = DataLoader(data, sampler=batches, batch_size=None)
     device = Device(torch, options.device)
-    diary = LoadLog(options.out, options.device, real_data=options.data is not None, images=len(data), batch=BATCH_SIZE)
+    load_log = LoadLog(
+        options.out, options.device, real_data=options.data is not None, images=len(data), batch=BATCH_SIZE
+    )
     rest_s = 0.2 if options.tiny else IDLE_REST_S
-    diary.add(run="rest", epoch=0, **device.rest(rest_s))
-    train(diary, device, loader, "training", options.epochs, options)
-    diary.add(run="rest", epoch=1, **device.rest(rest_s))
-    train(diary, device, loader, "again", options.again, options)
-    diary.add(run="rest", epoch=2, **device.rest(rest_s))
+    load_log.add(run="rest", epoch=0, **device.rest(rest_s))
+    train(load_log, device, loader, "training", options.epochs, options)
+    load_log.add(run="rest", epoch=1, **device.rest(rest_s))
+    train(load_log, device, loader, "again", options.again, options)
+    load_log.add(run="rest", epoch=2, **device.rest(rest_s))
     return 0
 
 

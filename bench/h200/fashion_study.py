@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Callable, NamedTuple
 
 from findings import Findings
-from recordings import HERE, EnergyUse, Recording, collect, trim_rest, run_study, study_parser, read_load_log
+from recordings import (
+    SCRIPT_FOLDER,
+    EnergyUse,
+    Recording,
+    collect,
+    drop_rest_begin,
+    run_study,
+    make_study_parser,
+    read_load_log,
+)
 from study_statistics import (
     CONFIRMED,
     NOT_SHOWN,
@@ -34,8 +43,8 @@ from study_statistics import (
 
 NAME = "fashion"
 WARM_UP_EPOCHS, MIN_EPOCHS = 5, 13
-COMPARED_EPOCHS, MIN_COMPARED = 30, 4
-SHOWN_EPOCHS = {0, 1, 2, 4, 9, 19, 39, 59, 79, 99}
+COMPARED_EPOCHS, MIN_COMPARED_EPOCHS = 30, 4
+REPORTED_EPOCHS = {0, 1, 2, 4, 9, 19, 39, 59, 79, 99}
 GAUGE_WINDOW_S = 1.0
 
 
@@ -66,15 +75,15 @@ class Epoch(NamedTuple):
         return (self.seconds - self.loading_s) / self.steps
 
 
-def epochs_of(recording: Recording, diary: dict, run: str) -> list[Epoch]:
-    entries, device = [one for one in diary["entries"] if one["run"] == run], diary["device"]
+def epochs_of(recording: Recording, load_log: dict, run: str) -> list[Epoch]:
+    entries, device = [one for one in load_log["entries"] if one["run"] == run], load_log["device"]
 
     def epoch(entry: dict, drawn: EnergyUse) -> Epoch:
         gauges = [recording.gauge(f"{device}-{name}", entry, GAUGE_WINDOW_S) for name in ("sm-clock", "temperature")]
         facts = entry["epoch"], entry["loss"], entry["steps"]
         return Epoch(*facts, drawn.joules, drawn.seconds, entry["loading_s"], *gauges)
 
-    return [epoch(*pair) for pair in zip(entries, recording.energy_in(entries, device))]
+    return [epoch(*pair) for pair in zip(entries, recording.compute_span_energies(entries, device))]
 
 
 def format_gauge(value: float | None, form: str) -> str:
@@ -84,16 +93,16 @@ def format_gauge(value: float | None, form: str) -> str:
 def write_epochs(findings: Findings, epochs: list[Epoch]) -> None:
     rows = []
     for before, one in zip([None, *epochs], epochs):
-        if one.number in SHOWN_EPOCHS or one is epochs[-1]:
+        if one.number in REPORTED_EPOCHS or one is epochs[-1]:
             fell = before.loss - one.loss if before else None
-            gained = f"{one.joules / fell:.0f} J" if fell and fell > 0 else "-"
+            energy_per_loss_cell = f"{one.joules / fell:.0f} J" if fell and fell > 0 else "-"
             rows.append(
                 [
                     str(one.number + 1),
                     f"{one.loss:.4f}",
                     f"{one.joules:.1f} J",
                     f"{one.joules / one.loss:.1f} J",
-                    gained,
+                    energy_per_loss_cell,
                     f"{1e3 * one.step_j:.2f} mJ",
                     f"{1e6 * one.working_step_s:.0f} us",
                     f"{1e6 * one.loading_step_s:.0f} us",
@@ -130,7 +139,7 @@ def midpoint_epoch(epochs: list[Epoch]) -> int:
     return next((one.number + 1 for one in epochs if one.loss <= half_loss), len(epochs))
 
 
-QUANTITIES: dict[str, Callable[[Epoch], float | None]] = {
+EPOCH_QUANTITIES: dict[str, Callable[[Epoch], float | None]] = {
     "energy of a step": lambda one: one.step_j,
     "power": lambda one: one.watts,
     "time of a step's work": lambda one: one.working_step_s,
@@ -154,7 +163,7 @@ def write_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
         "another.\n"
     )
     rows, trends = [], {}
-    for name, of in QUANTITIES.items():
+    for name, of in EPOCH_QUANTITIES.items():
         values = complete_values(steady, of)
         if not values:
             rows.append([name, "not read", "", "", ""])
@@ -189,17 +198,17 @@ def write_time_and_power_changes(findings: Findings, steady: list[Epoch], trends
         ["loading takes longer or shorter", share("time of its loading", watts)],
         ["power", share("power", step_s)],
     ]
-    for name, slope_w in power_by_gauges(steady).items():
+    for name, slope_w in fit_power_by_gauges(steady).items():
         rows.append([f"of that, {name} ({slope_w.as_text('+.2f')} W a unit)", share(name, slope_w.value * step_s)])
     findings.add_line("\nThe same change of a step's energy, by what changed:\n")
     findings.table(["", "of a step's energy"], rows)
 
 
-def power_by_gauges(steady: list[Epoch]) -> dict[str, Interval]:
+def fit_power_by_gauges(steady: list[Epoch]) -> dict[str, Interval]:
     """Regresses power on all gauges that varied: W per unit. Empty where they are collinear."""
     moved = {}
     for name in ("SM clock", "temperature"):
-        values = complete_values(steady, QUANTITIES[name])
+        values = complete_values(steady, EPOCH_QUANTITIES[name])
         if values and max(values) > min(values):
             moved[name] = values
     if not moved:
@@ -223,9 +232,9 @@ def write_warm_up(findings: Findings, epochs: list[Epoch], steady: list[Epoch]) 
     )
 
 
-def write_background(findings: Findings, recording: Recording, diary: dict) -> None:
-    rests = [trim_rest(one) for one in diary["entries"] if one["run"] == "rest"]
-    watts = [recording.energy_of_span(one, diary["device"]).watts for one in rests]
+def write_rest_power(findings: Findings, recording: Recording, load_log: dict) -> None:
+    rest_spans = [drop_rest_begin(one) for one in load_log["entries"] if one["run"] == "rest"]
+    watts = [recording.energy_of_span(one, load_log["device"]).watts for one in rest_spans]
     findings.add_line(
         f"- Background: at rest before, between and after, the power of the device was "
         f"{', '.join(f'{one:.1f}' for one in watts)} W."
@@ -235,21 +244,21 @@ def write_background(findings: Findings, recording: Recording, diary: dict) -> N
 def write_warm_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
     """Tests fresh weights on a warm machine: the part of the fall that repeats is due to the training."""
     count = min(COMPARED_EPOCHS, len(again) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
-    if count < MIN_COMPARED:
+    if count < MIN_COMPARED_EPOCHS:
         findings.add_line("- Fresh weights: too few epochs were run again for a result.")
         return
     first, fresh = (run[WARM_UP_EPOCHS : WARM_UP_EPOCHS + count] for run in (epochs, again))
     last = epochs[-count:]
-    against_first = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, first)])
-    against_last = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, last)])
+    from_first = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, first)])
+    from_last = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, last)])
     findings.add_line(
-        f"- Again from fresh weights, {count} epochs after warm-up: a step used {against_first.as_text('+.2%')} against the "
-        f"same epochs of the first training, and {against_last.as_text('+.2%')} against its last {count}."
+        f"- Again from fresh weights, {count} epochs after warm-up: a step used {from_first.as_text('+.2%')} against the "
+        f"same epochs of the first training, and {from_last.as_text('+.2%')} against its last {count}."
     )
-    fall_j = sum(one.step_j for one in first) / count - sum(one.step_j for one in last) / count
-    if fell != CONFIRMED or fall_j <= 0:
+    energy_decrease_j = sum(one.step_j for one in first) / count - sum(one.step_j for one in last) / count
+    if fell != CONFIRMED or energy_decrease_j <= 0:
         return
-    back = mean_interval([(one.step_j - other.step_j) / fall_j for one, other in zip(fresh, last)])
+    back = mean_interval([(one.step_j - other.step_j) / energy_decrease_j for one, other in zip(fresh, last)])
     cause = {
         CONFIRMED: "came back with fresh weights: it is the training's own",
         REFUTED: "did not come back with fresh weights: it is the machine's",
@@ -273,11 +282,11 @@ def write_verdict(findings: Findings, trend: Trend) -> str:
     return fell
 
 
-def analyse(options, findings: Findings) -> None:
-    diary = read_load_log(options.folder, NAME)
+def analyse_recordings(options, findings: Findings) -> None:
+    load_log = read_load_log(options.folder, NAME)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
-    epochs, again = (epochs_of(recording, diary, run) for run in ("training", "again"))
-    if not diary["real_data"]:
+    epochs, again = (epochs_of(recording, load_log, run) for run in ("training", "again"))
+    if not load_log["real_data"]:
         findings.add_line("**Random images, not Fashion-MNIST: the mechanics alone.**")
     if len(epochs) < MIN_EPOCHS:
         findings.add_line(f"{len(epochs)} epochs were collected: too few.")
@@ -289,26 +298,26 @@ def analyse(options, findings: Findings) -> None:
     write_time_and_power_changes(findings, steady, trends)
     fell = write_verdict(findings, trends["energy of a step"])
     write_warm_up(findings, epochs, steady)
-    write_background(findings, recording, diary)
+    write_rest_power(findings, recording, load_log)
     write_warm_repetition(findings, epochs, again, fell)
 
 
 def main() -> int:
-    parser = study_parser(__doc__, 170)
+    parser = make_study_parser(__doc__, 170)
     parser.add_argument("--data", type=Path, help="folder of the idx files; else random images")
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--again", type=int, default=100)
     parser.add_argument("--images", type=int, help="use only the first N images; default: all")
     options = parser.parse_args()
-    load = [str(HERE / "fashion_load.py"), "--epochs", str(options.epochs), "--again", str(options.again)]
+    load = [str(SCRIPT_FOLDER / "fashion_load.py"), "--epochs", str(options.epochs), "--again", str(options.again)]
     load += ["--data", str(options.data)] if options.data else []
     load += ["--images", str(options.images)] if options.images else []
     load += ["--tiny"] if options.device == "cpu" else []
 
-    def collect_all() -> list[str]:
+    def collect_recordings() -> list[str]:
         return [] if collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100") else [NAME]
 
-    return run_study(options, collect_all, analyse)
+    return run_study(options, collect_recordings, analyse_recordings)
 
 
 if __name__ == "__main__":

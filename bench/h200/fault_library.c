@@ -21,7 +21,7 @@
 
 static void* real_library;
 static const char* fault = "none";
-static double after_s;
+static double fault_delay_s;
 static double begin_s;
 
 static double now_s(void) {
@@ -31,24 +31,24 @@ static double now_s(void) {
 }
 
 static int is(const char* name) { return strcmp(fault, name) == 0; }
-static int has_begun(void) { return now_s() - begin_s > after_s; }
+static int has_begun(void) { return now_s() - begin_s > fault_delay_s; }
 
 #if defined(__x86_64__)
-#define JUMP(name) "jmp *to_" #name "(%rip)\n"
+#define JUMP_TO_SYMBOL(name) "jmp *to_" #name "(%rip)\n"
 #elif defined(__aarch64__)
-#define JUMP(name) "adrp x16, to_" #name "\nldr x16, [x16, :lo12:to_" #name "]\nbr x16\n"
+#define JUMP_TO_SYMBOL(name) "adrp x16, to_" #name "\nldr x16, [x16, :lo12:to_" #name "]\nbr x16\n"
 #endif
-#define PASS_ON(name)                                                                                          \
+#define FORWARD_FUNCTION(name)                                                                                          \
   __attribute__((visibility("hidden"))) void* to_##name;                                                       \
-  __asm__(".text\n.globl " #name "\n.type " #name ", %function\n" #name ":\n" JUMP(name));
-#define FIND(name)                          \
+  __asm__(".text\n.globl " #name "\n.type " #name ", %function\n" #name ":\n" JUMP_TO_SYMBOL(name));
+#define FIND_SYMBOL(name)                          \
   to_##name = dlsym(real_library, #name);   \
   if (to_##name == NULL) to_##name = (void*)not_there;
 
 static int not_there(void) { return 13; }  // NVML_ERROR_FUNCTION_NOT_FOUND; of CUPTI no function is missing
 
 #ifdef FOR_NVML
-#define PASSED_ON(X)                                                                                           \
+#define FORWARDED_FUNCTIONS(X)                                                                                           \
   X(nvmlShutdown) X(nvmlDeviceGetCount_v2) X(nvmlDeviceGetHandleByIndex_v2) X(nvmlDeviceGetUUID)               \
   X(nvmlDeviceGetVbiosVersion) X(nvmlErrorString) X(nvmlSystemGetDriverVersion) X(nvmlDeviceGetName)           \
   X(nvmlDeviceGetPciInfo_v3) X(nvmlDeviceGetHandleByUUID) X(nvmlDeviceGetMigMode)                              \
@@ -56,16 +56,16 @@ static int not_there(void) { return 13; }  // NVML_ERROR_FUNCTION_NOT_FOUND; of 
   X(nvmlDeviceGetTemperature) X(nvmlDeviceGetUtilizationRates) X(nvmlDeviceGetMemoryInfo)                      \
   X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetComputeRunningProcesses_v3)                         \
   X(nvmlDeviceGetProcessUtilization)
-PASSED_ON(PASS_ON)
+FORWARDED_FUNCTIONS(FORWARD_FUNCTION)
 
 enum { kNoPermission = 4, kLost = 15, kMismatch = 18 };
-static atomic_int happened_once;
+static atomic_int has_fault_happened;
 
 // The error code with which the call fails now; 0 if it succeeds.
 static int failure(void) {
   if (is("permission")) return kNoPermission;
   if (is("lost") && has_begun()) return kLost;
-  if (is("away") && has_begun() && now_s() - begin_s < after_s + 3) return kLost;
+  if (is("away") && has_begun() && now_s() - begin_s < fault_delay_s + 3) return kLost;
   return 0;
 }
 
@@ -75,18 +75,18 @@ int nvmlInit_v2(void) {
 }
 
 int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* energy_mj) {
-  static _Atomic unsigned long long at_reset;
+  static _Atomic unsigned long long reset_energy_mj;
   const int failed = failure();
-  if (is("stuck") && has_begun() && atomic_exchange(&happened_once, 1) == 0) sleep(4);
+  if (is("stuck") && has_begun() && atomic_exchange(&has_fault_happened, 1) == 0) sleep(4);
   if (failed != 0) return failed;
   const int status =
       ((int (*)(void*, unsigned long long*))dlsym(real_library, "nvmlDeviceGetTotalEnergyConsumption"))(device, energy_mj);
   if (is("reset") && has_begun()) {
     unsigned long long none = 0;
-    atomic_compare_exchange_strong(&at_reset, &none, *energy_mj);
-    *energy_mj -= at_reset;
+    atomic_compare_exchange_strong(&reset_energy_mj, &none, *energy_mj);
+    *energy_mj -= reset_energy_mj;
   }
-  if (is("wild") && has_begun() && atomic_exchange(&happened_once, 1) == 0) *energy_mj += 1000000000000ull;
+  if (is("wild") && has_begun() && atomic_exchange(&has_fault_happened, 1) == 0) *energy_mj += 1000000000000ull;
   return status;
 }
 
@@ -111,11 +111,11 @@ int nvmlDeviceGetSamples(void* device, int type, unsigned long long since, void*
 #endif
 
 #ifdef FOR_CUPTI
-#define PASSED_ON(X)                                                                                           \
+#define FORWARDED_FUNCTIONS(X)                                                                                           \
   X(cuptiGetVersion) X(cuptiActivityRegisterCallbacks) X(cuptiActivityDisable) X(cuptiGetTimestamp)            \
   X(cuptiUnsubscribe) X(cuptiEnableCallback) X(cuptiGetCallbackName) X(cuptiActivityRegisterTimestampCallback) \
   X(cuptiGetGraphNodeId) X(cuptiGetGraphId) X(cuptiGetResultString) X(cuptiFinalize)
-PASSED_ON(PASS_ON)
+FORWARDED_FUNCTIONS(FORWARD_FUNCTION)
 
 enum { kUnknown = 999, kInvalidKind = 21, kInsufficientPrivileges = 35, kMultipleSubscribers = 39 };
 
@@ -143,19 +143,19 @@ int cuptiActivityGetNextRecord(uint8_t* buffer, size_t size, void** record) {
 int cuptiActivityGetNumDroppedRecords(void* context, uint32_t stream, size_t* dropped) {
   const int status = ((int (*)(void*, uint32_t, size_t*))dlsym(real_library, "cuptiActivityGetNumDroppedRecords"))(
       context, stream, dropped);
-  static atomic_int has_dropped;
-  if (is("dropped") && has_begun() && atomic_exchange(&has_dropped, 1) == 0) *dropped += 1000;
+  static atomic_int has_dropped_records;
+  if (is("dropped") && has_begun() && atomic_exchange(&has_dropped_records, 1) == 0) *dropped += 1000;
   return status;
 }
 #endif
 
-__attribute__((constructor)) static void find_real(void) {
+__attribute__((constructor)) static void load_real_library(void) {
   const char* chosen = getenv("JOULEMAP_FAULT_" KIND);
   const char* path = getenv("JOULEMAP_REAL_" KIND);
   const char* after = getenv("JOULEMAP_FAULT_AFTER_S");
   if (chosen != NULL) fault = chosen;
 #ifdef FOR_NVML
-  if (after != NULL) after_s = atof(after);
+  if (after != NULL) fault_delay_s = atof(after);
 #else
   (void)after;
 #endif
@@ -165,5 +165,5 @@ __attribute__((constructor)) static void find_real(void) {
     fprintf(stderr, "fault_library: no %s: %s\n", path != NULL ? path : "JOULEMAP_REAL_" KIND, dlerror());
     abort();
   }
-  PASSED_ON(FIND)
+  FORWARDED_FUNCTIONS(FIND_SYMBOL)
 }

@@ -25,8 +25,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
 
 PROGRAM = """
@@ -55,7 +55,7 @@ print(f"checksum {checked!r}")
 """
 FAULT_AFTER_S = 4.0  # time of the fault, s after NVML was loaded; the training runs longer
 MAX_DELAY_S = 25.0  # a recorded training may take this much longer than the training alone, s
-POSSIBLE_W = (40.0, 900.0)
+PLAUSIBLE_POWER_W = (40.0, 900.0)
 
 
 @dataclass
@@ -65,13 +65,13 @@ class FaultCase:
     cupti: str = ""
     variables: dict[str, str] = field(default_factory=dict)
     compiled: bool = False
-    killed_by: int = 0  # signal sent to the training while it compiles
-    is_noted: bool = True  # whether a note or a warning must report the fault
+    kill_signal: int = 0  # signal sent to the training while it compiles
+    is_fault_reported: bool = True  # whether a note or a warning must report the fault
 
 
 CASES = [
-    FaultCase("nothing fails", is_noted=False),
-    FaultCase("libraries in between, nothing fails", nvml="none", cupti="none", is_noted=False),
+    FaultCase("nothing fails", is_fault_reported=False),
+    FaultCase("libraries in between, nothing fails", nvml="none", cupti="none", is_fault_reported=False),
     FaultCase("nvmlInit: driver and library mismatch", nvml="init"),
     FaultCase("the counter needs permission", nvml="permission"),
     FaultCase("the GPU is lost", nvml="lost"),
@@ -80,16 +80,16 @@ CASES = [
     FaultCase("the counter starts again at 0", nvml="reset"),
     FaultCase("one absurd reading", nvml="wild"),
     FaultCase("no libcupti", variables={"JOULEMAP_CUPTI": "/nowhere/libcupti.so.12"}),
-    FaultCase("libcupti is no library", variables={"JOULEMAP_CUPTI": str(HERE / "faults.py")}),
+    FaultCase("libcupti is no library", variables={"JOULEMAP_CUPTI": str(SCRIPT_FOLDER / "faults.py")}),
     FaultCase("CUPTI: insufficient privileges", cupti="privileges"),
     FaultCase("CUPTI: another subscriber", cupti="subscriber"),
     FaultCase("CUPTI: records end in an error", cupti="records"),
     FaultCase("CUPTI: flush fails", cupti="flush"),
     FaultCase("CUPTI: 1000 records dropped", cupti="dropped"),
-    FaultCase("Inductor", compiled=True, is_noted=False),
+    FaultCase("Inductor", compiled=True, is_fault_reported=False),
     FaultCase("Inductor, CUPTI without privileges", compiled=True, cupti="privileges"),
-    FaultCase("Inductor, SIGKILL while it compiles", compiled=True, killed_by=signal.SIGKILL),
-    FaultCase("Inductor, SIGTERM while it compiles", compiled=True, killed_by=signal.SIGTERM),
+    FaultCase("Inductor, SIGKILL while it compiles", compiled=True, kill_signal=signal.SIGKILL),
+    FaultCase("Inductor, SIGTERM while it compiles", compiled=True, kill_signal=signal.SIGTERM),
 ]
 
 
@@ -113,7 +113,7 @@ class FaultLibraries:
         self.folder, self.real = folder, {"NVML": nvml, "CUPTI": cupti}
         for kind in self.real:
             compiler = ["cc", "-O1", "-shared", "-fPIC", f"-DFOR_{kind}", "-o", str(self.path(kind))]
-            subprocess.run([*compiler, str(HERE / "fault_library.c"), "-ldl"], check=True)
+            subprocess.run([*compiler, str(SCRIPT_FOLDER / "fault_library.c"), "-ldl"], check=True)
 
     def path(self, kind: str) -> Path:
         return self.folder / f"libfault_{kind.lower()}.so"
@@ -167,13 +167,13 @@ def mean_power_w(result: dict) -> float | None:
     return gpus[0]["mean_w"] if gpus else None
 
 
-def find_faults(
+def list_unexpected_results(
     case: FaultCase, outcome: tuple[int, str, str, float], alone: tuple, result: dict, unreadable: str
 ) -> list[str]:
     code, checksum, errors, took_s = outcome
     wrong = []
-    if case.killed_by:
-        if code != 128 + case.killed_by:
+    if case.kill_signal:
+        if code != 128 + case.kill_signal:
             wrong.append(f"exit code {code}")
     else:
         if code != 0:
@@ -185,9 +185,9 @@ def find_faults(
     if unreadable:
         return [*wrong, f"no report: {unreadable}"]
     power_w = mean_power_w(result)
-    if power_w is not None and not POSSIBLE_W[0] <= power_w <= POSSIBLE_W[1]:
+    if power_w is not None and not PLAUSIBLE_POWER_W[0] <= power_w <= PLAUSIBLE_POWER_W[1]:
         wrong.append(f"{power_w:.0f} W on average")
-    if case.is_noted and not result["diagnostics"] and "warning" not in errors:
+    if case.is_fault_reported and not result["diagnostics"] and "warning" not in errors:
         wrong.append("neither a note nor a warning")
     return wrong
 
@@ -200,11 +200,11 @@ def run_fault_case(
     file = folder / "run.joule"
     command = [str(options.joulemap), "record", "-o", str(file), "--", *training(options, folder, case.compiled)]
     variables = {**libraries.variables(case), "JOULEMAP_DATA": str(folder / "data")}
-    outcome = run(command, folder / "cache", case.killed_by, **variables)
+    outcome = run(command, folder / "cache", case.kill_signal, **variables)
     result, unreadable = report(str(options.joulemap), file)
     return {
         "name": case.name,
-        "wrong": find_faults(case, outcome, alone[case.compiled], result, unreadable),
+        "wrong": list_unexpected_results(case, outcome, alone[case.compiled], result, unreadable),
         "power_w": mean_power_w(result) if result else None,
         "codes": sorted({entry["code"] for entry in result.get("diagnostics", [])}),
         "errors": outcome[2][-1500:],
@@ -230,8 +230,10 @@ def main() -> int:
         options.folder = Path(temporary)
         nvml, cupti = options.nvml or find_library("libnvidia-ml.so.1"), options.cupti or find_library("libcupti.so")
         libraries = FaultLibraries(options.folder, nvml, cupti)
-        compiled_or_not = {case.compiled for case in cases}
-        alone = {one: run(training(options, options.folder, one), options.folder / "cache") for one in compiled_or_not}
+        compilation_modes = {case.compiled for case in cases}
+        alone = {
+            one: run(training(options, options.folder, one), options.folder / "cache") for one in compilation_modes
+        }
         with ThreadPoolExecutor(options.jobs) as pool:
             tries = [pool.submit(run_fault_case, options, case, n, libraries, alone) for n, case in enumerate(cases)]
             results = [one.result() for one in tries]

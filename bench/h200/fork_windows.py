@@ -21,19 +21,19 @@ import warnings
 
 import joulemap as jm
 
-HANGS_AFTER_S = 30
-MAX_BLIND_FRACTION = 0.01
+HANG_TIMEOUT_S = 30
+MAX_UNMEASURED_FRACTION = 0.01
 
 
-def measure_until(is_over: threading.Event) -> None:
-    while not is_over.is_set():
+def measure_until_stopped(stop_event: threading.Event) -> None:
+    while not stop_event.is_set():
         with jm.measure("parent") as window:
             time.sleep(0.002)
         window.peek()
 
 
 def run_child(write_end: int) -> None:
-    faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)  # prints the traceback of a hang
+    faulthandler.dump_traceback_later(HANG_TIMEOUT_S, exit=True)  # prints the traceback of a hang
     with jm.measure("child") as window:
         time.sleep(0.02)
     domains = [domain for domain in window.wait().domains if domain.name.startswith("gpu")]
@@ -63,23 +63,27 @@ def main() -> int:
     forks = parser.parse_args().forks
     warnings.simplefilter("ignore", DeprecationWarning)
     jm.start()
-    is_over = threading.Event()
-    threads = [threading.Thread(target=measure_until, args=(is_over,)) for _ in range(2)]
+    stop_event = threading.Event()
+    threads = [threading.Thread(target=measure_until_stopped, args=(stop_event,)) for _ in range(2)]
     for thread in threads:
         thread.start()
     seen = [fork_once() for _ in range(forks)]
-    is_over.set()
+    stop_event.set()
     for thread in threads:
         thread.join()
     failed = [code for _, code, _ in seen if code != 0]
-    blind = [gpus for _, code, gpus in seen if code == 0 and not any(isinstance(j, float) for j in gpus.values())]
-    took_ms = sorted(1000 * took_s for took_s, _, _ in seen)
+    unmeasured_forks = [
+        gpus for _, code, gpus in seen if code == 0 and not any(isinstance(j, float) for j in gpus.values())
+    ]
+    fork_times_ms = sorted(1000 * took_s for took_s, _, _ in seen)
     print(f"{'forks':>8} {'hung or failed':>15} {'read no GPU':>12} {'fork median':>12} {'fork P99':>10}")
-    p99_ms = took_ms[min(len(took_ms) - 1, int(0.99 * len(took_ms)))]
-    print(f"{forks:8} {len(failed):15} {len(blind):12} {statistics.median(took_ms):9.2f} ms {p99_ms:7.2f} ms")
-    for gpus in blind[:3]:
+    p99_ms = fork_times_ms[min(len(fork_times_ms) - 1, int(0.99 * len(fork_times_ms)))]
+    print(
+        f"{forks:8} {len(failed):15} {len(unmeasured_forks):12} {statistics.median(fork_times_ms):9.2f} ms {p99_ms:7.2f} ms"
+    )
+    for gpus in unmeasured_forks[:3]:
         print(f"  read no GPU: {gpus}")
-    return 1 if failed or len(blind) > MAX_BLIND_FRACTION * forks else 0
+    return 1 if failed or len(unmeasured_forks) > MAX_UNMEASURED_FRACTION * forks else 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import json
 import time
 
 
-class Counter:
+class EnergyCounter:
     """Total energy of GPU 0, through NVML only."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Counter:
         self.device = ctypes.c_void_p()
         assert self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device)) == 0
 
-    def read_mj(self) -> int:
+    def read_energy_mj(self) -> int:
         value = ctypes.c_ulonglong()
         assert self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(value)) == 0
         return value.value
@@ -34,10 +34,10 @@ class Counter:
         """Waits for an update of the counter. Returns its earliest time in ns, the end of the read that showed it in
         ns, and the counter in mJ."""
         last_ns = time.monotonic_ns()
-        last = self.read_mj()
+        last = self.read_energy_mj()
         while True:
             now_ns = time.monotonic_ns()
-            value = self.read_mj()
+            value = self.read_energy_mj()
             if value != last:
                 return last_ns, time.monotonic_ns(), value
             last_ns = now_ns
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--wave", type=float, default=0.73, help="length of a wave of load in seconds")
     parser.add_argument("--out", required=True)
     arguments = parser.parse_args()
-    counter = Counter()
+    counter = EnergyCounter()
     begin = counter.wait_for_update()
     if arguments.seconds > 0:
         run_load_waves(arguments.seconds, arguments.wave)

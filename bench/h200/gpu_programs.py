@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs with GPU usage that has broken captures before. survival.py runs each alone and recorded.
 
-        gpu_programs.py NAME        prints a checksum of the trained network as its last line
+gpu_programs.py NAME        prints a checksum of the trained network as its last line
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Net(nn.Module):
         self.stem = nn.Conv2d(3, 64, 3, padding=1)
         self.layers = nn.Sequential(*[Block(64) for _ in range(4)])
         self.fc = nn.Linear(64, 10)
-        self.checkpointed = False
+        self.uses_checkpointing = False
 
     def forward(self, x):
         x = self.stem(x)
-        if self.checkpointed:
+        if self.uses_checkpointing:
             from torch.utils.checkpoint import checkpoint
 
             x = checkpoint(self.layers, x, use_reentrant=False)
@@ -85,9 +85,9 @@ def amp_channels_last() -> None:
     print(checksum(net))
 
 
-def checkpointing() -> None:
+def train_with_checkpointing() -> None:
     net, x, y = network()
-    net.checkpointed = True
+    net.uses_checkpointing = True
     train(net, x, y)
     print(checksum(net))
 
@@ -134,7 +134,7 @@ def graphs() -> None:
     print(checksum(net))
 
 
-def streams() -> None:
+def run_on_side_stream() -> None:
     net, x, y = network()
     side = torch.cuda.Stream()
     for _ in range(40):
@@ -166,7 +166,7 @@ def loader(context: str) -> None:
     print(checksum(net))
 
 
-def leaves() -> None:
+def exit_without_handlers() -> None:
     """Exits without running any handler."""
     net, x, y = network()
     train(net, x, y, 100)
@@ -174,7 +174,7 @@ def leaves() -> None:
     os._exit(3)
 
 
-def terminated() -> None:
+def terminate_by_signal() -> None:
     import signal
 
     net, x, y = network()
@@ -183,7 +183,7 @@ def terminated() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def raises() -> None:
+def raise_shape_error() -> None:
     net, x, y = network()
     train(net, x, y, 60)
     print(checksum(net), flush=True)
@@ -220,10 +220,10 @@ def jax_training() -> None:
 
 
 PROGRAMS = {
-    "plain": plain, "amp_channels_last": amp_channels_last, "checkpointing": checkpointing, "compiled": compiled,
-    "profiled": profiled, "graphs": graphs, "streams": streams, "loader_fork": lambda: loader("fork"),
-    "loader_spawn": lambda: loader("spawn"), "leaves": leaves, "terminated": terminated, "raises": raises,
-    "jax": jax_training,
+    "plain": plain, "amp_channels_last": amp_channels_last, "checkpointing": train_with_checkpointing, "compiled": compiled,
+    "profiled": profiled, "graphs": graphs, "streams": run_on_side_stream, "loader_fork": lambda: loader("fork"),
+    "loader_spawn": lambda: loader("spawn"), "leaves": exit_without_handlers, "terminated": terminate_by_signal,
+    "raises": raise_shape_error, "jax": jax_training,
 }  # fmt: skip
 
 if __name__ == "__main__":

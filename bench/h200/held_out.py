@@ -22,25 +22,25 @@ from pathlib import Path
 from findings import Findings
 from mixtures import binomial_interval
 from recordings import (
-    HERE,
+    SCRIPT_FOLDER,
     INVALID_DATA_ERRORS,
     Recording,
     collect,
     doubled,
     run_study,
-    study_parser,
+    make_study_parser,
     read_load_log,
     why,
 )
 from study_statistics import Interval, bootstrap, verdict_above
 
 NAME = "held-out"
-LOADS = ["steady", "varied"]
+LOAD_NAMES = ["steady", "varied"]
 PREDICTION_KEYS = {"regress": "predicted_j", "by time": "by_time_j", "hold": "held_j"}
 MIN_COVERAGE, MAX_COVERAGE = 0.8, 0.97
 
 
-def covering_span(entries: list[dict]) -> dict:
+def compute_covering_span(entries: list[dict]) -> dict:
     return {"begin_ns": min(one["begin_ns"] for one in entries), "end_ns": max(one["end_ns"] for one in entries)}
 
 
@@ -53,21 +53,25 @@ def run_prediction(options, file: Path, recording: Recording, span: dict) -> lis
     return json.loads(process.stdout)["intervals"]
 
 
-def errors_of(intervals: list[dict], key: str) -> list[float]:
+def compute_relative_errors(intervals: list[dict], key: str) -> list[float]:
     return [one[key] / one["measured_j"] - 1 for one in intervals if one["measured_j"] > 0]
 
 
-def rms_with_interval(errors: list[float]) -> Interval:
+def compute_rms_interval(errors: list[float]) -> Interval:
     return bootstrap(errors, doubled.rms)
 
 
-def write_load(findings: Findings, load: str, intervals: list[dict]) -> None:
+def write_load_section(findings: Findings, load: str, intervals: list[dict]) -> None:
     findings.add_line(f"\n### {load}: {len(intervals)} intervals\n")
-    rms = {way: rms_with_interval(errors_of(intervals, key)) for way, key in PREDICTION_KEYS.items()}
+    rms = {way: compute_rms_interval(compute_relative_errors(intervals, key)) for way, key in PREDICTION_KEYS.items()}
     findings.table(
         ["way", "RMS error (90 %)", "mean error"],
         [
-            [way, found.as_text(".2%"), f"{sum(errors_of(intervals, PREDICTION_KEYS[way])) / len(intervals):+.2%}"]
+            [
+                way,
+                found.as_text(".2%"),
+                f"{sum(compute_relative_errors(intervals, PREDICTION_KEYS[way])) / len(intervals):+.2%}",
+            ]
             for way, found in rms.items()
         ],
     )
@@ -81,43 +85,45 @@ def write_load(findings: Findings, load: str, intervals: list[dict]) -> None:
         f"{MAX_COVERAGE:.0%} wanted: {good}); half of them are narrower than ±{widths[len(widths) // 2]:.1%}."
     )
     for other in ("by time", "hold"):
-        better = bootstrap(
+        rms_difference = bootstrap(
             intervals,
             lambda drawn: (
-                doubled.rms(errors_of(drawn, PREDICTION_KEYS[other]))
-                - doubled.rms(errors_of(drawn, PREDICTION_KEYS["regress"]))
+                doubled.rms(compute_relative_errors(drawn, PREDICTION_KEYS[other]))
+                - doubled.rms(compute_relative_errors(drawn, PREDICTION_KEYS["regress"]))
             ),
         )
         findings.add_line(
-            f"\nThat powers of kernels predict better than `{other}`: **{verdict_above(better, 0.0)}** "
-            f"(RMS errors differ by {better.as_text('+.2%')})."
+            f"\nThat powers of kernels predict better than `{other}`: **{verdict_above(rms_difference, 0.0)}** "
+            f"(RMS errors differ by {rms_difference.as_text('+.2%')})."
         )
 
 
-def analyse(options, findings: Findings) -> None:
+def analyse_recordings(options, findings: Findings) -> None:
     file = options.folder / f"{NAME}.joule"
     process, recording = read_load_log(options.folder, NAME), Recording(str(options.joulemap.resolve()), file)
     findings.add_line(f"{process['network']}; blocks of {options.block_s:g} s, intervals of {options.interval_s:g} s.")
-    for load in LOADS:
+    for load in LOAD_NAMES:
         entries = [one for one in process["entries"] if one["load"] == load]
         try:
             if not entries:
                 raise ValueError("nothing was collected")
-            write_load(findings, load, run_prediction(options, file, recording, covering_span(entries)))
+            write_load_section(findings, load, run_prediction(options, file, recording, compute_covering_span(entries)))
         except INVALID_DATA_ERRORS as error:
             findings.add_line(f"\n### {load}\n\n**Not analysed**: {why(error)}")
             findings.missed.append(load)
 
 
 def main() -> int:
-    parser = study_parser(__doc__, 45)
-    parser.add_argument("--predict", type=Path, default=HERE.parent.parent / "build" / "bin" / "held_out")
+    parser = make_study_parser(__doc__, 45)
+    parser.add_argument("--predict", type=Path, default=SCRIPT_FOLDER.parent.parent / "build" / "bin" / "held_out")
     parser.add_argument("--block-s", type=float, default=2.2)
     parser.add_argument("--interval-s", type=float, default=0.5)
     options = parser.parse_args()
-    load = [str(HERE / "held_out_load.py"), *(["--tiny"] if options.device == "cpu" else [])]
+    load = [str(SCRIPT_FOLDER / "held_out_load.py"), *(["--tiny"] if options.device == "cpu" else [])]
     record = ["--trace", "full", "--period", "100", "--no-learn"]
-    return run_study(options, lambda: [] if collect(options, NAME, load, options.seconds, *record) else [NAME], analyse)
+    return run_study(
+        options, lambda: [] if collect(options, NAME, load, options.seconds, *record) else [NAME], analyse_recordings
+    )
 
 
 if __name__ == "__main__":

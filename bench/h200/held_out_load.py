@@ -13,10 +13,10 @@ import sys
 import time
 
 import torch
-from study_load import Device, LoadLog, remaining_s, load_parser, print_progress
+from study_load import Device, LoadLog, remaining_s, make_load_parser, print_progress
 from torch import nn
 
-STEADY_SHARE = 0.45
+STEADY_TIME_SHARE = 0.45
 MIN_TURN_S, MAX_TURN_S = 0.4, 2.0
 LOADER_DELAY_S = 0.012
 
@@ -30,7 +30,7 @@ def network(device: str, tiny: bool) -> tuple[nn.Module, torch.Tensor]:
     return torchvision.models.resnet50().to(device), torch.randn(64, 3, 224, 224, device=device)
 
 
-class LoadTurns:
+class TrainingTurns:
     def __init__(self, device: str, tiny: bool) -> None:
         self.model, self.images = network(device, tiny)
         self.labels = torch.randint(0, 1000, (len(self.images),), device=device)
@@ -66,26 +66,26 @@ class LoadTurns:
 
 
 def main() -> int:
-    parser = load_parser(__doc__)
+    parser = make_load_parser(__doc__)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     torch.manual_seed(0)
     device, chance = Device(torch, options.device), random.Random(options.seed)
-    turns = LoadTurns(options.device, options.tiny)
-    diary = LoadLog(
+    turns = TrainingTurns(options.device, options.tiny)
+    load_log = LoadLog(
         options.out, options.device, network="tiny" if options.tiny else "ResNet-50, batch 64", seed=options.seed
     )
     for call in turns.kinds().values():
         device.run(call, 0.3)
     print_progress("warm")
-    span = device.run(turns.train, STEADY_SHARE * remaining_s(options))
-    diary.add(load="steady", turn="train", **span)
+    span = device.run(turns.train, STEADY_TIME_SHARE * remaining_s(options))
+    load_log.add(load="steady", turn="train", **span)
     while remaining_s(options) > MIN_TURN_S:
         for kind in chance.sample(sorted(turns.kinds()), 4):
             seconds = min(chance.uniform(MIN_TURN_S, MAX_TURN_S), remaining_s(options))
             if seconds > 0:
-                diary.add(load="varied", turn=kind, **device.run(turns.kinds()[kind], seconds))
-    print_progress(f"{len(diary.document['entries'])} turns")
+                load_log.add(load="varied", turn=kind, **device.run(turns.kinds()[kind], seconds))
+    print_progress(f"{len(load_log.document['entries'])} turns")
     return 0
 
 

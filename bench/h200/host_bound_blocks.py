@@ -19,17 +19,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
 from host_bound_networks import CASES  # noqa: E402
 
 MAX_RUN_S = 400
 
 
-def examine(joulemap: str, case: str, options: argparse.Namespace, folder: Path) -> dict:
+def examine_case(joulemap: str, case: str, options: argparse.Namespace, folder: Path) -> dict:
     command = [joulemap, "record", *options.record.split(), "-o", str(folder / f"{case}.joule"), "--", sys.executable,
-               str(HERE / "host_bound_networks.py"), case, "--out", str(folder / f"{case}.json"),
+               str(SCRIPT_FOLDER / "host_bound_networks.py"), case, "--out", str(folder / f"{case}.json"),
                "--recorded-s", str(options.recorded_s), "--seconds", str(options.seconds),
                "--rounds", str(options.rounds)]  # fmt: skip
     if options.probe:
@@ -41,13 +41,13 @@ def examine(joulemap: str, case: str, options: argparse.Namespace, folder: Path)
     return {"case": case, **json.loads(out.read_text()), "text": done.stdout}
 
 
-def result_cells(result: dict) -> list[str]:
+def format_result_cells(result: dict) -> list[str]:
     if "failure" in result:
         return [result["case"], "failed", *[""] * 6]
     blocks = [block for block in result["blocks"] if block["share"] >= 0.05 and block["error"] is not None]
     covered = sum(block["low_j"] <= block["busy_j"] <= block["high_j"] for block in blocks)
     # The measured energy has an interval, too.
-    overlapping = sum(
+    overlapping_count = sum(
         block["low_j"] <= block["busy_j"] + (block["half_width_j"] or 0)
         and block["high_j"] >= block["busy_j"] - (block["half_width_j"] or 0)
         for block in blocks
@@ -58,7 +58,7 @@ def result_cells(result: dict) -> list[str]:
     noise = [block["half_width_j"] / block["busy_j"] for block in blocks if block["half_width_j"]]
     return [result["case"], f"{1e3 * result['pass_s']:.2f} ms", f"{result['pass_j'] / result['pass_s']:.0f} W",
             f"{result['idle_share']:.0%}", f"{100 * rms:.1f} %", f"{100 * rms_by_time:.1f} %",
-            f"{covered} ({overlapping}) of {len(blocks)}",
+            f"{covered} ({overlapping_count}) of {len(blocks)}",
             f"{100 * sum(noise) / max(len(noise), 1):.1f} %"]  # fmt: skip
 
 
@@ -80,11 +80,11 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         results = []
         for case in options.cases.split(","):
-            results.append(examine(str(options.joulemap), case, options, folder))
+            results.append(examine_case(str(options.joulemap), case, options, folder))
             print(json.dumps(results[-1])[:200], file=sys.stderr, flush=True)
             print(results[-1].get("text") or results[-1].get("failure"), file=sys.stderr, flush=True)
     columns = ["case", "pass", "power", "in no block", "RMS error", "by time", "covered", "noise of the truth"]
-    findings.table(columns, [result_cells(result) for result in results])
+    findings.table(columns, [format_result_cells(result) for result in results])
     return findings.conclude(options.markdown)
 
 

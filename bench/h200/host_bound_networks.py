@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks with steps of 2 to 30 ms, most of which wait for the host, and their blocks. host_bound_blocks.py runs this.
 
-    joulemap record -- host_bound_networks.py CASE --out FILE [--probe]
+joulemap record -- host_bound_networks.py CASE --out FILE [--probe]
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import json
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 
 
 def cut(paths: list[str], parts: int) -> dict[str, list[str]]:
@@ -24,7 +24,7 @@ def cut(paths: list[str], parts: int) -> dict[str, list[str]]:
             for chunk in (paths[at : at + size] for at in range(0, len(paths), size))}  # fmt: skip
 
 
-def numbered(stage: str, count: int) -> list[str]:
+def list_numbered_modules(stage: str, count: int) -> list[str]:
     return [f"{stage}.{i}" for i in range(count)]
 
 
@@ -33,7 +33,7 @@ def llama(torch, train: bool):
 
     model = make(torch, 512, 8, 8).cuda().bfloat16().train(train)
     tokens = torch.randint(0, 32000, (8, 512), device="cuda")
-    blocks = {**cut(numbered("blocks", 8), 4), "head": ["head"]}
+    blocks = {**cut(list_numbered_modules("blocks", 8), 4), "head": ["head"]}
     return model, (tokens,), lambda logits: logits.float().square().mean(), blocks
 
 
@@ -42,11 +42,11 @@ def wide_llama(torch, train: bool):
 
     model = make(torch, 1536, 6, 24).cuda().bfloat16().train(train)
     tokens = torch.randint(0, 32000, (4, 512), device="cuda")
-    blocks = {**cut(numbered("blocks", 6), 3), "head": ["head"]}
+    blocks = {**cut(list_numbered_modules("blocks", 6), 3), "head": ["head"]}
     return model, (tokens,), lambda logits: logits.float().square().mean(), blocks
 
 
-def vision(architecture: str, batch: int, stages: dict, half: bool = False):
+def make_torchvision_case(architecture: str, batch: int, stages: dict, half: bool = False):
     def make(torch, train: bool):
         import torchvision
 
@@ -76,7 +76,12 @@ def hugging_face(kind: str, batch: int, length: int):
             model, stage, count = transformers.T5EncoderModel(config), "encoder.block", 6
         model = model.cuda().bfloat16().train(train)
         tokens = torch.randint(0, 30000, (batch, length), device="cuda")
-        return model, {"input_ids": tokens}, lambda out: out[0].float().square().mean(), cut(numbered(stage, count), 4)
+        return (
+            model,
+            {"input_ids": tokens},
+            lambda out: out[0].float().square().mean(),
+            cut(list_numbered_modules(stage, count), 4),
+        )
 
     return make
 
@@ -100,7 +105,7 @@ def mixer(torch, train: bool):
 
 
 def recurrent(torch, train: bool):
-    class Speech(torch.nn.Module):
+    class SpeechNetwork(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.front = torch.nn.Sequential(
@@ -112,8 +117,13 @@ def recurrent(torch, train: bool):
         def forward(self, x):
             return self.head(self.lstm(self.front(x).transpose(1, 2))[0])
 
-    model = Speech().cuda().train(train)
-    return model, (torch.randn(32, 80, 800, device="cuda"),), None, {"front": ["front"], "lstm": ["lstm"], "head": ["head"]}
+    model = SpeechNetwork().cuda().train(train)
+    return (
+        model,
+        (torch.randn(32, 80, 800, device="cuda"),),
+        None,
+        {"front": ["front"], "lstm": ["lstm"], "head": ["head"]},
+    )
 
 
 def decoder(kind: str, batch: int, length: int):
@@ -129,13 +139,22 @@ def decoder(kind: str, batch: int, length: int):
             model, stage = transformers.OPTModel(config), "decoder.layers"
         else:
             config = transformers.Qwen2Config(
-                hidden_size=512, num_hidden_layers=8, num_attention_heads=8, num_key_value_heads=2, intermediate_size=1536
+                hidden_size=512,
+                num_hidden_layers=8,
+                num_attention_heads=8,
+                num_key_value_heads=2,
+                intermediate_size=1536,
             )
             model, stage = transformers.Qwen2Model(config), "layers"
         model.config.use_cache = False
         model = model.cuda().bfloat16().train(train)
         tokens = torch.randint(0, 30000, (batch, length), device="cuda")
-        return model, {"input_ids": tokens}, lambda out: out[0].float().square().mean(), cut(numbered(stage, 8), 8)
+        return (
+            model,
+            {"input_ids": tokens},
+            lambda out: out[0].float().square().mean(),
+            cut(list_numbered_modules(stage, 8), 8),
+        )
 
     return make
 
@@ -150,7 +169,12 @@ def unet(torch, train: bool):
     class UNet(nn.Module):
         def __init__(self):
             super().__init__()
-            self.down1, self.down2, self.down3, self.bottleneck = pair(3, 32), pair(32, 64), pair(64, 128), pair(128, 256)
+            self.down1, self.down2, self.down3, self.bottleneck = (
+                pair(3, 32),
+                pair(32, 64),
+                pair(64, 128),
+                pair(128, 256),
+            )
             self.up3, self.up2, self.up1 = pair(384, 128), pair(192, 64), pair(96, 32)
             self.out = nn.Conv2d(32, 2, 1)
 
@@ -187,12 +211,12 @@ def recommender(torch, train: bool):
 
     model = Recommender().cuda().train(train)
     inputs = (torch.randn(8192, 13, device="cuda"), torch.randint(0, 200_000, (26, 8192, 4), device="cuda"))
-    blocks = {"tables 0-12": numbered("tables", 13), "tables 13-25": [f"tables.{i}" for i in range(13, 26)],
+    blocks = {"tables 0-12": list_numbered_modules("tables", 13), "tables 13-25": [f"tables.{i}" for i in range(13, 26)],
               "bottom": ["bottom"], "top": ["top"]}  # fmt: skip
     return model, inputs, lambda out: out.square().mean(), blocks
 
 
-EFFICIENTNET_BLOCKS = {"features 0-2": numbered("features", 3), "features 3-4": ["features.3", "features.4"],
+EFFICIENTNET_BLOCKS = {"features 0-2": list_numbered_modules("features", 3), "features 3-4": ["features.3", "features.4"],
              "features 5": ["features.5"], "features 6-8": ["features.6", "features.7", "features.8"]}  # fmt: skip
 MOBILENET_BLOCKS = {f"features {i}-{i + 3}": [f"features.{j}" for j in range(i, i + 4)] for i in range(0, 16, 4)}
 RESNET = {stage: [stage] for stage in ("layer1", "layer2", "layer3", "layer4")}
@@ -206,37 +230,37 @@ VGG = {f"features {a}-{b}": [f"features.{i}" for i in range(a, b + 1)]
        for a, b in ((0, 4), (5, 9), (10, 16), (17, 23), (24, 30))}  # fmt: skip
 
 # name: (maker, trains). DEVELOPMENT_CASES was used while attribution was developed. HELD_OUT_CASES was evaluated only
-# after larger changes. NEW was evaluated once, with the version of 18 November 2026.
+# after larger changes. NEW_CASES was evaluated once, with the version of 18 November 2026.
 DEVELOPMENT_CASES = {
     "llama_inference": (llama, False),
     "llama_training": (llama, True),
-    "efficientnet_inference": (vision("efficientnet_b0", 32, EFFICIENTNET_BLOCKS), False),
+    "efficientnet_inference": (make_torchvision_case("efficientnet_b0", 32, EFFICIENTNET_BLOCKS), False),
     "bert_training": (hugging_face("bert", 8, 128), True),
-    "resnet18_training": (vision("resnet18", 32, RESNET), True),
+    "resnet18_training": (make_torchvision_case("resnet18", 32, RESNET), True),
     "mixer_inference": (mixer, False),
 }
 HELD_OUT_CASES = {
-    "mobilenet_training": (vision("mobilenet_v3_large", 32, MOBILENET_BLOCKS), True),
+    "mobilenet_training": (make_torchvision_case("mobilenet_v3_large", 32, MOBILENET_BLOCKS), True),
     "gpt2_inference": (hugging_face("gpt2", 8, 256), False),
     "t5_training": (hugging_face("t5", 8, 256), True),
-    "densenet_inference": (vision("densenet121", 32, DENSENET_BLOCKS), False),
-    "regnet_training": (vision("regnet_y_800mf", 32, REGNET_BLOCKS), True),
-    "shufflenet_inference": (vision("shufflenet_v2_x1_0", 64, SHUFFLENET_BLOCKS, half=True), False),
-    "swin_inference": (vision("swin_t", 32, SWIN_BLOCKS), False),
+    "densenet_inference": (make_torchvision_case("densenet121", 32, DENSENET_BLOCKS), False),
+    "regnet_training": (make_torchvision_case("regnet_y_800mf", 32, REGNET_BLOCKS), True),
+    "shufflenet_inference": (make_torchvision_case("shufflenet_v2_x1_0", 64, SHUFFLENET_BLOCKS, half=True), False),
+    "swin_inference": (make_torchvision_case("swin_t", 32, SWIN_BLOCKS), False),
     "recurrent_training": (recurrent, True),
     "wide_llama_training": (wide_llama, True),
 }
-NEW = {
-    "vit_inference": (vision("vit_b_16", 32, VIT), False),
-    "resnet50_training": (vision("resnet50", 64, RESNET), True),
-    "convnext_training": (vision("convnext_tiny", 32, SWIN_BLOCKS), True),
-    "vgg_training": (vision("vgg16", 32, VGG), True),
+NEW_CASES = {
+    "vit_inference": (make_torchvision_case("vit_b_16", 32, VIT), False),
+    "resnet50_training": (make_torchvision_case("resnet50", 64, RESNET), True),
+    "convnext_training": (make_torchvision_case("convnext_tiny", 32, SWIN_BLOCKS), True),
+    "vgg_training": (make_torchvision_case("vgg16", 32, VGG), True),
     "opt_inference": (decoder("opt", 8, 256), False),
     "qwen_training": (decoder("qwen", 8, 256), True),
     "unet_training": (unet, True),
     "recommender_training": (recommender, True),
 }
-CASES = {**DEVELOPMENT_CASES, **HELD_OUT_CASES, **NEW}
+CASES = {**DEVELOPMENT_CASES, **HELD_OUT_CASES, **NEW_CASES}
 
 
 def main() -> int:

@@ -25,13 +25,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
 
 STEP_COUNT = 20
 HOST_COPY_KINDS = ("HtoD", "DtoH")
-MAX_ROW_DIFFERENCE, MAX_TOTAL_DIFFERENCE, MIN_SHARE = 0.05, 0.02, 0.01
+MAX_ROW_DIFFERENCE, MAX_TOTAL_DIFFERENCE, MIN_TIME_SHARE = 0.05, 0.02, 0.01
 
 
 def train(network: str, trace: str | None) -> None:
@@ -45,8 +45,8 @@ def train(network: str, trace: str | None) -> None:
     session = torch.profiler.profile(with_stack=True, record_shapes=True, acc_events=True)
     with contextlib.nullcontext() if trace is None else session:
         torch.manual_seed(0)
-        model, loss_of, _ = capture_worker.NETWORKS[network]()
-        step = capture_worker.training_step(loss_of, model)
+        model, compute_loss, _ = capture_worker.NETWORKS[network]()
+        step = capture_worker.training_step(compute_loss, model)
         for _ in range(STEP_COUNT):
             step()
             if trace is not None:
@@ -80,13 +80,13 @@ def rows_of(joulemap: str, file: Path, by: str) -> dict[tuple, dict]:
     return rows
 
 
-def rows_within_passes(rows: dict[tuple, dict]) -> dict[tuple, dict]:
+def select_pass_rows(rows: dict[tuple, dict]) -> dict[tuple, dict]:
     """Omits rows outside of the passes: a profiler names them differently."""
     phases = {"forward", "backward", "recompute", "optimizer", "loss"}
     return {path: row for path, row in rows.items() if phases.intersection(path)}
 
 
-def counts_match(path: tuple, live: dict, imported: dict) -> bool:
+def have_equal_counts(path: tuple, live: dict, imported: dict) -> bool:
     """Whether the counts of a row agree. Live capture detects training at the first backward pass, so the loss of the
     first step has no phase and is missing from its row."""
     steps_with_phase = STEP_COUNT - 1 if "loss" in path else STEP_COUNT
@@ -94,21 +94,23 @@ def counts_match(path: tuple, live: dict, imported: dict) -> bool:
 
 
 def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict[tuple, dict]) -> None:
-    live_s, imported_s = (sum(row["time_s"] for row in rows.values()) for rows in (live, imported))
+    captured_time_s, imported_time_s = (sum(row["time_s"] for row in rows.values()) for rows in (live, imported))
     missing, extra = set(live) - set(imported), set(imported) - set(live)
     apart = {
-        path: (imported[path]["time_s"] / imported_s) / (live[path]["time_s"] / live_s) - 1
+        path: (imported[path]["time_s"] / imported_time_s) / (live[path]["time_s"] / captured_time_s) - 1
         for path in set(live) & set(imported)
-        if live[path]["time_s"] > MIN_SHARE * live_s and path[0] not in HOST_COPY_KINDS
+        if live[path]["time_s"] > MIN_TIME_SHARE * captured_time_s and path[0] not in HOST_COPY_KINDS
     }
     worst = max(apart, key=lambda path: abs(apart[path])) if apart else ()
-    together = imported_s / live_s - 1 if live_s else 1.0
-    recounted = [path for path in sorted(set(live) & set(imported)) if not counts_match(path, live[path], imported[path])]
+    together = imported_time_s / captured_time_s - 1 if captured_time_s else 1.0
+    count_mismatches = [
+        path for path in sorted(set(live) & set(imported)) if not have_equal_counts(path, live[path], imported[path])
+    ]
     same = not missing and not extra
-    good = same and not recounted and all(abs(value) <= MAX_ROW_DIFFERENCE for value in apart.values())
+    good = same and not count_mismatches and all(abs(value) <= MAX_ROW_DIFFERENCE for value in apart.values())
     good = good and abs(together) <= MAX_TOTAL_DIFFERENCE
     findings.add_line(
-        f"| {by} | {len(live)} | {len(missing)} | {len(extra)} | {'no' if recounted else 'yes'} | "
+        f"| {by} | {len(live)} | {len(missing)} | {len(extra)} | {'no' if count_mismatches else 'yes'} | "
         f"{apart.get(worst, 0):+.1%} ({' '.join(worst)[:40]}) | {together:+.2%} | "
         f"{findings.bar(f'the same by {by}', good)} |"
     )
@@ -116,7 +118,7 @@ def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict
         print("only live:", path, live[path]["count"])
     for path in sorted(extra)[:10]:
         print("only imported:", path, imported[path]["count"])
-    for path in recounted[:10]:
+    for path in count_mismatches[:10]:
         print("counts:", path, live[path]["count"], "live,", imported[path]["count"], "imported")
 
 
@@ -140,7 +142,9 @@ def main() -> int:
         subprocess.run(record, check=True, timeout=200, env=environment)
         subprocess.run([*program, str(trace)], check=True, timeout=300, env=environment)
         modules = ["--modules", f"{trace}.modules"]
-        subprocess.run([joulemap, "import", "kineto", str(trace), *modules, "-o", str(imported)], check=True, timeout=100)
+        subprocess.run(
+            [joulemap, "import", "kineto", str(trace), *modules, "-o", str(imported)], check=True, timeout=100
+        )
         if options.keep:
             for file in (live, imported):
                 shutil.copy(file, options.keep)
@@ -150,7 +154,7 @@ def main() -> int:
         )
         findings.add_line("|---|---|---|---|---|---|---|---|")
         for by in ("layer", "phase"):
-            compare(findings, by, *(rows_within_passes(rows_of(joulemap, file, by)) for file in (live, imported)))
+            compare(findings, by, *(select_pass_rows(rows_of(joulemap, file, by)) for file in (live, imported)))
         compare(findings, "kernel", *(rows_of(joulemap, file, "kernel") for file in (live, imported)))
     return findings.conclude(options.markdown)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import statistics
 
-from delayed_capture import RUN
+from delayed_capture import CAPTURE_RUN_STEPS
 
 UNRECORDED_S, SETTLING_STEPS = 8.0, 400
 MIN_TRIMMED = 0.02
@@ -58,7 +58,9 @@ def measure_process(bench, network: str, turns_s: float) -> dict | None:
 def compare_neighbouring_runs(steps: list) -> dict:
     """Takes (seconds, captured, traced) per step. Returns relative differences of neighbouring runs without traced
     steps, and the added time of runs with traced steps."""
-    runs = [steps[at : at + RUN] for at in range(0, len(steps) - RUN + 1, RUN)]
+    runs = [
+        steps[at : at + CAPTURE_RUN_STEPS] for at in range(0, len(steps) - CAPTURE_RUN_STEPS + 1, CAPTURE_RUN_STEPS)
+    ]
     run_summaries = [
         (statistics.fmean(step[0] for step in run), run[0][1], any(step[2] for step in run)) for run in runs
     ]
@@ -71,7 +73,7 @@ def compare_neighbouring_runs(steps: list) -> dict:
     usual_s = statistics.median(run_s for run_s, watched, followed in run_summaries if watched and not followed)
     for run, (run_s, _, followed) in zip(runs, run_summaries):
         if followed:
-            extra_s.append(RUN * (run_s - usual_s))
+            extra_s.append(CAPTURE_RUN_STEPS * (run_s - usual_s))
     return {
         "apart": trim_values(apart),
         "extra_s": extra_s,
@@ -96,13 +98,15 @@ def combine_overheads(apart: list[float], extra_s: list[float], captured_s: floa
 
 def bootstrap_over_processes(runs: list[dict]) -> tuple[float, float, float]:
     """Returns the mean and its 95 % interval by a bootstrap over processes and over values within each."""
-    lot = random.Random(1)
+    random_source = random.Random(1)
 
     def draw() -> float:
         drawn = []
-        for run in lot.choices(runs, k=len(runs)):
-            extra_s = lot.choices(run["extra_s"], k=len(run["extra_s"])) if run["extra_s"] else []
-            drawn.append(combine_overheads(lot.choices(run["apart"], k=len(run["apart"])), extra_s, run["captured_s"]))
+        for run in random_source.choices(runs, k=len(runs)):
+            extra_s = random_source.choices(run["extra_s"], k=len(run["extra_s"])) if run["extra_s"] else []
+            drawn.append(
+                combine_overheads(random_source.choices(run["apart"], k=len(run["apart"])), extra_s, run["captured_s"])
+            )
         return statistics.fmean(drawn)
 
     drawn = sorted(draw() for _ in range(1000))

@@ -21,7 +21,7 @@ import time
 
 import joulemap as jm
 import torch
-from gpu_load import Counter
+from gpu_load import EnergyCounter
 from torch.nn import functional as F
 
 MIN_BURST_S, MAX_BURST_S = 0.002, 0.06
@@ -45,7 +45,7 @@ def capture_cuda_graph(call):
     return graph.replay
 
 
-def make_kernels_a() -> dict:
+def make_kernel_set_a() -> dict:
     big, half, wide = randn(64 << 20), randn(8192, 8192, dtype=torch.bfloat16), randn(4096, 4096)
     rows, small, other = randn(16384, 4096), randn(128, 128), torch.empty(64 << 20, device="cuda")
     image, weight = randn(32, 128, 56, 56), randn(128, 128, 3, 3)
@@ -68,7 +68,7 @@ def make_kernels_a() -> dict:
     }
 
 
-def make_kernels_b() -> dict:
+def make_kernel_set_b() -> dict:
     big, half, rows = randn(64 << 20), randn(4096, 4096, dtype=torch.float16), randn(8192, 8192)
     q = randn(16, 12, 512, 64, dtype=torch.bfloat16)
     image, depthwise, one = randn(32, 256, 56, 56), randn(256, 1, 3, 3), randn(64, 256, 1, 1)
@@ -94,13 +94,13 @@ def make_kernels_b() -> dict:
     }
 
 
-class Load:
+class MixtureLoad:
     def __init__(self, kinds: dict, seed: int) -> None:
-        self.kinds, self.random, self.counter = kinds, random.Random(seed), Counter()
+        self.kinds, self.random, self.counter = kinds, random.Random(seed), EnergyCounter()
         self.calls: dict[str, int] = {}  # number of calls by region
-        self.call_s = {name: self._call_time_s(call) for name, call in kinds.items()}
+        self.call_s = {name: self._measure_call_s(call) for name, call in kinds.items()}
 
-    def _call_time_s(self, call) -> float:
+    def _measure_call_s(self, call) -> float:
         """Mean time of a call when calls run back to back, s. For tiny kernels it is the time of a launch."""
         for _ in range(3):
             call()
@@ -125,40 +125,40 @@ class Load:
         counter. `name` None measures idle time beside the companion; the companion's own name measures the companion
         alone."""
         begin_calls = dict(self.calls)
-        self._turns_until(name, time.monotonic() + 0.25)
-        begin, inside_calls = self._counter_step(name), dict(self.calls)
-        self._turns_until(name, time.monotonic() + length_s)
-        end = self._counter_step(name)
+        self._run_turns_until(name, time.monotonic() + 0.25)
+        begin, inside_calls = self._find_counter_step(name), dict(self.calls)
+        self._run_turns_until(name, time.monotonic() + length_s)
+        end = self._find_counter_step(name)
         entry = {"kind": name, "begin_ns": begin[1], "end_ns": end[1], "joules": (end[2] - begin[2]) * 1e-3}
         since = lambda calls: {region: count - calls.get(region, 0) for region, count in self.calls.items()}  # noqa: E731
         return {**entry, "calls": since(inside_calls), "all_calls": since(begin_calls)}
 
-    def _turn(self, name: str | None, length_s: float) -> None:
+    def _run_turn(self, name: str | None, length_s: float) -> None:
         if name is None:
             time.sleep(length_s)
         else:
             self.burst(name, length_s, f"{name} alone")
 
-    def _turns_until(self, name: str | None, end_s: float) -> None:
+    def _run_turns_until(self, name: str | None, end_s: float) -> None:
         while time.monotonic() < end_s:
             turns = [name, COMPANION_KERNEL, None]
             self.random.shuffle(turns)
             for turn in turns:
-                self._turn(turn, self.random.uniform(MIN_BURST_S, MAX_BURST_S))
+                self._run_turn(turn, self.random.uniform(MIN_BURST_S, MAX_BURST_S))
 
-    def _counter_step(self, name: str | None) -> tuple[int, int, int]:
+    def _find_counter_step(self, name: str | None) -> tuple[int, int, int]:
         """Waits for an update of the counter while the load continues."""
-        last_ns, last = time.monotonic_ns(), self.counter.read_mj()
+        last_ns, last = time.monotonic_ns(), self.counter.read_energy_mj()
         while True:
-            self._turn(name, MIN_BURST_S)
-            self._turn(COMPANION_KERNEL, MIN_BURST_S)
+            self._run_turn(name, MIN_BURST_S)
+            self._run_turn(COMPANION_KERNEL, MIN_BURST_S)
             now_ns = time.monotonic_ns()
-            value = self.counter.read_mj()
+            value = self.counter.read_energy_mj()
             if value != last:
                 return last_ns, (now_ns + time.monotonic_ns()) // 2, value
             last_ns, last = now_ns, value
 
-    def mixture(self, length_s: float) -> dict:
+    def run_mixture(self, length_s: float) -> dict:
         begin_ns = time.monotonic_ns()
         names = sorted(self.kinds)
         while time.monotonic_ns() - begin_ns < length_s * 1e9:
@@ -181,14 +181,14 @@ def main() -> None:
     torch.manual_seed(options.seed)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     with torch.no_grad():
-        load = Load({"A": make_kernels_a, "B": make_kernels_b}[options.kinds](), options.seed)
-        load.mixture(3)  # warm-up
+        load = MixtureLoad({"A": make_kernel_set_a, "B": make_kernel_set_b}[options.kinds](), options.seed)
+        load.run_mixture(3)  # warm-up
         order = [None, *load.kinds]
         truth = [load.measure_with_companion(name, options.truth_s) for name in order]
-        mixture = load.mixture(options.mix_s)
+        run_mixture = load.run_mixture(options.mix_s)
         truth += [load.measure_with_companion(name, options.truth_s) for name in reversed(order)]
     with open(options.out, "w") as file:
-        json.dump({"kinds": options.kinds, "seed": options.seed, "truth": truth, "mixture": mixture}, file)
+        json.dump({"kinds": options.kinds, "seed": options.seed, "truth": truth, "mixture": run_mixture}, file)
 
 
 if __name__ == "__main__":

@@ -25,25 +25,25 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
 
 COMPANION_KERNEL = "add"  # as in mixture_load.py
 
-MODES = ["regress", "integral", "hold"]
-MAX_RMS, MAX_RMS_CAPPED = 0.025, 0.08
-MAX_HALF_WIDTH, MIN_SHARE = 0.06, 0.02
+ATTRIBUTION_MODES = ["regress", "integral", "hold"]
+MAX_RMS_ERROR, MAX_CAPPED_RMS_ERROR = 0.025, 0.08
+MAX_HALF_WIDTH, MIN_ENERGY_SHARE = 0.06, 0.02
 MIN_COVERAGE, MAX_COVERAGE, MIN_WINDOWS = 0.85, 0.95, 200
 # If the power of a kind exceeds this multiple of the power limit, the limit may have throttled its bursts.
 MAX_POWER_LIMIT_RATIO = 1.0
 
 
 class Recording:
-    def __init__(self, joulemap: str, file: Path, diary: dict) -> None:
-        self.joulemap, self.file, self.diary = joulemap, file, diary
+    def __init__(self, joulemap: str, file: Path, load_log: dict) -> None:
+        self.joulemap, self.file, self.load_log = joulemap, file, load_log
         self.began_ns = self.report("domain", "integral", None)["start_monotonic_ns"]
-        self.limit_w = diary.get("limit_w", 700)
+        self.limit_w = load_log.get("limit_w", 700)
 
     def report(self, by: str, mode: str, window: tuple[float, float] | None) -> dict:
         command = [self.joulemap, "report", "--json", "--by", by, "--mode", mode, str(self.file)]
@@ -65,7 +65,7 @@ class Recording:
     def call_s(self) -> dict[str, float]:
         """Mean kernel time of a call in each region of the reference, over all its measurements, s."""
         calls: dict[str, int] = {}
-        for entry in self.diary["truth"]:
+        for entry in self.load_log["truth"]:
             for region, count in entry["all_calls"].items():
                 calls[region] = calls.get(region, 0) + count
         rows = self.report("region", "integral", None)["rows"]
@@ -98,25 +98,25 @@ class Recording:
         for _ in range(20):  # alternates: companion power depends on idle power, and idle power on companion power
             for kind in (COMPANION_KERNEL, None):
                 known[kind] = statistics.fmean(
-                    estimate(entry) for entry in self.diary["truth"] if entry["kind"] == kind
+                    estimate(entry) for entry in self.load_log["truth"] if entry["kind"] == kind
                 )
-        for entry in self.diary["truth"]:
+        for entry in self.load_log["truth"]:
             watts.setdefault(entry["kind"], []).append(estimate(entry))
         idle_w = statistics.fmean(watts.pop(None))
         return watts, idle_w
 
     def kinds(self) -> list[str]:
-        return sorted({entry["kind"] for entry in self.diary["truth"] if entry["kind"] is not None})
+        return sorted({entry["kind"] for entry in self.load_log["truth"] if entry["kind"] is not None})
 
     def windows(self, length_s: float) -> list[tuple[float, float]]:
-        begin_s, end_s = (self.seconds(self.diary["mixture"][edge]) for edge in ("begin_ns", "end_ns"))
+        begin_s, end_s = (self.seconds(self.load_log["mixture"][edge]) for edge in ("begin_ns", "end_ns"))
         count = max(1, int((end_s - begin_s) / length_s))
         return [(begin_s + i * length_s, begin_s + (i + 1) * length_s) for i in range(count)]
 
 
 def make(joulemap: str, folder: Path, kinds: str, seed: int, truth_s: float, mix_s: float, options: list[str]) -> None:
     file = folder / f"mixture-{kinds}-{seed}"
-    program = [sys.executable, str(HERE / "mixture_load.py"), "--kinds", kinds, "--seed", str(seed)]
+    program = [sys.executable, str(SCRIPT_FOLDER / "mixture_load.py"), "--kinds", kinds, "--seed", str(seed)]
     program += ["--truth-s", str(truth_s), "--mix-s", str(mix_s), "--out", f"{file}.json"]
     command = [joulemap, "record", "--trace", "full", *options, "-o", f"{file}.joule", "--", *program]
     subprocess.run(command, check=True, timeout=1200, env={**os.environ, "PYTHONUNBUFFERED": "1"})
@@ -134,14 +134,14 @@ def binomial_interval(good: int, count: int) -> tuple[float, float]:
     return center - half, center + half
 
 
-class KindErrors:
+class KernelKindErrors:
     """Results of windows by kind, over all recordings."""
 
     def __init__(self) -> None:
-        self.errors: dict[str, dict[str, list[float]]] = {mode: {} for mode in MODES}
+        self.errors: dict[str, dict[str, list[float]]] = {mode: {} for mode in ATTRIBUTION_MODES}
         self.whole: dict[str, list[float]] = {}
-        self.whole_power: dict[str, list[float]] = {}
-        self.capped: set[str] = set()
+        self.whole_power_errors: dict[str, list[float]] = {}
+        self.power_capped_kinds: set[str] = set()
         self.held, self.count = 0, 0
         self.half_widths: list[float] = []
         self.bases: dict[str, int] = {}
@@ -149,58 +149,67 @@ class KindErrors:
     def add(self, recording: Recording, window_s: float) -> None:
         truth, idle_w = recording.true_powers_w()
         mean_w = {kind: statistics.mean(values) for kind, values in truth.items()}
-        self.capped |= {kind for kind, watts in mean_w.items() if watts > MAX_POWER_LIMIT_RATIO * recording.limit_w}
-        print(f"{recording.file.name}: idle {idle_w:.1f} W; " + ", ".join(
-            f"{kind} {'/'.join(f'{w:.0f}' for w in values)}" for kind, values in sorted(truth.items())))
+        self.power_capped_kinds |= {
+            kind for kind, watts in mean_w.items() if watts > MAX_POWER_LIMIT_RATIO * recording.limit_w
+        }
+        print(
+            f"{recording.file.name}: idle {idle_w:.1f} W; "
+            + ", ".join(f"{kind} {'/'.join(f'{w:.0f}' for w in values)}" for kind, values in sorted(truth.items()))
+        )
         begin, end = recording.windows(1)[0][0], recording.windows(1)[-1][1]
         kernel_s = recording.kernel_s()
         kernel_j = {kind: watts * kernel_s[kind] for kind, watts in mean_w.items()}
         for kind, row in recording.rows("regress", (begin, end)).items():
             self.whole.setdefault(kind, []).append(row["energy_j"] / row["count"] / kernel_j[kind] - 1)
-            self.whole_power.setdefault(kind, []).append(row["energy_j"] / row["time_s"] / mean_w[kind] - 1)
+            self.whole_power_errors.setdefault(kind, []).append(row["energy_j"] / row["time_s"] / mean_w[kind] - 1)
         for window in recording.windows(window_s):
-            for mode in MODES:
-                self._add_window(recording.rows(mode, window), mode, kernel_j)
+            for mode in ATTRIBUTION_MODES:
+                self._add_window_errors(recording.rows(mode, window), mode, kernel_j)
 
-    def _add_window(self, rows: dict[str, dict], mode: str, kernel_j: dict[str, float]) -> None:
+    def _add_window_errors(self, rows: dict[str, dict], mode: str, kernel_j: dict[str, float]) -> None:
         total_j = sum(row["energy_j"] for row in rows.values())
         for kind, row in rows.items():
             truth_j = kernel_j[kind] * row["count"]
             self.errors[mode].setdefault(kind, []).append(row["energy_j"] / truth_j - 1)
-            if mode != "regress" or kind in self.capped:
+            if mode != "regress" or kind in self.power_capped_kinds:
                 continue
             self.count += 1
             self.held += row["low_j"] <= truth_j <= row["high_j"]
             self.bases[row["basis"]] = self.bases.get(row["basis"], 0) + 1
-            if row["energy_j"] > MIN_SHARE * total_j:
+            if row["energy_j"] > MIN_ENERGY_SHARE * total_j:
                 self.half_widths.append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
 
 
-def write_results(findings: Findings, tally: KindErrors, window_s: float) -> None:
+def write_results(findings: Findings, tally: KernelKindErrors, window_s: float) -> None:
     findings.add_line(
         f"\nJoules of a kernel: mean error of whole mixtures, and root mean square error over windows of {window_s:g} s. "
         "Clocks fall a little while kinds at the power limit take their turns, which makes others slower: the column "
         "`its power` shows their power.\n"
     )
-    findings.add_line("| kind | whole | its power | " + " | ".join(MODES) + " |\n|---|---|---|" + "---|" * len(MODES))
+    findings.add_line(
+        "| kind | whole | its power | "
+        + " | ".join(ATTRIBUTION_MODES)
+        + " |\n|---|---|---|"
+        + "---|" * len(ATTRIBUTION_MODES)
+    )
     for kind in sorted(tally.errors["regress"]):
-        cells = " | ".join(f"{rms(tally.errors[mode].get(kind, [])):.1%}" for mode in MODES)
-        name = f"{kind} (at the power limit)" if kind in tally.capped else kind
-        power = statistics.fmean(tally.whole_power[kind])
+        cells = " | ".join(f"{rms(tally.errors[mode].get(kind, [])):.1%}" for mode in ATTRIBUTION_MODES)
+        name = f"{kind} (at the power limit)" if kind in tally.power_capped_kinds else kind
+        power = statistics.fmean(tally.whole_power_errors[kind])
         findings.add_line(f"| {name} | {statistics.fmean(tally.whole[kind]):+.1%} | {power:+.1%} | {cells} |")
     findings.add_line("\n| | figure | bar |\n|---|---|---|")
     for name, kinds, most in (
-        ("kinds below the power limit", set(tally.whole) - tally.capped, MAX_RMS),
-        ("kinds at the power limit", tally.capped, MAX_RMS_CAPPED),
+        ("kinds below the power limit", set(tally.whole) - tally.power_capped_kinds, MAX_RMS_ERROR),
+        ("kinds at the power limit", tally.power_capped_kinds, MAX_CAPPED_RMS_ERROR),
     ):
         whole = rms([error for kind in kinds for error in tally.whole[kind]])
-        windows = [rms([error for kind in kinds for error in tally.errors[mode][kind]]) for mode in MODES]
+        windows = [rms([error for kind in kinds for error in tally.errors[mode][kind]]) for mode in ATTRIBUTION_MODES]
         if kinds:
             verdict = findings.bar(name, whole <= most)
             findings.add_line(f"| {name}: RMS error of whole mixtures | {whole:.2%} | <= {most:.1%}: {verdict} |")
-            diary = ", ".join(f"{mode} {error:.1%}" for mode, error in zip(MODES, windows))
-            findings.add_line(f"| {name}: of windows | {diary} | |")
-            power = rms([error for kind in kinds for error in tally.whole_power[kind]])
+            load_log = ", ".join(f"{mode} {error:.1%}" for mode, error in zip(ATTRIBUTION_MODES, windows))
+            findings.add_line(f"| {name}: of windows | {load_log} | |")
+            power = rms([error for kind in kinds for error in tally.whole_power_errors[kind]])
             findings.add_line(f"| {name}: RMS error of their power | {power:.2%} | |")
     width = statistics.median(tally.half_widths)
     narrow = findings.bar("half width", width <= MAX_HALF_WIDTH)
@@ -226,7 +235,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep recordings there, or use those that are there")
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
-    joulemap, findings, tally = str(options.joulemap.resolve()), Findings(), KindErrors()
+    joulemap, findings, tally = str(options.joulemap.resolve()), Findings(), KernelKindErrors()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(exist_ok=True)

@@ -29,8 +29,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
 
 MAX_RUN_S = 120
@@ -70,7 +70,7 @@ class Setting:
         return torch.randn(*shape, device=self.device, dtype=dtype)
 
 
-def perceptron(width: int, depth: int) -> nn.Sequential:
+def make_perceptron(width: int, depth: int) -> nn.Sequential:
     return nn.Sequential(*(part for _ in range(depth) for part in (nn.Linear(width, width), nn.GELU())))
 
 
@@ -120,7 +120,7 @@ class Block(nn.Module):
         return x + self.mlp(self.norm2(x))
 
 
-class Blocks(nn.Module):
+class TransformerBlocks(nn.Module):
     def __init__(self, width: int, depth: int, fused: bool = True, recompute: bool = False) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(Block(width, fused) for _ in range(depth))
@@ -163,7 +163,7 @@ def full_precision(of: Setting):
     torch.set_float32_matmul_precision("high" if of.fixed else "highest")
     width = of.size(4096, 64)
     dtype = torch.float32 if of.is_cuda or of.fixed else torch.float64  # a CPU has no TF32
-    model, x = perceptron(width, 6).to(of.device, dtype), of.random(width, width, dtype=dtype)
+    model, x = make_perceptron(width, 6).to(of.device, dtype), of.random(width, width, dtype=dtype)
     return make_training_step(model, lambda: x)
 
 
@@ -178,7 +178,7 @@ def unfused_normalization(of: Setting):
 
 def needless_recompute(of: Setting):
     """Activation checkpointing where memory suffices without."""
-    model = Blocks(of.size(1024, 64), 6, recompute=not of.fixed).to(of.device)
+    model = TransformerBlocks(of.size(1024, 64), 6, recompute=not of.fixed).to(of.device)
     x = of.random(of.size(16, 2), of.size(512, 32), of.size(1024, 64))
     return make_training_step(model, lambda: x, autocast=True)
 
@@ -198,21 +198,23 @@ def memory_layout(of: Setting):
 def host_copies(of: Setting):
     """The same batch is copied from ordinary host memory in every step, as 32-bit numbers."""
     width = of.size(64, 4)
-    model = nn.Sequential(nn.Conv2d(3, width, 7, stride=4), nn.ReLU(), nn.Conv2d(width, width, 3), nn.ReLU()).to(of.device)
+    model = nn.Sequential(nn.Conv2d(3, width, 7, stride=4), nn.ReLU(), nn.Conv2d(width, width, 3), nn.ReLU()).to(
+        of.device
+    )
     images = torch.randn(of.size(128, 4), 3, of.size(256, 32), of.size(256, 32))
-    on_device = images.to(of.device)
-    return make_training_step(model, lambda: on_device if of.fixed else images.to(of.device), autocast=True)
+    device_images = images.to(of.device)
+    return make_training_step(model, lambda: device_images if of.fixed else images.to(of.device), autocast=True)
 
 
 def explicit_attention(of: Setting):
     """Attention as two products and a softmax, and as scaled_dot_product_attention."""
-    model = Blocks(of.size(1024, 64), 4, fused=of.fixed).to(of.device, of.half)
+    model = TransformerBlocks(of.size(1024, 64), 4, fused=of.fixed).to(of.device, of.half)
     return make_inference_step(model, of.random(of.size(16, 2), of.size(1024, 32), of.size(1024, 64), dtype=of.half))
 
 
 def padding(of: Setting):
     """Sequences of at most 320 tokens are padded to 1024, and to a multiple of 64."""
-    model = Blocks(of.size(768, 64), 6).to(of.device)
+    model = TransformerBlocks(of.size(768, 64), 6).to(of.device)
     length = of.size(320, 16) if of.fixed else of.size(1024, 64)
     x = of.random(of.size(32, 2), length, of.size(768, 64))
     return make_training_step(model, lambda: x, autocast=True)
@@ -221,9 +223,9 @@ def padding(of: Setting):
 class CachedLayer(nn.Module):
     """Decodes tokens with a cache of keys and values that grows by concatenation, or that is allocated once."""
 
-    def __init__(self, heads: int, length: int, batch: int, growing: bool, of: Setting) -> None:
+    def __init__(self, heads: int, length: int, batch: int, concatenates_cache: bool, of: Setting) -> None:
         super().__init__()
-        self.heads, self.length, self.growing = heads, length, growing
+        self.heads, self.length, self.concatenates_cache = heads, length, concatenates_cache
         self.qkv = nn.Linear(64 * heads, 192 * heads)
         self.out = nn.Linear(64 * heads, 64 * heads)
         self.cache = [of.random(batch, heads, length + 8, 64, dtype=of.half) for _ in range(2)]
@@ -234,7 +236,7 @@ class CachedLayer(nn.Module):
         for token in range(8):
             query, *new = self.qkv(x).view(batch, 3, self.heads, 1, 64).unbind(1)
             end = self.length + token
-            if self.growing:
+            if self.concatenates_cache:
                 grown = [torch.cat([cache, one], 2) for cache, one in zip(grown, new)]
             else:
                 for cache, one in zip(self.cache, new):
@@ -264,23 +266,27 @@ def optimizer_loop(of: Setting):
 
 def synchronization(of: Setting):
     """The norm of each gradient is read by the host, one by one, after every step."""
-    model, x = perceptron(of.size(1024, 64), 24).to(of.device), of.random(of.size(1024, 32), of.size(1024, 64))
+    model, x = make_perceptron(of.size(1024, 64), 24).to(of.device), of.random(of.size(1024, 32), of.size(1024, 64))
 
-    def read_norms(model: nn.Module, loss: torch.Tensor) -> None:
+    def read_gradient_norms(model: nn.Module, loss: torch.Tensor) -> None:
         for parameter in model.parameters():
             parameter.grad.norm().item()
 
-    return make_training_step(model, lambda: x, after=None if of.fixed else read_norms, autocast=True)
+    return make_training_step(model, lambda: x, after=None if of.fixed else read_gradient_norms, autocast=True)
 
 
 class LanguageHead(nn.Module):
-    def __init__(self, width: int, tokens: int, last_only: bool) -> None:
+    def __init__(self, width: int, tokens: int, last_token_only: bool) -> None:
         super().__init__()
-        self.body, self.head, self.last_only = Blocks(width, 2), nn.Linear(width, tokens, bias=False), last_only
+        self.body, self.head, self.last_token_only = (
+            TransformerBlocks(width, 2),
+            nn.Linear(width, tokens, bias=False),
+            last_token_only,
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden = self.body(x)
-        return self.head(hidden[:, -1:] if self.last_only else hidden)[:, -1]
+        return self.head(hidden[:, -1:] if self.last_token_only else hidden)[:, -1]
 
 
 def all_logits(of: Setting):
@@ -291,7 +297,7 @@ def all_logits(of: Setting):
 
 def unchanged(of: Setting):
     """Equal variants."""
-    model = Blocks(of.size(768, 64), 6).to(of.device)
+    model = TransformerBlocks(of.size(768, 64), 6).to(of.device)
     x = of.random(of.size(32, 2), of.size(320, 16), of.size(768, 64))
     return make_training_step(model, lambda: x, autocast=True)
 
@@ -327,27 +333,27 @@ def run_program(options: argparse.Namespace) -> int:
 # --- Recordings and their comparison.
 
 
-def variant_files(folder: Path, case: str) -> tuple[Path, Path]:
+def list_variant_files(folder: Path, case: str) -> tuple[Path, Path]:
     return folder / f"{case}-fixed.joule", folder / f"{case}-wasteful.joule"
 
 
 def record(options: argparse.Namespace, case: str) -> str:
     """Records both variants; returns the output of a failure."""
-    for file, variant in zip(variant_files(options.folder, case), (["--fixed"], [])):
-        program = [sys.executable, str(HERE / "operator_wastes.py"), "--program", case, *variant,
+    for file, variant in zip(list_variant_files(options.folder, case), (["--fixed"], [])):
+        program = [sys.executable, str(SCRIPT_FOLDER / "operator_wastes.py"), "--program", case, *variant,
                    "--device", options.device, "--seconds", str(options.seconds)]  # fmt: skip
         command = [str(options.joulemap), "record", "-q", "--no-learn", "-o", str(file), "--", *program]
         begin = time.perf_counter()
         done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
-        said = (done.stdout + done.stderr)[-800:]
+        output_tail = (done.stdout + done.stderr)[-800:]
         if done.returncode:
-            return said
-        print(f"{time.perf_counter() - begin:5.1f} s  {said.strip()}", file=sys.stderr, flush=True)
+            return output_tail
+        print(f"{time.perf_counter() - begin:5.1f} s  {output_tail.strip()}", file=sys.stderr, flush=True)
     return ""
 
 
 def compare(joulemap: Path, folder: Path, case: str) -> dict:
-    fixed, wasteful = variant_files(folder, case)
+    fixed, wasteful = list_variant_files(folder, case)
     command = [str(joulemap), "diff", str(fixed), str(wasteful), "--by", "operator", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -355,7 +361,7 @@ def compare(joulemap: Path, folder: Path, case: str) -> dict:
     return json.loads(done.stdout.rstrip().split("\n")[-1])
 
 
-def line_of(case: str, expected: tuple[set, set], result: dict) -> tuple[list[str], bool]:
+def make_result_line(case: str, expected: tuple[set, set], result: dict) -> tuple[list[str], bool]:
     if "failure" in result:
         return [case, "failed", result["failure"].replace("\n", " ")[:80], "", "**no**"], False
     total, causes = result["total"], result.get("causes", [])
@@ -371,17 +377,19 @@ def line_of(case: str, expected: tuple[set, set], result: dict) -> tuple[list[st
     return [case, change, group, stated, "yes" if right else "**no**"], right
 
 
-def analyse(options: argparse.Namespace, cases: list[str]) -> int:
+def analyse_recordings(options: argparse.Namespace, cases: list[str]) -> int:
     findings = Findings()
     for name, expected in (("adjusted to", DEVELOPMENT_CASES), ("looked at once", HELD_OUT_CASES)):
         chosen = {case: expected[case] for case in cases if case in expected}
         if not chosen:
             continue
-        results = [line_of(case, of, compare(options.joulemap, options.folder, case)) for case, of in chosen.items()]
+        results = [
+            make_result_line(case, of, compare(options.joulemap, options.folder, case)) for case, of in chosen.items()
+        ]
         findings.add_line(f"\nWastes {name}, energy of a step of the wasteful variant against the fixed one:")
         head = ["waste", "difference", "group that grew most", "cause stated", "right"]
         findings.table(head, [line for line, _ in results])
-        right = sum(is_right for _, is_right in results)
+        right = sum(is_case_correct for _, is_case_correct in results)
         met = findings.bar(f"causes, {name}", right >= MIN_CORRECT_SHARE * len(results))
         findings.add_line(f"wastes {name}: {right} of {len(results)} right; goal {MIN_CORRECT_SHARE:.0%}: {met}")
     return findings.conclude(options.markdown)
@@ -410,7 +418,7 @@ def main() -> int:
             if failure := record(options, case):
                 print(f"{case} failed:\n{failure}", file=sys.stderr, flush=True)
     options.folder = options.recorded or options.folder
-    return analyse(options, cases)
+    return analyse_recordings(options, cases)
 
 
 if __name__ == "__main__":

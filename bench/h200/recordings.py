@@ -19,8 +19,8 @@ from typing import Callable, NamedTuple
 
 from findings import Findings
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent.parent / "python" / "joulemap"))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.append(str(SCRIPT_FOLDER.parent.parent / "python" / "joulemap"))
 import _validate_statistics as doubled  # noqa: E402  pure computation
 
 # Time that the recorder needs after its command ends, to join parts and to learn powers of kernels.
@@ -61,18 +61,18 @@ class Recording:
         seconds = (span["end_ns"] - span["begin_ns"]) * 1e-9
         return EnergyUse(doubled.device_total_j(report, device), sum(widths), seconds)
 
-    def energy_in(self, spans: list[dict], device: str) -> list[EnergyUse]:
+    def compute_span_energies(self, spans: list[dict], device: str) -> list[EnergyUse]:
         """Returns the energy of each span. Each span takes one run of `joulemap report`; several run in parallel."""
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             return list(pool.map(lambda span: self.energy_of_span(span, device), spans))
 
-    def gauge(self, name: str, span: dict, around_s: float = 0.0) -> float | None:
-        """Mean of a gauge over the span, extended by around_s at both ends; None where it was not read."""
+    def gauge(self, name: str, span: dict, margin_s: float = 0.0) -> float | None:
+        """Mean of a gauge over the span, extended by margin_s at both ends; None where it was not read."""
         for track in self.whole["power"]["tracks"]:
             if track["name"] == name:
                 slice_s = self.whole["power"]["slice_s"]
                 begin, end = ((span[edge] - self.began_ns) * 1e-9 / slice_s for edge in ("begin_ns", "end_ns"))
-                more = around_s / slice_s
+                more = margin_s / slice_s
                 values = track["values"][max(0, int(begin - more)) : int(end + more) + 1]
                 read = [value for value in values if value is not None]
                 return sum(read) / len(read) if read else None
@@ -104,7 +104,7 @@ def collect(options: argparse.Namespace, name: str, load: list[str], seconds: fl
     return good
 
 
-def trim_rest(span: dict) -> dict:
+def drop_rest_begin(span: dict) -> dict:
     """Returns a rest without its first third, in which power still falls."""
     return {**span, "begin_ns": span["begin_ns"] + (span["end_ns"] - span["begin_ns"]) // 3}
 
@@ -115,17 +115,17 @@ def read_load_log(folder: Path, name: str) -> dict:
 
 def run_study(
     options: argparse.Namespace,
-    collect_all: Callable[[], list[str]],
-    analyse: Callable[[argparse.Namespace, Findings], None],
+    collect_recordings: Callable[[], list[str]],
+    analyse_recordings: Callable[[argparse.Namespace, Findings], None],
 ) -> int:
-    """Collects if requested (`collect_all` returns failures), analyses unless disabled, and returns the exit code."""
+    """Collects if requested (`collect_recordings` returns failures), analyses unless disabled, and returns the exit code."""
     findings = Findings()
     if options.collect or options.collect_only:
-        findings.missed += [f"collecting {name}" for name in collect_all()]
+        findings.missed += [f"collecting {name}" for name in collect_recordings()]
         if options.collect_only:
             return 1 if findings.missed else 0
     try:
-        analyse(options, findings)
+        analyse_recordings(options, findings)
     except INVALID_DATA_ERRORS as error:
         findings.add_line(f"**Not analysed**: {why(error)}")
         findings.missed.append("analysis")
@@ -137,7 +137,7 @@ def why(error: BaseException) -> str:
     return message.splitlines()[-1] if message else repr(error)
 
 
-def study_parser(text: str | None, seconds: float) -> argparse.ArgumentParser:
+def make_study_parser(text: str | None, seconds: float) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--joulemap", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="keeps the recordings and the results of the loads")

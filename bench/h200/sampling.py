@@ -21,18 +21,18 @@ import time
 import zipfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
-from gpu_load import Counter  # noqa: E402
+from gpu_load import EnergyCounter  # noqa: E402
 
-MAX_DISAGREEMENT = 0.005
-MAX_CORE_SHARE = 0.01
+MAX_RELATIVE_DIFFERENCE = 0.005
+MAX_CPU_CORE_SHARE = 0.01
 MAX_UPDATE_UNCERTAINTY_S = 0.002
 MAX_WINDOW_NS = 1500
 
 
-class Bench(Findings):
+class SamplingBenchmark(Findings):
     def __init__(self, joulemap: Path, folder: Path) -> None:
         super().__init__()
         self.joulemap = str(joulemap)
@@ -60,7 +60,7 @@ class Bench(Findings):
         return json.loads(self.run(*words, timeout=timeout).strip().split("\n")[-1])
 
 
-def report_calibration(bench: Bench) -> None:
+def report_calibration(bench: SamplingBenchmark) -> None:
     result = bench.run_json("calibrate", "--no-load", "--seconds", 5, "--json")
     bench.add_line("## Calibration (idle)\n")
     bench.add_line("| channel | refresh | known to | one read | its CPU | mean |\n|---|---|---|---|---|---|")
@@ -73,16 +73,14 @@ def report_calibration(bench: Bench) -> None:
         )
     for entry in result["calibration"]:
         if entry["phase_s"] is not None:
-            bench.add_line(
-                f"\n{entry['channel']} updates {entry['phase_s'] * 1e3:.1f} ms after {entry['phase_of']}."
-            )
+            bench.add_line(f"\n{entry['channel']} updates {entry['phase_s'] * 1e3:.1f} ms after {entry['phase_of']}.")
 
 
-def nvml_cost(overhead: dict) -> dict:
+def find_nvml_cost(overhead: dict) -> dict:
     return next(sensor for sensor in overhead["sensors"] if sensor["sensor"].startswith("nvml"))
 
 
-def compare_with_direct_reads(bench: Bench, rounds: int, seconds: float) -> None:
+def compare_with_direct_reads(bench: SamplingBenchmark, rounds: int, seconds: float) -> None:
     bench.add_line(f"\n## `stat` around a {seconds:.0f} s GPU load against the counter read by hand\n")
     bench.add_line(
         "The hand reads right after a step, before and after the load; what `stat` covers beyond that is idle.\n"
@@ -91,62 +89,66 @@ def compare_with_direct_reads(bench: Bench, rounds: int, seconds: float) -> None
         "| round | stat | +- | by hand | difference | within 0.5 % | beyond the hand |\n|---|---|---|---|---|---|---|"
     )
     for number in range(1, rounds + 1):
-        hand_file = bench.folder / f"hand{number}.json"
-        load = [sys.executable, HERE / "gpu_load.py", "--seconds", seconds, "--out", hand_file]
+        direct_result_file = bench.folder / f"hand{number}.json"
+        load = [sys.executable, SCRIPT_FOLDER / "gpu_load.py", "--seconds", seconds, "--out", direct_result_file]
         run = bench.run_json("stat", "--json", "--", *load)["runs"][0]
-        hand = json.loads(hand_file.read_text())
+        direct_result = json.loads(direct_result_file.read_text())
         gpu = next(domain for domain in run["domains"] if domain["name"] == "gpu0")
-        outside_s = run["elapsed_s"] - (hand["end_ns"] - hand["begin_ns"]) / 1e9
+        unloaded_s = run["elapsed_s"] - (direct_result["end_ns"] - direct_result["begin_ns"]) / 1e9
         # The command runs longer than the direct measurement. In the extra time the GPU is idle with a CUDA context, at
         # 75 to 140 W.
-        expected_j = hand["joules"] + outside_s * 110
+        expected_j = direct_result["joules"] + unloaded_s * 110
         difference = gpu["joules"] / expected_j - 1
-        good = abs(difference) <= MAX_DISAGREEMENT
+        good = abs(difference) <= MAX_RELATIVE_DIFFERENCE
         bench.add_line(
-            f"| {number} | {gpu['joules']:.1f} J | {gpu['uncertainty_j']:.1f} J | {hand['joules']:.1f} J | "
+            f"| {number} | {gpu['joules']:.1f} J | {gpu['uncertainty_j']:.1f} J | {direct_result['joules']:.1f} J | "
             f"{100 * difference:+.2f} % | {bench.bar('stat agrees with the hand', good)} | "
-            f"{outside_s:.2f} s at about 110 W |"
+            f"{unloaded_s:.2f} s at about 110 W |"
         )
 
 
 def find_update_bounds() -> tuple[float, float, float]:
     """Reads the counter back to back for 3 s. Returns bounds of one update, with a period of 100 ms, and their
     number."""
-    counter = Counter()
+    counter = EnergyCounter()
     reads = []
     end = time.monotonic() + 3
     while time.monotonic() < end:
         before = time.monotonic_ns()
-        value = counter.read_mj()
+        value = counter.read_energy_mj()
         reads.append((before, time.monotonic_ns(), value))
     bounds = [(a[0], b[1]) for a, b in zip(reads, reads[1:]) if a[2] != b[2]]
     low, high = bounds[0]
-    for step_low, step_high in bounds:
-        shift = round((step_low - bounds[0][0]) / 1e8) * 1e8
-        low, high = max(low, step_low - shift), min(high, step_high - shift)
+    for step_low_ns, step_high_ns in bounds:
+        shift = round((step_low_ns - bounds[0][0]) / 1e8) * 1e8
+        low, high = max(low, step_low_ns - shift), min(high, step_high_ns - shift)
     return low, high, len(bounds)
 
 
-def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
+def recording(bench: SamplingBenchmark, name: str, command: list, checks_bytes: bool) -> None:
     file = bench.folder / f"{name}.joule"
     result = bench.run_json("record", "--json", "-o", file, "--", *command)
     low_ns, high_ns, seen = find_update_bounds()
     report = bench.run_json("report", "--json", file)
-    cost = nvml_cost(result["overhead"])
+    cost = find_nvml_cost(result["overhead"])
     share = cost["cpu_s"] / result["elapsed_s"]
     late = cost["late_us"]
     size = f"{report['samples']} samples, {report['file_bytes']} bytes"
     bench.add_line(f"\n## Recording, {name}: {result['elapsed_s']:.1f} s, {size}\n")
     bench.add_line("| what | measured | bar | met |\n|---|---|---|---|")
-    cheap = bench.bar(name + ": cost", share < MAX_CORE_SHARE)
-    bench.add_line(f"| CPU time of sampling the GPU | {100 * share:.2f} % of a core | 1 % | {cheap} |")
+    cost_verdict = bench.bar(name + ": cost", share < MAX_CPU_CORE_SHARE)
+    bench.add_line(f"| CPU time of sampling the GPU | {100 * share:.2f} % of a core | 1 % | {cost_verdict} |")
     whole = result["overhead"]["share"]
     bench.add_line(f"| CPU time of joulemap altogether | {100 * whole:.2f} % of a core | - | - |")
     delays = ", ".join(f"{name} {late[name]:.0f}" for name in ("p50", "p90", "p99", "max"))
     bench.add_line(f"| reads begun late by | {delays} us | - | - |")
-    per_sample = report["file_bytes"] / report["samples"]
-    good = bench.bar(name + ": bytes a sample", per_sample <= 4) if bytes_bar else "(short: the fixed parts dominate)"
-    bench.add_line(f"| bytes a sample | {per_sample:.2f} | 4 | {good} |")
+    bytes_per_sample = report["file_bytes"] / report["samples"]
+    good = (
+        bench.bar(name + ": bytes a sample", bytes_per_sample <= 4)
+        if checks_bytes
+        else "(short: the fixed parts dominate)"
+    )
+    bench.add_line(f"| bytes a sample | {bytes_per_sample:.2f} | 4 | {good} |")
     steps = next((entry for entry in report["counter_steps"] if entry["channel"] == "gpu0-energy"), None)
     if steps is None:
         bench.add_line(f"| counter steps | not known | 2 ms | {bench.bar(name + ': steps', False)} |")
@@ -154,17 +156,17 @@ def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
     period_ns = steps["period_s"] * 1e9
     midpoint_ns = (low_ns + high_ns) / 2
     ahead = round((midpoint_ns - steps["last_step_monotonic_ns"]) / period_ns)
-    error_ns = steps["last_step_monotonic_ns"] + ahead * period_ns - midpoint_ns
+    midpoint_error_ns = steps["last_step_monotonic_ns"] + ahead * period_ns - midpoint_ns
     known = bench.bar(name + ": steps", steps["half_width_s"] <= MAX_UPDATE_UNCERTAINTY_S)
     width = f"+-{1e3 * steps['half_width_s']:.2f} ms ({steps['slips']} slips)"
     bench.add_line(f"| counter steps known to | {width} | 2 ms | {known} |")
     bench.add_line(
         f"| the same steps read densely afterwards ({seen}, themselves known to +-{(high_ns - low_ns) / 2e6:.2f} ms) | "
-        f"{error_ns / 1e6:+.2f} ms away | - | - |"
+        f"{midpoint_error_ns / 1e6:+.2f} ms away | - | - |"
     )
 
 
-def windows(bench: Bench, wheel: Path, peers: Path | None) -> None:
+def windows(bench: SamplingBenchmark, wheel: Path, peers: Path | None) -> None:
     bench.add_line("\n## A window around nothing: begin and end, as the program that is measured feels it\n")
     bench.add_line("| tool | begin + end | against joulemap |\n|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
@@ -174,7 +176,7 @@ def windows(bench: Bench, wheel: Path, peers: Path | None) -> None:
         own_ns = None
         for tool in ("joulemap", "zeus", "pyjoules", "codecarbon"):
             environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "HOME": folder}
-            command = [sys.executable, str(HERE / "window_cost.py"), tool]
+            command = [sys.executable, str(SCRIPT_FOLDER / "window_cost.py"), tool]
             process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
             if process.returncode != 0:
                 reason = (process.stderr.strip().split("\n") or ["?"])[-1]
@@ -200,12 +202,15 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("JOULEMAP_DATA", folder)
-        bench = Bench(arguments.joulemap.resolve(), Path(folder))
+        bench = SamplingBenchmark(arguments.joulemap.resolve(), Path(folder))
         sections = [
             lambda: report_calibration(bench),
             lambda: compare_with_direct_reads(bench, arguments.rounds, arguments.seconds),
             lambda: recording(
-                bench, "under load", [sys.executable, HERE / "gpu_load.py", "--seconds", 45, "--out", "/dev/null"], True
+                bench,
+                "under load",
+                [sys.executable, SCRIPT_FOLDER / "gpu_load.py", "--seconds", 45, "--out", "/dev/null"],
+                True,
             ),
             lambda: recording(bench, "idle", ["sleep", "30"], True),
         ]

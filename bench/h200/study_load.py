@@ -90,7 +90,7 @@ def remaining_s(options: argparse.Namespace) -> float:
     return options.until_ns * 1e-9 - time.monotonic()
 
 
-def load_parser(text: str | None) -> argparse.ArgumentParser:
+def make_load_parser(text: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="the diary, JSON")
     parser.add_argument("--until-ns", type=int, required=True, help="of CLOCK_MONOTONIC: be done by then")

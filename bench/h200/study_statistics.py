@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "python" / "
 from _validate_statistics import t_quantile_95  # noqa: E402  pure computation
 
 CONFIRMED, REFUTED, NOT_SHOWN = "confirmed", "refuted", "not shown"
-SEED, REPLICATES = 20240414, 2000
+SEED, REPLICATE_COUNT = 20240414, 2000
 
 
 class Interval(NamedTuple):
@@ -124,7 +124,7 @@ def invert_matrix(matrix: list[list[float]]) -> list[list[float]]:
     return [[lines[i][size + j] / (scale[i] * scale[j]) for j in range(size)] for i in range(size)]
 
 
-def power_law(sizes: Sequence[Sequence[float]], values: Sequence[float]) -> Fit:
+def fit_power_law(sizes: Sequence[Sequence[float]], values: Sequence[float]) -> Fit:
     """Fits log value = constant + sum of exponent * log size, with one exponent for each size."""
     return least_squares([[1.0, *map(math.log, row)] for row in sizes], [math.log(value) for value in values])
 
@@ -141,7 +141,7 @@ class Trend(NamedTuple):
         return self.p < 0.05 and (self.slope.low > 0 or self.slope.high < 0)
 
 
-def theil_sen(values: Sequence[float]) -> float:
+def compute_theil_sen_slope(values: Sequence[float]) -> float:
     pairs = [(values[j] - values[i]) / (j - i) for i in range(len(values)) for j in range(i + 1, len(values))]
     return statistics.median(pairs)
 
@@ -152,7 +152,7 @@ def mann_kendall_trend(values: Sequence[float]) -> Trend:
     count = len(values)
     if count < 8:
         raise ValueError(f"{count} values are too few for a trend")
-    slope = theil_sen(values)
+    slope = compute_theil_sen_slope(values)
     score = sum(sign(values[j] - values[i]) for i in range(count) for j in range(i + 1, count))
     flat = [value - slope * i for i, value in enumerate(values)]
     inflation = autocorrelation_inflation(flat)
@@ -161,16 +161,16 @@ def mann_kendall_trend(values: Sequence[float]) -> Trend:
     median = statistics.median(flat)
     drawn = []
     for noise in block_bootstrap_samples([one - median for one in flat]):
-        drawn.append(theil_sen_of_draw(slope, noise))
+        drawn.append(draw_theil_sen_slope(slope, noise))
     low, high = central_interval(drawn)
     p = math.erfc(abs(z) / math.sqrt(2))
     return Trend(Interval(slope, low, high), p, 2 * score / (count * (count - 1)), inflation)
 
 
-def theil_sen_of_draw(slope: float, noise: Sequence[float]) -> float:
+def draw_theil_sen_slope(slope: float, noise: Sequence[float]) -> float:
     """Theil-Sen slope of at most 60 values: all pairs of hundreds of values, 2000 times, would take minutes."""
     stride = max(1, math.ceil(len(noise) / 60))
-    return slope + theil_sen(noise[::stride]) / stride
+    return slope + compute_theil_sen_slope(noise[::stride]) / stride
 
 
 def sign(value: float) -> int:
@@ -182,7 +182,7 @@ def autocorrelation_inflation(values: Sequence[float]) -> float:
     Rao), or from the first autocorrelation alone, whichever is larger. Short series underestimate their
     autocorrelation."""
     count = len(values)
-    ranks, total = ranks_of(values), 0.0
+    ranks, total = compute_ranks(values), 0.0
     for lag in range(1, min(count - 3, count // 2)):
         r = autocorrelation(ranks, lag)
         if abs(r) > 1.96 / math.sqrt(count):
@@ -193,7 +193,7 @@ def autocorrelation_inflation(values: Sequence[float]) -> float:
     return max(1.0, 1 + 2 / (count * (count - 1) * (count - 2)) * total, (1 + first) / (1 - first))
 
 
-def ranks_of(values: Sequence[float]) -> list[float]:
+def compute_ranks(values: Sequence[float]) -> list[float]:
     """Ranks of the values; ties get the mean of their ranks."""
     ordered = sorted(values)
     return [(bisect_left(ordered, value) + bisect_right(ordered, value) - 1) / 2 for value in values]
@@ -222,7 +222,7 @@ def block_bootstrap_samples(values: Sequence[float], replicates: int = 400) -> l
 def bootstrap(values: Sequence, statistic: Callable[[Sequence], float]) -> Interval:
     """Bootstrap interval of a statistic of independent values."""
     chance = random.Random(SEED)
-    drawn = [statistic(chance.choices(values, k=len(values))) for _ in range(REPLICATES)]
+    drawn = [statistic(chance.choices(values, k=len(values))) for _ in range(REPLICATE_COUNT)]
     return Interval(statistic(values), *central_interval(drawn))
 
 

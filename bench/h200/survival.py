@@ -22,8 +22,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from coverage import KernelTimeCoverage  # noqa: E402
 from findings import Findings  # noqa: E402
 from gpu_programs import PROGRAMS  # noqa: E402
@@ -52,7 +52,7 @@ def run(command: list[str]) -> subprocess.CompletedProcess:
 
 
 def list_commands(folder: Path, wanted: list[str]) -> dict[str, list[str]]:
-    chosen = {name: [sys.executable, str(HERE / "gpu_programs.py"), name] for name in PROGRAMS}
+    chosen = {name: [sys.executable, str(SCRIPT_FOLDER / "gpu_programs.py"), name] for name in PROGRAMS}
     compiler = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     if Path(compiler).exists():
         source, program = folder / "scale.cu", folder / "scale"
@@ -67,28 +67,32 @@ def check_survival(findings: Findings, joulemap: str, name: str, command: list[s
     alone = run(command)
     recorded = run([joulemap, "record", "--trace", "full", "-o", str(file), "--", *command])
     code = alone.returncode if alone.returncode >= 0 else 128 - alone.returncode  # exit code of a shell for a signal
-    same_end = code == recorded.returncode
-    same_out = alone.stdout.splitlines()[-1:] == recorded.stdout.splitlines()[-1:] and bool(alone.stdout)
+    has_same_exit_code = code == recorded.returncode
+    has_same_output = alone.stdout.splitlines()[-1:] == recorded.stdout.splitlines()[-1:] and bool(alone.stdout)
     if not file.exists():
         return findings.add_line(
             f"| {name} | {findings.bar(name, False)} | no recording: {recorded.stderr[-300:]!r} | | | | |"
         )
-    cover = KernelTimeCoverage(joulemap, file)
-    least_phase, least_module = MIN_COVERAGE_BY_PROGRAM.get(name, DEFAULT_MIN_COVERAGE)
+    coverage = KernelTimeCoverage(joulemap, file)
+    min_phase_coverage, min_module_coverage = MIN_COVERAGE_BY_PROGRAM.get(name, DEFAULT_MIN_COVERAGE)
     covered = (
-        cover.kernels >= MIN_KERNELS.get(name, 1)
-        and cover.phase >= least_phase
-        and cover.module >= least_module
+        coverage.kernels >= MIN_KERNELS.get(name, 1)
+        and coverage.phase >= min_phase_coverage
+        and coverage.module >= min_module_coverage
     )
-    codes = ", ".join(sorted({entry["code"] for entry in cover.diagnostics})) or "none"
+    codes = ", ".join(sorted({entry["code"] for entry in coverage.diagnostics})) or "none"
+    output_bar = findings.bar(f"{name}: exit and output", has_same_exit_code and has_same_output)
+    coverage_bar = findings.bar(f"{name}: coverage", covered)
     findings.add_line(
-        f"| {name} | {findings.bar(f'{name}: exit and output', same_end and same_out)} | {cover.kernels} | "
-        f"{100 * cover.phase:.1f} % | {100 * cover.module:.1f} % | {findings.bar(f'{name}: coverage', covered)} | {codes} |"
+        f"| {name} | {output_bar} | {coverage.kernels} | {100 * coverage.phase:.1f} % | "
+        f"{100 * coverage.module:.1f} % | {coverage_bar} | {codes} |"
     )
-    if not (same_end and same_out and covered):
-        print(f"alone {alone.returncode} {alone.stdout[-200:]!r} recorded {recorded.returncode} {recorded.stdout[-200:]!r}")
+    if not (has_same_exit_code and has_same_output and covered):
+        print(
+            f"alone {alone.returncode} {alone.stdout[-200:]!r} recorded {recorded.returncode} {recorded.stdout[-200:]!r}"
+        )
         print(recorded.stderr[-1500:])
-        print(json.dumps(cover.largest_rows(12), indent=1), json.dumps(cover.diagnostics, indent=1))
+        print(json.dumps(coverage.largest_rows(12), indent=1), json.dumps(coverage.diagnostics, indent=1))
 
 
 def main() -> int:

@@ -29,9 +29,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+SCRIPT_FOLDER = Path(__file__).resolve().parent
 COUNTER_LAG_NS = 6_000_000  # of an H200's energy counter at an update, by bench/h200/calibrate.py
-MAX_ERROR = 0.05  # of avoidable energy and of phases
+MAX_RELATIVE_ERROR = 0.05  # of avoidable energy and of phases
 MAX_THROUGHPUT_LOSS = 0.02  # of tokens per second
 SHARE_METHODS = ("avoidable", "shapley", "token", "time")
 
@@ -69,11 +69,11 @@ class Recording:
 
 def run_load(arguments: argparse.Namespace, shape: str, folder: Path, recorded: bool) -> tuple[Path, dict]:
     name = f"{shape}-{'recorded' if recorded else 'alone'}"
-    file, diary = folder / f"{name}.joule", folder / f"{name}.json"
+    file, load_log = folder / f"{name}.joule", folder / f"{name}.json"
     if arguments.recorded:
-        return file, json.loads(diary.read_text())
-    program = [sys.executable, str(HERE / "tokens_load.py"), "--shape", shape, "--device", arguments.device]
-    program += ["--out", str(diary), "--run-s", str(arguments.run_s), "--scale", str(arguments.scale)]
+        return file, json.loads(load_log.read_text())
+    program = [sys.executable, str(SCRIPT_FOLDER / "tokens_load.py"), "--shape", shape, "--device", arguments.device]
+    program += ["--out", str(load_log), "--run-s", str(arguments.run_s), "--scale", str(arguments.scale)]
     program += ["--mixes", arguments.mixes, "--cache-blocks", str(arguments.cache_blocks)]
     program += ["--no-graphs"] if arguments.no_graphs else []
     program += ["--repeats", str(arguments.repeats)] + (["--only-replays"] if arguments.only_replays else [])
@@ -87,7 +87,7 @@ def run_load(arguments: argparse.Namespace, shape: str, folder: Path, recorded: 
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(program)}: exit code {done.returncode}")
     print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
-    return file, json.loads(diary.read_text())
+    return file, json.loads(load_log.read_text())
 
 
 def compare_replays(serving: dict, runs: list[dict], energies: list[float]) -> list[dict]:
@@ -95,20 +95,22 @@ def compare_replays(serving: dict, runs: list[dict], energies: list[float]) -> l
     found = []
     for mix in dict.fromkeys(run["mix"] for run in runs if run["kind"] == "replay"):
         numbers = [number for number, run in enumerate(runs) if run.get("mix") == mix]
-        by_class = {name: [] for name in dict.fromkeys(runs[number]["left_out"] for number in numbers)}
+        runs_by_class = {name: [] for name in dict.fromkeys(runs[number]["left_out"] for number in numbers)}
         for number in numbers:
-            by_class[runs[number]["left_out"]].append(number)
+            runs_by_class[runs[number]["left_out"]].append(number)
         # A shared host stalls now and then, which only adds energy: of repeated runs, the one of least energy is the least
         # disturbed. Medians are compared, too.
-        least = {name: min(of, key=lambda one: energies[one]) for name, of in by_class.items()}
-        median_j = {name: statistics.median(energies[one] for one in of) for name, of in by_class.items()}
-        for name in [one for one in by_class if one is not None]:
+        least = {name: min(of, key=lambda one: energies[one]) for name, of in runs_by_class.items()}
+        median_j = {name: statistics.median(energies[one] for one in of) for name, of in runs_by_class.items()}
+        for name in [one for one in runs_by_class if one is not None]:
             case = class_shares(serving, f"{name}@{least[None]}")
             whole_j = energies[least[None]]
-            avoidable_j = [class_shares(serving, f"{name}@{one}")["avoidable"] for one in by_class[None]]
+            avoidable_j = [class_shares(serving, f"{name}@{one}")["avoidable"] for one in runs_by_class[None]]
             medians = {"saved_j": median_j[None] - median_j[name], "avoidable": statistics.median(avoidable_j)}
             saved_j = whole_j - energies[least[name]]
-            found.append({"mix": mix, "class": name, "whole_j": whole_j, "saved_j": saved_j, **case, "medians": medians})
+            found.append(
+                {"mix": mix, "class": name, "whole_j": whole_j, "saved_j": saved_j, **case, "medians": medians}
+            )
     return found
 
 
@@ -136,16 +138,16 @@ def compare_phases(serving: dict, runs: list[dict], energies: list[float]) -> li
         both = [one for one in serving["requests"] if one["tenant"] == f"both@{numbers['both']}"]
         for phase in ("prefill", "decode"):
             alone_j = energies[numbers[phase]] / runs[numbers[phase]]["rounds"]
-            report_j = sum(one[f"{phase}_j"] for one in both) / runs[numbers["both"]]["rounds"]
+            reported_j = sum(one[f"{phase}_j"] for one in both) / runs[numbers["both"]]["rounds"]
             relative = serving[phase]["high_j"] / serving[phase]["energy_j"] - 1  # of the whole recording
-            low, high = report_j * (1 - relative), report_j * (1 + relative)
-            case = {"batch": batch, "prompt": prompt, "phase": phase, "alone_j": alone_j, "report_j": report_j}
+            low, high = reported_j * (1 - relative), reported_j * (1 + relative)
+            case = {"batch": batch, "prompt": prompt, "phase": phase, "alone_j": alone_j, "report_j": reported_j}
             found.append({**case, "low": low, "high": high})
     return found
 
 
-def tokens_per_s(diary: dict) -> float:
-    runs = [run for run in diary["runs"] if run["kind"] == "throughput"]
+def tokens_per_s(load_log: dict) -> float:
+    runs = [run for run in load_log["runs"] if run["kind"] == "throughput"]
     return statistics.median(run["output_tokens"] / ((run["end_ns"] - run["begin_ns"]) * 1e-9) for run in runs)
 
 
@@ -190,25 +192,29 @@ def summarize(results: list[dict]) -> bool:
     print("\n### All shapes\n")
     for share in SHARE_METHODS:
         errors = [abs(error(case[share], case["saved_j"])) for case in cases]
-        within = sum(one <= MAX_ERROR for one in errors)
+        within = sum(one <= MAX_RELATIVE_ERROR for one in errors)
         print(
             f"- {share}: median error {statistics.median(errors):.1%}, largest {max(errors):.1%}, "
-            f"{within} of {len(errors)} within {MAX_ERROR:.0%}"
+            f"{within} of {len(errors)} within {MAX_RELATIVE_ERROR:.0%}"
         )
-    of_medians = [abs(error(case["medians"]["avoidable"], case["medians"]["saved_j"])) for case in cases]
-    print(f"- avoidable, medians of repeated runs: median error {statistics.median(of_medians):.1%}")
+    median_errors = [abs(error(case["medians"]["avoidable"], case["medians"]["saved_j"])) for case in cases]
+    print(f"- avoidable, medians of repeated runs: median error {statistics.median(median_errors):.1%}")
     of_whole = [abs(case["avoidable"] - case["saved_j"]) / case["whole_j"] for case in cases]
     print(f"- avoidable, as a share of the whole mixture: median error {statistics.median(of_whole):.1%}")
-    worst_phase = max(abs(error(case["report_j"], case["alone_j"])) for case in phases)
+    max_phase_error = max(abs(error(case["report_j"], case["alone_j"])) for case in phases)
     covered = sum(case["low"] <= case["saved_j"] <= case["high"] for case in cases)
     covered += sum(case["low"] <= case["alone_j"] <= case["high"] for case in phases)
     losses = [result["lost"] for result in results if result["lost"] is not None]
-    print(f"- phases: largest error {worst_phase:.1%}")
+    print(f"- phases: largest error {max_phase_error:.1%}")
     print(f"- 90 % intervals: {covered} of {len(cases) + len(phases)} cover")
     if losses:
         print(f"- tokens per s lost to recording: at most {max(losses):.1%}")
     worst = max(abs(error(case["avoidable"], case["saved_j"])) for case in cases)
-    return worst <= MAX_ERROR and worst_phase <= MAX_ERROR and max(losses, default=0) <= MAX_THROUGHPUT_LOSS
+    return (
+        worst <= MAX_RELATIVE_ERROR
+        and max_phase_error <= MAX_RELATIVE_ERROR
+        and max(losses, default=0) <= MAX_THROUGHPUT_LOSS
+    )
 
 
 def main() -> int:
@@ -241,20 +247,20 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         for shape in arguments.shapes.split(","):
             alone = None if arguments.only_replays else run_load(arguments, shape, folder, recorded=False)[1]
-            file, diary = run_load(arguments, shape, folder, recorded=True)
+            file, load_log = run_load(arguments, shape, folder, recorded=True)
             if arguments.only_throughput:
-                print_throughput(shape, tokens_per_s(alone), tokens_per_s(diary))
+                print_throughput(shape, tokens_per_s(alone), tokens_per_s(load_log))
                 continue
             recording = Recording(arguments.joulemap, file, options, arguments.device)
             serving = recording.serving()
-            energies = list(pool.map(recording.energy_j, diary["runs"]))
+            energies = list(pool.map(recording.energy_j, load_log["runs"]))
             result = {
                 "shape": shape,
-                "replays": compare_replays(serving, diary["runs"], energies),
-                "phases": compare_phases(serving, diary["runs"], energies),
+                "replays": compare_replays(serving, load_log["runs"], energies),
+                "phases": compare_phases(serving, load_log["runs"], energies),
                 "alone_tokens_per_s": tokens_per_s(alone) if alone else None,
-                "recorded_tokens_per_s": tokens_per_s(diary) if alone else None,
-                "runs": [{**run, "energy_j": energy_j} for run, energy_j in zip(diary["runs"], energies)],
+                "recorded_tokens_per_s": tokens_per_s(load_log) if alone else None,
+                "runs": [{**run, "energy_j": energy_j} for run, energy_j in zip(load_log["runs"], energies)],
                 "serving": {key: value for key, value in serving.items() if key not in ("requests", "labels")},
             }
             result["lost"] = 1 - result["recorded_tokens_per_s"] / result["alone_tokens_per_s"] if alone else None
@@ -262,7 +268,7 @@ def main() -> int:
             print_replays(shape, result["replays"])
             print_phases(shape, result["phases"])
             if alone:
-                print_throughput(shape, tokens_per_s(alone), tokens_per_s(diary))
+                print_throughput(shape, tokens_per_s(alone), tokens_per_s(load_log))
             if arguments.json:  # after each shape, in case time runs out
                 arguments.json.write_text(json.dumps({"device": arguments.device, "results": results}, indent=1))
     if not results:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import torch
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / "examples" / "serving"))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER.parent.parent / "examples" / "serving"))
 from engine import SHAPES, Engine, Request  # noqa: E402
 
 # Prompt and output tokens of each class.
@@ -36,7 +36,7 @@ WARM_UP_LABEL = "warm-up"
 PAUSE_BETWEEN_RUNS_S = 0.4  # pause between runs, so that the counter shows their edges
 
 
-class Load:
+class ServingLoad:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.shape = SHAPES[arguments.shape]
         self.scale = arguments.scale
@@ -56,7 +56,9 @@ class Load:
         self.label = WARM_UP_LABEL  # number of the run, or WARM_UP
 
     def request(self, name: str, draw: random.Random) -> Request:
-        prompt, output = (max(2, round(tokens * self.scale * draw.uniform(0.6, 1.4))) for tokens in REQUEST_CLASSES[name])
+        prompt, output = (
+            max(2, round(tokens * self.scale * draw.uniform(0.6, 1.4))) for tokens in REQUEST_CLASSES[name]
+        )
         return self.make_request(name, prompt, output, draw)
 
     def make_request(self, name: str, prompt: int, output: int, draw: random.Random) -> Request:
@@ -78,7 +80,7 @@ class Load:
         return sorted(arrivals)
 
     def serve_arrivals(
-        self, arrivals: list[tuple[int, str]], left_out: str | None, seed: int, most_steps: int = 10**9
+        self, arrivals: list[tuple[int, str]], left_out: str | None, seed: int, max_steps: int = 10**9
     ) -> dict:
         """Serves the requests and returns the times of the run and its tokens."""
         pending = []
@@ -89,7 +91,7 @@ class Load:
         time.sleep(PAUSE_BETWEEN_RUNS_S)
         begin_ns = time.monotonic_ns()
         step, tokens, at = 0, 0, 0
-        while (at < len(pending) or self.engine.has_work()) and step < most_steps:
+        while (at < len(pending) or self.engine.has_work()) and step < max_steps:
             while at < len(pending) and pending[at][0] <= step:
                 self.engine.submit(pending[at][1])
                 at += 1
@@ -106,7 +108,7 @@ class Load:
         self.label = WARM_UP_LABEL
         steps = 60 if self.scale == 1 else 20
         for _ in range(2):  # kernels of new shapes are loaded at first
-            run = self.serve_arrivals(self.plan(mix, steps, 1), None, 1, most_steps=steps)
+            run = self.serve_arrivals(self.plan(mix, steps, 1), None, 1, max_steps=steps)
         return (run["end_ns"] - run["begin_ns"]) * 1e-9 / steps
 
     def replay(self, mix: str, seed: int) -> None:
@@ -131,9 +133,11 @@ class Load:
             while rounds < 1 or (phase is not None and (time.monotonic_ns() - begin_ns) * 1e-9 < self.run_s):
                 draw = random.Random(rounds)
                 for _ in range(batch):
-                    request = self.make_request(phase or WARM_UP_LABEL, prompt, 1 if phase == "prefill" else output, draw)
+                    request = self.make_request(
+                        phase or WARM_UP_LABEL, prompt, 1 if phase == "prefill" else output, draw
+                    )
                     if phase == "decode":  # its prompt counts as computed: the cache contains other tokens
-                        self.engine.cache.reserve(request, prompt + output)
+                        self.engine.cache.reserve_blocks(request, prompt + output)
                         request.computed, request.output = prompt, [0]
                         self.engine.running.append(request)
                     else:
@@ -174,7 +178,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.device == "cpu":
         torch.set_num_threads(1)  # threads that wait for each other disturb a trial on a busy machine
-    load = Load(arguments)
+    load = ServingLoad(arguments)
     if not arguments.only_throughput:
         for number, mix in enumerate(arguments.mixes.split(",")):
             load.replay(mix, seed=11 + number)

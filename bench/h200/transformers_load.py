@@ -19,12 +19,12 @@ from typing import Callable, NamedTuple
 
 import torch
 import transformers
-from study_load import MIN_SPAN_S, Device, LoadLog, remaining_s, load_parser, print_progress
+from study_load import MIN_SPAN_S, Device, LoadLog, remaining_s, make_load_parser, print_progress
 
 BATCH_SIZE, SEQUENCE_LENGTH = 32, 128
 HIDDEN, LAYERS = [128, 256, 512, 768, 1024], [2, 4, 8, 12]
 TASKS = ["pre-training", "fine-tuning", "prediction"]
-WARM_S, FORWARD_SHARE, SET_UP_S = 0.6, 0.3, 1.2
+WARM_UP_S, FORWARD_SHARE, SETUP_TIME_S = 0.6, 0.3, 1.2
 PROBED_STEPS = 20
 
 
@@ -70,7 +70,7 @@ class TaskModel:
         kind = "ForPreTraining" if task == "pre-training" else "ForSequenceClassification"
         with torch.device(device):  # initializes weights on the GPU, which is faster
             self.model = getattr(transformers, name + kind)(config)
-        self.trains, self._half, self._device = task != "prediction", half, device
+        self.trains, self._uses_bfloat16, self._device = task != "prediction", half, device
         self.model.train(self.trains)
         tokens = torch.randint(0, sizes.vocabulary, (sizes.batch, sizes.length), device=device)
         answers = torch.randint(0, 2, (sizes.batch,), device=device)
@@ -84,7 +84,7 @@ class TaskModel:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-5) if self.trains else None
 
     def forward(self):
-        with torch.autocast(self._device, dtype=torch.bfloat16, enabled=self._half):
+        with torch.autocast(self._device, dtype=torch.bfloat16, enabled=self._uses_bfloat16):
             return self.model(**self.inputs)
 
     def step(self) -> None:
@@ -104,22 +104,22 @@ class Study:
             ModelSizes(2, 8, 100, 64, 2) if options.tiny else ModelSizes(BATCH_SIZE, SEQUENCE_LENGTH, 30522, 768, 12)
         )
         facts = {"sizes": self.sizes._asdict(), "transformers": transformers.__version__, "seed": options.seed}
-        self.diary = LoadLog(options.out, options.device, **facts)
+        self.load_log = LoadLog(options.out, options.device, **facts)
 
-    def _play(self, what: dict, make: Callable[[], TaskModel], seconds: float, forward_s: float) -> None:
+    def _run_task(self, what: dict, make: Callable[[], TaskModel], seconds: float, forward_s: float) -> None:
         try:
             work = make()
-            self.device.run(work.step, min(WARM_S, seconds / 4))
+            self.device.run(work.step, min(WARM_UP_S, seconds / 4))
             parameters = sum(p.numel() for p in work.model.parameters())
-            self.diary.add(**what, part="step", parameters=parameters, **self.device.run(work.step, seconds))
+            self.load_log.add(**what, part="step", parameters=parameters, **self.device.run(work.step, seconds))
             if work.trains and forward_s > 0:
-                self.device.run(work.forward, min(WARM_S, forward_s) / 2)
-                self.diary.add(
+                self.device.run(work.forward, min(WARM_UP_S, forward_s) / 2)
+                self.load_log.add(
                     **what, part="forward", parameters=parameters, **self.device.run(work.forward, forward_s)
                 )
             print_progress(str(what))
         except Exception:  # noqa: BLE001 - a case that fails must not stop the others
-            self.diary.log_exception(str(what))
+            self.load_log.log_exception(str(what))
         work = None
         gc.collect()
         self.device.free_memory()
@@ -137,7 +137,7 @@ class Study:
                 self.device.wait()
             print_progress("probed")
         except Exception:  # noqa: BLE001 - results without probing remain valid
-            self.diary.log_exception("probing")
+            self.load_log.log_exception("probing")
         self.device.free_memory()
 
     def cases(self) -> None:
@@ -146,25 +146,25 @@ class Study:
         plan = [(task, name, False) for task in TASKS for name in models] + [("pre-training", "BERT", True)]
         for at, (task, name, half) in enumerate(plan):
             forward = FORWARD_SHARE if task != "prediction" else 0.0
-            probe_s = self.options.probe_s + SET_UP_S if at == 0 and self.options.probe_s > 0 else 0.0
-            share_s = (remaining_s(self.options) - probe_s) / (len(plan) - at) - SET_UP_S * (not self.options.tiny)
+            probe_s = self.options.probe_s + SETUP_TIME_S if at == 0 and self.options.probe_s > 0 else 0.0
+            share_s = (remaining_s(self.options) - probe_s) / (len(plan) - at) - SETUP_TIME_S * (not self.options.tiny)
             seconds = share_s / (1 + forward)
             if seconds < MIN_SPAN_S:
                 print_progress("out of time")
                 return
             what = {"model": name, "task": task, "precision": "bf16" if half else "fp32"}
             make = lambda: TaskModel(models[name], task, self.sizes, self.options.device, half)  # noqa: E731, B023
-            self._play(what, make, seconds, forward * seconds)
+            self._run_task(what, make, seconds, forward * seconds)
             if at == 0 and self.options.probe_s > 0:
                 self._probe_modules(make, self.options.probe_s)
-        self.diary.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
+        self.load_log.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
 
-    def sweep(self) -> None:
+    def run_size_sweep(self) -> None:
         plan = [(hidden, layers) for hidden in HIDDEN for layers in LAYERS]
         if self.options.tiny:
             plan = [(hidden, layers) for hidden in (32, 64) for layers in (1, 2, 4)]
         random.Random(self.options.seed).shuffle(plan)
-        self.diary.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
+        self.load_log.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
         for at, (hidden, layers) in enumerate(plan):
             seconds = remaining_s(self.options) / (len(plan) - at) - (0.9 if not self.options.tiny else 0.1)
             if seconds < MIN_SPAN_S:
@@ -173,18 +173,18 @@ class Study:
             what = {"model": "BERT", "task": "fine-tuning", "precision": "fp32", "hidden": hidden, "layers": layers}
             config = bert_config(self.sizes, hidden, layers)
             make = lambda: TaskModel(config, "fine-tuning", self.sizes, self.options.device)  # noqa: E731, B023
-            self._play(what, make, seconds, 0.0)
+            self._run_task(what, make, seconds, 0.0)
 
 
 def main() -> int:
-    parser = load_parser(__doc__)
+    parser = make_load_parser(__doc__)
     parser.add_argument("part", choices=["cases", "sweep"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--probe-s", type=float, default=12, help="of probing at most, in cases; 0: none")
     options = parser.parse_args()
     study = Study(options)
-    study.cases() if options.part == "cases" else study.sweep()
-    return 1 if study.diary.document["failed"] else 0
+    study.cases() if options.part == "cases" else study.run_size_sweep()
+    return 1 if study.load_log.document["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -19,27 +19,27 @@ from typing import NamedTuple
 
 from findings import Findings
 from recordings import (
-    HERE,
+    SCRIPT_FOLDER,
     INVALID_DATA_ERRORS,
     EnergyUse,
     Recording,
     collect,
     run_study,
-    study_parser,
+    make_study_parser,
     read_load_log,
     why,
 )
-from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, power_law, sum_interval, verdict_above
+from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, fit_power_law, sum_interval, verdict_above
 from transformer_parts import ATTENTION_PART, FEED_FORWARD_PART, LAYER_PARTS, TRANSFORMER_PARTS, transformer_part_of
 
 CASES_RECORDING, SWEEP_RECORDING = "cases", "sweep"
 CASES_TIME_SHARE = 0.57  # share of the time for the recording of cases
 MAX_ALBERT_RATIO = 0.65
-MIN_SHARE = 0.01
-TENSORS = 10
+MIN_ENERGY_SHARE = 0.01
+LISTED_TENSOR_COUNT = 10
 
 
-class Case(NamedTuple):
+class TaskCase(NamedTuple):
     model: str
     task: str
     precision: str
@@ -65,13 +65,13 @@ def energy_per_pass(drawn: EnergyUse, passes: int) -> Interval:
     return Interval(*(joules / passes for joules in (drawn.joules, drawn.joules - half, drawn.joules + half)))
 
 
-def is_energy(row: dict, device: str) -> bool:
+def is_device_energy_row(row: dict, device: str) -> bool:
     return (
         row["device"] == device and row["energy_j"] is not None and row["path"][:1] not in (["probe"], ["background"])
     )
 
 
-def interval_of(row: dict) -> Interval:
+def make_row_interval(row: dict) -> Interval:
     low, high = row["low_j"], row["high_j"]
     energy = row["energy_j"]
     return Interval(energy, energy if low is None else low, energy if high is None else high)
@@ -80,33 +80,35 @@ def interval_of(row: dict) -> Interval:
 def sum_by_group(rows: list[dict], key, passes: int) -> dict[str, Interval]:
     groups: dict[str, list[Interval]] = {}
     for row in rows:
-        groups.setdefault(key(row["path"]), []).append(interval_of(row).scaled_by(1 / passes))
+        groups.setdefault(key(row["path"]), []).append(make_row_interval(row).scaled_by(1 / passes))
     return {name: sum_interval(parts) for name, parts in groups.items()}
 
 
-class Cases:
+class CaseRecording:
     def __init__(self, options) -> None:
-        self.diary = read_load_log(options.folder, CASES_RECORDING)
+        self.load_log = read_load_log(options.folder, CASES_RECORDING)
         self.recording = Recording(str(options.joulemap.resolve()), options.folder / f"{CASES_RECORDING}.joule")
         library = options.library or options.folder / "kernels.joule"
-        self._known = ["--library", str(library)] if library.exists() else []
+        self._library_options = ["--library", str(library)] if library.exists() else []
 
-    def all(self) -> list[Case]:
-        steps = [one for one in self.diary["entries"] if one["part"] == "step"]
-        return [self._case(one) for one in steps]
+    def all(self) -> list[TaskCase]:
+        steps = [one for one in self.load_log["entries"] if one["part"] == "step"]
+        return [self._make_case(one) for one in steps]
 
-    def _case(self, entry: dict) -> Case:
-        device, passes, recording = self.diary["device"], entry["passes"], self.recording
+    def _make_case(self, entry: dict) -> TaskCase:
+        device, passes, recording = self.load_log["device"], entry["passes"], self.recording
         key = ("model", "task", "precision")
         forward = [
-            one for one in self.diary["entries"] if one["part"] == "forward" and all(one[k] == entry[k] for k in key)
+            one for one in self.load_log["entries"] if one["part"] == "forward" and all(one[k] == entry[k] for k in key)
         ]
 
         def rows(by: str, *more: str) -> list[dict]:
-            return [row for row in recording.report(["--by", by, *more], entry)["rows"] if is_energy(row, device)]
+            return [
+                row for row in recording.report(["--by", by, *more], entry)["rows"] if is_device_energy_row(row, device)
+            ]
 
-        layers = rows("layer", *self._known)
-        return Case(
+        layers = rows("layer", *self._library_options)
+        return TaskCase(
             entry["model"],
             entry["task"],
             entry["precision"],
@@ -118,8 +120,8 @@ class Cases:
                 name: one.value
                 for name, one in sum_by_group(rows("layer", "--mode", "integral"), transformer_part_of, passes).items()
             },
-            sum_by_group(rows("phase", *self._known), lambda path: path[-1], passes),
-            sorted(rows("tensor", *self._known), key=lambda row: -row["energy_j"])[:TENSORS],
+            sum_by_group(rows("phase", *self._library_options), lambda path: path[-1], passes),
+            sorted(rows("tensor", *self._library_options), key=lambda row: -row["energy_j"])[:LISTED_TENSOR_COUNT],
         )
 
 
@@ -130,7 +132,7 @@ def combine_verdicts(verdicts: list[str]) -> str:
     return REFUTED if verdicts and all(one == REFUTED for one in verdicts) else NOT_SHOWN
 
 
-def write_parts(findings: Findings, cases: list[Case]) -> None:
+def write_part_energies(findings: Findings, cases: list[TaskCase]) -> None:
     findings.add_line(
         "Energy of a step by part: joules (90 %), share of the energy of layers and updates, and the share by time "
         "alone."
@@ -150,7 +152,7 @@ def write_parts(findings: Findings, cases: list[Case]) -> None:
     findings.table(["", "part", "energy", "share", "by time"], rows)
 
 
-def write_backward(findings: Findings, cases: list[Case]) -> None:
+def write_backward(findings: Findings, cases: list[TaskCase]) -> None:
     """Compares attribution with the counter alone: a step against the same step without backward pass and update."""
     rows, verdicts, counted = [], [], []
     for case in cases:
@@ -158,13 +160,15 @@ def write_backward(findings: Findings, cases: list[Case]) -> None:
             continue
         ratio = case.phases["backward"].ratio_to(case.phases["forward"])
         verdicts.append(verdict_above(ratio, 1.0))
-        by_counter = "-"
+        counter_ratio_cell = "-"
         if case.forward_j is not None:
             forward, step = case.forward_j, case.step_j
-            rest = Interval(step.value - forward.value, step.low - forward.high, step.high - forward.low).ratio_to(forward)
+            rest = Interval(step.value - forward.value, step.low - forward.high, step.high - forward.low).ratio_to(
+                forward
+            )
             counted.append(verdict_above(rest, 1.0))
-            by_counter = rest.as_text(".2f")
-        rows.append([case.name, ratio.as_text(".2f"), verdicts[-1], by_counter])
+            counter_ratio_cell = rest.as_text(".2f")
+        rows.append([case.name, ratio.as_text(".2f"), verdicts[-1], counter_ratio_cell])
     findings.add_line("\n### Backward against forward\n")
     head = ["", "backward / forward, attributed", "above 1", "(backward + update) / forward, by the counter"]
     findings.table(head, rows)
@@ -174,8 +178,8 @@ def write_backward(findings: Findings, cases: list[Case]) -> None:
     )
 
 
-def write_attention(findings: Findings, cases: list[Case]) -> None:
-    rows, against, layers = [], [], []
+def write_attention(findings: Findings, cases: list[TaskCase]) -> None:
+    rows, ratio_verdicts, layers = [], [], []
     for case in cases:
         if ATTENTION_PART not in case.parts or FEED_FORWARD_PART not in case.parts:
             continue
@@ -183,19 +187,19 @@ def write_attention(findings: Findings, cases: list[Case]) -> None:
         others = [case.parts[name] for name in TRANSFORMER_PARTS if name in case.parts and name not in LAYER_PARTS]
         encoder = sum_interval([case.parts[name] for name in LAYER_PARTS if name in case.parts])
         outside = encoder.ratio_to(sum_interval(others)) if others else None
-        against.append(verdict_above(ratio, 1.0))
+        ratio_verdicts.append(verdict_above(ratio, 1.0))
         layers += [verdict_above(outside, 1.0)] if outside else []
-        rows.append([case.name, ratio.as_text(".2f"), against[-1], outside.as_text(".1f") if outside else "-"])
+        rows.append([case.name, ratio.as_text(".2f"), ratio_verdicts[-1], outside.as_text(".1f") if outside else "-"])
     findings.add_line("\n### Self-attention\n")
     findings.table(["", "self-attention / feed-forward", "above 1", "transformer layers / all else"], rows)
     findings.add_line(
-        f"**Self-attention dominates, against the feed-forward part of the same layers: {combine_verdicts(against)}.** That "
-        f"transformer layers, "
+        f"**Self-attention dominates, against the feed-forward part of the same layers: "
+        f"{combine_verdicts(ratio_verdicts)}.** That transformer layers, "
         f"both parts together, outweigh embeddings, pooler, heads and update: {combine_verdicts(layers)}."
     )
 
 
-def write_albert(findings: Findings, cases: list[Case]) -> None:
+def write_albert(findings: Findings, cases: list[TaskCase]) -> None:
     by_name = {(one.model, one.task, one.precision): one for one in cases}
     rows, halves, large = [], [], []
     for (model, task, precision), bert in by_name.items():
@@ -206,7 +210,7 @@ def write_albert(findings: Findings, cases: list[Case]) -> None:
         for part in [name for name in TRANSFORMER_PARTS if name in bert.parts and name in albert.parts]:
             ratio = albert.parts[part].ratio_to(bert.parts[part])
             half = verdict_above(ratio.scaled_by(-1), -MAX_ALBERT_RATIO)
-            if bert.parts[part].value >= MIN_SHARE * total_j:
+            if bert.parts[part].value >= MIN_ENERGY_SHARE * total_j:
                 large.append(half)
                 halves += [f"{part} ({task})"] if half == CONFIRMED else []
             rows.append([task, part, f"{bert.parts[part].value:.4f} J", ratio.as_text(".2f"), half])
@@ -224,12 +228,12 @@ def write_albert(findings: Findings, cases: list[Case]) -> None:
     some = CONFIRMED if halves else REFUTED if large and all(one == REFUTED for one in large) else NOT_SHOWN
     where = f": {', '.join(halves)}" if halves else ""
     findings.add_line(
-        f"**ALBERT needs about half or less in some modules (of those above {MIN_SHARE:.0%} of BERT's energy): "
+        f"**ALBERT needs about half or less in some modules (of those above {MIN_ENERGY_SHARE:.0%} of BERT's energy): "
         f"{some}**{where}."
     )
 
 
-def write_tensors(findings: Findings, cases: list[Case]) -> None:
+def write_tensors(findings: Findings, cases: list[TaskCase]) -> None:
     for case in cases:
         if case.task == "pre-training" and case.precision == "fp32" and case.tensors:
             findings.add_line(f"\n### The {len(case.tensors)} tensors whose making used the most energy: {case.name}\n")
@@ -248,13 +252,13 @@ def write_tensors(findings: Findings, cases: list[Case]) -> None:
             )
 
 
-def write_sweep(findings: Findings, options) -> None:
-    diary = read_load_log(options.folder, SWEEP_RECORDING)
+def write_size_sweep(findings: Findings, options) -> None:
+    load_log = read_load_log(options.folder, SWEEP_RECORDING)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{SWEEP_RECORDING}.joule")
     entries = sorted(
-        (one for one in diary["entries"] if one["part"] == "step"), key=lambda one: (one["hidden"], one["layers"])
+        (one for one in load_log["entries"] if one["part"] == "step"), key=lambda one: (one["hidden"], one["layers"])
     )
-    drawn = recording.energy_in(entries, diary["device"])
+    drawn = recording.compute_span_energies(entries, load_log["device"])
     findings.add_line("\n### Hidden size and number of layers: BERT, fine-tuning\n")
     findings.table(
         ["hidden", "layers", "parameters", "a step", "energy", "power"],
@@ -272,8 +276,8 @@ def write_sweep(findings: Findings, options) -> None:
     )
     sizes = [(one["hidden"], one["layers"]) for one in entries]
     try:
-        energy = power_law(sizes, [one.joules / entry["passes"] for entry, one in zip(entries, drawn)])
-        power = power_law(sizes, [one.watts for one in drawn])
+        energy = fit_power_law(sizes, [one.joules / entry["passes"] for entry, one in zip(entries, drawn)])
+        power = fit_power_law(sizes, [one.watts for one in drawn])
     except (ValueError, IndexError) as error:
         findings.add_line(f"**Hidden size outweighs layers: not shown**, too few sizes were run ({error}).")
         return
@@ -288,36 +292,39 @@ def write_sweep(findings: Findings, options) -> None:
     )
 
 
-def analyse(options, findings: Findings) -> None:
+def analyse_recordings(options, findings: Findings) -> None:
     try:
-        cases = Cases(options).all()
-        write_parts(findings, cases)
+        cases = CaseRecording(options).all()
+        write_part_energies(findings, cases)
         for write_section in (write_backward, write_attention, write_albert, write_tensors):
             write_section(findings, cases)
     except INVALID_DATA_ERRORS as error:
         findings.add_line(f"\n**Cases not analysed**: {why(error)}")
         findings.missed.append(CASES_RECORDING)
     try:
-        write_sweep(findings, options)
+        write_size_sweep(findings, options)
     except INVALID_DATA_ERRORS as error:
         findings.add_line(f"\n**The sweep not analysed**: {why(error)}")
         findings.missed.append(SWEEP_RECORDING)
 
 
 def main() -> int:
-    parser = study_parser(__doc__, 150)
+    parser = make_study_parser(__doc__, 150)
     parser.add_argument("--probe-s", type=float, default=12, help="of replaying modules, once; 0: none")
     parser.add_argument("--library", type=Path, help="of kernels; else kernels.joule in the folder")
     options = parser.parse_args()
     more = ["--probe-s", str(options.probe_s), *(["--tiny"] if options.device == "cpu" else [])]
-    load, full_s = str(HERE / "transformers_load.py"), options.seconds * CASES_TIME_SHARE
-    plan = [(CASES_RECORDING, full_s, ["--trace", "full"]), (SWEEP_RECORDING, options.seconds - full_s, ["--trace", "off"])]
+    load, cases_time_s = str(SCRIPT_FOLDER / "transformers_load.py"), options.seconds * CASES_TIME_SHARE
+    plan = [
+        (CASES_RECORDING, cases_time_s, ["--trace", "full"]),
+        (SWEEP_RECORDING, options.seconds - cases_time_s, ["--trace", "off"]),
+    ]
 
-    def collect_all() -> list[str]:
+    def collect_recordings() -> list[str]:
         good = [collect(options, name, [load, name, *more], s, *trace, "--period", "100") for name, s, trace in plan]
         return [name for (name, _, _), is_good in zip(plan, good) if not is_good]
 
-    return run_study(options, collect_all, analyse)
+    return run_study(options, collect_recordings, analyse_recordings)
 
 
 if __name__ == "__main__":

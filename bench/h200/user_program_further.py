@@ -21,7 +21,9 @@ def vision_transformer(seconds: float) -> None:
     optimizer = torch.optim.AdamW([one for one in model.parameters() if one.requires_grad], lr=1e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
     pictures = torch.utils.data.TensorDataset(torch.randn(512, 3, 224, 224), torch.randint(0, 100, (512,)))
-    loader = torch.utils.data.DataLoader(pictures, batch_size=32, num_workers=2, pin_memory=True, persistent_workers=True)
+    loader = torch.utils.data.DataLoader(
+        pictures, batch_size=32, num_workers=2, pin_memory=True, persistent_workers=True
+    )
     loop = TimedLoop(seconds, checksum_of_module(model))
     steps = iter(loop)
     while True:
@@ -126,17 +128,17 @@ def speech(seconds: float) -> None:
             self.recurrent = nn.GRU(256, 384, 3, bidirectional=True, batch_first=True)
             self.head = nn.Linear(768, 64)
 
-        def forward(self, sound):
-            return self.head(self.recurrent(self.front(sound).relu().transpose(1, 2))[0]).log_softmax(-1)
+        def forward(self, spectrogram):
+            return self.head(self.recurrent(self.front(spectrogram).relu().transpose(1, 2))[0]).log_softmax(-1)
 
     model = Network().cuda()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
     loop = TimedLoop(seconds, checksum_of_module(model))
     for step in loop:
         length = 200 + 100 * (step % 4)
-        sound = torch.randn(16, 80, length, device="cuda")
+        spectrogram = torch.randn(16, 80, length, device="cuda")
         words = torch.randint(1, 64, (16, 30), device="cuda")
-        output = model(sound).transpose(0, 1)
+        output = model(spectrogram).transpose(0, 1)
         lengths = torch.full((16,), output.shape[0]), torch.full((16,), 30)
         loss = nn.functional.ctc_loss(output, words, *lengths)
         optimizer.zero_grad()

@@ -39,8 +39,13 @@ def image_training(seconds: float, architecture: str, compiled: bool) -> None:
     scaler = torch.amp.GradScaler("cuda")
     loaders = {
         name: torch.utils.data.DataLoader(
-            PictureDataset(count, 224), batch_size=64, num_workers=4, pin_memory=True, persistent_workers=True,
-            shuffle=name == "train", generator=torch.Generator().manual_seed(1),
+            PictureDataset(count, 224),
+            batch_size=64,
+            num_workers=4,
+            pin_memory=True,
+            persistent_workers=True,
+            shuffle=name == "train",
+            generator=torch.Generator().manual_seed(1),
         )
         for name, count in (("train", 1024), ("validation", 256))
     }
@@ -81,8 +86,12 @@ def unet(seconds: float) -> None:
 
     def double(narrow: int, wide: int):
         return nn.Sequential(
-            nn.Conv2d(narrow, wide, 3, padding=1), nn.BatchNorm2d(wide), nn.ReLU(inplace=True),
-            nn.Conv2d(wide, wide, 3, padding=1), nn.BatchNorm2d(wide), nn.ReLU(inplace=True),
+            nn.Conv2d(narrow, wide, 3, padding=1),
+            nn.BatchNorm2d(wide),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(wide, wide, 3, padding=1),
+            nn.BatchNorm2d(wide),
+            nn.ReLU(inplace=True),
         )
 
     class UNet(nn.Module):
@@ -122,31 +131,46 @@ def unet(seconds: float) -> None:
 def gan(seconds: float) -> None:
     torch = set_up_torch()
     nn = torch.nn
-    maker = nn.Sequential(
-        nn.ConvTranspose2d(100, 256, 4), nn.BatchNorm2d(256), nn.ReLU(True),
-        nn.ConvTranspose2d(256, 128, 4, 2, 1), nn.BatchNorm2d(128), nn.ReLU(True),
-        nn.ConvTranspose2d(128, 64, 4, 2, 1), nn.BatchNorm2d(64), nn.ReLU(True),
-        nn.ConvTranspose2d(64, 3, 4, 2, 1), nn.Tanh(),
+    generator_network = nn.Sequential(
+        nn.ConvTranspose2d(100, 256, 4),
+        nn.BatchNorm2d(256),
+        nn.ReLU(True),
+        nn.ConvTranspose2d(256, 128, 4, 2, 1),
+        nn.BatchNorm2d(128),
+        nn.ReLU(True),
+        nn.ConvTranspose2d(128, 64, 4, 2, 1),
+        nn.BatchNorm2d(64),
+        nn.ReLU(True),
+        nn.ConvTranspose2d(64, 3, 4, 2, 1),
+        nn.Tanh(),
     ).cuda()
-    judge = nn.Sequential(
-        nn.Conv2d(3, 64, 4, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(64, 128, 4, 2, 1), nn.BatchNorm2d(128), nn.LeakyReLU(0.2),
-        nn.Conv2d(128, 256, 4, 2, 1), nn.BatchNorm2d(256), nn.LeakyReLU(0.2), nn.Conv2d(256, 1, 4), nn.Flatten(),
+    discriminator = nn.Sequential(
+        nn.Conv2d(3, 64, 4, 2, 1),
+        nn.LeakyReLU(0.2),
+        nn.Conv2d(64, 128, 4, 2, 1),
+        nn.BatchNorm2d(128),
+        nn.LeakyReLU(0.2),
+        nn.Conv2d(128, 256, 4, 2, 1),
+        nn.BatchNorm2d(256),
+        nn.LeakyReLU(0.2),
+        nn.Conv2d(256, 1, 4),
+        nn.Flatten(),
     ).cuda()
-    of_maker = torch.optim.Adam(maker.parameters(), lr=2e-4, betas=(0.5, 0.999))
-    of_judge = torch.optim.Adam(judge.parameters(), lr=2e-4, betas=(0.5, 0.999))
+    generator_optimizer = torch.optim.Adam(generator_network.parameters(), lr=2e-4, betas=(0.5, 0.999))
+    discriminator_optimizer = torch.optim.Adam(discriminator.parameters(), lr=2e-4, betas=(0.5, 0.999))
     real = torch.randn(256, 3, 32, 32, device="cuda")
     ones, zeros = torch.ones(256, 1, device="cuda"), torch.zeros(256, 1, device="cuda")
     criterion = nn.BCEWithLogitsLoss()
-    loop = TimedLoop(seconds, checksum_of_module(maker))
+    loop = TimedLoop(seconds, checksum_of_module(generator_network))
     for _ in loop:
-        made = maker(torch.randn(256, 100, 1, 1, device="cuda"))
-        of_judge.zero_grad()
-        loss = criterion(judge(real), ones) + criterion(judge(made.detach()), zeros)
+        made = generator_network(torch.randn(256, 100, 1, 1, device="cuda"))
+        discriminator_optimizer.zero_grad()
+        loss = criterion(discriminator(real), ones) + criterion(discriminator(made.detach()), zeros)
         loss.backward()
-        of_judge.step()
-        of_maker.zero_grad()
-        criterion(judge(made), ones).backward()
-        of_maker.step()
+        discriminator_optimizer.step()
+        generator_optimizer.zero_grad()
+        criterion(discriminator(made), ones).backward()
+        generator_optimizer.step()
         loss.item()
     loop.print()
 
@@ -225,8 +249,14 @@ def lightning(seconds: float) -> None:
     model = Classifier()
     with tempfile.TemporaryDirectory() as folder:
         pytorch_lightning.Trainer(
-            max_epochs=100, precision="bf16-mixed", default_root_dir=folder, enable_progress_bar=False, logger=False,
-            enable_model_summary=False, num_sanity_val_steps=0, min_epochs=1,
+            max_epochs=100,
+            precision="bf16-mixed",
+            default_root_dir=folder,
+            enable_progress_bar=False,
+            logger=False,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+            min_epochs=1,
         ).fit(model, *loaders)
     model.loop.print()
 
@@ -241,7 +271,7 @@ def jax(seconds: float) -> None:
     weights = [jaxlib.random.normal(key, (2048, 2048), jnp.bfloat16) * 0.02 for key in keys]
     inputs = jaxlib.random.normal(keys[0], (4096, 2048), jnp.bfloat16)
 
-    def loss_of(weights, inputs):
+    def compute_loss(weights, inputs):
         x = inputs
         for index, weight in enumerate(weights):
             with jaxlib.named_scope(f"layer{index}"):
@@ -250,7 +280,7 @@ def jax(seconds: float) -> None:
 
     @jaxlib.jit
     def step(weights, inputs):
-        loss, gradients = jaxlib.value_and_grad(loss_of)(weights, inputs)
+        loss, gradients = jaxlib.value_and_grad(compute_loss)(weights, inputs)
         return [weight - 0.01 * gradient for weight, gradient in zip(weights, gradients)], loss
 
     loop = TimedLoop(seconds, lambda: hashlib.sha256(numpy.asarray(weights[0]).tobytes()).hexdigest()[:16])

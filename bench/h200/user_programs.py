@@ -23,8 +23,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
 from user_program_set import PROGRAMS  # noqa: E402
 
@@ -33,14 +33,16 @@ PHASES = {name: TRAINING_PHASES for name in PROGRAMS}
 PHASES.update({name: {"forward"} for name in ("small_llm_inference", "large_llm_inference", "generate")})
 PHASES["jax"] = {"forward", "backward"}
 # Largest share of GPU energy that may be background when no other process uses the GPU.
-MAX_BACKGROUND = 0.01
+MAX_BACKGROUND_SHARE = 0.01
 # Least share of GPU energy with an owner: what ran, or what the GPU waited for.
 MIN_ATTRIBUTED_SHARE = 0.98
 
 
 def run(command: list[str], **variables: str) -> tuple[subprocess.CompletedProcess, dict]:
     """Returns a finished process and the content of its last line of JSON."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **variables}, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, env={**os.environ, **variables}, check=False
+    )
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"checksum"')]
     return done, json.loads(lines[-1]) if lines else {}
 
@@ -68,7 +70,9 @@ class Energy:
             if entry["device"].startswith("gpu"):
                 share = (entry["energy_j"] or 0) / total_j
                 self.waiting[entry["cause"]] = self.waiting.get(entry["cause"], 0) + share
-        self.with_owner = self.owned + self.background + sum(self.waiting.values()) - self.waiting.get("unknown", 0)
+        self.attributed_share = (
+            self.owned + self.background + sum(self.waiting.values()) - self.waiting.get("unknown", 0)
+        )
         self.paths = {element for row in self.layers["rows"] for element in row["path"]}
         self.costliest = sorted(rows, key=lambda row: -(row["energy_j"] or 0))[:5]
 
@@ -86,13 +90,13 @@ def relative_slowdown(pairs: list[tuple[dict, dict]], key: str) -> float | None:
     times = [(alone[key], recorded[key]) for alone, recorded in pairs]
     if not all(alone and recorded for alone, recorded in times):
         return None
-    alone_s, recorded_s = (statistics.median(column) for column in zip(*times))
-    return recorded_s / alone_s - 1
+    unrecorded_s, recorded_s = (statistics.median(column) for column in zip(*times))
+    return recorded_s / unrecorded_s - 1
 
 
-def examine(joulemap: str, name: str, options: argparse.Namespace, folder: Path, findings: Findings) -> dict:
+def examine_program(joulemap: str, name: str, options: argparse.Namespace, folder: Path, findings: Findings) -> dict:
     file = folder / f"{name}.joule"
-    command = [sys.executable, str(HERE / "user_program_set.py"), name, "--seconds", str(options.seconds)]
+    command = [sys.executable, str(SCRIPT_FOLDER / "user_program_set.py"), name, "--seconds", str(options.seconds)]
     alone, plain = run(command)
     if not plain:
         findings.bar(f"{name}: runs alone", False)
@@ -107,8 +111,8 @@ def examine(joulemap: str, name: str, options: argparse.Namespace, folder: Path,
     missing = sorted(PHASES[name] - energy.paths)
     findings.bar(f"{name}: bit-equal", equal or not repeats)
     findings.bar(f"{name}: phases {missing}", not missing)
-    findings.bar(f"{name}: background", energy.background <= MAX_BACKGROUND)
-    findings.bar(f"{name}: owner of {energy.with_owner:.3f}", energy.with_owner >= MIN_ATTRIBUTED_SHARE)
+    findings.bar(f"{name}: background", energy.background <= MAX_BACKGROUND_SHARE)
+    findings.bar(f"{name}: owner of {energy.attributed_share:.3f}", energy.attributed_share >= MIN_ATTRIBUTED_SHARE)
     pairs = [(plain, result)]
     pairs += [(run(command)[1], record(joulemap, name, command, file)[1]) for _ in range(options.rounds - 1)]
     return {
@@ -116,7 +120,7 @@ def examine(joulemap: str, name: str, options: argparse.Namespace, folder: Path,
         "equal": "yes" if equal else "**no**" if repeats else "not repeatable alone",
         "missing_phases": missing,
         "owned": energy.owned,
-        "with_owner": energy.with_owner,
+        "with_owner": energy.attributed_share,
         "waiting": energy.waiting,
         "idle": energy.idle,
         "background": energy.background,
@@ -128,7 +132,9 @@ def examine(joulemap: str, name: str, options: argparse.Namespace, folder: Path,
         "diagnostics": energy.layers["diagnostics"],
         "notes": recorded.stderr[-3000:],
         "bytes": file.stat().st_size,
-        "costliest": [[row["path"], row["energy_j"], row["low_j"], row["high_j"], row["basis"]] for row in energy.costliest],
+        "costliest": [
+            [row["path"], row["energy_j"], row["low_j"], row["high_j"], row["basis"]] for row in energy.costliest
+        ],
     }
 
 
@@ -138,7 +144,9 @@ def table(findings: Findings, results: list[dict]) -> None:
         if "failure" in one:
             lines.append([one["name"], "**failed**", *[""] * 9])
             continue
-        lost = ["-" if value is None else f"{100 * value:+.1f} %" for value in (one["time_lost"], one["mean_time_lost"])]
+        lost = [
+            "-" if value is None else f"{100 * value:+.1f} %" for value in (one["time_lost"], one["mean_time_lost"])
+        ]
         shares = [f"{one[key]:.2f}" for key in ("owned", "idle", "with_owner")]
         waiting = sorted(one["waiting"].items(), key=lambda entry: -entry[1])
         shares.append(", ".join(f"{cause} {share:.2f}" for cause, share in waiting if share >= 0.01))
@@ -166,7 +174,7 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             try:
-                results.append(examine(str(options.joulemap.resolve()), name, options, folder, findings))
+                results.append(examine_program(str(options.joulemap.resolve()), name, options, folder, findings))
             except (subprocess.SubprocessError, ValueError, LookupError, ArithmeticError) as error:
                 findings.bar(f"{name}: examined", False)
                 results.append({"name": name, "failure": repr(error)[-900:]})

@@ -26,64 +26,64 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(SCRIPT_FOLDER))
 from findings import Findings  # noqa: E402
-from gpu_load import Counter  # noqa: E402
+from gpu_load import EnergyCounter  # noqa: E402
 
-LENGTHS_S = [0.2, 0.3, 0.5, 1.0, 2.0]
-MAX_ERROR = 0.02
-PERIOD_NS = 100_000_000
+WINDOW_LENGTHS_S = [0.2, 0.3, 0.5, 1.0, 2.0]
+MAX_RELATIVE_ERROR = 0.02
+COUNTER_PERIOD_NS = 100_000_000
 COUNTER_LAG_S = 0.010  # kUsualCounterLag_ns of src/energy/edge_rules.h
 # When to read after an update, in ns: a read takes 4 ms, so it certainly shows this update and not the next one.
 READ_DELAY_NS = 25_000_000
-UPDATES_TO_LOCK = 25
+PHASE_LOCK_UPDATES = 25
 
 
 class UpdateReader:
     """Reads the counter once after each update, with the common phase of updates found from reads around them."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: EnergyCounter) -> None:
         self.counter = counter
-        self.low_ns, self.high_ns = 0, PERIOD_NS  # bounds of an update, ns after origin_ns
+        self.low_ns, self.high_ns = 0, COUNTER_PERIOD_NS  # bounds of an update, ns after origin_ns
         self.updates: list[tuple[int, int]] = []  # index of the update, mJ
         self.origin_ns = 0
 
     def find_update_phase(self) -> None:
         """Finds the time of an update from back-to-back reads. It lies after the start of the last read with the old
         value and before the end of the first read with the new one."""
-        last_ns, last = time.monotonic_ns(), self.counter.read_mj()
+        last_ns, last = time.monotonic_ns(), self.counter.read_energy_mj()
         bounds = []
-        while len(bounds) < UPDATES_TO_LOCK:
-            now_ns, value, end_ns = time.monotonic_ns(), self.counter.read_mj(), time.monotonic_ns()
+        while len(bounds) < PHASE_LOCK_UPDATES:
+            now_ns, value, end_ns = time.monotonic_ns(), self.counter.read_energy_mj(), time.monotonic_ns()
             if value != last:
                 bounds.append((last_ns, end_ns))
             last_ns, last = now_ns, value
         self.origin_ns = bounds[0][0]
         for low_ns, high_ns in bounds:
-            shift_ns = round((low_ns - self.origin_ns) / PERIOD_NS) * PERIOD_NS
+            shift_ns = round((low_ns - self.origin_ns) / COUNTER_PERIOD_NS) * COUNTER_PERIOD_NS
             self.low_ns = max(self.low_ns, low_ns - shift_ns - self.origin_ns)
             self.high_ns = min(self.high_ns, high_ns - shift_ns - self.origin_ns)
 
     def update_ns(self, number: int) -> int:
-        return self.origin_ns + (self.low_ns + self.high_ns) // 2 + number * PERIOD_NS
+        return self.origin_ns + (self.low_ns + self.high_ns) // 2 + number * COUNTER_PERIOD_NS
 
     def read_after_updates(self, until_s: float) -> None:
         """Reads once after each update; a read that is too late for its update is dropped."""
-        number = (time.monotonic_ns() - self.update_ns(0)) // PERIOD_NS + 1
+        number = (time.monotonic_ns() - self.update_ns(0)) // COUNTER_PERIOD_NS + 1
         while time.monotonic() < until_s:
             wait_ns = self.update_ns(number) + READ_DELAY_NS - time.monotonic_ns()
             if wait_ns > 0:
                 time.sleep(wait_ns / 1e9)
-            begun_ns = time.monotonic_ns()
-            value = self.counter.read_mj()
-            if begun_ns < self.update_ns(number + 1) - PERIOD_NS // 10:
+            call_begin_ns = time.monotonic_ns()
+            value = self.counter.read_energy_mj()
+            if call_begin_ns < self.update_ns(number + 1) - COUNTER_PERIOD_NS // 10:
                 self.updates.append((number, value))
-            number = max(number + 1, (time.monotonic_ns() - self.update_ns(0)) // PERIOD_NS + 1)
+            number = max(number + 1, (time.monotonic_ns() - self.update_ns(0)) // COUNTER_PERIOD_NS + 1)
 
 
 def read_densely(seconds: float, out: Path) -> None:
-    reader = UpdateReader(Counter())
+    reader = UpdateReader(EnergyCounter())
     reader.find_update_phase()
     reader.read_after_updates(time.monotonic() + seconds)
     late = [number for (number, _), (other, _) in zip(reader.updates, reader.updates[1:]) if other != number + 1]
@@ -98,14 +98,14 @@ def read_densely(seconds: float, out: Path) -> None:
     )
 
 
-class WindowBench(Findings):
+class WindowBenchmark(Findings):
     def __init__(self, joulemap: Path, folder: Path) -> None:
         super().__init__()
         self.joulemap = str(joulemap)
         self.file = folder / "varying.joule"
 
     def record(self, seconds: float, seed: int, load: list[str]) -> None:
-        load = load or [sys.executable, HERE / "window_accuracy_load.py", "--seconds", seconds, "--seed", seed]
+        load = load or [sys.executable, SCRIPT_FOLDER / "window_accuracy_load.py", "--seconds", seconds, "--seed", seed]
         command = [self.joulemap, "record", "--trace", "off", "-o", self.file, "--", *load]
         subprocess.run([str(word) for word in command], check=True, timeout=seconds + 60)
 
@@ -122,8 +122,8 @@ class WindowBench(Findings):
 
 def draw_windows(updates: list, length_s: float, count: int, chance: random.Random) -> list[tuple[int, int, float]]:
     """Draws windows between two updates that were both read: begin, end, joules."""
-    by_time = {round((at_ns - updates[0][0]) / PERIOD_NS): (at_ns, joules) for at_ns, joules in updates}
-    periods = round(length_s * 1e9 / PERIOD_NS)
+    by_time = {round((at_ns - updates[0][0]) / COUNTER_PERIOD_NS): (at_ns, joules) for at_ns, joules in updates}
+    periods = round(length_s * 1e9 / COUNTER_PERIOD_NS)
     begins = [number for number in by_time if number + periods in by_time]
     found = []
     for number in chance.sample(begins, min(count, len(begins))):
@@ -132,13 +132,13 @@ def draw_windows(updates: list, length_s: float, count: int, chance: random.Rand
     return found
 
 
-def compare(bench: WindowBench, updates: list, count: int, seed: int) -> None:
+def compare(bench: WindowBenchmark, updates: list, count: int, seed: int) -> None:
     whole = bench.report()
     start_ns, elapsed_s = whole["start_monotonic_ns"], whole["elapsed_s"]
     inside = [[at, joules] for at, joules in updates if start_ns + 3e9 < at < start_ns + (elapsed_s - 1.5) * 1e9]
     chance = random.Random(seed)
     rows = []
-    for length_s in LENGTHS_S:
+    for length_s in WINDOW_LENGTHS_S:
         windows = draw_windows(inside, length_s, count, chance)
 
         def ask(window: tuple[int, int, float]) -> tuple[float, float]:
@@ -151,7 +151,7 @@ def compare(bench: WindowBench, updates: list, count: int, seed: int) -> None:
         covered = [abs(joules - truth) <= half for (joules, half), (_, _, truth) in zip(answers, windows, strict=True)]
         powers = [truth / (end - begin) * 1e9 for begin, end, truth in windows]
         rms = math.sqrt(sum(error**2 for error in errors) / len(errors))
-        met = bench.bar(f"{length_s} s", rms <= MAX_ERROR)
+        met = bench.bar(f"{length_s} s", rms <= MAX_RELATIVE_ERROR)
         rows.append(
             [f"{length_s} s", str(len(windows)), f"{min(powers):.0f} to {max(powers):.0f} W", f"{100 * rms:.2f} %",
              f"{100 * sum(errors) / len(errors):+.2f} %", f"{100 * max(map(abs, errors)):.1f} %",
@@ -179,12 +179,19 @@ def main() -> int:
         parser.error("--joulemap is needed")
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("JOULEMAP_DATA", folder)
-        bench = WindowBench(arguments.joulemap.resolve(), Path(folder))
-        dense_file = Path(folder) / "dense.json"
+        bench = WindowBenchmark(arguments.joulemap.resolve(), Path(folder))
+        dense_reads_file = Path(folder) / "dense.json"
         # The load takes some seconds to import torch, and idles for a second at both ends.
         dense_s = arguments.seconds + 12
         dense = subprocess.Popen(
-            [sys.executable, str(HERE / "window_accuracy.py"), "--dense-out", str(dense_file), "--seconds", str(dense_s)]
+            [
+                sys.executable,
+                str(SCRIPT_FOLDER / "window_accuracy.py"),
+                "--dense-out",
+                str(dense_reads_file),
+                "--seconds",
+                str(dense_s),
+            ]
         )
         try:
             bench.record(arguments.seconds, arguments.seed, arguments.load)
@@ -192,7 +199,7 @@ def main() -> int:
         finally:
             if dense.poll() is None:
                 dense.kill()
-        read = json.loads(dense_file.read_text())
+        read = json.loads(dense_reads_file.read_text())
         bench.add_line(
             f"## Windows of a varying load: {arguments.seconds:.0f} s, seed {arguments.seed}; "
             f"{len(read['updates'])} updates read, {read['missed']} missed, "

@@ -28,11 +28,11 @@ from pathlib import Path
 from trace_maker import write_trace
 from whole_command import run_import
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-MIN_RATIO = 20.0
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+ROOT = SCRIPT_FOLDER.parent.parent
+MIN_SPEED_RATIO = 20.0
 MIN_TRACE_BYTES = 20_000_000  # bytes; no bar applies to smaller traces
-MAX_BYTES = 64 << 20
+MAX_BASE_MEMORY_BYTES = 64 << 20
 MAX_BYTES_PER_EVENT = 48
 GENERATED_TRACE_BYTES = 64_000_000
 
@@ -58,10 +58,10 @@ class Row:
     ratio: float
     peak_mb: float | None = None
     bar: str = ""
-    command_bar: str = ""
+    command_verdict: str = ""
 
 
-def seconds_of_json_loads(text: bytes) -> float:
+def measure_json_loads_s(text: bytes) -> float:
     begin = time.perf_counter()
     json.loads(text)
     return time.perf_counter() - begin
@@ -72,20 +72,20 @@ def run_joulemap(program: Path, trace: Path) -> dict:
     return json.loads(done.stdout)
 
 
-def hta_python(build: Path) -> Path | None:
+def prepare_hta_python(build: Path) -> Path | None:
     """Returns the interpreter with HolisticTraceAnalysis; None when it cannot be installed here."""
     python = build / "venv-hta" / "bin" / "python"
-    stamp = build / "venv-hta" / ".installed"
-    if not stamp.exists():
+    install_marker = build / "venv-hta" / ".installed"
+    if not install_marker.exists():
         subprocess.run([sys.executable, "-m", "venv", str(build / "venv-hta")], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        if subprocess.run([*pip, "-r", str(HERE / "requirements.txt")], check=False).returncode != 0:
+        pip_command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        if subprocess.run([*pip_command, "-r", str(SCRIPT_FOLDER / "requirements.txt")], check=False).returncode != 0:
             return None
-        stamp.touch()
+        install_marker.touch()
     return python
 
 
-def seconds_of_hta(python: Path | None, trace: Path) -> float | None:
+def measure_hta_s(python: Path | None, trace: Path) -> float | None:
     if python is None:
         return None
     done = subprocess.run([str(python), "-c", HTA, str(trace)], check=False, capture_output=True, text=True)
@@ -95,11 +95,11 @@ def seconds_of_hta(python: Path | None, trace: Path) -> float | None:
     return json.loads(done.stdout)["seconds"]
 
 
-def plain_and_compressed(trace: Path, folder: Path) -> tuple[Path, Path]:
+def provide_both_forms(trace: Path, folder: Path) -> tuple[Path, Path]:
     """Returns the trace plain and compressed, whichever form was given."""
     plain, packed = folder / "trace.json", folder / "trace.json.gz"
-    is_packed = trace.read_bytes()[:2] == b"\x1f\x8b"
-    if is_packed:
+    is_compressed = trace.read_bytes()[:2] == b"\x1f\x8b"
+    if is_compressed:
         packed.write_bytes(trace.read_bytes())
         plain.write_bytes(gzip.decompress(trace.read_bytes()))
     else:
@@ -109,51 +109,53 @@ def plain_and_compressed(trace: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def judge_speed_and_memory(result: dict, ratio: float, text_bytes: int, events: int) -> str:
-    is_lean = result["peak_bytes"] <= MAX_BYTES + MAX_BYTES_PER_EVENT * events
-    is_fast = ratio >= MIN_RATIO or text_bytes < MIN_TRACE_BYTES
+    is_lean = result["peak_bytes"] <= MAX_BASE_MEMORY_BYTES + MAX_BYTES_PER_EVENT * events
+    is_fast = ratio >= MIN_SPEED_RATIO or text_bytes < MIN_TRACE_BYTES
     return "met" if is_lean and is_fast else "MISSED"
 
 
-def compare(trace: Path, arguments: argparse.Namespace, hta: Path | None) -> list[Row]:
+def compare(trace: Path, arguments: argparse.Namespace, hta_interpreter: Path | None) -> list[Row]:
     reader, command = (arguments.build / "bin" / name for name in ("bench_read_trace", "joulemap"))
     with tempfile.TemporaryDirectory() as folder:
-        forms = plain_and_compressed(trace, Path(folder))
+        forms = provide_both_forms(trace, Path(folder))
         text = forms[0].read_bytes()
-        loads_s = float("inf")
-        reads, imports = ([{"seconds": float("inf")}] * 2 for _ in range(2))
+        json_loads_s = float("inf")
+        reads, import_results = ([{"seconds": float("inf")}] * 2 for _ in range(2))
         for _ in range(arguments.repeats):
-            loads_s = min(loads_s, seconds_of_json_loads(text))
+            json_loads_s = min(json_loads_s, measure_json_loads_s(text))
             for i, form in enumerate(forms):
                 reads[i] = min(reads[i], run_joulemap(reader, form), key=lambda result: result["seconds"])
-                imports[i] = min(imports[i], run_import(command, "kineto", form), key=lambda result: result["seconds"])
+                import_results[i] = min(
+                    import_results[i], run_import(command, "kineto", form), key=lambda result: result["seconds"]
+                )
         size, events = len(text) / 1e6, reads[0]["events"]
 
         def row_of(name: str, result: dict) -> Row:
-            ratio = loads_s / result["seconds"]
+            ratio = json_loads_s / result["seconds"]
             return Row(trace.name, size, events, name, result["seconds"], ratio, result["peak_bytes"] / 1e6)
 
-        rows = [Row(trace.name, size, events, "json.loads, text in memory", loads_s, 1.0)]
-        for form, read, whole in zip(("plain", "gzip"), reads, imports):
+        rows = [Row(trace.name, size, events, "json.loads, text in memory", json_loads_s, 1.0)]
+        for form, read, whole in zip(("plain", "gzip"), reads, import_results):
             rows.append(row_of(f"joulemap, {form}", read))
             rows[-1].bar = judge_speed_and_memory(read, rows[-1].ratio, len(text), events)
             rows.append(row_of(f"joulemap import, whole command, {form}", whole))
-            rows[-1].command_bar = judge_speed_and_memory(whole, rows[-1].ratio, len(text), events)
-        hta_s = seconds_of_hta(hta, forms[1])
+            rows[-1].command_verdict = judge_speed_and_memory(whole, rows[-1].ratio, len(text), events)
+        hta_s = measure_hta_s(hta_interpreter, forms[1])
         if hta_s is not None:
-            rows.append(Row(trace.name, size, events, "HolisticTraceAnalysis, gzip", hta_s, loads_s / hta_s))
+            rows.append(Row(trace.name, size, events, "HolisticTraceAnalysis, gzip", hta_s, json_loads_s / hta_s))
     return rows
 
 
 def print_table(rows: list[Row]) -> None:
     memory = f"64 MiB and {MAX_BYTES_PER_EVENT} bytes an event"
-    print(f"Bars, for traces above 20 MB: {MIN_RATIO:.0f} times json.loads; {memory}.\n")
+    print(f"Bars, for traces above 20 MB: {MIN_SPEED_RATIO:.0f} times json.loads; {memory}.\n")
     print("| trace | MB | events | reader | seconds | MB/s | times json.loads | peak MB | bar | whole command |")
     print("|---|--:|--:|---|--:|--:|--:|--:|---|---|")
     for row in rows:
         peak = f"{row.peak_mb:.1f}" if row.peak_mb is not None else ""
         print(
             f"| {row.trace} | {row.megabytes:.1f} | {row.events} | {row.reader} | {row.seconds:.4f} | "
-            f"{row.megabytes / row.seconds:.0f} | {row.ratio:.1f} | {peak} | {row.bar} | {row.command_bar} |"
+            f"{row.megabytes / row.seconds:.0f} | {row.ratio:.1f} | {peak} | {row.bar} | {row.command_verdict} |"
         )
     print(f"\n{os.cpu_count()} cores, Python {sys.version.split()[0]}.")
 
@@ -165,7 +167,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--without-hta", action="store_true")
     arguments = parser.parse_args()
-    hta = None if arguments.without_hta else hta_python(arguments.build)
+    hta_interpreter = None if arguments.without_hta else prepare_hta_python(arguments.build)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         traces = arguments.traces
@@ -173,9 +175,9 @@ def main() -> int:
             traces = [Path(folder) / "made.json"]
             write_trace(traces[0], GENERATED_TRACE_BYTES)
         for trace in traces:
-            rows += compare(trace, arguments, hta)
+            rows += compare(trace, arguments, hta_interpreter)
     print_table(rows)
-    return 1 if any("MISSED" in (row.bar, row.command_bar) for row in rows) else 0
+    return 1 if any("MISSED" in (row.bar, row.command_verdict) for row in rows) else 0
 
 
 if __name__ == "__main__":

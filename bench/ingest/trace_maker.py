@@ -12,7 +12,7 @@ from typing import Iterator
 
 PROCESS_ID = 461
 AUTOGRAD_THREAD = 487
-OPS = [
+OPERATOR_NAMES = [
     "aten::conv2d",
     "aten::_convolution",
     "aten::cudnn_convolution",
@@ -59,7 +59,7 @@ class TraceMaker:
         self.index = 0
         self.correlation = 11
 
-    def _moment(self, ns: int) -> str:
+    def _format_time_us(self, ns: int) -> str:
         return f"{ns // 1000}.{ns % 1000:03}"
 
     def _complete_event(
@@ -67,7 +67,7 @@ class TraceMaker:
     ) -> str:
         return (
             f'  {{\n    "ph": "X", "cat": "{category}", "name": "{name}", "pid": {pid}, "tid": {tid},\n'
-            f'    "ts": {self._moment(start_ns)}, "dur": {self._moment(duration_ns)},\n'
+            f'    "ts": {self._format_time_us(start_ns)}, "dur": {self._format_time_us(duration_ns)},\n'
             f'    "args": {{\n      {args}\n    }}\n  }}'
         )
 
@@ -75,7 +75,7 @@ class TraceMaker:
         end = ', "bp": "e"' if phase == "f" else ""
         return (
             f'  {{\n    "ph": "{phase}", "id": {number}, "pid": {pid}, "tid": {tid},\n'
-            f'    "ts": {self._moment(start_ns)}, "cat": "ac2g", "name": "ac2g"{end}\n  }}'
+            f'    "ts": {self._format_time_us(start_ns)}, "cat": "ac2g", "name": "ac2g"{end}\n  }}'
         )
 
     def _launch(self, tid: int) -> Iterator[str]:
@@ -101,15 +101,17 @@ class TraceMaker:
                 f'      "shared memory": 4224,\n      "blocks per SM": 760.242432,\n      "warps per SM": 6081.939453,\n'
                 f'      "grid": [{grid}, 1, 1],\n      "block": [256, 1, 1],\n      "est. achieved occupancy %": 62'
             )
-            yield self._complete_event("kernel", self.random.choice(KERNEL_NAMES), 7, begin_ns, duration_ns, args, pid=0)
+            yield self._complete_event(
+                "kernel", self.random.choice(KERNEL_NAMES), 7, begin_ns, duration_ns, args, pid=0
+            )
         yield self._flow_event("f", 0, 7, number, begin_ns)
 
-    def _operation(self, step: int) -> Iterator[str]:
+    def _operation_events(self, step: int) -> Iterator[str]:
         self.index += 1
         self.now_ns += self.random.randrange(2_000, 30_000)
         is_backward = self.random.random() < 0.3
         tid = AUTOGRAD_THREAD if is_backward else PROCESS_ID
-        name = self.random.choice(NODE_NAMES if is_backward else OPS)
+        name = self.random.choice(NODE_NAMES if is_backward else OPERATOR_NAMES)
         sequence = f'"Sequence number": {4000 + self.index}, "Fwd thread id": {int(is_backward)}, '
         if not is_backward and self.index % 3 != 0:
             sequence = ""
@@ -136,7 +138,7 @@ class TraceMaker:
         while True:
             step += 1
             for _ in range(500):
-                yield from self._operation(step)
+                yield from self._operation_events(step)
 
 
 def write_trace(path: Path, size: int, seed: int = 1) -> None:

@@ -40,7 +40,7 @@ def time_command(*command: object) -> tuple[float, float]:
     return wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def opening_s(page: Path) -> float | None:
+def measure_opening_s(page: Path) -> float | None:
     """Median time to open over fresh pages, s; None without a browser."""
     chromium = shutil.which("chromium")
     try:
@@ -64,7 +64,9 @@ def opening_s(page: Path) -> float | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--markdown", type=Path, help="file for a section of build/benchmarks.md (bench/peers/document.py)")
+    parser.add_argument(
+        "--markdown", type=Path, help="file for a section of build/benchmarks.md (bench/peers/document.py)"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         recording, page = Path(folder) / "large.joule", Path(folder) / "large.html"
@@ -81,7 +83,7 @@ def main() -> int:
             print(f"{name:18} {wall_s:6.2f} s, {cpu_s:.2f} s of CPU")
             lines.append(f"| `{name}` | {wall_s:.2f} s | {cpu_s:.2f} s |")
         print(f"the page takes {ratio:.2f} times the CPU time of the report; {page.stat().st_size / 1e6:.2f} MB")
-        opened_s = opening_s(page)
+        opened_s = measure_opening_s(page)
         print("not opened: no Chromium or Playwright" if opened_s is None else f"opened in {opened_s:.2f} s")
         size = f"is {page.stat().st_size / 1e6:.2f} MB large (bar: 6 MB)."
         lines.append(f"\nThe page takes {ratio:.2f} times the CPU time of the report and {size}")

@@ -4,8 +4,8 @@
 import os
 from typing import Any, Callable, Dict, List
 
-from machine import Law, MachineFailed, Truth
-from scene import MeterPlan, Round, Scene, run_scene_on_simulated_machine
+from machine import PowerLaw, SimulatedMachineError, TruthLog
+from scene import MeterPlan, LoadRound, MeasuredScene, run_scene_on_simulated_machine
 
 METER_PLANS = [
     MeterPlan("joulemap", "joulemap", ["--sensors", "powercap"]),
@@ -14,7 +14,7 @@ METER_PLANS = [
     MeterPlan("codecarbon, 15 s", "codecarbon", {}),  # its default
     MeterPlan("codecarbon, 1 s", "codecarbon", {"measure_power_secs": 1}),
 ]
-LOADS = ["steady", "bursts", "full", "many wraps", "one wrap"]
+LOAD_NAMES = ["steady", "bursts", "full", "many wraps", "one wrap"]
 
 # Added to the length of a load, so that it is no whole number of seconds: otherwise codecarbon's last periodic reading
 # would always coincide with the end, which increases its error.
@@ -25,40 +25,42 @@ SECONDS_PER_WRAP = 2.0
 INTEL_COUNTER_RANGE_UJ = 262_143_328_850  # max_energy_range_uj of most Intel packages: 2**32 units of 61 uJ
 
 
-def _load_duration_s(base_s: float, repetition: int) -> float:
-    return base_s + EXTRA_LOAD_S + LOAD_STEP_S * (repetition % 3)
+def _load_duration_s(base_duration_s: float, repetition: int) -> float:
+    return base_duration_s + EXTRA_LOAD_S + LOAD_STEP_S * (repetition % 3)
 
 
-def _plain_scene(base_s: float, repetitions: int, law: Law) -> Scene:
+def _run_plain_scene(base_duration_s: float, repetitions: int, law: PowerLaw) -> MeasuredScene:
     rounds = [
-        Round(load, _load_duration_s(base_s, repetition))
+        LoadRound(load, _load_duration_s(base_duration_s, repetition))
         for repetition in range(repetitions)
         for load in ["steady", "bursts", "full", "idle"]
     ]
     return run_scene_on_simulated_machine(METER_PLANS, rounds, law, patience_s=PATIENCE_S)
 
 
-def _run_many_wraps_scene(base_s: float, repetitions: int, law: Law, power_w: float) -> Scene:
+def _run_many_wraps_scene(base_duration_s: float, repetitions: int, law: PowerLaw, power_w: float) -> MeasuredScene:
     wrap_uj = round(power_w * SECONDS_PER_WRAP * 1e6)
-    rounds = [Round("steady", _load_duration_s(base_s, repetition)) for repetition in range(repetitions)]
+    rounds = [LoadRound("steady", _load_duration_s(base_duration_s, repetition)) for repetition in range(repetitions)]
     options = ["--wrap-uj", str(wrap_uj), "--start-uj", str(wrap_uj // 2)]
     return run_scene_on_simulated_machine(METER_PLANS, rounds, law, options, patience_s=PATIENCE_S)
 
 
-def _run_one_wrap_scene(base_s: float, repetition: int, law: Law, power_w: float, warm_up_j: float) -> Scene:
+def _run_one_wrap_scene(
+    base_duration_s: float, repetition: int, law: PowerLaw, power_w: float, warm_up_j: float
+) -> MeasuredScene:
     """A scene with the range of real counters, which wrap in the middle of the load.
 
     The machine uses about warm_up_j until the peers have started; the rest of the range is used up before the load.
     """
-    ahead_j = power_w * base_s / 2
-    this = Round("steady", _load_duration_s(base_s, repetition), wrap_ahead_j=ahead_j)
+    ahead_j = power_w * base_duration_s / 2
+    this = LoadRound("steady", _load_duration_s(base_duration_s, repetition), wrap_ahead_j=ahead_j)
     start_uj = round(INTEL_COUNTER_RANGE_UJ - (1.5 * warm_up_j + ahead_j) * 1e6)
     return run_scene_on_simulated_machine(
         METER_PLANS, [this], law, ["--wrap-uj", str(INTEL_COUNTER_RANGE_UJ), "--start-uj", str(start_uj)]
     )
 
 
-def _add_errors(result: Dict[str, Any], load: Dict[str, Any], truth: Truth) -> Dict[str, Any]:
+def _add_errors(result: Dict[str, Any], load: Dict[str, Any], truth: TruthLog) -> Dict[str, Any]:
     """Adds the true energy to a meter's result: over the load, and over the meter's own window."""
     full = dict(result)
     if "begin_ns" in result:
@@ -68,16 +70,16 @@ def _add_errors(result: Dict[str, Any], load: Dict[str, Any], truth: Truth) -> D
         joules = result.get(f"{domain}_j")
         if joules is None or result.get("error"):
             continue
-        over_load_j = truth.joules(name, load["begin_ns"], load["end_ns"])
+        load_true_j = truth.joules(name, load["begin_ns"], load["end_ns"])
         own_j = truth.joules(name, result["begin_ns"], result["end_ns"])
-        full[f"{domain}_true_j"] = over_load_j
+        full[f"{domain}_true_j"] = load_true_j
         full[f"{domain}_own_true_j"] = own_j
-        full[f"{domain}_error_percent"] = 100 * (joules / over_load_j - 1)
+        full[f"{domain}_error_percent"] = 100 * (joules / load_true_j - 1)
         full[f"{domain}_own_error_percent"] = 100 * (joules / own_j - 1)
     return full
 
 
-def _collect_rounds(scene: Scene, into: Dict[str, List[Dict[str, Any]]], name_of: Callable[[str], str]) -> None:
+def _collect_rounds(scene: MeasuredScene, into: Dict[str, List[Dict[str, Any]]], name_of: Callable[[str], str]) -> None:
     for this in scene.rounds:
         begin_ns, end_ns = this["begin_ns"], this["end_ns"]
         seconds = (end_ns - begin_ns) * 1e-9
@@ -92,27 +94,29 @@ def _collect_rounds(scene: Scene, into: Dict[str, List[Dict[str, Any]]], name_of
         )
 
 
-def measure(base_s: float, repetitions: int, print_progress: Callable[[str], None]) -> Dict[str, Any]:
+def measure(base_duration_s: float, repetitions: int, print_progress: Callable[[str], None]) -> Dict[str, Any]:
     """Runs all loads; returns a list of repetitions for each."""
-    law = Law()
+    law = PowerLaw()
     power_w = law.power_w(1 / (os.cpu_count() or 1))
     loads: Dict[str, List[Dict[str, Any]]] = {}
     print_progress("accuracy: steady, bursts, full, idle")
-    _collect_rounds(_plain_scene(base_s, repetitions, law), loads, lambda load: load)
+    _collect_rounds(_run_plain_scene(base_duration_s, repetitions, law), loads, lambda load: load)
     print_progress("accuracy: a counter that wraps often")
-    often = _run_many_wraps_scene(base_s, repetitions, law, power_w)
-    _collect_rounds(often, loads, lambda load: "many wraps")
-    warm_up_j = often.truth.joules("package-0", often.truth.start_ns, often.rounds[0]["begin_ns"])
+    many_wraps_scene = _run_many_wraps_scene(base_duration_s, repetitions, law, power_w)
+    _collect_rounds(many_wraps_scene, loads, lambda load: "many wraps")
+    warm_up_j = many_wraps_scene.truth.joules(
+        "package-0", many_wraps_scene.truth.start_ns, many_wraps_scene.rounds[0]["begin_ns"]
+    )
     for repetition in range(repetitions):
         print_progress(f"accuracy: a counter that wraps once, {repetition + 1} of {repetitions}")
         try:
-            once = _run_one_wrap_scene(base_s, repetition, law, power_w, warm_up_j)
-        except MachineFailed:  # the peers took longer to start, and the counter wrapped before the load
-            once = _run_one_wrap_scene(base_s, repetition, law, power_w, 3 * warm_up_j)
+            once = _run_one_wrap_scene(base_duration_s, repetition, law, power_w, warm_up_j)
+        except SimulatedMachineError:  # the peers took longer to start, and the counter wrapped before the load
+            once = _run_one_wrap_scene(base_duration_s, repetition, law, power_w, 3 * warm_up_j)
         _collect_rounds(once, loads, lambda load: "one wrap")
-    return {"seconds": base_s, "repetitions": repetitions, "loads": loads}
+    return {"seconds": base_duration_s, "repetitions": repetitions, "loads": loads}
 
 
-def results_of(measured: Dict[str, Any], load: str, meter: str) -> List[Dict[str, Any]]:
+def list_results(measured: Dict[str, Any], load: str, meter: str) -> List[Dict[str, Any]]:
     """Results of a meter for a load, one for each repetition."""
     return [repetition["meters"][meter] for repetition in measured["loads"][load]]

@@ -4,8 +4,8 @@
 import statistics
 from typing import Any, Dict, List, Optional
 
-from accuracy import LOADS, METER_PLANS, SECONDS_PER_WRAP, results_of
-from tables import Bar, Section, Table, median_and_half_range
+from accuracy import LOAD_NAMES, METER_PLANS, SECONDS_PER_WRAP, list_results
+from tables import Bar, ReportSection, Table, median_and_half_range
 
 MAX_ERROR_PERCENT = 0.5
 LIMIT_HOLDS_FOR_S = 10.0
@@ -57,17 +57,17 @@ def _error_cell(results: List[Dict[str, Any]], domain: str, key: str) -> str:
 
 def _error_table(measured: Dict[str, Any], title: str, domain: str, key: str) -> Table:
     rows = [
-        [plan.name, *(_error_cell(results_of(measured, load, plan.name), domain, key) for load in LOADS)]
+        [plan.name, *(_error_cell(list_results(measured, load, plan.name), domain, key) for load in LOAD_NAMES)]
         for plan in METER_PLANS
     ]
-    return Table(title, ["error in %", *LOADS], rows)
+    return Table(title, ["error in %", *LOAD_NAMES], rows)
 
 
 def _list_failures(measured: Dict[str, Any]) -> List[str]:
     found: Dict[str, None] = {}  # an ordered set
-    for load in LOADS:
+    for load in LOAD_NAMES:
         for plan in METER_PLANS:
-            for result in results_of(measured, load, plan.name):
+            for result in list_results(measured, load, plan.name):
                 if result.get("error"):
                     found[f'{plan.name} fails: "{result["error"]}".'] = None
     return list(found)
@@ -77,15 +77,15 @@ def _large_error_notes(measured: Dict[str, Any]) -> List[str]:
     """Counts large errors of each tool, which a median hides."""
     parts = []
     for plan in METER_PLANS:
-        results = [result for load in LOADS for result in results_of(measured, load, plan.name)]
+        results = [result for load in LOAD_NAMES for result in list_results(measured, load, plan.name)]
         errors = [abs(result.get("package_own_error_percent", float("inf"))) for result in results]
         parts.append(f"{plan.name} {sum(error > LARGE_ERROR_PERCENT for error in errors)}")
-    count = len(LOADS) * measured["repetitions"]
+    count = len(LOAD_NAMES) * measured["repetitions"]
     return [f"Package energies that are off by more than {LARGE_ERROR_PERCENT:.0f} %, of {count}: {', '.join(parts)}."]
 
 
 def _median_error(measured: Dict[str, Any], load: str) -> Optional[float]:
-    errors = [result.get("package_error_percent") for result in results_of(measured, load, "joulemap")]
+    errors = [result.get("package_error_percent") for result in list_results(measured, load, "joulemap")]
     known = [error for error in errors if error is not None]
     return statistics.median(known) if known and len(known) == len(errors) else None
 
@@ -94,7 +94,7 @@ def _make_error_bars(measured: Dict[str, Any]) -> List[Bar]:
     # The time to open a window does not depend on the load's length, so half the length gives twice the relative error.
     limit = MAX_ERROR_PERCENT * max(1.0, LIMIT_HOLDS_FOR_S / measured["seconds"])
     bars = []
-    for load in LOADS:
+    for load in LOAD_NAMES:
         error = _median_error(measured, load)
         shown = "no figure" if error is None else f"{error:+.2f} %"
         met = error is not None and abs(error) <= limit
@@ -107,34 +107,34 @@ def _is_truth_in_interval(result: Dict[str, Any]) -> bool:
 
 
 def _results_with_interval(measured: Dict[str, Any]) -> List[Dict[str, Any]]:
-    results = [result for load in LOADS for result in results_of(measured, load, "joulemap")]
+    results = [result for load in LOAD_NAMES for result in list_results(measured, load, "joulemap")]
     return [result for result in results if result.get("package_uncertainty_j") is not None]
 
 
 def _interval_note(measured: Dict[str, Any]) -> List[str]:
-    with_interval = _results_with_interval(measured)
-    if not with_interval:
+    interval_results = _results_with_interval(measured)
+    if not interval_results:
         return []
-    widths = [100 * result["package_uncertainty_j"] / result["package_j"] for result in with_interval]
+    widths = [100 * result["package_uncertainty_j"] / result["package_j"] for result in interval_results]
     return [
         "joulemap states an interval: the truth over its own window lay inside in "
-        f"{sum(map(_is_truth_in_interval, with_interval))} of {len(with_interval)} runs; "
+        f"{sum(map(_is_truth_in_interval, interval_results))} of {len(interval_results)} runs; "
         f"its half width was {min(widths):.3f} to {max(widths):.3f} % of the energy. The others state none."
     ]
 
 
 def _unfavourable_results(measured: Dict[str, Any]) -> List[str]:
-    with_interval = _results_with_interval(measured)
-    inside = sum(map(_is_truth_in_interval, with_interval))
-    if inside >= STATED_COVERAGE * len(with_interval):
+    interval_results = _results_with_interval(measured)
+    inside = sum(map(_is_truth_in_interval, interval_results))
+    if inside >= STATED_COVERAGE * len(interval_results):
         return []
     worst = max(
         abs(result["package_j"] - result["package_own_true_j"]) / result["package_uncertainty_j"]
-        for result in with_interval
+        for result in interval_results
     )
     return [
         f"The interval that joulemap states for a measured energy held the truth in {inside} of "
-        f"{len(with_interval)} runs; it is meant to hold {STATED_COVERAGE:.0%} of them. The worst error was "
+        f"{len(interval_results)} runs; it is meant to hold {STATED_COVERAGE:.0%} of them. The worst error was "
         f"{worst:.1f} times the half width."
     ]
 
@@ -142,7 +142,7 @@ def _unfavourable_results(measured: Dict[str, Any]) -> List[str]:
 def _arrangement_notes(measured: Dict[str, Any]) -> List[str]:
     notes = []
     for names, who in [(["joulemap"], "joulemap"), ([plan.name for plan in METER_PLANS[1:]], "the other tools")]:
-        results = [result for load in LOADS for name in names for result in results_of(measured, load, name)]
+        results = [result for load in LOAD_NAMES for name in names for result in list_results(measured, load, name)]
         windows = [result for result in results if "opened_early_ms" in result]
         if windows:
             early_ms = statistics.median(window["opened_early_ms"] for window in windows)
@@ -151,7 +151,7 @@ def _arrangement_notes(measured: Dict[str, Any]) -> List[str]:
                 f"Windows: those of {who} were opened {early_ms:.1f} ms before the load and closed {late_ms:.1f} ms "
                 "after it (median)."
             )
-    gaps_ms = [repetition["longest_gap_ms"] for load in LOADS for repetition in measured["loads"][load]]
+    gaps_ms = [repetition["longest_gap_ms"] for load in LOAD_NAMES for repetition in measured["loads"][load]]
     notes.append(
         f"The simulator's longest time without a counter update was {max(gaps_ms):.0f} ms (median of "
         f"the runs' longest: {statistics.median(gaps_ms):.1f} ms), as others use this machine; it should "
@@ -160,7 +160,7 @@ def _arrangement_notes(measured: Dict[str, Any]) -> List[str]:
     return notes
 
 
-def report(measured: Dict[str, Any]) -> Section:
+def report(measured: Dict[str, Any]) -> ReportSection:
     """Creates the tables of errors and the bar."""
     loads = (
         "Loads: steady is one busy process; bursts is one that is busy for 70 ms and sleeps for 30 ms; "
@@ -173,7 +173,7 @@ def report(measured: Dict[str, Any]) -> Section:
         "an energy where the tool gave negative ones, the worst of them and in how many repetitions; none "
         "where the tool reports none."
     )
-    return Section(
+    return ReportSection(
         "Accuracy",
         f"Energy of a load of about {measured['seconds']:.0f} s, against the truth, in "
         f"{measured['repetitions']} repetitions. All tools measure the same load at the same "

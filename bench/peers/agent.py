@@ -75,14 +75,14 @@ class CodeCarbon:
         from codecarbon import OfflineEmissionsTracker
 
         self._folder = tempfile.TemporaryDirectory(prefix="joulemap-bench-codecarbon-")
-        self._new = lambda: OfflineEmissionsTracker(
+        self._make_tracker = lambda: OfflineEmissionsTracker(
             country_iso_code="FRA", output_dir=self._folder.name, log_level="error", **settings
         )
         self._tracker: Any = None
 
     def prepare(self) -> None:
         """Creates the tracker: it serves one run only, and its slow detection of hardware must precede the window."""
-        self._tracker = self._new()
+        self._tracker = self._make_tracker()
         self._tracker.get_detected_hardware()
 
     def begin(self) -> None:
@@ -96,17 +96,17 @@ class CodeCarbon:
         return {"package_j": data.cpu_energy * JOULES_PER_KWH, "dram_j": None}
 
 
-PEERS: Dict[str, Callable[[Dict[str, Any]], Any]] = {
+PEER_METERS: Dict[str, Callable[[Dict[str, Any]], Any]] = {
     "pyjoules": PyJoules,
     "zeus": Zeus,
     "codecarbon": CodeCarbon,
 }
 
 
-def _wait_until_helpers_idle(most_s: float = 60) -> None:
+def _wait_until_helpers_idle(timeout_s: float = 60) -> None:
     """Waits until helper processes have started: they then use hardly any CPU time for half a second."""
     pids = [child.pid for child in multiprocessing.active_children() if child.pid]
-    deadline = time.monotonic() + most_s
+    deadline = time.monotonic() + timeout_s
     used_s = -1.0
     while time.monotonic() < deadline:
         now_s = sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)  # clock_getcpuclockid(3)
@@ -145,7 +145,7 @@ def answer_requests(name: str, settings: Dict[str, Any]) -> None:
             words.lines.clear()
         try:
             if task == "prepare":
-                peer = peer or PEERS[name](settings)
+                peer = peer or PEER_METERS[name](settings)
                 peer.prepare()
             elif task == "begin" and not broken:
                 peer.begin()

@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Any, Dict, List
 
-from tables import Bar, Section, bars_table, section_as_markdown, table_as_markdown
+from tables import Bar, ReportSection, bars_table, section_as_markdown, table_as_markdown
 
 _SIMULATION_TEXT = """\
 ## What the simulated machine is, and is not
@@ -28,7 +28,7 @@ truth holds for all. Unlike hardware:
 """
 
 
-def unfavourable_results(sections: List[Section], bars: List[Bar]) -> List[str]:
+def unfavourable_results(sections: List[ReportSection], bars: List[Bar]) -> List[str]:
     """Lists all results unfavourable to joulemap: missed bars first."""
     missed = [f"{bar.what}: {bar.measured} against {bar.limit}." for bar in bars if not bar.met]
     return missed + [text for section in sections for text in section.unfavourable_results]
@@ -38,7 +38,7 @@ def unfavourable_results(sections: List[Section], bars: List[Bar]) -> List[str]:
 _PAGE_FIGURES_PATH = Path(__file__).resolve().parent.parent / "page" / "figures.md"
 
 
-def format_document(sections: List[Section], bars: List[Bar], figures: Dict[str, Any]) -> str:
+def format_document(sections: List[ReportSection], bars: List[Bar], figures: Dict[str, Any]) -> str:
     """Returns the whole document."""
     machine, versions = figures["machine"], figures["versions"]
     tools = ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -10,11 +10,11 @@ import statistics
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import estimate_scene
-from machine import Law
+from machine import PowerLaw
 from scene import MeterPlan
-from tables import Section, Table
+from tables import ReportSection, Table
 
-LOADS = {"idle": 0.0, "half": 0.5, "full": 1.0}
+LOAD_UTILISATIONS = {"idle": 0.0, "half": 0.5, "full": 1.0}
 POWER_LIMIT_W = 100.0
 STATED_COVERAGE = 0.95
 METER_PLANS = [
@@ -33,7 +33,7 @@ class MachineKind(NamedTuple):
 
     def power_w(self, busy_share: float) -> float:
         """True power, W."""
-        return Law(self.idle * POWER_LIMIT_W, self.full * POWER_LIMIT_W, self.gamma).power_w(busy_share)
+        return PowerLaw(self.idle * POWER_LIMIT_W, self.full * POWER_LIMIT_W, self.gamma).power_w(busy_share)
 
 
 KINDS = [
@@ -64,10 +64,12 @@ def _compare_with_truth(result: Dict[str, Any], true_w: float) -> Dict[str, Any]
 def measure(seconds: float, print_progress: Callable[[str], None]) -> Dict[str, Any]:
     """Measures every kind of machine under every load."""
     print_progress("estimate")
-    rounds = estimate_scene.run_scene_on_simulated_machine(METER_PLANS, list(LOADS.values()), POWER_LIMIT_W, seconds)
+    rounds = estimate_scene.run_scene_on_simulated_machine(
+        METER_PLANS, list(LOAD_UTILISATIONS.values()), POWER_LIMIT_W, seconds
+    )
     cases: List[Dict[str, Any]] = []
     for kind in KINDS:
-        for load, this in zip(LOADS, rounds):
+        for load, this in zip(LOAD_UTILISATIONS, rounds):
             true_w = kind.power_w(this["busy_share"])
             compared = {name: _compare_with_truth(result, true_w) for name, result in this["meters"].items()}
             cases.append({"kind": kind.name, "load": load, "true_w": true_w, **compared})
@@ -116,14 +118,14 @@ def _unfavourable_results(cases: List[Dict[str, Any]]) -> List[str]:
     ]
 
 
-def report(measured: Dict[str, Any]) -> Section:
+def report(measured: Dict[str, Any]) -> ReportSection:
     """Creates the table of errors."""
     cases = measured["cases"]
     columns = ["machine, load", "true W", "joulemap W", "error %", "+- stated %", "inside"]
     columns += ["codecarbon W", "error %"]
-    per_load = ", ".join("{} {} of {}".format(load, *_count_covered(cases, load)) for load in LOADS)
+    coverage_by_load = ", ".join("{} {} of {}".format(load, *_count_covered(cases, load)) for load in LOAD_UTILISATIONS)
     notes = [
-        "Inside of joulemap's stated interval: {} of {} ({}).".format(*_count_covered(cases), per_load),
+        "Inside of joulemap's stated interval: {} of {} ({}).".format(*_count_covered(cases), coverage_by_load),
         f"Mean size of the errors: joulemap {_mean_error(cases, 'joulemap')}, codecarbon "
         f"{_mean_error(cases, 'codecarbon')}. It depends on the choice of machines and is no property of a "
         "tool.",
@@ -137,7 +139,7 @@ def report(measured: Dict[str, Any]) -> Section:
         "this machine are not seen. The truth is computed from the same load.",
         "Not covered: machines that report no limit (most virtual ones), where joulemap takes 3.5 W a thread.",
     ]
-    return Section(
+    return ReportSection(
         "Estimate",
         f"Error of the package's energy over {measured['seconds']:.0f} s when no counter can be read, on "
         f"machines with a stated limit of {measured['limit_w']:.0f} W. Server and desktop draw 0.35 and "

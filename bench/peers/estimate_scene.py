@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
-from machine import HERE, Law, run_on_simulated_machine, scratch_folder
+from machine import SCRIPT_FOLDER, PowerLaw, run_on_simulated_machine, scratch_folder
 from scene import MeterPlan, close_windows, open_meters, open_windows
 
 _MS_BIND = 4096  # <sys/mount.h>
-_ZONE_FOLDER = Path("/sys/class/powercap/intel-rapl:0")
+_PACKAGE_ZONE_FOLDER = Path("/sys/class/powercap/intel-rapl:0")
 _UPDATE_PERIOD_S = 0.005
 
 
@@ -29,11 +29,11 @@ class FakeProcStat:
     def __init__(self, file: Path) -> None:
         self._cpus = os.cpu_count() or 1
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")
-        self._share = 0.0
+        self._busy_share = 0.0
         self._busy_s = self._idle_s = 1000.0
         self._last = time.monotonic()
         self._lock = threading.Lock()
-        self._fd = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        self._stat_fd = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
         self._update()
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.mount(str(file).encode(), b"/proc/stat", None, _MS_BIND, None) != 0:
@@ -43,7 +43,7 @@ class FakeProcStat:
     def set_utilisation(self, share: float) -> None:
         """Sets the utilisation from now on."""
         self._update()
-        self._share = share
+        self._busy_share = share
 
     def _run(self) -> None:
         while True:
@@ -53,12 +53,12 @@ class FakeProcStat:
     def _update(self) -> None:
         with self._lock:
             now = time.monotonic()
-            self._busy_s += self._share * (now - self._last)
-            self._idle_s += (1 - self._share) * (now - self._last)
+            self._busy_s += self._busy_share * (now - self._last)
+            self._idle_s += (1 - self._busy_share) * (now - self._last)
             self._last = now
-            os.pwrite(self._fd, self._text().encode(), 0)
+            os.pwrite(self._stat_fd, self._format_proc_stat().encode(), 0)
 
-    def _text(self) -> str:
+    def _format_proc_stat(self) -> str:
         """The content of /proc/stat, with numbers of fixed width: a reader must never see the rest of a longer text."""
 
         def line(name: str, cpus: int) -> str:
@@ -72,7 +72,9 @@ def run_scene(plan_path: Path, result_path: Path) -> None:
     """Runs on the simulated machine."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     for name in ["power_limit", "max_power"]:
-        (_ZONE_FOLDER / f"constraint_0_{name}_uw").write_text(f"{plan['limit_w'] * 1e6:.0f}\n", encoding="ascii")
+        (_PACKAGE_ZONE_FOLDER / f"constraint_0_{name}_uw").write_text(
+            f"{plan['limit_w'] * 1e6:.0f}\n", encoding="ascii"
+        )
     cpus = FakeProcStat(result_path.parent / "stat")
     meters = open_meters([MeterPlan(*meter) for meter in plan["meters"]], result_path.parent)
     results: List[Dict[str, Any]] = []
@@ -96,8 +98,8 @@ def run_scene_on_simulated_machine(
         folder = Path(name)
         plan = {"meters": meters, "shares": shares, "limit_w": limit_w, "seconds": seconds}
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        inner = [str(HERE / "estimate_scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
-        run_on_simulated_machine(folder / "machine", [sys.executable, *inner], Law().options())
+        inner = [str(SCRIPT_FOLDER / "estimate_scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
+        run_on_simulated_machine(folder / "machine", [sys.executable, *inner], PowerLaw().options())
         return json.loads((folder / "result.json").read_text(encoding="utf-8"))
 
 

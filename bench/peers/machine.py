@@ -14,27 +14,27 @@ import tempfile
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional
 
-HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
+SCRIPT_FOLDER = Path(__file__).resolve().parent
+REPOSITORY = SCRIPT_FOLDER.parents[1]
 PROGRAMS = Path(os.environ.get("JOULEMAP_BUILD", REPOSITORY / "build")).resolve() / "bin"
 JOULEMAP_PROGRAM = PROGRAMS / "joulemap"
 SIMULATED_MACHINE = PROGRAMS / "joulemap-simulated-machine"
 
 sys.path.insert(0, str(REPOSITORY / "tests" / "simulated_machine"))
-from truth import Truth  # noqa: E402  found through the path above
+from truth import TruthLog  # noqa: E402  found through the path above
 
 EXIT_NOT_PERMITTED = 77
 
 
-class NotPermitted(Exception):
+class NotPermittedError(Exception):
     """The counters cannot be mounted at /sys here; the message contains the reason."""
 
 
-class MachineFailed(Exception):
+class SimulatedMachineError(Exception):
     """The simulated machine, or the command on it, failed."""
 
 
-class Law(NamedTuple):
+class PowerLaw(NamedTuple):
     """Power of the simulated package: idle + (max - idle) * utilisation ** gamma."""
 
     idle_w: float = 18
@@ -57,9 +57,7 @@ def scratch_folder(purpose: str) -> "tempfile.TemporaryDirectory[str]":
     return tempfile.TemporaryDirectory(prefix=f"joulemap-bench-{purpose}-", dir=parent)
 
 
-def run_on_simulated_machine(
-    root: Path, command: List[str], options: List[str], timeout_s: float = 1800
-) -> Truth:
+def run_on_simulated_machine(root: Path, command: List[str], options: List[str], timeout_s: float = 1800) -> TruthLog:
     """Runs a command on a simulated machine whose files are in root, and returns the true energies."""
     program = [str(SIMULATED_MACHINE), "--root", str(root), "--mount", *options]
     try:
@@ -71,16 +69,16 @@ def run_on_simulated_machine(
             text=True,
         )
     except subprocess.TimeoutExpired as error:
-        raise MachineFailed(f"no end after {error.timeout:.0f} s: {' '.join(command)}") from error
+        raise SimulatedMachineError(f"no end after {error.timeout:.0f} s: {' '.join(command)}") from error
     if done.returncode == EXIT_NOT_PERMITTED:
-        raise NotPermitted(" ".join(done.stderr.split()))
+        raise NotPermittedError(" ".join(done.stderr.split()))
     if done.returncode != 0:
-        raise MachineFailed(f"exit code {done.returncode}: {' '.join(command)}\n{done.stderr.strip()}")
-    return Truth(str(root / "truth.csv"))
+        raise SimulatedMachineError(f"exit code {done.returncode}: {' '.join(command)}\n{done.stderr.strip()}")
+    return TruthLog(str(root / "truth.csv"))
 
 
 def check_permission() -> None:
-    """Raises NotPermitted where the counters cannot be mounted at /sys, before any time is spent."""
+    """Raises NotPermittedError where the counters cannot be mounted at /sys, before any time is spent."""
     with scratch_folder("check") as folder:
         run_on_simulated_machine(Path(folder) / "machine", ["true"], [])
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
-from machine import HERE, JOULEMAP_PROGRAM
+from machine import SCRIPT_FOLDER, JOULEMAP_PROGRAM
 
 
 def cpu_s(pid: int) -> float:
@@ -42,22 +42,22 @@ def list_process_tree(pid: int) -> List[int]:
         found |= more
 
 
-class Joulemap:
+class JoulemapMeter:
     """joulemap stat around a shell that only waits: the window lasts as long as the shell."""
 
     def __init__(self, name: str, options: List[str], folder: Path) -> None:
         self.name = name
         self._options = options
-        self._output = folder / f"{name.replace(' ', '-')}.json"
+        self._output_path = folder / f"{name.replace(' ', '-')}.json"
         self._process: Optional["subprocess.Popen[str]"] = None
 
     def prepare(self) -> None:
         """Does nothing: a command cannot start before its window."""
 
     def send_begin(self) -> None:
-        self._output.unlink(missing_ok=True)
+        self._output_path.unlink(missing_ok=True)
         self._process = subprocess.Popen(
-            [str(JOULEMAP_PROGRAM), "stat", *self._options, "--json", "-o", str(self._output), "--"]
+            [str(JOULEMAP_PROGRAM), "stat", *self._options, "--json", "-o", str(self._output_path), "--"]
             + ["/bin/sh", "-c", "echo begun; read -r line"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -80,9 +80,9 @@ class Joulemap:
     def wait_for_result(self) -> Dict[str, Any]:
         assert self._process
         _, words = self._process.communicate(timeout=30)
-        if self._process.returncode != 0 or not self._output.exists():
+        if self._process.returncode != 0 or not self._output_path.exists():
             return {"error": f"exit code {self._process.returncode}: {words.strip()}"}
-        document = json.loads(self._output.read_text(encoding="utf-8"))
+        document = json.loads(self._output_path.read_text(encoding="utf-8"))
         run = document["runs"][0]
         domains = {domain["name"]: domain for domain in run["domains"]}
         package, dram = domains.get("package-0", {}), domains.get("dram-0", {})
@@ -105,7 +105,7 @@ class Joulemap:
         """Does nothing: no process is left."""
 
 
-class Agent:
+class MeterAgent:
     """A peer in its own Python process."""
 
     def __init__(self, name: str, peer: str, settings: Dict[str, Any], log: Path) -> None:
@@ -114,7 +114,7 @@ class Agent:
         environment = {**os.environ, "HOME": str(log.parent), "PYTHONWARNINGS": "ignore"}
         self._log = log.open("w", encoding="utf-8")
         self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "agent.py"), peer, json.dumps(settings)],
+            [sys.executable, str(SCRIPT_FOLDER / "agent.py"), peer, json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -125,19 +125,19 @@ class Agent:
         self._pids = [self._process.pid]
 
     def prepare(self) -> None:
-        self._send("prepare")
+        self._send_request("prepare")
         self._answer()
         # Found before the window, because the search takes milliseconds.
         self._pids = list_process_tree(self._process.pid)
 
     def send_begin(self) -> None:
-        self._send("begin")
+        self._send_request("begin")
 
     def wait_until_begun(self) -> None:
         self._answer()
 
     def send_end(self) -> None:
-        self._send("end")
+        self._send_request("end")
 
     def wait_for_result(self) -> Dict[str, Any]:
         return self._answer()
@@ -153,7 +153,7 @@ class Agent:
             self._process.kill()
         self._log.close()
 
-    def _send(self, task: str) -> None:
+    def _send_request(self, task: str) -> None:
         assert self._process.stdin
         try:
             self._process.stdin.write(task + "\n")

@@ -24,12 +24,12 @@ from machine import (
     EXIT_NOT_PERMITTED,
     JOULEMAP_PROGRAM,
     SIMULATED_MACHINE,
-    MachineFailed,
-    NotPermitted,
+    SimulatedMachineError,
+    NotPermittedError,
     check_permission,
     describe_this_machine,
 )
-from tables import Bar, Section, format_list, bars_table, section_as_text, table_as_text
+from tables import Bar, ReportSection, format_list, bars_table, section_as_text, table_as_text
 
 
 def _print_progress(text: str) -> None:
@@ -56,7 +56,7 @@ def _read_versions() -> Dict[str, str]:
     return versions
 
 
-def _measure_all(quick: bool) -> Dict[str, Any]:
+def _measure_figures(quick: bool) -> Dict[str, Any]:
     _print_progress("start-up")
     started = time.monotonic()
     figures: Dict[str, Any] = {"quick": quick, "startup": startup.measure(8 if quick else 25)}
@@ -66,7 +66,7 @@ def _measure_all(quick: bool) -> Dict[str, Any]:
     return figures
 
 
-def _make_sections(figures: Dict[str, Any]) -> List[Section]:
+def _make_sections(figures: Dict[str, Any]) -> List[ReportSection]:
     return [
         startup.report(figures["startup"]),
         accuracy_report.report(figures["accuracy"]),
@@ -84,11 +84,11 @@ def main() -> int:
             return 1
     try:
         check_permission()
-        figures = _measure_all(options.quick)
-    except NotPermitted as reason:
+        figures = _measure_figures(options.quick)
+    except NotPermittedError as reason:
         print(f"bench: skipped: {reason}", file=sys.stderr)
         return EXIT_NOT_PERMITTED
-    except MachineFailed as failure:
+    except SimulatedMachineError as failure:
         print(f"bench: {failure}", file=sys.stderr)
         return 1
     figures["machine"] = describe_this_machine()

@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union
 
 from loads import LoadProcesses, LoadSpan
-from machine import HERE, Law, Truth, complete_powercap_tree, run_on_simulated_machine, scratch_folder
-from meters import Agent, Joulemap, cpu_s
+from machine import SCRIPT_FOLDER, PowerLaw, TruthLog, complete_powercap_tree, run_on_simulated_machine, scratch_folder
+from meters import MeterAgent, JoulemapMeter, cpu_s
 
-Meter = Union[Joulemap, Agent]
+Meter = Union[JoulemapMeter, MeterAgent]
 
-PACKAGE = Path("/sys/class/powercap/intel-rapl:0")
-QUIET_SHARE = 0.1  # below this busy share of all CPUs the machine is quiet; the simulator alone takes some hundredths
+PACKAGE_ZONE_FOLDER = Path("/sys/class/powercap/intel-rapl:0")
+MAX_QUIET_BUSY_SHARE = (
+    0.1  # below this busy share of all CPUs the machine is quiet; the simulator alone takes some hundredths
+)
 
 
-class Round(NamedTuple):
+class LoadRound(NamedTuple):
     """One load; with wrap_ahead_j, it starts when the package's counter is that far from its wrap."""
 
     load: str
@@ -38,27 +40,27 @@ class MeterPlan(NamedTuple):
     settings: Any
 
 
-class Scene(NamedTuple):
+class MeasuredScene(NamedTuple):
     """Result of a scene: its rounds as written, and the true energies."""
 
     rounds: List[Dict[str, Any]]
-    truth: Truth
+    truth: TruthLog
 
 
-def open_meters(plans: List[MeterPlan], folder: Path) -> List[Meter]:
+def open_meters(meter_plans: List[MeterPlan], folder: Path) -> List[Meter]:
     """Creates all meters; they write their files to the folder."""
     meters: List[Meter] = []
-    for number, plan in enumerate(plans):
+    for number, plan in enumerate(meter_plans):
         if plan.kind == "joulemap":
-            meters.append(Joulemap(plan.name, plan.settings, folder))
+            meters.append(JoulemapMeter(plan.name, plan.settings, folder))
         else:
-            meters.append(Agent(plan.name, plan.kind, plan.settings, folder / f"{number}.log"))
+            meters.append(MeterAgent(plan.name, plan.kind, plan.settings, folder / f"{number}.log"))
     return meters
 
 
 def _burn_until_wrap_is_near(loads: LoadProcesses, left_j: float) -> None:
     def read(file: str) -> float:
-        return float((PACKAGE / file).read_text(encoding="ascii"))
+        return float((PACKAGE_ZONE_FOLDER / file).read_text(encoding="ascii"))
 
     end_uj = read("max_energy_range_uj")
     last_uj = read("energy_uj")
@@ -76,25 +78,25 @@ def _idle_s() -> float:
     return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
-def _wait_until_quiet(most_s: float) -> float:
+def _wait_until_quiet(timeout_s: float) -> float:
     """Waits for other processes on this machine to finish, because their time counts as load.
 
     Returns the rest of the waiting time.
     """
     cpus = os.cpu_count() or 1
-    while most_s > 0:
+    while timeout_s > 0:
         began, idle_s = time.monotonic(), _idle_s()
         time.sleep(0.5)
         waited_s = time.monotonic() - began
-        if _idle_s() - idle_s > (1 - QUIET_SHARE) * cpus * waited_s:
+        if _idle_s() - idle_s > (1 - MAX_QUIET_BUSY_SHARE) * cpus * waited_s:
             break
-        most_s -= waited_s
-    return most_s
+        timeout_s -= waited_s
+    return timeout_s
 
 
 def open_windows(meters: List[Meter]) -> None:
     """Opens all windows, joulemap's first: it starts a process, and the other windows would be open meanwhile."""
-    for kind in (Joulemap, Agent):
+    for kind in (JoulemapMeter, MeterAgent):
         for meter in meters:
             if isinstance(meter, kind):
                 meter.send_begin()
@@ -114,7 +116,7 @@ def _read_cpu_times(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
     return {meter.name: {pid: cpu_s(pid) for pid in meter.pids()} for meter in meters}
 
 
-def _run_round(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, Any]:
+def _run_round(this: LoadRound, meters: List[Meter], loads: LoadProcesses) -> Dict[str, Any]:
     if this.wrap_ahead_j is not None:
         _burn_until_wrap_is_near(loads, this.wrap_ahead_j)
     open_windows(meters)
@@ -140,7 +142,7 @@ def run_scene(plan_path: Path, result_path: Path) -> None:
             for meter in meters:
                 meter.prepare()
             patience_s = _wait_until_quiet(patience_s)
-            rounds.append(_run_round(Round(*this), meters, loads))
+            rounds.append(_run_round(LoadRound(*this), meters, loads))
     finally:
         for meter in meters:
             meter.close()
@@ -150,11 +152,11 @@ def run_scene(plan_path: Path, result_path: Path) -> None:
 
 def run_scene_on_simulated_machine(
     meters: List[MeterPlan],
-    rounds: List[Round],
-    law: Law,
+    rounds: List[LoadRound],
+    law: PowerLaw,
     options: Optional[List[str]] = None,
     patience_s: float = 0,
-) -> Scene:
+) -> MeasuredScene:
     """Starts a simulated machine, runs the rounds on it, and returns all results.
 
     Rounds start when the machine is quiet, or when patience_s in total are used up.
@@ -163,11 +165,11 @@ def run_scene_on_simulated_machine(
         folder = Path(name)
         plan = {"patience_s": patience_s, "meters": meters, "rounds": rounds}
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        inner = [str(HERE / "scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
+        inner = [str(SCRIPT_FOLDER / "scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
         truth = run_on_simulated_machine(
             folder / "machine", [sys.executable, *inner], [*law.options(), *(options or [])]
         )
-        return Scene(json.loads((folder / "result.json").read_text(encoding="utf-8")), truth)
+        return MeasuredScene(json.loads((folder / "result.json").read_text(encoding="utf-8")), truth)
 
 
 if __name__ == "__main__":

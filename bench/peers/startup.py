@@ -17,8 +17,15 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
-from machine import HERE, JOULEMAP_PROGRAM, Law, complete_powercap_tree, run_on_simulated_machine, scratch_folder
-from tables import Bar, Section, Table, median_and_quartiles
+from machine import (
+    SCRIPT_FOLDER,
+    JOULEMAP_PROGRAM,
+    PowerLaw,
+    complete_powercap_tree,
+    run_on_simulated_machine,
+    scratch_folder,
+)
+from tables import Bar, ReportSection, Table, median_and_quartiles
 
 MAX_STARTUP_MS = 30.0
 TRUE_COMMAND = "true"
@@ -93,7 +100,7 @@ def _failure_message(command: List[str], folder: str, environment: Dict[str, str
     return lines[-1]
 
 
-def _wall_ms(command: List[str], folder: str, environment: Dict[str, str]) -> float:
+def _measure_wall_ms(command: List[str], folder: str, environment: Dict[str, str]) -> float:
     started = time.perf_counter()
     subprocess.run(
         command,
@@ -116,7 +123,7 @@ def measure_here(rounds: int) -> Dict[str, Any]:
         times_ms: Dict[str, List[float]] = {name: [] for name in runnable}
         for _ in range(rounds):
             for name, command in runnable.items():
-                times_ms[name].append(_wall_ms(command, folder, environment))
+                times_ms[name].append(_measure_wall_ms(command, folder, environment))
     return {"times_ms": times_ms, "failures": {name: words for name, words in failures.items() if words}}
 
 
@@ -124,9 +131,9 @@ def measure_on_simulated_machine(rounds: int) -> Dict[str, Any]:
     """Measures on the simulated machine, which has readable counters."""
     with scratch_folder("startup") as folder:
         result = Path(folder) / "result.json"
-        command = [sys.executable, str(HERE / "startup.py"), str(rounds), str(result)]
+        command = [sys.executable, str(SCRIPT_FOLDER / "startup.py"), str(rounds), str(result)]
         root = Path(folder) / "machine"
-        run_on_simulated_machine(root, command, Law().options())
+        run_on_simulated_machine(root, command, PowerLaw().options())
         return json.loads(result.read_text(encoding="utf-8"))
 
 
@@ -147,7 +154,7 @@ def measure(rounds: int) -> Dict[str, Any]:
     return {"here": measure_here(rounds), "simulated": measure_on_simulated_machine(rounds), "rounds": rounds}
 
 
-def report(measured: Dict[str, Any]) -> Section:
+def report(measured: Dict[str, Any]) -> ReportSection:
     """Creates the table and the bar."""
     machines = {"this machine": measured["here"], "the simulated machine": measured["simulated"]}
     names = [name for name in list_commands() if name != TRUE_COMMAND]
@@ -169,7 +176,7 @@ def report(measured: Dict[str, Any]) -> Section:
     ]
     if "power/energy-pkg/" not in list_commands().get("perf stat -- true", ["power/energy-pkg/"]):
         notes.append("perf counts only task-clock: the kernel shows no power/energy-pkg/ here.")
-    return Section(
+    return ReportSection(
         "Start-up",
         "How many milliseconds longer true takes under each tool: median (quartiles) of "
         f"{measured['rounds']} rounds in which the tools take turns, each compared with the true of its "

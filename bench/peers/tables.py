@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import List, Sequence
 
-WIDTH = 110
+TEXT_WIDTH = 110
 
 
 @dataclass
@@ -33,15 +33,17 @@ class Bar:
 
 
 @dataclass
-class Section:
+class ReportSection:
     """One formatted part of the benchmark."""
 
     title: str
-    intro: str
+    introduction: str
     tables: List[Table]
     notes: List[str] = field(default_factory=list)
     bars: List[Bar] = field(default_factory=list)
-    unfavourable_results: List[str] = field(default_factory=list)  # unfavourable results of joulemap, with or without a bar
+    unfavourable_results: List[str] = field(
+        default_factory=list
+    )  # unfavourable results of joulemap, with or without a bar
 
 
 def median_and_half_range(values: Sequence[float], form: str) -> str:
@@ -58,9 +60,7 @@ def median_and_quartiles(values: Sequence[float], form: str) -> str:
 
 def format_list(texts: Sequence[str]) -> str:
     """Formats a list for the terminal."""
-    return "\n".join(
-        textwrap.fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ") for text in texts
-    )
+    return "\n".join(textwrap.fill(text, TEXT_WIDTH, initial_indent="  - ", subsequent_indent="    ") for text in texts)
 
 
 def bars_table(bars: List[Bar]) -> Table:
@@ -92,17 +92,21 @@ def table_as_markdown(table: Table) -> str:
     return "\n".join([f"**{table.title}**", "", line(table.columns), rule, *map(line, table.rows)])
 
 
-def section_as_text(section: Section) -> str:
+def section_as_text(section: ReportSection) -> str:
     """A section for the terminal."""
-    parts = [section.title.upper(), textwrap.fill(section.intro, WIDTH), *map(table_as_text, section.tables)]
+    parts = [
+        section.title.upper(),
+        textwrap.fill(section.introduction, TEXT_WIDTH),
+        *map(table_as_text, section.tables),
+    ]
     if section.notes:
         parts.append(format_list(section.notes))
     return "\n\n".join(parts)
 
 
-def section_as_markdown(section: Section) -> str:
+def section_as_markdown(section: ReportSection) -> str:
     """A section for docs/."""
-    parts = [f"## {section.title}", section.intro, *map(table_as_markdown, section.tables)]
+    parts = [f"## {section.title}", section.introduction, *map(table_as_markdown, section.tables)]
     if section.notes:
         parts.append("\n".join(f"- {note}" for note in section.notes))
     return "\n\n".join(parts)

@@ -55,36 +55,38 @@ def predict_by_layer(
     data: PredictionData, folds: Iterable[Fold], chosen: Iterable[str], jobs: int
 ) -> tuple[pandas.DataFrame, dict]:
     """Returns predictions for tested operations, and by fold and model the joules of every operation needed, including
-    listed ones. The fold FOLD_OF_ALL contains the operations of all networks, predicted by models of all rows."""
+    listed ones. The fold ALL_DATA_FOLD contains the operations of all networks, predicted by models of all rows."""
     tables, ids = features.make_tables(data), networks.keys_by_id(data)
-    needs = {fold: needed_operation_keys(fold, data, ids) for fold in [*folds, FOLD_OF_ALL]}
+    needs = {fold: needed_operation_keys(fold, data, ids) for fold in [*folds, ALL_DATA_FOLD]}
     wanted = make_prediction_jobs(tables, needs, [name for name in chosen if name in models.FIT_FUNCTIONS])
     wanted.sort(key=lambda one: -len(tables[one.kind].flops))  # longest first, for load balance
     done = Parallel(n_jobs=jobs, batch_size=1)(delayed(predict_job)(tables[one.kind], one) for one in wanted)
-    by_case = {(one.kind, one.unseen): of_models for one, of_models in zip(wanted, done)}
+    predictions_by_case = {
+        (one.kind, one.unseen): predictions_by_model for one, predictions_by_model in zip(wanted, done)
+    }
     lines, sums = [], {}
     for fold, keys in needs.items():
-        joules = assemble_predictions(tables, fold, keys, by_case)
+        joules = assemble_predictions(tables, fold, keys, predictions_by_case)
         if "flops" in chosen:
             joules["flops"] = by_flops(tables, fold, keys)
         if "tdp-roofline" in chosen:
             joules["tdp-roofline"] = dict(by_roofline(tables, keys))
         sums[fold.split, fold.name] = joules
         lines += [
-            (model, fold.split, fold.name, key, of_key[key])
-            for model, of_key in joules.items()
+            (model, fold.split, fold.name, key, joules_by_key[key])
+            for model, joules_by_key in joules.items()
             for key in sorted(fold.test)
-            if key in of_key
+            if key in joules_by_key
         ]
     return pandas.DataFrame(lines, columns=COLUMNS), sums
 
 
-FOLD_OF_ALL = Fold("everything", "all", frozenset(), frozenset())
+ALL_DATA_FOLD = Fold("everything", "all", frozenset(), frozenset())
 
 
 def needed_operation_keys(fold: Fold, data: PredictionData, ids: dict[int, str]) -> frozenset:
     """Keys of operations whose predictions a fold needs."""
-    named = data.lists if fold is FOLD_OF_ALL else fold.test
+    named = data.lists if fold is ALL_DATA_FOLD else fold.test
     listed = {ids[number] for key in named for number, _ in data.lists.get(key, ())}
     return frozenset(listed | (fold.test & set(data.operations.index)))
 
@@ -98,8 +100,8 @@ def make_prediction_jobs(
         for kind, table in tables.items():
             asked = {table.place[key] for key in keys if key in table.place}
             if asked:
-                lines[kind, held_out_lines(table, fold)] |= asked
-                some[kind, held_out_lines(table, fold)] |= set(select_model_names(fold, names))
+                lines[kind, list_held_out_lines(table, fold)] |= asked
+                some[kind, list_held_out_lines(table, fold)] |= set(select_model_names(fold, names))
     return [PredictionJob(*case, frozenset(asked), tuple(sorted(some[case]))) for case, asked in lines.items()]
 
 
@@ -107,13 +109,13 @@ def select_model_names(fold: Fold, names: Iterable[str]) -> list[str]:
     return [name for name in names if fold.split in MODEL_SPLITS.get(name, (fold.split,))]
 
 
-def held_out_lines(table: Table, fold: Fold) -> frozenset:
+def list_held_out_lines(table: Table, fold: Fold) -> frozenset:
     return frozenset(table.place[key] for key in fold.excluded_keys if key in table.place)
 
 
 def predict_job(table: Table, one: PredictionJob) -> dict[str, dict[int, float]]:
     """Joules by model and line. A kind with fewer than 8 measured rows for training has no prediction."""
-    train = numpy.array(training_lines(table, one.unseen), int)
+    train = numpy.array(list_training_lines(table, one.unseen), int)
     if len(train) < 8:
         return {}
     lines = numpy.array(sorted(one.lines), int)
@@ -123,26 +125,28 @@ def predict_job(table: Table, one: PredictionJob) -> dict[str, dict[int, float]]
     return {name: dict(zip(lines.tolist(), joules.tolist())) for name, joules in found.items()}
 
 
-def training_lines(table: Table, unseen: frozenset) -> list[int]:
+def list_training_lines(table: Table, unseen: frozenset) -> list[int]:
     """Measured lines without those excluded from training."""
     return [line for line in numpy.flatnonzero(numpy.isfinite(table.energy_j)).tolist() if line not in unseen]
 
 
 def assemble_predictions(
-    tables: dict[str, Table], fold: Fold, keys: frozenset, by_case: dict
+    tables: dict[str, Table], fold: Fold, keys: frozenset, predictions_by_case: dict
 ) -> dict[str, dict[str, float]]:
     joules: dict = defaultdict(dict)
     for kind, table in tables.items():
-        of_models = by_case.get((kind, held_out_lines(table, fold)), {})
+        predictions_by_model = predictions_by_case.get((kind, list_held_out_lines(table, fold)), {})
         asked = [key for key in keys if key in table.place]
-        for model in select_model_names(fold, of_models):
-            of_line = of_models[model]
-            joules[model].update((key, of_line[table.place[key]]) for key in asked if table.place[key] in of_line)
+        for model in select_model_names(fold, predictions_by_model):
+            predictions_by_line = predictions_by_model[model]
+            joules[model].update(
+                (key, predictions_by_line[table.place[key]]) for key in asked if table.place[key] in predictions_by_line
+            )
     return joules
 
 
 def by_flops(tables: dict[str, Table], fold: Fold, keys: frozenset) -> dict[str, float]:
-    seen = [(table, training_lines(table, held_out_lines(table, fold))) for table in tables.values()]
+    seen = [(table, list_training_lines(table, list_held_out_lines(table, fold))) for table in tables.values()]
     flops = numpy.concatenate([table.flops[lines] for table, lines in seen])
     line = models.fit_flops(flops, numpy.concatenate([table.energy_j[lines] for table, lines in seen]))
     found = {}
@@ -164,14 +168,14 @@ def predict_all(
 ) -> pandas.DataFrame:
     jobs = jobs or os.cpu_count() or 1
     began = time.monotonic()
-    of_layers, sums = predict_by_layer(data, folds, chosen, jobs)
+    layer_predictions, sums = predict_by_layer(data, folds, chosen, jobs)
     print(f"baselines: layer by layer {time.monotonic() - began:.0f} s", file=sys.stderr)
-    of_sums = networks.predict_by_sums(data, folds, sums, chosen) + networks.sums_of_operations(data, sums)
+    sum_predictions = networks.predict_by_sums(data, folds, sums, chosen) + networks.sums_of_operations(data, sums)
     began = time.monotonic()
     of_networks = networks.predict_by_network(data, folds, chosen, jobs)
     print(f"baselines: network by network {time.monotonic() - began:.0f} s", file=sys.stderr)
-    lines = [pandas.DataFrame(some, columns=COLUMNS) for some in (of_sums, of_networks)]
-    return pandas.concat([of_layers, *lines], ignore_index=True)
+    lines = [pandas.DataFrame(some, columns=COLUMNS) for some in (sum_predictions, of_networks)]
+    return pandas.concat([layer_predictions, *lines], ignore_index=True)
 
 
 def hash_inputs(measured: Path, lists: Path, names: Iterable[str]) -> str:
@@ -186,14 +190,14 @@ def hash_inputs(measured: Path, lists: Path, names: Iterable[str]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=rows.MEASURED_FOLDER)
-    parser.add_argument("--lists", type=Path, default=rows.LISTS_FOLDER)
+    parser.add_argument("--lists", type=Path, default=rows.OPERATION_LISTS_FOLDER)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--models", default=",".join(ALL_MODELS))
     parser.add_argument("--splits", default="")
     parser.add_argument("--jobs", type=int, default=0, help="as many as there are processors")
     given = parser.parse_args()
     data = rows.read(given.data, given.lists)
-    folds = splits.all_folds(data, features.network_flops(data))
+    folds = splits.make_all_folds(data, features.network_flops(data))
     folds = [fold for fold in folds if not given.splits or fold.split in given.splits.split(",")]
     found = predict_all(data, folds, given.models.split(","), given.jobs)
     given.out.parent.mkdir(parents=True, exist_ok=True)

@@ -31,14 +31,14 @@ from rows import PredictionData
 
 CACHE_FOLDER = rows.ROOT / "build" / "predict"
 OUR_MODEL = "joulemap"
-SHOWN_MEASURES = ("rmspe", "mape", "median", "p90", "bias", "tau")
-ALL = "**all**"
+REPORTED_MEASURES = ("rmspe", "mape", "median", "p90", "bias", "tau")
+ALL_ROWS_LABEL = "**all**"
 
 
 def list_row_groups(data: PredictionData, split: str) -> dict[str, pandas.Index]:
     """The lines of a table: name of the line -> keys of its rows."""
     if split in splits.NETWORK_SPLITS:
-        return network_groups(data.networks, split)
+        return group_networks(data.networks, split)
     operations = data.operations
     groups = {str(kind): some.index for kind, some in operations.groupby("kind")}
     if split != "seed":
@@ -46,10 +46,10 @@ def list_row_groups(data: PredictionData, split: str) -> dict[str, pandas.Index]
     else:
         groups["*DAML's families*"] = operations.index[operations["family"].isin(splits.DAML_FAMILIES)]
         groups["*VGG*"] = operations.index[operations["family"] == "VGG"]
-    return {**groups, ALL: operations.index}
+    return {**groups, ALL_ROWS_LABEL: operations.index}
 
 
-def network_groups(networks: pandas.DataFrame, split: str) -> dict[str, pandas.Index]:
+def group_networks(networks: pandas.DataFrame, split: str) -> dict[str, pandas.Index]:
     groups = {str(which): some.index for which, some in networks.groupby("pass")}
     for which, some in networks.groupby("pass"):
         for small, named in ((True, "batch 1 to 8"), (False, "larger batches")):
@@ -57,7 +57,7 @@ def network_groups(networks: pandas.DataFrame, split: str) -> dict[str, pandas.I
     groups["fully connected"] = networks.index[networks["family"] == "mlp"]
     if split == "seed-network":
         groups["VGG"] = networks.index[networks["family"] == "VGG"]
-    return {**groups, ALL: networks.index}
+    return {**groups, ALL_ROWS_LABEL: networks.index}
 
 
 def measured_joules(data: PredictionData, split: str) -> pandas.Series:
@@ -71,14 +71,14 @@ def compute_measures(data: PredictionData, found: pandas.DataFrame, split: str) 
     measures_by_split = {}
     for name, keys in list_row_groups(data, split).items():
         some = here[here["key"].isin(keys)]
-        of_models = {
-            str(model): metrics.error_measures(
+        measures_by_model = {
+            str(model): metrics.compute_error_measures(
                 joules.reindex(mine["key"]).to_numpy(), mine["predicted_j"].to_numpy(), interval_bounds(mine)
             )
             for model, mine in some.groupby("model")
         }
-        if of_models:
-            measures_by_split[name] = of_models
+        if measures_by_model:
+            measures_by_split[name] = measures_by_model
     return measures_by_split
 
 
@@ -96,7 +96,7 @@ def order(names: Iterable[str]) -> list[str]:
 def format_split(split: str, measures_by_split: dict[str, dict[str, dict]], shown: Iterable[str]) -> list[str]:
     if not measures_by_split:
         return [f"## {split}", "", "No predictions.", ""]
-    names = order(name for of_models in measures_by_split.values() for name in of_models)
+    names = order(name for measures_by_model in measures_by_split.values() for name in measures_by_model)
     lines = [f"## {split}", "", SPLIT_DESCRIPTIONS[split], ""]
     for measure in shown:
         lines += [
@@ -105,9 +105,9 @@ def format_split(split: str, measures_by_split: dict[str, dict[str, dict]], show
             f"| | rows | {' | '.join(names)} |",
             "|---|---:|" + "---:|" * len(names),
         ]
-        for name, of_models in measures_by_split.items():
-            most = max(one["rows"] for one in of_models.values())
-            cells = [cell(measure, of_models.get(model), most) for model in names]
+        for name, measures_by_model in measures_by_split.items():
+            most = max(one["rows"] for one in measures_by_model.values())
+            cells = [cell(measure, measures_by_model.get(model), most) for model in names]
             lines.append(f"| {name} | {most} | {' | '.join(cells)} |")
         lines.append("")
     return lines + format_intervals(measures_by_split)
@@ -124,8 +124,8 @@ def cell(measure: str, measures_of_model: "dict | None", most: int) -> str:
 
 def format_intervals(measures_by_split: dict[str, dict[str, dict]]) -> list[str]:
     lines = []
-    for name, of_models in measures_by_split.items():
-        one = of_models.get(OUR_MODEL, {})
+    for name, measures_by_model in measures_by_split.items():
+        one = measures_by_model.get(OUR_MODEL, {})
         if one.get("coverage") is not None:
             lines.append(f"| {name} | {one['rows']} | {one['coverage']:.1f} % | {one['half_width']:.1f} % |")
     return ["| intervals | rows | cover | half-width, median |", "|---|---:|---:|---:|", *lines, ""] if lines else []
@@ -155,10 +155,10 @@ def read_our_predictions(path: Path, folds: list) -> pandas.DataFrame:
     """Reads predictions; rejects keys that no fold tests, which would be evaluated on other rows than the baselines."""
     ours = pandas.read_csv(path).assign(model=OUR_MODEL)
     tested = {(fold.split, key) for fold in folds for key in fold.test}
-    strange = [pair for pair in zip(ours["split"], ours["key"]) if pair not in tested]
-    if strange:
+    untested = [pair for pair in zip(ours["split"], ours["key"]) if pair not in tested]
+    if untested:
         raise SystemExit(
-            f"{path}: {len(strange)} predictions that no fold tests, as {strange[0]}; write the folds anew (--folds)"
+            f"{path}: {len(untested)} predictions that no fold tests, as {untested[0]}; write the folds anew (--folds)"
         )
     for split, mine in ours.groupby("split"):
         missing = sum(one == split for one, _ in tested) - mine["key"].nunique()
@@ -171,7 +171,7 @@ def main() -> int:
     given = parse_arguments()
     data = rows.read(given.data, given.lists)
     flops = features.network_flops(data)
-    folds = splits.all_folds(data, flops, given.seed)
+    folds = splits.make_all_folds(data, flops, given.seed)
     folds = [fold for fold in folds if not given.splits or fold.split in given.splits.split(",")]
     if given.folds:
         given.folds.parent.mkdir(parents=True, exist_ok=True)
@@ -187,16 +187,16 @@ def main() -> int:
     lines = [f"{len(data.operations)} operations, {len(data.networks)} settings of networks, once each; "
              f"{sum(key in data.lists for key in data.networks.index)} of them with their list of operations. "
              f"Seed of chance: {given.seed}.", ""]  # fmt: skip
-    for split, of_split in measures_by_split.items():
-        lines += format_split(split, of_split, given.measures.split(","))
-    studied = studies.all_studies(data, flops, found)
-    lines += [line for study in studied for line in study.lines]
+    for split, split_measures in measures_by_split.items():
+        lines += format_split(split, split_measures, given.measures.split(","))
+    study_results = studies.all_studies(data, flops, found)
+    lines += [line for study in study_results for line in study.lines]
     print("\n".join(lines))
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(
             json.dumps(
-                {"seed": given.seed, "splits": measures_by_split, **{s.name: s.values for s in studied}}, indent=1
+                {"seed": given.seed, "splits": measures_by_split, **{s.name: s.values for s in study_results}}, indent=1
             )
         )
     return 0
@@ -205,7 +205,7 @@ def main() -> int:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=rows.MEASURED_FOLDER)
-    parser.add_argument("--lists", type=Path, default=rows.LISTS_FOLDER)
+    parser.add_argument("--lists", type=Path, default=rows.OPERATION_LISTS_FOLDER)
     parser.add_argument("--kept", type=Path, default=CACHE_FOLDER, help="where predictions of baselines are kept")
     parser.add_argument("--predictions", type=Path)
     parser.add_argument(
@@ -214,7 +214,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--models", default="")
     parser.add_argument("--splits", default="")
-    parser.add_argument("--measures", default=",".join(SHOWN_MEASURES))
+    parser.add_argument("--measures", default=",".join(REPORTED_MEASURES))
     parser.add_argument("--seed", type=int, default=splits.SEED)
     parser.add_argument("--jobs", type=int, default=0, help="as many as there are processors")
     return parser.parse_args()

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Callable, NamedTuple, Optional, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
-MODES = ("eager", "compiled")
+EXECUTION_MODES = ("eager", "compiled")
 MAX_RUN_S = 300
 
 
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
         return f"{self.name}, {self.batch} x {self.size}, {self.dtype}"
 
 
-class Case(NamedTuple):
+class CompiledCase(NamedTuple):
     setting: Setting
     measured: dict  # J by mode
     predicted: dict
@@ -72,10 +72,11 @@ def read(table: Path) -> dict[Setting, dict[str, float]]:
             by_run[setting, row["slice"]][row["way"]].append(float(row["energy_j"]))
     whole: dict = defaultdict(list)
     for (setting, _), ways in by_run.items():
-        if all(ways[mode] for mode in MODES):
-            whole[setting].append({mode: statistics.mean(ways[mode]) for mode in MODES})
+        if all(ways[mode] for mode in EXECUTION_MODES):
+            whole[setting].append({mode: statistics.mean(ways[mode]) for mode in EXECUTION_MODES})
     return {
-        setting: {mode: statistics.mean(run[mode] for run in runs) for mode in MODES} for setting, runs in whole.items()
+        setting: {mode: statistics.mean(run[mode] for run in runs) for mode in EXECUTION_MODES}
+        for setting, runs in whole.items()
     }
 
 
@@ -107,15 +108,17 @@ def make_predictor(program: Path, more: Sequence[str]) -> Callable[[dict, str], 
 
 def predict_cases(
     measured: dict[Setting, dict[str, float]], trace: Callable[[Setting], dict], predict: Callable[[dict, str], float]
-) -> list[Case]:
+) -> list[CompiledCase]:
     cases = []
     for setting in sorted(measured, key=lambda one: (one.which, one.name, one.batch)):
         operations = trace(setting)
-        cases.append(Case(setting, measured[setting], {mode: predict(operations, mode) for mode in MODES}))
+        cases.append(
+            CompiledCase(setting, measured[setting], {mode: predict(operations, mode) for mode in EXECUTION_MODES})
+        )
     return cases
 
 
-def summarize_errors(cases: Sequence[Case], of: str) -> dict[str, float]:
+def summarize_errors(cases: Sequence[CompiledCase], of: str) -> dict[str, float]:
     errors = [case.error(of) for case in cases]
     return {
         "settings": len(errors),
@@ -125,27 +128,27 @@ def summarize_errors(cases: Sequence[Case], of: str) -> dict[str, float]:
     }
 
 
-def text_of(cases: Sequence[Case]) -> str:
+def format_cases(cases: Sequence[CompiledCase]) -> str:
     lines = [
         "| setting | eager, J: measured | predicted | compiled, J: measured | predicted | compiled / eager: measured "
         "| predicted | error eager | compiled | ratio |",
         f"|---|{'---:|' * 9}",
     ]
     for case in cases:
-        joules = [f"{one[mode]:.3g}" for mode in MODES for one in (case.measured, case.predicted)]
+        joules = [f"{one[mode]:.3g}" for mode in EXECUTION_MODES for one in (case.measured, case.predicted)]
         ratios = [f"{ratio:.2f}" for ratio in case.ratios]
-        errors = [f"{case.error(of):+.1f} %" for of in (*MODES, "ratio")]
+        errors = [f"{case.error(of):+.1f} %" for of in (*EXECUTION_MODES, "ratio")]
         lines.append(f"| {' | '.join([f'{case.setting.which}: {case.setting.title}', *joules, *ratios, *errors])} |")
     lines += ["", "| | | settings | RMSPE | median | bias |", "|---|---|---:|---:|---:|---:|"]
     for which, some in group_by_pass(cases).items():
-        for of in (*MODES, "ratio"):
+        for of in (*EXECUTION_MODES, "ratio"):
             result = summarize_errors(some, of)
             errors = " | ".join(f"{result[name]:.1f} %" for name in ("rmspe", "median", "bias"))
             lines.append(f"| {which} | {of} | {result['settings']} | {errors} |")
     return "\n".join(lines)
 
 
-def group_by_pass(cases: Sequence[Case]) -> dict[str, list[Case]]:
+def group_by_pass(cases: Sequence[CompiledCase]) -> dict[str, list[CompiledCase]]:
     passes = sorted({case.setting.which for case in cases})
     groups = {which: [case for case in cases if case.setting.which == which] for which in passes}
     return {**groups, "all": list(cases)} if len(passes) > 1 else groups
@@ -165,7 +168,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         raise SystemExit(f"{options.table}: no setting was measured both eagerly and compiled")
     more = ["--host-factor", options.host_factor, *(["--profile", options.profile] if options.profile else [])]
     cases = predict_cases(measured, trace_operations, make_predictor(options.program, more))
-    print(text_of(cases))
+    print(format_cases(cases))
     if options.json:
         results = [
             {**case.setting._asdict(), "measured_j": case.measured, "predicted_j": case.predicted} for case in cases

@@ -13,7 +13,7 @@ import pandas
 import work
 from rows import OPERATION_KEY, PredictionData, join_columns, parse
 
-TEXTS = ("form", "to", "over", "way", "dtype", "pass")
+TEXT_COLUMNS = ("form", "to", "over", "way", "dtype", "pass")
 
 
 class Table(NamedTuple):
@@ -31,8 +31,8 @@ class Table(NamedTuple):
     time_s: numpy.ndarray
 
     def at(self, lines: numpy.ndarray) -> "Table":
-        picked = {name: getattr(self, name)[lines] for name in PER_LINE_FIELDS}
-        return self._replace(place={}, **picked)
+        line_fields = {name: getattr(self, name)[lines] for name in PER_LINE_FIELDS}
+        return self._replace(place={}, **line_fields)
 
 
 PER_LINE_FIELDS = ("features", "flops", "bytes", "roofline_s", "energy_j", "time_s")
@@ -40,13 +40,13 @@ PER_LINE_FIELDS = ("features", "flops", "bytes", "roofline_s", "energy_j", "time
 
 def make_tables(data: PredictionData) -> dict[str, Table]:
     measured = data.operations[[*OPERATION_KEY, "energy_j", "time_s"]]
-    every = pandas.concat([measured, listed_operations(data)])
+    every = pandas.concat([measured, make_listed_operations(data)])
     every = every[~every.index.duplicated()]
-    every = every[~every["kind"].isin(work.FREE_KINDS)]
+    every = every[~every["kind"].isin(work.ZERO_COST_KINDS)]
     return {str(kind): table(str(kind), rows) for kind, rows in every.groupby("kind")}
 
 
-def listed_operations(data: PredictionData) -> pandas.DataFrame:
+def make_listed_operations(data: PredictionData) -> pandas.DataFrame:
     """Operations of networks with warm caches, because DAML measured layers so, one at a time."""
     listed = data.listed.assign(cold="0")
     if listed.empty:
@@ -60,7 +60,7 @@ def table(kind: str, rows: pandas.DataFrame) -> Table:
     frame = pandas.DataFrame(parameters, index=rows.index)
     frame = frame.assign(dtype=rows["dtype"], cold=rows["cold"].astype(int), **{"pass": rows["pass"]})
     frame["input_size"], frame["output_size"] = [one.inputs for one in costs], [one.outputs for one in costs]
-    texts = [name for name in TEXTS if name in frame]
+    texts = [name for name in TEXT_COLUMNS if name in frame]
     numbers = frame.drop(columns=texts).apply(pandas.to_numeric, errors="coerce").fillna(0)
     marks = pandas.get_dummies(frame[texts].astype(str)).astype(float)
     features = pandas.concat([numbers, marks], axis=1).astype(float)

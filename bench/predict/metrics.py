@@ -17,7 +17,7 @@ MEASURE_NAMES = {
 }
 
 
-def error_measures(
+def compute_error_measures(
     joules: numpy.ndarray, predicted: numpy.ndarray, interval: "Optional[tuple[numpy.ndarray, numpy.ndarray]]" = None
 ) -> dict[str, "float | int | None"]:
     errors = 100 * (predicted - joules) / joules

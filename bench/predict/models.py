@@ -25,18 +25,18 @@ from features import Table
 PredictFunction = Callable[[Table], numpy.ndarray]
 Fit = Callable[[Table], PredictFunction]
 RANDOM_STATE = 1
-TREES = 60  # trees of a forest; there are hundreds of folds
+FOREST_TREE_COUNT = 60  # trees of a forest; there are hundreds of folds
 VALIDATION_SHARE = 0.2  # share of training rows for validation of the Lasso's penalty
 LASSO_PENALTIES = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
 
 
 def fit_forest_joules(train: Table) -> PredictFunction:
-    forest = RandomForestRegressor(TREES, random_state=RANDOM_STATE).fit(train.features, train.energy_j)
+    forest = RandomForestRegressor(FOREST_TREE_COUNT, random_state=RANDOM_STATE).fit(train.features, train.energy_j)
     return lambda rows: forest.predict(rows.features)
 
 
 def fit_forest(train: Table) -> PredictFunction:
-    return _fit_logarithms(RandomForestRegressor(TREES, random_state=RANDOM_STATE), train)
+    return _fit_logarithms(RandomForestRegressor(FOREST_TREE_COUNT, random_state=RANDOM_STATE), train)
 
 
 def fit_xgboost(train: Table) -> PredictFunction:
@@ -92,8 +92,8 @@ def _fit_logarithms(model, train: Table, seen: Callable[[Table], numpy.ndarray] 
 class PolynomialTerms:
     """Monomials of sizes up to a degree, indicators of forms, and further columns, scaled by their training maxima."""
 
-    def __init__(self, train: Table, degree: int, logarithms: bool = False, physical: bool = False) -> None:
-        self._degree, self._logarithms, self._physical = degree, logarithms, physical
+    def __init__(self, train: Table, degree: int, logarithms: bool = False, uses_physics: bool = False) -> None:
+        self._degree, self._logarithms, self._uses_physics = degree, logarithms, uses_physics
         self._scale = numpy.ones(1)
         self._scale = numpy.maximum(numpy.abs(self(train)).max(axis=0), 1e-30)
 
@@ -102,7 +102,7 @@ class PolynomialTerms:
         if self._logarithms:
             sizes = numpy.hstack([sizes, numpy.log2(1 + sizes)])
         parts = [PolynomialFeatures(self._degree, include_bias=True).fit_transform(sizes), marks]
-        if self._physical:
+        if self._uses_physics:
             # Arithmetic and memory terms for each form, type and pass: NeuralPower has one type and one pass.
             amounts = numpy.column_stack([rows.flops, rows.bytes, rows.roofline_s])
             parts += [amounts] + [amounts * marks[:, [column]] for column in range(marks.shape[1])]
@@ -123,8 +123,8 @@ def fit_neuralpower(train: Table) -> PredictFunction:
     and Lasso. The form is that of the authors. Added here: weights by relative error, and clipping of power to the
     training range."""
     power = train.energy_j / train.time_s
-    seconds = fit_lasso(train, train.time_s, PolynomialTerms(train, 3, physical=True))
-    watts = fit_lasso(train, power, PolynomialTerms(train, 2, logarithms=True, physical=True))
+    seconds = fit_lasso(train, train.time_s, PolynomialTerms(train, 3, uses_physics=True))
+    watts = fit_lasso(train, power, PolynomialTerms(train, 2, logarithms=True, uses_physics=True))
     return lambda rows: seconds(rows) * numpy.minimum(watts(rows), power.max())
 
 

@@ -72,8 +72,8 @@ def sums_of_operations(data: PredictionData, sums: dict) -> list[tuple]:
     ids = keys_by_id(data)
     return [
         (model, "everything", "all", key, joules)
-        for model, of_key in sums["everything", "all"].items()
-        for key, joules in total(data, ids, of_key).items()
+        for model, joules_by_key in sums["everything", "all"].items()
+        for key, joules in total(data, ids, joules_by_key).items()
     ]
 
 
@@ -103,7 +103,7 @@ def by_total_flops(data: PredictionData, fold: Fold, flops: dict[str, float]) ->
     return found
 
 
-class Seen(NamedTuple):
+class NetworkInputs(NamedTuple):
     """Inputs of a model-wise approach, one line per network; steps are layers in the order of first appearance."""
 
     keys: list[str]
@@ -115,7 +115,7 @@ class Seen(NamedTuple):
 
 def predict_by_network(data: PredictionData, folds: Iterable[Fold], chosen: Iterable[str], jobs: int) -> list[tuple]:
     names = [name for name in MODEL_WISE if name in chosen]
-    seen = see(data)
+    seen = make_network_inputs(data)
     if not seen.keys or not names:
         return []
     cases = [(fold, name) for fold in merge_family_folds(folds) for name in names]
@@ -147,8 +147,8 @@ def split_of(fold: Fold) -> str:
     return fold.split
 
 
-def see(data: PredictionData) -> Seen:
-    described = {number: describe(*row) for number, row in zip(data.listed.index, data.listed[COLUMNS].values)}
+def make_network_inputs(data: PredictionData) -> NetworkInputs:
+    described = {number: encode_operation(*row) for number, row in zip(data.listed.index, data.listed[COLUMNS].values)}
     keys = [key for key in data.networks.index if key in data.lists]
     rows = data.networks.loc[keys]
     amounts, kinds, steps = [], [], []
@@ -159,13 +159,15 @@ def see(data: PredictionData) -> Seen:
         amounts.append([*run, *by_kind(listed)])
         kinds.append(numpy.array([one[0] for one, _ in listed[:MAX_STEPS]]))
         steps.append(numpy.array([[*one[1], math.log(count)] for one, count in listed[:MAX_STEPS]], numpy.float32))
-    return Seen(keys, numpy.array(amounts, numpy.float32), kinds, steps, numpy.log(rows["energy_j"].to_numpy()))
+    return NetworkInputs(
+        keys, numpy.array(amounts, numpy.float32), kinds, steps, numpy.log(rows["energy_j"].to_numpy())
+    )
 
 
 COLUMNS = ["kind", "parameters", "dtype", "pass"]
 
 
-def describe(kind: str, text: str, dtype: str, which: str) -> "tuple[int, list[float], float, float] | None":
+def encode_operation(kind: str, text: str, dtype: str, which: str) -> "tuple[int, list[float], float, float] | None":
     """Kind, features of a step, input and output size; None for views."""
     if kind == "view":
         return None
@@ -190,7 +192,7 @@ def by_kind(listed: list) -> list[float]:
     return numpy.log1p(amounts).ravel().tolist()
 
 
-def predict_networks(seen: Seen, fold: Fold, name: str) -> list[tuple[str, float]]:
+def predict_networks(seen: NetworkInputs, fold: Fold, name: str) -> list[tuple[str, float]]:
     from recurrent import fit_mlp, fit_recurrent
 
     train = [number for number, key in enumerate(seen.keys) if key not in fold.excluded_keys]
@@ -201,5 +203,7 @@ def predict_networks(seen: Seen, fold: Fold, name: str) -> list[tuple[str, float
         logarithms = fit_mlp(seen.amounts[train], seen.target[train], seen.amounts[test])
     else:
         pick = [([seen.kinds[n] for n in some], [seen.steps[n] for n in some]) for some in (train, test)]
-        logarithms = fit_recurrent(*pick[0], seen.target[train], *pick[1], len(KINDS), embedded=name == "embedded-rnn")
+        logarithms = fit_recurrent(
+            *pick[0], seen.target[train], *pick[1], len(KINDS), uses_embedding=name == "embedded-rnn"
+        )
     return [(seen.keys[number], float(numpy.exp(value))) for number, value in zip(test, logarithms)]

@@ -34,10 +34,10 @@ def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) ->
 
 
 class RecurrentRegressor(nn.Module):
-    def __init__(self, features: int, kinds: int, embedded: bool) -> None:
+    def __init__(self, features: int, kinds: int, uses_embedding: bool) -> None:
         super().__init__()
-        self.kind = nn.Embedding(kinds, EMBEDDING_SIZE if embedded else kinds)
-        if not embedded:  # one-hot encoding
+        self.kind = nn.Embedding(kinds, EMBEDDING_SIZE if uses_embedding else kinds)
+        if not uses_embedding:  # one-hot encoding
             self.kind.weight.data.copy_(torch.eye(kinds))
             self.kind.weight.requires_grad_(False)
         self.layers = nn.GRU(features + self.kind.embedding_dim, HIDDEN_SIZE, batch_first=True)
@@ -49,7 +49,7 @@ class RecurrentRegressor(nn.Module):
         return self.out(last[0])[:, 0]
 
 
-def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, embedded: bool) -> numpy.ndarray:
+def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, uses_embedding: bool) -> numpy.ndarray:
     """Trains on batches of sequences with similar lengths, which limits padding."""
     start()
     (mean, spread), (center, width) = mean_and_scale(numpy.concatenate(steps)), mean_and_scale(target)
@@ -63,7 +63,7 @@ def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, embe
     batches = [order[first : first + BATCH_SIZE] for first in range(0, len(order), BATCH_SIZE)]
     inputs = [padded([kinds[n] for n in batch], [steps[n] for n in batch]) for batch in batches]
     targets = [float_tensor((target[batch] - center) / width) for batch in batches]
-    model = RecurrentRegressor(steps[0].shape[1], count, embedded)
+    model = RecurrentRegressor(steps[0].shape[1], count, uses_embedding)
     optimizer = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], lr=5e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=RNN_EPOCHS * len(batches))
     for _ in range(RNN_EPOCHS):

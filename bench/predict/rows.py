@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pandas
 
 ROOT = Path(__file__).resolve().parents[2]
-MEASURED_FOLDER, LISTS_FOLDER = ROOT / "data" / "h200", ROOT / "data" / "networks"
+MEASURED_FOLDER, OPERATION_LISTS_FOLDER = ROOT / "data" / "h200", ROOT / "data" / "networks"
 
 DESIGNED_SHAPES = "designed"  # sampled shapes, of no family
 # Held-out families: nothing is fitted to them, and the data must not contain rows of them.
@@ -51,7 +51,7 @@ def join_columns(frame: pandas.DataFrame, columns: list[str]) -> pandas.Series:
     return frame[columns].astype(str).agg("|".join, axis=1)
 
 
-def read(measured: Path = MEASURED_FOLDER, lists: Path = LISTS_FOLDER) -> PredictionData:
+def read(measured: Path = MEASURED_FOLDER, lists: Path = OPERATION_LISTS_FOLDER) -> PredictionData:
     operations, networks = _operations(measured), _read_networks(measured)
     raw = pandas.concat([operations, networks])
     found = set(raw["source"]) & HELD_OUT_FAMILIES
@@ -59,7 +59,7 @@ def read(measured: Path = MEASURED_FOLDER, lists: Path = LISTS_FOLDER) -> Predic
         raise SystemExit(
             f"{measured}: rows of {', '.join(sorted(found))}, which are held out: nothing may be fitted to them"
         )
-    listed, by_network = read_lists(lists)
+    listed, by_network = read_operation_lists(lists)
     return PredictionData(
         mean_per_key(operations, OPERATION_KEY + ["flops", "bytes"]), mean_per_key(networks, NETWORK_KEY),
         raw, listed, by_network,
@@ -95,11 +95,15 @@ def select_undisturbed(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.D
     # Rank of a measurement: 2 if the host was undisturbed, 1 if only its launch time is known, 0 otherwise. Of each
     # setting, only the rows with the highest rank count.
     rank = (raw["launch_s"] > 0).astype(int)
-    was_quiet = raw["quiet_windows"] != 0 if "quiet_windows" in raw else True  # 0: no idle-host window was found
-    rank = rank.mask((raw["launch_s"] < MAX_LAUNCH_RATIO * quickest) & is_explained & was_quiet, 2)
+    has_idle_host_windows = (
+        raw["quiet_windows"] != 0 if "quiet_windows" in raw else True
+    )  # 0: no idle-host window was found
+    rank = rank.mask((raw["launch_s"] < MAX_LAUNCH_RATIO * quickest) & is_explained & has_idle_host_windows, 2)
     best = raw.assign(rank=rank, busy_s=busy)[rank == rank.groupby(raw["key"]).transform("max")]
     means = best.groupby("key")[["rank", "busy_s", "time_s", "issue_s"]].mean()
-    was_ahead = (means["busy_s"] == 0) & (means["issue_s"] > 0) & (means["issue_s"] < MAX_ISSUE_FRACTION * means["time_s"])
+    was_ahead = (
+        (means["busy_s"] == 0) & (means["issue_s"] > 0) & (means["issue_s"] < MAX_ISSUE_FRACTION * means["time_s"])
+    )
     kept = means.index[(means["rank"] == 2) | was_ahead | (means["busy_s"] >= MIN_BUSY_FRACTION * means["time_s"])]
     return best[best["key"].isin(kept)].drop(columns=["rank", "busy_s"])
 
@@ -120,7 +124,7 @@ def _read_networks(folder: Path) -> pandas.DataFrame:
     return select_undisturbed(raw.assign(key=join_columns(raw, NETWORK_KEY)), _busy_seconds(folder))
 
 
-def read_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int, int]]]]:
+def read_operation_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int, int]]]]:
     """Returns the listed operations, and for each network (id, count) of its operations. Both are empty where the lists
     are missing: then no sum over layers predicts networks, and compare.py prints that."""
     if not (folder / "settings.csv.gz").exists():

@@ -49,15 +49,17 @@ class Fold(NamedTuple):
         return self.test | self.out
 
 
-def all_folds(data: PredictionData, flops: "dict[str, float] | None" = None, seed: int = SEED) -> list[Fold]:
+def make_all_folds(data: PredictionData, flops: "dict[str, float] | None" = None, seed: int = SEED) -> list[Fold]:
     """Returns all folds. `flops` is of networks, by key; without it there is no split of networks by size."""
     operations, networks = data.operations, data.networks
     layers = layers_of_networks(data)
     folds = list(cross_validation_folds("random", operations, seed, by="kind"))
     folds += families(operations, layers, data)
     folds.append(larger_sizes_fold(operations))
-    taught = operations[operations["kind"].isin(DAML_LAYER_KINDS) & (operations["pass"] == "forward")]
-    folds += cross_validation_folds("seed", taught, seed, by="kind", out=set(operations.index) - set(taught.index))
+    daml_rows = operations[operations["kind"].isin(DAML_LAYER_KINDS) & (operations["pass"] == "forward")]
+    folds += cross_validation_folds(
+        "seed", daml_rows, seed, by="kind", out=set(operations.index) - set(daml_rows.index)
+    )
     folds += network_family_folds(networks, operations, layers, data)
     if flops:
         folds.append(larger_networks_fold(networks, flops, out=select_folds(folds, "larger")[0].test))
@@ -69,7 +71,9 @@ def select_folds(folds: Iterable[Fold], split: str) -> list[Fold]:
     return [fold for fold in folds if fold.split == split]
 
 
-def cross_validation_folds(split: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable = ()) -> Iterator[Fold]:
+def cross_validation_folds(
+    split: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable = ()
+) -> Iterator[Fold]:
     """Tests every row once. Rows of a kind or family are distributed in turn, so that each part contains some of
     them."""
     chance = numpy.random.default_rng(seed)
@@ -83,9 +87,9 @@ def layers_of_networks(data: PredictionData) -> dict[str, frozenset]:
     """Keys of measured operations, warm or cold, by key of the network that contains them."""
     known: dict = defaultdict(set)
     for key, row in zip(data.operations.index, data.operations[IDENTITY_COLUMNS].values):
-        known[work.signature(*row)].add(key)
+        known[work.operation_signature(*row)].add(key)
     by_id = {
-        number: known.get(work.signature(*row))
+        number: known.get(work.operation_signature(*row))
         for number, row in zip(data.listed.index, data.listed[IDENTITY_COLUMNS].values)
     }
     return {
@@ -94,7 +98,9 @@ def layers_of_networks(data: PredictionData) -> dict[str, frozenset]:
     }
 
 
-def family_operation_keys(family: str, operations: pandas.DataFrame, layers: dict, networks: pandas.DataFrame) -> frozenset:
+def family_operation_keys(
+    family: str, operations: pandas.DataFrame, layers: dict, networks: pandas.DataFrame
+) -> frozenset:
     """Operations with this family's name in the data, and operations of other families that its networks contain."""
     own = frozenset(operations.index[operations["family"] == family])
     shared = (layers.get(key, frozenset()) for key in networks.index[networks["family"] == family])
@@ -105,7 +111,9 @@ def families(operations: pandas.DataFrame, layers: dict, data: PredictionData) -
     for family, rows in operations.groupby("family"):
         if family != DESIGNED_SHAPES:
             test = frozenset(rows.index)
-            yield Fold("family", str(family), test, family_operation_keys(family, operations, layers, data.networks) - test)
+            yield Fold(
+                "family", str(family), test, family_operation_keys(family, operations, layers, data.networks) - test
+            )
 
 
 def network_family_folds(networks, operations, layers: dict, data: PredictionData) -> Iterator[Fold]:
@@ -132,9 +140,9 @@ def larger_networks_fold(networks: pandas.DataFrame, flops: dict[str, float], ou
 
 
 def seed_network_folds(networks: pandas.DataFrame, layers: dict, seed: int) -> Iterator[Fold]:
-    taught = networks[networks["family"].isin(DAML_FAMILIES) & (networks["pass"] == "inference")]
-    out = set(networks.index) - set(taught.index)
-    for fold in cross_validation_folds("seed-network", taught, seed, by="family", out=out):
+    daml_rows = networks[networks["family"].isin(DAML_FAMILIES) & (networks["pass"] == "inference")]
+    out = set(networks.index) - set(daml_rows.index)
+    for fold in cross_validation_folds("seed-network", daml_rows, seed, by="family", out=out):
         yield fold._replace(out=fold.out.union(*(layers.get(key, frozenset()) for key in fold.test)))
 
 

@@ -39,7 +39,7 @@ def study_noise_floor(data: PredictionData) -> Study:
     raw, others = raw.reset_index(drop=True), others.reset_index(drop=True)
     groups["**operations**"] = raw.index[raw["kind"] != "network"]
     for name, index in groups.items():
-        stats = metrics.error_measures(raw["energy_j"][index].to_numpy(), others[index].to_numpy())
+        stats = metrics.compute_error_measures(raw["energy_j"][index].to_numpy(), others[index].to_numpy())
         values[name] = {**stats, "keys": int(raw["key"][index].nunique())}
         lines.append(
             f"| {name} | {values[name]['keys']} | {stats['rmspe']:.1f} | {stats['median']:.1f} | {stats['p90']:.1f} |"
@@ -80,7 +80,7 @@ def study_flops_against_energy(data: PredictionData, flops: dict[str, float]) ->
 def fit_proportional(flops: numpy.ndarray, joules: numpy.ndarray) -> dict:
     """Fits joules proportional to FLOPs with the least root mean square percentage error."""
     shares = flops / joules
-    stats = metrics.error_measures(joules, flops * shares.sum() / (shares**2).sum())
+    stats = metrics.compute_error_measures(joules, flops * shares.sum() / (shares**2).sum())
     correlation = float(numpy.corrcoef(flops, joules)[0, 1])
     logarithms = float(numpy.corrcoef(numpy.log(flops), numpy.log(joules))[0, 1])
     return {**stats, "correlation": correlation, "log_correlation": logarithms}

@@ -13,7 +13,7 @@ import splits
 
 
 def test_errors_are_percentages_of_what_was_measured():
-    result = metrics.error_measures(numpy.array([1.0, 2.0, 4.0]), numpy.array([1.1, 1.8, 4.0]))
+    result = metrics.compute_error_measures(numpy.array([1.0, 2.0, 4.0]), numpy.array([1.1, 1.8, 4.0]))
     assert result["rmspe"] == pytest.approx((200 / 3) ** 0.5)
     assert result["mape"] == pytest.approx(20 / 3)
     assert result["median"] == pytest.approx(10)
@@ -23,17 +23,17 @@ def test_errors_are_percentages_of_what_was_measured():
 
 def test_intervals_are_described_by_coverage_and_half_width():
     joules, predicted = numpy.array([1.0, 2.0]), numpy.array([1.0, 1.0])
-    result = metrics.error_measures(joules, predicted, (numpy.array([0.9, 0.9]), numpy.array([1.1, 1.1])))
+    result = metrics.compute_error_measures(joules, predicted, (numpy.array([0.9, 0.9]), numpy.array([1.1, 1.1])))
     assert result["coverage"] == pytest.approx(50) and result["half_width"] == pytest.approx(10)
 
 
-def test_a_single_row_has_no_order():
-    assert metrics.error_measures(numpy.array([1.0]), numpy.array([2.0]))["tau"] is None
+def test_kendall_tau_of_one_row_is_none():
+    assert metrics.compute_error_measures(numpy.array([1.0]), numpy.array([2.0]))["tau"] is None
 
 
 def test_our_predictions_have_a_column_and_intervals(tmp_path):
     data = rows.read()
-    folds = splits.select_folds(splits.all_folds(data), "larger")
+    folds = splits.select_folds(splits.make_all_folds(data), "larger")
     keys = sorted(folds[0].test)
     joules = data.operations["energy_j"].reindex(keys)
     ours = pandas.DataFrame({"split": "larger", "key": keys, "predicted_j": joules.to_numpy() * 1.1})
@@ -41,8 +41,8 @@ def test_our_predictions_have_a_column_and_intervals(tmp_path):
     ours.to_csv(tmp_path / "ours.csv", index=False)
     found = compare.read_our_predictions(tmp_path / "ours.csv", folds)
     result = compare.compute_measures(data, found, "larger")
-    assert result[compare.ALL][compare.OUR_MODEL]["rmspe"] == pytest.approx(10)
-    text = "\n".join(compare.format_split("larger", result, compare.SHOWN_MEASURES))
+    assert result[compare.ALL_ROWS_LABEL][compare.OUR_MODEL]["rmspe"] == pytest.approx(10)
+    text = "\n".join(compare.format_split("larger", result, compare.REPORTED_MEASURES))
     assert "| dense |" in text and "| 100.0 % | 20.0 % |" in text
 
 
@@ -52,7 +52,7 @@ def test_a_prediction_that_no_fold_tests_is_refused(tmp_path):
         compare.read_our_predictions(tmp_path / "ours.csv", [])
 
 
-def test_only_measurements_with_an_undisturbed_host_count():
+def test_rows_with_a_disturbed_host_are_dropped():
     """Keeps the fast row of "waits" and GPU-bound "works"; drops "slow" (disturbed only) and "odd" (unexplained
     time)."""
     columns = ["key", "slice", "time_s", "issue_s", "launch_s"]

@@ -40,7 +40,7 @@ def predict(operations: dict, mode: str) -> float:
     return {"a": {"eager": 11.0, "compiled": 8.8}, "b": {"eager": 4.0, "compiled": 3.0}}[operations["name"]][mode]
 
 
-def test_only_runs_that_have_both_modes_count(table):
+def test_runs_without_both_modes_are_ignored(table):
     measured = compiled.read(table)
     assert {setting.name: joules for setting, joules in measured.items()} == {
         "a": {"eager": 10, "compiled": 8},
@@ -59,12 +59,12 @@ def test_errors_are_percentages_of_what_was_measured(table):
 
 
 def test_the_text_has_every_setting_and_both_passes(table):
-    text = compiled.text_of(compiled.predict_cases(compiled.read(table), trace, predict))
+    text = compiled.format_cases(compiled.predict_cases(compiled.read(table), trace, predict))
     assert "| inference: a, 8 x 224, default | 10 | 11 | 8 | 8.8 | 0.80 | 0.80 | +10.0 % | +10.0 % | +0.0 % |" in text
     assert "| training | compiled | 1 | 50.0 % | 50.0 % | 50.0 % |" in text and "| all | ratio | 2 |" in text
 
 
-def test_the_program_runs_in_both_modes(table, tmp_path, monkeypatch, capsys):
+def test_compiled_program_runs_in_both_modes(table, tmp_path, monkeypatch, capsys):
     program = tmp_path / "joulemap"
     result = """[ "$4" = compiled ] && echo '{"energy_j": 6}' || echo '{"energy_j": 12}'"""
     program.write_text(f"#!/bin/sh\ncat >/dev/null\n{result}\n")
@@ -76,7 +76,7 @@ def test_the_program_runs_in_both_modes(table, tmp_path, monkeypatch, capsys):
     assert "| 0.80 | 0.50 |" in capsys.readouterr().out
 
 
-def test_a_table_without_pairs_is_refused(tmp_path):
+def test_a_table_without_eager_and_compiled_pairs_is_refused(tmp_path):
     (tmp_path / "compiled.csv.gz").write_bytes(gzip.compress(f"{COLUMNS}\n".encode()))
     with pytest.raises(SystemExit, match="both eagerly and compiled"):
         compiled.main([str(tmp_path / "compiled.csv.gz")])

@@ -21,7 +21,7 @@ def data():
 @pytest.fixture(scope="module")
 def folds(data):
     print(f"seed of chance: {splits.SEED}")
-    return splits.all_folds(data, features.network_flops(data))
+    return splits.make_all_folds(data, features.network_flops(data))
 
 
 def test_rows_that_were_measured_again_are_one_row_with_their_mean(data):
@@ -39,12 +39,12 @@ def test_no_key_is_tested_and_left_out_or_tested_twice_in_a_split(folds):
         assert sum(len(fold.test) for fold in some) == len(frozenset().union(*(fold.test for fold in some)))
 
 
-def test_every_operation_is_tested_once_by_chance(data, folds):
+def test_random_folds_test_every_operation_once(data, folds):
     tested = frozenset().union(*(fold.test for fold in splits.select_folds(folds, "random")))
     assert tested == frozenset(data.operations.index)
 
 
-def test_a_family_that_is_left_out_is_in_no_training_row(data, folds):
+def test_a_held_out_family_is_in_no_training_row(data, folds):
     for fold in splits.select_folds(folds, "family") + splits.select_folds(folds, "network-family"):
         operations = data.operations.drop(index=list(fold.excluded_keys & set(data.operations.index)))
         assert fold.name not in set(operations["family"])
@@ -53,11 +53,11 @@ def test_a_family_that_is_left_out_is_in_no_training_row(data, folds):
 
 
 def test_designed_shapes_are_never_tested_by_family(data, folds):
-    designed = set(data.operations.index[data.operations["family"] == rows.DESIGNED_SHAPES])
-    assert not any(fold.test & designed for fold in splits.select_folds(folds, "family"))
+    designed_keys = set(data.operations.index[data.operations["family"] == rows.DESIGNED_SHAPES])
+    assert not any(fold.test & designed_keys for fold in splits.select_folds(folds, "family"))
 
 
-def test_larger_rows_are_larger_than_all_that_are_trained_on(data, folds):
+def test_larger_fold_tests_only_rows_larger_than_training(data, folds):
     (fold,) = splits.select_folds(folds, "larger")
     size = data.operations["bytes"].clip(lower=1).astype(float) * data.operations["flops"].clip(lower=1)
     for _, some in size.groupby(data.operations["kind"]):
@@ -65,7 +65,7 @@ def test_larger_rows_are_larger_than_all_that_are_trained_on(data, folds):
         assert some[~tested].max() <= some[tested].min() * (1 + 1e-9)
 
 
-def test_the_seeds_protocol_has_its_layer_types_and_forward_passes_alone(data, folds):
+def test_seed_split_has_only_daml_layers_and_forward_passes(data, folds):
     for fold in splits.select_folds(folds, "seed"):
         trained = data.operations.drop(index=list(fold.excluded_keys))
         for some in (trained, data.operations.loc[list(fold.test)]):
@@ -81,7 +81,9 @@ def test_a_layer_that_another_family_has_as_well_is_left_out_with_either():
     operations = operations.set_index(rows.join_columns(operations, rows.OPERATION_KEY).rename("key"))
     networks = pandas.DataFrame({"family": ["GPT-2"], "pass": "inference"}, index=["gpt2|1|64|fp32|inference"])
     listed = operations.reset_index(drop=True)[["kind", "parameters", "dtype", "pass"]]
-    data = rows.PredictionData(operations, networks, operations, listed, {"gpt2|1|64|fp32|inference": [(0, 12), (1, 1)]})
+    data = rows.PredictionData(
+        operations, networks, operations, listed, {"gpt2|1|64|fp32|inference": [(0, 12), (1, 1)]}
+    )
     layers = splits.layers_of_networks(data)
     by_name = {fold.name: fold for fold in splits.families(operations, layers, data)}
     first, second = operations.index
@@ -90,7 +92,7 @@ def test_a_layer_that_another_family_has_as_well_is_left_out_with_either():
 
 
 def test_folds_are_the_same_each_time_and_other_ones_with_another_seed(data):
-    again = [splits.all_folds(data, seed=seed) for seed in (1, 1, 2)]
+    again = [splits.make_all_folds(data, seed=seed) for seed in (1, 1, 2)]
     assert again[0] == again[1] != again[2]
 
 
@@ -102,7 +104,7 @@ def test_folds_are_written_with_their_roles(tmp_path, folds):
     assert len(lines) == sum(len(fold.test) + len(fold.out) for fold in folds)
 
 
-def test_flops_and_bytes_are_those_of_the_data(data):
+def test_computed_flops_and_bytes_match_the_measured_table(data):
     for kind, table in features.make_tables(data).items():
         measured = data.operations[data.operations["kind"] == kind]
         lines = [table.place[key] for key in measured.index]
@@ -110,7 +112,7 @@ def test_flops_and_bytes_are_those_of_the_data(data):
         numpy.testing.assert_allclose(table.bytes[lines], measured["bytes"], rtol=1e-6)
 
 
-def test_kernels_that_are_not_square_have_their_own_arithmetic():
+def test_flops_of_a_non_square_convolution_kernel():
     parameters = rows.parse(
         "batch=2;channels=8;out=16;height=10;width=10;kernel=1;kernel_width=7;padding=0;padding_width=3;stride=1"
     )

@@ -18,10 +18,10 @@ from _collect.kind import ForwardWork, OperationCost, operation_cost  # noqa: E4
 
 # NVIDIA's data sheet of the H200 SXM: dense peaks, memory, thermal design power.
 PEAK_FLOPS = {"fp32": 67e12, "tf32": 494e12, "fp16": 989e12, "bf16": 989e12}
-PEAK_BYTES = 4.8e12
+PEAK_BYTES_PER_S = 4.8e12
 TDP_W = 700.0
 
-FREE_KINDS = {"view"}  # neither moves data nor launches a kernel
+ZERO_COST_KINDS = {"view"}  # neither moves data nor launches a kernel
 NORMALIZED_AXES = {0: "last", 1: "rows", 2: "all"}
 
 
@@ -33,7 +33,7 @@ class OperationSize(NamedTuple):
 
 
 def compute_operation_size(kind: str, parameters: dict, dtype: str, which: str) -> OperationSize:
-    if kind in FREE_KINDS:
+    if kind in ZERO_COST_KINDS:
         return OperationSize(0, 0, 0, 0)
     p = canonical_parameters(kind, parameters)
     work = compute_forward_work(kind, p)
@@ -43,7 +43,7 @@ def compute_operation_size(kind: str, parameters: dict, dtype: str, which: str) 
 
 
 def roofline_s(cost: "OperationSize | OperationCost", dtype: str) -> float:
-    return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
+    return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES_PER_S)
 
 
 def canonical_parameters(kind: str, parameters: dict) -> dict:
@@ -67,7 +67,7 @@ def canonical_parameters(kind: str, parameters: dict) -> dict:
     return p
 
 
-def signature(kind: str, text: str, dtype: str, which: str) -> tuple:
+def operation_signature(kind: str, text: str, dtype: str, which: str) -> tuple:
     """Returns equal values for equal operations, measured or listed, whatever their notation."""
     parameters = canonical_parameters(kind, parse(text))
     return kind, dtype, which, frozenset((name, value) for name, value in parameters.items() if value != 0)
@@ -106,9 +106,9 @@ def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int
     return max(1, (size + 2 * padding - dilation * (kernel - 1) - 1) // max(1, stride) + 1)
 
 
-def pair(p: dict, name: str, otherwise: int) -> tuple[int, int]:
+def pair(p: dict, name: str, default_value: int) -> tuple[int, int]:
     """Height and width; a single value applies to both."""
-    first = p.get(name, otherwise)
+    first = p.get(name, default_value)
     return first, p.get(f"{name}_width", first)
 
 
@@ -126,10 +126,14 @@ def convolution(p: dict) -> ForwardWork:
     filters = p["out"] * (p["channels"] // p.get("groups", 1)) * math.prod(kernel) * p.get("kernel_depth", 1)
     into = p["batch"] * p["channels"] * p["height"] * p["width"] * deep
     pixels = math.prod(output_sizes(p)) * p.get("out_depth", deep)
-    worked = p["height"] * p["width"] * deep if p.get("transposed") else pixels
+    computed_pixels = p["height"] * p["width"] * deep if p.get("transposed") else pixels
     weights = filters + p.get("bias", 0) * p["out"]
     return ForwardWork(
-        2 * p["batch"] * worked * filters, into, p["batch"] * p["out"] * pixels, weights, saved_for_backward=into
+        2 * p["batch"] * computed_pixels * filters,
+        into,
+        p["batch"] * p["out"] * pixels,
+        weights,
+        saved_for_backward=into,
     )
 
 

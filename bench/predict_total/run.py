@@ -49,7 +49,7 @@ def _estimate_from_cpu_time(seconds: float) -> Energy:
     return Energy(CPU_TIME_W * seconds, 0.0, seconds, CPU_TIME_W, "estimated", "", settled=True)
 
 
-def use_cpu_time() -> None:
+def use_cpu_time_energy() -> None:
     _forecast.begin = jm.begin = CpuTimeWindow
     _forecast.time = types.SimpleNamespace(monotonic=time.process_time)
 
@@ -75,7 +75,7 @@ def run_training(training: Training, device: str) -> dict:
 
 def rows_of(result: dict) -> list:
     energy, first = result["energy"], result["first_epoch"]
-    by_epochs = None if first.joules is None else result["epochs"] * first.joules
+    epoch_extrapolation_j = None if first.joules is None else result["epochs"] * first.joules
     rows = []
     for share, total in result["predictions"].items():
         rows.append({
@@ -84,7 +84,7 @@ def rows_of(result: dict) -> list:
             "predicted_s": total.time_s, "low_s": total.low_s, "high_s": total.high_s, "provenance": total.provenance,
             "notes": total.notes,
             # the first epoch must have ended
-            "carbontracker_j": by_epochs if share >= 1 / result["epochs"] else None,
+            "carbontracker_j": epoch_extrapolation_j if share >= 1 / result["epochs"] else None,
         })  # fmt: skip
     return rows
 
@@ -119,7 +119,7 @@ def main() -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     if options.cpu_time:
-        use_cpu_time()
+        use_cpu_time_energy()
     head = ("training", "steps", "J", "90 % interval", "final J", "error", "covers", "time", "covers", "carbontracker")
     print("{:12} {:>5} {:>9} {:>16} {:>9} {:>8} {:>7} {:>8} {:>7} {:>13}".format(*head))
     rows = []

@@ -89,13 +89,13 @@ class Training:
 def draw_digits(count: int, seed: int) -> tuple:
     """Noisy, shifted images of 1 x 28 x 28 pixels, and the digits they show."""
     random = torch.Generator().manual_seed(seed)
-    templates = torch.zeros(10, 28, 28)
+    digit_templates = torch.zeros(10, 28, 28)
     for digit, lit in enumerate(DIGIT_SEGMENTS):
         for bit, place in zip(lit, SEGMENT_SLICES):
-            templates[digit][place] = float(bit == "1")
+            digit_templates[digit][place] = float(bit == "1")
     digits = torch.randint(0, 10, (count,), generator=random)
     shifts = torch.randint(-3, 4, (count, 2), generator=random).tolist()
-    images = torch.stack([templates[d].roll(tuple(shift), (0, 1)) for d, shift in zip(digits.tolist(), shifts)])
+    images = torch.stack([digit_templates[d].roll(tuple(shift), (0, 1)) for d, shift in zip(digits.tolist(), shifts)])
     images *= 0.5 + 0.5 * torch.rand(count, 1, 1, generator=random)
     return (images + 0.6 * torch.randn(images.shape, generator=random)).unsqueeze(1), digits
 
@@ -136,7 +136,7 @@ def text_loss(model: nn.Module, batch: torch.Tensor) -> torch.Tensor:
 class Transformer(nn.Module):
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
-        self.symbols, self.positions = nn.Embedding(128, width), nn.Embedding(CONTEXT_LENGTH, width)
+        self.token_embedding, self.positions = nn.Embedding(128, width), nn.Embedding(CONTEXT_LENGTH, width)
         layer = nn.TransformerEncoderLayer(
             width, max(2, width // 32), 4 * width, 0.0, batch_first=True, norm_first=True
         )
@@ -145,18 +145,18 @@ class Transformer(nn.Module):
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(CONTEXT_LENGTH))
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
-        hidden = self.symbols(text) + self.positions.weight[: text.shape[1]]
+        hidden = self.token_embedding(text) + self.positions.weight[: text.shape[1]]
         return self.head(self.layers(hidden, mask=self.mask, is_causal=True))
 
 
 class Lstm(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.symbols, self.layers = nn.Embedding(128, width), nn.LSTM(width, width, 2, batch_first=True)
+        self.token_embedding, self.layers = nn.Embedding(128, width), nn.LSTM(width, width, 2, batch_first=True)
         self.head = nn.Linear(width, 128)
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
-        return self.head(self.layers(self.symbols(text))[0])
+        return self.head(self.layers(self.token_embedding(text))[0])
 
 
 def cnn(width: int) -> nn.Module:

@@ -21,11 +21,11 @@ namespace {
 using namespace joulemap;
 
 constexpr std::uint32_t kKernelsPerStep = 737;
-constexpr std::uint32_t kScopes = 480;
+constexpr std::uint32_t kScopeCount = 480;
 constexpr std::uint32_t kKernelClassCount = 96;
 constexpr std::int64_t kStep_ns = 32'500'000;
 
-struct Day {
+struct TrainingDay {
   capture::KernelLog log;
   recording::RecordingWriter writer;
   std::mt19937_64 random{2026};
@@ -33,7 +33,7 @@ struct Day {
   std::uint32_t correlation = 0;
 };
 
-void simulate_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
+void simulate_step(TrainingDay& day, std::uint32_t serial, std::int64_t begin_ns) {
   day.log.begin_step(serial, serial, begin_ns, true);
   std::int64_t now_ns = begin_ns + 400'000;
   for (std::uint32_t i = 0; i < kKernelsPerStep; ++i) {
@@ -47,7 +47,7 @@ void simulate_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
     facts.correlation = day.correlation += 2 + (i % 3);
     facts.start_ns = now_ns + static_cast<std::int64_t>(day.random() % 1200);
     facts.end_ns = now_ns = facts.start_ns + usual_ns + jitter_ns;
-    day.log.on_launch(facts.correlation, 1 + i * kScopes / kKernelsPerStep, serial, 0);
+    day.log.on_launch(facts.correlation, 1 + i * kScopeCount / kKernelsPerStep, serial, 0);
     day.log.on_kernel(facts);
   }
   day.writer.add(Mark{begin_ns, MarkKind::step, serial, 4711, "inferred"});
@@ -55,16 +55,16 @@ void simulate_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
       Metric{begin_ns, serial, "loss", 7.0 / (1 + serial * 1e-4) + static_cast<double>(day.random() % 1000) * 1e-4});
 }
 
-void write(Day& day, std::int64_t now_ns, std::int64_t& tallied_ns, bool is_last) {
-  Activity activity{.begin_ns = tallied_ns, .end_ns = now_ns};
-  const bool tallies = is_last || now_ns - tallied_ns >= capture::tally_write_period_ns(now_ns);
+void write(TrainingDay& day, std::int64_t now_ns, std::int64_t& last_tally_ns, bool is_last) {
+  Activity activity{.begin_ns = last_tally_ns, .end_ns = now_ns};
+  const bool tallies = is_last || now_ns - last_tally_ns >= capture::tally_write_period_ns(now_ns);
   day.log.collect_kernel_activity(activity, is_last ? INT64_MAX : now_ns - 2 * kNanosecondsPerSecond, tallies);
   if (tallies) {
-    for (std::uint32_t scope = 1; scope <= kScopes; ++scope) {
+    for (std::uint32_t scope = 1; scope <= kScopeCount; ++scope) {
       const auto wall_ns = static_cast<std::int64_t>(200'000'000 + day.random() % 5'000'000);
       activity.scope_tallies.push_back({scope, 308, 1, wall_ns, wall_ns - 1000, 0});
     }
-    tallied_ns = now_ns;
+    last_tally_ns = now_ns;
   }
   day.writer.add(std::move(activity));
   if (!day.writer.flush()) fmt::print(stderr, "could not be written\n");
@@ -78,18 +78,18 @@ int main(int argc, char** argv) {
   RecordingSource source{std::string(32, '0'), "host", "boot", 1, 0, "process", {}, "0"};
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(argv[2], source);
   if (!writer) return fmt::print(stderr, "{}\n", writer.error().message), 1;
-  Day day{.log = {}, .writer = std::move(*writer), .names = {}};
+  TrainingDay day{.log = {}, .writer = std::move(*writer), .names = {}};
   for (std::uint32_t i = 0; i < kKernelClassCount; ++i) {
     day.names.push_back(fmt::format("_ZN2at6native29vectorized_elementwise_kernelILi{}EEEvi", i));
   }
   const auto steps = static_cast<std::uint32_t>(hours * 3600e9 / kStep_ns);
   const auto started = std::chrono::steady_clock::now();
-  std::int64_t tallied_ns = 0;
+  std::int64_t last_tally_ns = 0;
   for (std::uint32_t serial = 1; serial <= steps; ++serial) {
     simulate_step(day, serial, serial * kStep_ns);
-    if (serial % 15 == 0) write(day, serial * kStep_ns, tallied_ns, false);
+    if (serial % 15 == 0) write(day, serial * kStep_ns, last_tally_ns, false);
   }
-  write(day, (steps + 1) * kStep_ns, tallied_ns, true);
+  write(day, (steps + 1) * kStep_ns, last_tally_ns, true);
   if (!day.writer.finish({})) return 1;
   const double kernels = static_cast<double>(steps) * kKernelsPerStep;
   const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

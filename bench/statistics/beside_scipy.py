@@ -39,7 +39,9 @@ def run_our_statistics(program: Path, job: str, lists: NumberLists) -> tuple[flo
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(" ".join(map(repr, one)) for one in lists) + "\n")
         file.flush()
-        lines = subprocess.run([program, job, file.name], check=True, capture_output=True, text=True).stdout.splitlines()
+        lines = subprocess.run(
+            [program, job, file.name], check=True, capture_output=True, text=True
+        ).stdout.splitlines()
     return float(lines[0].split()[0]), [list(map(float, line.split())) for line in lines[1:]]
 
 
@@ -52,12 +54,14 @@ def time_action(action: Callable[[], list]) -> tuple[float, list]:
 def scipy_intervals(lists: NumberLists, statistic: Callable) -> list[list[float]]:
     found = []
     for cell in lists[::10]:
-        interval = stats.bootstrap((np.array(cell),), statistic, n_resamples=10_000, method="BCa", rng=1).confidence_interval
+        interval = stats.bootstrap(
+            (np.array(cell),), statistic, n_resamples=10_000, method="BCa", rng=1
+        ).confidence_interval
         found.append([interval.low, interval.high])
     return found
 
 
-def bootstrap_row(program: Path, name: str, statistic: Callable, n: int, rounds: int) -> str:
+def format_bootstrap_row(program: Path, name: str, statistic: Callable, n: int, rounds: int) -> str:
     lists = make_samples(100, n, ties=False)
     pairs = []
     for _ in range(rounds):
@@ -72,7 +76,7 @@ def bootstrap_row(program: Path, name: str, statistic: Callable, n: int, rounds:
     return row(f"BCa of the {name}, 100 cells of {n}, 10,000 resamples", pairs)
 
 
-def test_row(program: Path, job: str, test: Callable, n: int, ties: bool, rounds: int) -> str:
+def format_test_row(program: Path, job: str, test: Callable, n: int, ties: bool, rounds: int) -> str:
     lists = make_samples(20 if ties else 1000, n, ties)
     pairs = []
     for _ in range(rounds):
@@ -103,12 +107,12 @@ def main() -> None:
     program = options.build / "bin" / "bench_statistics"
     print(f"| what | ours | scipy {scipy.__version__} | scipy / ours |\n|---|---|---|---|")
     for n in (10, 30, 100):
-        print(bootstrap_row(program, "mean", np.mean, n, options.rounds), flush=True)
-        print(bootstrap_row(program, "median", np.median, n, options.rounds), flush=True)
+        print(format_bootstrap_row(program, "mean", np.mean, n, options.rounds), flush=True)
+        print(format_bootstrap_row(program, "median", np.median, n, options.rounds), flush=True)
     for n in (10, 30, 50):
-        print(test_row(program, "signed-rank", stats.wilcoxon, n, False, options.rounds), flush=True)
-        print(test_row(program, "rank-sum", exact_rank_sum, n, False, options.rounds), flush=True)
-    print(test_row(program, "signed-rank", stats.wilcoxon, 12, True, options.rounds), flush=True)
+        print(format_test_row(program, "signed-rank", stats.wilcoxon, n, False, options.rounds), flush=True)
+        print(format_test_row(program, "rank-sum", exact_rank_sum, n, False, options.rounds), flush=True)
+    print(format_test_row(program, "signed-rank", stats.wilcoxon, 12, True, options.rounds), flush=True)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ struct Rates {
 
 Rates simulate_rates(Random& random, Pairing pairing, std::size_t family, std::size_t different,
                      std::size_t experiments) {
-  std::size_t with_false = 0;
+  std::size_t false_positive_runs = 0;
   std::size_t found = 0;
   for (std::size_t i = 0; i < experiments; ++i) {
     std::vector<double> p_values;
@@ -54,16 +54,16 @@ Rates simulate_rates(Random& random, Pairing pairing, std::size_t family, std::s
       p_values.push_back(simulate_cell_p(random, pairing, cell < different ? kTrueDifference : 0));
     }
     const std::vector<double> p_adjusted = adjusted_p_values(p_values, Adjustment::holm);
-    bool any_false = false;
+    bool has_false_positive = false;
     for (std::size_t cell = 0; cell < family; ++cell) {
       if (p_adjusted[cell] > kAlpha) continue;
       found += cell < different ? 1 : 0;
-      any_false = any_false || cell >= different;
+      has_false_positive = has_false_positive || cell >= different;
     }
-    with_false += any_false ? 1 : 0;
+    false_positive_runs += has_false_positive ? 1 : 0;
   }
   const auto n = static_cast<double>(experiments);
-  return {static_cast<double>(with_false) / n,
+  return {static_cast<double>(false_positive_runs) / n,
           static_cast<double>(found) / n / static_cast<double>(std::max<std::size_t>(different, 1))};
 }
 
@@ -88,9 +88,9 @@ int main(int argc, char** argv) {
       fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", pairing == Pairing::paired ? "paired" : "unpaired",
                  family, 100 * none.familywise_error_rate, 100 * one.detection_rate, 100 * all.detection_rate);
       // Among 24 comparisons of ten pairs, a single difference is found only when all ten pairs agree.
-      const bool reachable = pairing == Pairing::unpaired || family <= 12;
+      const bool is_rate_reachable = pairing == Pairing::unpaired || family <= 12;
       good = good && none.familywise_error_rate <= bound && all.detection_rate >= 0.9 &&
-             (!reachable || one.detection_rate >= 0.9);
+             (!is_rate_reachable || one.detection_rate >= 0.9);
     }
   }
   return good ? 0 : 1;

@@ -56,15 +56,15 @@ def row_of(found: SearchResult, method: str, space: str, seed: int, runs: int, d
     }  # fmt: skip
 
 
-def run_simulated(options: argparse.Namespace) -> list:
+def run_simulated_trainings(options: argparse.Namespace) -> list:
     rows = []
-    spaces: dict = {"batch size": {"batch_size": BATCH_SIZES}}
-    spaces["batch size, learning rate, width"] = {
-        **spaces["batch size"],
+    search_spaces: dict = {"batch size": {"batch_size": BATCH_SIZES}}
+    search_spaces["batch size, learning rate, width"] = {
+        **search_spaces["batch size"],
         "lr": jm.log_uniform(1e-4, 1e-1),
         "width": LAYER_WIDTHS,
     }
-    for name, space in spaces.items():
+    for name, space in search_spaces.items():
         if options.factors is not None and len(space) != options.factors:
             continue
         for seed in range(options.tasks):
@@ -86,9 +86,9 @@ def run_simulated(options: argparse.Namespace) -> list:
     return rows
 
 
-def run_real(options: argparse.Namespace) -> list:
+def run_real_trainings(options: argparse.Namespace) -> list:
     import torch
-    from tuned_trainings import TARGET_EPOCHS, TRAININGS, make_train
+    from tuned_trainings import TARGET_EPOCHS, TRAININGS, make_train_function
 
     if options.device == "cpu":
         torch.set_num_threads(1)
@@ -97,7 +97,7 @@ def run_real(options: argparse.Namespace) -> list:
     for name, (space, default) in TRAININGS.items():
         if name not in (options.training or TRAININGS):
             continue
-        train = make_train(name, options.device, options.samples)
+        train = make_train_function(name, options.device, options.samples)
         first = [_Epochs(TARGET_EPOCHS) for _ in range(3)]  # also because the first runs of a process are slower
         for trial in first:
             train(default, trial)
@@ -152,11 +152,11 @@ class _UnmeasuredTraining:
     """A training to the target, outside of a search."""
 
     def __init__(self, target: float) -> None:
-        self._target, self._window, self.joules = target, _tune.begin("later"), 0.0
+        self._target_accuracy, self._window, self.joules = target, _tune.begin("later"), 0.0
 
     def report(self, epoch: int, accuracy: float) -> bool:
         self.joules = self._window.peek().joules or 0.0
-        return accuracy >= self._target
+        return accuracy >= self._target_accuracy
 
 
 def _config_key(config: dict) -> str:
@@ -172,9 +172,9 @@ def print_table(rows: list) -> None:
         columns = ("net", "credited", "search", "found", "trials")
         mean = {name: statistics.fmean(row[name] for row in own) for name in columns}
         accuracies = [row["accuracy"] for row in own if row["accuracy"] is not None]
-        wins = sum(tune[row["seed"]]["net"] <= row["net"] for row in own) if tune else 0
+        tune_wins = sum(tune[row["seed"]]["net"] <= row["net"] for row in own) if tune else 0
         print(f"{method:12} {mean['net']:7.3f} {mean['credited']:9.3f} {mean['search']:7.2f} {mean['found']:7.3f} "
-              f"{mean['trials']:7.1f} {min(accuracies, default=0):15.4f} {wins:5}/{len(own)}", flush=True)  # fmt: skip
+              f"{mean['trials']:7.1f} {min(accuracies, default=0):15.4f} {tune_wins:5}/{len(own)}", flush=True)  # fmt: skip
 
 
 def main() -> None:
@@ -196,7 +196,7 @@ def main() -> None:
         from run import CpuTimeWindow
 
         _tune.begin = CpuTimeWindow
-    rows = run_simulated(options) if options.kind == "simulated" else run_real(options)
+    rows = run_simulated_trainings(options) if options.kind == "simulated" else run_real_trainings(options)
     if options.output:
         with open(options.output, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)

@@ -39,15 +39,15 @@ class Run:
 
     def __init__(self, target: float, limit_j: float = math.inf) -> None:
         self.reached, self.accuracy = False, 0.0
-        self._target, self._limit_j = target, limit_j
-        self._window, self._last_j = _tune.begin("trial"), 0.0
+        self._target_accuracy, self._limit_j = target, limit_j
+        self._window, self._last_total_j = _tune.begin("trial"), 0.0
         self.joules = 0.0
 
     def report(self, epoch: int, accuracy: float) -> bool:
         self.accuracy = accuracy
         joules = self._window.peek().joules or 0.0
-        step_j, self._last_j = joules - self._last_j, joules
-        self.reached = accuracy >= self._target
+        step_j, self._last_total_j = joules - self._last_total_j, joules
+        self.reached = accuracy >= self._target_accuracy
         # Zeus does not begin an epoch that would exceed its limit.
         return self.reached or joules + step_j > self._limit_j
 

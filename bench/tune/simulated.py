@@ -50,7 +50,7 @@ class Window:
 
 
 @dataclass
-class Task:
+class SimulatedTask:
     """A training job: how much a sample costs, and how fast the accuracy grows."""
 
     sample_j: float  # energy of a sample in large batches, at width 128
@@ -84,10 +84,10 @@ class Task:
                 return
 
 
-def make_task(seed: int) -> Task:
+def make_task(seed: int) -> SimulatedTask:
     source = random.Random(f"task {seed}")
     between = lambda low, high: low * (high / low) ** source.random()  # noqa: E731
-    return Task(
+    return SimulatedTask(
         sample_j=between(0.001, 0.1), fixed=between(10, 200), noise_batch=between(30, 1000), samples=between(3e4, 1.2e5),
         power=source.uniform(0.7, 2), rate=between(3e-3, 3e-2), tolerance=source.uniform(0.8, 1.8),
         noise=source.uniform(0.02, 0.08), default=source.choice([16, 32, 64, 128, 256]), watts=300,
@@ -105,7 +105,7 @@ class StopAtTarget:
         return self.reached
 
 
-def expected_cost_j(task: Task, config: dict) -> float:
+def expected_cost_j(task: SimulatedTask, config: dict) -> float:
     """Expected energy to the target of a later run; of a run that misses it, all its energy, and then the default's."""
     costs = []
     for run in range(TRUE_COST_RUNS):
@@ -117,6 +117,6 @@ def expected_cost_j(task: Task, config: dict) -> float:
     return statistics.fmean(costs)
 
 
-def default_config(task: Task, like: dict) -> dict:
+def default_config(task: SimulatedTask, like: dict) -> dict:
     """The default of the space of a configuration: the batch size of the task, a usual learning rate, width 128."""
     return {name: {"batch_size": task.default, "lr": 3e-3, "width": 128}[name] for name in like}

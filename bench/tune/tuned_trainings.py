@@ -38,7 +38,7 @@ def cnn(width: int) -> nn.Module:
     return nn.Sequential(*block(1, width), *block(width, 2 * width), nn.Flatten(), nn.Linear(2 * width * 49, 10))
 
 
-def make_train(name: str, device: str, samples: int) -> Callable:
+def make_train_function(name: str, device: str, samples: int) -> Callable:
     images, labels = (data.to(device) for data in draw_digits(samples, 1))
     held_images, held_labels = (data.to(device) for data in draw_digits(max(1024, samples // 2), 2))
     runs = [0]

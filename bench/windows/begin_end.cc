@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr int kCalls = 20'000;
+constexpr int kCallCount = 20'000;
 constexpr int kRounds = 100;
 
 // Fastest round, in nanoseconds per call: other load on the machine can only add to it.
@@ -21,9 +21,9 @@ double fastest_call_ns(Call call) {
   std::vector<double> rounds;
   for (int round = 0; round < kRounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < kCalls; ++i) call();
+    for (int i = 0; i < kCallCount; ++i) call();
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-    rounds.push_back(took.count() / kCalls);
+    rounds.push_back(took.count() / kCallCount);
   }
   return *std::min_element(rounds.begin(), rounds.end());
 }

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
-from agent import PEERS  # noqa: E402  contains how each peer is used
+from agent import PEER_METERS  # noqa: E402  contains how each peer is used
 
 ROUNDS = 3
 
@@ -21,7 +21,7 @@ ROUNDS = 3
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # peers print to standard output
-    peer = PEERS[sys.argv[1]]({})
+    peer = PEER_METERS[sys.argv[1]]({})
     best = float("inf")
     for number in range(ROUNDS):
         if number == 0 or sys.argv[1] == "codecarbon":  # a tracker of codecarbon serves one window only

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the overhead of a window in C++ and in Python, and the overhead of the background thread meanwhile.
 
-    bench/windows/run.py [BUILD]        # on a simulated machine; exits 1 when a bar is missed
+bench/windows/run.py [BUILD]        # on a simulated machine; exits 1 when a bar is missed
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MAX_CALL_NS = {"C++: begin, end and free": 500, "Python: begin and end": 1500, "Python: with measure": 1500}
-CALLS = 5_000
+CALL_COUNT = 5_000
 
 
 def best_ns(call) -> float:
     """Best of many short rounds, ns: other load on the machine can only add time."""
-    return min(timeit.repeat(call, number=CALLS, repeat=60)) / CALLS * 1e9
+    return min(timeit.repeat(call, number=CALL_COUNT, repeat=60)) / CALL_COUNT * 1e9
 
 
 def measure_python() -> None:
@@ -75,7 +75,13 @@ def measure_peers(build: Path) -> dict[str, float | str]:
     rows: dict[str, float | str] = {}
     for peer in ("zeus", "pyjoules", "codecarbon"):
         with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-            machine = [str(build / "bin" / "joulemap-simulated-machine"), "--root", f"{folder}/machine", "--mount", "--"]
+            machine = [
+                str(build / "bin" / "joulemap-simulated-machine"),
+                "--root",
+                f"{folder}/machine",
+                "--mount",
+                "--",
+            ]
             command = [sys.executable, str(Path(__file__).with_name("peer_window.py")), peer]
             environment = {**os.environ, "PYTHONWARNINGS": "ignore", "HOME": folder}
             answer = Path(folder) / "answer"
@@ -104,9 +110,9 @@ def main() -> int:
     rows.update(python["rows"])
     missed = 0
     for name, ns in rows.items():
-        bar_ns = MAX_CALL_NS.get(name)
-        missed += bar_ns is not None and ns > bar_ns
-        print(f"{name:62} {ns:8.0f} ns" + (f"   (bar {bar_ns} ns)" if bar_ns else ""))
+        max_call_ns = MAX_CALL_NS.get(name)
+        missed += max_call_ns is not None and ns > max_call_ns
+        print(f"{name:62} {ns:8.0f} ns" + (f"   (bar {max_call_ns} ns)" if max_call_ns else ""))
     for name, ns in measure_peers(build).items():
         print(f"{name:62} {ns:8.0f} ns" if isinstance(ns, (int, float)) else f"{name:62} {ns}")
     print(f"{'the background thread and the sampler, of one CPU':62} {100 * python['background_share']:8.2f} %")

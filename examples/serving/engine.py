@@ -81,26 +81,28 @@ class PagedCache:
     """Keys and values of all layers, in blocks of tokens that requests allocate and free. The block table on the device
     has a row for each request: the numbers of its blocks. Block 0 and row 0 are for requests that only fill a batch."""
 
-    BLOCK = 16
+    BLOCK_TOKENS = 16
 
     def __init__(self, shape: Shape, blocks: int, requests: int, device: str, dtype: torch.dtype) -> None:
-        size = (shape.layers, shape.kv_heads, (1 + blocks) * self.BLOCK, shape.head_size)
+        size = (shape.layers, shape.kv_heads, (1 + blocks) * self.BLOCK_TOKENS, shape.head_size)
         self.keys = torch.zeros(size, device=device, dtype=dtype)
         self.values = torch.zeros(size, device=device, dtype=dtype)
         self.free = list(range(1, 1 + blocks))
         self.table = torch.zeros((1 + requests, blocks), device=device, dtype=torch.int64)
         self.free_rows = list(range(1, 1 + requests))
-        self.allocated: dict[tuple[int, int], int] = {}  # blocks that are not in the table yet, by row and column
+        self.pending_table_entries: dict[
+            tuple[int, int], int
+        ] = {}  # blocks that are not in the table yet, by row and column
 
-    def reserve(self, request: Request, tokens: int) -> bool:
+    def reserve_blocks(self, request: Request, tokens: int) -> bool:
         """Allocates blocks for so many tokens; False if there are too few."""
-        missing = math.ceil(tokens / self.BLOCK) - len(request.blocks)
+        missing = math.ceil(tokens / self.BLOCK_TOKENS) - len(request.blocks)
         if missing > len(self.free):
             return False
         if request.row is None:
             request.row = self.free_rows.pop()
         for _ in range(missing):
-            self.allocated[request.row, len(request.blocks)] = self.free[-1]
+            self.pending_table_entries[request.row, len(request.blocks)] = self.free[-1]
             request.blocks.append(self.free.pop())
         return True
 
@@ -110,15 +112,17 @@ class PagedCache:
             self.free_rows.append(request.row)
         request.blocks, request.computed, request.row = [], 0, None
 
-    def update_table(self) -> None:
-        if self.allocated:
-            places = torch.tensor([*self.allocated], device=self.table.device)
-            self.table[places[:, 0], places[:, 1]] = torch.tensor([*self.allocated.values()], device=self.table.device)
-            self.allocated = {}
+    def update_block_table(self) -> None:
+        if self.pending_table_entries:
+            places = torch.tensor([*self.pending_table_entries], device=self.table.device)
+            self.table[places[:, 0], places[:, 1]] = torch.tensor(
+                [*self.pending_table_entries.values()], device=self.table.device
+            )
+            self.pending_table_entries = {}
 
     def slots(self, rows: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Indices into keys and values."""
-        return self.table[rows, positions // self.BLOCK] * self.BLOCK + positions % self.BLOCK
+        return self.table[rows, positions // self.BLOCK_TOKENS] * self.BLOCK_TOKENS + positions % self.BLOCK_TOKENS
 
 
 class Network(torch.nn.Module):
@@ -134,10 +138,16 @@ class Network(torch.nn.Module):
 
         width = (shape.heads + 2 * shape.kv_heads) * shape.head_size
         self.embedding = weight(shape.vocabulary, shape.hidden)
-        self.attention_in = torch.nn.ParameterList(weight(width, shape.hidden) for _ in range(shape.layers))
-        self.attention_out = torch.nn.ParameterList(weight(shape.hidden, shape.hidden) for _ in range(shape.layers))
-        self.gate_up = torch.nn.ParameterList(weight(2 * shape.intermediate, shape.hidden) for _ in range(shape.layers))
-        self.down = torch.nn.ParameterList(weight(shape.hidden, shape.intermediate) for _ in range(shape.layers))
+        self.qkv_projections = torch.nn.ParameterList(weight(width, shape.hidden) for _ in range(shape.layers))
+        self.output_projections = torch.nn.ParameterList(
+            weight(shape.hidden, shape.hidden) for _ in range(shape.layers)
+        )
+        self.gate_up_projections = torch.nn.ParameterList(
+            weight(2 * shape.intermediate, shape.hidden) for _ in range(shape.layers)
+        )
+        self.down_projections = torch.nn.ParameterList(
+            weight(shape.hidden, shape.intermediate) for _ in range(shape.layers)
+        )
         self.unembedding = weight(shape.vocabulary, shape.hidden)
         exponents = torch.arange(0, shape.head_size, 2, device=device) / shape.head_size
         self.frequencies = 500_000.0**-exponents
@@ -154,7 +164,7 @@ class Network(torch.nn.Module):
         x = functional.embedding(batch.tokens, self.embedding)
         cos, sin = self.angles(batch.positions)
         for layer in range(shape.layers):
-            mixed = functional.linear(functional.rms_norm(x, norm), self.attention_in[layer])
+            mixed = functional.linear(functional.rms_norm(x, norm), self.qkv_projections[layer])
             mixed = mixed.view(len(x), -1, shape.head_size)
             rotated, value = mixed.split((shape.heads + shape.kv_heads, shape.kv_heads), dim=1)
             a, b = rotated.chunk(2, dim=-1)
@@ -162,11 +172,11 @@ class Network(torch.nn.Module):
             query, key = rotated.split((shape.heads, shape.kv_heads), dim=1)
             cache.keys[layer].index_copy_(1, batch.slots, key.transpose(0, 1))
             cache.values[layer].index_copy_(1, batch.slots, value.transpose(0, 1))
-            attended = batch.attend(query, cache.keys[layer], cache.values[layer])
-            x = x + functional.linear(attended, self.attention_out[layer])
-            gate, up = functional.linear(functional.rms_norm(x, norm), self.gate_up[layer]).chunk(2, dim=-1)
-            x = x + functional.linear(functional.silu(gate) * up, self.down[layer])
-        logits = functional.linear(functional.rms_norm(x[batch.last_rows], norm), self.unembedding)
+            attention_output = batch.compute_attention(query, cache.keys[layer], cache.values[layer])
+            x = x + functional.linear(attention_output, self.output_projections[layer])
+            gate, up = functional.linear(functional.rms_norm(x, norm), self.gate_up_projections[layer]).chunk(2, dim=-1)
+            x = x + functional.linear(functional.silu(gate) * up, self.down_projections[layer])
+        logits = functional.linear(functional.rms_norm(x[batch.last_token_rows], norm), self.unembedding)
         return logits.argmax(dim=-1)
 
 
@@ -177,7 +187,7 @@ class PromptBatch:
         tokens: list[int] = []
         positions: list[int] = []
         table_rows: list[int] = []
-        last_rows: list[int] = []
+        last_token_rows: list[int] = []
         self.prompts: list[tuple[slice, torch.Tensor, Optional[torch.Tensor]]] = []  # rows, slots of context, mask
         for request, count in chunks:
             begin, end = request.computed, request.computed + count
@@ -185,18 +195,18 @@ class PromptBatch:
             tokens += request.tokens(begin, end)
             positions += range(begin, end)
             table_rows += [request.row] * count
-            last_rows.append(len(tokens) - 1)
+            last_token_rows.append(len(tokens) - 1)
             context = torch.arange(end, device=device)
             mask = None if begin == 0 else context[begin:, None] >= context
             self.prompts.append((rows, cache.slots(request.row, context), mask))
         self.tokens, self.positions, table_rows = torch.tensor([tokens, positions, table_rows], device=device)
         self.slots = cache.slots(table_rows, self.positions)
-        self.last_rows = torch.tensor(last_rows, device=device)
+        self.last_token_rows = torch.tensor(last_token_rows, device=device)
 
-    def attend(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        attended = []
+    def compute_attention(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        attention_output = []
         for rows, slots, mask in self.prompts:
-            of_prompt = functional.scaled_dot_product_attention(
+            prompt_output = functional.scaled_dot_product_attention(
                 query[rows].transpose(0, 1)[None],
                 keys[:, slots][None],
                 values[:, slots][None],
@@ -204,8 +214,8 @@ class PromptBatch:
                 is_causal=mask is None,
                 enable_gqa=True,
             )
-            attended.append(of_prompt[0].transpose(0, 1).flatten(1))
-        return attended[0] if len(attended) == 1 else torch.cat(attended)
+            attention_output.append(prompt_output[0].transpose(0, 1).flatten(1))
+        return attention_output[0] if len(attention_output) == 1 else torch.cat(attention_output)
 
 
 class DecodeBatch:
@@ -216,15 +226,17 @@ class DecodeBatch:
         self.tokens, self.positions, self.rows = inputs
         self.cache, self.lengths = cache, self.positions + 1
         self.slots = cache.slots(self.rows, self.positions)
-        self.last_rows = slice(None)
+        self.last_token_rows = slice(None)
         self.context = None
         if longest is not None:
             self.context = cache.slots(self.rows[:, None], torch.arange(longest, device=inputs.device))
 
-    def attend(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    def compute_attention(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         if self.context is not None:
             return attend_with_torch(query, keys, values, self.context, self.lengths)
-        return attend_with_triton(query, keys, values, self.cache.table, self.rows, self.lengths, PagedCache.BLOCK)
+        return attend_with_triton(
+            query, keys, values, self.cache.table, self.rows, self.lengths, PagedCache.BLOCK_TOKENS
+        )
 
 
 class DecodeGraph:
@@ -250,7 +262,7 @@ class Engine:
     """Serves requests: each step computes the next token of every running request, and chunks of waiting prompts.
     `use_graphs`: decode with CUDA graphs, and with the attention of Triton; where there is a GPU unless said otherwise."""
 
-    GRAPH_SIZES = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+    GRAPH_BATCH_SIZES = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
 
     def __init__(
         self,
@@ -278,18 +290,18 @@ class Engine:
     @torch.inference_mode()
     def capture_graphs(self) -> None:
         """Captures the graphs of all batch sizes, so that the first requests do not wait for it."""
-        for size in self.GRAPH_SIZES if self.use_graphs else ():
-            self._graph(size)
+        for size in self.GRAPH_BATCH_SIZES if self.use_graphs else ():
+            self._find_or_capture_graph(size)
             if size >= self.most_requests:
                 break
 
-    def _graph(self, size: int) -> DecodeGraph:
+    def _find_or_capture_graph(self, size: int) -> DecodeGraph:
         if size not in self.graphs:
             self.graphs[size] = DecodeGraph(self.network, self.cache, size)
         return self.graphs[size]
 
     def submit(self, request: Request) -> None:
-        needed = math.ceil((len(request.prompt) + request.max_new_tokens) / PagedCache.BLOCK)
+        needed = math.ceil((len(request.prompt) + request.max_new_tokens) / PagedCache.BLOCK_TOKENS)
         blocks = len(self.cache.free) + sum(len(one.blocks) for one in self.running)
         if not request.prompt or request.max_new_tokens < 1 or needed > blocks:
             raise ValueError(f"request {request.id} needs a prompt, and at most {blocks} cache blocks, not {needed}")
@@ -306,13 +318,13 @@ class Engine:
     def has_work(self) -> bool:
         return bool(self.waiting or self.running)
 
-    def _schedule(self) -> tuple[list[tuple[Request, int]], list[Request]]:
+    def _schedule_chunks(self) -> tuple[list[tuple[Request, int]], list[Request]]:
         """The chunks of the next step, and the requests that lose their cache to make room for them."""
         preempted: list[Request] = []
         chunks: list[tuple[Request, int]] = []
         budget = self.chunk_tokens
         while self.waiting and len(self.running) < self.most_requests:
-            if not self.cache.reserve(self.waiting[0], min(self.waiting[0].length, self.chunk_tokens)):
+            if not self.cache.reserve_blocks(self.waiting[0], min(self.waiting[0].length, self.chunk_tokens)):
                 break
             self.running.append(self.waiting.popleft())
         for request in list(self.running):
@@ -320,7 +332,7 @@ class Engine:
             count = min(missing, budget) if missing > 1 else missing
             if count == 0 or request in preempted:
                 continue
-            while not self.cache.reserve(request, request.computed + count):
+            while not self.cache.reserve_blocks(request, request.computed + count):
                 last = self.running.pop()
                 self.cache.release(last)
                 self.waiting.appendleft(last)
@@ -337,7 +349,7 @@ class Engine:
     def step(self) -> list[Request]:
         """Runs one forward step. Returns the requests that finished."""
         contexts = {request.id: request.computed for request in self.running}
-        chunks, preempted = self._schedule()
+        chunks, preempted = self._schedule_chunks()
         for request in preempted:
             if jm and contexts.get(request.id):
                 jm.engine_event(request.id, "preempted")
@@ -345,18 +357,18 @@ class Engine:
             return []
         self.steps += 1
         if jm is None:
-            return self._forward(chunks, None)
+            return self._run_forward_pass(chunks, None)
         with jm.engine_step() as step:
-            return self._forward(chunks, step)
+            return self._run_forward_pass(chunks, step)
 
-    def _forward(self, chunks: list[tuple[Request, int]], step) -> list[Request]:
-        self.cache.update_table()
+    def _run_forward_pass(self, chunks: list[tuple[Request, int]], step) -> list[Request]:
+        self.cache.update_block_table()
         chunks = sorted(chunks, key=lambda chunk: chunk[1] > 1)  # first those that decode
         decoding = [request for request, count in chunks if count == 1]
         prompts = chunks[len(decoding) :]
         next_tokens = []
         if decoding:
-            next_tokens.append(self._decode(decoding))
+            next_tokens.append(self._decode_next_tokens(decoding))
         if prompts:
             next_tokens.append(self.network(PromptBatch(prompts, self.cache, self.device), self.cache))
         for (request, count), token in zip(chunks, torch.cat(next_tokens).tolist()):  # waits for the GPU
@@ -382,7 +394,7 @@ class Engine:
             self.cache.release(request)
         return finished
 
-    def _decode(self, requests: list[Request]) -> torch.Tensor:
+    def _decode_next_tokens(self, requests: list[Request]) -> torch.Tensor:
         inputs = torch.tensor(
             [
                 [request.tokens(request.computed, request.computed + 1)[0] for request in requests],
@@ -390,9 +402,9 @@ class Engine:
                 [request.row for request in requests],
             ]
         )
-        sizes = [size for size in self.GRAPH_SIZES if size >= len(requests)]
+        sizes = [size for size in self.GRAPH_BATCH_SIZES if size >= len(requests)]
         if self.use_graphs and sizes:
-            return self._graph(sizes[0]).run(inputs.pin_memory())
+            return self._find_or_capture_graph(sizes[0]).run(inputs.pin_memory())
         longest = None if triton is not None and self.device != "cpu" else int(inputs[1].max()) + 1
         batch = DecodeBatch(inputs.to(self.device), self.cache, longest)
         return self.network(batch, self.cache)

@@ -22,7 +22,7 @@ from typing import Any, Iterator, Optional
 
 from engine import SHAPES, Engine, Request
 
-MAX_BODY = 16 << 20  # bytes
+MAX_BODY_BYTES = 16 << 20  # bytes
 Token = tuple[int, bool]  # and whether it is the last one
 
 
@@ -35,7 +35,7 @@ class EngineThread:
 
     def __init__(self, engine: Engine, name: str) -> None:
         self.engine, self.name = engine, name
-        self._ids = itertools.count()
+        self._request_numbers = itertools.count()
         self._lock = threading.Condition()
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -43,7 +43,7 @@ class EngineThread:
         """Submits a request at once; yields its tokens as they are computed. Closing the iterator aborts the request."""
         tokens: queue.Queue[Token] = queue.Queue()
         request = Request(
-            f"{tenant or 'request'}-{next(self._ids)}", prompt, max_new_tokens, tenant,
+            f"{tenant or 'request'}-{next(self._request_numbers)}", prompt, max_new_tokens, tenant,
             on_token=lambda token, is_last: tokens.put((token, is_last)),
         )  # fmt: skip
         with self._lock:
@@ -52,9 +52,9 @@ class EngineThread:
             except ValueError as error:
                 raise BadRequest(str(error)) from error
             self._lock.notify()
-        return self._tokens(request, tokens)
+        return self._iterate_tokens(request, tokens)
 
-    def _tokens(self, request: Request, tokens: queue.Queue[Token]) -> Iterator[int]:
+    def _iterate_tokens(self, request: Request, tokens: queue.Queue[Token]) -> Iterator[int]:
         is_last = False
         try:
             while not is_last:
@@ -74,41 +74,41 @@ class EngineThread:
             time.sleep(0)  # lets handlers submit
 
 
-class Handler(BaseHTTPRequestHandler):
+class CompletionHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     engine: EngineThread
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":
-            self._answer(200, {"object": "list", "data": [{"id": self.engine.name, "object": "model"}]})
+            self._send_json(200, {"object": "list", "data": [{"id": self.engine.name, "object": "model"}]})
         else:
-            self._answer(404, {"error": {"message": f"no {self.path}"}})
+            self._send_json(404, {"error": {"message": f"no {self.path}"}})
 
     def do_POST(self) -> None:
         is_chat = self.path == "/v1/chat/completions"
         if not is_chat and self.path != "/v1/completions":
             self.close_connection = True
-            return self._answer(404, {"error": {"message": f"no {self.path}"}})
+            return self._send_json(404, {"error": {"message": f"no {self.path}"}})
         try:
-            body = self._body()
-            prompt = self._prompt(body, is_chat)
+            body = self._read_json_body()
+            prompt = self._parse_prompt(body, is_chat)
             count = body.get("max_tokens", 16)
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:
                 raise BadRequest("max_tokens is no number above 0")
             tenant = body.get("user")
             tokens = self.engine.generate(prompt, count, tenant if isinstance(tenant, str) else None)
         except BadRequest as error:
-            return self._answer(400, {"error": {"message": str(error)}})
+            return self._send_json(400, {"error": {"message": str(error)}})
         usage = {"prompt_tokens": len(prompt), "completion_tokens": count, "total_tokens": len(prompt) + count}
         if body.get("stream"):
-            self._stream(tokens, count, is_chat, usage)
+            self._stream_completion(tokens, count, is_chat, usage)
         else:
-            choice = self._choice("".join(f" {token}" for token in tokens), is_chat, False, "length")
-            self._answer(200, {"model": self.engine.name, "choices": [choice], "usage": usage})
+            choice = self._make_choice("".join(f" {token}" for token in tokens), is_chat, False, "length")
+            self._send_json(200, {"model": self.engine.name, "choices": [choice], "usage": usage})
 
-    def _body(self) -> dict[str, Any]:
+    def _read_json_body(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > MAX_BODY:
+        if not length.isdigit() or int(length) > MAX_BODY_BYTES:
             self.close_connection = True
             raise BadRequest("the request needs a content length, of at most 16 MiB")
         try:
@@ -119,7 +119,7 @@ class Handler(BaseHTTPRequestHandler):
             raise BadRequest("the request is no JSON object")
         return body
 
-    def _prompt(self, body: dict[str, Any], is_chat: bool) -> list[int]:
+    def _parse_prompt(self, body: dict[str, Any], is_chat: bool) -> list[int]:
         """Token ids of a prompt, which is text, a list of token ids, or a list of messages."""
         vocabulary = self.engine.engine.network.shape.vocabulary
         prompt = body.get("messages" if is_chat else "prompt")
@@ -127,11 +127,13 @@ class Handler(BaseHTTPRequestHandler):
             prompt = " ".join(str(message.get("content", "")) for message in prompt if isinstance(message, dict))
         if isinstance(prompt, str):
             return [zlib.crc32(word.encode()) % vocabulary for word in prompt.split()]
-        if not isinstance(prompt, list) or not all(isinstance(token, int) and 0 <= token < vocabulary for token in prompt):
+        if not isinstance(prompt, list) or not all(
+            isinstance(token, int) and 0 <= token < vocabulary for token in prompt
+        ):
             raise BadRequest(f"the prompt is neither text nor a list of token ids below {vocabulary}")
         return prompt
 
-    def _stream(self, tokens: Iterator[int], count: int, is_chat: bool, usage: dict[str, int]) -> None:
+    def _stream_completion(self, tokens: Iterator[int], count: int, is_chat: bool, usage: dict[str, int]) -> None:
         try:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
@@ -139,17 +141,19 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             for number, token in enumerate(tokens, 1):
                 reason = "length" if number == count else None
-                self._event({"model": self.engine.name, "choices": [self._choice(f" {token}", is_chat, True, reason)]})
-            self._event({"model": self.engine.name, "choices": [], "usage": usage})
-            self._chunk(b"data: [DONE]\n\n")
-            self._chunk(b"")
+                self._send_event(
+                    {"model": self.engine.name, "choices": [self._make_choice(f" {token}", is_chat, True, reason)]}
+                )
+            self._send_event({"model": self.engine.name, "choices": [], "usage": usage})
+            self._send_chunk(b"data: [DONE]\n\n")
+            self._send_chunk(b"")
         except OSError:  # the client has gone
             self.close_connection = True
         finally:
             tokens.close()  # type: ignore[attr-defined]  # a generator
 
     @staticmethod
-    def _choice(text: str, is_chat: bool, is_part: bool, reason: Optional[str]) -> dict[str, Any]:
+    def _make_choice(text: str, is_chat: bool, is_part: bool, reason: Optional[str]) -> dict[str, Any]:
         choice: dict[str, Any] = {"index": 0, "finish_reason": reason}
         if is_chat:
             choice["delta" if is_part else "message"] = {"role": "assistant", "content": text}
@@ -157,13 +161,13 @@ class Handler(BaseHTTPRequestHandler):
             choice["text"] = text
         return choice
 
-    def _event(self, event: dict[str, Any]) -> None:
-        self._chunk(b"data: " + json.dumps(event).encode() + b"\n\n")
+    def _send_event(self, event: dict[str, Any]) -> None:
+        self._send_chunk(b"data: " + json.dumps(event).encode() + b"\n\n")
 
-    def _chunk(self, data: bytes) -> None:
+    def _send_chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
-    def _answer(self, status: int, document: dict[str, Any]) -> None:
+    def _send_json(self, status: int, document: dict[str, Any]) -> None:
         body = json.dumps(document).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -175,17 +179,17 @@ class Handler(BaseHTTPRequestHandler):
         """Not a line per request."""
 
 
-class Server(ThreadingHTTPServer):
+class CompletionServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1024  # connections that arrive at once
 
 
-def make_server(port: int, shape: str, device: str) -> Server:
+def make_server(port: int, shape: str, device: str) -> CompletionServer:
     """`port` 0: any that is free, which server_address shows. Loads the engine, so it may take a while."""
     engine = Engine(SHAPES[shape], device, cache_blocks=4096 if device != "cpu" else 1024)
     engine.capture_graphs()
-    handler = type("EngineHandler", (Handler,), {"engine": EngineThread(engine, shape)})
-    return Server(("127.0.0.1", port), handler)
+    handler = type("EngineHandler", (CompletionHandler,), {"engine": EngineThread(engine, shape)})
+    return CompletionServer(("127.0.0.1", port), handler)
 
 
 def main() -> None:

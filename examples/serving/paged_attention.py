@@ -17,8 +17,10 @@ try:
 except ImportError:  # on machines without a GPU
     triton = None
 
-TILE = 64  # tokens that a thread block reads at once
-SPLITS = 8  # parts of a context, computed in parallel: otherwise few long contexts leave most of a GPU idle
+TILE_TOKENS = 64  # tokens that a thread block reads at once
+CONTEXT_SPLIT_COUNT = (
+    8  # parts of a context, computed in parallel: otherwise few long contexts leave most of a GPU idle
+)
 
 
 def attend_with_torch(
@@ -34,8 +36,8 @@ def attend_with_torch(
     is_padding = torch.arange(longest, device=lengths.device) >= lengths[:, None]
     scores = (grouped @ key.transpose(2, 3)) / math.sqrt(size)
     scores = scores.masked_fill(is_padding[None, :, None, :], -torch.inf)
-    attended = torch.softmax(scores.float(), dim=-1).to(value.dtype) @ value
-    return attended.transpose(0, 1).reshape(count, -1)
+    attention_output = torch.softmax(scores.float(), dim=-1).to(value.dtype) @ value
+    return attention_output.transpose(0, 1).reshape(count, -1)
 
 
 def attend_with_triton(
@@ -51,39 +53,39 @@ def attend_with_triton(
     count, heads, size = query.shape
     kv_heads, slots, _ = keys.shape
     query = query.contiguous()
-    partial = torch.empty(count, heads, SPLITS, size, device=query.device, dtype=torch.float32)
-    sums = torch.empty(count, heads, SPLITS, 2, device=query.device, dtype=torch.float32)
-    attended = torch.empty(count, heads * size, device=query.device, dtype=query.dtype)
+    partial_outputs = torch.empty(count, heads, CONTEXT_SPLIT_COUNT, size, device=query.device, dtype=torch.float32)
+    sums = torch.empty(count, heads, CONTEXT_SPLIT_COUNT, 2, device=query.device, dtype=torch.float32)
+    attention_output = torch.empty(count, heads * size, device=query.device, dtype=query.dtype)
     group = heads // kv_heads
-    _attend_to_split[(count, kv_heads, SPLITS)](
-        query, keys, values, table, rows, lengths, partial, sums, table.shape[1], slots, 1 / math.sqrt(size),
-        heads, group, max(16, triton.next_power_of_2(group)), size, block, TILE, SPLITS,
+    _attend_to_split[(count, kv_heads, CONTEXT_SPLIT_COUNT)](
+        query, keys, values, table, rows, lengths, partial_outputs, sums, table.shape[1], slots, 1 / math.sqrt(size),
+        heads, group, max(16, triton.next_power_of_2(group)), size, block, TILE_TOKENS, CONTEXT_SPLIT_COUNT,
     )  # fmt: skip
-    _merge_splits[(count, heads)](partial, sums, attended, heads, size, SPLITS)
-    return attended
+    _merge_splits[(count, heads)](partial_outputs, sums, attention_output, heads, size, CONTEXT_SPLIT_COUNT)
+    return attention_output
 
 
 if triton is not None:
 
     @triton.jit
     def _attend_to_split(
-        query, keys, values, table, rows, lengths, partial, sums, table_columns, slots, scale,
-        heads: tl.constexpr, group: tl.constexpr, padded_group: tl.constexpr, size: tl.constexpr,
-        block: tl.constexpr, tile: tl.constexpr, splits: tl.constexpr,
+        query, keys, values, table, rows, lengths, partial_outputs, sums, table_columns, slots, scale,
+        heads: tl.constexpr, group: tl.constexpr, padded_group_size: tl.constexpr, size: tl.constexpr,
+        block: tl.constexpr, tile: tl.constexpr, split_count: tl.constexpr,
     ):  # fmt: skip
         """The attention of the heads of one KV head of one request to one part of its context; not normalized."""
         request, kv_head, split = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64), tl.program_id(2)
         row, length = tl.load(rows + request), tl.load(lengths + request)
-        tokens = tl.cdiv(tl.cdiv(length, splits), tile) * tile
+        tokens = tl.cdiv(tl.cdiv(length, split_count), tile) * tile
         begin = split * tokens
         end = tl.minimum(begin + tokens, length)
-        member, element = tl.arange(0, padded_group), tl.arange(0, size)
+        member, element = tl.arange(0, padded_group_size), tl.arange(0, size)
         head = kv_head * group + member
-        is_head = (member < group)[:, None]
-        q = tl.load(query + (request * heads + head)[:, None] * size + element[None, :], mask=is_head, other=0)
-        largest = tl.full([padded_group], -float("inf"), tl.float32)
-        total = tl.zeros([padded_group], tl.float32)
-        attended = tl.zeros([padded_group, size], tl.float32)
+        is_group_member = (member < group)[:, None]
+        q = tl.load(query + (request * heads + head)[:, None] * size + element[None, :], mask=is_group_member, other=0)
+        largest = tl.full([padded_group_size], -float("inf"), tl.float32)
+        total = tl.zeros([padded_group_size], tl.float32)
+        attention_output = tl.zeros([padded_group_size, size], tl.float32)
         for first in range(begin, end, tile):
             position = first + tl.arange(0, tile)
             is_inside = position < end
@@ -97,20 +99,24 @@ if triton is not None:
             weights = tl.exp(scores - larger[:, None])
             factor = tl.exp(largest - larger)
             total = total * factor + tl.sum(weights, 1)
-            attended = attended * factor[:, None] + tl.dot(weights.to(value.dtype), value)
+            attention_output = attention_output * factor[:, None] + tl.dot(weights.to(value.dtype), value)
             largest = larger
-        part = ((request * heads + head) * splits + split)[:, None]
-        tl.store(partial + part * size + element[None, :], attended, mask=is_head)
-        tl.store(sums + part * 2, largest[:, None], mask=is_head)
-        tl.store(sums + part * 2 + 1, total[:, None], mask=is_head)
+        part = ((request * heads + head) * split_count + split)[:, None]
+        tl.store(partial_outputs + part * size + element[None, :], attention_output, mask=is_group_member)
+        tl.store(sums + part * 2, largest[:, None], mask=is_group_member)
+        tl.store(sums + part * 2 + 1, total[:, None], mask=is_group_member)
 
     @triton.jit
-    def _merge_splits(partial, sums, attended, heads: tl.constexpr, size: tl.constexpr, splits: tl.constexpr):
+    def _merge_splits(
+        partial_outputs, sums, attention_output, heads: tl.constexpr, size: tl.constexpr, split_count: tl.constexpr
+    ):
         request, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
-        split, element = tl.arange(0, splits), tl.arange(0, size)
-        part = (request * heads + head) * splits + split
+        split, element = tl.arange(0, split_count), tl.arange(0, size)
+        part = (request * heads + head) * split_count + split
         largest, total = tl.load(sums + part * 2), tl.load(sums + part * 2 + 1)
         weights = tl.exp(largest - tl.max(largest, 0))
-        values = tl.load(partial + part[:, None] * size + element[None, :])
+        values = tl.load(partial_outputs + part[:, None] * size + element[None, :])
         merged = tl.sum(values * weights[:, None], 0) / tl.sum(total * weights, 0)
-        tl.store(attended + (request * heads + head) * size + element, merged.to(attended.dtype.element_ty))
+        tl.store(
+            attention_output + (request * heads + head) * size + element, merged.to(attention_output.dtype.element_ty)
+        )

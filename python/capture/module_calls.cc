@@ -57,7 +57,7 @@ bool ModuleCalls::is_in_backward(bool& answer) {
   return true;
 }
 
-bool ModuleCalls::on_loop_event(int event) {
+bool ModuleCalls::on_training_loop_event(int event) {
   jmc_on_event(event);
   const bool sampled = jmc_step_is_sampled() != 0;
   const bool traced = jmc_step_is_traced() != 0;
@@ -79,17 +79,17 @@ const KnownModule* ModuleCalls::find_or_resolve_module(PyObject* module, const T
 
 bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, PyObject* module, bool is_loss) {
   bool recomputes = false;
-  bool transformed = false;
+  bool is_in_transformed_call = false;
   bool gradients = false;
   long long function_mode_count = 0;
-  if (!is_in_backward(recomputes) || !call_and_convert_to_bool(torch_functions.is_in_transform, transformed))
+  if (!is_in_backward(recomputes) || !call_and_convert_to_bool(torch_functions.is_in_transform, is_in_transformed_call))
     return false;
   if (!call_and_convert_to_bool(torch_functions.is_grad_enabled, gradients) ||
       !call_and_convert_to_integer(torch_functions.function_mode_count, function_mode_count))
     return false;
-  thread.is_outermost_call_unrecorded = transformed;
+  thread.is_outermost_call_unrecorded = is_in_transformed_call;
   thread.must_hide_grad_fn_reads = function_mode_count > own_function_mode_count;
-  if (transformed) return true;
+  if (is_in_transformed_call) return true;
   if (recomputes) {
     thread.pass = Pass::recompute;
     return true;
@@ -99,8 +99,8 @@ bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, PyObject* mod
   thread.pass = gradients ? (is_loss ? Pass::loss : Pass::forward) : (is_loss ? Pass::inference_loss : Pass::inference);
   if (is_loss) return true;
   const bool follows_inference = std::exchange(thread.last_inference_module, gradients ? nullptr : module) == module;
-  if (!gradients) return on_loop_event(JMC_FORWARD_INFER);
-  return on_loop_event(follows_inference ? JMC_FORWARD_TRAIN_AFTER_INFER : JMC_FORWARD_TRAIN);
+  if (!gradients) return on_training_loop_event(JMC_FORWARD_INFER);
+  return on_training_loop_event(follows_inference ? JMC_FORWARD_TRAIN_AFTER_INFER : JMC_FORWARD_TRAIN);
 }
 
 void ModuleCalls::end_outermost_call(ThreadCaptureState& thread) {
@@ -147,11 +147,11 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
     return true;
   }
   const std::uint32_t enclosing_node = thread.innermost_module_node();
-  if (builds_graph(thread) && !attribute_nodes_of_value(thread, inputs, enclosing_node, 0)) return false;
-  const bool enters = is_outside_modules || enclosing_node != node;
+  if (is_building_autograd_graph(thread) && !attribute_nodes_of_value(thread, inputs, enclosing_node, 0)) return false;
+  const bool enters_scope = is_outside_modules || enclosing_node != node;
   // While modules are untraced, their time cannot be separated from the model's own; all of it belongs to the phase.
-  const std::size_t depth = enters ? jmc_enter(names.scope(traces_modules ? node : 0, thread.pass)) : jmc_depth();
-  thread.calls.push_back({module, depth, node, enters});
+  const std::size_t depth = enters_scope ? jmc_enter(names.scope(traces_modules ? node : 0, thread.pass)) : jmc_depth();
+  thread.calls.push_back({module, depth, node, enters_scope});
   return true;
 }
 
@@ -162,7 +162,7 @@ bool ModuleCalls::on_return(PyObject* module, PyObject* output) {
   while (at > thread.first_call_index && thread.calls[at - 1].module != module) --at;
   if (at <= thread.first_call_index) return true;
   const ModuleCall call = thread.calls[at - 1];
-  const bool attributed = !builds_graph(thread) || attribute_nodes_of_value(thread, output, call.node, 0);
+  const bool attributed = !is_building_autograd_graph(thread) || attribute_nodes_of_value(thread, output, call.node, 0);
   thread.calls.resize(at - 1);
   if (call.has_entered_scope) jmc_leave_to(call.depth);
   if (thread.is_outside_modules()) end_outermost_call(thread);
@@ -170,7 +170,7 @@ bool ModuleCalls::on_return(PyObject* module, PyObject* output) {
 }
 
 // Whether the current pass builds an autograd graph whose nodes are attributed to modules.
-bool ModuleCalls::builds_graph(const ThreadCaptureState& thread) const {
+bool ModuleCalls::is_building_autograd_graph(const ThreadCaptureState& thread) const {
   return traces_modules && !thread.is_outermost_call_unrecorded && thread.pass != Pass::inference &&
          thread.pass != Pass::inference_loss;
 }
@@ -191,13 +191,13 @@ namespace {
 // Marks an autograd node as attributed, and sets is_new to whether it was unmarked. Returns false when Python has
 // raised.
 bool mark_autograd_node(PyObject* grad_fn, bool& is_new) {
-  static PyObject* const kMetadata = intern_attribute_name("metadata");
-  static PyObject* const kMark = intern_attribute_name("joulemap");
-  const OwnedReference metadata(PyObject_GetAttr(grad_fn, kMetadata));
+  static PyObject* const kMetadataAttribute = intern_attribute_name("metadata");
+  static PyObject* const kAttributedMarkKey = intern_attribute_name("joulemap");
+  const OwnedReference metadata(PyObject_GetAttr(grad_fn, kMetadataAttribute));
   if (!metadata) return false;
-  const int found = PyDict_Contains(metadata.get(), kMark);
+  const int found = PyDict_Contains(metadata.get(), kAttributedMarkKey);
   is_new = found == 0;
-  return found >= 0 && (!is_new || PyDict_SetItem(metadata.get(), kMark, Py_True) == 0);
+  return found >= 0 && (!is_new || PyDict_SetItem(metadata.get(), kAttributedMarkKey, Py_True) == 0);
 }
 
 }  // namespace
@@ -206,9 +206,9 @@ bool mark_autograd_node(PyObject* grad_fn, bool& is_new) {
 // is_unattributed to whether they were not.
 bool ModuleCalls::attribute_graph_nodes(ThreadCaptureState& thread, PyObject* grad_fn, std::uint32_t node,
                                         bool& is_unattributed) const {
-  static PyObject* const kSequenceNumber = intern_attribute_name("_sequence_nr");
+  static PyObject* const kSequenceNumberAttribute = intern_attribute_name("_sequence_nr");
   if (torch_functions.has_sequence_numbers == 0) return mark_autograd_node(grad_fn, is_unattributed);
-  const OwnedReference number(PyObject_CallMethodObjArgs(grad_fn, kSequenceNumber, nullptr));
+  const OwnedReference number(PyObject_CallMethodObjArgs(grad_fn, kSequenceNumberAttribute, nullptr));
   if (!number) return false;
   const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
   if (PyErr_Occurred() != nullptr) return false;
@@ -221,13 +221,14 @@ bool ModuleCalls::attribute_graph_nodes(ThreadCaptureState& thread, PyObject* gr
 }
 
 bool ModuleCalls::attribute_nodes_of_tensor(ThreadCaptureState& thread, PyObject* tensor, std::uint32_t node) {
-  static PyObject* const kGradFn = intern_attribute_name("grad_fn");
-  static PyObject* const kRegister = intern_attribute_name("_register_hook_dict");
-  const bool can_query_directly =
+  static PyObject* const kGradFnAttribute = intern_attribute_name("grad_fn");
+  static PyObject* const kRegisterHookDictAttribute = intern_attribute_name("_register_hook_dict");
+  const bool can_read_grad_fn_directly =
       !thread.must_hide_grad_fn_reads && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == torch_functions.tensor_type;
   const OwnedReference grad_fn(
-      can_query_directly ? PyObject_GetAttr(tensor, kGradFn)
-                         : PyObject_CallFunctionObjArgs(torch_functions.read_grad_fn_bypassing_modes, tensor, nullptr));
+      can_read_grad_fn_directly
+          ? PyObject_GetAttr(tensor, kGradFnAttribute)
+          : PyObject_CallFunctionObjArgs(torch_functions.read_grad_fn_bypassing_modes, tensor, nullptr));
   if (!grad_fn) return false;
   if (grad_fn.get() == Py_None) return true;
   bool is_unattributed = false;
@@ -235,36 +236,36 @@ bool ModuleCalls::attribute_nodes_of_tensor(ThreadCaptureState& thread, PyObject
   if (!is_unattributed) return true;
   PyObject* const hooks = find_or_make_hook_tensor(node);
   if (hooks == nullptr) return false;
-  const OwnedReference done(PyObject_CallMethodObjArgs(grad_fn.get(), kRegister, hooks, nullptr));
+  const OwnedReference done(PyObject_CallMethodObjArgs(grad_fn.get(), kRegisterHookDictAttribute, hooks, nullptr));
   return static_cast<bool>(done);
 }
 
 bool ModuleCalls::attribute_nodes_of_value(ThreadCaptureState& thread, PyObject* value, std::uint32_t node,
-                                           int nesting) {
-  if (value == Py_None || nesting > kMaxTensorNesting) return true;
+                                           int nesting_depth) {
+  if (value == Py_None || nesting_depth > kMaxTensorNesting) return true;
   if (PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(torch_functions.tensor_type)) != 0) {
     return attribute_nodes_of_tensor(thread, value, node);
   }
   if (PyTuple_Check(value)) {
     const Py_ssize_t size = PyTuple_Size(value);
     for (Py_ssize_t i = 0; i < size && i < kMaxValues; ++i) {
-      if (!attribute_nodes_of_value(thread, PyTuple_GetItem(value, i), node, nesting + 1)) return false;
+      if (!attribute_nodes_of_value(thread, PyTuple_GetItem(value, i), node, nesting_depth + 1)) return false;
     }
   } else if (PyList_Check(value)) {
     const Py_ssize_t size = PyList_Size(value);
     for (Py_ssize_t i = 0; i < size && i < kMaxValues; ++i) {
-      if (!attribute_nodes_of_value(thread, PyList_GetItem(value, i), node, nesting + 1)) return false;
+      if (!attribute_nodes_of_value(thread, PyList_GetItem(value, i), node, nesting_depth + 1)) return false;
     }
   } else if (PyDict_Check(value)) {
     PyObject* key = nullptr;
     PyObject* held = nullptr;
     Py_ssize_t at = 0;
     for (Py_ssize_t i = 0; i < kMaxValues && PyDict_Next(value, &at, &key, &held) != 0; ++i) {
-      if (!attribute_nodes_of_value(thread, held, node, nesting + 1)) return false;
+      if (!attribute_nodes_of_value(thread, held, node, nesting_depth + 1)) return false;
     }
-  } else if (nesting == 0 && PyObject_HasAttrString(value, "__dataclass_fields__") != 0) {
+  } else if (nesting_depth == 0 && PyObject_HasAttrString(value, "__dataclass_fields__") != 0) {
     const OwnedReference fields(PyObject_GetAttrString(value, "__dict__"));
-    if (fields) return attribute_nodes_of_value(thread, fields.get(), node, nesting + 1);
+    if (fields) return attribute_nodes_of_value(thread, fields.get(), node, nesting_depth + 1);
     PyErr_Clear();  // a dataclass with slots has no __dict__
   }
   return true;

@@ -48,7 +48,7 @@ class ModuleCalls {
   bool on_call(PyObject* module, PyObject* inputs);
   bool on_return(PyObject* module, PyObject* output);
   // Reports the loop event; calls torch.on_step_sampling_change when the new step changes what is traced or sampled.
-  bool on_loop_event(int event);
+  bool on_training_loop_event(int event);
   // Sets `answer` to whether a backward pass already runs on this thread.
   bool is_in_backward(bool& answer);
   void reset_after_fork();
@@ -59,8 +59,8 @@ class ModuleCalls {
   void remember_model_type(PyObject* module);
   bool drop_stale_calls(ThreadCaptureState& thread, PyObject* module);
   const KnownModule* find_or_resolve_module(PyObject* module, const ThreadCaptureState& thread);
-  bool builds_graph(const ThreadCaptureState& thread) const;
-  bool attribute_nodes_of_value(ThreadCaptureState& thread, PyObject* value, std::uint32_t node, int nesting);
+  bool is_building_autograd_graph(const ThreadCaptureState& thread) const;
+  bool attribute_nodes_of_value(ThreadCaptureState& thread, PyObject* value, std::uint32_t node, int nesting_depth);
   bool attribute_nodes_of_tensor(ThreadCaptureState& thread, PyObject* tensor, std::uint32_t node);
   PyObject* find_or_make_hook_tensor(std::uint32_t node);
   bool attribute_graph_nodes(ThreadCaptureState& thread, PyObject* grad_fn, std::uint32_t node,

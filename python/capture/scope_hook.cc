@@ -36,7 +36,7 @@ PyType_Slot kScopeHookSlots[] = {{Py_tp_call, reinterpret_cast<void*>(call_scope
                                  {0, nullptr}};
 PyType_Spec kScopeHookSpec = {"joulemap._capture.ScopeHook", sizeof(ScopeHook), 0, Py_TPFLAGS_DEFAULT, kScopeHookSlots};
 
-PyObject* new_hook(std::uint32_t node, jmc_scope operation) {
+PyObject* new_scope_hook(std::uint32_t node, jmc_scope operation) {
   const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(scope_hook_type, Py_tp_alloc));
   PyObject* const made = allocate(scope_hook_type, 0);
   if (made == nullptr) return nullptr;
@@ -55,11 +55,11 @@ bool add_scope_hook_type(PyObject* module) {
   return PyModule_AddObject(module, "ScopeHook", type) == 0;
 }
 
-PyObject* new_backward_hook(std::uint32_t node) { return new_hook(node, 0); }
+PyObject* new_backward_hook(std::uint32_t node) { return new_scope_hook(node, 0); }
 
 PyObject* new_operation_hook(std::uint32_t node, const char* operation, const char* tensors) {
   const jmc_scope scope = jmc_child_scope(capture_state().calls.names.scope(node, Pass::backward), JMC_OP, operation);
-  return new_hook(node, tensors == nullptr ? scope : jmc_child_scope(scope, JMC_TENSORS, tensors));
+  return new_scope_hook(node, tensors == nullptr ? scope : jmc_child_scope(scope, JMC_TENSORS, tensors));
 }
 
 }  // namespace joulemap::python

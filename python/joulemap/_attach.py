@@ -30,18 +30,18 @@ class Attachment(Run):
         exclude: Sequence[str] = (),
     ) -> None:
         super().__init__([recorder.file if recorder else _enclosing_recording_path()], exclude)
-        self._model, self._probe, self._limit_s, self._recorder = model, probe, limit_s, recorder
+        self._model, self._module_probe, self._probe_limit_s, self._recorder = model, probe, limit_s, recorder
         self.summary: Optional[dict] = None  # output of `joulemap record --json`, set when the recording has ended
 
     def detach(self) -> None:
         """Ends the attachment and completes a recording that attach() started. With probe=True it first replays the
         modules of the model, which takes up to half a minute. Parameters, gradients, buffers, random states and
         flags are unchanged afterwards."""
-        model, probe = self._model, self._probe
-        self._model = self._probe = None
+        model, probe = self._model, self._module_probe
+        self._model = self._module_probe = None
         try:
             if probe is not None:
-                probe.probe_modules(self._limit_s, model)
+                probe.probe_modules(self._probe_limit_s, model)
         finally:
             self._end_recording()
 
@@ -59,11 +59,11 @@ class Attachment(Run):
         return self
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
-        if kind is not None and self._probe is not None:
-            from ._torch_probe import diagnose_not_probed
+        if kind is not None and self._module_probe is not None:
+            from ._torch_probe import diagnose_skipped_probing
 
-            self._probe = None
-            diagnose_not_probed("an exception ended the with block of jm.attach")
+            self._module_probe = None
+            diagnose_skipped_probing("an exception ended the with block of jm.attach")
         self.detach()
 
 

@@ -23,7 +23,7 @@ constinit PyObject* on_module_deleted = nullptr;
 
 ModuleCalls& module_calls() { return capture_state().calls; }
 
-void report_failure() {
+void report_capture_failure() {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* const text = value == nullptr ? nullptr : PyObject_Repr(value);
@@ -45,7 +45,7 @@ PyObject* make_hook_result(bool went_well) {
   if (!went_well) {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
     stop_capture();
-    report_failure();
+    report_capture_failure();
   }
   Py_RETURN_NONE;
 }
@@ -161,7 +161,7 @@ PyObject* on_event(PyObject*, PyObject* event) {
   const long value = PyLong_AsLong(event);
   if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
   if (!capture_state().is_on) Py_RETURN_NONE;
-  return make_hook_result(module_calls().on_loop_event(static_cast<int>(value)));
+  return make_hook_result(module_calls().on_training_loop_event(static_cast<int>(value)));
 }
 
 PyObject* backward_begin(PyObject*, PyObject*) {
@@ -169,7 +169,7 @@ PyObject* backward_begin(PyObject*, PyObject*) {
   bool is_nested = false;
   if (!module_calls().is_in_backward(is_nested)) return nullptr;
   thread.has_run_backward = true;
-  if (!is_nested && !module_calls().on_loop_event(JMC_BACKWARD)) return nullptr;
+  if (!is_nested && !module_calls().on_training_loop_event(JMC_BACKWARD)) return nullptr;
   thread.begin_backward_pass(module_calls().names.scope(0, Pass::backward));
   return PyBool_FromLong(is_nested);
 }

@@ -15,7 +15,7 @@ class StepDetector:
 
     def __init__(self) -> None:
         self._has_annotations = False
-        self._spent_s: Dict[str, float] = {}
+        self._time_by_function_s: Dict[str, float] = {}
         self._step_function: Optional[str] = None
         self._step_function_trains = False
 
@@ -34,7 +34,7 @@ class StepDetector:
             if trains and self._step_function is None:
                 self._step_function, self._step_function_trains = function, True
             return
-        self._spent_s[function] = self._spent_s.get(function, 0.0) + spent_s
+        self._time_by_function_s[function] = self._time_by_function_s.get(function, 0.0) + spent_s
         if self._should_become_step_function(function, trains):
             self._step_function, self._step_function_trains = function, trains
 
@@ -42,4 +42,6 @@ class StepDetector:
         leading: Tuple[Optional[str], bool] = (self._step_function, self._step_function_trains)
         if leading[0] is None or trains != leading[1]:
             return leading[0] is None or trains
-        return function != leading[0] and self._spent_s[function] > 2 * self._spent_s.get(leading[0], 0.0)
+        return function != leading[0] and self._time_by_function_s[function] > 2 * self._time_by_function_s.get(
+            leading[0], 0.0
+        )

@@ -69,7 +69,7 @@ class _CurveFit(NamedTuple):
     residuals: list
 
 
-def _mean_point(points: Sequence) -> LossPoint:
+def _average_points(points: Sequence) -> LossPoint:
     return LossPoint(
         statistics.fmean(point.energy_j for point in points), statistics.fmean(point.loss for point in points)
     )
@@ -130,19 +130,25 @@ class EarlyStop:
     - `confirmations`: number of updates in a row that must agree
     """
 
-    def __init__(self, joules_per_loss: float, *, warm_up: int = 1, evaluations: int = 6, confirmations: int = 2) -> None:
+    def __init__(
+        self, joules_per_loss: float, *, warm_up: int = 1, evaluations: int = 6, confirmations: int = 2
+    ) -> None:
         if not (math.isfinite(joules_per_loss) and joules_per_loss > 0):
             raise ValueError(f"joules_per_loss must be a positive number, not {joules_per_loss!r}")
         if evaluations < MIN_FITTED_POINTS:
             raise ValueError(f"evaluations must be at least {MIN_FITTED_POINTS}, not {evaluations!r}")
         self.joules_per_loss = joules_per_loss  # the most that a decrease of the loss by 1 may cost, in J
-        self._warm_up, self._evaluations, self._confirmations = warm_up, evaluations, max(1, confirmations)
+        self._warm_up_updates, self._min_evaluations, self._required_confirmations = (
+            warm_up,
+            evaluations,
+            max(1, confirmations),
+        )
         self.points: list = []  # (energy_j, loss) of each update after the warm-up, or means of several updates
         self.slope: Optional[LossSlope] = None  # decrease of the loss per joule now: value, low, high; None if unknown
         self.stopped = False  # true once update() has returned True
         self.reason = "no update yet"  # the last decision, in words
         self.energy: Optional[Energy] = None  # energy of the training until the last update
-        self._agreeing_updates = self._skipped_warm_up_updates = 0
+        self._stop_confirmation_count = self._skipped_warm_up_updates = 0
         self._grouped_updates: list = []  # updates that will be one point
         self._group_size = 1
         self._window: Measurement = begin("training")
@@ -151,7 +157,7 @@ class EarlyStop:
         """Starts over: forgets all updates."""
         self.points, self.slope, self.energy = [], None, None
         self.stopped, self.reason = False, "no update yet"
-        self._agreeing_updates = self._skipped_warm_up_updates = 0
+        self._stop_confirmation_count = self._skipped_warm_up_updates = 0
         self._grouped_updates, self._group_size = [], 1
         self._window = begin("training")
 
@@ -165,7 +171,7 @@ class EarlyStop:
         value = float(loss)
         energy = self._window.peek()
         if self.energy is not None and self.energy.provenance not in (None, energy.provenance):
-            self.points, self._grouped_updates, self._agreeing_updates = (
+            self.points, self._grouped_updates, self._stop_confirmation_count = (
                 [],
                 [],
                 0,
@@ -175,7 +181,7 @@ class EarlyStop:
             self.reason = f"continues: the energy is unknown ({energy.reason})"
         elif not math.isfinite(value):
             self.reason = f"continues: the loss is {value}"
-        elif self._skipped_warm_up_updates < self._warm_up:
+        elif self._skipped_warm_up_updates < self._warm_up_updates:
             self._skipped_warm_up_updates += 1
             self.reason = "continues: warm-up"
         else:
@@ -187,28 +193,30 @@ class EarlyStop:
         self._grouped_updates.append(point)
         if len(self._grouped_updates) < self._group_size:
             return
-        mean, self._grouped_updates = _mean_point(self._grouped_updates), []
+        mean, self._grouped_updates = _average_points(self._grouped_updates), []
         last_j = self.points[-1].energy_j if self.points else 0.0
         self.points.append(mean._replace(energy_j=max(last_j, mean.energy_j)))
         if len(self.points) >= MAX_LOSS_POINTS:
-            self.points = [_mean_point(self.points[index : index + 2]) for index in range(0, len(self.points) - 1, 2)]
+            self.points = [
+                _average_points(self.points[index : index + 2]) for index in range(0, len(self.points) - 1, 2)
+            ]
             self._group_size *= 2
         self._decide_stop()
 
     def _decide_stop(self) -> None:
         self.slope = estimate_loss_slope(self.points)
-        if len(self.points) < self._evaluations or self.slope is None:
-            self.reason = f"continues: {len(self.points)} of at least {self._evaluations} evaluations"
+        if len(self.points) < self._min_evaluations or self.slope is None:
+            self.reason = f"continues: {len(self.points)} of at least {self._min_evaluations} evaluations"
             return
         pays = self.slope.high * self.joules_per_loss >= 1
-        self._agreeing_updates = 0 if pays else self._agreeing_updates + 1
-        self.stopped = self.stopped or self._agreeing_updates >= self._confirmations
+        self._stop_confirmation_count = 0 if pays else self._stop_confirmation_count + 1
+        self.stopped = self.stopped or self._stop_confirmation_count >= self._required_confirmations
         if self.stopped:
             decision = f"stops after {_format_number(self.points[-1].energy_j)} J"
         elif pays:
             decision = "continues"
         else:
-            decision = f"continues until confirmed ({self._agreeing_updates} of {self._confirmations})"
+            decision = f"continues until confirmed ({self._stop_confirmation_count} of {self._required_confirmations})"
         self.reason = f"{decision}: {self._describe_cost()} ({self.provenance})"
 
     def _describe_cost(self) -> str:
@@ -218,8 +226,8 @@ class EarlyStop:
         if self.slope.high == 0:
             return f"the loss no longer decreases; {limit}"
         least_j = 1 / self.slope.high
-        about = "" if self.slope.value == 0 else f", about {_format_number(1 / self.slope.value)} J"
-        return f"a further decrease of the loss by 1 costs at least {_format_number(least_j)} J{about}; {limit}"
+        slope_text = "" if self.slope.value == 0 else f", about {_format_number(1 / self.slope.value)} J"
+        return f"a further decrease of the loss by 1 costs at least {_format_number(least_j)} J{slope_text}; {limit}"
 
     def __repr__(self) -> str:
         return f"<EarlyStop {self.reason}>"

@@ -40,7 +40,7 @@ class EngineAdapter:
         try:
             hooks()
         except Exception as error:  # noqa: BLE001 - must not reach the program
-            self.turn_off(error)
+            self.disable_adapter(error)
         else:
             capture.fact(self.engine, self.version)
 
@@ -50,7 +50,7 @@ class EngineAdapter:
         if missing:
             raise AttributeError(f"{getattr(owner, '__name__', owner)} has no {', '.join(missing)}")
 
-    def turn_off(self, error: Exception) -> None:
+    def disable_adapter(self, error: Exception) -> None:
         from . import _capture_interface as capture
 
         if not self.is_enabled:
@@ -75,7 +75,7 @@ class EngineAdapter:
             try:
                 return function(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - must not reach the program
-                self.turn_off(error)
+                self.disable_adapter(error)
                 return None
 
         return call
@@ -91,21 +91,21 @@ class EngineAdapter:
         """Wraps owner.name: calls before(*args) before it, and afterwards after(token, result, *args), or
         failed(token, *args) if it raised. `token` is what before() returned. Results and exceptions pass unchanged."""
         original = getattr(owner, name)
-        run_before = self.guard_hook(before) if before else None
-        run_after = self.guard_hook(after) if after else None
-        run_failed = self.guard_hook(failed) if failed else None
+        guarded_before_hook = self.guard_hook(before) if before else None
+        guarded_after_hook = self.guard_hook(after) if after else None
+        guarded_failure_hook = self.guard_hook(failed) if failed else None
 
         @functools.wraps(original)
         def call_with_hooks(*args: Any, **kwargs: Any) -> Any:
-            token = run_before(*args, **kwargs) if run_before else None
+            token = guarded_before_hook(*args, **kwargs) if guarded_before_hook else None
             try:
                 result = original(*args, **kwargs)
             except BaseException:
-                if run_failed:
-                    run_failed(token, *args, **kwargs)
+                if guarded_failure_hook:
+                    guarded_failure_hook(token, *args, **kwargs)
                 raise
-            if run_after:
-                run_after(token, result, *args, **kwargs)
+            if guarded_after_hook:
+                guarded_after_hook(token, result, *args, **kwargs)
             return result
 
         setattr(owner, name, call_with_hooks)
@@ -159,7 +159,7 @@ class EngineStepLog:
 
     def __init__(self, model: Optional[str] = None, prefix: str = "") -> None:
         self.model = model  # label of requests
-        self._prefix = prefix
+        self._request_id_prefix = prefix
         self._engine_step = _hot.EngineStep()
         # By id() of the engine's object of the step.
         self._entries_in_flight: Dict[int, Tuple[object, List[StepEntry]]] = {}
@@ -178,7 +178,7 @@ class EngineStepLog:
             request = self.requests.get(id)
             cached = lost = 0
             if request is None:
-                request = self.requests[id] = EngineRequest(id, self._prefix + str(id))
+                request = self.requests[id] = EngineRequest(id, self._request_id_prefix + str(id))
                 start = start or 0
                 if is_prompt:
                     cached = start

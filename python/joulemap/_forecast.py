@@ -105,7 +105,7 @@ class Forecast:
     ) -> None:  # fmt: skip
         self._steps, self._epochs, self._steps_per_epoch = steps, epochs, steps_per_epoch
         self._declared_periods, self._evaluation_steps = every, evaluation_steps
-        self._setup: Optional[tuple] = None  # Energy before the first step, and the series of other work in it
+        self._setup_energy: Optional[tuple] = None  # Energy before the first step, and the series of other work in it
         self._blocks: list = []  # (first step, steps, Energy, series of other work) of settled blocks
         self._pending_blocks: collections.deque = collections.deque()
         # First step, its window, other work in it: (name, step, window).
@@ -113,21 +113,21 @@ class Forecast:
         self._block_begin_s = time.monotonic()
         self._step_mark_count = 0
         self._epoch_marks: list = []  # numbers of steps at which epochs began
-        self._other_steps: dict = {}  # name -> _OccurrenceSteps in which it was measured separately
-        self._other_costs: dict = {}  # name -> series -> OccurrenceMoments of that work in settled blocks
-        self._is_explicit = False
-        self._block_s = TARGET_BLOCK_S
+        self._recurring_work_steps: dict = {}  # name -> _OccurrenceSteps in which it was measured separately
+        self._recurring_work_costs: dict = {}  # name -> series -> OccurrenceMoments of that work in settled blocks
+        self._has_explicit_steps = False
+        self._target_block_s = TARGET_BLOCK_S
         self.energy: Optional[Energy] = None  # energy of the whole training, set by end()
         self._training_window: Optional[Measurement] = begin("training")
-        self._listener = _make_mark_listener(weakref.ref(self))
-        _marks.mark_listeners.append(self._listener)
+        self._mark_listener = _make_mark_listener(weakref.ref(self))
+        _marks.mark_listeners.append(self._mark_listener)
 
     def step(self) -> None:
         """Marks the beginning of a step. Call it once a step, at the same place of the loop. Unnecessary if the loop
         calls jm.step()."""
-        if not self._is_explicit:
-            self._is_explicit = True
-            self._forget_marks()
+        if not self._has_explicit_steps:
+            self._has_explicit_steps = True
+            self._discard_step_marks()
         self._mark_step()
 
     def epoch(self) -> None:
@@ -147,7 +147,7 @@ class Forecast:
             window.end()
             step = self._step_mark_count - 1
             self._open_block[2].append((name, step, window))
-            self._other_steps.setdefault(name, _OccurrenceSteps(step)).add(step)
+            self._recurring_work_steps.setdefault(name, _OccurrenceSteps(step)).add(step)
 
     def end(self) -> Optional[Energy]:
         """Ends the training run, and returns its energy. total() then returns the measured value."""
@@ -155,7 +155,7 @@ class Forecast:
             whole, self._training_window = self._training_window, None
             whole.end()
             self._open_block[1].end()
-            _remove_listener(self._listener)
+            _remove_listener(self._mark_listener)
             self.energy = whole.wait()
         return self.energy
 
@@ -174,7 +174,7 @@ class Forecast:
             return _make_unknown_total(reason, done, steps)
         if steps is None:
             return _make_unknown_total("the number of steps is known after the first epoch", done, None)
-        if not blocks or self._setup is None:
+        if not blocks or self._setup_energy is None:
             return _make_unknown_total("no step has ended and settled", done, steps)
         if len(blocks) < MIN_BLOCKS and done < steps:
             return _make_unknown_total(
@@ -184,10 +184,13 @@ class Forecast:
 
     def _unknown_time_reason(self, blocks: list) -> Optional[str]:
         """Why a duration is unknown: the process was forked, or the measurement ended. None if all are known."""
-        setup = [] if self._setup is None else [_make_block_series(*self._setup)]
+        setup = [] if self._setup_energy is None else [_make_block_series(*self._setup_energy)]
         if all(values["time"] is not None for values in (*setup, *(block.values for block in blocks))):
             return None
-        energies = [*([] if self._setup is None else [self._setup[0]]), *(entry[2] for entry in self._blocks)]
+        energies = [
+            *([] if self._setup_energy is None else [self._setup_energy[0]]),
+            *(entry[2] for entry in self._blocks),
+        ]
         reasons = [energy.reason for energy in energies if energy.seconds is None and energy.reason]
         return reasons[0] if reasons else "the duration of a part is unknown"
 
@@ -200,7 +203,7 @@ class Forecast:
         if (
             self._step_mark_count == 0
             or self._step_mark_count <= SINGLE_STEP_BLOCK_COUNT
-            or now_s - self._block_begin_s >= self._block_s
+            or now_s - self._block_begin_s >= self._target_block_s
         ):
             following = begin("steps")
             window.end()
@@ -211,7 +214,7 @@ class Forecast:
             self._settle_blocks(wait=False)
         self._step_mark_count += 1
 
-    def _forget_marks(self) -> None:
+    def _discard_step_marks(self) -> None:
         """step() is called beside jm.step(): only one of them may count. The steps so far become part of the setup."""
         if self._step_mark_count:
             self._open_block[1].end()
@@ -219,14 +222,14 @@ class Forecast:
             self._pending_blocks = collections.deque((0, *entry[1:]) for entry in self._pending_blocks)
             for _, _, energy, other in self._blocks:
                 self._add_to_setup(energy, other)
-            self._other_steps = {name: _OccurrenceSteps(-1) for name in self._other_steps}
+            self._recurring_work_steps = {name: _OccurrenceSteps(-1) for name in self._recurring_work_steps}
             self._step_mark_count, self._epoch_marks, self._blocks = 0, [], []
             self._open_block = [0, begin("setup"), []]
 
     def _add_to_setup(self, energy: Energy, other: dict) -> None:
-        if self._setup is not None:
-            energy, other = _add_energies(self._setup[0], energy), _sum_two_series(self._setup[1], other)
-        self._setup = (energy, other)
+        if self._setup_energy is not None:
+            energy, other = _add_energies(self._setup_energy[0], energy), _sum_two_series(self._setup_energy[1], other)
+        self._setup_energy = (energy, other)
 
     def _settle_blocks(self, wait: bool) -> None:
         """Moves ended blocks whose energy is final to the settled ones."""
@@ -236,11 +239,11 @@ class Forecast:
                 return
             self._pending_blocks.popleft()
             energy = window.wait()
-            settled_other = self._add_occurrences(other)
+            settled_recurring_work = self._add_occurrences(other)
             if steps == 0:
-                self._add_to_setup(energy, settled_other)
+                self._add_to_setup(energy, settled_recurring_work)
             else:
-                self._blocks.append((first, steps, energy, settled_other))
+                self._blocks.append((first, steps, energy, settled_recurring_work))
         if len(self._blocks) > MAX_BLOCKS:
             self._merge_blocks()
 
@@ -255,7 +258,7 @@ class Forecast:
         total: dict = {}
         for (name, _), series in occurrences.items():
             total = _sum_two_series(total, series)
-            moments = self._other_costs.setdefault(name, {})
+            moments = self._recurring_work_costs.setdefault(name, {})
             count = next(iter(moments.values())).count if moments else 0
             for key in {**moments, **series}:
                 moments.setdefault(key, OccurrenceMoments(count, None if count else 0.0)).add(series.get(key))
@@ -263,7 +266,7 @@ class Forecast:
 
     def _merge_blocks(self) -> None:
         """Halves the number of blocks, and doubles the duration of further ones."""
-        self._block_s *= 2
+        self._target_block_s *= 2
         head, rest = self._blocks[:SINGLE_STEP_BLOCK_COUNT], self._blocks[SINGLE_STEP_BLOCK_COUNT:]
         pairs = [_merge_two_blocks(*rest[index : index + 2]) for index in range(0, len(rest) - 1, 2)]
         self._blocks = [*head, *pairs, *(rest[-1:] if len(rest) % 2 else [])]
@@ -289,9 +292,9 @@ class Forecast:
             declared["epoch"] = self._epoch_length()
         kinds = []
         for name, period in sorted(declared.items(), key=lambda item: item[1]):
-            if name not in self._other_steps:
+            if name not in self._recurring_work_steps:
                 kinds.append(choose_period_offset(name, period, blocks))
-        for name, work in self._other_steps.items():
+        for name, work in self._recurring_work_steps.items():
             period = declared.get(name) or work.period() or self._epoch_length()
             if period is not None:
                 kinds.append(RecurringWorkKind(name, period, work.last % period))
@@ -304,16 +307,16 @@ class Forecast:
 def _make_mark_listener(forecast: weakref.ref) -> Any:
     """Passes the marks of jm.step() and jm.epoch() to a Forecast until it is deleted."""
 
-    def listen(mark: str) -> None:
+    def handle_mark(mark: str) -> None:
         target = forecast()
         if target is None:
-            _remove_listener(listen)
+            _remove_listener(handle_mark)
         elif mark == "epoch":
             target.epoch()
-        elif not target._is_explicit:
+        elif not target._has_explicit_steps:
             target._mark_step()
 
-    return listen
+    return handle_mark
 
 
 def _remove_listener(listener: Any) -> None:
@@ -356,21 +359,23 @@ def _add_or_none(one: Optional[float], other: Optional[float]) -> Optional[float
 
 def _add_energies(one: Energy, other: Energy) -> Energy:
     """The energy of two consecutive windows. Energies of different provenance are not added: the sum is unknown."""
-    is_same = one.provenance == other.provenance and None not in (one.joules, other.joules)
+    has_same_provenance = one.provenance == other.provenance and None not in (one.joules, other.joules)
     names = {domain.name: domain for domain in other.domains}
     domains = []
-    for domain in one.domains if is_same else []:
+    for domain in one.domains if has_same_provenance else []:
         following = names.get(domain.name)
         if following is not None and None not in (domain.joules, following.joules):
             joules = domain.joules + following.joules  # type: ignore[operator]
             domains.append(type(domain)(**{**vars(domain), "joules": joules}))
     return Energy(
-        joules=one.joules + other.joules if is_same else None,  # type: ignore[operator]
-        uncertainty_j=max(one.uncertainty_j or 0, other.uncertainty_j or 0) if is_same else None,
+        joules=one.joules + other.joules if has_same_provenance else None,  # type: ignore[operator]
+        uncertainty_j=max(one.uncertainty_j or 0, other.uncertainty_j or 0) if has_same_provenance else None,
         seconds=_add_or_none(one.seconds, other.seconds),
         watts=None,
-        provenance=one.provenance if is_same else None,
-        reason=one.reason or other.reason or ("" if is_same else "the provenance changed during the training"),
+        provenance=one.provenance if has_same_provenance else None,
+        reason=one.reason
+        or other.reason
+        or ("" if has_same_provenance else "the provenance changed during the training"),
         settled=True,
         begin_ns=one.begin_ns,
         end_ns=other.end_ns,
@@ -414,18 +419,18 @@ class _TotalComputation:
         self._done_steps = blocks[-1].end
         self._recurring_kinds = forecast._recurring_kinds(blocks)
         self._warm_up_block_count = count_warm_up_blocks(blocks, self._recurring_kinds)
-        assert forecast._setup is not None
-        self._setup, setup_work = forecast._setup
-        self._setup_values = _make_block_series(self._setup, setup_work)
-        self._energies = [self._setup, *(entry[2] for entry in forecast._blocks)]
+        assert forecast._setup_energy is not None
+        self._setup_energy, setup_work = forecast._setup_energy
+        self._setup_values = _make_block_series(self._setup_energy, setup_work)
+        self._block_energies = [self._setup_energy, *(entry[2] for entry in forecast._blocks)]
 
     def total(self) -> Total:
         duration = self._forecast_series("time")
         reason = self._unknown_reason()
         energy = None if reason or duration is None else self._forecast_series("energy")
-        spent_j = None if reason else sum(entry.joules for entry in self._energies)
-        spent_s = sum(entry.seconds or 0 for entry in self._energies)
-        last = self._energies[-1]
+        spent_j = None if reason else sum(entry.joules for entry in self._block_energies)
+        spent_s = sum(entry.seconds or 0 for entry in self._block_energies)
+        last = self._block_energies[-1]
         result = energy or SeriesForecast(*[None] * 6)  # type: ignore[arg-type]
         assert duration is not None  # durations are always known
         return Total(
@@ -433,21 +438,21 @@ class _TotalComputation:
             last.provenance if energy else None, reason, self._sensor_uncertainty() if energy else None, spent_j, spent_s,
             self._done_steps, self._steps, sum(block.steps for block in self._blocks[: self._warm_up_block_count]),
             [self._make_recurring_work(kind, duration, energy) for kind in self._recurring_kinds],
-            [] if energy is None else self._forecast_domains(), self._make_notes(duration),
+            [] if energy is None else self._forecast_domains(), self._make_forecast_notes(duration),
         )  # fmt: skip
 
     def _unknown_reason(self) -> str:
         """Why the energy is unknown."""
-        unknown = next((entry for entry in self._energies if entry.joules is None), None)
+        unknown = next((entry for entry in self._block_energies if entry.joules is None), None)
         if unknown is not None:
             return unknown.reason
-        if len({entry.provenance for entry in self._energies}) > 1:
+        if len({entry.provenance for entry in self._block_energies}) > 1:
             return "a part of the energy is measured and a part estimated: they are not added"
         return ""
 
     def _forecast_series(self, series: str) -> Optional[SeriesForecast]:
         """The total of a series; None if a value of it is unknown."""
-        work = {name: moments.get(series) for name, moments in self._forecast._other_costs.items()}
+        work = {name: moments.get(series) for name, moments in self._forecast._recurring_work_costs.items()}
         base = self._setup_values.get(series)
         known = [block.values.get(series) for block in self._blocks]
         if base is None or None in known:
@@ -459,17 +464,22 @@ class _TotalComputation:
                 return None
             separate[name] = moments.cost(left.get(name, 0))
             base += moments.total
-        outlook = forecast_series(
+        series_forecast = forecast_series(
             series, self._blocks, self._recurring_kinds, self._warm_up_block_count, self._steps, base, separate
         )
         is_declared = self._forecast._declared_periods is not None
         return add_unseen_work(
-            outlook, self._recurring_kinds, self._done_steps, self._steps, is_declared, self._forecast._evaluation_steps
+            series_forecast,
+            self._recurring_kinds,
+            self._done_steps,
+            self._steps,
+            is_declared,
+            self._forecast._evaluation_steps,
         )
 
     def _sensor_uncertainty(self) -> Optional[float]:
         """Relative uncertainty of the longest window: those of short windows contain the period of the sensor."""
-        longest = max(self._energies, key=lambda entry: entry.seconds or 0)
+        longest = max(self._block_energies, key=lambda entry: entry.seconds or 0)
         return None if longest.uncertainty_j is None or not longest.joules else longest.uncertainty_j / longest.joules
 
     def _make_recurring_work(
@@ -485,14 +495,14 @@ class _TotalComputation:
 
     def _forecast_domains(self) -> list:
         domains = []
-        for domain in self._energies[-1].domains:
-            outlook = self._forecast_series(f"domain {domain.name}")
-            if outlook is not None and domain.provenance is not None:
-                bounds = outlook.total, outlook.low, outlook.high
+        for domain in self._block_energies[-1].domains:
+            series_forecast = self._forecast_series(f"domain {domain.name}")
+            if series_forecast is not None and domain.provenance is not None:
+                bounds = series_forecast.total, series_forecast.low, series_forecast.high
                 domains.append(DomainForecast(domain.name, *bounds, domain.provenance, domain.counted))
         return domains
 
-    def _make_notes(self, duration: SeriesForecast) -> list:
+    def _make_forecast_notes(self, duration: SeriesForecast) -> list:
         notes = []
         unseen = [kind for kind in self._recurring_kinds if kind.name not in duration.costs]
         for kind in unseen:
@@ -543,8 +553,8 @@ def predict_total(
     if steps is None and epochs is None:
         raise TypeError("predict_total needs steps=, or epochs= with steps_per_epoch=")
     per_epoch, batches = (
-        _to_count(steps_per_epoch, "steps_per_epoch"),
-        _to_count(evaluation_steps, "evaluation_steps"),
+        _validate_count(steps_per_epoch, "steps_per_epoch"),
+        _validate_count(evaluation_steps, "evaluation_steps"),
     )
     if steps is None and per_epoch is not None:
         steps = epochs * per_epoch  # type: ignore[operator]
@@ -554,7 +564,7 @@ def predict_total(
     return Forecast(steps, epochs, per_epoch, every, batches)
 
 
-def _to_count(value: Any, name: str) -> Optional[int]:
+def _validate_count(value: Any, name: str) -> Optional[int]:
     """A number, or the length of a loader."""
     if value is None or isinstance(value, int):
         return value

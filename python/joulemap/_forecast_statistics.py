@@ -29,7 +29,7 @@ MIN_HALF_WIDTH_SHARE = 0.01
 SLOW_NOISE_WEIGHT = 1.0
 MAX_AUTOCORRELATION = 0.8
 # Half width of the cost of work that was seen once, as a fraction.
-SEEN_ONCE_HALF_WIDTH_SHARE = 0.3
+ONE_OCCURRENCE_HALF_WIDTH_SHARE = 0.3
 # Work that was not seen yet can cost up to this fraction of the steps between two occurrences.
 UNSEEN_WORK_COST_SHARE = 0.25
 # Undeclared work is no longer expected after this fraction of the steps.
@@ -83,7 +83,7 @@ class OccurrenceMoments:
     def __init__(self, count: int = 0, total: Optional[float] = 0.0) -> None:
         self.count = count
         self.total = total  # None if a cost is unknown
-        self._mean = self._squares = 0.0
+        self._mean = self._squared_deviations = 0.0
 
     def add(self, value: Optional[float]) -> None:
         self.count += 1
@@ -93,11 +93,11 @@ class OccurrenceMoments:
         self.total += value
         change = value - self._mean
         self._mean += change / self.count
-        self._squares += change * (value - self._mean)
+        self._squared_deviations += change * (value - self._mean)
 
     def cost(self, left: int) -> OccurrenceCost:
         """The mean cost, with its half width for `left` more occurrences."""
-        deviation = math.sqrt(self._squares / (self.count - 1)) if self.count > 1 else None
+        deviation = math.sqrt(self._squared_deviations / (self.count - 1)) if self.count > 1 else None
         return _make_occurrence_cost(self._mean, deviation, self.count, self.count, left)
 
 
@@ -124,9 +124,11 @@ def count_warm_up_blocks(blocks: Sequence, kinds: Sequence) -> int:
     if len(blocks) < 3:
         return min(1, len(blocks) - 1)
     times_s = [_seconds_per_step(block) for block in blocks]
-    rest_s = times_s[len(times_s) // 2 :]
-    centre_s = statistics.median(rest_s)
-    limit_s = centre_s + max(MIN_WARM_UP_DEVIATIONS * robust_standard_deviation(rest_s), MIN_WARM_UP_SLOWDOWN * centre_s)
+    second_half_s = times_s[len(times_s) // 2 :]
+    centre_s = statistics.median(second_half_s)
+    limit_s = centre_s + max(
+        MIN_WARM_UP_DEVIATIONS * robust_standard_deviation(second_half_s), MIN_WARM_UP_SLOWDOWN * centre_s
+    )
     count = 1
     while count < len(blocks) // 2 and (times_s[count] > limit_s or _has_recurring_work(blocks[count], kinds)):
         count += 1
@@ -175,8 +177,8 @@ def find_recurring_pauses(blocks: Sequence, kinds: Sequence) -> Optional[Recurri
     distances = [after.first_step - before.first_step for before, after in zip(pauses, pauses[1:])]
     period = round((pauses[-1].end - pauses[0].end) / len(distances))
     is_regular = period > 2 * tolerance and all(abs(distance - period) <= tolerance for distance in distances)
-    starts_regular = min(abs(pauses[0].end - period), pauses[0].first_step) <= tolerance
-    if not (is_regular and starts_regular):
+    has_regular_start = min(abs(pauses[0].end - period), pauses[0].first_step) <= tolerance
+    if not (is_regular and has_regular_start):
         return None
     return RecurringWorkKind("pause", period, (pauses[0].end - 1) % period)
 
@@ -252,8 +254,8 @@ def _make_fitted_occurrence_cost(index: int, cost: list, rows: list, rate: float
     counts = [row for row in rows if row[2][index]]
     seen = sum(row[2][index] for row in counts)
     single = [
-        (value - count * rate - _weighted_sum(occurred, cost)) / occurred[index] + cost[index]
-        for count, value, occurred in counts
+        (value - count * rate - _weighted_sum(occurrence_counts, cost)) / occurrence_counts[index] + cost[index]
+        for count, value, occurrence_counts in counts
     ]
     return mean_occurrence_cost(single, seen, left)._replace(value=cost[index])
 
@@ -266,7 +268,7 @@ def mean_occurrence_cost(values: Sequence, seen: int, left: int) -> OccurrenceCo
 
 def _make_occurrence_cost(mean: float, deviation: Optional[float], count: int, seen: int, left: int) -> OccurrenceCost:
     if deviation is None:
-        return OccurrenceCost(mean, SEEN_ONCE_HALF_WIDTH_SHARE * abs(mean), seen)
+        return OccurrenceCost(mean, ONE_OCCURRENCE_HALF_WIDTH_SHARE * abs(mean), seen)
     half_width = t_quantile_95(count - 1) * deviation * math.sqrt(1 / count + 1 / max(1, left))
     return OccurrenceCost(mean, half_width, seen)
 
@@ -286,7 +288,11 @@ def _estimate_rate(points: Sequence, remaining: int) -> tuple:
     rates = [value / count for count, value in batches]
     batch_steps = steps / len(batches)
     deviation = statistics.stdev(rates) * _autocorrelation_factor(rates)
-    half = t_quantile_95(len(rates) - 1) * deviation * math.sqrt(1 / len(rates) + batch_steps / max(batch_steps, remaining))
+    half = (
+        t_quantile_95(len(rates) - 1)
+        * deviation
+        * math.sqrt(1 / len(rates) + batch_steps / max(batch_steps, remaining))
+    )
     half = math.hypot(half, MIN_HALF_WIDTH_SHARE * mean, SLOW_NOISE_WEIGHT * _difference_between_half_rates(batches))
     drift = _estimate_drift(batches)
     if drift is None:
@@ -354,28 +360,33 @@ def _estimate_drift(batches: Sequence) -> Optional[float]:
 
 
 def add_unseen_work(
-    outlook: SeriesForecast, kinds: Sequence, end: int, steps: int, is_declared: bool, evaluation_steps: Optional[int]
+    series_forecast: SeriesForecast,
+    kinds: Sequence,
+    end: int,
+    steps: int,
+    is_declared: bool,
+    evaluation_steps: Optional[int],
 ) -> SeriesForecast:
     """Widens the interval upwards by recurring work that has not occurred yet. An evaluation of a known number of
     batches is also part of the total. `is_declared`: the program declared all recurring work."""
-    total, low, high = outlook.total, outlook.low, outlook.high
+    total, low, high = series_forecast.total, series_forecast.low, series_forecast.high
     for kind in kinds:
         left = kind.count_occurrences(end, steps)
-        if kind.name in outlook.costs or left == 0:
+        if kind.name in series_forecast.costs or left == 0:
             continue
         if evaluation_steps is not None and kind.name == evaluation_kind_name(kinds):
-            work = left * evaluation_steps * outlook.rate
+            work = left * evaluation_steps * series_forecast.rate
             total, low, high = (
                 total + EVALUATION_BATCH_COST * work,
                 low + EVALUATION_BATCH_COST_LOW * work,
                 high + EVALUATION_BATCH_COST_HIGH * work,
             )
         else:
-            high += left * UNSEEN_WORK_COST_SHARE * min(kind.period, steps) * outlook.rate
+            high += left * UNSEEN_WORK_COST_SHARE * min(kind.period, steps) * series_forecast.rate
     if not kinds and not is_declared:
         until = UNDECLARED_WORK_SHARE * steps
-        high += max(0.0, 1 - end / until) * UNSEEN_WORK_COST_SHARE * max(0, steps - end) * outlook.rate
-    return outlook._replace(total=total, low=low, high=high)
+        high += max(0.0, 1 - end / until) * UNSEEN_WORK_COST_SHARE * max(0, steps - end) * series_forecast.rate
+    return series_forecast._replace(total=total, low=low, high=high)
 
 
 def evaluation_kind_name(kinds: Sequence) -> Optional[str]:

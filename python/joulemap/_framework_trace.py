@@ -19,7 +19,7 @@ from . import _capture_interface as capture
 _trace_numbers = itertools.count(1)
 
 # Traces the first calls after compilation, then with doubling intervals: names do not change, and a trace costs time.
-_TRACED_FIRST_CALLS = 3
+_FIRST_TRACED_CALL_COUNT = 3
 _MAX_TRACES = 16
 _FIRST_TRACE_PAUSE_S = 10.0
 
@@ -34,17 +34,17 @@ class TracingSchedule:
         self._trace_count = 0
         self._next_trace_s = 0.0
 
-    def is_due(self) -> bool:
+    def is_trace_due(self) -> bool:
         """Whether the current call is profiled. Called once per call of the function; the first call, which compiles,
         is never profiled."""
         self._call_count += 1
         if self._call_count == 1 or self._trace_count >= _MAX_TRACES:
             return False
         now_s = time.monotonic()
-        if self._trace_count >= _TRACED_FIRST_CALLS and now_s < self._next_trace_s:
+        if self._trace_count >= _FIRST_TRACED_CALL_COUNT and now_s < self._next_trace_s:
             return False
         self._trace_count += 1
-        self._next_trace_s = now_s + _FIRST_TRACE_PAUSE_S * 2 ** max(self._trace_count - _TRACED_FIRST_CALLS, 0)
+        self._next_trace_s = now_s + _FIRST_TRACE_PAUSE_S * 2 ** max(self._trace_count - _FIRST_TRACED_CALL_COUNT, 0)
         return True
 
 

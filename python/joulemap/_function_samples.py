@@ -28,16 +28,16 @@ class FunctionSampler:
 
     def __init__(self) -> None:
         self._is_running = False
-        self._generation = 0  # number of the current thread: a thread with an older number exits
-        self.samples_rarely = False
+        self._thread_generation = 0  # number of the current thread: a thread with an older number exits
+        self.uses_untraced_sample_period = False
         os.register_at_fork(after_in_child=self.stop)
 
     def start(self) -> None:
         if self._is_running or not _capture.is_recording():
             return
         self._is_running = True
-        self._generation += 1
-        _thread.start_new_thread(self._sample_in_thread, (self._generation,))
+        self._thread_generation += 1
+        _thread.start_new_thread(self._sample_in_thread, (self._thread_generation,))
 
     def stop(self) -> None:
         self._is_running = False
@@ -46,8 +46,11 @@ class FunctionSampler:
         jitter = random.Random(0)
         main = threading.main_thread().ident
         last_ns = time.monotonic_ns()
-        while self._is_running and self._generation == generation:
-            time.sleep((UNTRACED_SAMPLE_PERIOD_S if self.samples_rarely else SAMPLE_PERIOD_S) * (0.5 + jitter.random()))
+        while self._is_running and self._thread_generation == generation:
+            time.sleep(
+                (UNTRACED_SAMPLE_PERIOD_S if self.uses_untraced_sample_period else SAMPLE_PERIOD_S)
+                * (0.5 + jitter.random())
+            )
             now_ns = time.monotonic_ns()
             frame = sys._current_frames().get(main)
             if frame is not None:

@@ -37,8 +37,8 @@ class GraphNames:
     def __init__(self) -> None:
         self._scopes: Dict[str, Tuple[str, str]] = {}
         self._tensors: Dict[str, str] = {}
-        self._fused: Dict[str, Tuple[str, str]] = {}
-        self._updates: Dict[str, str] = {}
+        self._fused_chains: Dict[str, Tuple[str, str]] = {}
+        self._variable_updates: Dict[str, str] = {}
         self.has_gradients = False  # the function computes gradients
 
     def add_scope(self, name: str, phase: str, module: str) -> None:
@@ -55,19 +55,19 @@ class GraphNames:
     def add_fused_chain(self, name: str, first: str, tensors: str) -> None:
         """`name`: the last operation of a chain that TensorFlow may fuse. `first`: the first one, which takes the
         time."""
-        self._fused[name] = (first, tensors)
+        self._fused_chains[name] = (first, tensors)
 
     def add_update(self, name: str, reader: str) -> None:
         """`name`: an operation that updates a variable. `reader`: the operation in a layer that reads the variable."""
-        self._updates[name] = reader
+        self._variable_updates[name] = reader
 
     def contains_operation(self, name: str) -> bool:
         """Whether the operation, or a scope around it, has a phase or a layer."""
-        return name in self._updates or self.find_module(name) is not None
+        return name in self._variable_updates or self.find_module(name) is not None
 
     def find_module(self, name: str) -> Optional[str]:
         """The module of the innermost known scope that contains the operation."""
-        name = name[len(_TAPE_PREFIX):] if name.startswith(_TAPE_PREFIX) else name
+        name = name[len(_TAPE_PREFIX) :] if name.startswith(_TAPE_PREFIX) else name
         while name:
             known = self._scopes.get(name)
             if known is not None:
@@ -82,7 +82,7 @@ class GraphNames:
         for name, tensors in self._tensors.items():
             if tensors:
                 yield ("tensors", name, tensors)
-        for name, (first, tensors) in self._fused.items():
+        for name, (first, tensors) in self._fused_chains.items():
             yield ("fused", name, first, tensors)
-        for name, reader in self._updates.items():
+        for name, reader in self._variable_updates.items():
             yield ("update", name, reader)

@@ -15,12 +15,12 @@ def record_failure(error: Exception) -> None:
     _capture.diagnose("capture_failed", f"{type(error).__name__}: {error}", "please report this")
 
 
-def suppress_failures(function: Callable, even_when_off: bool = False) -> Callable:
+def suppress_failures(function: Callable, runs_when_capture_off: bool = False) -> Callable:
     """Wraps `function` to return None if it would raise or if the capture is off."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        if not (even_when_off or _capture.is_on()):
+        if not (runs_when_capture_off or _capture.is_on()):
             return None
         try:
             return function(*args, **kwargs)
@@ -51,15 +51,17 @@ def wrap_function(owner: object, name: str, is_compiling: Callable[[], bool], be
         except Exception as error:  # noqa: BLE001 - must not reach the program
             token = None
             record_failure(error)
-        returned = False
+        has_returned = False
         try:
             result = original(*args, **kwargs)
-            returned = True
+            has_returned = True
             return result
         finally:
             if token is not None:
                 try:
-                    end(token, returned, args)  # also when the capture was turned off: a scope that was entered is left
+                    end(
+                        token, has_returned, args
+                    )  # also when the capture was turned off: a scope that was entered is left
                 except Exception as error:  # noqa: BLE001
                     record_failure(error)
 
@@ -72,7 +74,7 @@ def wrap_in_phase(owner: object, name: str, is_compiling: Callable[[], bool], ph
     def begin(args):
         return _capture.phase_begin(phase, None, mode)
 
-    def end(depth, returned, args):
+    def end(depth, has_returned, args):
         _capture.leave_to(depth)
 
     wrap_function(owner, name, is_compiling, begin, end)

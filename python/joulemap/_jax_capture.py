@@ -92,7 +92,7 @@ class TracedJit:
         self._name = getattr(compiled, "__name__", "function")
         self._tracing_schedule = TracingSchedule()
         self._scope = 0
-        self._calls = 0
+        self._call_count = 0
 
     def __getattr__(self, name: str):
         return getattr(self._compiled, name)
@@ -119,11 +119,17 @@ class TracedJit:
         if jax_capture.is_tracing() or threading.current_thread() is not jax_capture.main_thread:
             return self._compiled(*args, **kwargs)
         jax_capture.steps.on_call(self._name)
-        self._calls += 1
-        trace = jax_capture.profiler.start() if jax_capture.can_profile() and self._tracing_schedule.is_due() else None
+        self._call_count += 1
+        trace = (
+            jax_capture.profiler.start()
+            if jax_capture.can_profile() and self._tracing_schedule.is_trace_due()
+            else None
+        )
         if self._scope == 0:
             self._scope = capture.child_scope(0, capture.SCOPE_REGION, self._name)
-        scope = capture.child_scope(self._scope, capture.SCOPE_PHASE, "compile") if self._calls == 1 else self._scope
+        scope = (
+            capture.child_scope(self._scope, capture.SCOPE_PHASE, "compile") if self._call_count == 1 else self._scope
+        )
         begin_s = time.perf_counter()
         depth = capture.enter(scope)
         try:
@@ -133,7 +139,7 @@ class TracedJit:
             return result
         finally:
             capture.leave_to(depth)
-            jax_capture.steps.on_return(self._name, time.perf_counter() - begin_s, self._calls == 1)
+            jax_capture.steps.on_return(self._name, time.perf_counter() - begin_s, self._call_count == 1)
             if trace is not None:
                 jax_capture.profiler.stop(trace, self._name)
 

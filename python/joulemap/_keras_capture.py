@@ -17,7 +17,7 @@ from ._framework_trace import TracingSchedule
 from ._graph_names import GraphNames
 from ._keras_names import GraphNameRecorder
 from ._tensorflow_calls import CapturedCall, TensorFlowProfiler, current_call, set_current_call
-from ._tensorflow_capture import is_tracing_enabled, shared_profiler
+from ._tensorflow_capture import is_tracing_enabled, get_shared_profiler
 from ._tensorflow_eager import watch_eager_keras
 from ._tensorflow_graphs import read_graphs
 
@@ -30,7 +30,7 @@ class TracedKerasFunction:
     def __init__(self, function, kind: str, profiler: TensorFlowProfiler) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
-        self._kind = kind
+        self._step_kind = kind
         self._is_train = kind == "train"
         self._mode = _MODE_BY_STEP_KIND[kind]
         self._profiler = profiler
@@ -51,21 +51,21 @@ class TracedKerasFunction:
             capture.step()
         else:
             capture.on_event(capture.EVENT_FORWARD_INFER)
-        trace = self._profiler.start() if self._tracing_schedule.is_due() else None
+        trace = self._profiler.start() if self._tracing_schedule.is_trace_due() else None
         call = CapturedCall(self._names, self._compile_scope)
         set_current_call(call)
         depth = capture.enter(self._scope)
         begin_s = time.perf_counter()
-        returned = False
+        has_returned = False
         try:
             result = self._function(*args, **kwargs)
-            returned = True
+            has_returned = True
             return result
         finally:
             capture.leave_to(depth)
             set_current_call(None)
             self._end_call(call, time.perf_counter() - begin_s, trace)
-            if returned and self._is_train:
+            if has_returned and self._is_train:
                 self._record_loss(result, trace is not None)
 
     @capture.suppress_failures
@@ -74,7 +74,7 @@ class TracedKerasFunction:
             read_graphs(call.graphs, self._names)
         if trace is not None:
             self._profiler.stop(trace, [("mode", self._mode)], self._names)
-        self._profiler.times.add_call(f"{self._kind}_function of Keras", spent_s, trace is not None)
+        self._profiler.times.add_call(f"{self._step_kind}_function of Keras", spent_s, trace is not None)
 
     @capture.suppress_failures
     def _record_loss(self, logs, may_wait: bool) -> None:
@@ -121,7 +121,7 @@ def install(keras) -> None:
     from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
     from keras.src.callbacks.callback_list import CallbackList
 
-    profiler = shared_profiler(tf)
+    profiler = get_shared_profiler(tf)
     GraphNameRecorder(keras, tf).install()
     for kind in _MODE_BY_STEP_KIND:
         _watch_function(TensorFlowTrainer, kind, profiler)

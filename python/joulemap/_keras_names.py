@@ -31,13 +31,13 @@ class GraphNameRecorder:
         from keras.src.trainers.trainer import Trainer
 
         self._name_scope_stack = lambda: global_state.get_global_attribute("name_scope_stack") or []
-        self._call_after(core.name_scope, "__enter__", self._record_scope)
+        self._hook_after_method(core.name_scope, "__enter__", self._record_scope)
         self._call_with_new_operations(Mean, "update_state", self._record_metric_names)
         self._call_with_new_operations(Trainer, "compute_metrics", self._record_compiled_metric_names)
         self._call_with_new_operations(Loss, "__call__", self._record_loss_names)
         self._call_with_new_operations(self._tf.GradientTape, "gradient", self._record_gradient_sums)
         self._watched_optimizers = {BaseOptimizer}
-        self._call_before(BaseOptimizer, "apply", self._watch_optimizer)
+        self._hook_before_method(BaseOptimizer, "apply", self._watch_optimizer)
 
     @property
     def names(self) -> Optional[GraphNames]:
@@ -102,7 +102,7 @@ class GraphNameRecorder:
 
     # Wrappers, which do nothing outside of tracing
 
-    def _call_after(self, owner, name: str, note) -> None:
+    def _hook_after_method(self, owner, name: str, note) -> None:
         original, note = getattr(owner, name), capture.suppress_failures(note)
 
         @functools.wraps(original)
@@ -114,7 +114,7 @@ class GraphNameRecorder:
 
         setattr(owner, name, wrapper)
 
-    def _call_before(self, owner, name: str, note) -> None:
+    def _hook_before_method(self, owner, name: str, note) -> None:
         original, note = getattr(owner, name), capture.suppress_failures(note)
 
         @functools.wraps(original)

@@ -11,7 +11,7 @@ import random
 import sys
 from typing import Any, Callable, Iterator, Optional
 
-from ._torch_replay import tensors_in
+from ._torch_replay import collect_tensors
 from ._validate_blocks import replace_forward
 
 
@@ -22,7 +22,7 @@ class LayerObservation:
         self.calls = 0
         self.shapes: dict = {}  # shape of the first input tensor -> shape of the first output tensor
         self.is_plain = True  # every output is one tensor
-        self.keeps_type = True  # input and output have the same type of numbers
+        self.keeps_dtype = True  # input and output have the same type of numbers
         self.reason: Optional[str] = None  # why it cannot be skipped
 
 
@@ -36,12 +36,12 @@ def observe_layers(modules: list, run: Callable[[], Any]) -> tuple:
         def call(*args: Any, **kwargs: Any) -> Any:
             output = forward(*args, **kwargs)
             entry.calls += 1
-            inputs, outputs = tensors_in((args, kwargs)), tensors_in(output)
+            inputs, outputs = collect_tensors((args, kwargs)), collect_tensors(output)
             if not inputs or not outputs:
                 entry.reason = f"its {'input' if not inputs else 'output'} contains no tensor"
                 return output
             entry.is_plain &= output is outputs[0]
-            entry.keeps_type &= inputs[0].dtype == outputs[0].dtype
+            entry.keeps_dtype &= inputs[0].dtype == outputs[0].dtype
             entry.shapes[tuple(inputs[0].shape)] = tuple(outputs[0].shape)
             return output
 
@@ -59,9 +59,9 @@ def observe_layers(modules: list, run: Callable[[], Any]) -> tuple:
 
 def list_skip_methods(seen: LayerObservation) -> list:
     """How a module can be skipped: "identity" alone where shapes agree, otherwise "zero" and, if possible, "shrink"."""
-    if seen.keeps_type and all(before == after for before, after in seen.shapes.items()):
+    if seen.keeps_dtype and all(before == after for before, after in seen.shapes.items()):
         return ["identity"]
-    can_shrink = seen.keeps_type and all(_can_resize(before, after) for before, after in seen.shapes.items())
+    can_shrink = seen.keeps_dtype and all(_can_resize(before, after) for before, after in seen.shapes.items())
     return ["zero", "shrink"] if can_shrink else ["zero"]
 
 
@@ -71,15 +71,15 @@ def skip_module(torch: Any, module: Any, seen: LayerObservation, way: str) -> It
 
     def make(forward: Callable) -> Callable:
         def call(*args: Any, **kwargs: Any) -> Any:
-            first = tensors_in((args, kwargs))[0]
+            first = collect_tensors((args, kwargs))[0]
             shape = seen.shapes.get(tuple(first.shape))
             if not seen.is_plain or shape is None:
                 output = forward(*args, **kwargs)
-                original = tensors_in(output)[0]
+                original = collect_tensors(output)[0]
                 return _replace_tensor(
                     output, original, _make_substitute_output(torch, first, original.shape, original.dtype, way)
                 )
-            dtype = first.dtype if seen.keeps_type else _output_dtype(torch, module, first)
+            dtype = first.dtype if seen.keeps_dtype else _output_dtype(torch, module, first)
             return _make_substitute_output(torch, first, shape, dtype, way)
 
         return call
@@ -147,17 +147,17 @@ class ModelStateRestorer(contextlib.AbstractContextManager):
     def __init__(self, torch: Any, model: Any) -> None:
         self._torch = torch
         self._modules = list(model.modules())
-        self._states: list = []
-        self._containers: list = []  # (list, dictionary or set; copy)
+        self._saved_module_states: list = []
+        self._saved_containers: list = []  # (list, dictionary or set; copy)
         self._tensors: list = []
         self._gradients: list = []
-        self._undo_random: list = []
+        self._random_state_restorers: list = []
 
     def __enter__(self) -> ModelStateRestorer:
         torch = self._torch
-        self._states = [_copy_state(module.__dict__) for module in self._modules]
+        self._saved_module_states = [_copy_state(module.__dict__) for module in self._modules]
         values = [value for module in self._modules for value in vars(module).values()]
-        self._containers = [(value, value.copy()) for value in values if type(value) in (list, dict, set)]
+        self._saved_containers = [(value, value.copy()) for value in values if type(value) in (list, dict, set)]
         tensors = {}
         for module in self._modules:
             for tensor in (*module._parameters.values(), *module._buffers.values()):
@@ -175,18 +175,21 @@ class ModelStateRestorer(contextlib.AbstractContextManager):
 
     def _save_random_states(self) -> None:
         torch, numpy = self._torch, sys.modules.get("numpy")
-        self._undo_random = [(torch.set_rng_state, torch.get_rng_state()), (random.setstate, random.getstate())]
+        self._random_state_restorers = [
+            (torch.set_rng_state, torch.get_rng_state()),
+            (random.setstate, random.getstate()),
+        ]
         if torch.cuda.is_initialized():
-            self._undo_random.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
+            self._random_state_restorers.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
         if numpy is not None:
-            self._undo_random.append((numpy.random.set_state, numpy.random.get_state()))
+            self._random_state_restorers.append((numpy.random.set_state, numpy.random.get_state()))
 
     def restore_model(self) -> None:
         """Restores the model and the random states as they were at the beginning. If a part cannot be restored, the
         others are; its exception is raised at the end."""
-        for value, before in self._containers:
+        for value, before in self._saved_containers:
             _restore_container(value, before)
-        for module, before in zip(self._modules, self._states):
+        for module, before in zip(self._modules, self._saved_module_states):
             state = _copy_state(before)
             module.__dict__.clear()
             module.__dict__.update(state)
@@ -205,7 +208,7 @@ class ModelStateRestorer(contextlib.AbstractContextManager):
                 try_to_restore(self._restore_parameter, *entry)
             for entry in self._gradients:
                 try_to_restore(self._restore_gradient, *entry)
-        for restore, state in self._undo_random:
+        for restore, state in self._random_state_restorers:
             try_to_restore(restore, state)
         if errors:
             raise errors[0]
@@ -232,8 +235,10 @@ def _copy_state(state: dict) -> dict:
 
 def _restore_tensor(torch: Any, tensor: Any, copy: Any) -> None:
     """Copies only if the bits differ, so that the version of an unchanged tensor stays."""
-    same_kind = all(getattr(tensor, name) == getattr(copy, name) for name in ("dtype", "shape", "device", "layout"))
-    if not same_kind or tensor.layout != torch.strided or tensor.is_quantized:
+    has_same_layout = all(
+        getattr(tensor, name) == getattr(copy, name) for name in ("dtype", "shape", "device", "layout")
+    )
+    if not has_same_layout or tensor.layout != torch.strided or tensor.is_quantized:
         tensor.data = copy.clone()
     elif not torch.equal(_view_tensor_as_bytes(torch, tensor), _view_tensor_as_bytes(torch, copy)):
         tensor.copy_(copy)

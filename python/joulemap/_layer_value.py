@@ -195,7 +195,7 @@ class _SkipExperiment:
     """Evaluates a model with each of its blocks skipped. Used inside ModelStateRestorer."""
 
     def __init__(self, torch: Any, model: Any, evaluate: Callable, restored: ModelStateRestorer, blocks: list) -> None:
-        self._torch, self._model, self._evaluate, self._restored = torch, model, evaluate, restored
+        self._torch, self._model, self._evaluate, self._state_restorer = torch, model, evaluate, restored
         self._devices = {tensor.device for tensor in model.parameters() if tensor.device.type == "cuda"}
         modules = [module for block in blocks for _, module in block.modules]
         self._observations, self.baseline = observe_layers(modules, self._evaluate_model)
@@ -210,7 +210,7 @@ class _SkipExperiment:
                 self.blocks.append(block)
             else:
                 self.refused[block.name] = reason
-        self.skip_ways: dict = {}  # name of a block -> way in which it is skipped
+        self.skip_method_by_block: dict = {}  # name of a block -> way in which it is skipped
         self.metrics: dict = {}  # name of a block, or None -> results of evaluate
 
     def _evaluate_model(self) -> float:
@@ -219,7 +219,7 @@ class _SkipExperiment:
             self._torch.cuda.synchronize(device)
         return metric
 
-    def choose_skip_methods(self, is_worse: Callable) -> None:
+    def choose_skip_methods(self, metric_to_loss: Callable) -> None:
         """Skips each block in all possible ways; keeps the one with which the model is best. A block without which the
         model fails is refused."""
         for block in list(self.blocks):
@@ -234,8 +234,8 @@ class _SkipExperiment:
                 continue
             self.refused.pop(block.name, None)
             finite = {way: metric for way, metric in results.items() if math.isfinite(metric)} or results
-            best = min(finite, key=lambda way: is_worse(finite[way]))
-            self.skip_ways[block.name] = best
+            best = min(finite, key=lambda way: metric_to_loss(finite[way]))
+            self.skip_method_by_block[block.name] = best
             self.metrics[block.name] = [results[best]]
 
     def evaluate_without_block(self, block: Any, way: str) -> float:
@@ -246,13 +246,13 @@ class _SkipExperiment:
                     undo.enter_context(skip_module(self._torch, module, self._observations[id(module)], way))
                 return self._evaluate_model()
         finally:
-            self._restored.restore_model()
+            self._state_restorer.restore_model()
 
     def evaluate_full_model(self) -> float:
         try:
             return self._evaluate_model()
         finally:
-            self._restored.restore_model()
+            self._state_restorer.restore_model()
 
     def run_rounds(self, rounds: int, seed: int, measures: bool) -> list:
         """Evaluates the model and all variants in random order. Returns, for each round, the energies by name of the
@@ -268,7 +268,7 @@ class _SkipExperiment:
                 metric = (
                     self.evaluate_full_model()
                     if block is None
-                    else self.evaluate_without_block(block, self.skip_ways[name])
+                    else self.evaluate_without_block(block, self.skip_method_by_block[name])
                 )
                 if window is not None:
                     window.end()
@@ -391,7 +391,14 @@ def layer_value(
         parameters = sum(parameter.numel() for _, part in block.modules for parameter in part.parameters())
         cost = costs.get(block.name, (None, None, None))
         rows.append(
-            LayerValue(block.name, type(module).__name__, parameters, experiment.skip_ways[block.name], *cost, *values)
+            LayerValue(
+                block.name,
+                type(module).__name__,
+                parameters,
+                experiment.skip_method_by_block[block.name],
+                *cost,
+                *values,
+            )
         )
     notes = _result_notes(measured, provenance, costs, names)
     if not all(map(math.isfinite, experiment.metrics[None])):

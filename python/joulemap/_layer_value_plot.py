@@ -39,10 +39,10 @@ def _draw_points(values: Any, rows: list) -> list:
     x = _make_linear_scale(min(0.0, *energies), max(0.0, *energies), MARGIN_LEFT, PLOT_WIDTH - MARGIN_RIGHT)
     scale = _make_earning_scale(earnings)
     scaled = list(map(scale, [0.0, *earnings]))
-    y_of = _make_linear_scale(min(scaled), max(scaled), PLOT_HEIGHT - MARGIN_BOTTOM, MARGIN_TOP)
+    earning_to_y = _make_linear_scale(min(scaled), max(scaled), PLOT_HEIGHT - MARGIN_BOTTOM, MARGIN_TOP)
 
     def y(earned: float) -> float:
-        return y_of(scale(earned))
+        return earning_to_y(scale(earned))
 
     unit = "accuracy lost" if values.higher_is_better else "loss added"
     parts = [*_draw_axes(x, y, energies, earnings, f"{unit} when skipped")]
@@ -52,8 +52,8 @@ def _draw_points(values: Any, rows: list) -> list:
         parts.append(f'<polyline points="{line}" fill="none" stroke="{PARETO_FRONT_COLOUR}" stroke-dasharray="4 3"/>')
     for row in sorted(rows, key=lambda row: row.is_front):
         parts += _draw_point(row, x, y)
-    labelled = [*front, *(row for row in rows if not row.is_front)][:MAX_POINT_LABELS]
-    parts += [_svg_text(x(row.energy_j) + 7, y(row.earned) - 6, row.name, size=11) for row in labelled]
+    labelled_rows = [*front, *(row for row in rows if not row.is_front)][:MAX_POINT_LABELS]
+    parts += [_svg_text(x(row.energy_j) + 7, y(row.earned) - 6, row.name, size=11) for row in labelled_rows]
     return parts
 
 
@@ -65,9 +65,9 @@ def _draw_point(row: Any, x: Callable, y: Callable) -> list:
         parts.append(_svg_line(x(row.low_j), centre_y, x(row.high_j), centre_y, colour))
     if row.earned_low is not None and row.earned_high != row.earned_low:
         parts.append(_svg_line(centre_x, y(row.earned_low), centre_x, y(row.earned_high), colour))
-    hint = html.escape(f"{row.name}: {row.energy_j:.4g} J, {row.earned:+.4g}, skipped by {row.skip}")
+    tooltip = html.escape(f"{row.name}: {row.energy_j:.4g} J, {row.earned:+.4g}, skipped by {row.skip}")
     parts.append(
-        f'<circle cx="{centre_x:.1f}" cy="{centre_y:.1f}" r="4" fill="{colour}"><title>{hint}</title></circle>'
+        f'<circle cx="{centre_x:.1f}" cy="{centre_y:.1f}" r="4" fill="{colour}"><title>{tooltip}</title></circle>'
     )
     return parts
 
@@ -77,10 +77,10 @@ def _draw_axes(x: Callable, y: Callable, energies: list, earnings: list, label: 
         _svg_line(MARGIN_LEFT, y(0.0), PLOT_WIDTH - MARGIN_RIGHT, y(0.0), "#ccc"),
         _svg_line(x(0.0), MARGIN_TOP, x(0.0), PLOT_HEIGHT - MARGIN_BOTTOM, "#ccc"),
     ]
-    for tick in _ticks_at_round_values(min(0.0, *energies), max(0.0, *energies)):
+    for tick in _choose_round_ticks(min(0.0, *energies), max(0.0, *energies)):
         parts.append(_svg_text(x(tick), PLOT_HEIGHT - MARGIN_BOTTOM + 18, f"{tick:g}", anchor="middle"))
     shown: list = []
-    for tick in _earning_ticks(earnings):
+    for tick in _choose_earning_ticks(earnings):
         if all(abs(y(tick) - other) > 14 for other in shown):
             shown.append(y(tick))
             parts.append(_svg_text(MARGIN_LEFT - 8, y(tick) + 4, f"{tick:g}", anchor="end"))
@@ -90,8 +90,8 @@ def _draw_axes(x: Callable, y: Callable, energies: list, earnings: list, label: 
         )
     )
     centre = (MARGIN_TOP + PLOT_HEIGHT - MARGIN_BOTTOM) / 2
-    turned = f'transform="rotate(-90 20 {centre:.0f})"'
-    return [*parts, _svg_text(20, centre, label, anchor="middle", more=turned)]
+    rotation_attribute = f'transform="rotate(-90 20 {centre:.0f})"'
+    return [*parts, _svg_text(20, centre, label, anchor="middle", more=rotation_attribute)]
 
 
 def _make_linear_scale(low: float, high: float, first: float, last: float) -> Callable:
@@ -100,8 +100,8 @@ def _make_linear_scale(low: float, high: float, first: float, last: float) -> Ca
 
 
 def _widen_range(low: float, high: float) -> tuple:
-    margin = 0.05 * (high - low) or 1.0
-    return low - margin, high + margin
+    range_margin = 0.05 * (high - low) or 1.0
+    return low - range_margin, high + range_margin
 
 
 def _make_earning_scale(earnings: list) -> Callable:
@@ -115,7 +115,7 @@ def _median_absolute_earning(earnings: list) -> float:
     return sizes[len(sizes) // 2] if sizes else 1.0
 
 
-def _earning_ticks(earnings: list) -> list:
+def _choose_earning_ticks(earnings: list) -> list:
     """0 and powers of 10 within the values, those farthest from 0 last."""
     low, high, unit = min(0.0, *earnings), max(0.0, *earnings), _median_absolute_earning(earnings)
     exponent = math.floor(math.log10(unit)) - 1
@@ -123,7 +123,7 @@ def _earning_ticks(earnings: list) -> list:
     return [0.0, *(sign * power for power in powers for sign in (1, -1) if low <= sign * power <= high)]
 
 
-def _ticks_at_round_values(low: float, high: float) -> list:
+def _choose_round_ticks(low: float, high: float) -> list:
     span = high - low
     if span <= 0:
         return [low]

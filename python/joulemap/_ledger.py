@@ -149,7 +149,9 @@ class Ledger:
 
     def to_dicts(self) -> list:
         """The rows as dictionaries."""
-        return [{**{name: getattr(row, name) for name in _ROW_FIELD_NAMES}, "path": " ".join(row.path)} for row in self.rows]
+        return [
+            {**{name: getattr(row, name) for name in _ROW_FIELD_NAMES}, "path": " ".join(row.path)} for row in self.rows
+        ]
 
     def to_pandas(self) -> Any:
         """A DataFrame with the same rows; needs pandas."""
@@ -270,16 +272,16 @@ def _enclosing_paths(path: tuple, by: str) -> list:
     return [*phases, *((*path[:-1], ".".join(names[:depth])) for depth in range(1, len(names) + 1))]
 
 
-def _add_row_to_sum(sum_so_far: Optional[Row], row: Row, path: tuple) -> Row:
-    if sum_so_far is None:
+def _add_row_to_sum(sum_row: Optional[Row], row: Row, path: tuple) -> Row:
+    if sum_row is None:
         return dataclasses.replace(row, path=path, name=path[-1])
-    added: dict = {"basis": row.basis if row.basis == sum_so_far.basis else "mixed"}
+    added: dict = {"basis": row.basis if row.basis == sum_row.basis else "mixed"}
     for name in (*_SUMMED_FIELDS, "share"):
-        values = getattr(sum_so_far, name), getattr(row, name)
+        values = getattr(sum_row, name), getattr(row, name)
         added[name] = None if None in values else sum(values)
     if added["time_s"] and added["energy_j"] is not None:
         added["power_w"] = added["energy_j"] / added["time_s"]
-    return dataclasses.replace(sum_so_far, **added)
+    return dataclasses.replace(sum_row, **added)
 
 
 def import_optional(name: str) -> Any:

@@ -62,19 +62,19 @@ class LlamaRequests:
         self.is_embedding = False
         self.completion: Optional[RunningCompletion] = None
         self.generation: Optional[GenerationRequest] = None  # of generate(), while it runs
-        self._direct_eval: Optional[GenerationRequest] = None  # of eval() without generate()
+        self._direct_eval_request: Optional[GenerationRequest] = None  # of eval() without generate()
 
     def find_or_begin_generation(self) -> GenerationRequest:
         if self.generation is not None:
             return self.generation
         llama = self._llama()
-        if self._direct_eval is None or llama is None or llama.n_tokens == 0:
+        if self._direct_eval_request is None or llama is None or llama.n_tokens == 0:
             self.end_direct_eval()
-            self._direct_eval = GenerationRequest("eval")
-        return self._direct_eval
+            self._direct_eval_request = GenerationRequest("eval")
+        return self._direct_eval_request
 
     def end_direct_eval(self) -> None:
-        direct, self._direct_eval = self._direct_eval, None
+        direct, self._direct_eval_request = self._direct_eval_request, None
         if direct is not None:
             self.finish_generation(direct, OUTCOME_FINISHED)
 
@@ -87,11 +87,11 @@ class LlamaRequests:
         start = llama.n_tokens if llama is not None else None
         # A program that calls eval() may sample without sample(): then its later calls have a single token.
         is_prompt = not generation.has_sampled and (
-            generation is not self._direct_eval or self.evaluated_tokens > 1 or not generation.has_begun
+            generation is not self._direct_eval_request or self.evaluated_tokens > 1 or not generation.has_begun
         )
         generation.has_begun = True
         self._pending_step = DecodeStep([generation], 1 if is_prompt else tokens)
-        if generation is self._direct_eval and not is_prompt:
+        if generation is self._direct_eval_request and not is_prompt:
             self._pending_step.sampled_tokens = 1  # the program may sample without sample()
         self.log.launch_step(self._pending_step, [RequestWork(generation.id, start, tokens, is_prompt)])
 
@@ -102,7 +102,7 @@ class LlamaRequests:
         )
 
     def on_sample(self) -> None:
-        generation, step = self.generation or self._direct_eval, self._pending_step
+        generation, step = self.generation or self._direct_eval_request, self._pending_step
         if generation is not None:
             generation.has_sampled = True
         if step is not None:
@@ -197,15 +197,15 @@ class GeneratorTracer:
     """Runs generators of Llama between calls that note which request computes."""
 
     def __init__(self, adapter: EngineAdapter) -> None:
-        self.begin = adapter.guard_hook(self._begin)
-        self.resume = adapter.guard_hook(self._resume)
-        self.pause = adapter.guard_hook(self._pause)
-        self.end = adapter.guard_hook(self._end)
+        self.begin = adapter.guard_hook(self._begin_generation)
+        self.resume = adapter.guard_hook(self._resume_generation)
+        self.pause = adapter.guard_hook(self._pause_generation)
+        self.end = adapter.guard_hook(self._end_generation)
         self.begin_completion = adapter.guard_hook(self._begin_completion)
         self.on_chunk = adapter.guard_hook(self._on_chunk)
         self.end_completion = adapter.guard_hook(self._end_completion)
 
-    def _begin(self, llama: Any) -> GenerationRequest:
+    def _begin_generation(self, llama: Any) -> GenerationRequest:
         requests = find_or_create_requests(llama)
         requests.end_direct_eval()
         generation = GenerationRequest("generate" if requests.completion is None else "completion")
@@ -213,13 +213,13 @@ class GeneratorTracer:
             requests.completion.generation = generation
         return generation
 
-    def _resume(self, llama: Any, generation: Optional[GenerationRequest]) -> None:
+    def _resume_generation(self, llama: Any, generation: Optional[GenerationRequest]) -> None:
         find_or_create_requests(llama).generation = generation
 
-    def _pause(self, llama: Any) -> None:
+    def _pause_generation(self, llama: Any) -> None:
         find_or_create_requests(llama).generation = None
 
-    def _end(self, llama: Any, generation: Optional[GenerationRequest], outcome: str) -> None:
+    def _end_generation(self, llama: Any, generation: Optional[GenerationRequest], outcome: str) -> None:
         requests = find_or_create_requests(llama)
         requests.generation = None
         completion = requests.completion
@@ -303,13 +303,13 @@ def install(module: Any) -> None:
         adapter.wrap_with_hooks(llama, "sample", None, _after_sample)
         adapter.wrap_with_hooks(llama, "reset", _before_reset)
         adapter.wrap_with_hooks(context, "decode", _before_decode, _after_decode)
-        follower = GeneratorTracer(adapter)
+        generator_tracer = GeneratorTracer(adapter)
         generate, complete = llama.generate, llama._create_completion
 
         @functools.wraps(generate)
         def captured_generate(self: Any, *args: Any, **kwargs: Any) -> Any:
             tokens = generate(self, *args, **kwargs)
-            return follower.trace_generate(self, tokens) if adapter.is_recording() else tokens
+            return generator_tracer.trace_generate(self, tokens) if adapter.is_recording() else tokens
 
         @functools.wraps(complete)
         def captured_completion(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -317,7 +317,7 @@ def install(module: Any) -> None:
             if not adapter.is_recording():
                 return chunks
             adapter.guard_hook(find_or_create_requests)(self)
-            return follower.trace_completion(self, chunks, bool(kwargs.get("stream")))
+            return generator_tracer.trace_completion(self, chunks, bool(kwargs.get("stream")))
 
         llama.generate, llama._create_completion = captured_generate, captured_completion
 

@@ -37,7 +37,7 @@ UNLOCKED_CLOCK = "unlocked"  # value of a GPU clock that is not locked: NVML can
 GOVERNORS = "performance powersave userspace ondemand conservative schedutil"
 LOCK_FILE = "run/lock/joulemap-settings.lock"  # one for each machine
 LOCK_WAIT_S = 10.0  # longest wait for the lock: a watcher may still restore, and loading NVML takes seconds
-LOCK_POLL_S = 0.02
+LOCK_POLL_PERIOD_S = 0.02
 # A driver or a file without the expected content; only its own line is then not restored.
 RESTORE_ERRORS = (JoulemapError, OSError, ValueError, csv.Error)
 
@@ -68,19 +68,19 @@ class MachineSettings:
         self.notes: list = []  # what could not be restored
         self._root = os.path.abspath(root) if root else ""
         self._path = os.path.abspath(path or backup_path(self._root))
-        self._machine = _SettingStore(self._root)
-        self._changes: dict = {}  # path -> SettingChange with the value before the first change
-        self._unrestored: list = []  # changes that stay in the file
+        self._setting_store = _SettingStore(self._root)
+        self._setting_changes: dict = {}  # path -> SettingChange with the value before the first change
+        self._unrestored_changes: list = []  # changes that stay in the file
         self._lock: Any = None
-        self._owner: Optional[int] = None  # process that entered the block
+        self._owner_pid: Optional[int] = None  # process that entered the block
         self._watcher: Optional[subprocess.Popen] = None
 
     def __enter__(self) -> MachineSettings:
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
         self._lock = _acquire_lock(self._root, self._path)
-        self._owner = os.getpid()
+        self._owner_pid = os.getpid()
         try:
-            notes, self._unrestored = restore_from_backup(self._path, self._machine)
+            notes, self._unrestored_changes = restore_from_backup(self._path, self._setting_store)
         except BaseException:
             self._release_lock()
             raise
@@ -88,7 +88,7 @@ class MachineSettings:
         return self
 
     def __exit__(self, kind: Any, *exception: object) -> None:
-        if self._owner != os.getpid():
+        if self._owner_pid != os.getpid():
             return
         try:
             self.restore()
@@ -110,18 +110,18 @@ class MachineSettings:
         restored."""
         if not wanted:
             return
-        if self._owner != os.getpid():
+        if self._owner_pid != os.getpid():
             raise JoulemapError("a forked process cannot change settings of the machine: end it inside train")
         try:
             targets = {
                 path: value for name, factor in wanted.items() for path, value in self._list_path_values(name, factor)
             }
             for path in targets:
-                if path not in self._changes:
+                if path not in self._setting_changes:
                     self._remember_value(path)
             self._save_backup(targets)
             for path, value in targets.items():
-                self._machine.write(path, value)
+                self._setting_store.write(path, value)
         except OSError as error:
             self.restore()
             raise JoulemapError(f"a setting cannot be changed ({error}): run as root, or remove the factor") from error
@@ -129,7 +129,7 @@ class MachineSettings:
     def _list_path_values(self, name: str, value: Any) -> list:
         """(path, value as text) of each device."""
         try:
-            paths = self._machine.find_setting_paths(name)
+            paths = self._setting_store.find_setting_paths(name)
         except JoulemapError as error:
             raise JoulemapError(f"{error}: remove the factor {name}") from error
         if not paths:
@@ -137,38 +137,40 @@ class MachineSettings:
         found = []
         for path in paths:
             if value is not None:
-                text = self._machine.format_value(name, value)
-                if reason := self._machine.invalid_value_reason(path, text):
+                text = self._setting_store.format_value(name, value)
+                if reason := self._setting_store.invalid_value_reason(path, text):
                     raise JoulemapError(f"{name}={value!r} is not possible: {reason}")
                 found.append((path, text))
-            elif path in self._changes:
-                found.append((path, self._changes[path].before))
+            elif path in self._setting_changes:
+                found.append((path, self._setting_changes[path].before))
         return found
 
     def _remember_value(self, path: str) -> None:
-        for change in self._unrestored:
-            if change.path == path and not self._machine.invalid_backup_reason(path, change.before):
-                self._unrestored.remove(change)
-                self._changes[path] = change  # the present value is that of a killed program
+        for change in self._unrestored_changes:
+            if change.path == path and not self._setting_store.invalid_backup_reason(path, change.before):
+                self._unrestored_changes.remove(change)
+                self._setting_changes[path] = change  # the present value is that of a killed program
                 return
-        self._changes[path] = SettingChange(path, self._machine.read(path), "")
+        self._setting_changes[path] = SettingChange(path, self._setting_store.read(path), "")
 
     def _save_backup(self, targets: Mapping) -> None:
         """Writes the previous values, and starts the process that restores them, before anything changes."""
         for path, value in targets.items():
-            self._changes[path] = self._changes[path]._replace(after=value)
-        _write_backup(self._path, [*self._unrestored, *self._changes.values()])
-        if self._watcher is None and self._changes:
+            self._setting_changes[path] = self._setting_changes[path]._replace(after=value)
+        _write_backup(self._path, [*self._unrestored_changes, *self._setting_changes.values()])
+        if self._watcher is None and self._setting_changes:
             self._watcher = _start_watcher(self._path, self._root, self._lock.fileno())
 
     def restore(self) -> None:
         """Restores all previous values. Values that cannot be written stay in the file for the next program."""
-        if self._changes:
-            notes, unrestored = _restore_changes(self._changes.values(), self._machine.write, self._path)
-            unrestored = [*self._unrestored, *unrestored]
-            notes += _rewrite_backup(self._path, unrestored)
+        if self._setting_changes:
+            notes, unrestored_changes = _restore_changes(
+                self._setting_changes.values(), self._setting_store.write, self._path
+            )
+            unrestored_changes = [*self._unrestored_changes, *unrestored_changes]
+            notes += _rewrite_backup(self._path, unrestored_changes)
             self.notes += notes
-            self._unrestored, self._changes = unrestored, {}
+            self._unrestored_changes, self._setting_changes = unrestored_changes, {}
         if self._watcher is not None:
             self._watcher.kill()  # the values are restored already
             self._watcher.wait()
@@ -189,30 +191,30 @@ def restore_from_backup(path: str, machine: _SettingStore) -> tuple:
             os.replace(path, f"{path}.refused")  # it must not be overwritten
             note += f" with {path}.refused"
         return [note], []
-    notes, unrestored = _restore_changes(changes, machine.restore_value, path)
-    return notes + _rewrite_backup(path, unrestored), unrestored
+    notes, unrestored_changes = _restore_changes(changes, machine.restore_value, path)
+    return notes + _rewrite_backup(path, unrestored_changes), unrestored_changes
 
 
 def _restore_changes(changes: Iterable, write: Callable, backup: str) -> tuple:
     """Writes previous values. Returns notes on those that were not written, and these changes."""
-    notes, unrestored = [], []
+    notes, unrestored_changes = [], []
     for change in changes:
         try:
             write(change.path, change.before)
         except RESTORE_ERRORS as error:
-            unrestored.append(change)
+            unrestored_changes.append(change)
             notes.append(
                 f"a setting was not restored: {change.path[:200]!r} should be {change.before[:200]!r} ({error}); "
                 f"the next search tries again unless the line is removed from {backup}"
             )
-    return notes, unrestored
+    return notes, unrestored_changes
 
 
-def _rewrite_backup(path: str, unrestored: list) -> list:
+def _rewrite_backup(path: str, unrestored_changes: list) -> list:
     """Keeps only these changes in the file, which is removed if there are none. Returns notes on a failure."""
     try:
-        if unrestored:
-            _write_backup(path, unrestored)
+        if unrestored_changes:
+            _write_backup(path, unrestored_changes)
         else:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(path)
@@ -250,7 +252,7 @@ def _acquire_lock(root: str, backup: str) -> Any:
             if time.monotonic() >= end_s:
                 reason = f"another program changes settings of this machine ({path})"
                 raise JoulemapError(f"{reason}: wait for it, or end it")
-            time.sleep(LOCK_POLL_S)
+            time.sleep(LOCK_POLL_PERIOD_S)
     except OSError as error:
         lock.close()
         raise JoulemapError(f"{path} cannot be locked ({error}): set JOULEMAP_DATA to a local folder") from error
@@ -312,7 +314,7 @@ class _SettingStore:
     def find_setting_paths(self, name: str) -> list:
         """All paths of a factor on this machine."""
         if name in GPU_SETTINGS:
-            return [f"nvml:{uuid}/{GPU_SETTINGS[name]}" for uuid in self._nvml().uuids()]
+            return [f"nvml:{uuid}/{GPU_SETTINGS[name]}" for uuid in self._nvml().list_gpu_uuids()]
         if name == "cpu_power_limit_w":
             folder = f"{self._root}/sys/class/powercap"
             zones = [f"{folder}/{zone}" for zone in _list_folder(folder) if zone.count(":") == 1]
@@ -410,9 +412,9 @@ class _Nvml:
             self._library = ctypes.CDLL(name)
         except OSError as error:
             raise JoulemapError(f"no NVIDIA driver was found ({error})") from error
-        self._call("nvmlInit_v2")
+        self._call_nvml("nvmlInit_v2")
 
-    def _call(self, function: str, *arguments: Any) -> None:
+    def _call_nvml(self, function: str, *arguments: Any) -> None:
         try:
             code = getattr(self._library, function)(*arguments)
         except AttributeError as error:
@@ -420,15 +422,15 @@ class _Nvml:
         if code != 0:
             raise OSError(f"{function} returned error {code}" + (": no permission" if code == 4 else ""))
 
-    def uuids(self) -> list:
+    def list_gpu_uuids(self) -> list:
         """GPUs that this process may use (CUDA_VISIBLE_DEVICES), by UUID."""
         count = ctypes.c_uint()
-        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        self._call_nvml("nvmlDeviceGetCount_v2", ctypes.byref(count))
         found = []
         for index in range(count.value):
             device, text = ctypes.c_void_p(), ctypes.create_string_buffer(96)
-            self._call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(device))
-            self._call("nvmlDeviceGetUUID", device, text, ctypes.c_uint(96))
+            self._call_nvml("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(device))
+            self._call_nvml("nvmlDeviceGetUUID", device, text, ctypes.c_uint(96))
             found.append(text.value.decode())
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         if visible is None:
@@ -442,7 +444,7 @@ class _Nvml:
     def _device_handle(self, path: str) -> tuple:
         uuid, kind = path[len("nvml:") :].rsplit("/", 1)
         device = ctypes.c_void_p()
-        self._call("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(device))
+        self._call_nvml("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(device))
         return device, kind
 
     def read(self, path: str) -> str:
@@ -450,28 +452,28 @@ class _Nvml:
         if kind == "clock_mhz":
             return UNLOCKED_CLOCK
         limit = ctypes.c_uint()
-        self._call("nvmlDeviceGetPowerManagementLimit", device, ctypes.byref(limit))
+        self._call_nvml("nvmlDeviceGetPowerManagementLimit", device, ctypes.byref(limit))
         return str(limit.value)
 
     def write(self, path: str, value: str) -> None:
         device, kind = self._device_handle(path)
         if kind == "power_limit_mw":
-            self._call("nvmlDeviceSetPowerManagementLimit", device, ctypes.c_uint(int(value)))
+            self._call_nvml("nvmlDeviceSetPowerManagementLimit", device, ctypes.c_uint(int(value)))
         elif value == UNLOCKED_CLOCK:
-            self._call("nvmlDeviceResetGpuLockedClocks", device)
+            self._call_nvml("nvmlDeviceResetGpuLockedClocks", device)
         else:
             clock = ctypes.c_uint(int(value))
-            self._call("nvmlDeviceSetGpuLockedClocks", device, clock, clock)
+            self._call_nvml("nvmlDeviceSetGpuLockedClocks", device, clock, clock)
 
     def value_range(self, path: str) -> tuple:
         """(least, greatest) value as text; empty if unknown."""
         device, kind = self._device_handle(path)
         if kind == "clock_mhz":
             high = ctypes.c_uint()
-            self._call("nvmlDeviceGetMaxClockInfo", device, ctypes.c_int(1), ctypes.byref(high))  # NVML_CLOCK_SM
+            self._call_nvml("nvmlDeviceGetMaxClockInfo", device, ctypes.c_int(1), ctypes.byref(high))  # NVML_CLOCK_SM
             return "1", str(high.value)
         low, high = ctypes.c_uint(), ctypes.c_uint()
-        self._call("nvmlDeviceGetPowerManagementLimitConstraints", device, ctypes.byref(low), ctypes.byref(high))
+        self._call_nvml("nvmlDeviceGetPowerManagementLimitConstraints", device, ctypes.byref(low), ctypes.byref(high))
         return str(low.value), str(high.value)
 
 

@@ -34,17 +34,17 @@ def step(number: Optional[int] = None) -> None:
     """Marks the beginning of a step: `number`, or the last number plus one. The first is 0."""
     _hot.step(number)
     if mark_listeners:
-        notify_listeners("step")
+        notify_mark_listeners("step")
 
 
 def epoch(number: Optional[int] = None) -> None:
     """Marks the beginning of an epoch: `number`, or the last number plus one. The first is 0."""
     _hot.epoch(number)
     if mark_listeners:
-        notify_listeners("epoch")
+        notify_mark_listeners("epoch")
 
 
-def notify_listeners(mark: str) -> None:
+def notify_mark_listeners(mark: str) -> None:
     """Calls the listeners; a listener may remove itself."""
     for listener in tuple(mark_listeners):
         listener(mark)

@@ -17,7 +17,7 @@ from typing import Optional
 from . import _capture_interface as capture
 from ._framework_trace import FrameworkTrace
 
-_PROFILED_RUNS = 4
+_PROFILED_RUN_COUNT = 4
 # Limits profiling in programs that create a session for every request.
 _MAX_SESSIONS = 8
 
@@ -31,7 +31,7 @@ class TracedSession:
         mode = capture.child_scope(0, capture.SCOPE_MODE, "inference")
         self.scope = capture.child_scope(mode, capture.SCOPE_REGION, self._model)
         self._trace = trace
-        self._runs = 0
+        self._run_count = 0
 
     def begin(self) -> int:
         capture.on_event(capture.EVENT_FORWARD_INFER)
@@ -39,12 +39,12 @@ class TracedSession:
 
     def end(self, session, depth: int) -> None:
         capture.leave_to(depth)
-        self._runs += 1
-        if self._trace is not None and self._runs == _PROFILED_RUNS:
+        self._run_count += 1
+        if self._trace is not None and self._run_count == _PROFILED_RUN_COUNT:
             self._store_trace(session)
 
     def store_trace_at_exit(self, session) -> None:
-        if self._trace is not None and self._runs > 0:
+        if self._trace is not None and self._run_count > 0:
             self._store_trace(session)
 
     @capture.suppress_failures
@@ -57,7 +57,7 @@ class TracedSession:
 class OnnxRuntimeCapture:
     def __init__(self, onnxruntime) -> None:
         self._onnxruntime = onnxruntime
-        self._profiled = 0
+        self._profiled_session_count = 0
         self._sessions: weakref.WeakSet = weakref.WeakSet()
         atexit.register(self._store_traces_at_exit)
 
@@ -69,9 +69,9 @@ class OnnxRuntimeCapture:
     @capture.suppress_failures
     def start_session_trace(self, options) -> Optional[FrameworkTrace]:
         """Enables profiling in the options of a new session, unless the program has enabled it."""
-        if options.enable_profiling or self._profiled >= _MAX_SESSIONS:
+        if options.enable_profiling or self._profiled_session_count >= _MAX_SESSIONS:
             return None
-        self._profiled += 1
+        self._profiled_session_count += 1
         trace = FrameworkTrace()
         os.makedirs(trace.folder, exist_ok=True)
         options.enable_profiling = True

@@ -29,8 +29,8 @@ class GeneratorSequences:
         self.log = EngineStepLog(model)
         self._beam_count = max(int(options.get("num_beams", 1) or 1), 1)
         returned = max(int(options.get("num_return_sequences", 1) or 1), 1)
-        self._width = max(self._beam_count, returned)  # rows of each sequence
-        self._returned_sequences = returned
+        self._rows_per_sequence = max(self._beam_count, returned)  # rows of each sequence
+        self._returned_sequence_count = returned
         self._batch_size = max(int(options.get("batch_size", 1) or 1), 1)
         self._pending_prompt: Optional[List[RequestWork]] = None  # computed, but no token chosen yet
         self.has_ended = True
@@ -61,12 +61,12 @@ class GeneratorSequences:
 
     def add_generated_tokens(self, before: int, now: int) -> None:
         decoded = max(now - before, 0)
-        if self.complete_prompt(min(decoded, 1) * self._returned_sequences) or decoded == 0:
+        if self.complete_prompt(min(decoded, 1) * self._returned_sequence_count) or decoded == 0:
             return
-        tokens = max(decoded * self._width, 1)
+        tokens = max(decoded * self._rows_per_sequence, 1)
         work = [RequestWork(id, before - 1, tokens, False) for id in self._request_ids]
         self.log.launch_step(work, work)
-        self.log.complete_step(work, [(decoded * self._returned_sequences, None)] * len(work))
+        self.log.complete_step(work, [(decoded * self._returned_sequence_count, None)] * len(work))
 
     def end(self) -> None:
         self.complete_prompt(0)

@@ -55,8 +55,8 @@ def escape_csv_cell(value: Any) -> Any:
 
 
 def _is_control_character(character: str) -> bool:
-    is_allowed = character in "\u00ad\u200c\u200d"  # soft hyphen; joiners that scripts and emoji need
-    return not is_allowed and unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
+    is_allowed_format_character = character in "\u00ad\u200c\u200d"  # soft hyphen; joiners that scripts and emoji need
+    return not is_allowed_format_character and unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
 
 
 def _is_number(text: str) -> bool:

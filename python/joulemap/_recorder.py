@@ -42,10 +42,10 @@ class ExitHook:
             original_exit(status)
 
         _exit.__doc__, _exit.__module__ = original_exit.__doc__, original_exit.__module__
-        self._wrapper = os._exit = _exit  # type: ignore[assignment]
+        self._exit_wrapper = os._exit = _exit  # type: ignore[assignment]
 
     def close(self) -> None:
-        if os._exit is self._wrapper:  # otherwise another wrapper has replaced this one and stays
+        if os._exit is self._exit_wrapper:  # otherwise another wrapper has replaced this one and stays
             os._exit = self._original_exit
 
 
@@ -62,9 +62,7 @@ class Recorder:
         atexit.register(self.end)
 
     @staticmethod
-    def begin(
-        file: str, trace: str = "auto", sensors: Optional[str] = None, keep_arguments: bool = False
-    ) -> Recorder:
+    def begin(file: str, trace: str = "auto", sensors: Optional[str] = None, keep_arguments: bool = False) -> Recorder:
         from . import _capture_interface as interface
 
         file = os.path.abspath(file)

@@ -72,13 +72,13 @@ class Run:
             options += ["--time", ",".join(str(moment) for moment in time)]
         if library is not None:
             options += ["--library", library]
-        included = [part for part in MACHINE_PARTS if part not in self._excluded_parts]
+        included_parts = [part for part in MACHINE_PARTS if part not in self._excluded_parts]
         if not apart:
-            return self._load_ledger(options, included)
-        return merge_ledgers([self._load_ledger(options, [part]) for part in included])
+            return self._load_ledger(options, included_parts)
+        return merge_ledgers([self._load_ledger(options, [part]) for part in included_parts])
 
-    def _load_ledger(self, options: list, included: list) -> Ledger:
-        excluded = [part for part in MACHINE_PARTS if part not in included]
+    def _load_ledger(self, options: list, included_parts: list) -> Ledger:
+        excluded = [part for part in MACHINE_PARTS if part not in included_parts]
         options = [*options, *(["--exclude", ",".join(excluded)] if excluded else [])]
         report = json.loads(run_joulemap("report", *self.files, *options, "--json"))
         if excluded:  # rows of excluded parts have no energy

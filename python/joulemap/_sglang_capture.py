@@ -26,18 +26,18 @@ class SchedulerSteps:
 
     def __init__(self, scheduler: Any) -> None:
         number = next(_scheduler_numbers)
-        self.is_reporter = _is_first_rank(scheduler)
+        self.is_reporting_rank = _is_first_rank(scheduler)
         arguments = getattr(scheduler, "server_args", None)
         name = getattr(arguments, "served_model_name", None) or getattr(arguments, "model_path", None)
         self.log = EngineStepLog(name if isinstance(name, str) else None, f"engine{number}-" if number else "")
-        self._draft_tokens = getattr(arguments, "speculative_num_draft_tokens", None) or 1
-        self._output_counts: dict = {}  # of unfinished requests, after their last step
+        self._draft_token_count = getattr(arguments, "speculative_num_draft_tokens", None) or 1
+        self._output_token_counts: dict = {}  # of unfinished requests, after their last step
         self._steps = 0
 
     def list_request_work(self, batch: Any) -> List[RequestWork]:
         mode = batch.forward_mode
         if mode.is_decode():
-            tokens = 1 if batch.spec_algorithm is None or batch.spec_algorithm.is_none() else self._draft_tokens
+            tokens = 1 if batch.spec_algorithm is None or batch.spec_algorithm.is_none() else self._draft_token_count
             return [
                 RequestWork(r.rid, None if r.rid in self.log.requests else _cached_token_count(r), tokens, False, r)
                 for r in batch.reqs
@@ -53,7 +53,7 @@ class SchedulerSteps:
     def launch_batch(self, work: List[RequestWork], result: Any) -> None:
         for one in work:
             if one.id not in self.log.requests:
-                self._output_counts[one.id] = len(one.engine_request.output_ids)
+                self._output_token_counts[one.id] = len(one.engine_request.output_ids)
         self.log.launch_step(result, work)
 
     def complete_batch(self, result: Any) -> None:
@@ -62,8 +62,8 @@ class SchedulerSteps:
         results: List[Tuple[int, Optional[str]]] = []
         for entry in self.log.entries_of_step(step):
             request = entry[0].engine_request
-            before, now = self._output_counts.get(request.rid, 0), len(request.output_ids)
-            self._output_counts[request.rid] = now  # fewer than before: it starts again after a retraction
+            before, now = self._output_token_counts.get(request.rid, 0), len(request.output_ids)
+            self._output_token_counts[request.rid] = now  # fewer than before: it starts again after a retraction
             results.append((max(now - before, 0), request_outcome(request)))
         self.log.complete_step(step, results)
         self._steps += 1
@@ -76,7 +76,7 @@ class SchedulerSteps:
             if request.steps_in_flight == 0 and request.engine_request.finished():
                 self.log.end_request(request.id, request_outcome(request.engine_request) or OUTCOME_FINISHED)
         known = self.log.requests
-        self._output_counts = {rid: count for rid, count in self._output_counts.items() if rid in known}
+        self._output_token_counts = {rid: count for rid, count in self._output_token_counts.items() if rid in known}
 
 
 def _cached_token_count(request: Any) -> int:
@@ -107,7 +107,7 @@ def _find_or_create_steps(scheduler: Any) -> SchedulerSteps:
 
 def _before_run_batch(scheduler: Any, batch: Any, *args: Any, **kwargs: Any) -> Optional[List[RequestWork]]:
     steps = _find_or_create_steps(scheduler)
-    if not steps.is_reporter:
+    if not steps.is_reporting_rank:
         return None
     steps.log.begin_step()
     return steps.list_request_work(batch)
@@ -122,7 +122,7 @@ def _after_process_batch_result(
     token: Any, nothing: Any, scheduler: Any, batch: Any, result: Any = None, *args: Any, **kwargs: Any
 ) -> None:
     steps = _find_or_create_steps(scheduler)
-    if steps.is_reporter:
+    if steps.is_reporting_rank:
         steps.complete_batch(result)
 
 

@@ -82,20 +82,20 @@ class FunctionTimes:
     """Time and profiled calls of each function, to report functions without layers at the end of the program."""
 
     def __init__(self) -> None:
-        self._by_name: Dict[str, List[float]] = {}  # calls, profiled calls, seconds
+        self._times_by_function: Dict[str, List[float]] = {}  # calls, profiled calls, seconds
 
     def add_call(self, function: str, spent_s: float, was_profiled: bool) -> None:
-        sums = self._by_name.setdefault(function, [0, 0, 0.0])
+        sums = self._times_by_function.setdefault(function, [0, 0, 0.0])
         sums[0] += 1
         sums[1] += was_profiled
         sums[2] += spent_s
 
     def functions_without_layers(self) -> List[Tuple[str, int]]:
         """Functions that took 1 % of the time or more and were never profiled, with the number of their calls."""
-        all_s = sum(spent_s for _, _, spent_s in self._by_name.values())
+        all_s = sum(spent_s for _, _, spent_s in self._times_by_function.values())
         found = [
             (spent_s, name, int(calls))
-            for name, (calls, profiled, spent_s) in self._by_name.items()
+            for name, (calls, profiled, spent_s) in self._times_by_function.items()
             if profiled == 0 and spent_s >= 0.01 * all_s
         ]
         return [(name, calls) for _, name, calls in sorted(found, reverse=True)]
@@ -106,14 +106,14 @@ class TensorFlowProfiler:
     show kernel durations, and two profilers cannot share the GPU's records."""
 
     def __init__(self, tf) -> None:
-        self._experimental = tf.profiler.experimental
+        self._tf_profiler = tf.profiler.experimental
         self._list_devices = tf.config.list_physical_devices
         self._profiler_lock = threading.Lock()
         self._has_gpu: Optional[bool] = None
         self._is_used_by_program = False
-        self._created_s = time.monotonic()
+        self._creation_s = time.monotonic()
         self._trace_count = 0
-        self._cost_s = 0.0
+        self._profiling_cost_s = 0.0
         self.times = FunctionTimes()
         atexit.register(self._report_functions_without_layers)
 
@@ -130,7 +130,9 @@ class TensorFlowProfiler:
 
     def can_start(self) -> bool:
         """Whether another profiled call is within the limit of the cost."""
-        return self._cost_s <= _FREE_PROFILING_S + _MAX_PROFILING_SHARE * (time.monotonic() - self._created_s)
+        return self._profiling_cost_s <= _FREE_PROFILING_S + _MAX_PROFILING_SHARE * (
+            time.monotonic() - self._creation_s
+        )
 
     @capture.suppress_failures
     def start(self) -> Optional[FrameworkTrace]:
@@ -139,27 +141,27 @@ class TensorFlowProfiler:
             return None
         begin_s = time.perf_counter()
         trace = FrameworkTrace()
-        options = self._experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
+        options = self._tf_profiler.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
         try:
-            self._experimental.start(trace.folder, options)
+            self._tf_profiler.start(trace.folder, options)
         except Exception as error:  # noqa: BLE001 - usually another profiler is active
             self._profiler_lock.release()
             self._is_used_by_program = True
             message = f"TensorFlow's profiler did not start, so layers have no energy: {error}"
             capture.diagnose("profiler_taken", message, "stop other profilers of the program")
             return None
-        self._cost_s += time.perf_counter() - begin_s
+        self._profiling_cost_s += time.perf_counter() - begin_s
         return trace
 
     @capture.suppress_failures
     def stop(self, trace: FrameworkTrace, coarse: Sequence[Tuple[str, str]], names: GraphNames) -> None:
         begin_s = time.perf_counter()
         try:
-            self._experimental.stop()
+            self._tf_profiler.stop()
         finally:
             self._profiler_lock.release()
         trace.store_trace("xplane.pb", coarse, names.metadata_lines())
-        self._cost_s += time.perf_counter() - begin_s
+        self._profiling_cost_s += time.perf_counter() - begin_s
         self._trace_count += 1
 
     @capture.suppress_failures
@@ -167,7 +169,8 @@ class TensorFlowProfiler:
         if self._trace_count > 0:
             capture.fact(
                 "tensorflow_profiler",
-                f"{self._trace_count} profiled calls took {self._cost_s * 1e3:.0f} ms more, outside of their scopes",
+                f"{self._trace_count} profiled calls took {self._profiling_cost_s * 1e3:.0f} ms more, outside of their "
+                "scopes",
             )
         if self._has_gpu or self._is_used_by_program:
             return

@@ -22,7 +22,7 @@ from ._compiled_steps import StepDetector
 from ._framework_trace import TracingSchedule
 from ._graph_names import GraphNames
 from ._tensorflow_calls import CapturedCall, TensorFlowProfiler, current_call, set_current_call, watch_func_graphs
-from ._tensorflow_eager import is_recording_tape, watch_eager
+from ._tensorflow_eager import is_recording_tape, watch_eager_execution
 from ._tensorflow_graphs import computes_gradients, read_graphs
 
 _CONCRETE_NAME_PATTERN = re.compile(r"^__(?:inference|forward|backward)_(.+?)_\d+$")
@@ -33,7 +33,7 @@ _MAX_FETCH_SETS = 64
 _profiler: Optional[TensorFlowProfiler] = None
 
 
-def shared_profiler(tf) -> TensorFlowProfiler:
+def get_shared_profiler(tf) -> TensorFlowProfiler:
     global _profiler
     if _profiler is None:
         _profiler = TensorFlowProfiler(tf)
@@ -63,8 +63,8 @@ class CapturedFunction:
             self.names.has_gradients = True
         else:
             self._steps.on_call(self.name)
-        is_due = self._profiler.can_start() and self._tracing_schedule.is_due()
-        trace = self._profiler.start() if is_due else None
+        is_trace_due = self._profiler.can_start() and self._tracing_schedule.is_trace_due()
+        trace = self._profiler.start() if is_trace_due else None
         call = CapturedCall(self.names, self._compile_scope)
         set_current_call(call)
         depth = capture.enter(self._compile_scope if compiles else self._scope)
@@ -105,8 +105,10 @@ class FunctionCapture:
         known = self._captured_functions.get(function)
         if known is None:
             name = str(getattr(function, "name", None) or "function")
-            concrete = _CONCRETE_NAME_PATTERN.match(name)
-            known = CapturedFunction(concrete[1] if concrete else name, self._profiler, self._steps)
+            concrete_name_match = _CONCRETE_NAME_PATTERN.match(name)
+            known = CapturedFunction(
+                concrete_name_match[1] if concrete_name_match else name, self._profiler, self._steps
+            )
             self._captured_functions[function] = known
         return known
 
@@ -134,7 +136,7 @@ class SessionCapture:
         self._flatten = nest.flatten
         self._profiler = profiler
         self._steps = steps
-        self._by_session: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._fetches_by_session: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
     @staticmethod
     def _fetch_name(fetch) -> str:
@@ -147,20 +149,22 @@ class SessionCapture:
             names = tuple(sorted({self._fetch_name(fetch) for fetch in self._flatten(fetches) if fetch is not None}))
         except (TypeError, ValueError):  # a structure that cannot be sorted
             names = ()
-        known = self._by_session.setdefault(session, {})
+        known = self._fetches_by_session.setdefault(session, {})
         if names not in known and len(known) >= _MAX_FETCH_SETS:
             names = ()
         if names not in known:
             known[names] = CapturedFetches(names, self._profiler, self._steps)
         return known[names]
 
-    def wrap_runs(self, kind) -> None:
+    def wrap_session_runs(self, kind) -> None:
         run, make_callable = kind.run, kind.make_callable
         session_capture = self
 
         @functools.wraps(run)
         def traced_run(self, fetches, *args, **kwargs):
-            captured = session_capture._find_or_create_fetches_capture(self, fetches) if current_call() is None else None
+            captured = (
+                session_capture._find_or_create_fetches_capture(self, fetches) if current_call() is None else None
+            )
             if captured is None:
                 return run(self, fetches, *args, **kwargs)
             return captured.run(self.graph, run, (self, fetches, *args), kwargs)
@@ -168,7 +172,9 @@ class SessionCapture:
         @functools.wraps(make_callable)
         def traced_make_callable(self, fetches, *args, **kwargs):
             made = make_callable(self, fetches, *args, **kwargs)
-            captured = session_capture._find_or_create_fetches_capture(self, fetches) if current_call() is None else None
+            captured = (
+                session_capture._find_or_create_fetches_capture(self, fetches) if current_call() is None else None
+            )
             if captured is None:
                 return made
             return functools.wraps(made)(lambda *given, **named: captured.run(self.graph, made, given, named))
@@ -241,12 +247,12 @@ def install(tf) -> None:
         message = f"TensorFlow {tf.__version__} cannot be captured: {error}"
         capture.diagnose("tensorflow_not_captured", message, "use TensorFlow 2.13 or later")
         return
-    profiler, steps = shared_profiler(tf), StepDetector()
+    profiler, steps = get_shared_profiler(tf), StepDetector()
     watch_func_graphs()
     functions = FunctionCapture(tf, profiler, steps)
     for kind in (Function, ConcreteFunction):
         functions.wrap_calls(kind)
-    SessionCapture(tf.nest, profiler, steps).wrap_runs(BaseSession)
+    SessionCapture(tf.nest, profiler, steps).wrap_session_runs(BaseSession)
     _watch_steps(steps)
-    watch_eager(tf)
+    watch_eager_execution(tf)
     capture.fact("tensorflow", tf.__version__)

@@ -83,7 +83,9 @@ class EagerCapture:
             capture.on_event(capture.EVENT_FORWARD_INFER)
         _thread_state.layers.append(name)
         path = _thread_state.layers[1:] or _thread_state.layers
-        return capture.enter(capture.child_scope(self.phase_scope("forward", trains), capture.SCOPE_MODULE, ".".join(path)))
+        return capture.enter(
+            capture.child_scope(self.phase_scope("forward", trains), capture.SCOPE_MODULE, ".".join(path))
+        )
 
     def end_layer(self, depth: int) -> None:
         if _thread_state.layers:
@@ -114,7 +116,7 @@ _eager_capture: Optional[EagerCapture] = None
 _imported_keras = None  # the keras module, if it has been imported before tensorflow was complete
 
 
-def watch_eager(tf) -> None:
+def watch_eager_execution(tf) -> None:
     global _eager_capture
     _eager_capture = eager = EagerCapture(tf)
     tape = tf.GradientTape
@@ -149,7 +151,7 @@ def watch_eager_keras(keras) -> None:
     global _imported_keras
     eager, _imported_keras = _eager_capture, keras
     if eager is None:
-        return  # watch_eager() calls this function again
+        return  # watch_eager_execution() calls this function again
     from keras.src.optimizers.base_optimizer import BaseOptimizer
 
     symbolic = keras.KerasTensor

@@ -101,26 +101,26 @@ class _VariableReaders:
     captures variables of the functions around it."""
 
     def __init__(self, graphs: Iterable) -> None:
-        self._by_handle: Dict[int, object] = {}
+        self._variables_by_handle: Dict[int, object] = {}
         self._outer_tensors: Dict[int, object] = {}  # tensor of the graph around, by id of the tensor inside
-        self._readers: Dict[int, str] = {}
+        self._reader_by_variable: Dict[int, str] = {}
         for graph in graphs:
-            self._by_handle.update((id(variable.handle), variable) for variable in _graph_variables(graph))
+            self._variables_by_handle.update((id(variable.handle), variable) for variable in _graph_variables(graph))
             self._outer_tensors.update((id(inside), outside) for outside, inside in getattr(graph, "captures", ()))
 
     def add_reader(self, operation) -> None:
         variable = self.variable_of_operation(operation)
         if variable is not None and not is_gradient_operation(operation.name):
-            self._readers.setdefault(id(variable), operation.name)
+            self._reader_by_variable.setdefault(id(variable), operation.name)
 
     def variable_of_operation(self, operation) -> Optional[object]:
         tensor = operation.inputs[0] if len(operation.inputs) > 0 else None
         while id(tensor) in self._outer_tensors:
             tensor = self._outer_tensors[id(tensor)]
-        return self._by_handle.get(id(tensor))
+        return self._variables_by_handle.get(id(tensor))
 
     def find_reader(self, variable) -> Optional[str]:
-        return self._readers.get(id(variable))
+        return self._reader_by_variable.get(id(variable))
 
 
 def _parse_module_name(variable_name: str) -> str:
@@ -145,31 +145,31 @@ def _add_variable_update(operation, variables: _VariableReaders, names: GraphNam
             names.add_update(some.name, reader)
         for tensor in some.inputs:
             source = tensor.op
-            computes = (
+            is_update_computation = (
                 source.type not in _SOURCE_OPERATIONS
                 and not is_gradient_operation(source.name)
                 and not names.contains_operation(source.name)
             )
-            if computes and "/" not in source.name:
+            if is_update_computation and "/" not in source.name:
                 pending.append(source)
 
 
 def read_graphs(graphs: Iterable, names: GraphNames, unscoped_phase: str = "") -> None:
     """`graphs`: FuncGraphs of one function and of those that it calls, or the graph of a session. `unscoped_phase`: the
     phase of operations whose name shows none."""
-    by_graph = [(graph, graph.get_operations()) for graph in graphs]
+    operations_by_graph = [(graph, graph.get_operations()) for graph in graphs]
     names.has_gradients = names.has_gradients or any(
-        is_gradient_operation(some.name) for _, operations in by_graph for some in operations
+        is_gradient_operation(some.name) for _, operations in operations_by_graph for some in operations
     )
-    variables = _VariableReaders(graph for graph, _ in by_graph)
-    for _, operations in by_graph:
+    variables = _VariableReaders(graph for graph, _ in operations_by_graph)
+    for _, operations in operations_by_graph:
         for operation in operations:
             names.add_tensors(operation.name, _tensors_text(operation.inputs))
             if operation.type in _FUSIBLE_OPERATIONS:
                 _add_fused_chain(operation, names)
             if operation.type in _READ_OPERATIONS:
                 variables.add_reader(operation)
-    for _, operations in by_graph:
+    for _, operations in operations_by_graph:
         for operation in operations:
             if names.has_gradients and _is_variable_update(operation) and not names.contains_operation(operation.name):
                 _add_variable_update(operation, variables, names)

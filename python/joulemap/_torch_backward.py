@@ -19,9 +19,9 @@ def make_hook_tensor_factory(torch, wrap_hook: Callable = lambda hook: hook) -> 
     def make_hook_tensor(hook):
         hook = wrap_hook(hook)
         with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.no_grad():
-            carrier = torch.empty((), device="cpu")
-            carrier._backward_hooks = {0: hook}
-        return carrier
+            hook_tensor = torch.empty((), device="cpu")
+            hook_tensor._backward_hooks = {0: hook}
+        return hook_tensor
 
     return make_hook_tensor
 

@@ -22,7 +22,7 @@ class TorchCaptureSession:
 
     def __init__(self, torch, module_calls, operations, names) -> None:
         self._torch, self._module_calls, self._operations, self._names = torch, module_calls, operations, names
-        self._probe: Any = None
+        self._module_probe: Any = None
 
     def name_modules(self, module) -> None:
         """Names the modules of a model that the program passes to jm.attach, before its first call."""
@@ -56,15 +56,15 @@ class TorchCaptureSession:
 
     def keep_inputs(self):
         """Keeps the inputs of modules from now on, so that they can be replayed."""
-        if self._probe is None:
+        if self._module_probe is None:
             from ._torch_modules import make_transform_check
             from ._torch_probe import ModuleProbe
             from ._torch_probe_inputs import InputCapture
 
             inputs = InputCapture(self._torch, make_transform_check(self._torch))
             self._module_calls.wrap_calls(inputs.wrap_call)
-            self._probe = ModuleProbe(self._torch, inputs, self._operations, self._names)
-        return self._probe
+            self._module_probe = ModuleProbe(self._torch, inputs, self._operations, self._names)
+        return self._module_probe
 
     @contextlib.contextmanager
     def record_in_probe_mode(self) -> Iterator[int]:
@@ -73,7 +73,7 @@ class TorchCaptureSession:
         from . import _capture_interface as interface
         from ._torch_probe import ProbingFlagFile
 
-        was_on = _capture.is_on()
+        was_capture_on = _capture.is_on()
         self._operations.set_recording(False)
         _capture.set_capture_enabled(False)
         interface.probing(1)
@@ -87,7 +87,7 @@ class TorchCaptureSession:
             flag.remove_file()
             interface.leave_to(depth)
             interface.probing(0)
-            if was_on:
+            if was_capture_on:
                 _capture.set_capture_enabled(True)
 
 
@@ -105,7 +105,15 @@ def install(torch) -> None:
     global capture_session
     if not _capture.is_recording():
         return
-    from . import _torch_backward, _torch_dither, _torch_setup, _torch_module_calls, _torch_loop, _torch_modules, _torch_ops
+    from . import (
+        _torch_backward,
+        _torch_dither,
+        _torch_setup,
+        _torch_module_calls,
+        _torch_loop,
+        _torch_modules,
+        _torch_ops,
+    )
     from . import _torch_ranks, _torch_regions
     from ._function_samples import function_sampler
 
@@ -121,7 +129,7 @@ def install(torch) -> None:
         ranks.record_rank()
         operations.set_recording(bool(is_sampled))
         module_calls.set_tracing(bool(is_traced))
-        function_sampler.samples_rarely = losses.is_light = not is_traced
+        function_sampler.uses_untraced_sample_period = losses.is_light_mode = not is_traced
 
     names = _torch_modules.ModuleNames(torch)
     dither_seed = os.environ.get("JOULEMAP_DITHER")

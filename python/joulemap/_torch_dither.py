@@ -69,7 +69,7 @@ class PauseDither:
         if self.paused_s + length_s > MAX_PAUSED_TIME_SHARE * (now_s - self._begin_s):
             self._next_pause_s = self._begin_s + (self.paused_s + MAX_PAUSE_S) / MAX_PAUSED_TIME_SHARE
             return
-        if self._must_not_pause():
+        if self._is_pause_forbidden():
             return
         if self._torch.cuda.is_initialized():
             self._torch.cuda.synchronize()
@@ -83,7 +83,7 @@ class PauseDither:
             self.paused_s += end_s - begin_s
             self._next_pause_s = end_s + self._draw_gap_s()
 
-    def _must_not_pause(self) -> bool:
+    def _is_pause_forbidden(self) -> bool:
         cuda = self._torch.cuda
         if os.getpid() != self._owner_pid:
             self._next_pause_s = float("inf")  # never: this is the child of a fork, such as a data loader's worker
@@ -113,11 +113,11 @@ class PauseDither:
         """Wraps the hook of an autograd node that marks the beginning of a module's backward pass."""
         maybe_pause = self.maybe_pause
 
-        def paused_hook(*args):
+        def pausing_hook(*args):
             maybe_pause()
             return hook(*args)
 
-        return paused_hook
+        return pausing_hook
 
 
 def install(torch, module_calls, seed_text: str) -> PauseDither:
@@ -129,10 +129,10 @@ def install(torch, module_calls, seed_text: str) -> PauseDither:
     module_calls.wrap_calls(dither.wrap_call)
     is_compiling = get_is_compiling(torch)
 
-    def before_step(optimizer, args, kwargs):
+    def before_optimizer_step(optimizer, args, kwargs):
         if not is_compiling():
             dither.maybe_pause()
 
-    register_optimizer_step_pre_hook(before_step)
+    register_optimizer_step_pre_hook(before_optimizer_step)
     interface.fact("dither_seed", seed)
     return dither

@@ -69,16 +69,16 @@ class OpenOptimizerSteps(threading.local):
 
     def __init__(self) -> None:
         self.scope_depths: list[int] = []
-        self.begin_step = suppress_failures(self._begin)
+        self.begin_step = suppress_failures(self._begin_optimizer_step)
         self.end_step, self.abandon_step = (
-            suppress_failures(self._end, even_when_off=True),
-            suppress_failures(self._abandon_step, even_when_off=True),
+            suppress_failures(self._end_optimizer_step, runs_when_capture_off=True),
+            suppress_failures(self._abandon_step, runs_when_capture_off=True),
         )
 
-    def _begin(self, optimizer) -> None:
+    def _begin_optimizer_step(self, optimizer) -> None:
         self.scope_depths.append(_capture.phase_begin("optimizer", type(optimizer).__name__, MODE_TRAIN))
 
-    def _end(self) -> None:
+    def _end_optimizer_step(self) -> None:
         if self.scope_depths:
             _capture.leave_to(self.scope_depths.pop())
             _capture.on_event(EVENT_OPTIMIZER_DONE)
@@ -101,7 +101,7 @@ def _watch_loaders(torch) -> None:
 
     def begin_batch_fetch(args):
         depth = _capture.phase_begin("dataloader", None, MODE_TRAIN if is_grad_enabled() else MODE_INFERENCE)
-        if not _is_exhausted(args[0]):
+        if not _is_iterator_exhausted(args[0]):
             _capture.on_event(EVENT_LOADER_NEXT)
         return depth
 
@@ -184,15 +184,15 @@ def dataset_method_name(torch, fetcher) -> str:
         dataset = dataset.dataset
     kind = type(dataset)
     is_iterable = isinstance(dataset, torch.utils.data.IterableDataset)
-    makes_batches = fetcher.auto_collation and getattr(dataset, "__getitems__", None)
-    method = "__iter__" if is_iterable else "__getitems__" if makes_batches else "__getitem__"
+    has_batched_getitem = fetcher.auto_collation and getattr(dataset, "__getitems__", None)
+    method = "__iter__" if is_iterable else "__getitems__" if has_batched_getitem else "__getitem__"
     module_name = (
         "__main__" if kind.__module__ == "__mp_main__" else kind.__module__
     )  # main module of a spawned process
     return f"{module_name}.{kind.__qualname__}.{method}"
 
 
-def _is_exhausted(iterator) -> bool:
+def _is_iterator_exhausted(iterator) -> bool:
     """Whether the requested batch does not exist: that is the end of an epoch and not a new step. False if unknown."""
     try:
         return iterator._num_yielded >= len(iterator._index_sampler)

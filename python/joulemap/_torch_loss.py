@@ -32,7 +32,7 @@ class LossLog:
         self._pending_copies: collections.deque = collections.deque()
         self._free_buffers: list = []
         self._has_stopped = False
-        self.is_light = False
+        self.is_light_mode = False
         self._next_copy_ns = 0  # earliest time of the next copy during untraced steps
         self._scaled_loss: Optional[tuple] = None  # weak reference to a scaled loss, and the original loss
         self._watch_scaling(torch)
@@ -44,16 +44,16 @@ class LossLog:
         scale = scaler_type.scale
 
         @functools.wraps(scale)
-        def scale_and_remember(scaler, outputs):
+        def scale_and_store_loss(scaler, outputs):
             scaled = scale(scaler, outputs)
             if not is_compiling() and isinstance(outputs, torch.Tensor) and scaled is not outputs:
                 self._scaled_loss = weakref.ref(scaled), outputs.detach()
             return scaled
 
-        scaler_type.scale = scale_and_remember
+        scaler_type.scale = scale_and_store_loss
 
     def add_loss(self, root) -> None:
-        if self.is_light and time.monotonic_ns() < self._next_copy_ns:
+        if self.is_light_mode and time.monotonic_ns() < self._next_copy_ns:
             self._scaled_loss = None
             return
         if self._has_stopped or _program_logs_losses():

@@ -21,11 +21,11 @@ from ._torch_versions import get_is_compiling, register_forward_hook, warn_about
 
 
 class CompileDetector:
-    """Detects the first use of torch.compile or torch.export and calls `on_first_use`."""
+    """Detects the first use of torch.compile or torch.export and calls `on_first_compilation`."""
 
     def __init__(self, torch) -> None:
         self.has_compiled = _has_compiled(torch)
-        self.on_first_use: Callable[[], None] = lambda: None
+        self.on_first_compilation: Callable[[], None] = lambda: None
         self._wrap_compiler(torch, "compile", torch)
         if hasattr(torch, "export"):  # since PyTorch 2.1
             self._wrap_compiler(torch.export, "export", torch)
@@ -37,7 +37,7 @@ class CompileDetector:
         def use(*args, **kwargs):
             if not self.has_compiled:
                 self.has_compiled = True
-                suppress_failures(self.on_first_use)()
+                suppress_failures(self.on_first_compilation)()
                 suppress_failures(warn_about_old_compilers)(torch)
                 suppress_failures(_capture_compilations)()
             return original(*args, **kwargs)
@@ -67,7 +67,7 @@ def _capture_compilations() -> None:
         stack.append(_capture.phase_begin("compile", None))
 
     @on_compile_end
-    @functools.partial(suppress_failures, even_when_off=True)
+    @functools.partial(suppress_failures, runs_when_capture_off=True)
     def end(*_: object) -> None:
         stack = depths.__dict__.get("stack")
         if stack:
@@ -104,7 +104,7 @@ class ModuleCallCapture:
         self._replaced_calls: list[tuple[type, object, object]] = []  # class, installed __call__, previous one or None
         self._is_traced = True
         self._call_wrappers: list[Callable] = []
-        compiled.on_first_use = self._switch_to_hooks
+        compiled.on_first_compilation = self._switch_to_hooks
 
     def install(self) -> None:
         if not self._compile_detector.has_compiled:
@@ -181,16 +181,16 @@ class ModuleCallCapture:
 
     def _hide_own_hooks(self) -> None:
         """A compiled model warns about global module hooks. This excludes the hooks of the capture from that check."""
-        any_hook = getattr(self._modules, "_has_any_global_hook", None)
-        if any_hook is None:
+        has_any_global_hook = getattr(self._modules, "_has_any_global_hook", None)
+        if has_any_global_hook is None:
             return
         forward = "_global_forward_pre_hooks", "_global_forward_hooks", "_global_forward_hooks_always_called"
-        hooks_with_own = [getattr(self._modules, name) for name in forward]
+        forward_hook_dicts = [getattr(self._modules, name) for name in forward]
         backward = "_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks_with_kwargs"
-        other_hooks = [getattr(self._modules, name) for name in backward]
+        backward_hook_dicts = [getattr(self._modules, name) for name in backward]
 
-        @functools.wraps(any_hook)
+        @functools.wraps(has_any_global_hook)
         def _has_any_global_hook():
-            return any(len(hooks) > 1 for hooks in hooks_with_own) or any(other_hooks)
+            return any(len(hooks) > 1 for hooks in forward_hook_dicts) or any(backward_hook_dicts)
 
         self._modules._has_any_global_hook = _has_any_global_hook

@@ -50,7 +50,7 @@ class ModuleNames:
         self._loss_type = torch.nn.modules.loss._Loss
         self._module_type = torch.nn.Module
         self._paths: dict[int, str] = {}  # by node: path of the module
-        self._root_of: dict[int, weakref.ref] = {}  # by node: the model that contains it
+        self._root_by_node: dict[int, weakref.ref] = {}  # by node: the model that contains it
         self._numbers_in_use: dict[str, set[int]] = {}  # by class: numbers of models that are alive
         self._miss_counts: dict[int, int] = {}  # by node of a model: calls of modules it does not contain
 
@@ -69,8 +69,8 @@ class ModuleNames:
         """Whether to traverse the model again, because a module was called that it did not contain. After the 1st, 2nd,
         4th, 8th ... such call only: some models create modules in every call and do not keep them."""
         node = _capture.find_module_node(outermost)
-        misses = self._miss_counts[node] = self._miss_counts.get(node, 0) + 1
-        return misses & (misses - 1) == 0
+        miss_count = self._miss_counts[node] = self._miss_counts.get(node, 0) + 1
+        return miss_count & (miss_count - 1) == 0
 
     def _name_modules(self, root) -> None:
         node = _capture.find_module_node(root)
@@ -103,7 +103,7 @@ class ModuleNames:
 
     def _name_node(self, module, node: int, root: weakref.ref) -> None:
         _capture.name_module(module, node, isinstance(module, self._loss_type))
-        self._root_of[node] = root
+        self._root_by_node[node] = root
 
     def _name_children(
         self, parent, node: int, path: str, root: weakref.ref, contained_ids: set[int], seen: set[int]
@@ -128,6 +128,6 @@ class ModuleNames:
 
     def _belongs_to_other_model(self, node: int, contained_ids: set[int]) -> bool:
         """Whether a module was named within a model that no longer exists, or that is part of this one."""
-        root = self._root_of.get(node)
+        root = self._root_by_node.get(node)
         model = root() if root is not None else None
         return model is None or id(model) in contained_ids

@@ -28,7 +28,7 @@ BURSTS_PER_MODULE = 5
 MIN_BURST_S, MAX_BURST_S = 0.01, 0.2
 # Idle time before the first burst, in which pending records of the run arrive and the recorder starts reading every
 # counter update; and after the last burst, in which its counter update is read.
-IDLE_BEFORE_S, IDLE_AFTER_S = 0.7, 0.3
+IDLE_BEFORE_PROBING_S, IDLE_AFTER_PROBING_S = 0.7, 0.3
 # Random pauses, which identify the power of the waiting GPU.
 PAUSE_PROBABILITY, MAX_PAUSE_S = 0.1, 0.04
 DEFAULT_PROBE_LIMIT_S = 30.0
@@ -47,12 +47,12 @@ class ModuleProbe:
         if os.getpid() != self._owner_pid or not self._input_capture.calls:
             return
         if getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None:
-            diagnose_not_probed("an exception ended the program")
+            diagnose_skipped_probing("an exception ended the program")
             return
         try:
             self.probe_modules(limit_s)
         except KeyboardInterrupt:
-            diagnose_not_probed("interrupted")
+            diagnose_skipped_probing("interrupted")
 
     def probe_modules(self, limit_s: float, model: Optional[object] = None) -> None:
         """Probes all captured modules, or those of `model`. Raises only interrupts."""
@@ -62,20 +62,20 @@ class ModuleProbe:
         pairs = [(call, module) for call, module in pairs if model_modules is None or id(module) in model_modules]
         reason = self._reason_not_to_probe(pairs)
         if reason is not None:
-            diagnose_not_probed(reason)
+            diagnose_skipped_probing(reason)
             return
         self._input_capture.stop()
-        was_on = _capture.is_on()
+        was_capture_on = _capture.is_on()
         self._operations.set_recording(False)
         _capture.set_capture_enabled(False)
         try:
             self._probe_replays(pairs, limit_s)
         except Exception as error:  # noqa: BLE001 - must not reach the program
-            diagnose_not_probed(f"{type(error).__name__}: {error}")
+            diagnose_skipped_probing(f"{type(error).__name__}: {error}")
         finally:
             self._input_capture.release([call for call, _ in pairs])
             self._input_capture.resume()
-            if was_on:
+            if was_capture_on:
                 _capture.set_capture_enabled(True)
 
     def _reason_not_to_probe(self, pairs: list) -> Optional[str]:
@@ -95,11 +95,11 @@ class ModuleProbe:
             flag.create_file()
             with ModuleStatePreserver(self._torch, [module for _, module in pairs]):
                 end = time.monotonic() + limit_s
-                time.sleep(min(IDLE_BEFORE_S, limit_s / 10))
+                time.sleep(min(IDLE_BEFORE_PROBING_S, limit_s / 10))
                 failures = dict(self._input_capture.refused)
                 replays = self._prepare_replays(pairs, end - limit_s / 2, failures)
                 bursts, seed = self._replay_bursts(replays, end, failures)
-                time.sleep(min(IDLE_AFTER_S, limit_s / 10))
+                time.sleep(min(IDLE_AFTER_PROBING_S, limit_s / 10))
             diagnose_unreplayed_modules(failures)
             interface.fact("probed", f"{len(replays)} modules in {bursts} bursts, seed {seed}")
         finally:
@@ -181,5 +181,5 @@ def diagnose_unreplayed_modules(failures: dict) -> None:
         interface.diagnose("probe_skipped", f"{len(failures) - MAX_LISTED_FAILURES} more modules were not replayed")
 
 
-def diagnose_not_probed(reason: str) -> None:
+def diagnose_skipped_probing(reason: str) -> None:
     interface.diagnose("not_probed", f"not probed: {reason}")

@@ -22,7 +22,7 @@ from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 CAPTURED_CALL_INDICES = range(1, 3)
 MAX_CAPTURED_MODELS = 64
 MAX_CAPTURED_CALLS = 400
-SHARE_OF_FREE_MEMORY = 0.25
+MAX_FREE_MEMORY_SHARE = 0.25
 MAX_ARGUMENT_NESTING = 4
 CONSTANT_TYPES = (type(None), bool, int, float, complex, str, bytes)
 
@@ -76,7 +76,7 @@ class _CallFrame:
         self.module, self.key, self.saved_inputs, self.child_count = module, key, kept, 0
 
 
-def map_tensors(value, function: Callable, nesting: int = 0):
+def map_tensors(value, function: Callable, nesting_depth: int = 0):
     """Returns the same nesting of tuples, lists and dictionaries with function(tensor) in place of each tensor. Raises
     InputNotReproducible for other objects."""
     if isinstance(value, CONSTANT_TYPES):
@@ -85,10 +85,10 @@ def map_tensors(value, function: Callable, nesting: int = 0):
         return function(value)
     if isinstance(value, SavedTensor):
         return function(value)
-    if nesting < MAX_ARGUMENT_NESTING and type(value) in (tuple, list):
-        return type(value)(map_tensors(entry, function, nesting + 1) for entry in value)
-    if nesting < MAX_ARGUMENT_NESTING and type(value) is dict:
-        return {name: map_tensors(entry, function, nesting + 1) for name, entry in value.items()}
+    if nesting_depth < MAX_ARGUMENT_NESTING and type(value) in (tuple, list):
+        return type(value)(map_tensors(entry, function, nesting_depth + 1) for entry in value)
+    if nesting_depth < MAX_ARGUMENT_NESTING and type(value) is dict:
+        return {name: map_tensors(entry, function, nesting_depth + 1) for name, entry in value.items()}
     if type(value).__module__ == "torch":  # dtype, device or size
         return value
     raise InputNotReproducible(f"takes a {type(value).__name__}")
@@ -105,7 +105,9 @@ class InputCapture:
         self._is_in_uncaptured_call = False  # within a call that is not captured
         self._frames: list[_CallFrame] = []
         self._call_counts: dict[tuple, int] = {}
-        self._copies: dict[int, tuple] = {}  # copies of tensors by id, shared by the modules within one call of a model
+        self._tensor_copies: dict[
+            int, tuple
+        ] = {}  # copies of tensors by id, shared by the modules within one call of a model
         self._free_bytes: dict[object, float] = {}  # by device: bytes that copies may still use
         self._kept_models: dict[int, object] = {}  # models kept alive for replay after the program has released them
         self._settings: dict[int, tuple] = {}  # by id of the module
@@ -142,7 +144,7 @@ class InputCapture:
     def stop(self) -> None:
         self._has_stopped = True
         self._frames.clear()
-        self._copies.clear()
+        self._tensor_copies.clear()
 
     def resume(self) -> None:
         self._has_stopped = False
@@ -230,7 +232,7 @@ class InputCapture:
             return
         del self._frames[self._frames.index(frame) :]
         if not self._frames:
-            self._copies.clear()
+            self._tensor_copies.clear()
         if frame.saved_inputs is None or frame.key in self._kept_signatures:
             return
         is_sequential = type(frame.module).forward is self._torch.nn.Sequential.forward
@@ -272,14 +274,14 @@ class InputCapture:
                 free = self._torch.cuda.mem_get_info(device)[0]
             else:
                 free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-            self._free_bytes[device] = SHARE_OF_FREE_MEMORY * free
+            self._free_bytes[device] = MAX_FREE_MEMORY_SHARE * free
         if size > self._free_bytes[device]:
             return False
         self._free_bytes[device] -= size
         return True
 
     def _save_tensor(self, tensor) -> SavedTensor:
-        cached = self._copies.get(id(tensor))
+        cached = self._tensor_copies.get(id(tensor))
         if cached is not None and cached[0]() is tensor and cached[1] == tensor_version(tensor):
             return cached[2]
         properties = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
@@ -290,7 +292,7 @@ class InputCapture:
             is_number = tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0
             lowest, highest = (0, 0) if is_number else (int(tensor.min()), int(tensor.max()))
             saved = SavedTensor(None, *properties, lowest, highest, requires_grad)
-        self._copies[id(tensor)] = weakref.ref(tensor), tensor_version(tensor), saved
+        self._tensor_copies[id(tensor)] = weakref.ref(tensor), tensor_version(tensor), saved
         return saved
 
 

@@ -19,15 +19,15 @@ class RankRecorder:
 
     def __init__(self, torch) -> None:
         self._distributed = torch.distributed if torch.distributed.is_available() else None
-        self._checks_left = 100
+        self._remaining_checks = 100
 
     @suppress_failures
     def record_rank(self) -> None:
-        if self._distributed is None or self._checks_left == 0:
+        if self._distributed is None or self._remaining_checks == 0:
             return
-        self._checks_left -= 1
+        self._remaining_checks -= 1
         if self._distributed.is_initialized():
             rank = str(self._distributed.get_rank())
-            self._checks_left = 0
+            self._remaining_checks = 0
             os.environ[RANK_VARIABLE] = rank
             _capture.fact("rank", rank)

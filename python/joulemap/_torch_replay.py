@@ -107,14 +107,16 @@ class CallReplay:
     """Replays one call repeatedly. Used inside ModuleStatePreserver."""
 
     def __init__(self, torch, call: ModuleCall, module, name: str) -> None:
-        self._torch, self._call, self._module = torch, call, module
+        self._torch, self._captured_call, self._module = torch, call, module
         self.name = name
         mode = interface.child_scope(0, interface.SCOPE_MODE, "probe")
         self._scopes = [
-            interface.child_scope(interface.child_scope(mode, interface.SCOPE_PHASE, phase), interface.SCOPE_MODULE, name)
+            interface.child_scope(
+                interface.child_scope(mode, interface.SCOPE_PHASE, phase), interface.SCOPE_MODULE, name
+            )
             for phase in ("forward", "backward")
         ]
-        self._leaves: list = []
+        self._leaf_tensors: list = []
         self._inputs: tuple = ((), {})
         self._changes_inputs = True  # assumed until _run_on_copies() has checked it
         self._output_gradients: list = []
@@ -145,27 +147,27 @@ class CallReplay:
         self._set_training_flags()
         depth = interface.enter(self._scopes[0])
         try:
-            self._inputs = map_tensors((self._call.args, self._call.kwargs), self._make_leaf_tensor)
+            self._inputs = map_tensors((self._captured_call.args, self._captured_call.kwargs), self._make_leaf_tensor)
         finally:
             interface.leave_to(depth)
         parameters = list(self._module.parameters())
-        self._gradient_targets = [tensor for tensor in (*self._leaves, *parameters) if tensor.requires_grad]
-        self._devices = {tensor.device for tensor in (*self._leaves, *parameters)}
+        self._gradient_targets = [tensor for tensor in (*self._leaf_tensors, *parameters) if tensor.requires_grad]
+        self._devices = {tensor.device for tensor in (*self._leaf_tensors, *parameters)}
         try:
             yield
         finally:
-            self._leaves, self._gradient_targets, self._output_gradients, self._inputs = [], [], [], ((), {})
+            self._leaf_tensors, self._gradient_targets, self._output_gradients, self._inputs = [], [], [], ((), {})
 
     def _make_leaf_tensor(self, kept: SavedTensor):
         leaf = kept.make_tensor(self._torch)
-        self._leaves.append(leaf)
+        self._leaf_tensors.append(leaf)
         return leaf
 
     def _set_training_flags(self) -> None:
         submodules = list(self._module.modules())
-        if len(submodules) != len(self._call.training_flags):
+        if len(submodules) != len(self._captured_call.training_flags):
             raise RuntimeError("its submodules changed after the call")
-        for module, training in zip(submodules, self._call.training_flags):
+        for module, training in zip(submodules, self._captured_call.training_flags):
             module.__dict__["training"] = training
 
     def _synchronize_devices(self) -> None:
@@ -185,7 +187,7 @@ class CallReplay:
         return self._versions_before != self._versions_after
 
     def _run_call(self, make: Callable = None, read_versions: Callable = lambda: None) -> None:
-        torch, call = self._torch, self._call
+        torch, call = self._torch, self._captured_call
         if make is None and self._changes_inputs:
             make = torch.clone
         with contextlib.ExitStack() as context:
@@ -206,7 +208,7 @@ class CallReplay:
             self._run_backward(output)
 
     def _run_backward(self, output) -> None:
-        outputs = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
+        outputs = [tensor for tensor in collect_tensors(output) if tensor.requires_grad]
         if not outputs:
             return
         interface.backward_begin(self._scopes[1])
@@ -224,10 +226,10 @@ def _make_random_gradient(torch, tensor):
     return torch.ones_like(tensor) if tensor.dim() == 0 else torch.randn_like(tensor)
 
 
-def tensors_in(value, nesting: int = 0) -> list:
+def collect_tensors(value, nesting_depth: int = 0) -> list:
     if hasattr(value, "requires_grad") and hasattr(value, "data_ptr"):
         return [value]
-    if nesting > 3:
+    if nesting_depth > 3:
         return []
     if isinstance(value, dict):
         value = value.values()
@@ -235,4 +237,4 @@ def tensors_in(value, nesting: int = 0) -> list:
         value = vars(value).values()
     elif not isinstance(value, (list, tuple)):
         return []
-    return [tensor for entry in value for tensor in tensors_in(entry, nesting + 1)]
+    return [tensor for entry in value for tensor in collect_tensors(entry, nesting_depth + 1)]

@@ -22,9 +22,9 @@ NO_TENSORS_TEXT = "()"
 class TensorTextFormatter:
     def __init__(self, torch) -> None:
         self._tensor_type = torch.Tensor
-        self._without_subclasses = torch._C.DisableTorchFunctionSubclass
-        self._texts: dict = {}
-        self._is_full = False
+        self._disable_torch_function = torch._C.DisableTorchFunctionSubclass
+        self._cached_texts: dict = {}
+        self._is_cache_full = False
 
     def format_argument_tensors(self, types, args, kwargs) -> Optional[str]:
         """The text for the tensor arguments of an operation; None if a shape is unknown, as of a nested tensor."""
@@ -34,7 +34,7 @@ class TensorTextFormatter:
             self._find_tensors(kwargs.values(), found)
         if not types:
             return self._format_tensors(found)
-        with self._without_subclasses():  # must not call __torch_function__ of subclasses
+        with self._disable_torch_function():  # must not call __torch_function__ of subclasses
             return self._format_tensors(found)
 
     def format_node_tensors(self, node) -> Optional[str]:
@@ -53,13 +53,13 @@ class TensorTextFormatter:
     def _format_tensors(self, tensors) -> Optional[str]:
         try:
             key = tuple([(tuple(tensor.shape), tensor.dtype) for tensor in tensors])
-            text = self._texts.get(key)
+            text = self._cached_texts.get(key)
         except Exception:  # noqa: BLE001 - no shape; the report counts operations without shapes
             return None
-        if text is None and not self._is_full:
-            text = self._texts[key] = _format_tensor(key)
-            self._is_full = len(self._texts) >= MAX_CACHED_TEXTS
-            if self._is_full:
+        if text is None and not self._is_cache_full:
+            text = self._cached_texts[key] = _format_tensor(key)
+            self._is_cache_full = len(self._cached_texts) >= MAX_CACHED_TEXTS
+            if self._is_cache_full:
                 _capture.diagnose(
                     "shapes_left_out",
                     f"operations had more than {MAX_CACHED_TEXTS} different inputs: further ones have no shapes",

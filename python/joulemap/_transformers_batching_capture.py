@@ -31,7 +31,7 @@ class ProcessorSteps:
     def __init__(self, processor: Any) -> None:
         self.log = EngineStepLog(None, f"batch-{next(_processor_numbers)}-")
         # Every rank of tensor parallelism computes the same batches. Only the one with the queue of requests reports.
-        self.is_reporter = getattr(processor, "input_queue", None) is not None
+        self.is_reporting_rank = getattr(processor, "input_queue", None) is not None
 
     def generated_token_counts(self, step: Any) -> List[Tuple[int, bool]]:
         """For each request of the step: tokens generated before it, and whether it has ended."""
@@ -102,7 +102,7 @@ def _after_prepare_next_batch(token: Any, has_requests: Any, processor: Any) -> 
     steps = _find_or_create_steps(processor)
     if not has_requests:
         steps.complete_steps_without_requests()
-    elif work and steps.is_reporter:
+    elif work and steps.is_reporting_rank:
         steps.log.launch_step(step, work)
 
 

@@ -42,8 +42,8 @@ class GenerateCall:
         self._is_reported = False
         self._sequence_count: Optional[int] = None
         self._beam_count = 1
-        self._mask: Optional[Any] = None  # on the CPU: sequence x column, 0 for padding
-        self._columns_left: Optional[int] = None  # of the prompt, that no step has computed
+        self._attention_mask: Optional[Any] = None  # on the CPU: sequence x column, 0 for padding
+        self._remaining_prompt_columns: Optional[int] = None  # of the prompt, that no step has computed
         self._cached_tokens = 0  # columns in the cache that the program passed
         self._cached_counts: Optional[List[int]] = None  # those that are no padding, by sequence
         self._context_length = 0  # tokens in the cache after this step
@@ -51,9 +51,9 @@ class GenerateCall:
         self._new_tokens = 0  # that this step generated for each sequence
         self._is_prefill = True
 
-    def set_inputs(self, inputs: Any, attention_mask: Any, cache: Any, beams: int) -> None:
+    def set_inputs(self, inputs: Any, attention_mask: Any, cache: Any, beam_count: int) -> None:
         """Reads the lengths of prompts, once per call, before the GPU is busy."""
-        self._beam_count = max(beams, 1)
+        self._beam_count = max(beam_count, 1)
         read_length = getattr(cache, "get_seq_length", None)
         self._cached_tokens = self._context_length = int(read_length()) if read_length is not None else 0
         has_mask = attention_mask is not None and attention_mask.dim() == 2
@@ -64,12 +64,12 @@ class GenerateCall:
         if getattr(getattr(self.model, "config", None), "is_encoder_decoder", False):
             return  # these are the inputs of the encoder
         if has_mask:
-            self._mask = attention_mask.detach().cpu()
+            self._attention_mask = attention_mask.detach().cpu()
         # Mask and inputs contain the cached tokens, too, unless the program passed only the new ones.
         first = self._cached_tokens if given.shape[1] > self._cached_tokens else 0
-        self._columns_left = given.shape[1] - first
-        if self._mask is not None and first:
-            self._cached_counts = _unpadded_token_counts(self._mask[:, :first])
+        self._remaining_prompt_columns = given.shape[1] - first
+        if self._attention_mask is not None and first:
+            self._cached_counts = _unpadded_token_counts(self._attention_mask[:, :first])
 
     def on_forward(self, inputs: Any) -> None:
         names = ("decoder_input_ids", "input_ids", "inputs_embeds")
@@ -96,17 +96,17 @@ class GenerateCall:
         step, self._step = self._step, None
         if step is None:
             return
-        accepted = self._new_tokens
+        accepted_tokens = self._new_tokens
         columns, prompts = self._next_prompt_columns() if self._is_prefill else (0, None)
         # The first token of a prompt needs no further computation.
         candidates = (self._computed_tokens - columns) * self._beam_count
-        taken = max(accepted - 1, 0) if self._is_prefill else accepted
+        taken = max(accepted_tokens - 1, 0) if self._is_prefill else accepted_tokens
         self._context_length += columns + taken
         for number in range(self._sequence_count or 0):
             step.add(
                 self._request_name(number),
                 prompt=prompts[number] if prompts is not None else columns,
-                decoded=accepted,
+                decoded=accepted_tokens,
                 cached=0 if self._is_reported else self._cached_tokens_of_sequence(number),
                 rejected=max(candidates - taken, 0),
                 context=self._context_length,
@@ -115,20 +115,20 @@ class GenerateCall:
                 model=self._model_name,
             )
         self._is_reported = True
-        if accepted > 0:
+        if accepted_tokens > 0:
             self._is_prefill = False
         step.__exit__(None, None, None)
 
     def _next_prompt_columns(self) -> tuple[int, Optional[List[int]]]:
         """Columns of the prompt that this step computes, and for each sequence those that are no padding."""
-        if self._columns_left is None:
+        if self._remaining_prompt_columns is None:
             return self._computed_tokens, None
-        count = min(self._columns_left, self._computed_tokens)
-        left, self._columns_left = self._columns_left, self._columns_left - count
-        if self._mask is None:
+        count = min(self._remaining_prompt_columns, self._computed_tokens)
+        left, self._remaining_prompt_columns = self._remaining_prompt_columns, self._remaining_prompt_columns - count
+        if self._attention_mask is None:
             return count, None
-        first = self._mask.shape[1] - left
-        return count, _unpadded_token_counts(self._mask[:, first : first + count])
+        first = self._attention_mask.shape[1] - left
+        return count, _unpadded_token_counts(self._attention_mask[:, first : first + count])
 
     def _cached_tokens_of_sequence(self, number: int) -> int:
         return self._cached_tokens if self._cached_counts is None else self._cached_counts[number]
@@ -173,11 +173,11 @@ class ModelHooks:
         """Wraps the function if the model has its own, as models of PEFT have, until unwrap_attribute()."""
         with _wrap_lock:
             original = getattr(model, _PREPARE_INPUTS_METHOD)
-            is_own = _PREPARE_INPUTS_METHOD in vars(model)
-            if not is_own and hasattr(original, "_joulemap_wrapped"):
+            has_own_method = _PREPARE_INPUTS_METHOD in vars(model)
+            if not has_own_method and hasattr(original, "_joulemap_wrapped"):
                 return None
             if getattr(original, "_joulemap_model", None) is model:
-                original._joulemap_users += 1
+                original._joulemap_user_count += 1
                 return original
 
             @functools.wraps(original)
@@ -185,16 +185,16 @@ class ModelHooks:
                 return self._prepare_forward_inputs(model, original, args, kwargs)
 
             prepare._joulemap_model = model  # type: ignore[attr-defined]
-            prepare._joulemap_users = 1  # type: ignore[attr-defined]
-            prepare._joulemap_hides = original if is_own else None  # type: ignore[attr-defined]
+            prepare._joulemap_user_count = 1  # type: ignore[attr-defined]
+            prepare._joulemap_hidden_method = original if has_own_method else None  # type: ignore[attr-defined]
             setattr(model, _PREPARE_INPUTS_METHOD, prepare)
             return prepare
 
     def unwrap_attribute(self, wrapper: Any) -> None:
         with _wrap_lock:
-            wrapper._joulemap_users -= 1
-            model, hidden = wrapper._joulemap_model, wrapper._joulemap_hides
-            if wrapper._joulemap_users > 0 or vars(model).get(_PREPARE_INPUTS_METHOD) is not wrapper:
+            wrapper._joulemap_user_count -= 1
+            model, hidden = wrapper._joulemap_model, wrapper._joulemap_hidden_method
+            if wrapper._joulemap_user_count > 0 or vars(model).get(_PREPARE_INPUTS_METHOD) is not wrapper:
                 return
             if hidden is not None:
                 setattr(model, _PREPARE_INPUTS_METHOD, hidden)
@@ -217,12 +217,12 @@ class ModelHooks:
 def _begin_generation(model: Any, inputs: Any, kwargs: dict) -> GenerateCall:
     generation = GenerateCall(model)
     config = kwargs.get("generation_config") or getattr(model, "generation_config", None)
-    beams = kwargs.get("num_beams") or getattr(config, "num_beams", 1) or 1
+    beam_count = kwargs.get("num_beams") or getattr(config, "num_beams", 1) or 1
     copies = kwargs.get("num_return_sequences") or getattr(config, "num_return_sequences", 1) or 1
     given = next(
         (value for value in (inputs, kwargs.get("input_ids"), kwargs.get("inputs_embeds")) if value is not None), None
     )
-    generation.set_inputs(given, kwargs.get("attention_mask"), kwargs.get("past_key_values"), max(beams, copies))
+    generation.set_inputs(given, kwargs.get("attention_mask"), kwargs.get("past_key_values"), max(beam_count, copies))
     return generation
 
 
@@ -247,7 +247,7 @@ def install(utils: Any) -> None:
             try:
                 models.unwrap_attribute(wrapper)
             except Exception as error:  # noqa: BLE001 - must not reach the program
-                adapter.turn_off(error)
+                adapter.disable_adapter(error)
 
     def wrap_engine_functions() -> None:
         adapter.require_attributes(mixin, "generate", "_update_model_kwargs_for_generation", _PREPARE_INPUTS_METHOD)
@@ -255,8 +255,8 @@ def install(utils: Any) -> None:
 
         @functools.wraps(generate)
         def captured_generate(self, inputs=None, *args, **kwargs):
-            is_outer = getattr(_current_generation, "generation", None) is None
-            begun = begin(self, inputs, kwargs) if is_outer else None
+            is_outermost_call = getattr(_current_generation, "generation", None) is None
+            begun = begin(self, inputs, kwargs) if is_outermost_call else None
             if begun is None:
                 return generate(self, inputs, *args, **kwargs)
             _current_generation.generation = begun[0]

@@ -68,7 +68,7 @@ class TargetMetrics:
             raise ValueError(f"the report lacks {', '.join(missing)}, which at_least or at_most names")
         return found
 
-    def are_reached(self, metrics: Mapping) -> bool:
+    def has_reached_targets(self, metrics: Mapping) -> bool:
         return bool(self.limits) and all(
             sign * metrics[name] <= sign * limit for name, (sign, limit) in self.limits.items()
         )
@@ -125,7 +125,7 @@ class CostObjective:
 class Trial:
     """One run of `train`. Call report() after each evaluation, and return from `train` when it returns True."""
 
-    def __init__(self, number: int, config: dict, goals: TargetMetrics, objective: CostObjective,
+    def __init__(self, number: int, config: dict, target_metrics: TargetMetrics, objective: CostObjective,
                  limit: Optional[float], spent: Callable[[], str], prune: bool,
                  provenance: Optional[str]) -> None:  # fmt: skip
         self.number = number  # 0 is the default configuration
@@ -136,7 +136,12 @@ class Trial:
         self.metrics: dict = {}  # of the last report
         self.reports = 0  # number of evaluations so far
         self.forecast: Optional[TargetCost] = None  # cost at which it would reach the target
-        self._goals, self._objective, self._limit, self._prune = goals, objective, limit, prune
+        self._target_metrics, self._objective, self._cost_limit, self._can_prune = (
+            target_metrics,
+            objective,
+            limit,
+            prune,
+        )
         self._budget_end_reason = spent
         self._provenance = provenance  # of the energies that its own is compared with; None if there is none
         self._report_costs: list = []
@@ -160,9 +165,9 @@ class Trial:
 
     def _record_metrics(self, value: Any, metrics: Mapping) -> None:
         """Ends the trial if the metrics reach the target or are not finite."""
-        self.metrics = self._goals.collect_metrics(value, metrics)
+        self.metrics = self._target_metrics.collect_metrics(value, metrics)
         self.reports += 1
-        if self._goals.are_reached(self.metrics):
+        if self._target_metrics.has_reached_targets(self.metrics):
             self._stop_trial("reached", f"the target is reached after {self.reports} reports")
         elif not all(map(math.isfinite, self.metrics.values())):
             self._stop_trial("diverged", "a metric is not finite")
@@ -171,22 +176,25 @@ class Trial:
         """Stops the trial if it can no longer become the best one, or if its curve says so."""
         energy = self._window.peek()
         cost = self._objective.cost(energy)
-        is_other = self._provenance is not None and energy.provenance != self._provenance
-        if cost is None or (is_other and self._objective.needs_energy):
+        has_other_provenance = self._provenance is not None and energy.provenance != self._provenance
+        if cost is None or (has_other_provenance and self._objective.needs_energy):
             return
         self._report_costs.append(max(cost, self._report_costs[-1] if self._report_costs else 0.0))
         self._report_losses.append(self.metrics)
-        if self._goals.limits:
-            self.forecast = self._goals.forecast_target_cost(self._report_costs, self._report_losses)
-        if self._limit is None or not self._prune:
+        if self._target_metrics.limits:
+            self.forecast = self._target_metrics.forecast_target_cost(self._report_costs, self._report_losses)
+        if self._cost_limit is None or not self._can_prune:
             return
-        unit, best = self._objective.unit, f"{_format_number(self._limit)} {self._objective.unit} of the best trial"
+        unit, best = (
+            self._objective.unit,
+            f"{_format_number(self._cost_limit)} {self._objective.unit} of the best trial",
+        )
         steps = [one - other for one, other in zip(self._report_costs, [0.0, *self._report_costs])]
-        if cost + (min(steps) if self._goals.limits else 0) > self._limit:
+        if cost + (min(steps) if self._target_metrics.limits else 0) > self._cost_limit:
             self._stop_trial("stopped", f"the target is not reached within the {best}")
             return
         low = None if self.forecast is None else self.forecast.low
-        self._agreeing_reports = self._agreeing_reports + 1 if low is not None and low > self._limit else 0
+        self._agreeing_reports = self._agreeing_reports + 1 if low is not None and low > self._cost_limit else 0
         if self._agreeing_reports >= TARGET_CONFIRMATIONS:
             needed = "never" if low == math.inf else f"after at least {_format_number(low)} {unit}, above the {best}"
             self._stop_trial("stopped", f"the target is expected {needed}")
@@ -201,11 +209,11 @@ class Trial:
         if isinstance(result, Mapping):
             value, metrics = None, result
         else:
-            value, metrics = None if _is_boolean(result) or not self._goals.limits else result, {}
+            value, metrics = None if _is_boolean(result) or not self._target_metrics.limits else result, {}
         if not self.stopped and (value is not None or metrics):
             self._record_metrics(value, metrics)
         if not self.stopped:
-            missed = bool(self._goals.limits)
+            missed = bool(self._target_metrics.limits)
             self._stop_trial("missed" if missed else "ended", "it ended before the target" if missed else "")
         return self._make_row()
 
@@ -231,11 +239,23 @@ class _ConfigSearch:
     """One call of tune(): chooses the next configuration, runs it, and decides when to stop."""
 
     def __init__(self, optuna: Any, train: Callable, space: ConfigSpace, objective: CostObjective,
-                 goals: TargetMetrics, default: dict, runs: int, seed: int, limits: dict, prune: bool, sampler: Any,
+                 target_metrics: TargetMetrics, default: dict, runs: int, seed: int, limits: dict, prune: bool, sampler: Any,
                  catch: tuple) -> None:  # fmt: skip
-        self._optuna, self._train, self._space, self._objective, self._goals = optuna, train, space, objective, goals
-        self._default, self._runs, self._seed, self._limits, self._prune = default, runs, seed, limits, prune
-        self._catch, self._sampler = catch, sampler
+        self._optuna, self._train_function, self._config_space, self._objective, self._target_metrics = (
+            optuna,
+            train,
+            space,
+            objective,
+            target_metrics,
+        )
+        self._default_config, self._runs, self._seed, self._search_limits, self._can_prune = (
+            default,
+            runs,
+            seed,
+            limits,
+            prune,
+        )
+        self._caught_errors, self._sampler = catch, sampler
         self.study = optuna.create_study(sampler=sampler or optuna.samplers.RandomSampler(seed=seed))
         self._sampler_is_exhausted = False
         self.study.stop = (
@@ -250,8 +270,8 @@ class _ConfigSearch:
         self.window: Measurement = begin("tune")
 
     def run(self, settings: MachineSettings, on_trial: Optional[Callable]) -> None:
-        config: Optional[dict] = self._default
-        trial = self._enqueue_config(self._default)
+        config: Optional[dict] = self._default_config
+        trial = self._enqueue_config(self._default_config)
         while config is not None:
             settings.apply({name: config[name] for name in config if name in SETTING_NAMES})
             row = self._run_trial(config, trial)
@@ -259,22 +279,30 @@ class _ConfigSearch:
             self._store_trial(trial, row)
             if on_trial is not None:
                 on_trial(row)
-            trial, config = self._choose_next_config() if self._may_continue(row) else (None, None)
+            trial, config = self._choose_next_config() if self._can_continue_search(row) else (None, None)
 
     def _run_trial(self, config: dict, trial: Any) -> TrialRow:
         best = self.best_cost()
         provenance = self.rows[0].provenance if self.rows else None
-        running = Trial(len(self.rows), config, self._goals, self._objective, best, self._budget_end_reason, self._prune,
-                        provenance)  # fmt: skip
+        running = Trial(
+            len(self.rows),
+            config,
+            self._target_metrics,
+            self._objective,
+            best,
+            self._budget_end_reason,
+            self._can_prune,
+            provenance,
+        )
         try:
-            row = running._finish_trial(self._train(dict(config), running))
+            row = running._finish_trial(self._train_function(dict(config), running))
         except Exception as error:
-            if not (isinstance(error, self._catch) or _is_out_of_memory(error)):
+            if not (isinstance(error, self._caught_errors) or _is_out_of_memory(error)):
                 raise
             row = running._fail_trial(error)
         for step, metrics in enumerate(running._report_losses):
-            if self._goals.limits:
-                trial.report(metrics[next(iter(self._goals.limits))], step)
+            if self._target_metrics.limits:
+                trial.report(metrics[next(iter(self._target_metrics.limits))], step)
         if not self.rows:
             self._set_objective(row)
             row = row.with_cost(self._objective.cost(row.energy))
@@ -298,18 +326,18 @@ class _ConfigSearch:
         """Why the search must end now; empty if it need not."""
         energy = self.window.peek()
         for name, unit, value in (("budget_j", "J", energy.joules), ("budget_s", "s", energy.seconds)):
-            limit = self._limits[name]
+            limit = self._search_limits[name]
             if limit is not None and value is not None and value >= limit:
                 return f"the budget of {_format_number(limit)} {unit} is spent"
         return ""
 
-    def _may_continue(self, row: TrialRow) -> bool:
+    def _can_continue_search(self, row: TrialRow) -> bool:
         first = self.rows[0]
         if over := self._budget_end_reason():
             self.reason = over
-        elif self._limits["budget_j"] is not None and row.energy_j is None:
+        elif self._search_limits["budget_j"] is not None and row.energy_j is None:
             self.reason = "budget_j cannot be kept without the energy: use budget_s"
-        elif len(self.rows) >= self._limits["max_trials"]:
+        elif len(self.rows) >= self._search_limits["max_trials"]:
             self.reason = f"{len(self.rows)} trials were allowed"
         elif self._objective.needs_energy and row.provenance != first.provenance:
             self.reason = "a part of the energy is measured and a part estimated or unknown: they are not compared"
@@ -324,18 +352,23 @@ class _ConfigSearch:
         tried = {_config_key(row.config) for row in self.rows}
         source = random.Random(self._seed * 1_000_003 + len(self.rows))
         best_row = self.best_row()
-        listed = self._space.list_candidates(source, self._default if best_row is None else best_row.config)
-        open_configs = [config for config in listed if _config_key(config) not in tried]
-        if not open_configs:
+        listed = self._config_space.list_candidates(
+            source, self._default_config if best_row is None else best_row.config
+        )
+        untried_configs = [config for config in listed if _config_key(config) not in tried]
+        if not untried_configs:
             self.reason = f"all {len(tried)} configurations were tried"
             return None, None
         model = self.model()
         best = self.best_relative_cost(model)
-        points = [self._space.encode(config) for config in open_configs]
+        points = [self._config_space.encode(config) for config in untried_configs]
         gains = model.expected_gains(points, 1.0 if best is None else best)
-        worths = [self._expected_saving_and_cost(gain, 1.0 if best is None else best) for gain in gains]
-        index = max(range(len(worths)), key=lambda number: worths[number][0] / worths[number][1])
-        saved, spent = worths[index]
+        savings_and_costs = [self._expected_saving_and_cost(gain, 1.0 if best is None else best) for gain in gains]
+        index = max(
+            range(len(savings_and_costs)),
+            key=lambda number: savings_and_costs[number][0] / savings_and_costs[number][1],
+        )
+        saved, spent = savings_and_costs[index]
         if best is not None and saved < spent:
             self.reason = (
                 f"further search does not pay: the next trial would cost about {self._format_cost(spent)} and save "
@@ -344,11 +377,11 @@ class _ConfigSearch:
             return None, None
         if self._sampler is not None:
             if trial := self._ask_sampler(tried):
-                return trial, self._space.validate_config(trial.params)
+                return trial, self._config_space.validate_config(trial.params)
             if self._sampler_is_exhausted:
                 self.reason = "the sampler has no further configuration"
                 return None, None
-        return self._enqueue_config(open_configs[index]), open_configs[index]
+        return self._enqueue_config(untried_configs[index]), untried_configs[index]
 
     def _expected_saving_and_cost(self, gain: TrialGain, best: float) -> tuple:
         """(saving in all later runs, cost of the trial), relative to the default."""
@@ -363,7 +396,7 @@ class _ConfigSearch:
             if self._sampler_is_exhausted:
                 break
             trial = self.study.ask(self._distributions)
-            if _config_key(self._space.validate_config(trial.params)) not in tried:
+            if _config_key(self._config_space.validate_config(trial.params)) not in tried:
                 return trial
             self._report_to_study(trial, state=self._optuna.trial.TrialState.FAIL)
         return None
@@ -395,10 +428,12 @@ class _ConfigSearch:
 
     def _is_comparable(self, row: TrialRow) -> bool:
         """Its cost is that of a later run, and can be compared with those of the other trials."""
-        is_same = not self._objective.needs_energy or row.provenance == (self.rows or [row])[0].provenance
-        return row.is_complete and bool(row.cost) and is_same
+        has_comparable_provenance = (
+            not self._objective.needs_energy or row.provenance == (self.rows or [row])[0].provenance
+        )
+        return row.is_complete and bool(row.cost) and has_comparable_provenance
 
-    def model_cost_unit(self) -> float:
+    def compute_model_cost_unit(self) -> float:
         """The unit of the model: the cost of the default or, if it did not reach the target, of the first trial that
         did. What a failed trial spent is no scale."""
         first = next((row for row in self.rows if self._is_comparable(row)), None)
@@ -406,15 +441,15 @@ class _ConfigSearch:
 
     def model(self) -> CostModel:
         if self._model is None or self._model[0] != len(self.rows):
-            scale = self.model_cost_unit()
+            scale = self.compute_model_cost_unit()
             made = [self._make_observation(row, scale) for row in self.rows]
             observations = [one for one in made if one is not None]
-            self._model = len(self.rows), CostModel(observations, self._space.factor_of_coordinate, self._seed)
+            self._model = len(self.rows), CostModel(observations, self._config_space.factor_of_coordinate, self._seed)
         return self._model[1]
 
     def _make_observation(self, row: TrialRow, scale: float) -> Optional[CostObservation]:
         """What a trial contributes to the model; None if its cost cannot be compared."""
-        point = self._space.encode(row.config)
+        point = self._config_space.encode(row.config)
         if self._is_comparable(row) and row.cost is not None:
             return CostObservation(point, math.log(row.cost / scale), 0.0)
         if row.state != "stopped":
@@ -431,15 +466,15 @@ class _ConfigSearch:
     def best_relative_cost(self, model: CostModel) -> Optional[float]:
         """The expected cost of the best configuration: a single run can be cheap by chance."""
         row = self.best_row()
-        return None if row is None else float(model.expected_costs([self._space.encode(row.config)])[0])
+        return None if row is None else float(model.expected_costs([self._config_space.encode(row.config)])[0])
 
     def best_cost(self) -> Optional[float]:
         """The cost at which a trial can no longer be the best one."""
         relative = None if self.best_row() is None else self.best_relative_cost(self.model())
-        return None if relative is None else relative * self.model_cost_unit()
+        return None if relative is None else relative * self.compute_model_cost_unit()
 
     def _format_cost(self, relative: float) -> str:
-        return f"{_format_number(relative * self.model_cost_unit())} {self._objective.unit}"
+        return f"{_format_number(relative * self.compute_model_cost_unit())} {self._objective.unit}"
 
     def result(self) -> TuneResult:
         self.window.end()
@@ -449,7 +484,7 @@ class _ConfigSearch:
         outcome = SearchOutcome() if best is None else self._search_outcome(best, default, energy)
         self.notes += [f"trial {row.number} cost nothing that can be measured: it is not compared"
                        for row in self.rows if row.is_complete and row.cost == 0]  # fmt: skip
-        if not self._goals.limits:
+        if not self._target_metrics.limits:
             self.notes.append("without at_least or at_most, the cheapest run is the best one, whatever it has learned")
         if energy.provenance == "estimated":
             self.notes.append("energies are estimated, not measured")
@@ -471,11 +506,11 @@ class _ConfigSearch:
     def _search_outcome(self, best: TrialRow, default: TrialRow, energy: Energy) -> SearchOutcome:
         """Costs of the best and the default configuration in later runs, and the saving: expected values and 90 %
         intervals."""
-        points = [self._space.encode(default.config), self._space.encode(best.config)]
-        drawn = self.model().sample_costs(points, INTERVAL_DRAWS, self._seed) * self.model_cost_unit()
+        points = [self._config_space.encode(default.config), self._config_space.encode(best.config)]
+        drawn = self.model().sample_costs(points, INTERVAL_DRAWS, self._seed) * self.compute_model_cost_unit()
         costs = _mean_and_interval([float(value) for value in drawn[:, 1]])
-        is_same = not self._objective.needs_energy or energy.provenance == best.provenance
-        search = self._objective.cost(energy) if is_same else None
+        has_comparable_provenance = not self._objective.needs_energy or energy.provenance == best.provenance
+        search = self._objective.cost(energy) if has_comparable_provenance else None
         if not default.is_complete or search is None:
             return SearchOutcome(costs, None, search)
         if best is default:

@@ -37,13 +37,11 @@ def cost_to_target(points: Sequence[LossPoint], target: float) -> Optional[Targe
     factor = t_quantile_95(degrees) * _autocorrelation_factor(best.residuals)
     last = recent[-1].energy_j
     # An evaluation that lies above the curve by chance reaches the target, too.
-    eased = target + math.sqrt(variance)
+    eased_target = target + math.sqrt(variance)
     value, low = math.inf, math.inf
     for index, (fit, (values, derivative)) in enumerate(zip(fits, shapes)):
         weight, centre, mean = fit.slope / derivative, statistics.fmean(values), statistics.fmean(losses)
-        reached = [
-            last * _cost_at_loss(index, weight, mean - weight * centre, loss) for loss in (target, eased)
-        ]
+        reached = [last * _cost_at_loss(index, weight, mean - weight * centre, loss) for loss in (target, eased_target)]
         if fit is best:
             value = reached[0]
         if fit.squared_residuals <= best.squared_residuals + factor**2 * variance:

@@ -47,7 +47,7 @@ class CostModel:
         import numpy as np
 
         self._np = np
-        self._points = np.array([one.point for one in observations], dtype=float)
+        self._observed_points = np.array([one.point for one in observations], dtype=float)
         logs = np.array([one.log_cost for one in observations], dtype=float)
         spreads = np.array([one.spread for one in observations], dtype=float)
         owner = np.array(owners)
@@ -57,21 +57,25 @@ class CostModel:
         lengths = PRIOR_LENGTH_SCALE * math.sqrt(factors) * np.exp(HYPERPARAMETER_LOG_STD * normal[:, :factors])
         amplitudes = PRIOR_AMPLITUDE * np.exp(HYPERPARAMETER_LOG_STD * normal[:, factors])
         noises = PRIOR_NOISE_LOG_STD * np.exp(NOISE_HYPERPRIOR_LOG_STD * normal[:, factors + 1])
-        self._lengths, self._amplitudes = lengths[:, owner], amplitudes
-        covariances = self._covariance(self._points, self._points)
+        self._length_scales, self._amplitudes = lengths[:, owner], amplitudes
+        covariances = self._covariance(self._observed_points, self._observed_points)
         diagonal = noises[:, None] ** 2 + spreads[None, :] ** 2 + 1e-9
         covariances[:, np.arange(len(logs)), np.arange(len(logs))] += diagonal
-        self._factors = np.linalg.cholesky(covariances)
+        self._cholesky_factors = np.linalg.cholesky(covariances)
         whitened = np.linalg.solve(
-            self._factors, np.broadcast_to(logs[None, :, None], (HYPERPARAMETER_DRAWS, len(logs), 1))
+            self._cholesky_factors, np.broadcast_to(logs[None, :, None], (HYPERPARAMETER_DRAWS, len(logs), 1))
         )
-        evidence = -0.5 * (whitened[:, :, 0] ** 2).sum(1) - np.log(np.einsum("sii->si", self._factors)).sum(1)
+        evidence = -0.5 * (whitened[:, :, 0] ** 2).sum(1) - np.log(np.einsum("sii->si", self._cholesky_factors)).sum(1)
         weights = np.exp(evidence - evidence.max())
         weights /= weights.sum()
         order = np.argsort(-weights, kind="stable")
         kept = order[: int(np.searchsorted(np.cumsum(weights[order]), 1 - DROPPED_WEIGHT_SHARE)) + 1]
-        self._lengths, self._amplitudes = self._lengths[kept], self._amplitudes[kept]
-        self._factors, self._whitened, self._noises = self._factors[kept], whitened[kept], noises[kept]
+        self._length_scales, self._amplitudes = self._length_scales[kept], self._amplitudes[kept]
+        self._cholesky_factors, self._whitened_log_costs, self._noise_stds = (
+            self._cholesky_factors[kept],
+            whitened[kept],
+            noises[kept],
+        )
         self.weights = weights[kept]
         self.weights /= self.weights.sum()
 
@@ -79,7 +83,7 @@ class CostModel:
         """Matern 5/2 between points, for each draw, plus a constant for the unknown level."""
         np = self._np
         differences = points[:, None, :] - others[None, :, :]
-        squares = np.einsum("ijk,sk->sij", differences**2, self._lengths**-2.0)
+        squares = np.einsum("ijk,sk->sij", differences**2, self._length_scales**-2.0)
         scaled = np.sqrt(5 * squares)
         return LEVEL_LOG_STD**2 + self._amplitudes[:, None, None] ** 2 * (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
 
@@ -87,8 +91,8 @@ class CostModel:
         """Means and standard deviations of the log cost without the noise: an array (draws, points) each."""
         np = self._np
         others = np.array(points, dtype=float)
-        solved = np.linalg.solve(self._factors, self._covariance(self._points, others))
-        means = (solved * self._whitened).sum(1)
+        solved = np.linalg.solve(self._cholesky_factors, self._covariance(self._observed_points, others))
+        means = (solved * self._whitened_log_costs).sum(1)
         variances = LEVEL_LOG_STD**2 + self._amplitudes[:, None] ** 2 - (solved**2).sum(1)
         return means, np.sqrt(np.maximum(variances, 1e-12))
 
@@ -102,13 +106,13 @@ class CostModel:
         np = self._np
         random = np.random.default_rng(seed)
         others = np.array(points, dtype=float)
-        solved = np.linalg.solve(self._factors, self._covariance(self._points, others))
-        means = (solved * self._whitened).sum(1)
+        solved = np.linalg.solve(self._cholesky_factors, self._covariance(self._observed_points, others))
+        means = (solved * self._whitened_log_costs).sum(1)
         covariances = self._covariance(others, others) - np.einsum("sni,snj->sij", solved, solved)
         roots = np.linalg.cholesky(covariances + 1e-9 * np.eye(len(others)))
         drawn = random.choice(len(self.weights), size=count, p=self.weights)
         normal = random.standard_normal((count, len(others)))
-        variance = self._noises[drawn, None] ** 2  # a later run costs its mean, not its median
+        variance = self._noise_stds[drawn, None] ** 2  # a later run costs its mean, not its median
         return np.exp(means[drawn] + np.einsum("sij,sj->si", roots[drawn], normal) + variance / 2)
 
     def expected_gains(self, points: Sequence, best: float) -> list:
@@ -116,7 +120,7 @@ class CostModel:
         the expected cost after the trial, which is less certain than the cost of the trial (the knowledge gradient)."""
         np = self._np
         means, spreads = self.posterior_log_costs(points)
-        changes = spreads**2 / np.sqrt(spreads**2 + self._noises[:, None] ** 2)
+        changes = spreads**2 / np.sqrt(spreads**2 + self._noise_stds[:, None] ** 2)
         means, spreads = means + (spreads**2 - changes**2) / 2, changes
         z = (math.log(best) - means) / spreads
         below, shifted = _normal_cdf(np, z), _normal_cdf(np, z - spreads)

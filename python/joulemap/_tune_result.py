@@ -122,9 +122,9 @@ class TuneResult:
         """Number of later runs after which the search has paid; None if it never does or is unknown."""
         if self.search_cost is None or self.cost is None or self.default_trial.cost is None:
             return None
-        per_run = self.default_trial.cost - self.cost
-        is_better = self.default_trial.is_complete and self.best_trial is not self.default_trial and per_run > 0
-        return self.search_cost / per_run if is_better else None
+        saving_per_run = self.default_trial.cost - self.cost
+        is_better = self.default_trial.is_complete and self.best_trial is not self.default_trial and saving_per_run > 0
+        return self.search_cost / saving_per_run if is_better else None
 
     def to_dicts(self) -> list:
         """The trials as flat dictionaries: factors, then metrics, then cost, energy and time."""
@@ -144,7 +144,9 @@ class TuneResult:
     def _summary_lines(self) -> list:
         lines = [f"stopped: {self.reason}"]
         energy = self.search_energy
-        spent = "energy unknown" if energy.joules is None else f"{_format_number(energy.joules)} J ({energy.provenance})"
+        spent = (
+            "energy unknown" if energy.joules is None else f"{_format_number(energy.joules)} J ({energy.provenance})"
+        )
         search = f"search: {len(self.trials)} trials, {spent} in {_format_number(energy.seconds)} s"
         if self.best is None:
             return ["no configuration reached the target", search, *lines]
@@ -160,7 +162,10 @@ class TuneResult:
         return [head, search, *lines]
 
     def _table_lines(self) -> list:
-        factors, metrics = list(self.default_trial.config), sorted({name for row in self.trials for name in row.metrics})
+        factors, metrics = (
+            list(self.default_trial.config),
+            sorted({name for row in self.trials for name in row.metrics}),
+        )
         units = ["J", "s"] if self.unit in ("J", "s") else ["J", "s", "cost"]
         cells = [["trial", *factors, *metrics, *units, "reports", "result"]]
         for row in self.trials:

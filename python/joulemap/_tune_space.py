@@ -12,8 +12,8 @@ from typing import Any, Union
 # Finite spaces up to this size are enumerated; of larger ones, this number of points is drawn.
 MAX_CANDIDATES = 256
 # Candidates near the best point, in spaces that are not enumerated; and their distance in coordinates.
-NEAR_CANDIDATES = 64
-NEAR_DISTANCE = 0.12
+NEIGHBOUR_CANDIDATE_COUNT = 64
+NEIGHBOUR_STEP_STD = 0.12
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,9 @@ class ConfigSpace:
 
     def first_config(self) -> dict:
         """The first value of each list and the midpoint of each range."""
-        return {name: values.value(0.5) if isinstance(values, Range) else values[0] for name, values in self.factors.items()}
+        return {
+            name: values.value(0.5) if isinstance(values, Range) else values[0] for name, values in self.factors.items()
+        }
 
     def encode(self, config: Mapping) -> list:
         """Coordinates of a configuration, about 0 to 1 for each factor."""
@@ -113,7 +115,7 @@ class ConfigSpace:
              for name, values in self.factors.items()}
             for _ in range(MAX_CANDIDATES)
         ]  # fmt: skip
-        return [*drawn, *(self._draw_neighbour(random, best) for _ in range(NEAR_CANDIDATES))]
+        return [*drawn, *(self._draw_neighbour(random, best) for _ in range(NEIGHBOUR_CANDIDATE_COUNT))]
 
     def _all_configs(self) -> list:
         configs: list = [{}]
@@ -130,7 +132,7 @@ class ConfigSpace:
             if only not in (None, name):
                 continue
             if isinstance(values, Range):
-                coordinate = values.to_coordinate(best[name]) + random.gauss(0, NEAR_DISTANCE)
+                coordinate = values.to_coordinate(best[name]) + random.gauss(0, NEIGHBOUR_STEP_STD)
                 config[name] = values.value(min(max(coordinate, 0), 1))
             elif only == name:
                 config[name] = random.choice(values)
@@ -161,7 +163,9 @@ def _validate_factor(name: str, values: Any) -> Any:
         raise ValueError(f"{name} has no value")
     unsupported = [value for value in listed if value is not None and not isinstance(value, (bool, int, float, str))]
     if unsupported:
-        raise TypeError(f"values of {name} must be numbers, strings, booleans or None, not {unsupported[0]!r}: use names")
+        raise TypeError(
+            f"values of {name} must be numbers, strings, booleans or None, not {unsupported[0]!r}: use names"
+        )
     if len(set(listed)) < len(listed):
         raise ValueError(f"{name} repeats a value")
     return listed

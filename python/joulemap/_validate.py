@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 from . import _hot, _marks
 from . import _validate_statistics as numbers
 from ._torch_probe import first_error_line
-from ._torch_replay import ModuleStatePreserver, tensors_in
+from ._torch_replay import ModuleStatePreserver, collect_tensors
 from ._validate_blocks import DoubledBlockPass, observe_modules, select_blocks, reason_against_doubling, unwrap_model
 from ._validate_report import Validated, compare_with_recording
 from ._validate_rounds import LoopRunner, PassVariant, WindowMeter, make_plain_variant
@@ -35,14 +35,14 @@ class ModelPass:
         self._torch, self._call, self.train = torch, call, train
         self._sparse_parameters = sparse_parameters(model)
         self.scope: Optional[int] = None  # scope of mode `probe` while the capture is paused
-        self.extra_roots: list = []  # (tensor, gradient) pairs with which the backward pass begins, besides the loss
+        self.extra_backward_roots: list = []  # (tensor, gradient) pairs: the backward pass begins with them, too
 
     def __call__(self) -> None:
         if not self.train:
             with self._torch.no_grad():
                 self._call()
             return
-        self.extra_roots.clear()  # left over if the previous pass failed
+        self.extra_backward_roots.clear()  # left over if the previous pass failed
         with self._torch.enable_grad():
             self._backward(self._call())
         if self.scope is None:
@@ -62,11 +62,11 @@ class ModelPass:
             interface.backward_end()
 
     def _run_autograd_engine(self, loss: Any) -> None:
-        if not self.extra_roots:
+        if not self.extra_backward_roots:
             loss.backward()
             return
-        tensors, gradients = zip(*self.extra_roots)
-        self.extra_roots.clear()
+        tensors, gradients = zip(*self.extra_backward_roots)
+        self.extra_backward_roots.clear()
         self._torch.autograd.backward([loss, *tensors], [None, *gradients])
 
 
@@ -142,12 +142,12 @@ class BlockDoublingSession(contextlib.AbstractContextManager):
             return loops, rounds_runner.time_passes_on_host(variants, rounds, seed)
 
     def _make_timed_variants(self, rounds_runner: LoopRunner, block: Any) -> list:
-        doubling = DoubledBlockPass(
-            self._torch, block, self._observations, self._run.extra_roots if self._run.train else None
+        doubled_pass = DoubledBlockPass(
+            self._torch, block, self._observations, self._run.extra_backward_roots if self._run.train else None
         )
-        variants = [PassVariant(block.name, False, doubling.install_pass)]
-        if doubling.needs_control:
-            variants.append(PassVariant(block.name, True, doubling.make_control().install_pass))
+        variants = [PassVariant(block.name, False, doubled_pass.install_pass)]
+        if doubled_pass.needs_control_pass:
+            variants.append(PassVariant(block.name, True, doubled_pass.make_control_pass().install_pass))
         try:
             for variant in variants:
                 rounds_runner.time_pass(variant)
@@ -292,7 +292,7 @@ def _default_loss(output: Any) -> Any:
     output_loss = getattr(output, "loss", None)
     if output_loss is not None:
         return output_loss
-    return sum(tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad)
+    return sum(tensor.sum() for tensor in collect_tensors(output) if tensor.requires_grad)
 
 
 def _find_device_and_domain(model: Any) -> tuple:

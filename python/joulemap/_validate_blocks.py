@@ -15,7 +15,7 @@ import contextlib
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Union
 
 from ._torch_probe_inputs import InputNotReproducible, map_tensors, tensor_version
-from ._torch_replay import tensors_in
+from ._torch_replay import collect_tensors
 from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 from ._validate_twin import drop_gradients, make_module_twin, sparse_parameters
 
@@ -69,8 +69,10 @@ def choose_blocks(model: Any) -> list:
             break
         position = next(i for i, module in enumerate(chosen) if module is largest)
         chosen[position : position + 1] = children
-    unique = {id(module): module for module in chosen}
-    return [ModuleBlock(paths[key], ((paths[key], module),)) for key, module in list(unique.items())[:MAX_BLOCKS]]
+    unique_modules = {id(module): module for module in chosen}
+    return [
+        ModuleBlock(paths[key], ((paths[key], module),)) for key, module in list(unique_modules.items())[:MAX_BLOCKS]
+    ]
 
 
 def _called_children(module: Any) -> list:
@@ -84,8 +86,10 @@ def _called_children(module: Any) -> list:
 
 def _can_be_divided(module: Any) -> bool:
     """Layers of PyTorch are not divided: their children are often not called."""
-    is_own = type(module).__module__.startswith("torch.nn.")
-    return next(module.children(), None) is not None and (not is_own or type(module).__name__ in CONTAINER_CLASSES)
+    is_torch_module = type(module).__module__.startswith("torch.nn.")
+    return next(module.children(), None) is not None and (
+        not is_torch_module or type(module).__name__ in CONTAINER_CLASSES
+    )
 
 
 def _parameter_count(module: Any) -> int:
@@ -98,7 +102,7 @@ class ModuleObservation:
     def __init__(self) -> None:
         self.calls = 0
         self.changes_inputs = False
-        self.refusal: Optional[str] = None
+        self.refusal_reason: Optional[str] = None
 
 
 @contextlib.contextmanager
@@ -129,12 +133,14 @@ def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
             try:
                 map_tensors((args, kwargs), tensors.append)
             except InputNotReproducible as error:
-                observation.refusal = f"{error}, which a second call may change"
+                observation.refusal_reason = f"{error}, which a second call may change"
             before = [tensor_version(tensor) for tensor in tensors]
             output = forward(*args, **kwargs)
             observation.changes_inputs |= before != [tensor_version(tensor) for tensor in tensors]
-            if not tensors_in(output):
-                observation.refusal = observation.refusal or f"its output is a {type(output).__name__} without tensors"
+            if not collect_tensors(output):
+                observation.refusal_reason = (
+                    observation.refusal_reason or f"its output is a {type(output).__name__} without tensors"
+                )
             return output
 
         return call
@@ -153,29 +159,37 @@ def reason_against_doubling(observation: ModuleObservation) -> Optional[str]:
         return "not called in a pass"
     if observation.calls > 1:
         return f"called {observation.calls} times in a pass"
-    return observation.refusal
+    return observation.refusal_reason
 
 
 class DoubledBlockPass:
     """A variant of the pass: runs a block twice or, as its control, once with what a second call prepares.
-    `extra_roots`, in training: tensors and gradients with which the backward pass begins, beside the loss."""
+    `extra_backward_roots`, in training: tensors and gradients with which the backward pass begins, beside the loss."""
 
     def __init__(
-        self, torch: Any, block: ModuleBlock, seen: dict, extra_roots: Optional[list], is_control: bool = False
+        self, torch: Any, block: ModuleBlock, seen: dict, extra_backward_roots: Optional[list], is_control: bool = False
     ) -> None:
         self._torch, self._block, self._observations, self._is_control = torch, block, seen, is_control
-        self._extra_roots = [] if extra_roots is None else extra_roots
-        self._train = train = extra_roots is not None
-        self._twins = {id(module): make_module_twin(torch, module) for _, module in block.modules} if train else {}
+        self._extra_backward_roots = [] if extra_backward_roots is None else extra_backward_roots
+        self._is_training = train = extra_backward_roots is not None
+        self._module_twins = (
+            {id(module): make_module_twin(torch, module) for _, module in block.modules} if train else {}
+        )
         self._gradients: dict = {}  # id of a module -> index of an output -> its gradient
 
     @property
-    def needs_control(self) -> bool:
-        return self._train or any(self._observations[id(module)].changes_inputs for _, module in self._block.modules)
+    def needs_control_pass(self) -> bool:
+        return self._is_training or any(
+            self._observations[id(module)].changes_inputs for _, module in self._block.modules
+        )
 
-    def make_control(self) -> DoubledBlockPass:
+    def make_control_pass(self) -> DoubledBlockPass:
         return DoubledBlockPass(
-            self._torch, self._block, self._observations, self._extra_roots if self._train else None, is_control=True
+            self._torch,
+            self._block,
+            self._observations,
+            self._extra_backward_roots if self._is_training else None,
+            is_control=True,
         )
 
     @contextlib.contextmanager
@@ -189,22 +203,22 @@ class DoubledBlockPass:
 
     def _make_doubled_forward(self, module: Any, forward: Callable) -> Callable:
         copies = self._observations[id(module)].changes_inputs
-        twin = self._twins.get(id(module))
+        twin = self._module_twins.get(id(module))
         second_forward = forward if twin is None else twin.forward
-        sparse = [] if twin is None else sparse_parameters(twin)
+        twin_sparse_parameters = [] if twin is None else sparse_parameters(twin)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             second_args, second_kwargs = args, kwargs
-            if copies or self._train:
+            if copies or self._is_training:
                 second_args, second_kwargs = map_tensors(
                     (args, kwargs), lambda tensor: self._make_second_input(tensor, copies)
                 )
             output = forward(*args, **kwargs)
             if self._is_control:
                 return output
-            drop_gradients(sparse)
+            drop_gradients(twin_sparse_parameters)
             second_output = second_forward(*second_args, **second_kwargs)
-            if self._train:
+            if self._is_training:
                 self._run_second_backward(module, output, second_output)
             return output
 
@@ -212,21 +226,21 @@ class DoubledBlockPass:
 
     def _make_second_input(self, tensor: Any, copies: bool) -> Any:
         """The same values with a separate autograd graph."""
-        if self._train:
+        if self._is_training:
             tensor = tensor.detach().requires_grad_(tensor.requires_grad)
         return tensor.clone() if copies else tensor
 
     def _run_second_backward(self, module: Any, output: Any, second_output: Any) -> None:
         """The backward pass of the second call runs with that of the first, beginning with the gradients that the first
         call's outputs had in an earlier pass. The first pass keeps them."""
-        tensors = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
-        second_tensors = [tensor for tensor in tensors_in(second_output) if tensor.requires_grad]
+        tensors = [tensor for tensor in collect_tensors(output) if tensor.requires_grad]
+        second_tensors = [tensor for tensor in collect_tensors(second_output) if tensor.requires_grad]
         if len(tensors) != len(second_tensors):
             raise CannotDoubleBlockError("its second call returned other outputs than the first")
         kept = self._gradients.setdefault(id(module), {})
         for index, (tensor, second_tensor) in enumerate(zip(tensors, second_tensors)):
             if index in kept:
-                self._extra_roots.append((second_tensor, kept[index]))
+                self._extra_backward_roots.append((second_tensor, kept[index]))
             else:
                 tensor.register_hook(lambda gradient, index=index: _store_gradient(kept, index, gradient))
 

@@ -15,7 +15,7 @@ from typing import Iterable, Optional
 from . import _validate_statistics as numbers
 
 # Parts of a recording are written once a second; the delay ensures that they contain the whole interval.
-WRITE_DELAY_S = 2.5
+RECORDING_WRITE_DELAY_S = 2.5
 MIN_BLOCK_SHARE = 0.05
 ATTRIBUTED_COLUMN, PROBED_COLUMN, BY_TIME_COLUMN = "attributed", "probed", "by time"
 
@@ -50,7 +50,9 @@ class Validated:
     pass_s: float  # time of the plain pass, in s
     blocks: list = field(default_factory=list)  # a list of ValidatedBlock
     refused: dict = field(default_factory=dict)  # name -> why it could not be run twice
-    idle_share: float = 0.0  # share of the plain pass's energy that was used while the device was idle or by other processes
+    idle_share: float = (
+        0.0  # share of the plain pass's energy that was used while the device was idle or by other processes
+    )
     overlap: bool = False  # true if blocks overlap, so that their energies do not add up
     is_measured: bool = True  # true if a counter measured the energies; estimates cannot resolve blocks
 
@@ -108,8 +110,8 @@ def _format_block_line(block: ValidatedBlock, width: int, errors: Iterable[str])
     attributed = "-" if block.attributed_j is None else f"{block.attributed_j:.4g} J"
     values = [getattr(block, error) for error in errors]
     cells = "  ".join(f"{'-' if value is None else format(value, '+.1%'):>7}" for value in values)
-    numbers_text = f"{doubled:>20}  {block.share:6.1%}  {attributed:>11}  {cells}"
-    return f"{block.name:{width}}  {numbers_text}  {block.basis or ''}".rstrip()
+    row_text = f"{doubled:>20}  {block.share:6.1%}  {attributed:>11}  {cells}"
+    return f"{block.name:{width}}  {row_text}  {block.basis or ''}".rstrip()
 
 
 class LiveRecording:
@@ -121,7 +123,7 @@ class LiveRecording:
 
     def report_layers(self, span: dict, *arguments: str) -> dict:
         """The report of an interval by layer."""
-        time.sleep(max(0.0, span["end_ns"] * 1e-9 + WRITE_DELAY_S - time.monotonic()))
+        time.sleep(max(0.0, span["end_ns"] * 1e-9 + RECORDING_WRITE_DELAY_S - time.monotonic()))
         recording_start_ns = self._run_report("--by", "domain")["start_monotonic_ns"]
         begin_s, end_s = ((span[edge] - recording_start_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
         return self._run_report("--by", "layer", "--time", f"{begin_s:.6f},{end_s:.6f}", *arguments)
@@ -130,8 +132,8 @@ class LiveRecording:
         from ._library import JoulemapError
 
         parts = sorted(glob.glob(os.path.join(glob.escape(self._folder), "*.joule")))
-        own_variables = ("JOULEMAP_RECORDING", "PYTHONPATH", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(own_variables)}
+        recorder_variables = ("JOULEMAP_RECORDING", "PYTHONPATH", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(recorder_variables)}
         command = [self._program, "report", *parts, "--json", *arguments]
         process = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         if process.returncode != 0:

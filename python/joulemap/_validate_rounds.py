@@ -25,7 +25,7 @@ LEAD_TIME_S = 0.12
 WARM_UP_S = 0.3
 # Time of single passes in turn, as a share of the time of all loops.
 HOST_TIMING_SHARE = 1.0
-PASSES_PER_WAIT = 10
+PASSES_PER_SYNC = 10
 TIMED_PASS_COUNT = 3
 
 
@@ -88,20 +88,20 @@ class LoopRunner:
     """Runs the loops. `run` runs a pass, `wait` waits until the device has finished it."""
 
     def __init__(self, run: Callable[[], None], wait: Callable[[], None], meter: Any, seconds: float) -> None:
-        self._run, self._wait, self._meter, self._seconds = run, wait, meter, seconds
+        self._run, self._wait_for_device, self._meter, self._seconds = run, wait, meter, seconds
         self._pass_s: dict = {}
-        self._loops: list = []
+        self._pass_loops: list = []
         self._window_numbers: list = []
 
     def time_pass(self, variant: PassVariant) -> None:
         """Runs a variant and measures the time of its pass. Its exceptions propagate."""
         with variant.install_pass():
             self._run()
-            self._wait()
+            self._wait_for_device()
             begin_s = time.perf_counter()
             for _ in range(TIMED_PASS_COUNT):
                 self._run()
-            self._wait()
+            self._wait_for_device()
         self._pass_s[variant[:2]] = max((time.perf_counter() - begin_s) / TIMED_PASS_COUNT, 1e-6)
 
     def pass_count(self, variant: PassVariant, seconds: float) -> int:
@@ -110,7 +110,7 @@ class LoopRunner:
     def warm_up(self, seconds: float = WARM_UP_S) -> None:
         plain = make_plain_variant()
         self._repeat_pass(self.pass_count(plain, seconds))
-        self._wait()
+        self._wait_for_device()
         self.time_pass(plain)
 
     def run_rounds(self, variants: Sequence, rounds: int, seed: int, progress: Callable[[str], None]) -> list:
@@ -127,44 +127,47 @@ class LoopRunner:
             self._run_loop(make_plain_variant(), number)
             progress(f"round {number + 1} of {rounds}: {time.monotonic() - begin_s:.1f} s")
         return [
-            loop._replace(joules=self._meter.joules(token)) for loop, token in zip(self._loops, self._window_numbers)
+            loop._replace(joules=self._meter.joules(token))
+            for loop, token in zip(self._pass_loops, self._window_numbers)
         ]
 
     def time_passes_on_host(self, variants: Sequence, rounds: int, seed: int) -> Optional[HostTimes]:
         """Times single passes of all variants in turn, if the loops so far show that the host limits them."""
-        if not is_limited_by_host(self._loops):
+        if not is_limited_by_host(self._pass_loops):
             return None
         rng = random.Random(seed)
         order = [make_plain_variant(), *variants]
         times: dict = {(variant.block, variant.is_control): [] for variant in order}
         end_s = time.monotonic() + HOST_TIMING_SHARE * rounds * len(variants) * self._seconds
         while time.monotonic() < end_s:
-            for _ in range(PASSES_PER_WAIT):
+            for _ in range(PASSES_PER_SYNC):
                 rng.shuffle(order)
                 for variant in order:
                     with variant.install_pass():
                         begin_s = time.perf_counter()
                         self._run()
                         times[variant.block, variant.is_control].append(time.perf_counter() - begin_s)
-            self._wait()
+            self._wait_for_device()
         return times
 
     def _run_loop(self, variant: PassVariant, round_number: int) -> None:
         passes = self.pass_count(variant, self._seconds)
-        lead = self.pass_count(variant, self._meter.lead_s) if self._meter.lead_s > 0 else 0
+        lead_pass_count = self.pass_count(variant, self._meter.lead_s) if self._meter.lead_s > 0 else 0
         with variant.install_pass():
-            self._repeat_pass(lead)
-            self._wait()
+            self._repeat_pass(lead_pass_count)
+            self._wait_for_device()
             token, begin_ns = self._meter.begin(), time.monotonic_ns()
             self._repeat_pass(passes)
-            self._wait()
+            self._wait_for_device()
             end_ns = time.monotonic_ns()
             self._meter.end(token)
-            self._repeat_pass(lead)
-            self._wait()
+            self._repeat_pass(lead_pass_count)
+            self._wait_for_device()
         self._window_numbers.append(token)
         self._pass_s[variant[:2]] = (end_ns - begin_ns) * 1e-9 / passes
-        self._loops.append(PassLoop(variant.block, variant.is_control, round_number, passes, begin_ns, end_ns, 0.0))
+        self._pass_loops.append(
+            PassLoop(variant.block, variant.is_control, round_number, passes, begin_ns, end_ns, 0.0)
+        )
 
     def _repeat_pass(self, passes: int) -> None:
         for _ in range(passes):

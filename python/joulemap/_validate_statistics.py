@@ -47,7 +47,7 @@ class ExtraBlockEnergy(NamedTuple):
     joules: float
     half_width_j: Optional[float]  # half width at 90 %; None with a single round
     seconds: float
-    rounds_j: list
+    round_energies_j: list
 
 
 def t_quantile_95(degrees: int) -> float:
@@ -57,9 +57,13 @@ def t_quantile_95(degrees: int) -> float:
 def _interpolate_plain_pass(plain: Sequence, loop: PassLoop) -> tuple:
     """Joules and seconds of a plain pass at the time of the loop, interpolated linearly between the plain loops before
     and after it."""
-    same_round = [one for one in plain if one.round == loop.round]
-    before = max((one for one in same_round if one.end_ns <= loop.begin_ns), key=lambda one: one.end_ns, default=None)
-    after = min((one for one in same_round if one.begin_ns >= loop.end_ns), key=lambda one: one.begin_ns, default=None)
+    loops_of_round = [one for one in plain if one.round == loop.round]
+    before = max(
+        (one for one in loops_of_round if one.end_ns <= loop.begin_ns), key=lambda one: one.end_ns, default=None
+    )
+    after = min(
+        (one for one in loops_of_round if one.begin_ns >= loop.end_ns), key=lambda one: one.begin_ns, default=None
+    )
     before, after = before or after, after or before
     if before is None or after is None:
         raise ValueError(f"round {loop.round} has no plain loop")
@@ -115,7 +119,7 @@ class MeasuredBlocks(NamedTuple):
 
     pass_j: float
     pass_s: float
-    extras: list
+    extra_energies: list
     is_limited_by_host: bool = False
 
 
@@ -145,35 +149,40 @@ def _correct_to_equal_host_speed(loops: Sequence, host_times: HostTimes) -> Meas
     """Energy of the blocks at one speed of the host. If the host is slower, the same work takes longer and more idle
     energy: the energy of a pass is linear in its time. The slope, in W, comes from loops of the same variant; the times
     come from single passes of all variants in turn."""
-    by_variant: dict = {}
+    loops_by_variant: dict = {}
     for loop in loops:
-        by_variant.setdefault((loop.block, loop.is_control), []).append(loop)
-    slope_w = _pooled_slope_w(list(by_variant.values()))
-    above_j = {  # energy of each loop's pass without the part that grows with its time
-        key: [loop.pass_j - slope_w * loop.pass_s for loop in same] for key, same in by_variant.items()
+        loops_by_variant.setdefault((loop.block, loop.is_control), []).append(loop)
+    slope_w = _pooled_slope_w(list(loops_by_variant.values()))
+    time_independent_j = {  # energy of each loop's pass without the part that grows with its time
+        key: [loop.pass_j - slope_w * loop.pass_s for loop in same] for key, same in loops_by_variant.items()
     }
-    spread_j, degrees = _pooled_standard_deviation(list(above_j.values()))
+    spread_j, degrees = _pooled_standard_deviation(list(time_independent_j.values()))
     plain = (None, False)
 
     def extra(key: tuple) -> tuple:
         """Joules, their standard error, and seconds above the plain pass."""
         differences = [one - other for one, other in zip(host_times[key], host_times[plain])]
         extra_s, error_s = trimmed_mean_and_error(differences)
-        extra_j = statistics.fmean(above_j[key]) - statistics.fmean(above_j[plain]) + slope_w * extra_s
-        error_j = spread_j * math.sqrt(1 / len(above_j[key]) + 1 / len(above_j[plain]))
+        extra_j = (
+            statistics.fmean(time_independent_j[key]) - statistics.fmean(time_independent_j[plain]) + slope_w * extra_s
+        )
+        error_j = spread_j * math.sqrt(1 / len(time_independent_j[key]) + 1 / len(time_independent_j[plain]))
         return extra_j, math.hypot(error_j, slope_w * error_s), extra_s
 
     found = []
-    for block in [key[0] for key in by_variant if key[0] is not None and not key[1]]:
+    for block in [key[0] for key in loops_by_variant if key[0] is not None and not key[1]]:
         joules, error_j, seconds = extra((block, False))
-        if (block, True) in by_variant:
+        if (block, True) in loops_by_variant:
             control_j, control_error_j, control_s = extra((block, True))
             joules, error_j, seconds = joules - control_j, math.hypot(error_j, control_error_j), seconds - control_s
         half_j = t_quantile_95(degrees) * error_j if degrees > 0 else None
-        rounds_j = [joules + one - statistics.fmean(above_j[block, False]) for one in above_j[block, False]]
-        found.append(ExtraBlockEnergy(block, joules, half_j, seconds, rounds_j))
+        round_energies_j = [
+            joules + one - statistics.fmean(time_independent_j[block, False])
+            for one in time_independent_j[block, False]
+        ]
+        found.append(ExtraBlockEnergy(block, joules, half_j, seconds, round_energies_j))
     pass_s, _ = trimmed_mean_and_error(host_times[plain])
-    return MeasuredBlocks(statistics.fmean(above_j[plain]) + slope_w * pass_s, pass_s, found, True)
+    return MeasuredBlocks(statistics.fmean(time_independent_j[plain]) + slope_w * pass_s, pass_s, found, True)
 
 
 def _pooled_slope_w(groups: Sequence) -> float:
@@ -197,8 +206,10 @@ def trimmed_mean_and_error(values: Sequence) -> tuple:
     ordered = sorted(values)
     cut = int(TRIMMED_SHARE * len(ordered))
     kept = ordered[cut : len(ordered) - cut]
-    clamped = [min(max(value, kept[0]), kept[-1]) for value in ordered]
-    error = statistics.stdev(clamped) / ((1 - 2 * TRIMMED_SHARE) * math.sqrt(len(ordered))) if len(ordered) > 1 else 0.0
+    winsorized = [min(max(value, kept[0]), kept[-1]) for value in ordered]
+    error = (
+        statistics.stdev(winsorized) / ((1 - 2 * TRIMMED_SHARE) * math.sqrt(len(ordered))) if len(ordered) > 1 else 0.0
+    )
     return statistics.fmean(kept), error
 
 
@@ -328,15 +339,15 @@ def _joules_per_pass(
         return tuple(part * found.pass_j for part in share[:3])
     recorded_j = interval.total_j / passes
     active_j = interval.active_share * recorded_j
-    slower = max(found.pass_j - active_j, 0.0) / (recorded_j - active_j)
+    waiting_energy_ratio = max(found.pass_j - active_j, 0.0) / (recorded_j - active_j)
     parts = zip(share[:3], share.waiting_share)
-    return tuple(recorded_j * (part - waiting + slower * waiting) for part, waiting in parts)
+    return tuple(recorded_j * (part - waiting + waiting_energy_ratio * waiting) for part, waiting in parts)
 
 
 def compare_blocks(found: MeasuredBlocks, plain: ReportedInterval, passes: int, columns: dict) -> list:
     """`plain`: the recorded passes. `columns`: method name -> interval as attributed by that method."""
     rows = []
-    for extra in found.extras:
+    for extra in found.extra_energies:
         known = plain.blocks.get(extra.block)
         busy_j = busy_time_energy_j(extra, known.busy_s / passes if known else 0.0, plain)
         attributed = {}

@@ -31,8 +31,8 @@ class EnergyCallback(Callback):
 
     def __init__(self, every_n_steps: Optional[int] = None, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
-        self._every = every_n_steps
-        self._number = 0
+        self._log_every_n_steps = every_n_steps
+        self._step_number = 0
         self.energy: Optional[Energy] = None  # energy of the training, set at its end
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
@@ -54,9 +54,9 @@ class EnergyCallback(Callback):
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         self._meter.mark_step()
-        self._number = trainer.global_step
-        if self._number % (self._every or trainer.log_every_n_steps or 1) == 0:
-            self._meter.begin_step(self._number)
+        self._step_number = trainer.global_step
+        if self._step_number % (self._log_every_n_steps or trainer.log_every_n_steps or 1) == 0:
+            self._meter.begin_step(self._step_number)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         self._log_steps(trainer, self._meter.end_step())
@@ -71,27 +71,27 @@ class EnergyCallback(Callback):
                 **forecast_metrics(self.forecast),
                 "epoch": trainer.current_epoch,
             }
-            self._log(trainer, metrics, trainer.global_step)
+            self._log_metrics(trainer, metrics, trainer.global_step)
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
-        self._end(trainer, failed=False)
+        self._end_training(trainer, failed=False)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        self._end(trainer, failed=True)
+        self._end_training(trainer, failed=True)
 
-    def _end(self, trainer: Any, failed: bool) -> None:
+    def _end_training(self, trainer: Any, failed: bool) -> None:
         energy = self._meter.end(failed)
         if energy is not None:
             self.energy = energy
-            self._log(
+            self._log_metrics(
                 trainer, {**energy_metrics("train", energy), **total_metrics(self._meter.total)}, trainer.global_step
             )
 
     def _log_steps(self, trainer: Any, steps: list) -> None:
         for number, energy in steps:
-            self._log(trainer, energy_metrics("step", energy), number)
+            self._log_metrics(trainer, energy_metrics("step", energy), number)
 
-    def _log(self, trainer: Any, metrics: dict, step: int) -> None:
+    def _log_metrics(self, trainer: Any, metrics: dict, step: int) -> None:
         if not trainer.is_global_zero:
             return
         for logger in trainer.loggers:
@@ -108,20 +108,20 @@ class EarlyStopCallback(Callback):
         self, joules_per_loss: float, monitor: str = "val_loss", on_train_epoch_end: bool = False, **options: Any
     ) -> None:
         self.stop = EarlyStop(joules_per_loss, **options)  # its `reason` is the last decision, in words
-        self._monitor, self._at_epoch_end = monitor, on_train_epoch_end
+        self._monitor, self._checks_at_epoch_end = monitor, on_train_epoch_end
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         self.stop.begin()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        if not self._at_epoch_end and not trainer.sanity_checking and trainer.state.fn == "fit":
-            self._update(trainer)
+        if not self._checks_at_epoch_end and not trainer.sanity_checking and trainer.state.fn == "fit":
+            self._update_early_stop(trainer)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        if self._at_epoch_end:
-            self._update(trainer)
+        if self._checks_at_epoch_end:
+            self._update_early_stop(trainer)
 
-    def _update(self, trainer: Any) -> None:
+    def _update_early_stop(self, trainer: Any) -> None:
         metrics = trainer.callback_metrics
         if self._monitor not in metrics:
             raise JoulemapError(f"the module logs no {self._monitor}: monitor= must be one of {sorted(metrics)}")

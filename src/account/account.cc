@@ -36,9 +36,9 @@ Result<CarbonAccountEntry> make_account_entry(const ReportResult& report, const 
   if (!entry.gco2_per_kwh) return entry;
   entry.gco2 = footprint.co2_kg * kGramsPerKg;
   if (energy.uncertainty_j) {
-    const double half_width_g = compute_footprint(*energy.uncertainty_j, tariff).co2_kg * kGramsPerKg;
-    entry.gco2_low = std::max(*entry.gco2 - half_width_g, 0.0);
-    entry.gco2_high = *entry.gco2 + half_width_g;
+    const double half_width_gco2 = compute_footprint(*energy.uncertainty_j, tariff).co2_kg * kGramsPerKg;
+    entry.gco2_low = std::max(*entry.gco2 - half_width_gco2, 0.0);
+    entry.gco2_high = *entry.gco2 + half_width_gco2;
   }
   return entry;
 }
@@ -55,7 +55,7 @@ std::vector<EverydayEquivalent> compute_everyday_equivalents(const CarbonAccount
 
 }  // namespace
 
-Result<CarbonAccount> compute_account(const ReportResult& report, const CarbonAccountAssumptions& assumptions) {
+Result<CarbonAccount> compute_carbon_account(const ReportResult& report, const CarbonAccountAssumptions& assumptions) {
   CarbonAccount account;
   account.assumptions = assumptions;
   for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
@@ -65,7 +65,7 @@ Result<CarbonAccount> compute_account(const ReportResult& report, const CarbonAc
     if (!entry) return std::move(entry).error();
     account.entries.push_back(std::move(*entry));
   }
-  if (!account.entries.empty()) account.equivalents = compute_everyday_equivalents(account.entries.front());
+  if (!account.entries.empty()) account.everyday_equivalents = compute_everyday_equivalents(account.entries.front());
   if (assumptions.embodied) {
     const double lifetime_s = assumptions.embodied->lifetime_years * kSecondsPerYear;
     account.embodied_gco2 = assumptions.embodied->kg * kGramsPerKg * compute_run_rates(report).time_s / lifetime_s;

@@ -10,6 +10,6 @@
 namespace joulemap::account {
 
 // Fails if a time series does not cover the run, or the time of the run is unknown.
-Result<CarbonAccount> compute_account(const ReportResult& report, const CarbonAccountAssumptions& assumptions);
+Result<CarbonAccount> compute_carbon_account(const ReportResult& report, const CarbonAccountAssumptions& assumptions);
 
 }  // namespace joulemap::account

@@ -9,7 +9,7 @@ namespace joulemap::account {
 namespace {
 
 // 2 kWh measured, 1 kWh estimated, in one hour.
-ReportResult one_hour_report() {
+ReportResult make_one_hour_report() {
   ReportResult report;
   report.elapsed_s = 3600;
   report.totals.measured = MeasuredEnergySum{MeasuredJoules(7.2e6), 3.6e5, {}, {"gpu0"}};
@@ -17,7 +17,7 @@ ReportResult one_hour_report() {
   return report;
 }
 
-CarbonAccountAssumptions all_assumptions() {
+CarbonAccountAssumptions make_carbon_assumptions() {
   CarbonAccountAssumptions assumptions;
   assumptions.carbon_intensity = CarbonIntensity{100, {}, "France", "test", 2023};
   assumptions.pue = 1.5;
@@ -27,7 +27,7 @@ CarbonAccountAssumptions all_assumptions() {
 }
 
 TEST(CarbonAccount, MeasuredAndEstimatedEnergyHaveTheirOwnEntries) {
-  const Result<CarbonAccount> account = compute_account(one_hour_report(), all_assumptions());
+  const Result<CarbonAccount> account = compute_carbon_account(make_one_hour_report(), make_carbon_assumptions());
   ASSERT_TRUE(account);
   ASSERT_EQ(account->entries.size(), 2U);
   const CarbonAccountEntry& measured = account->entries[0];
@@ -44,33 +44,33 @@ TEST(CarbonAccount, MeasuredAndEstimatedEnergyHaveTheirOwnEntries) {
 }
 
 TEST(CarbonAccount, TheRunGetsItsShareOfTheEmbodiedCarbon) {
-  const Result<CarbonAccount> account = compute_account(one_hour_report(), all_assumptions());
+  const Result<CarbonAccount> account = compute_carbon_account(make_one_hour_report(), make_carbon_assumptions());
   EXPECT_NEAR(*account->embodied_gco2, 1e6 / (4 * 365.25 * 24), 1e-9);
 }
 
-TEST(CarbonAccount, WhatIsNotGivenIsNotComputed) {
+TEST(CarbonAccount, OmitsValuesWithoutAssumptions) {
   CarbonAccountAssumptions assumptions;
   EXPECT_TRUE(assumptions.is_empty());
   assumptions.price_per_kwh = 0.2;
-  const Result<CarbonAccount> account = compute_account(one_hour_report(), assumptions);
+  const Result<CarbonAccount> account = compute_carbon_account(make_one_hour_report(), assumptions);
   EXPECT_FALSE(account->entries[0].gco2);
   EXPECT_FALSE(account->embodied_gco2);
   EXPECT_DOUBLE_EQ(*account->entries[0].price, 0.4);
-  EXPECT_EQ(account->equivalents.size(), 1U) << "nothing about carbon";
+  EXPECT_EQ(account->everyday_equivalents.size(), 1U) << "nothing about carbon";
 }
 
 TEST(CarbonAccount, ProbingIsNotIncluded) {
-  ReportResult report = one_hour_report();
+  ReportResult report = make_one_hour_report();
   report.probe = ProbeCost{1800, 3.6e6};
-  EXPECT_DOUBLE_EQ(*compute_account(report, all_assumptions())->entries[0].gco2, 150);
+  EXPECT_DOUBLE_EQ(*compute_carbon_account(report, make_carbon_assumptions())->entries[0].gco2, 150);
 }
 
 TEST(CarbonAccount, TheErrorOfAnEstimateIsReducedWithItsEnergy) {
-  ReportResult report = one_hour_report();
+  ReportResult report = make_one_hour_report();
   report.totals.estimated->uncertainty_j = 1.8e6;
   report.totals.measured->uncertainty_j = 3.6e5;
   report.probe = ProbeCost{1800, 3.6e6};
-  const Result<CarbonAccount> account = compute_account(report, all_assumptions());
+  const Result<CarbonAccount> account = compute_carbon_account(report, make_carbon_assumptions());
   const CarbonAccountEntry& estimated = account->entries[1];
   EXPECT_DOUBLE_EQ(estimated.energy_j, 1.8e6);
   EXPECT_DOUBLE_EQ(*estimated.half_width_j, 0.9e6) << "50 %, as without probing";
@@ -82,17 +82,17 @@ TEST(CarbonAccount, TheErrorOfAnEstimateIsReducedWithItsEnergy) {
 }
 
 TEST(CarbonAccount, UnknownEnergyHasNoEntries) {
-  const Result<CarbonAccount> account = compute_account({}, all_assumptions());
+  const Result<CarbonAccount> account = compute_carbon_account({}, make_carbon_assumptions());
   ASSERT_TRUE(account);
-  EXPECT_TRUE(account->entries.empty() && account->equivalents.empty());
+  EXPECT_TRUE(account->entries.empty() && account->everyday_equivalents.empty());
 }
 
 TEST(CarbonAccount, EquivalentsNameTheirSource) {
-  const Result<CarbonAccount> account = compute_account(one_hour_report(), all_assumptions());
-  ASSERT_EQ(account->equivalents.size(), 2U);
-  EXPECT_NEAR(account->equivalents[0].amount, 1.08e7 / 334880, 1e-9);
-  EXPECT_NEAR(account->equivalents[1].amount, 0.3 / 2.3477, 1e-4);
-  for (const EverydayEquivalent& equivalent : account->equivalents) EXPECT_FALSE(equivalent.source.empty());
+  const Result<CarbonAccount> account = compute_carbon_account(make_one_hour_report(), make_carbon_assumptions());
+  ASSERT_EQ(account->everyday_equivalents.size(), 2U);
+  EXPECT_NEAR(account->everyday_equivalents[0].amount, 1.08e7 / 334880, 1e-9);
+  EXPECT_NEAR(account->everyday_equivalents[1].amount, 0.3 / 2.3477, 1e-4);
+  for (const EverydayEquivalent& equivalent : account->everyday_equivalents) EXPECT_FALSE(equivalent.source.empty());
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ Result<double> mean_carbon_intensity(std::span<const CarbonPoint> series, const 
   for (const DomainEnergy& domain : report.domains) {
     if (domain.is_counted && domain.provenance == provenance) wanted.insert(domain.name);
   }
-  double weighted = 0;
+  double weighted_intensity = 0;
   double weight = 0;
   for (const PowerSeries& power : report.power) {
     if (!wanted.contains(power.domain)) continue;
@@ -138,13 +138,13 @@ Result<double> mean_carbon_intensity(std::span<const CarbonPoint> series, const 
       const double centre_s = slice_begin_s + 0.5 * report.slice_s;
       const double watts = power.watts[i].value_or(0) *
                            fraction_without_probing(report, {slice_begin_s, slice_begin_s + report.slice_s});
-      weighted += watts * carbon_intensity_at(series, begin_ns + std::llround(centre_s * kNsPerS));
+      weighted_intensity += watts * carbon_intensity_at(series, begin_ns + std::llround(centre_s * kNsPerS));
       weight += watts;
     }
   }
   // Without power over time, the intensity halfway through the run is used.
   if (weight <= 0) return carbon_intensity_at(series, begin_ns + (finish_ns - begin_ns) / 2);
-  return weighted / weight;
+  return weighted_intensity / weight;
 }
 
 }  // namespace joulemap::account

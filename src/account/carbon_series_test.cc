@@ -35,20 +35,20 @@ std::vector<CarbonPoint> make_rising_series() {
   return {{kNoon_ns, 100}, {kNoon_ns + kHour_ns, 200}, {kNoon_ns + 2 * kHour_ns, 1000}};
 }
 
-TEST(CarbonSeries, WeightsByThePowerOfItsProvenance) {
+TEST(CarbonSeries, MeanIsWeightedByPowerOfProvenance) {
   EXPECT_DOUBLE_EQ(*mean_carbon_intensity(make_rising_series(), make_two_hour_report(), Provenance::measured),
                    (100 * 100 + 300 * 200) / 400.0);
   EXPECT_DOUBLE_EQ(*mean_carbon_intensity(make_rising_series(), make_two_hour_report(), Provenance::estimated),
                    (300 * 100 + 100 * 200) / 400.0);
 }
 
-TEST(CarbonSeries, UnknownPowerHasNoWeight) {
+TEST(CarbonSeries, UnknownPowerHasNoWeightInTheMean) {
   ReportResult report = make_two_hour_report();
   report.power[0].watts[1].reset();
   EXPECT_DOUBLE_EQ(*mean_carbon_intensity(make_rising_series(), report, Provenance::measured), 100);
 }
 
-TEST(CarbonSeries, ProbingHasNoWeight) {
+TEST(CarbonSeries, ProbingHasNoWeightInTheMean) {
   ReportResult report = make_two_hour_report();
   report.probe = ProbeCost{3600, 1, {{3600, 7200}}};
   EXPECT_DOUBLE_EQ(*mean_carbon_intensity(make_rising_series(), report, Provenance::measured), 100);
@@ -88,7 +88,7 @@ TEST(CarbonSeries, AByteOrderMarkIsSkipped) {
   EXPECT_TRUE(read_carbon_table("\xef\xbb\xbf\"region\",gco2_per_kwh\nlab,12\n", "mine.csv"));
 }
 
-TEST(CarbonSeries, RefusesWhatIsNoSeries) {
+TEST(CarbonSeries, RejectsMalformedSeries) {
   for (const std::string_view wrong :
        {"", "time,gco2_per_kwh\n", "time,gco2_per_kwh\n1,2\n", "time,gco2_per_kwh\n1,2\n1,3\n",
         "time,gco2_per_kwh\n2,2\n1,3\n", "time,gco2_per_kwh\n1,2\n3,-4\n", "time,gco2_per_kwh\n1,2\nnan,4\n",

@@ -10,8 +10,8 @@
 
 namespace joulemap::advise {
 
-void EnergyAmount::add(const std::optional<double>& joules, const std::optional<double>& low,
-                       const std::optional<double>& high, double seconds) {
+void EnergyWithInterval::add(const std::optional<double>& joules, const std::optional<double>& low,
+                             const std::optional<double>& high, double seconds) {
   if (!joules) return;
   energy_j += *joules;
   low_j += std::clamp(low.value_or(*joules), 0.0, *joules);
@@ -19,7 +19,7 @@ void EnergyAmount::add(const std::optional<double>& joules, const std::optional<
   time_s += seconds;
 }
 
-Finding make_finding(std::string_view rule, const EnergyAmount& amount, const SavedEnergyFraction& saved) {
+Finding make_finding(std::string_view rule, const EnergyWithInterval& amount, const SavedEnergyFraction& saved) {
   Finding finding;
   finding.rule = rule;
   finding.energy_j = amount.energy_j;
@@ -41,7 +41,7 @@ std::string_view strip_machine_prefix(std::string_view device) {
   return device.substr(slash == std::string_view::npos ? 0 : slash + 1);
 }
 
-bool has_path_part(const ReportRow& row, std::string_view part) {
+bool has_text_in_path(const ReportRow& row, std::string_view part) {
   return !row.path.empty() && row.path.back().find(part) != std::string::npos;
 }
 
@@ -52,16 +52,17 @@ bool is_cpu_device(std::string_view device) { return strip_machine_prefix(device
 
 std::string enclosing_module_name(const ReportRow& row) { return row.path.size() > 2 ? row.path[2] : std::string(); }
 
-std::set<std::string> find_attention_modules(const ReportResult& by_op, bool (*is_device)(std::string_view)) {
-  std::set<std::string> with_softmax;
+std::set<std::string> find_attention_modules(const ReportResult& operator_report, bool (*is_device)(std::string_view)) {
+  std::set<std::string> softmax_modules;
   std::set<std::string> modules;
-  for (const ReportRow& row : by_op.rows) {
-    if (is_device(row.device) && has_path_part(row, "softmax") && !has_path_part(row, "log_softmax"))
-      with_softmax.insert(enclosing_module_name(row));
+  for (const ReportRow& row : operator_report.rows) {
+    if (is_device(row.device) && has_text_in_path(row, "softmax") && !has_text_in_path(row, "log_softmax"))
+      softmax_modules.insert(enclosing_module_name(row));
   }
-  for (const ReportRow& row : by_op.rows) {
-    const bool is_product = has_path_part(row, "matmul") || has_path_part(row, "bmm") || has_path_part(row, "einsum");
-    if (is_device(row.device) && is_product && with_softmax.contains(enclosing_module_name(row)))
+  for (const ReportRow& row : operator_report.rows) {
+    const bool is_matrix_product =
+        has_text_in_path(row, "matmul") || has_text_in_path(row, "bmm") || has_text_in_path(row, "einsum");
+    if (is_device(row.device) && is_matrix_product && softmax_modules.contains(enclosing_module_name(row)))
       modules.insert(enclosing_module_name(row));
   }
   modules.erase("");
@@ -71,11 +72,11 @@ std::set<std::string> find_attention_modules(const ReportResult& by_op, bool (*i
 namespace {
 
 double total_gpu_energy_j(const ReportResult& result) {
-  double program_j = 0;
+  double program_energy_j = 0;
   double probed_j = 0;
   for (const ReportRow& row : result.rows) {
     if (!is_gpu_device(row.device)) continue;
-    if (is_measured_program_row(row)) program_j += row.energy_j.value_or(0);
+    if (is_measured_program_row(row)) program_energy_j += row.energy_j.value_or(0);
     if (!row.path.empty() && row.path.front() == "probe") probed_j += row.energy_j.value_or(0);
   }
   double idle_j = 0;
@@ -83,12 +84,12 @@ double total_gpu_energy_j(const ReportResult& result) {
     if (is_gpu_device(entry.device)) idle_j += entry.energy_j.value_or(0);
   }
   // Idle energy between the replayed modules is not the program's.
-  const double idle_of_probing_j = result.probe ? result.probe->energy_j.value_or(0) - probed_j : 0;
-  return program_j + std::max(idle_j - std::max(idle_of_probing_j, 0.0), 0.0);
+  const double probing_idle_j = result.probe ? result.probe->energy_j.value_or(0) - probed_j : 0;
+  return program_energy_j + std::max(idle_j - std::max(probing_idle_j, 0.0), 0.0);
 }
 
 // What a change saves around the waste, and the intervals of rows, may add up to more than the run used.
-void limit_to_energy_of_run(Finding& finding, double run_energy_j) {
+void cap_saving_at_run_energy(Finding& finding, double run_energy_j) {
   for (double* const joules : {&finding.saved_energy_j, &finding.low_j, &finding.high_j})
     *joules = std::min(*joules, run_energy_j);
 }
@@ -101,8 +102,8 @@ Advice advise(const AdviceInput& input) {
   advice.command = input.layer_report.command;
   advice.interval = input.layer_report.interval;
   advice.diagnostics = input.layer_report.diagnostics;
-  advice.examined_part = input.examined_part;
-  RuleContext run{input, total_gpu_energy_j(input.layer_report), input.examined_part.steps};
+  advice.examined_run_part = input.examined_run_part;
+  RuleContext run{input, total_gpu_energy_j(input.layer_report), input.examined_run_part.steps};
   if (!(run.energy_j > 0)) {
     advice.processor = AdvisedProcessor::cpu;
     run.energy_j = cpu_program_energy_j(input.layer_report);
@@ -118,7 +119,7 @@ Advice advise(const AdviceInput& input) {
   std::vector<Finding> found = is_gpu ? collect_waiting_findings(run) : collect_cpu_findings(run);
   if (is_gpu) std::ranges::move(collect_kernel_findings(run), std::back_inserter(found));
   for (Finding& finding : found) {
-    limit_to_energy_of_run(finding, run.energy_j);
+    cap_saving_at_run_energy(finding, run.energy_j);
     if (run.fraction_of_run_energy(finding.saved_energy_j) >= kMinSavedEnergyShare)
       advice.findings.push_back(std::move(finding));
   }

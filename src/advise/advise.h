@@ -16,7 +16,7 @@ struct AdviceInput {
   const ReportResult& layer_report;  // of the examined part
   const ReportResult& kernel_report;
   const ReportResult& operator_report;  // of the whole run: light mode records operations in its first steps only
-  ExaminedPart examined_part = {};
+  ExaminedRunPart examined_run_part = {};
 };
 
 // Findings that save at least kMinSavedEnergyShare of Advice::energy_j, the largest saving first.

@@ -27,16 +27,16 @@ IdleEntry idle(IdleCause cause, double energy_j) {
           .energy_j = energy_j,
           .low_j = 0.8 * energy_j,
           .high_j = 1.2 * energy_j,
-          .is_in_rows = false};
+          .is_included_in_rows = false};
 }
 
-constexpr ExaminedPart kExaminedPart{.is_steady = true, .steps = 100};
+constexpr ExaminedRunPart kExaminedRunPart{.is_steady = true, .steps = 100};
 
-struct ReportsForAdvice {
+struct AdviceTestReports {
   ReportResult layer_report;
   ReportResult op_report;
   ReportResult kernel_report;
-  ReportsForAdvice() {
+  AdviceTestReports() {
     layer_report.by = "layer";
     layer_report.elapsed_s = 20;
     layer_report.rows = {row({"train", "forward", "conv"}, 4000), row({"train", "backward", "conv"}, 5000)};
@@ -44,18 +44,18 @@ struct ReportsForAdvice {
     kernel_report.rows = {row({"sm90_xmma_gemm_bf16bf16_bf16f32_f32"}, 9000)};
   }
   std::vector<Finding> findings() const {
-    return advise({layer_report, kernel_report, op_report, kExaminedPart}).findings;
+    return advise({layer_report, kernel_report, op_report, kExaminedRunPart}).findings;
   }
 };
 
 TEST(Advise, AHealthyTrainingHasNoFinding) {
-  ReportsForAdvice run;
+  AdviceTestReports run;
   run.layer_report.idle = {idle(IdleCause::startup, 600), idle(IdleCause::launch, 40), idle(IdleCause::shutdown, 100)};
   EXPECT_TRUE(run.findings().empty());
 }
 
 TEST(Advise, WaitingForDataIsAFindingWithJoulesSecondsAndARange) {
-  ReportsForAdvice run;
+  AdviceTestReports run;
   run.layer_report.idle = {idle(IdleCause::data, 1000)};
   const std::vector<Finding> findings = run.findings();
   ASSERT_EQ(findings.size(), 1u);
@@ -69,7 +69,7 @@ TEST(Advise, WaitingForDataIsAFindingWithJoulesSecondsAndARange) {
 }
 
 TEST(Advise, TheLargestSavingIsFirst) {
-  ReportsForAdvice run;
+  AdviceTestReports run;
   run.layer_report.idle = {idle(IdleCause::data, 500), idle(IdleCause::launch, 3000)};
   const std::vector<Finding> findings = run.findings();
   ASSERT_EQ(findings.size(), 2u);
@@ -77,7 +77,7 @@ TEST(Advise, TheLargestSavingIsFirst) {
 }
 
 TEST(Advise, LayoutConversionsAndFullPrecisionAreFoundByTheNamesOfKernels) {
-  ReportsForAdvice run;
+  AdviceTestReports run;
   run.kernel_report.rows = {row({"_ZN5cudnn16nchwToNhwcKernelIfff"}, 1000), row({"ampere_sgemm_128x64_nn"}, 8000)};
   std::vector<std::string_view> rules;
   for (const Finding& finding : run.findings()) rules.push_back(finding.rule);
@@ -85,7 +85,7 @@ TEST(Advise, LayoutConversionsAndFullPrecisionAreFoundByTheNamesOfKernels) {
 }
 
 TEST(Advise, AttentionFromSingleOperationsIsAFindingAndAClassifierWithSoftmaxIsNot) {
-  ReportsForAdvice run;
+  AdviceTestReports run;
   run.op_report.rows = {row({"train", "forward", "attention", "torch.softmax"}, 1500),
                         row({"train", "forward", "attention", "torch.Tensor.matmul"}, 1000),
                         row({"train", "backward", "attention", "SoftmaxBackward0"}, 500),
@@ -100,7 +100,7 @@ TEST(Advise, AttentionFromSingleOperationsIsAFindingAndAClassifierWithSoftmaxIsN
 }
 
 TEST(Advise, WaitingForTheHostIsDueToSynchronizationsIfValuesAreReadInEveryStep) {
-  ReportsForAdvice run;
+  AdviceTestReports run;
   run.layer_report.idle = {idle(IdleCause::host, 1000), idle(IdleCause::synchronization, 500)};
   ASSERT_EQ(run.findings().size(), 1u);
   EXPECT_EQ(run.findings()[0].rule, "host_code");
@@ -113,15 +113,15 @@ TEST(Advise, WaitingForTheHostIsDueToSynchronizationsIfValuesAreReadInEveryStep)
 
 TEST(Advise, CopiesBetweenHostAndGpuAreAFindingWhateverTheirSource) {
   for (const char* name : {"HtoD", "Memcpy HtoD (Pageable -> Device)"}) {
-    ReportsForAdvice run;
+    AdviceTestReports run;
     run.kernel_report.rows.push_back(row({name}, 1000));
     ASSERT_EQ(run.findings().size(), 1u) << name;
     EXPECT_EQ(run.findings()[0].rule, "host_copies");
   }
 }
 
-TEST(Advise, KernelsOfProbingAndOfOthersDoNotCount) {
-  ReportsForAdvice run;
+TEST(Advise, KernelsOfProbingAndOtherProcessesDoNotCount) {
+  AdviceTestReports run;
   run.kernel_report.rows = {row({"probe"}, 1000), row({"background"}, 8000)};
   run.kernel_report.rows[0].name = "nchwToNhwc";
   run.kernel_report.rows[1].name = "ampere_sgemm";
@@ -129,7 +129,7 @@ TEST(Advise, KernelsOfProbingAndOfOthersDoNotCount) {
 }
 
 TEST(Advise, AnOptimizerOfManyKernelsIsAFindingAndAFusedOneIsNot) {
-  ReportsForAdvice run;
+  AdviceTestReports run;
   run.layer_report.rows.push_back(row({"train", "optimizer", "AdamW"}, 900, 100 * 600));
   ASSERT_EQ(run.findings().size(), 1u);
   EXPECT_EQ(run.findings()[0].rule, "unfused_optimizer");
@@ -137,14 +137,14 @@ TEST(Advise, AnOptimizerOfManyKernelsIsAFindingAndAFusedOneIsNot) {
   EXPECT_TRUE(run.findings().empty());
 }
 
-TEST(Advise, WithoutEnergyThereIsNothingToSay) {
-  ReportsForAdvice run;
+TEST(Advise, WithoutEnergyThereAreNoFindings) {
+  AdviceTestReports run;
   for (ReportRow& some : run.layer_report.rows) some.energy_j.reset();
-  EXPECT_EQ(advise({run.layer_report, run.kernel_report, run.op_report, kExaminedPart}).energy_j, std::nullopt);
+  EXPECT_EQ(advise({run.layer_report, run.kernel_report, run.op_report, kExaminedRunPart}).energy_j, std::nullopt);
   EXPECT_TRUE(run.findings().empty());
 }
 
-ReportRow cpu_row(std::vector<std::string> path, double energy_j, double time_s = 1, std::uint64_t count = 100) {
+ReportRow make_cpu_row(std::vector<std::string> path, double energy_j, double time_s = 1, std::uint64_t count = 100) {
   ReportRow made = row(std::move(path), energy_j, count);
   made.device = "cpu";
   made.time_s = time_s;
@@ -152,21 +152,21 @@ ReportRow cpu_row(std::vector<std::string> path, double energy_j, double time_s 
 }
 
 // A training on a CPU, whose products use 800 J.
-struct CpuTrainingReports : ReportsForAdvice {
+struct CpuTrainingReports : AdviceTestReports {
   CpuTrainingReports() {
-    layer_report.rows = {cpu_row({"background"}, 5000), cpu_row({"train", "forward", "fc"}, 300),
-                         cpu_row({"train", "backward", "fc"}, 500)};
-    op_report.rows = {cpu_row({"background"}, 5000),
-                      cpu_row({"train", "forward", "fc", "torch.nn.functional.linear"}, 300),
-                      cpu_row({"train", "backward", "fc", "AddmmBackward0"}, 500)};
+    layer_report.rows = {make_cpu_row({"background"}, 5000), make_cpu_row({"train", "forward", "fc"}, 300),
+                         make_cpu_row({"train", "backward", "fc"}, 500)};
+    op_report.rows = {make_cpu_row({"background"}, 5000),
+                      make_cpu_row({"train", "forward", "fc", "torch.nn.functional.linear"}, 300),
+                      make_cpu_row({"train", "backward", "fc", "AddmmBackward0"}, 500)};
     kernel_report.rows = {};
   }
   void add(const ReportRow& operation) {
     op_report.rows.push_back(operation);
     layer_report.rows.push_back(operation);
   }
-  Advice advice() const { return advise::advise({layer_report, kernel_report, op_report, kExaminedPart}); }
-  std::vector<std::string_view> list_finding_rules() const {
+  Advice advice() const { return advise::advise({layer_report, kernel_report, op_report, kExaminedRunPart}); }
+  std::vector<std::string_view> list_finding_rule_names() const {
     std::vector<std::string_view> names;
     for (const Finding& finding : advice().findings) names.push_back(finding.rule);
     return names;
@@ -175,26 +175,26 @@ struct CpuTrainingReports : ReportsForAdvice {
 
 using RuleNames = std::vector<std::string_view>;
 
-TEST(AdviseForCpus, AProgramOfProductsHasNoFindingAndItsEnergyIsWithoutOtherProcesses) {
+TEST(AdviseForCpus, AMatrixProductProgramHasNoFindingAndItsEnergyExcludesOtherProcesses) {
   const CpuTrainingReports run;
-  EXPECT_EQ(run.list_finding_rules(), RuleNames{});
+  EXPECT_EQ(run.list_finding_rule_names(), RuleNames{});
   EXPECT_EQ(run.advice().processor, AdvisedProcessor::cpu);
   EXPECT_EQ(run.advice().energy_j, 800);
 }
 
 TEST(AdviseForCpus, AGpuWithEnergyIsJudgedByTheRulesForGpus) {
   CpuTrainingReports run;
-  run.add(cpu_row({"train", "dataloader", "torch.rand"}, 2000));
+  run.add(make_cpu_row({"train", "dataloader", "torch.rand"}, 2000));
   run.layer_report.rows.push_back(row({"train", "forward", "fc"}, 100));
-  EXPECT_EQ(run.list_finding_rules(), RuleNames{});
+  EXPECT_EQ(run.list_finding_rule_names(), RuleNames{});
   EXPECT_EQ(run.advice().processor, AdvisedProcessor::gpu);
 }
 
 TEST(AdviseForCpus, ADataLoaderIsAFindingThatNamesItsCostliestOperations) {
   CpuTrainingReports run;
-  run.add(cpu_row({"train", "dataloader", "torch.rand"}, 150));
-  run.add(cpu_row({"worker", "preprocessing", "torch.std"}, 50));
-  ASSERT_EQ(run.list_finding_rules(), RuleNames{"data_loading"});
+  run.add(make_cpu_row({"train", "dataloader", "torch.rand"}, 150));
+  run.add(make_cpu_row({"worker", "preprocessing", "torch.std"}, 50));
+  ASSERT_EQ(run.list_finding_rule_names(), RuleNames{"data_loading"});
   const Finding finding = run.advice().findings[0];
   EXPECT_DOUBLE_EQ(finding.energy_j, 200);
   EXPECT_NE(finding.evidence.at(0).find("20 %"), std::string::npos) << finding.evidence[0];
@@ -203,7 +203,7 @@ TEST(AdviseForCpus, ADataLoaderIsAFindingThatNamesItsCostliestOperations) {
 
 TEST(AdviseForCpus, NoChangeSavesMoreThanTheRunUsed) {
   CpuTrainingReports run;
-  run.add(cpu_row({"train", "dataloader", "torch.rand"}, 9e5));
+  run.add(make_cpu_row({"train", "dataloader", "torch.rand"}, 9e5));
   const Advice advice = run.advice();
   ASSERT_FALSE(advice.findings.empty());
   for (const Finding& finding : advice.findings) {
@@ -215,54 +215,54 @@ TEST(AdviseForCpus, NoChangeSavesMoreThanTheRunUsed) {
 
 TEST(AdviseForCpus, ADataLoaderWithoutRecordedOperationsIsAFindingByItsShare) {
   CpuTrainingReports run;
-  run.add(cpu_row({"train", "dataloader"}, 200));
-  ASSERT_EQ(run.list_finding_rules(), RuleNames{"data_loading"});
+  run.add(make_cpu_row({"train", "dataloader"}, 200));
+  ASSERT_EQ(run.list_finding_rule_names(), RuleNames{"data_loading"});
   EXPECT_EQ(run.advice().findings[0].evidence.at(0), "20 % of the energy of phases and layers");
 }
 
 TEST(AdviseForCpus, AnOptimizerOfManyOperationsIsAFindingAndAFusedOneOrPlainSgdIsNot) {
   CpuTrainingReports adam;
   for (const char* name : {"torch.Tensor.lerp_", "torch.Tensor.sqrt", "torch.Tensor.addcdiv_"})
-    adam.add(cpu_row({"train", "optimizer", "Adam", name}, 100));
-  EXPECT_EQ(adam.list_finding_rules(), RuleNames{"unfused_optimizer"});
+    adam.add(make_cpu_row({"train", "optimizer", "Adam", name}, 100));
+  EXPECT_EQ(adam.list_finding_rule_names(), RuleNames{"unfused_optimizer"});
   CpuTrainingReports fused;
-  fused.add(cpu_row({"train", "optimizer", "Adam", "torch._fused_adam_"}, 300));
-  EXPECT_EQ(fused.list_finding_rules(), RuleNames{});
+  fused.add(make_cpu_row({"train", "optimizer", "Adam", "torch._fused_adam_"}, 300));
+  EXPECT_EQ(fused.list_finding_rule_names(), RuleNames{});
   CpuTrainingReports sgd;
-  sgd.add(cpu_row({"train", "optimizer", "SGD", "torch.Tensor.add_"}, 300));
-  EXPECT_EQ(sgd.list_finding_rules(), RuleNames{});
+  sgd.add(make_cpu_row({"train", "optimizer", "SGD", "torch.Tensor.add_"}, 300));
+  EXPECT_EQ(sgd.list_finding_rule_names(), RuleNames{});
 }
 
 TEST(AdviseForCpus, ShortOperationsAreAFindingOfTheirOwn) {
   CpuTrainingReports run;
-  constexpr double kTime_s = 0.005;  // 50 us each
-  run.add(cpu_row({"train", "forward", "act", "torch.nn.functional.gelu"}, 500, kTime_s));
-  run.add(cpu_row({"train", "backward", "act", "GeluBackward0"}, 500, kTime_s));
-  EXPECT_EQ(run.list_finding_rules(), RuleNames{"small_operations"});
+  constexpr double kOperationTime_s = 0.005;  // 50 us each
+  run.add(make_cpu_row({"train", "forward", "act", "torch.nn.functional.gelu"}, 500, kOperationTime_s));
+  run.add(make_cpu_row({"train", "backward", "act", "GeluBackward0"}, 500, kOperationTime_s));
+  EXPECT_EQ(run.list_finding_rule_names(), RuleNames{"small_operations"});
 }
 
 TEST(AdviseForCpus, AttentionIsAFindingWithoutItsProjections) {
   CpuTrainingReports run;
-  run.add(cpu_row({"train", "forward", "attention", "torch.softmax"}, 100));
-  run.add(cpu_row({"train", "forward", "attention", "torch.Tensor.matmul"}, 200));
-  run.add(cpu_row({"train", "forward", "attention", "torch.nn.functional.linear"}, 300));
-  ASSERT_EQ(run.list_finding_rules(), RuleNames{"unfused_attention"});
+  run.add(make_cpu_row({"train", "forward", "attention", "torch.softmax"}, 100));
+  run.add(make_cpu_row({"train", "forward", "attention", "torch.Tensor.matmul"}, 200));
+  run.add(make_cpu_row({"train", "forward", "attention", "torch.nn.functional.linear"}, 300));
+  ASSERT_EQ(run.list_finding_rule_names(), RuleNames{"unfused_attention"});
   EXPECT_DOUBLE_EQ(run.advice().findings[0].energy_j, 300);
 }
 
 TEST(AdviseForCpus, InferenceIsEvaluationOnlyBesideTraining) {
   CpuTrainingReports run;
-  run.add(cpu_row({"inference", "forward", "fc", "torch.nn.functional.linear"}, 400));
-  EXPECT_EQ(run.list_finding_rules(), RuleNames{"evaluation"});
+  run.add(make_cpu_row({"inference", "forward", "fc", "torch.nn.functional.linear"}, 400));
+  EXPECT_EQ(run.list_finding_rule_names(), RuleNames{"evaluation"});
   std::erase_if(run.op_report.rows, [](const ReportRow& some) { return some.path.front() == "train"; });
-  EXPECT_EQ(run.list_finding_rules(), RuleNames{});
+  EXPECT_EQ(run.list_finding_rule_names(), RuleNames{});
 }
 
 TEST(AdviseForCpus, CheckpointsAreAFindingAndCompilationDoesNotCount) {
   CpuTrainingReports run;
-  run.add(cpu_row({"train", "checkpoint_save"}, 200));
-  run.add(cpu_row({"train", "compile"}, 9000));
-  ASSERT_EQ(run.list_finding_rules(), RuleNames{"checkpoint"});
+  run.add(make_cpu_row({"train", "checkpoint_save"}, 200));
+  run.add(make_cpu_row({"train", "compile"}, 9000));
+  ASSERT_EQ(run.list_finding_rule_names(), RuleNames{"checkpoint"});
   EXPECT_DOUBLE_EQ(run.advice().findings[0].energy_j, 200);
 }
 

@@ -48,16 +48,16 @@ bool is_short_operation(const ReportRow& row) {
 
 using RowPredicate = std::function<bool(const ReportRow&)>;
 
-struct CpuProgram {
+struct CpuRuleContext {
   const RuleContext& run;
-  double judged_rows_j = 0;  // of all judged rows of the operator report
+  double judged_rows_energy_j = 0;  // of all judged rows of the operator report
 
-  double energy_share(const RowPredicate& includes) const {
+  double energy_share(const RowPredicate& is_included) const {
     double joules = 0;
     for (const ReportRow& row : run.reports.operator_report.rows) {
-      if (is_cpu_program_row(row) && includes(row)) joules += row.energy_j.value_or(0);
+      if (is_cpu_program_row(row) && is_included(row)) joules += row.energy_j.value_or(0);
     }
-    return judged_rows_j > 0 ? joules / judged_rows_j : 0;
+    return judged_rows_energy_j > 0 ? joules / judged_rows_energy_j : 0;
   }
 };
 
@@ -71,12 +71,12 @@ double sum_cpu_program_energy_j(const ReportResult& result) {
 
 // "torch.rand (40 %), torch.stack (20 %)": the operations with the most energy and their share of that of all included.
 // Empty if no operations were recorded.
-std::string format_costliest_operations(const CpuProgram& program, const RowPredicate& includes) {
-  constexpr std::size_t kShown = 3;
+std::string format_costliest_operations(const CpuRuleContext& program, const RowPredicate& is_included) {
+  constexpr std::size_t kMaxNamedOperations = 3;
   std::map<std::string, double> energies_j;
   double sum_j = 0;
   for (const ReportRow& row : program.run.reports.operator_report.rows) {
-    if (!is_cpu_program_row(row) || !includes(row) || row.energy_j.value_or(0) <= 0) continue;
+    if (!is_cpu_program_row(row) || !is_included(row) || row.energy_j.value_or(0) <= 0) continue;
     if (row.path.size() < 3) continue;  // a phase, where its operations were not recorded
     energies_j[row.path.back()] += *row.energy_j;
     sum_j += *row.energy_j;
@@ -85,7 +85,7 @@ std::string format_costliest_operations(const CpuProgram& program, const RowPred
   for (const auto& [name, joules] : energies_j) sorted.emplace_back(joules, name);
   std::ranges::sort(sorted, std::greater<>());
   std::string text;
-  for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kMaxNamedOperations, sorted.size()); ++i)
     text += fmt::format("{}{} ({:.0f} %)", i == 0 ? "" : ", ", sorted[i].second, 100 * sorted[i].first / sum_j);
   return text;
 }
@@ -97,8 +97,8 @@ struct CpuRule {
   SavedEnergyFraction saved_fraction;  // measured on a CPU (bench/advise/cpu.py)
 };
 
-Finding make_cpu_finding(const CpuProgram& program, const CpuRule& rule, double share) {
-  EnergyAmount amount;
+Finding make_cpu_finding(const CpuRuleContext& program, const CpuRule& rule, double share) {
+  EnergyWithInterval amount;
   const double joules = share * program.run.energy_j;
   amount.add(joules, joules, joules, 0);
   Finding finding = make_finding(rule.name, amount, rule.saved_fraction);
@@ -111,7 +111,7 @@ std::string describe_energy_share(double share) {
   return fmt::format("{:.0f} % of the energy of phases and layers", 100 * share);
 }
 
-std::optional<Finding> make_data_loading_finding(const CpuProgram& program) {
+std::optional<Finding> make_data_loading_finding(const CpuRuleContext& program) {
   const double share = program.energy_share(is_data_loading_row);
   if (share <= 0) return std::nullopt;
   Finding finding = make_cpu_finding(program,
@@ -128,7 +128,7 @@ std::optional<Finding> make_data_loading_finding(const CpuProgram& program) {
   return finding;
 }
 
-std::optional<Finding> make_optimizer_finding(const CpuProgram& program) {
+std::optional<Finding> make_optimizer_finding(const CpuRuleContext& program) {
   const auto is_optimizer = [](const ReportRow& row) { return is_row_in_phase(row, "optimizer"); };
   std::set<std::string> operations;
   for (const ReportRow& row : program.run.reports.operator_report.rows) {
@@ -155,7 +155,7 @@ bool is_elementwise_kind(OperationKind kind) {
 }
 
 // The products, softmax and elementwise operations of attention, without its projections.
-std::optional<Finding> make_attention_finding(const CpuProgram& program,
+std::optional<Finding> make_attention_finding(const CpuRuleContext& program,
                                               const std::set<std::string>& attention_modules) {
   const auto is_attention = [&](const ReportRow& row) {
     if (!is_operation_row(row) || !attention_modules.contains(enclosing_module_name(row))) return false;
@@ -179,11 +179,11 @@ std::optional<Finding> make_attention_finding(const CpuProgram& program,
   return finding;
 }
 
-std::optional<Finding> make_small_operations_finding(const CpuProgram& program) {
-  const auto is_small = [](const ReportRow& row) {
+std::optional<Finding> make_small_operations_finding(const CpuRuleContext& program) {
+  const auto is_small_operation_row = [](const ReportRow& row) {
     return is_short_operation(row) && !is_data_loading_row(row) && !is_row_in_phase(row, "checkpoint_save");
   };
-  const double share = program.energy_share(is_small);
+  const double share = program.energy_share(is_small_operation_row);
   if (share < kMinSmallOperationEnergyShare) return std::nullopt;
   Finding finding = make_cpu_finding(program,
                                      {"small_operations",
@@ -197,7 +197,7 @@ std::optional<Finding> make_small_operations_finding(const CpuProgram& program) 
 }
 
 // Inference beside training evaluates the model.
-std::optional<Finding> make_validation_finding(const CpuProgram& program) {
+std::optional<Finding> make_validation_finding(const CpuRuleContext& program) {
   const auto is_evaluation = [](const ReportRow& row) { return is_row_in_mode(row, "inference"); };
   if (program.energy_share([](const ReportRow& row) { return is_row_in_mode(row, "train"); }) <= 0) return std::nullopt;
   const double share = program.energy_share(is_evaluation);
@@ -211,7 +211,7 @@ std::optional<Finding> make_validation_finding(const CpuProgram& program) {
   return finding;
 }
 
-std::optional<Finding> make_checkpoint_finding(const CpuProgram& program) {
+std::optional<Finding> make_checkpoint_finding(const CpuRuleContext& program) {
   const double share =
       program.energy_share([](const ReportRow& row) { return is_row_in_phase(row, "checkpoint_save"); });
   Finding finding =
@@ -225,7 +225,7 @@ std::optional<Finding> make_checkpoint_finding(const CpuProgram& program) {
 double cpu_program_energy_j(const ReportResult& result) { return sum_cpu_program_energy_j(result); }
 
 std::vector<Finding> collect_cpu_findings(const RuleContext& run) {
-  const CpuProgram program{run, sum_cpu_program_energy_j(run.reports.operator_report)};
+  const CpuRuleContext program{run, sum_cpu_program_energy_j(run.reports.operator_report)};
   const std::set<std::string> attention_modules = find_attention_modules(run.reports.operator_report, &is_cpu_device);
   std::vector<Finding> findings;
   for (std::optional<Finding> finding :

@@ -35,31 +35,31 @@ constexpr std::array<std::string_view, 4> kElementwiseKernelNameParts = {"elemen
 constexpr std::array<std::string_view, 4> kHostCopyNameParts = {"HtoD", "DtoH", "Pageable -> Device",
                                                                 "Device -> Pageable"};
 
-bool contains_any_part(std::string_view text, std::span<const std::string_view> parts) {
+bool contains_any_substring(std::string_view text, std::span<const std::string_view> parts) {
   return std::ranges::any_of(parts,
                              [text](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
 struct KernelGroupSum {
-  EnergyAmount amount;
+  EnergyWithInterval amount;
   double count = 0;
 };
 
 KernelGroupSum sum_kernels_named(const RuleContext& run, std::span<const std::string_view> parts,
-                                 std::span<const std::string_view> except = {}) {
+                                 std::span<const std::string_view> excluded_name_parts = {}) {
   KernelGroupSum sum;
   for (const ReportRow& row : run.reports.kernel_report.rows) {
     if (!is_gpu_device(row.device) || !is_measured_program_row(row)) continue;
-    if (!contains_any_part(row.name, parts) || contains_any_part(row.name, except)) continue;
+    if (!contains_any_substring(row.name, parts) || contains_any_substring(row.name, excluded_name_parts)) continue;
     sum.amount.add(row.energy_j, row.low_j, row.high_j, row.time_s);
     sum.count += static_cast<double>(row.count.value_or(0));
   }
   return sum;
 }
 
-std::string describe_kernel_share(const RuleContext& run, const KernelGroupSum& sum, std::string_view what) {
-  std::string text =
-      fmt::format("{} use {:.1f} % of the GPU's energy", what, 100 * run.fraction_of_run_energy(sum.amount.energy_j));
+std::string describe_kernel_share(const RuleContext& run, const KernelGroupSum& sum, std::string_view kernels_text) {
+  std::string text = fmt::format("{} use {:.1f} % of the GPU's energy", kernels_text,
+                                 100 * run.fraction_of_run_energy(sum.amount.energy_j));
   if (run.step_count > 0 && sum.count > 0) text += fmt::format(": {:.0f} in each step", sum.count / run.step_count);
   return text;
 }
@@ -135,8 +135,8 @@ std::optional<Finding> make_host_copies_finding(const RuleContext& run) {
 
 // An optimizer step of several hundred kernels: the loop over parameters.
 std::optional<Finding> make_unfused_optimizer_finding(const RuleContext& run) {
-  constexpr double kManyCalls = 40;
-  EnergyAmount amount;
+  constexpr double kMinOptimizerCallsPerStep = 40;
+  EnergyWithInterval amount;
   double calls = 0;
   for (const ReportRow& row : run.reports.layer_report.rows) {
     if (!is_gpu_device(row.device) || row.path.size() < 2 || row.path[1] != "optimizer") continue;
@@ -144,7 +144,7 @@ std::optional<Finding> make_unfused_optimizer_finding(const RuleContext& run) {
     amount.add(row.waiting_j, row.waiting_low_j, row.waiting_high_j, row.waiting_s.value_or(0));
     calls += static_cast<double>(row.count.value_or(0));
   }
-  if (run.step_count <= 0 || calls / run.step_count < kManyCalls) return std::nullopt;
+  if (run.step_count <= 0 || calls / run.step_count < kMinOptimizerCallsPerStep) return std::nullopt;
   Finding finding = make_finding("unfused_optimizer", amount, {0.75, 0.3, 1.1});
   finding.saved_time_s = 0.75 * amount.time_s;
   finding.title = "The optimizer runs many kernels";

@@ -13,7 +13,7 @@
 
 namespace joulemap::advise {
 
-struct EnergyAmount {
+struct EnergyWithInterval {
   double energy_j = 0;
   double low_j = 0;
   double high_j = 0;
@@ -40,7 +40,7 @@ struct RuleContext {
 };
 
 // The finding with its savings; the caller adds title, change and evidence.
-Finding make_finding(std::string_view rule, const EnergyAmount& amount, const SavedEnergyFraction& saved);
+Finding make_finding(std::string_view rule, const EnergyWithInterval& amount, const SavedEnergyFraction& saved);
 
 // Rows of the program itself: neither probing nor other processes.
 bool is_measured_program_row(const ReportRow& row);
@@ -50,7 +50,7 @@ bool is_cpu_device(std::string_view device);
 // The module in the path of a row: {"train", "forward", module, ...}; empty: none.
 std::string enclosing_module_name(const ReportRow& row);
 // Modules that call softmax and multiply matrices themselves, not in a submodule: attention from single operations.
-std::set<std::string> find_attention_modules(const ReportResult& by_op, bool (*is_device)(std::string_view));
+std::set<std::string> find_attention_modules(const ReportResult& operator_report, bool (*is_device)(std::string_view));
 
 // Energy of the rows that the rules for CPUs judge.
 double cpu_program_energy_j(const ReportResult& result);

@@ -72,8 +72,8 @@ constexpr WaitingRule kSynchronizationRule = {
     "no .item(), .cpu(), .tolist() or print of a GPU tensor in every step; collect values and read them every N steps",
     {1.2, 0.4, 2.2}};
 
-EnergyAmount sum_waiting_energy(const ReportResult& result, IdleCause cause) {
-  EnergyAmount amount;
+EnergyWithInterval sum_waiting_energy(const ReportResult& result, IdleCause cause) {
+  EnergyWithInterval amount;
   for (const IdleEntry& entry : result.idle) {
     if (entry.cause == cause && is_gpu_device(entry.device))
       amount.add(entry.energy_j, entry.low_j, entry.high_j, entry.time_s);
@@ -83,25 +83,25 @@ EnergyAmount sum_waiting_energy(const ReportResult& result, IdleCause cause) {
 
 // "most in layers.0 (12 %), layers.1 (11 %)": the rows that the GPU waited for, with their share of such waiting.
 std::string format_costliest_waits(const ReportResult& result, IdleCause cause) {
-  constexpr std::size_t kShown = 3;
-  std::map<std::string, double> waits_j;
+  constexpr std::size_t kMaxNamedWaits = 3;
+  std::map<std::string, double> wait_energies_j;
   double sum_j = 0;
   for (const IdleEntry& entry : result.idle) {
     if (entry.cause != cause || !is_gpu_device(entry.device) || entry.energy_j.value_or(0) <= 0) continue;
     sum_j += *entry.energy_j;
-    if (!entry.path.empty()) waits_j[entry.path.back()] += *entry.energy_j;
+    if (!entry.path.empty()) wait_energies_j[entry.path.back()] += *entry.energy_j;
   }
   std::vector<std::pair<double, std::string>> sorted;
-  for (const auto& [name, joules] : waits_j) sorted.emplace_back(joules, name);
+  for (const auto& [name, joules] : wait_energies_j) sorted.emplace_back(joules, name);
   std::ranges::sort(sorted, std::greater<>());
   std::string text;
-  for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kMaxNamedWaits, sorted.size()); ++i)
     text += fmt::format("{}{} ({:.0f} %)", i == 0 ? "most in " : ", ", sorted[i].second, 100 * sorted[i].first / sum_j);
   return text;
 }
 
 std::optional<Finding> make_waiting_finding(const RuleContext& run, const WaitingRule& advice,
-                                            const EnergyAmount& amount) {
+                                            const EnergyWithInterval& amount) {
   if (amount.energy_j <= 0) return std::nullopt;
   Finding finding = make_finding(advice.rule_name, amount, advice.saved_fraction);
   finding.saved_time_s = advice.saved_fraction.expected_fraction * amount.time_s;
@@ -131,12 +131,12 @@ double tensor_values_read_per_step(const RuleContext& run) {
 // Waiting for host code in a step is due to the synchronizations if the program reads values in every step: without
 // them the host would run ahead of the GPU.
 std::optional<Finding> make_slow_host_finding(const RuleContext& run) {
-  constexpr double kReadsInMostSteps = 0.8;
+  constexpr double kMinTensorReadsPerStep = 0.8;
   const ReportResult& result = run.reports.layer_report;
-  const EnergyAmount host = sum_waiting_energy(result, IdleCause::host);
-  EnergyAmount amount = sum_waiting_energy(result, IdleCause::synchronization);
+  const EnergyWithInterval host = sum_waiting_energy(result, IdleCause::host);
+  EnergyWithInterval amount = sum_waiting_energy(result, IdleCause::synchronization);
   const double reads = tensor_values_read_per_step(run);
-  if (reads < kReadsInMostSteps) return make_waiting_finding(run, kSlowHostRule, host);
+  if (reads < kMinTensorReadsPerStep) return make_waiting_finding(run, kSlowHostRule, host);
   amount.add(host.energy_j, host.low_j, host.high_j, host.time_s);
   std::optional<Finding> finding = make_waiting_finding(run, kSynchronizationRule, amount);
   if (finding) finding->evidence.push_back(fmt::format("{:.1f} copies from the GPU in each step", reads));
@@ -148,7 +148,7 @@ std::optional<Finding> make_slow_host_finding(const RuleContext& run) {
 std::vector<Finding> collect_waiting_findings(const RuleContext& run) {
   std::vector<Finding> findings;
   for (const WaitingRule& advice : kWaitingRules) {
-    const EnergyAmount amount = sum_waiting_energy(run.reports.layer_report, advice.idle_cause);
+    const EnergyWithInterval amount = sum_waiting_energy(run.reports.layer_report, advice.idle_cause);
     if (std::optional<Finding> finding = make_waiting_finding(run, advice, amount))
       findings.push_back(*std::move(finding));
   }

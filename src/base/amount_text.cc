@@ -10,7 +10,7 @@ namespace joulemap {
 namespace {
 
 struct UnitScale {
-  double min_value;  // smallest absolute value that uses this unit
+  double min_scaled_value;  // smallest absolute value that uses this unit
   double factor;
   std::string_view unit;
 };
@@ -21,7 +21,7 @@ constexpr std::array<UnitScale, 3> kTimeUnits = {{{7200, 3600, "h"}, {1, 1, "s"}
 template <std::size_t N>
 std::string format_scaled(double value, const std::array<UnitScale, N>& scales) {
   for (const UnitScale& scale : scales) {
-    if (std::abs(value) < scale.min_value) continue;
+    if (std::abs(value) < scale.min_scaled_value) continue;
     const double scaled = value / scale.factor;
     const int decimals = std::abs(scaled) >= 100 ? 0 : std::abs(scaled) >= 10 ? 1 : 2;
     return fmt::format("{:.{}f} {}", scaled, decimals, scale.unit);

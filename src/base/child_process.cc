@@ -47,10 +47,10 @@ std::vector<char*> make_null_terminated_pointers(std::span<const std::string> te
 
 // Of two variables with the same name some programs use the first, others (shells) the last: pass only one.
 bool is_variable_overridden(std::string_view inherited, std::span<const std::string> environment) {
-  const std::string_view name_and_sign = inherited.substr(0, inherited.find('=') + 1);
-  return !name_and_sign.empty() &&
+  const std::string_view name_with_equals_sign = inherited.substr(0, inherited.find('=') + 1);
+  return !name_with_equals_sign.empty() &&
          std::any_of(environment.begin(), environment.end(),
-                     [&](const std::string& variable) { return variable.starts_with(name_and_sign); });
+                     [&](const std::string& variable) { return variable.starts_with(name_with_equals_sign); });
 }
 
 // Runs in the child between fork and exec: async-signal-safe calls only. Returns false and sets errno on failure.
@@ -65,10 +65,10 @@ bool apply_child_options(const ChildProcessOptions& options) {
                                            const sigset_t& signal_mask, const ChildProcessOptions& options) {
   char byte = 0;
   const bool entered = apply_child_options(options);
-  const int setting_error = errno;
+  const int setup_errno = errno;
   if (read_with_eintr_retry(go, &byte, 1) != 1) ::_exit(0);  // the parent closed the pipe without execute()
   ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
-  errno = setting_error;
+  errno = setup_errno;
   if (entered) ::execvpe(argv[0], argv, environment);
   const int error_number = errno;
   [[maybe_unused]] const ssize_t written = ::write(failure, &error_number, sizeof error_number);

@@ -25,7 +25,7 @@ inline std::int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); 
 inline std::int64_t unix_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
 
 // CPU time of all threads of this process: the cost of the tool itself.
-inline std::int64_t own_cpu_ns() noexcept { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
+inline std::int64_t process_cpu_ns() noexcept { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
 inline timespec to_timespec(std::int64_t duration_ns) noexcept {
   return {static_cast<time_t>(duration_ns / kNanosecondsPerSecond),

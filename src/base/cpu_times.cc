@@ -33,18 +33,18 @@ std::optional<std::uint64_t> parse_busy_ticks(std::string_view proc_stat) noexce
   const std::string_view line = proc_stat.substr(0, proc_stat.find('\n'));
   if (!line.starts_with("cpu ")) return std::nullopt;
   // user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.
-  constexpr std::array<bool, 7> kBusy = {true, true, true, false, false, true, true};
-  constexpr std::size_t kMinFields = 4;  // kernels before 2.6 have only user, nice, system and idle
+  constexpr std::array<bool, 7> kIsBusyField = {true, true, true, false, false, true, true};
+  constexpr std::size_t kMinCpuTimeFields = 4;  // kernels before 2.6 have only user, nice, system and idle
   std::uint64_t busy = 0;
   const char* position = line.data() + 4;
   const char* const end = line.data() + line.size();
-  for (std::size_t field = 0; field < kBusy.size(); ++field) {
+  for (std::size_t field = 0; field < kIsBusyField.size(); ++field) {
     while (position != end && *position == ' ') ++position;
-    if (position == end && field >= kMinFields) break;
+    if (position == end && field >= kMinCpuTimeFields) break;
     std::uint64_t ticks = 0;
     const auto [after, error] = std::from_chars(position, end, ticks);
     if (error != std::errc{} || (after != end && *after != ' ')) return std::nullopt;
-    if (kBusy[field]) busy += ticks;
+    if (kIsBusyField[field]) busy += ticks;
     position = after;
   }
   return busy;
@@ -123,7 +123,7 @@ Result<double> process_tree_cpu_s(const std::vector<ProcessCpuTime>& processes, 
   while (!open.empty()) {
     const ProcessCpuTime* process = open.back();
     open.pop_back();
-    total_s += process->own_s + process->children_s;
+    total_s += process->own_s + process->reaped_children_cpu_s;
     const auto [first, last] = children.equal_range(process->pid);
     for (auto child = first; child != last; ++child) {
       if (seen.insert(child->second->pid).second) open.push_back(child->second);

@@ -32,8 +32,8 @@ Result<MachineCpuTime> read_machine_cpu_time(const SystemRoot& root);
 struct ProcessCpuTime {
   pid_t pid = 0;
   pid_t parent = 0;
-  double own_s = 0;       // user and system time of all its threads
-  double children_s = 0;  // CPU time of descendants that have ended and been reaped
+  double own_s = 0;                  // user and system time of all its threads
+  double reaped_children_cpu_s = 0;  // CPU time of descendants that have ended and been reaped
 };
 
 Result<ProcessCpuTime> parse_process_cpu_time(std::string_view proc_pid_stat, double ticks_per_second);

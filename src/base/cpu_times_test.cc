@@ -40,7 +40,7 @@ TEST(ProcessCpuTime, ReadsPastACommandNameFullOfParentheses) {
   EXPECT_EQ(process->pid, 42);
   EXPECT_EQ(process->parent, 7);
   EXPECT_DOUBLE_EQ(process->own_s, 2.0);
-  EXPECT_DOUBLE_EQ(process->children_s, 0.5);
+  EXPECT_DOUBLE_EQ(process->reaped_children_cpu_s, 0.5);
 }
 
 TEST(ProcessCpuTime, RefusesATruncatedLine) {

@@ -35,11 +35,11 @@ Status set_capabilities(const CapabilitySets& sets) {
 }
 
 // Sets the effective set to the permitted set, or clears it.
-Status set_effective_capabilities(bool all_permitted) {
+Status set_effective_capabilities(bool raises_all_permitted) {
   if (!has_file_capabilities()) return Done{};
   Result<CapabilitySets> sets = read_capabilities();
   if (!sets) return std::move(sets).error();
-  for (__user_cap_data_struct& word : *sets) word.effective = all_permitted ? word.permitted : 0;
+  for (__user_cap_data_struct& word : *sets) word.effective = raises_all_permitted ? word.permitted : 0;
   return set_capabilities(*sets);
 }
 

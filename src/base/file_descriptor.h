@@ -17,13 +17,15 @@ namespace joulemap {
 class OwnedDescriptors {
  public:
   void add(int fd) noexcept {
-    if (is_in_bitmap(fd)) word_of_descriptor(fd).fetch_or(bit_of_descriptor(fd), std::memory_order_relaxed);
+    if (is_in_bitmap(fd))
+      bitmap_word_of_descriptor(fd).fetch_or(bitmap_mask_of_descriptor(fd), std::memory_order_relaxed);
   }
   void remove(int fd) noexcept {
-    if (is_in_bitmap(fd)) word_of_descriptor(fd).fetch_and(~bit_of_descriptor(fd), std::memory_order_relaxed);
+    if (is_in_bitmap(fd))
+      bitmap_word_of_descriptor(fd).fetch_and(~bitmap_mask_of_descriptor(fd), std::memory_order_relaxed);
   }
   // Called by the child's fork handler: a child that lives on must not keep a file of its parent locked.
-  void close_all() noexcept {
+  void close_all_descriptors() noexcept {
     for (std::size_t word = 0; word < kBitmapWordCount; ++word) {
       const std::uint64_t bits = bitmap_words_[word].exchange(0, std::memory_order_relaxed);
       for (std::size_t bit = 0; bit < 64; ++bit) {
@@ -35,10 +37,10 @@ class OwnedDescriptors {
  private:
   static constexpr std::size_t kBitmapWordCount = 64;
   static bool is_in_bitmap(int fd) noexcept { return fd >= 0 && static_cast<std::size_t>(fd) < kBitmapWordCount * 64; }
-  static std::uint64_t bit_of_descriptor(int fd) noexcept {
+  static std::uint64_t bitmap_mask_of_descriptor(int fd) noexcept {
     return std::uint64_t{1} << (static_cast<unsigned>(fd) % 64);
   }
-  std::atomic<std::uint64_t>& word_of_descriptor(int fd) noexcept {
+  std::atomic<std::uint64_t>& bitmap_word_of_descriptor(int fd) noexcept {
     return bitmap_words_[static_cast<std::size_t>(fd) / 64];
   }
 

@@ -9,30 +9,30 @@ namespace {
 
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
-TEST(OwnedDescriptors, CloseWhatIsOwnedAndNothingElse) {
+TEST(OwnedDescriptors, OnlyOwnedDescriptorsAreClosed) {
   OwnedDescriptors owned;
   const int ours = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const int given_up = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int released_fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const FileDescriptor unowned(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   owned.add(ours);
-  owned.add(given_up);
-  owned.remove(given_up);
+  owned.add(released_fd);
+  owned.remove(released_fd);
   owned.add(-1);         // a failed open
   owned.add(1'000'000);  // beyond the bitmap
-  owned.close_all();
+  owned.close_all_descriptors();
   EXPECT_FALSE(is_open(ours));
-  EXPECT_TRUE(is_open(given_up));
+  EXPECT_TRUE(is_open(released_fd));
   EXPECT_TRUE(is_open(unowned.get()));
-  ::close(given_up);
+  ::close(released_fd);
 }
 
-TEST(OwnedDescriptors, AreClosedOnce) {
+TEST(OwnedDescriptors, OwnedDescriptorsAreClosedOnce) {
   OwnedDescriptors owned;
   const int ours = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   owned.add(ours);
-  owned.close_all();
+  owned.close_all_descriptors();
   const FileDescriptor another(::open("/dev/null", O_RDONLY | O_CLOEXEC));  // gets the number that was closed
-  owned.close_all();
+  owned.close_all_descriptors();
   EXPECT_TRUE(is_open(another.get()));
 }
 

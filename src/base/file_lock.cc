@@ -46,8 +46,8 @@ LockOwnerFileState read_owner_file_state(const std::string& path, LockScope scop
     case OwnerProcessState::not_local:
       break;
   }
-  const bool is_of_other_boot = !identity->empty() && !identity->starts_with(boot_id());
-  return scope == LockScope::machine && is_of_other_boot ? LockOwnerFileState::ended : LockOwnerFileState::held;
+  const bool is_from_other_boot = !identity->empty() && !identity->starts_with(boot_id());
+  return scope == LockScope::machine && is_from_other_boot ? LockOwnerFileState::ended : LockOwnerFileState::held;
 }
 
 Error make_lock_held_error(const std::string& path) {
@@ -94,22 +94,22 @@ Result<std::optional<FileLock>> FileLock::try_acquire(const std::string& path, L
 
 Result<FileLock> FileLock::acquire(const std::string& path, LockScope scope, std::chrono::milliseconds timeout,
                                    FlockFunction lock) {
-  const auto until = std::chrono::steady_clock::now() + timeout;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (true) {
     Result<std::optional<FileLock>> taken = try_acquire(path, scope, lock);
     if (!taken) return std::move(taken).error();
     if (*taken) return std::move(**taken);
-    if (std::chrono::steady_clock::now() >= until) return make_lock_held_error(path);
+    if (std::chrono::steady_clock::now() >= deadline) return make_lock_held_error(path);
     std::this_thread::sleep_for(kLockPollPeriod);
   }
 }
 
 bool FileLock::is_lock_of_path(const std::string& path) const {
   if (is_backed_by_owner_file()) return file_exists(owner_path_) && file_exists(path);
-  struct stat locked {};
+  struct stat locked_file_status {};
   struct stat named {};
-  if (::fstat(fd_.get(), &locked) != 0 || ::lstat(path.c_str(), &named) != 0) return false;
-  return locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+  if (::fstat(fd_.get(), &locked_file_status) != 0 || ::lstat(path.c_str(), &named) != 0) return false;
+  return locked_file_status.st_dev == named.st_dev && locked_file_status.st_ino == named.st_ino;
 }
 
 FileLock::FileLock(FileLock&& other) noexcept

@@ -24,7 +24,7 @@ int fail_flock(int /*fd*/, int /*operation*/) {
   return -1;
 }
 
-constexpr FileLock::FlockFunction kNoLockServer = &fail_flock<ENOLCK>;
+constexpr FileLock::FlockFunction kFlockFailingEnolck = &fail_flock<ENOLCK>;
 
 class FileLockTest : public ::testing::Test {
  protected:
@@ -54,8 +54,8 @@ std::string make_ended_process_identity() {
   return own.substr(0, at) + fmt::format(" {} ", pid) + own.substr(at + from.size());
 }
 
-TEST_F(FileLockTest, AreHeldByOneAtATime) {
-  for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kNoLockServer}) {
+TEST_F(FileLockTest, OneOwnerHoldsALockAtATime) {
+  for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kFlockFailingEnolck}) {
     std::optional<FileLock> first = try_lock(lock);
     ASSERT_TRUE(first);
     EXPECT_FALSE(try_lock(lock));
@@ -64,8 +64,8 @@ TEST_F(FileLockTest, AreHeldByOneAtATime) {
   }
 }
 
-TEST_F(FileLockTest, NameTheirOwnerInAFileWhereverFlockIsMissing) {
-  for (const FileLock::FlockFunction lock : {kNoLockServer, &fail_flock<EOPNOTSUPP>, &fail_flock<ENOSYS>}) {
+TEST_F(FileLockTest, WithoutFlockAFileNamesTheOwnerOfTheLock) {
+  for (const FileLock::FlockFunction lock : {kFlockFailingEnolck, &fail_flock<EOPNOTSUPP>, &fail_flock<ENOSYS>}) {
     {
       const std::optional<FileLock> held = try_lock(lock);
       ASSERT_TRUE(held);
@@ -77,34 +77,34 @@ TEST_F(FileLockTest, NameTheirOwnerInAFileWhereverFlockIsMissing) {
   EXPECT_FALSE(try_lock(&::flock)->is_backed_by_owner_file());
 }
 
-TEST_F(FileLockTest, FailForOtherReasonsThanAMissingFlock) {
+TEST_F(FileLockTest, AFlockErrorOtherThanMissingSupportIsReported) {
   const Result<std::optional<FileLock>> result = FileLock::try_acquire(path_, LockScope::machine, &fail_flock<EBADF>);
   ASSERT_FALSE(result);
   EXPECT_NE(result.error().message.find(path_), std::string::npos);
 }
 
-TEST_F(FileLockTest, IgnoreAnOwnerThatHasExited) {
+TEST_F(FileLockTest, AnOwnerThatHasExitedIsIgnored) {
   directory_.write("owner-1.run.lock", make_ended_process_identity());
   directory_.write("owner-2.run.lock", make_ended_process_identity());
-  const std::optional<FileLock> held = try_lock(kNoLockServer, LockScope::shared);
+  const std::optional<FileLock> held = try_lock(kFlockFailingEnolck, LockScope::shared);
   ASSERT_TRUE(held);
   EXPECT_EQ(lock_owner_identity(3), this_process_identity());
-  EXPECT_FALSE(try_lock(kNoLockServer, LockScope::shared));
+  EXPECT_FALSE(try_lock(kFlockFailingEnolck, LockScope::shared));
 }
 
-TEST_F(FileLockTest, AreHeldByAnOwnerThatHasNotYetWrittenItsName) {
+TEST_F(FileLockTest, AnEmptyOwnerFileHoldsTheLock) {
   directory_.write("owner-1.run.lock", "");
-  EXPECT_FALSE(try_lock(kNoLockServer));
+  EXPECT_FALSE(try_lock(kFlockFailingEnolck));
 }
 
-TEST_F(FileLockTest, IgnoreAnOwnerOfAnotherBootUnlessSharedBetweenMachines) {
+TEST_F(FileLockTest, AnOwnerOfAnotherBootIsIgnoredUnlessMachinesShareTheLock) {
   directory_.write("owner-1.run.lock", "00000000-aaaa-bbbb-cccc-dddddddddddd 1 2 pid:[4026531836]");
-  EXPECT_FALSE(try_lock(kNoLockServer, LockScope::shared));
-  EXPECT_TRUE(try_lock(kNoLockServer, LockScope::machine));
+  EXPECT_FALSE(try_lock(kFlockFailingEnolck, LockScope::shared));
+  EXPECT_TRUE(try_lock(kFlockFailingEnolck, LockScope::machine));
 }
 
-TEST_F(FileLockTest, AreNotReleasedByAForkedChild) {
-  const std::optional<FileLock> held = try_lock(kNoLockServer);
+TEST_F(FileLockTest, AForkedChildDoesNotReleaseTheLock) {
+  const std::optional<FileLock> held = try_lock(kFlockFailingEnolck);
   ASSERT_TRUE(held);
   const int pid = ::fork();
   if (pid == 0) {
@@ -115,8 +115,8 @@ TEST_F(FileLockTest, AreNotReleasedByAForkedChild) {
   EXPECT_TRUE(file_exists(owner_file_path(path_, 1)));
 }
 
-TEST_F(FileLockTest, ThatAreWaitedForExcludeEachOther) {
-  for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kNoLockServer}) {
+TEST_F(FileLockTest, ThreadsThatWaitForALockExcludeEachOther) {
+  for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kFlockFailingEnolck}) {
     std::atomic<int> inside = 0;
     std::atomic<bool> has_overlapped = false;
     std::vector<std::thread> threads;
@@ -135,10 +135,10 @@ TEST_F(FileLockTest, ThatAreWaitedForExcludeEachOther) {
   }
 }
 
-TEST_F(FileLockTest, ThatStayHeldAreAnErrorWithTheFileToRemove) {
-  const std::optional<FileLock> held = try_lock(kNoLockServer);
+TEST_F(FileLockTest, ALockThatStaysHeldIsAnErrorWithTheFileToRemove) {
+  const std::optional<FileLock> held = try_lock(kFlockFailingEnolck);
   const Result<FileLock> second =
-      FileLock::acquire(path_, LockScope::shared, std::chrono::milliseconds(0), kNoLockServer);
+      FileLock::acquire(path_, LockScope::shared, std::chrono::milliseconds(0), kFlockFailingEnolck);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().remedy.find(owner_file_path(path_, 1)), std::string::npos);
 }
@@ -146,9 +146,10 @@ TEST_F(FileLockTest, ThatStayHeldAreAnErrorWithTheFileToRemove) {
 TEST(ProcessIdentity, DistinguishesRunningExitedAndUnknownProcesses) {
   EXPECT_EQ(owner_process_state(this_process_identity()), OwnerProcessState::running);
   EXPECT_EQ(owner_process_state(make_ended_process_identity()), OwnerProcessState::ended);
-  std::string restarted = this_process_identity();  // the same PID with another start time
-  restarted.replace(restarted.find(process_start_ticks_text("self")), process_start_ticks_text("self").size(), "1");
-  EXPECT_EQ(owner_process_state(restarted), OwnerProcessState::ended);
+  std::string restarted_identity = this_process_identity();  // the same PID with another start time
+  restarted_identity.replace(restarted_identity.find(process_start_ticks_text("self")),
+                             process_start_ticks_text("self").size(), "1");
+  EXPECT_EQ(owner_process_state(restarted_identity), OwnerProcessState::ended);
   for (const char* text : {"", "garbage", "boot 1 2 pid:[1]", "- -1 - -"}) {
     EXPECT_EQ(owner_process_state(text), OwnerProcessState::not_local) << text;
   }

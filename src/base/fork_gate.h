@@ -5,7 +5,7 @@
 // bounded time; threads that arrive later wait for the fork. If the wait times out, may_hold_inherited_locks() is true
 // in the child, which must not call that library. Any thread; takes no locks and allocates nothing after construction.
 //
-//   const ForkGate::ScopedCall inside(nvml_fork_gate);  // around every call of the library
+//   const ForkGate::ScopedGateEntry inside(nvml_fork_gate);  // around every call of the library
 #pragma once
 
 #include <atomic>
@@ -19,12 +19,12 @@ namespace joulemap {
 
 class ForkGate {
  public:
-  class ScopedCall {
+  class ScopedGateEntry {
    public:
-    explicit ScopedCall(ForkGate& gate) noexcept : gate_(gate), generation_(fork_generation()) { gate_.enter(); }
-    ScopedCall(const ScopedCall&) = delete;
-    ScopedCall& operator=(const ScopedCall&) = delete;
-    ~ScopedCall() {
+    explicit ScopedGateEntry(ForkGate& gate) noexcept : gate_(gate), generation_(fork_generation()) { gate_.enter(); }
+    ScopedGateEntry(const ScopedGateEntry&) = delete;
+    ScopedGateEntry& operator=(const ScopedGateEntry&) = delete;
+    ~ScopedGateEntry() {
       if (generation_ == fork_generation()) gate_.leave();
     }
 
@@ -34,19 +34,19 @@ class ForkGate {
   };
 
   // The three fork handlers. After a timeout, later forks skip the wait until no thread is inside.
-  void before_fork(std::int64_t limit_ns) noexcept {
+  void before_fork(std::int64_t max_wait_ns) noexcept {
     forks_in_progress_.fetch_add(1);
-    const std::int64_t deadline_ns = monotonic_ns() + (has_timed_out_.load() ? 0 : limit_ns);
+    const std::int64_t deadline_ns = monotonic_ns() + (has_timed_out_.load() ? 0 : max_wait_ns);
     std::uint32_t inside = threads_inside_.load();
     while (inside != 0 && monotonic_ns() < deadline_ns) {
-      wait_for_change(threads_inside_, inside, deadline_ns);
+      wait_for_word_change(threads_inside_, inside, deadline_ns);
       inside = threads_inside_.load();
     }
     if (inside != 0) has_timed_out_.store(true);
   }
   void after_fork_in_parent() noexcept {
     forks_in_progress_.fetch_sub(1);
-    wake_all(forks_in_progress_);
+    wake_all_waiters(forks_in_progress_);
   }
   void after_fork_in_child() noexcept {
     if (threads_inside_.exchange(0) != 0) may_hold_inherited_locks_.store(true);
@@ -64,12 +64,12 @@ class ForkGate {
       const std::uint32_t closed = forks_in_progress_.load();
       if (closed == 0) return;
       leave();
-      wait_for_change(forks_in_progress_, closed, monotonic_ns() + kNanosecondsPerSecond);
+      wait_for_word_change(forks_in_progress_, closed, monotonic_ns() + kNanosecondsPerSecond);
     }
   }
   void leave() noexcept {
     if (threads_inside_.fetch_sub(1) == 1) has_timed_out_.store(false);
-    if (forks_in_progress_.load() != 0) wake_all(threads_inside_);
+    if (forks_in_progress_.load() != 0) wake_all_waiters(threads_inside_);
   }
 
   std::atomic<std::uint32_t> threads_inside_{0};

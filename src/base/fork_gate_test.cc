@@ -18,7 +18,7 @@ class ThreadInsideGate {
  public:
   explicit ThreadInsideGate(ForkGate& gate)
       : thread_([this, &gate] {
-          const ForkGate::ScopedCall inside(gate);
+          const ForkGate::ScopedGateEntry inside(gate);
           inside_promise_.set_value();
           leave_promise_.get_future().wait();
         }) {
@@ -41,14 +41,14 @@ TEST(ForkGate, AForkWaitsForThreadsInside) {
   ForkGate gate;
   ThreadInsideGate thread_inside(gate);
   std::promise<void> begins;
-  std::thread forker([&] {
+  std::thread forking_thread([&] {
     begins.set_value();
     gate.before_fork(kLongTimeout_ns);
     gate.after_fork_in_child();
   });
   begins.get_future().wait();
   thread_inside.leave();
-  forker.join();
+  forking_thread.join();
   EXPECT_FALSE(gate.may_hold_inherited_locks());
 }
 
@@ -77,7 +77,7 @@ TEST(ForkGate, AThreadThatArrivesDuringAForkEntersAfterIt) {
   std::atomic<bool> has_forked{false};
   gate.before_fork(kLongTimeout_ns);
   std::thread late([&] {
-    const ForkGate::ScopedCall inside(gate);
+    const ForkGate::ScopedGateEntry inside(gate);
     EXPECT_TRUE(has_forked.load());
   });
   has_forked.store(true);
@@ -88,8 +88,8 @@ TEST(ForkGate, AThreadThatArrivesDuringAForkEntersAfterIt) {
 TEST(ForkGate, ACallThatBeganBeforeAForkDoesNotEndInTheChild) {
   ForkGate gate;
   {
-    const ForkGate::ScopedCall inside(gate);
-    begin_fork_generation();
+    const ForkGate::ScopedGateEntry inside(gate);
+    increment_fork_generation();
     gate.after_fork_in_child();
   }
   gate.before_fork(kLongTimeout_ns);

@@ -25,6 +25,6 @@ inline constinit std::atomic<std::uint32_t> fork_generation_count{0};
 inline std::uint32_t fork_generation() noexcept { return fork_generation_count.load(std::memory_order_relaxed); }
 
 // Called by the child's fork handler.
-inline void begin_fork_generation() noexcept { fork_generation_count.fetch_add(1, std::memory_order_relaxed); }
+inline void increment_fork_generation() noexcept { fork_generation_count.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace joulemap

@@ -20,14 +20,14 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 // Returns when `word` differs from `seen`, on a wake-up, when CLOCK_MONOTONIC reaches deadline_ns, or spuriously:
 // callers must check again.
-inline void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
-                            std::int64_t deadline_ns) noexcept {
+inline void wait_for_word_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
+                                 std::int64_t deadline_ns) noexcept {
   if (deadline_ns <= 0) return;
   const timespec deadline = to_timespec(deadline_ns);
   ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, seen, &deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
-inline void wake_all(const std::atomic<std::uint32_t>& word) noexcept {
+inline void wake_all_waiters(const std::atomic<std::uint32_t>& word) noexcept {
   ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 

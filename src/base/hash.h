@@ -19,11 +19,11 @@ constexpr std::uint64_t mix_bits(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-inline constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325U;
+inline constexpr std::uint64_t kFnvOffsetBasis = 0xcbf29ce484222325U;
 
 // FNV-1a of one byte or of a text; `hash` continues an earlier one.
 constexpr std::uint64_t fnv1a(unsigned char byte, std::uint64_t hash) { return (hash ^ byte) * 0x100000001b3U; }
-constexpr std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = kFnvBasis) {
+constexpr std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = kFnvOffsetBasis) {
   for (const char c : text) hash = fnv1a(static_cast<unsigned char>(c), hash);
   return hash;
 }

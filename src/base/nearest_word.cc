@@ -15,18 +15,18 @@ constexpr std::size_t kMaxWordLength = 80;  // no known word is longer, and the 
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before_last(b.size() + 1);
+  std::vector<std::size_t> row_before_previous(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    before_last = std::exchange(last, row);
+    row_before_previous = std::exchange(last, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+      const std::size_t substitution_cost = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution_cost});
+      const bool is_transposition = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_transposition) row[j] = std::min(row[j], row_before_previous[j - 2] + 1);
     }
   }
   return row[b.size()];
@@ -37,9 +37,9 @@ std::optional<std::string> nearest_word(std::string_view word, std::span<const s
   if (word.size() < 2 || word.size() > kMaxWordLength) return nearest;
   std::size_t least = std::max<std::size_t>(1, word.size() / kLettersPerEdit) + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t edits = candidate.starts_with(word) ? 1 : edit_distance(word, candidate);
-    if (edits >= least) continue;
-    least = edits;
+    const std::size_t edit_count = candidate.starts_with(word) ? 1 : edit_distance(word, candidate);
+    if (edit_count >= least) continue;
+    least = edit_count;
     nearest = candidate;
   }
   return nearest;

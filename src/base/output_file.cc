@@ -117,19 +117,21 @@ Result<TemporaryFile> create_temporary_file_near(const std::string& target) {
                fmt::format("remove them: rm {}/.joulemap-*.tmp", parent_folder(target))};
 }
 
-Status write_and_rename_file(const TemporaryFile& fresh, std::string_view content, const std::string& path,
+Status write_and_rename_file(const TemporaryFile& temporary_file, std::string_view content, const std::string& path,
                              const std::optional<struct stat>& older) {
-  if (Status written = write_fully(fresh.fd.get(), content, path); !written) return written;
+  if (Status written = write_fully(temporary_file.fd.get(), content, path); !written) return written;
   if (older) {
     // Only root can change the owner, so a failure is ignored; the permissions must be set.
-    static_cast<void>(::fchown(fresh.fd.get(), older->st_uid, older->st_gid));
-    if (::fchmod(fresh.fd.get(), older->st_mode & 0777) != 0) return system_error("set permissions of", path, errno);
+    static_cast<void>(::fchown(temporary_file.fd.get(), older->st_uid, older->st_gid));
+    if (::fchmod(temporary_file.fd.get(), older->st_mode & 0777) != 0)
+      return system_error("set permissions of", path, errno);
   }
-  if (::fsync(fresh.fd.get()) != 0 && errno != EINVAL && errno != EROFS) return system_error("sync", path, errno);
+  if (::fsync(temporary_file.fd.get()) != 0 && errno != EINVAL && errno != EROFS)
+    return system_error("sync", path, errno);
   return Done{};
 }
 
-Status write_in_place(const std::string& target, std::string_view content, const std::string& path) {
+Status overwrite_in_place(const std::string& target, std::string_view content, const std::string& path) {
   const FileDescriptor fd(::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.is_open()) return system_error("open", path, errno);
   return write_fully(fd.get(), content, path);
@@ -139,7 +141,7 @@ Status write_in_place(const std::string& target, std::string_view content, const
 
 std::string resolve_links(const std::string& path) { return follow_symbolic_links(path).path; }
 
-Status check_file_not_planted(const std::string& path) {
+Status check_trusted_file_owner(const std::string& path) {
   const std::string target = resolve_links(path);
   if (!has_untrusted_owner(target)) return Done{};
   return Error{ErrorCode::usage, fmt::format("{} belongs to another user and is in a world-writable folder", target),
@@ -167,15 +169,15 @@ Status check_output_is_not_input(const std::string& output, std::span<const std:
 }
 
 Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std::string> inputs) {
-  if (Status own = check_file_not_planted(path); !own) return std::move(own).error();
+  if (Status own = check_trusted_file_owner(path); !own) return std::move(own).error();
   if (Status distinct = check_output_is_not_input(path, inputs); !distinct) return std::move(distinct).error();
   ResolvedPath resolved = follow_symbolic_links(path);
   const std::optional<struct stat> older = read_file_status(resolved.path);
   if (older && S_ISDIR(older->st_mode)) return system_error("create", path, EISDIR);
   if (resolved.is_in_procfs || (older && !S_ISREG(older->st_mode))) {
-    FileDescriptor direct(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-    if (!direct.is_open()) return system_error("open", path, errno);
-    return OutputFile(path, std::move(resolved.path), std::move(direct));
+    FileDescriptor direct_fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (!direct_fd.is_open()) return system_error("open", path, errno);
+    return OutputFile(path, std::move(resolved.path), std::move(direct_fd));
   }
   if (Status possible = check_replaceable(path, resolved.path, older); !possible) return std::move(possible).error();
   return OutputFile(path, std::move(resolved.path), FileDescriptor());
@@ -185,19 +187,19 @@ Status OutputFile::replace_content(std::string_view content) {
   if (direct_fd_.is_open()) return write_fully(direct_fd_.get(), content, path_);
   const std::optional<struct stat> older = read_file_status(target_);
   const bool is_empty = older && older->st_size == 0;
-  Result<TemporaryFile> fresh = create_temporary_file_near(target_);
-  if (!fresh && is_empty) return write_in_place(target_, content, path_);
-  if (!fresh) return std::move(fresh).error();
-  Status done = write_and_rename_file(*fresh, content, path_, older);
-  if (done && ::rename(fresh->path.c_str(), target_.c_str()) != 0) {
+  Result<TemporaryFile> temporary_file = create_temporary_file_near(target_);
+  if (!temporary_file && is_empty) return overwrite_in_place(target_, content, path_);
+  if (!temporary_file) return std::move(temporary_file).error();
+  Status done = write_and_rename_file(*temporary_file, content, path_, older);
+  if (done && ::rename(temporary_file->path.c_str(), target_.c_str()) != 0) {
     // A file that is a mount point cannot be replaced; an empty one has no content to lose.
     Error refused = system_error("replace", path_, errno);
     refused.remedy = "choose a file that does not exist yet, or a file in a folder of your own";
-    done = is_empty ? write_in_place(target_, content, path_) : Status(std::move(refused));
+    done = is_empty ? overwrite_in_place(target_, content, path_) : Status(std::move(refused));
   } else if (done) {
     return done;
   }
-  ::unlink(fresh->path.c_str());
+  ::unlink(temporary_file->path.c_str());
   return done;
 }
 
@@ -208,12 +210,12 @@ Status replace_file(const std::string& path, std::string_view content) {
 }
 
 Status replace_file_nofollow(const std::string& path, std::string_view content) {
-  Result<TemporaryFile> fresh = create_temporary_file_near(path);
-  if (!fresh) return std::move(fresh).error();
-  Status done = write_and_rename_file(*fresh, content, path, std::nullopt);
-  if (done && ::rename(fresh->path.c_str(), path.c_str()) == 0) return done;
+  Result<TemporaryFile> temporary_file = create_temporary_file_near(path);
+  if (!temporary_file) return std::move(temporary_file).error();
+  Status done = write_and_rename_file(*temporary_file, content, path, std::nullopt);
+  if (done && ::rename(temporary_file->path.c_str(), path.c_str()) == 0) return done;
   if (done) done = system_error("replace", path, errno);
-  ::unlink(fresh->path.c_str());
+  ::unlink(temporary_file->path.c_str());
   return done;
 }
 

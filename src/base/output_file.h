@@ -33,8 +33,8 @@ class OutputFile {
   Status replace_content(std::string_view content);
 
  private:
-  OutputFile(std::string path, std::string target, FileDescriptor direct)
-      : path_(std::move(path)), target_(std::move(target)), direct_fd_(std::move(direct)) {}
+  OutputFile(std::string path, std::string target, FileDescriptor direct_fd)
+      : path_(std::move(path)), target_(std::move(target)), direct_fd_(std::move(direct_fd)) {}
 
   std::string path_;          // as given by the user
   std::string target_;        // after resolving symbolic links
@@ -51,7 +51,7 @@ Status replace_file_nofollow(const std::string& path, std::string_view content);
 Status check_output_is_not_input(const std::string& output, std::span<const std::string> inputs);
 
 // Fails with ErrorCode::usage if another user may have planted the link or file: /tmp/out -> /etc/passwd.
-Status check_file_not_planted(const std::string& path);
+Status check_trusted_file_owner(const std::string& path);
 
 // Follows the chain of symbolic links that starts at `path`. The final target need not exist. Stops at a planted link.
 std::string resolve_links(const std::string& path);

@@ -37,13 +37,13 @@ class OutputFileTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(OutputFileTest, AppearComplete) {
+TEST_F(OutputFileTest, AnOutputFileAppearsComplete) {
   ASSERT_TRUE(replace_file(path("new"), "text"));
   EXPECT_EQ(read_content(path("new")), "text");
   EXPECT_EQ(entries(), 1U);
 }
 
-TEST_F(OutputFileTest, LeaveTheOldFileUntilTheContentIsComplete) {
+TEST_F(OutputFileTest, TheOldFileRemainsUntilTheContentIsComplete) {
   const std::string older = create_file("older", "kept");
   const Result<OutputFile> opened = OutputFile::open(older);
   const Result<OutputFile> fresh = OutputFile::open(path("fresh"));
@@ -52,7 +52,7 @@ TEST_F(OutputFileTest, LeaveTheOldFileUntilTheContentIsComplete) {
   EXPECT_FALSE(fs::exists(path("fresh")));
 }
 
-TEST_F(OutputFileTest, PreservePermissionsOfAnExistingFile) {
+TEST_F(OutputFileTest, PermissionsOfAnExistingFileArePreserved) {
   const std::string older = create_file("older", "x");
   ASSERT_EQ(::chmod(older.c_str(), 0640), 0);
   ASSERT_TRUE(replace_file(older, "new"));
@@ -60,7 +60,7 @@ TEST_F(OutputFileTest, PreservePermissionsOfAnExistingFile) {
   EXPECT_EQ(read_content(older), "new");
 }
 
-TEST_F(OutputFileTest, RefuseAnInputUnderAnyName) {
+TEST_F(OutputFileTest, AnOutputThatIsAnInputUnderAnyNameIsRefused) {
   const std::string input = create_file("input", "precious");
   fs::create_symlink("input", path("link"));
   fs::create_hard_link(input, path("hard"));
@@ -75,7 +75,7 @@ TEST_F(OutputFileTest, RefuseAnInputUnderAnyName) {
   EXPECT_TRUE(OutputFile::open(path("other"), std::vector{input}));
 }
 
-TEST_F(OutputFileTest, RefuseToWriteIntoAnInputFolder) {
+TEST_F(OutputFileTest, AnOutputInAnInputFolderIsRefused) {
   fs::create_directories(path("parts/within"));
   const std::vector<std::string> inputs = {path("parts")};
   EXPECT_FALSE(OutputFile::open(path("parts/new"), inputs));
@@ -83,7 +83,7 @@ TEST_F(OutputFileTest, RefuseToWriteIntoAnInputFolder) {
   EXPECT_TRUE(OutputFile::open(path("new"), inputs));
 }
 
-TEST_F(OutputFileTest, ReplaceTheTargetOfALink) {
+TEST_F(OutputFileTest, TheTargetOfALinkIsReplaced) {
   fs::create_directory(path("elsewhere"));
   create_file("elsewhere/real", "old");
   fs::create_symlink("elsewhere/real", path("link"));
@@ -95,7 +95,7 @@ TEST_F(OutputFileTest, ReplaceTheTargetOfALink) {
   EXPECT_EQ(read_content(path("elsewhere/dangling")), "more");
 }
 
-TEST_F(OutputFileTest, WritePipesDirectly) {
+TEST_F(OutputFileTest, PipesAreWrittenDirectly) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   std::string got;
   std::thread reader(
@@ -107,7 +107,7 @@ TEST_F(OutputFileTest, WritePipesDirectly) {
   EXPECT_EQ(entries(), 1U);
 }
 
-TEST_F(OutputFileTest, AppendToAnOpenFileNamedByProcfs) {
+TEST_F(OutputFileTest, OutputIsAppendedToAnOpenFileNamedByProcfs) {
   const FileDescriptor log(::open(create_file("log", "before\n").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   ASSERT_TRUE(replace_file("/dev/fd/" + std::to_string(log.get()), "after\n"));
   EXPECT_EQ(read_content(path("log")), "before\nafter\n");
@@ -119,8 +119,8 @@ TEST_F(OutputFileTest, AWriteThatFailsLeavesTheOlderFile) {
   const std::string older = create_file("older", "kept");
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit tight{1000, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
+  const rlimit small_size_limit{1000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small_size_limit), 0);
   const Status written = replace_file(older, std::string(5000, 'x'));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_FALSE(written);

@@ -34,8 +34,8 @@ constexpr std::array<CharacterRange, 10> kUnsafeCharacterRanges = {{{0x00, 0x1F}
 // `character` must be valid UTF-8.
 char32_t decode_code_point(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
-  constexpr std::array<unsigned, 5> kFirstBits = {0, 0x7F, 0x1F, 0x0F, 0x07};
-  char32_t code = byte(0) & kFirstBits.at(character.size());
+  constexpr std::array<unsigned, 5> kFirstByteMasks = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  char32_t code = byte(0) & kFirstByteMasks.at(character.size());
   for (std::size_t i = 1; i < character.size(); ++i) code = (code << 6U) | (byte(i) & 0x3FU);
   return code;
 }

@@ -50,8 +50,9 @@ TEST(PrintableText, RemovesAllControlSequencesFromRandomBytes) {
   std::mt19937 random(seed);
   for (int round = 0; round < 2000; ++round) {
     std::string bytes(random() % 40, '\0');
-    constexpr std::string_view kOften = "\xE2\x80\xC2\x9B\x1B[\xAE";
-    for (char& byte : bytes) byte = random() % 3 == 0 ? kOften[random() % kOften.size()] : static_cast<char>(random());
+    constexpr std::string_view kFrequentBytes = "\xE2\x80\xC2\x9B\x1B[\xAE";
+    for (char& byte : bytes)
+      byte = random() % 3 == 0 ? kFrequentBytes[random() % kFrequentBytes.size()] : static_cast<char>(random());
     const std::string shown = printable(bytes);
     EXPECT_EQ(printable(shown), shown);
     EXPECT_EQ(to_valid_utf8(shown), shown);

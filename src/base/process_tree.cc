@@ -154,9 +154,9 @@ ProgramName program_name_of(pid_t pid, const char* proc) noexcept {
   return name;
 }
 
-bool was_started_with_variable(pid_t pid, std::string_view assignment, const char* proc) noexcept {
+bool was_started_with_variable(pid_t pid, std::string_view environment_assignment, const char* proc) noexcept {
   std::array<char, kEnvironmentBuffer_bytes> block;
-  if (assignment.empty() || assignment.size() + 2 > block.size() / 2) return false;
+  if (environment_assignment.empty() || environment_assignment.size() + 2 > block.size() / 2) return false;
   const FileDescriptor file(::open(ProcFilePath(proc, pid, "environ").text.data(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return false;
   std::size_t size = 1;
@@ -167,12 +167,13 @@ bool was_started_with_variable(pid_t pid, std::string_view assignment, const cha
     size += is_end ? 0 : static_cast<std::size_t>(got);
     if (is_end && size < block.size()) block[size++] = '\0';
     const std::string_view text(block.data(), size);
-    for (std::size_t at = text.find(assignment); at != std::string_view::npos; at = text.find(assignment, at + 1)) {
-      const std::size_t end = at + assignment.size();
+    for (std::size_t at = text.find(environment_assignment); at != std::string_view::npos;
+         at = text.find(environment_assignment, at + 1)) {
+      const std::size_t end = at + environment_assignment.size();
       if (at > 0 && text[at - 1] == '\0' && end < size && text[end] == '\0') return true;
     }
     if (is_end) return false;
-    const std::size_t kept = std::min(size, assignment.size() + 1);  // an assignment may span two reads
+    const std::size_t kept = std::min(size, environment_assignment.size() + 1);  // an assignment may span two reads
     std::memmove(block.data(), block.data() + size - kept, kept);
     size = kept;
   }

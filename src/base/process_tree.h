@@ -47,7 +47,8 @@ using ProgramName = std::array<char, 16>;
 ProgramName program_name_of(pid_t pid, const char* proc = kProcFolder) noexcept;
 
 // Whether "NAME=value" was in the environment at exec. Returns false where the environment is not readable.
-bool was_started_with_variable(pid_t pid, std::string_view assignment, const char* proc = kProcFolder) noexcept;
+bool was_started_with_variable(pid_t pid, std::string_view environment_assignment,
+                               const char* proc = kProcFolder) noexcept;
 
 // Whether the process has an open file whose path starts with `begin` and ends with `end`; nullopt if not readable.
 std::optional<bool> has_open_file(pid_t pid, std::string_view begin, std::string_view end,

@@ -30,7 +30,7 @@ TEST(ProcessParents, KnowsItsOwnAncestors) {
   EXPECT_FALSE(descends_from(::getppid(), ::getpid()));
 }
 
-TEST(ProcessIdentity, IsThePidAndTheStartTime) {
+TEST(ProcessIdentity, ProcessIdentityIsThePidAndTheStartTime) {
   const std::string stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 4711 99";
   EXPECT_EQ(parse_start_ticks(stat), 4711u);
   EXPECT_EQ(parse_start_ticks("7 (a) S 1 7"), std::nullopt);
@@ -46,7 +46,7 @@ TEST(ProcessIdentity, ListsItsPidsInAllNamespaces) {
   EXPECT_EQ(namespace_pids_of(::getpid())[0], own_pid());
 }
 
-TEST(ForkedChild, IsRecognizedUntilItExecutesAProgram) {
+TEST(ForkedChild, AForkedChildIsRecognizedUntilItExecutesAProgram) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
@@ -62,7 +62,7 @@ TEST(ForkedChild, IsRecognizedUntilItExecutesAProgram) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
-TEST(ProcessEnvironment, HasCompleteVariablesFromTheStart) {
+TEST(ProcessEnvironment, MatchesOnlyCompleteEnvironmentVariables) {
   FakeProc proc;
   std::string environment = "ID=1234\0LONG="s;
   environment += std::string(4096 - environment.size() - 3, 'x') + '\0';  // so that the next variable spans two reads
@@ -75,7 +75,7 @@ TEST(ProcessEnvironment, HasCompleteVariablesFromTheStart) {
   EXPECT_FALSE(was_started_with_variable(8, "ID=1234", proc.path()));
 }
 
-TEST(OpenFiles, AreFoundByPathPrefixAndSuffix) {
+TEST(OpenFiles, OpenFilesAreFoundByPathPrefixAndSuffix) {
   FakeProc proc;
   proc.add(7, {.files = {"/dev/null", "socket:[1]", "/runs/a.joule.d/part"}});
   EXPECT_EQ(has_open_file(7, "/runs/a.joule.d/", "", proc.path()), true);
@@ -86,7 +86,7 @@ TEST(OpenFiles, AreFoundByPathPrefixAndSuffix) {
   EXPECT_EQ(has_open_file(::getpid(), "/dev/", "/zero"), true);
 }
 
-TEST(NumberedFolderEntries, AreAllAndOnlyNumberedEntries) {
+TEST(NumberedFolderEntries, ListsAllAndOnlyNumberedFolderEntries) {
   FakeProc proc;
   std::set<int> added;
   for (int pid = 1000; pid < 1500; ++pid) {

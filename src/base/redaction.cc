@@ -29,8 +29,8 @@ LowerCaseWords split_name_into_words(std::string_view name) {
       begins = true;
       continue;
     }
-    const bool is_hump = i > 0 && is_upper(name[i]) && !is_upper(name[i - 1]);
-    if (begins || is_hump) words.emplace_back();
+    const bool is_camel_case_boundary = i > 0 && is_upper(name[i]) && !is_upper(name[i - 1]);
+    if (begins || is_camel_case_boundary) words.emplace_back();
     words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
     begins = false;
   }
@@ -64,18 +64,18 @@ bool is_secret_token(std::string_view word) {
 }
 
 // Redacts "https://user:password@host" from its "://" on; leaves `at` behind the redacted part.
-std::string redact_url_authority(std::string_view text, std::size_t& at, bool is_web) {
+std::string redact_url_authority(std::string_view text, std::size_t& at, bool is_http_url) {
   const std::size_t begin = at + 3;
   const std::size_t end = std::min(text.find_first_of("/?# \t\n\"'<>", begin), text.size());
-  const std::string_view authority = text.substr(begin, end - begin);
-  const std::size_t sign = authority.rfind('@');
+  const std::string_view url_authority = text.substr(begin, end - begin);
+  const std::size_t sign = url_authority.rfind('@');
   at = begin;
   if (sign == std::string_view::npos) return "://";
-  const std::size_t colon = authority.substr(0, sign).find(':');
+  const std::size_t colon = url_authority.substr(0, sign).find(':');
   at = begin + sign;
   if (colon != std::string_view::npos)
-    return "://" + std::string(authority.substr(0, colon + 1)) + std::string(kRedactionPlaceholder);
-  return "://" + std::string(is_web ? kRedactionPlaceholder : authority.substr(0, sign));
+    return "://" + std::string(url_authority.substr(0, colon + 1)) + std::string(kRedactionPlaceholder);
+  return "://" + std::string(is_http_url ? kRedactionPlaceholder : url_authority.substr(0, sign));
 }
 
 // Position of the value that follows a name in a text, if the name has one.
@@ -89,15 +89,15 @@ std::optional<ValuePosition> find_value_after_name(std::string_view text, std::s
   const std::size_t blanks = at;
   while (at < text.size() && is_blank(text[at])) ++at;
   if (at >= text.size()) return std::nullopt;
-  const bool is_header = !is_quoted && text[at] == ':' && is_upper(name.front());
-  const bool is_assigned = text[at] == '=' && at + 1 < text.size() && text[at + 1] != '=';
+  const bool is_http_header = !is_quoted && text[at] == ':' && is_upper(name.front());
+  const bool is_followed_by_equals_sign = text[at] == '=' && at + 1 < text.size() && text[at + 1] != '=';
   const bool is_option = name.starts_with('-') && at > blanks && text[at] != '-';
-  if (!is_assigned && !is_header && !(is_quoted && text[at] == ':')) {
+  if (!is_followed_by_equals_sign && !is_http_header && !(is_quoted && text[at] == ':')) {
     return is_option ? std::optional(ValuePosition{at, false}) : std::nullopt;
   }
   ++at;
   while (at < text.size() && is_blank(text[at])) ++at;
-  return at < text.size() ? std::optional(ValuePosition{at, is_header}) : std::nullopt;
+  return at < text.size() ? std::optional(ValuePosition{at, is_http_header}) : std::nullopt;
 }
 
 std::size_t find_value_end(std::string_view text, const ValuePosition& value) {
@@ -111,8 +111,8 @@ std::string redact_secrets(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     if (text.substr(at).starts_with("://")) {
-      const bool is_web = out.ends_with("http") || out.ends_with("https");
-      out += redact_url_authority(text, at, is_web);
+      const bool is_http_url = out.ends_with("http") || out.ends_with("https");
+      out += redact_url_authority(text, at, is_http_url);
       continue;
     }
     std::size_t end = at;
@@ -164,23 +164,24 @@ bool is_secret_name(std::string_view name) {
 
 std::vector<std::string> redact_arguments(std::span<const std::string> arguments) {
   std::vector<std::string> redacted;
-  bool is_value = false;   // the argument is the value of the preceding option, a secret
-  bool is_script = false;  // the argument follows -c
+  bool is_secret_value = false;  // the argument is the value of the preceding option, a secret
+  bool is_shell_script = false;  // the argument follows -c
   for (const std::string& argument : arguments) {
     const std::size_t sign = argument.find('=');
     const std::string_view name = std::string_view(argument).substr(0, sign);
     const bool is_option = argument.starts_with('-');
-    if (is_value && !argument.starts_with("--")) {
+    if (is_secret_value && !argument.starts_with("--")) {
       redacted.emplace_back(kRedactionPlaceholder);
-      is_value = false;
-    } else if (sign != std::string::npos && has_only_name_characters(name) && is_secret_name(name) && !is_script) {
+      is_secret_value = false;
+    } else if (sign != std::string::npos && has_only_name_characters(name) && is_secret_name(name) &&
+               !is_shell_script) {
       redacted.push_back(std::string(name) + "=" + std::string(kRedactionPlaceholder));
-      is_value = false;
+      is_secret_value = false;
     } else {
       redacted.push_back(redact_secrets(argument));
-      is_value = is_option && has_only_name_characters(argument) && is_secret_name(argument);
+      is_secret_value = is_option && has_only_name_characters(argument) && is_secret_name(argument);
     }
-    is_script = argument == "-c";
+    is_shell_script = argument == "-c";
   }
   return redacted;
 }

@@ -132,14 +132,14 @@ bool natural_less(std::string_view a, std::string_view b) {
   std::size_t i = 0;
   std::size_t j = 0;
   while (i < a.size() && j < b.size()) {
-    const std::size_t digits_a = count_digits_at(a, i);
-    const std::size_t digits_b = count_digits_at(b, j);
-    if (digits_a > 0 && digits_b > 0) {
-      if (digits_a != digits_b) return digits_a < digits_b;
-      const int order = a.substr(i, digits_a).compare(b.substr(j, digits_b));
+    const std::size_t digit_count_a = count_digits_at(a, i);
+    const std::size_t digit_count_b = count_digits_at(b, j);
+    if (digit_count_a > 0 && digit_count_b > 0) {
+      if (digit_count_a != digit_count_b) return digit_count_a < digit_count_b;
+      const int order = a.substr(i, digit_count_a).compare(b.substr(j, digit_count_b));
       if (order != 0) return order < 0;
-      i += digits_a;
-      j += digits_b;
+      i += digit_count_a;
+      j += digit_count_b;
     } else {
       if (a[i] != b[j]) return a[i] < b[j];
       ++i;

@@ -41,7 +41,7 @@ TEST(ListDirectory, SortsNumbersInsideNamesAsNumbers) {
             (std::vector<std::string>{"alpha", "zone:2", "zone:2:0", "zone:10"}));
 }
 
-TEST(FileBeneath, IsReadWithoutFollowingALink) {
+TEST(FileBeneath, AFileBeneathAFolderIsReadWithoutFollowingALink) {
   const TemporaryDirectory directory;
   std::filesystem::create_directories(directory.path() + "/folder/sub");
   directory.write("outside", "secret");

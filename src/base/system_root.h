@@ -13,7 +13,7 @@ struct SystemRoot {
   bool operator==(const SystemRoot&) const = default;
 
   bool is_this_machine() const { return prefix.empty(); }
-  std::string path(std::string_view absolute) const { return prefix + std::string(absolute); }
+  std::string path(std::string_view absolute_path) const { return prefix + std::string(absolute_path); }
 };
 
 }  // namespace joulemap

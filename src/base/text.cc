@@ -20,11 +20,11 @@ constexpr int kMaxCpuNumber = 65536;
 
 // Length of the ASCII prefix. Checks eight bytes at a time, because most text is ASCII.
 std::size_t ascii_prefix_length(std::string_view text) {
-  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  constexpr std::uint64_t kNonAsciiBitMask = 0x8080808080808080;
   std::size_t at = 0;
   for (std::uint64_t word = 0; at + sizeof word <= text.size(); at += sizeof word) {
     std::memcpy(&word, text.data() + at, sizeof word);
-    if ((word & kHighBits) != 0) break;
+    if ((word & kNonAsciiBitMask) != 0) break;
   }
   while (at < text.size() && static_cast<signed char>(text[at]) >= 0) ++at;
   return at;
@@ -34,19 +34,19 @@ std::size_t ascii_prefix_length(std::string_view text) {
 
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
+  const auto is_continuation_byte = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
     return byte(i) >= low && byte(i) <= high;
   };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
+  if (first >= 0xc2 && first <= 0xdf) return is_continuation_byte(1) ? 2 : 0;
   if (first >= 0xe0 && first <= 0xef) {
-    const bool second = follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf);
-    return second && follows(2) ? 3 : 0;
+    const bool second = is_continuation_byte(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf);
+    return second && is_continuation_byte(2) ? 3 : 0;
   }
   if (first >= 0xf0 && first <= 0xf4) {
-    const bool second = follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf);
-    return second && follows(2) && follows(3) ? 4 : 0;
+    const bool second = is_continuation_byte(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf);
+    return second && is_continuation_byte(2) && is_continuation_byte(3) ? 4 : 0;
   }
   return 0;
 }

@@ -17,19 +17,19 @@ namespace {
 class BlockedWriteSignals {
  public:
   BlockedWriteSignals() {
-    sigset_t pending;
-    sigpending(&pending);
+    sigset_t pending_signals;
+    sigpending(&pending_signals);
     sigemptyset(&blocked_signals_);
     sigemptyset(&consumable_signals_);
     for (const int signal : {SIGPIPE, SIGXFSZ}) {
       sigaddset(&blocked_signals_, signal);
-      if (sigismember(&pending, signal) == 0) sigaddset(&consumable_signals_, signal);
+      if (sigismember(&pending_signals, signal) == 0) sigaddset(&consumable_signals_, signal);
     }
     pthread_sigmask(SIG_BLOCK, &blocked_signals_, &original_mask_);
   }
   ~BlockedWriteSignals() {
-    const timespec at_once{};
-    while (sigtimedwait(&consumable_signals_, nullptr, &at_once) > 0) {
+    const timespec zero_timeout{};
+    while (sigtimedwait(&consumable_signals_, nullptr, &zero_timeout) > 0) {
     }
     pthread_sigmask(SIG_SETMASK, &original_mask_, nullptr);
   }

@@ -97,7 +97,7 @@ Result<Manifest> parse_manifest(std::string_view text) {
 }
 
 // Whether a bundle with these options has such a member.
-bool belongs_in_bundle(std::string_view name, const BundleOptions& options) {
+bool is_bundle_member(std::string_view name, const BundleOptions& options) {
   if (name == kLibraryMemberName) return options.library_name == kLibraryMemberName;
   return name.starts_with(kRecordingMemberFolder) || std::ranges::count(kComputedMemberNames, name) > 0;
 }
@@ -122,7 +122,7 @@ std::vector<std::string> find_damaged_members(const OpenedBundle& bundle, std::s
   for (const formats::TarMember& member : bundle.members) {
     if (!listed.contains(member.name)) {
       damage.push_back(fmt::format("{} is not in the manifest", member.name));
-    } else if (!belongs_in_bundle(member.name, bundle.manifest.options)) {
+    } else if (!is_bundle_member(member.name, bundle.manifest.options)) {
       damage.push_back(fmt::format("{} does not belong in a bundle: nothing checks its content", member.name));
     }
   }
@@ -134,15 +134,17 @@ std::vector<std::string> find_damaged_members(const OpenedBundle& bundle, std::s
 std::vector<std::string> unique_recording_names(std::span<const std::string> paths) {
   std::vector<std::string> names;
   std::set<std::string> used;
-  std::map<std::string, int> next_numbers;  // of each base: parts of one run often have the same name
+  std::map<std::string, int> next_name_suffixes;  // of each base: parts of one run often have the same name
   for (const std::string& path : paths) {
-    std::string base = std::filesystem::path(path).filename().string();
+    std::string file_base_name = std::filesystem::path(path).filename().string();
     std::ranges::replace_if(
-        base, [](char c) { return c == '/' || !formats::is_tar_name(std::string("x") + c); }, '_');
-    if (base.size() > kMaxRecordingName_bytes) base = base.substr(base.size() - kMaxRecordingName_bytes);
-    std::string name = std::string(kRecordingMemberFolder) + base;
-    int& next_number = next_numbers.try_emplace(base, 2).first->second;
-    while (!used.insert(name).second) name = fmt::format("{}{}-{}", kRecordingMemberFolder, next_number++, base);
+        file_base_name, [](char c) { return c == '/' || !formats::is_tar_name(std::string("x") + c); }, '_');
+    if (file_base_name.size() > kMaxRecordingName_bytes)
+      file_base_name = file_base_name.substr(file_base_name.size() - kMaxRecordingName_bytes);
+    std::string name = std::string(kRecordingMemberFolder) + file_base_name;
+    int& next_name_suffix = next_name_suffixes.try_emplace(file_base_name, 2).first->second;
+    while (!used.insert(name).second)
+      name = fmt::format("{}{}-{}", kRecordingMemberFolder, next_name_suffix++, file_base_name);
     names.push_back(std::move(name));
   }
   return names;

@@ -38,7 +38,7 @@ TEST(BundleFile, OpensWhatItWrote) {
   ASSERT_EQ(opened->recording_members().size(), 1U);
 }
 
-TEST(BundleFile, DependsOnItsMembersOnly) {
+TEST(BundleFile, BytesDependOnItsMembersOnly) {
   EXPECT_EQ(write_bundle(make_manifest(), make_members()).archive_bytes,
             write_bundle(make_manifest(), make_members()).archive_bytes);
 }
@@ -117,7 +117,7 @@ TEST(BundleFile, ReportsManifestsThatStateMoreThanIsChecked) {
   }
 }
 
-TEST(BundleFile, ReportsMembersThatNothingChecks) {
+TEST(BundleFile, ReportsUnexpectedMembers) {
   for (const std::string name : {"reports/summary.json", "library.joule", "recording/x", "environment.json.txt"}) {
     std::vector<formats::TarMember> members = make_members();
     members.push_back({name, "{\"measured_j\": 1.0}"});

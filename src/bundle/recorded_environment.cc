@@ -60,16 +60,17 @@ class RecordedEnvironmentCollector : public recording::RecordingVisitor {
 // JSON allows a key once. "facts" contains the names with one value in the whole recording; "differing_facts" lists all
 // values of the others, as of several machines.
 void write_facts(formats::JsonWriter& json, const RecordedEnvironment& environment) {
-  std::map<std::string, std::set<std::string>> values_by_name;
-  for (const HostFact& known : environment.facts) values_by_name[known.fact.name].insert(known.fact.value);
+  std::map<std::string, std::set<std::string>> fact_values_by_name;
+  for (const HostFact& known : environment.facts) fact_values_by_name[known.fact.name].insert(known.fact.value);
   std::set<std::string> written;
   json.key("facts").begin_object();
   for (const auto& [host, fact] : environment.facts) {
-    if (values_by_name[fact.name].size() == 1 && written.insert(fact.name).second) json.member(fact.name, fact.value);
+    if (fact_values_by_name[fact.name].size() == 1 && written.insert(fact.name).second)
+      json.member(fact.name, fact.value);
   }
   json.end_object().key("differing_facts").begin_array();
   for (const auto& [host, fact] : environment.facts) {
-    if (values_by_name[fact.name].size() == 1) continue;
+    if (fact_values_by_name[fact.name].size() == 1) continue;
     json.begin_object().member("host", host).member("name", fact.name).member("value", fact.value).end_object();
   }
   json.end_array();

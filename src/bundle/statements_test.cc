@@ -100,7 +100,7 @@ TEST(BundleStatements, TheEnvironmentHasEachKeyOnceAndListsWhatDiffersBetweenMac
   EXPECT_EQ(differing[1].text_or_empty("value"), "0.1");
 }
 
-TEST(BundleMemberCopies, HideTheirPathsAndNothingElse) {
+TEST(BundleMemberCopies, ReplaceTheirPathsAndNoOtherText) {
   const std::vector<formats::TarMember> members = {
       {"recordings/a", "1"}, {"environment.json", "2"}, {"recordings/gpu0", "3"}, {"library.joule", "4"}};
   std::string folder;

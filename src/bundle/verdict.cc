@@ -43,7 +43,7 @@ double measured_or_estimated_energy_j(const EnergyTotals& totals) {
 }
 
 // With several machines, "cpu" follows the name of its machine: "vm/cpu".
-bool is_cpu(std::string_view device) { return device == "cpu" || device.ends_with("/cpu"); }
+bool is_cpu_device(std::string_view device) { return device == "cpu" || device.ends_with("/cpu"); }
 
 // Every machine has other processes. On a GPU they are co-tenants however little they use; on a CPU, from
 // kMinCoTenantEnergyShare of the energy on.
@@ -54,7 +54,7 @@ std::string judge_co_tenancy(const ReportResult& report) {
   for (const ReportRow& row : report.rows) {
     if (row.path.empty() || row.path.front() != "background" || row.energy_j.value_or(0) <= 0) continue;
     background_j += *row.energy_j;
-    uses_gpu = uses_gpu || !is_cpu(row.device);
+    uses_gpu = uses_gpu || !is_cpu_device(row.device);
   }
   const double total_j = measured_or_estimated_energy_j(report.totals);
   const double share = total_j > 0 ? background_j / total_j : 1;

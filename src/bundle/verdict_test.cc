@@ -8,7 +8,7 @@
 namespace joulemap::bundle {
 namespace {
 
-ReportResult good_report() {
+ReportResult make_good_report() {
   ReportResult report;
   report.complete = true;
   report.elapsed_s = 60;
@@ -27,20 +27,22 @@ std::vector<std::string> verdict_codes_of(const ReportResult& report, std::optio
 }
 
 std::vector<std::string> verdict_codes_with_diagnostic(std::string code) {
-  ReportResult report = good_report();
+  ReportResult report = make_good_report();
   report.diagnostics.add(Diagnostic{std::move(code), 1, "a message", ""});
   return verdict_codes_of(report);
 }
 
 using DiagnosticCodes = std::vector<std::string>;
 
-TEST(ChangeVerdict, ACompleteMeasuredRunIsValid) { EXPECT_EQ(verdict_codes_of(good_report()), DiagnosticCodes()); }
+TEST(JudgeMeasurement, ACompleteMeasuredRunIsValid) {
+  EXPECT_EQ(verdict_codes_of(make_good_report()), DiagnosticCodes());
+}
 
-TEST(ChangeVerdict, NotesOfTheMethodDoNotMatter) {
+TEST(JudgeMeasurement, MethodDiagnosticsDoNotAffectTheVerdict) {
   EXPECT_EQ(verdict_codes_with_diagnostic("kernels_by_time"), DiagnosticCodes());
 }
 
-TEST(ChangeVerdict, DiagnosticsGiveReasons) {
+TEST(JudgeMeasurement, DiagnosticsGiveReasons) {
   EXPECT_EQ(verdict_codes_with_diagnostic("power_limited"), DiagnosticCodes{"throttled"});
   EXPECT_EQ(verdict_codes_with_diagnostic("clocks_slowed"), DiagnosticCodes{"throttled"});
   EXPECT_EQ(verdict_codes_with_diagnostic("gpu_shared"), DiagnosticCodes{"co_tenant"});
@@ -49,7 +51,7 @@ TEST(ChangeVerdict, DiagnosticsGiveReasons) {
 }
 
 ReportResult report_with_background(double energy_j, std::string device) {
-  ReportResult report = good_report();
+  ReportResult report = make_good_report();
   ReportRow row;
   row.path = {"background"};
   row.device = std::move(device);
@@ -58,45 +60,45 @@ ReportResult report_with_background(double energy_j, std::string device) {
   return report;
 }
 
-TEST(ChangeVerdict, OtherProcessesOnAGpuAreCoTenants) {
+TEST(JudgeMeasurement, OtherProcessesOnAGpuAreCoTenants) {
   const ReportResult report = report_with_background(12, "gpu0");
   EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"co_tenant"});
   EXPECT_NE(judge_measurement(report, {}).reasons[0].sentence.find("12 J"), std::string::npos);
 }
 
-TEST(ChangeVerdict, OtherProcessesOnACpuAreCoTenantsFromFivePercentOn) {
+TEST(JudgeMeasurement, OtherProcessesOnACpuAreCoTenantsFromFivePercentOn) {
   EXPECT_EQ(verdict_codes_of(report_with_background(290, "cpu")), DiagnosticCodes());
   const ReportResult report = report_with_background(600, "cpu");
   EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"co_tenant"});
   EXPECT_NE(judge_measurement(report, {}).reasons[0].sentence.find("600 J, 10 % of the energy"), std::string::npos);
 }
 
-TEST(ChangeVerdict, TheCpusOfSeveralMachinesAreCpus) {
+TEST(JudgeMeasurement, TheCpusOfSeveralMachinesAreCpus) {
   EXPECT_EQ(verdict_codes_of(report_with_background(290, "vm/cpu")), DiagnosticCodes());
   EXPECT_EQ(verdict_codes_of(report_with_background(600, "vm/cpu")), DiagnosticCodes{"co_tenant"});
   EXPECT_EQ(verdict_codes_of(report_with_background(12, "vm/gpu0")), DiagnosticCodes{"co_tenant"});
 }
 
-TEST(ChangeVerdict, AnIncompleteRecordingHasGaps) {
-  ReportResult report = good_report();
+TEST(JudgeMeasurement, AnIncompleteRecordingHasGaps) {
+  ReportResult report = make_good_report();
   report.complete = false;
   EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"gaps"});
 }
 
-TEST(ChangeVerdict, EstimatesAndUnknownEnergiesAreDistinguished) {
-  ReportResult report = good_report();
+TEST(JudgeMeasurement, EstimatesAndUnknownEnergiesAreDistinguished) {
+  ReportResult report = make_good_report();
   report.totals.measured.reset();
   EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"no_energy"});
   report.totals.estimated = EstimatedEnergySum{EstimatedJoules(10), {}, {}, {"package-0"}};
   EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"estimates_only"});
 }
 
-TEST(ChangeVerdict, ClocksThatJump) {
-  EXPECT_EQ(verdict_codes_of(good_report(), -3600.0), DiagnosticCodes{"clock_jump"});
+TEST(JudgeMeasurement, ReportsClocksThatJump) {
+  EXPECT_EQ(verdict_codes_of(make_good_report(), -3600.0), DiagnosticCodes{"clock_jump"});
 }
 
-TEST(ChangeVerdict, ARunOfFewUpdatesIsTooShort) {
-  ReportResult report = good_report();
+TEST(JudgeMeasurement, ARunOfFewUpdatesIsTooShort) {
+  ReportResult report = make_good_report();
   report.elapsed_s = 0.9;
   EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"too_short"});
   report.counter_updates[0].period_s = 0.001;

@@ -12,9 +12,9 @@ BusyTime::BusyTime(std::span<const LoadSpan> loads) {
   double busy_ns = 0;
   for (const LoadSpan& load : loads) {
     load_edges_ns_.push_back(static_cast<double>(load.begin_ns - origin_ns_));
-    busy_before_ns_.push_back(busy_ns);
+    busy_ns_before_edges_.push_back(busy_ns);
     load_edges_ns_.push_back(static_cast<double>(load.end_ns - origin_ns_));
-    busy_before_ns_.push_back(busy_ns += static_cast<double>(load.length_ns()));
+    busy_ns_before_edges_.push_back(busy_ns += static_cast<double>(load.length_ns()));
   }
 }
 
@@ -27,7 +27,7 @@ double BusyTime::cumulative_busy_ns(double time_ns) const {
   const std::size_t edges = count_edges_before(time_ns);
   if (edges == 0) return 0;
   const bool is_busy = edges % 2 == 1;
-  return busy_before_ns_[edges - 1] + (is_busy ? time_ns - load_edges_ns_[edges - 1] : 0);
+  return busy_ns_before_edges_[edges - 1] + (is_busy ? time_ns - load_edges_ns_[edges - 1] : 0);
 }
 
 double BusyTime::busy_fraction(std::int64_t from_ns, double length_ns) const {
@@ -36,23 +36,23 @@ double BusyTime::busy_fraction(std::int64_t from_ns, double length_ns) const {
 }
 
 BusyTime::ExponentialAverage::ExponentialAverage(const BusyTime& busy, double time_constant_ns)
-    : busy_(&busy), time_constant_ns_(time_constant_ns) {
+    : busy_time_(&busy), time_constant_ns_(time_constant_ns) {
   double value = 0;
   for (std::size_t i = 0; i < busy.load_edges_ns_.size(); ++i) {
-    const double towards = i % 2 == 1 ? 1 : 0;  // load before this edge: 1 if the edge is the end of a load
+    const double target_load = i % 2 == 1 ? 1 : 0;  // load before this edge: 1 if the edge is the end of a load
     const double since_ns = i == 0 ? 0 : busy.load_edges_ns_[i] - busy.load_edges_ns_[i - 1];
-    value = towards + (value - towards) * std::exp(-since_ns / time_constant_ns);
+    value = target_load + (value - target_load) * std::exp(-since_ns / time_constant_ns);
     averages_at_edges_.push_back(value);
   }
 }
 
 double BusyTime::ExponentialAverage::average_at(std::int64_t time_ns) const {
-  const auto time = static_cast<double>(time_ns - busy_->origin_ns_);
-  const std::size_t edges = busy_->count_edges_before(time);
+  const auto time = static_cast<double>(time_ns - busy_time_->origin_ns_);
+  const std::size_t edges = busy_time_->count_edges_before(time);
   if (edges == 0) return 0;
-  const double towards = edges % 2 == 1 ? 1 : 0;
-  return towards + (averages_at_edges_[edges - 1] - towards) *
-                       std::exp(-(time - busy_->load_edges_ns_[edges - 1]) / time_constant_ns_);
+  const double target_load = edges % 2 == 1 ? 1 : 0;
+  return target_load + (averages_at_edges_[edges - 1] - target_load) *
+                           std::exp(-(time - busy_time_->load_edges_ns_[edges - 1]) / time_constant_ns_);
 }
 
 }  // namespace joulemap::calibration

@@ -28,7 +28,7 @@ class BusyTime {
     double average_at(std::int64_t time_ns) const;
 
    private:
-    const BusyTime* busy_;
+    const BusyTime* busy_time_;
     double time_constant_ns_;
     std::vector<double> averages_at_edges_;  // the average at begin and end of each load
   };
@@ -38,8 +38,8 @@ class BusyTime {
   std::size_t count_edges_before(double time_ns) const;
 
   std::int64_t origin_ns_ = 0;
-  std::vector<double> load_edges_ns_;   // since the origin: begin, end, begin, end ...
-  std::vector<double> busy_before_ns_;  // busy nanoseconds before each edge
+  std::vector<double> load_edges_ns_;         // since the origin: begin, end, begin, end ...
+  std::vector<double> busy_ns_before_edges_;  // busy nanoseconds before each edge
 };
 
 }  // namespace joulemap::calibration

@@ -52,7 +52,7 @@ void set_channel_phases(const std::vector<Channel>& channels, const std::vector<
       double phase_s = seconds(step->midpoint_ns() - reference->midpoint_ns());
       phase_s -= period_s * std::floor(phase_s / period_s);
       findings[i].phase_s = phase_s;
-      findings[i].phase_reference = channels[k].name;
+      findings[i].phase_reference_channel = channels[k].name;
       break;
     }
   }
@@ -79,42 +79,43 @@ class CalibrationRun {
   CalibrateResult run() {
     sampler_.set_mode(sensors::SamplingMode::near_edge);
     sampler_.start();
-    sample_until(run_begin_ns_ + options_.idle_duration_ns);
+    drain_samples_until(run_begin_ns_ + options_.idle_duration_ns);
     idle_span_ = {run_begin_ns_, monotonic_ns()};
     for (std::size_t i = 0; i < channel_behaviours_.size(); ++i) idle_w_[i] = channel_behaviours_[i].mean_power_w();
     const std::vector<std::string> busy = find_busy_devices();
-    std::vector<std::pair<std::string, LoadPhases>> loaded;
-    if (options_.is_gpu_load_enabled) loaded = run_load_on_idle_gpus(busy);
+    std::vector<std::pair<std::string, LoadPhases>> load_phases_by_device;
+    if (options_.is_gpu_load_enabled) load_phases_by_device = run_load_on_idle_gpus(busy);
     sampler_.stop();
     const std::int64_t end_ns = monotonic_ns();
-    result_.observed_s = seconds(end_ns - run_begin_ns_);
+    result_.observation_time_s = seconds(end_ns - run_begin_ns_);
     result_.samplers = sampler_.costs();
     for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) add_sensor_findings(sensor);
     set_channel_phases(result_.channels, channel_behaviours_, end_ns, result_.findings);
-    for (const auto& [device, phases] : loaded) add_device_load_findings(device, phases);
+    for (const auto& [device, phases] : load_phases_by_device) add_device_load_findings(device, phases);
     return std::move(result_);
   }
 
  private:
   void report_progress_by_time() const {
-    const auto& load = options_.wave_plan;
-    const std::int64_t load_ns = load.active_idle_ns + load.total_waves_ns + load.full_load_ns +
-                                 load.idle_after_load_ns + load.idle_after_release_ns;
+    const auto& load = options_.square_wave_plan;
+    const std::int64_t gpu_load_duration_ns = load.active_idle_ns + load.total_waves_ns + load.full_load_ns +
+                                              load.idle_after_load_ns + load.idle_after_release_ns;
     const std::int64_t loads =
         options_.is_gpu_load_enabled ? static_cast<std::int64_t>(find_first_gpu_channels().size()) : 0;
-    report_progress(options_.on_progress, static_cast<double>(monotonic_ns() - run_begin_ns_) /
-                                              static_cast<double>(options_.idle_duration_ns + loads * load_ns));
+    report_progress(options_.on_progress,
+                    static_cast<double>(monotonic_ns() - run_begin_ns_) /
+                        static_cast<double>(options_.idle_duration_ns + loads * gpu_load_duration_ns));
   }
 
-  void sample_until(std::int64_t until_ns) {
+  void drain_samples_until(std::int64_t until_ns) {
     while (monotonic_ns() < until_ns) {
       report_progress_by_time();
       sleep_until(std::min(monotonic_ns() + kSampleDrainPeriod_ns, until_ns));
       sampler_.drain([&](const Sample& sample) {
         channel_behaviours_[sample.channel].observe(sample.reading);
         last_readings_[sample.channel] = sample.reading;
-        const bool is_good = sample.reading.code == ReadCode::ok;
-        if (is_good && is_whole_gpu_power(result_.channels[sample.channel]))
+        const bool is_valid_reading = sample.reading.code == ReadCode::ok;
+        if (is_valid_reading && is_whole_gpu_power(result_.channels[sample.channel]))
           readings_under_load_[sample.channel].push_back(sample.reading);
       });
     }
@@ -137,9 +138,10 @@ class CalibrationRun {
     return busy;
   }
 
-  void diagnose_gpu_not_loaded(const std::string& domain, const std::string& why, const std::string& remedy) {
+  void diagnose_gpu_not_loaded(const std::string& domain, const std::string& reason, const std::string& remedy) {
     result_.diagnostics.add({"gpu_not_loaded", 1,
-                             fmt::format("{} was not loaded, its sensor latency is unknown: {}", domain, why), remedy});
+                             fmt::format("{} was not loaded, its sensor latency is unknown: {}", domain, reason),
+                             remedy});
   }
 
   // Each GPU once, by its first channel.
@@ -154,7 +156,7 @@ class CalibrationRun {
 
   // Loads each GPU that is idle, one after another. Returns the load phases by device.
   std::vector<std::pair<std::string, LoadPhases>> run_load_on_idle_gpus(const std::vector<std::string>& busy) {
-    std::vector<std::pair<std::string, LoadPhases>> loaded;
+    std::vector<std::pair<std::string, LoadPhases>> load_phases_by_device;
     std::optional<Result<calibration::CudaDriver>> driver;
     for (const Channel* gpu : find_first_gpu_channels()) {
       if (gpu->sensor != "nvml") {
@@ -167,18 +169,19 @@ class CalibrationRun {
           diagnose_gpu_not_loaded(gpu->domain, driver->error().message, driver->error().remedy);
           continue;
         }
-        Result<LoadPhases> phases = calibration::run_square_waves(
-            **driver, gpu->device, options_.wave_plan, [this](std::int64_t until_ns) { sample_until(until_ns); });
+        Result<LoadPhases> phases =
+            calibration::run_square_waves(**driver, gpu->device, options_.square_wave_plan,
+                                          [this](std::int64_t until_ns) { drain_samples_until(until_ns); });
         if (!phases) {
           diagnose_gpu_not_loaded(gpu->domain, phases.error().message, phases.error().remedy);
           continue;
         }
         phases->idle = idle_span_;
         result_.loaded_domains.push_back(gpu->domain);
-        loaded.emplace_back(gpu->device, std::move(*phases));
+        load_phases_by_device.emplace_back(gpu->device, std::move(*phases));
       }
     }
-    return loaded;
+    return load_phases_by_device;
   }
 
   void add_sensor_findings(std::size_t sensor) {
@@ -202,14 +205,14 @@ class CalibrationRun {
   }
 
   void add_device_load_findings(const std::string& device, const LoadPhases& phases) {
-    std::vector<GpuLoadChannel> watched;
+    std::vector<GpuLoadChannel> gpu_load_channels;
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
       const Channel& channel = result_.channels[i];
       if (!is_whole_gpu_power(channel) || channel.device != device) continue;
       PublishedValues shown = make_published_values(channel, readings_under_load_[i]);
-      watched.push_back({channel, std::move(shown.values), shown.time_uncertainty_s, &result_.findings[i]});
+      gpu_load_channels.push_back({channel, std::move(shown.values), shown.time_uncertainty_s, &result_.findings[i]});
     }
-    add_load_findings(watched, phases, result_.diagnostics);
+    add_load_findings(gpu_load_channels, phases, result_.diagnostics);
   }
 
   sampling::Sampler& sampler_;

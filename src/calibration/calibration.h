@@ -19,7 +19,7 @@ struct CalibrationOptions {
   std::int64_t idle_duration_ns = 5 * kNanosecondsPerSecond;  // how long sensors are read before GPUs are loaded
   bool is_gpu_load_enabled = true;
   std::string cuda_library;  // path of libcuda for the load; empty: none
-  calibration::WavePlan wave_plan = {};
+  calibration::SquareWavePlan square_wave_plan = {};
   ProgressCallback on_progress = {};  // gets the share of the planned time
 };
 

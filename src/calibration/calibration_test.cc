@@ -27,7 +27,7 @@ class GpuCalibrationTest : public testing::Test {
     for (const char* name : {"JOULEMAP_NVML", "JOULEMAP_FAKE_NVML", "JOULEMAP_FAKE_CUDA"}) ::unsetenv(name);
   }
 
-  CalibrateResult calibrate_fake_gpu(const std::string& traits, const calibration::WavePlan& waves = {}) {
+  CalibrateResult calibrate_fake_gpu(const std::string& traits, const calibration::SquareWavePlan& waves = {}) {
     const VirtualClock clock;
     const TemporaryDirectory folder;
     const std::string device = "device GPU-11111111-2222-3333-4444-555555555555\n";
@@ -42,7 +42,7 @@ class GpuCalibrationTest : public testing::Test {
     sampling::Sampler sampler(std::move(opened->sensors));
     return calibrate(sampler, {.idle_duration_ns = 3 * kNanosecondsPerSecond,
                                .cuda_library = JOULEMAP_FAKE_CUDA_LIBRARY,
-                               .wave_plan = waves});
+                               .square_wave_plan = waves});
   }
 };
 
@@ -83,7 +83,7 @@ TEST_F(GpuCalibrationTest, SquareWavesIdentifyTheResponseOfEverySensor) {
     EXPECT_NEAR(finding.loaded_w.value(), kLoaded_w, 0.03 * kLoaded_w) << finding.channel;
   }
   EXPECT_NEAR(instant.gain.value(), 1.0076, 0.004);
-  EXPECT_EQ(instant.gain_reference, "gpu0-energy");
+  EXPECT_EQ(instant.gain_reference_channel, "gpu0-energy");
   EXPECT_NEAR(history.gain.value(), 1, 0.004);
   EXPECT_FALSE(counter.gain);
   EXPECT_NEAR(counter.gain_spread.value(), 0.005, 0.002);
@@ -92,8 +92,8 @@ TEST_F(GpuCalibrationTest, SquareWavesIdentifyTheResponseOfEverySensor) {
   EXPECT_NEAR(history.sleep_w.value(), 100, 5);
 }
 
-TEST_F(GpuCalibrationTest, IsReproducible) {
-  calibration::WavePlan short_plan;
+TEST_F(GpuCalibrationTest, GpuCalibrationIsReproducible) {
+  calibration::SquareWavePlan short_plan;
   short_plan.active_idle_ns = short_plan.full_load_ns = short_plan.idle_after_load_ns =
       short_plan.idle_after_release_ns = kNanosecondsPerSecond;
   short_plan.total_waves_ns = 2 * kNanosecondsPerSecond;

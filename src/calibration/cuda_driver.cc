@@ -42,26 +42,26 @@ std::string find_cuda_functions(void* library, CudaApi& api) {
 
 }  // namespace
 
-std::string choose_cuda_library(std::string_view requested, bool has_elevated_privileges, bool root_is_real) {
+std::string choose_cuda_library(std::string_view requested, bool has_elevated_privileges, bool is_real_root) {
   if (!requested.empty() && !has_elevated_privileges) return std::string(requested);
-  return root_is_real ? kDefaultCudaLibrary : "";
+  return is_real_root ? kDefaultCudaLibrary : "";
 }
 
-std::string choose_cuda_library(bool root_is_real) {
+std::string choose_cuda_library(bool is_real_root) {
   const char* requested = std::getenv("JOULEMAP_CUDA");
-  return choose_cuda_library(requested != nullptr ? requested : "", ::getauxval(AT_SECURE) != 0, root_is_real);
+  return choose_cuda_library(requested != nullptr ? requested : "", ::getauxval(AT_SECURE) != 0, is_real_root);
 }
 
 Result<CudaDriver> CudaDriver::load(const std::string& path) {
   if (path.empty()) return Error{ErrorCode::not_found, "the CUDA driver is not used with --sysroot", {}};
   // Threads that the library starts must not receive signals meant for joulemap's main thread.
-  const ScopedSignalBlock signals_are_for_the_program;
+  const ScopedSignalBlock signal_block;
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
-    const char* why = ::dlerror();
-    const bool is_usual = path == kDefaultCudaLibrary;
-    return Error{ErrorCode::not_found, why != nullptr ? why : path,
-                 is_usual ? "in a container: --gpus all with the compute capability" : "unset JOULEMAP_CUDA"};
+    const char* reason = ::dlerror();
+    const bool is_default_library = path == kDefaultCudaLibrary;
+    return Error{ErrorCode::not_found, reason != nullptr ? reason : path,
+                 is_default_library ? "in a container: --gpus all with the compute capability" : "unset JOULEMAP_CUDA"};
   }
   CudaApi api;
   const std::string missing = find_cuda_functions(library, api);
@@ -91,10 +91,10 @@ Result<CudaDevice> CudaDriver::find_device(std::string_view uuid) const {
     CudaDevice device = 0;
     if (Status status = check_result(functions_.device_get(&device, ordinal), "cuDeviceGet"); !status)
       return std::move(status).error();
-    CudaUuid found_uuid{};
-    if (Status status = check_result(functions_.device_uuid(&found_uuid, device), "cuDeviceGetUuid"); !status)
+    CudaUuid cuda_uuid{};
+    if (Status status = check_result(functions_.device_uuid(&cuda_uuid, device), "cuDeviceGetUuid"); !status)
       return std::move(status).error();
-    if (nvml_uuid_of(found_uuid) == uuid) return device;
+    if (nvml_uuid_of(cuda_uuid) == uuid) return device;
   }
   return Error{ErrorCode::not_found, fmt::format("none of the {} CUDA devices is {}", count, uuid),
                "add it to CUDA_VISIBLE_DEVICES; a GPU with MIG partitions cannot be loaded as a whole"};
@@ -103,8 +103,8 @@ Result<CudaDevice> CudaDriver::find_device(std::string_view uuid) const {
 std::string nvml_uuid_of(const CudaUuid& uuid) {
   std::string text = "GPU";
   for (int i = 0; i < 16; ++i) {
-    const bool begins_part = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-    text += fmt::format("{}{:02x}", begins_part ? "-" : "", uuid.bytes[i]);
+    const bool is_uuid_group_start = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    text += fmt::format("{}{:02x}", is_uuid_group_start ? "-" : "", uuid.bytes[i]);
   }
   return text;
 }

@@ -24,7 +24,7 @@ constexpr std::int64_t kMinRateMeasurementTime_ns = 5 * kNanosecondsPerMilliseco
 }  // namespace
 
 Result<GpuLoad> GpuLoad::open(const CudaDriver& driver, std::string_view uuid) {
-  const ScopedSignalBlock signals_are_for_the_program;  // a CUDA context starts threads
+  const ScopedSignalBlock signal_block;  // a CUDA context starts threads
   const Result<CudaDevice> device = driver.find_device(uuid);
   if (!device) return device.error();
   CudaContext context = nullptr;
@@ -35,7 +35,7 @@ Result<GpuLoad> GpuLoad::open(const CudaDriver& driver, std::string_view uuid) {
   }
   GpuLoad load(driver, context);
   if (Status compiled = load.load_kernel(*device); !compiled) return std::move(compiled).error();
-  if (Status paced = load.measure_loop_rate(); !paced) return std::move(paced).error();
+  if (Status rate_status = load.measure_loop_rate(); !rate_status) return std::move(rate_status).error();
   return load;
 }
 
@@ -73,8 +73,8 @@ Status GpuLoad::load_kernel(CudaDevice device) {
 }
 
 Status GpuLoad::launch_kernel(std::uint32_t loops) {
-  std::uint64_t nowhere = 0;  // the kernel would write here if its values left their range, which never happens
-  void* parameters[] = {&nowhere, &loops};
+  std::uint64_t unused_output = 0;  // the kernel would write here if its values left their range, which never happens
+  void* parameters[] = {&unused_output, &loops};
   return driver_->check_result(
       driver_->api().launch(function_, block_count_, 1, 1, kThreadsPerBlock, 1, 1, 0, nullptr, parameters, nullptr),
       "cuLaunchKernel");
@@ -83,14 +83,14 @@ Status GpuLoad::launch_kernel(std::uint32_t loops) {
 Status GpuLoad::measure_loop_rate() {
   // The first launch of a kernel includes one-time costs.
   if (Status launched = launch_kernel(1); !launched) return launched;
-  if (Result<LoadSpan> ran = wait_until_done(); !ran) return std::move(ran).error();
+  if (Result<LoadSpan> load_span = wait_until_done(); !load_span) return std::move(load_span).error();
   for (std::uint32_t loops = kInitialLoopCount;; loops *= 4) {
     load_begin_ns_ = monotonic_ns();
     running_loop_count_ = loops;
     if (Status launched = launch_kernel(loops); !launched) return launched;
-    Result<LoadSpan> ran = wait_until_done();
-    if (!ran) return std::move(ran).error();
-    if (ran->length_ns() >= kMinRateMeasurementTime_ns) return Done{};
+    Result<LoadSpan> load_span = wait_until_done();
+    if (!load_span) return std::move(load_span).error();
+    if (load_span->length_ns() >= kMinRateMeasurementTime_ns) return Done{};
     if (loops > kMaxLoopCount / 4) return Error{ErrorCode::unsupported, "the load kernel ends immediately", {}};
   }
 }

@@ -61,12 +61,12 @@ class ChannelLoadAnalysis {
   void store_load_response() {
     channel_calibration().lag_s = sensor_response_->lag_s;
     // The times of the values are known only as well as the reads allow.
-    const double low_s =
+    const double lag_lower_error_s =
         add_in_quadrature(sensor_response_->lag_s - sensor_response_->lag_low_s, gpu_load_channel_.time_uncertainty_s);
-    const double high_s =
+    const double lag_upper_error_s =
         add_in_quadrature(sensor_response_->lag_high_s - sensor_response_->lag_s, gpu_load_channel_.time_uncertainty_s);
-    channel_calibration().lag_low_s = sensor_response_->lag_s - low_s;
-    channel_calibration().lag_high_s = sensor_response_->lag_s + high_s;
+    channel_calibration().lag_low_s = sensor_response_->lag_s - lag_lower_error_s;
+    channel_calibration().lag_high_s = sensor_response_->lag_s + lag_upper_error_s;
     if (sensor_response_->averaging == SensorAveraging::moving_average)
       channel_calibration().window_s = sensor_response_->averaging_time_s;
     if (sensor_response_->averaging == SensorAveraging::exponential_average)
@@ -81,18 +81,19 @@ class ChannelLoadAnalysis {
     channel_calibration().loaded_w = mean_phase_end_power_w(load_phases_.full_load);
     store_power_decay(load_phases_.after_load, channel_calibration().active_idle_w, channel_calibration().loaded_w,
                       channel_calibration().settle_s, channel_calibration().settle_w);
-    store_power_decay(load_phases_.after_context, channel_calibration().idle_w, channel_calibration().active_idle_w,
-                      channel_calibration().sleep_s, channel_calibration().sleep_w);
+    store_power_decay(load_phases_.idle_after_context, channel_calibration().idle_w,
+                      channel_calibration().active_idle_w, channel_calibration().sleep_s,
+                      channel_calibration().sleep_w);
   }
   void store_power_decay(const LoadSpan& span, std::optional<double> low_w, std::optional<double> high_w,
                          std::optional<double>& duration_s, std::optional<double>& mean_w) {
     if (!low_w || !high_w || *high_w <= *low_w || !has_identified_lag() || averaging_delay_s() > kMaxAveragingDelay_s)
       return;
-    const auto fallen_s =
+    const auto sensor_fall_time_s =
         time_to_fall_s(gpu_load_channel_.channel.kind, gpu_load_channel_.published_values, span, *low_w, *high_w);
-    if (!fallen_s) return;
+    if (!sensor_fall_time_s) return;
     // A sensor with lag and averaging falls later than the power it measures.
-    duration_s = std::max(*fallen_s - total_delay_s(), 0.0);
+    duration_s = std::max(*sensor_fall_time_s - total_delay_s(), 0.0);
     const auto end_ns = span.begin_ns + static_cast<std::int64_t>((*duration_s + total_delay_s()) * 1e9);
     if (*duration_s > 0)
       mean_w = mean_published_w(gpu_load_channel_.channel.kind, gpu_load_channel_.published_values,
@@ -119,7 +120,7 @@ void store_relative_gains(std::vector<GpuLoadChannel>& channels, const std::vect
     finding.gain = response->mean_w / reference->mean_w;
     finding.gain_spread =
         add_in_quadrature(response->mean_standard_error_w, reference->mean_standard_error_w) / reference->mean_w;
-    finding.gain_reference = counter->channel.name;
+    finding.gain_reference_channel = counter->channel.name;
     squares += (*finding.gain - 1) * (*finding.gain - 1);
     ++count;
   }

@@ -16,7 +16,7 @@ namespace joulemap::calibration {
 namespace {
 
 constexpr double kNanosecondsPerMs = 1e6;  // ns
-constexpr std::size_t kMinObservationsOfLoad = 20;
+constexpr std::size_t kMinLoadObservations = 20;
 
 // Search range of lags. Negative lags are unphysical, but times are known only to milliseconds.
 constexpr double kMinLag_ns = -20 * kNanosecondsPerMs;
@@ -141,10 +141,11 @@ class SensorResponseSearch {
     double least = INFINITY;
     const double longest_ns =
         averaging == SensorAveraging::moving_average ? kMaxAveragingWindow_ns : kMaxTimeConstant_ns;
-    for (const double averaged_ns :
+    for (const double candidate_averaging_ns :
          make_geometric_sequence(kMinAveragingTime_ns, longest_ns, kAveragingTimeGridRatio)) {
       for (const double lag_ns : make_lag_grid()) {
-        keep_better_model({averaging, averaging == SensorAveraging::integral ? 0 : averaged_ns, lag_ns}, best, least);
+        keep_better_model({averaging, averaging == SensorAveraging::integral ? 0 : candidate_averaging_ns, lag_ns},
+                          best, least);
       }
       if (averaging == SensorAveraging::integral) break;
     }
@@ -159,20 +160,21 @@ class SensorResponseSearch {
   // Smallest sum of squares at this lag over averaging times: a longer lag resembles a longer average.
   double min_sum_of_squares_at_lag(SensorResponseModel shape, double lag_ns) const {
     // Keep the centre of the averaged time fixed.
-    const double moved_ns = shape.lag_ns - lag_ns;
-    const double equivalent_ns =
-        shape.averaging_time_ns + (shape.averaging == SensorAveraging::moving_average ? 2 : 1) * moved_ns;
+    const double lag_change_ns = shape.lag_ns - lag_ns;
+    const double equivalent_averaging_ns =
+        shape.averaging_time_ns + (shape.averaging == SensorAveraging::moving_average ? 2 : 1) * lag_change_ns;
     shape.lag_ns = lag_ns;
     double least = residual_sum_of_squares(shape);
     if (shape.averaging == SensorAveraging::integral) return least;
-    for (const double averaged_ns : {(shape.averaging_time_ns + equivalent_ns) / 2, equivalent_ns}) {
-      SensorResponseModel best{shape.averaging, std::max(averaged_ns, kMinAveragingTime_ns / 4), lag_ns};
-      double candidate_squares = residual_sum_of_squares(best);
+    for (const double candidate_averaging_ns :
+         {(shape.averaging_time_ns + equivalent_averaging_ns) / 2, equivalent_averaging_ns}) {
+      SensorResponseModel best{shape.averaging, std::max(candidate_averaging_ns, kMinAveragingTime_ns / 4), lag_ns};
+      double candidate_sum_of_squares = residual_sum_of_squares(best);
       for (const double factor : {1.2, 1.1, 1.05, 1.02, 1.01}) {
         for (const double by : {factor, 1 / factor})
-          keep_better_model({best.averaging, best.averaging_time_ns * by, lag_ns}, best, candidate_squares);
+          keep_better_model({best.averaging, best.averaging_time_ns * by, lag_ns}, best, candidate_sum_of_squares);
       }
-      least = std::min(least, candidate_squares);
+      least = std::min(least, candidate_sum_of_squares);
     }
     return least;
   }
@@ -193,7 +195,7 @@ class SensorResponseSearch {
     for (std::size_t i = 0; i < observations_.size(); ++i) {
       if (residuals[i] <= most) kept.push_back(observations_[i]);
     }
-    if (kept.size() >= kMinObservationsOfLoad) observations_ = std::move(kept);
+    if (kept.size() >= kMinLoadObservations) observations_ = std::move(kept);
   }
   const std::vector<PowerObservation>& observations() const { return observations_; }
 
@@ -214,17 +216,17 @@ class SensorResponseSearch {
     return busy;
   }
   void keep_better_model(const SensorResponseModel& other, SensorResponseModel& best, double& least) const {
-    const double candidate_squares = residual_sum_of_squares(other);
-    if (candidate_squares < least) std::tie(best, least) = std::pair(other, candidate_squares);
+    const double candidate_sum_of_squares = residual_sum_of_squares(other);
+    if (candidate_sum_of_squares < least) std::tie(best, least) = std::pair(other, candidate_sum_of_squares);
   }
   SensorResponseModel refine_model(SensorResponseModel best, double least) const {
     double step_ns = kLagGridSpacing_ns;
     double factor = kAveragingTimeGridRatio;
     while (step_ns > kFinestLagStep_ns || factor > kFinestAveragingTimeRatio) {
       const SensorResponseModel from = best;
-      for (const double moved_ns : {-step_ns, 0.0, step_ns}) {
+      for (const double lag_change_ns : {-step_ns, 0.0, step_ns}) {
         for (const double by : {1 / factor, 1.0, factor}) {
-          const double lag_ns = std::clamp(from.lag_ns + moved_ns, kMinLag_ns, kMaxLag_ns);
+          const double lag_ns = std::clamp(from.lag_ns + lag_change_ns, kMinLag_ns, kMaxLag_ns);
           keep_better_model({from.averaging, from.averaging_time_ns * by, lag_ns}, best, least);
         }
       }
@@ -260,7 +262,7 @@ void set_lag_interval(const SensorResponseSearch& search, const SensorResponseMo
   double most = 0;
   for (const double lag_ns : make_lag_grid()) most = std::max(most, cost(lag_ns));
   response.is_lag_identified = most > kMinLagIdentifyingCost;
-  const auto crossing = [&](double side) {
+  const auto find_lag_limit_ns = [&](double side) {
     double inside_ns = 0;
     for (const double away_ns : make_geometric_sequence(kFinestLagStep_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
       if (cost(best.lag_ns + side * away_ns) > kMaxLagIntervalCost) break;
@@ -268,8 +270,8 @@ void set_lag_interval(const SensorResponseSearch& search, const SensorResponseMo
     }
     return best.lag_ns + side * std::max(inside_ns * 1.25, kFinestLagStep_ns);
   };
-  response.lag_low_s = crossing(-1) / 1e9;
-  response.lag_high_s = crossing(1) / 1e9;
+  response.lag_low_s = find_lag_limit_ns(-1) / 1e9;
+  response.lag_high_s = find_lag_limit_ns(1) / 1e9;
 }
 
 }  // namespace
@@ -290,7 +292,7 @@ std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const
                                                const LoadPhases& phases) {
   const BusyTime busy(phases.load_spans);
   SensorResponseSearch search(make_power_observations(kind, published_values, phases.square_waves), busy);
-  if (search.observations().size() < kMinObservationsOfLoad || phases.load_spans.empty()) return std::nullopt;
+  if (search.observations().size() < kMinLoadObservations || phases.load_spans.empty()) return std::nullopt;
   search.drop_outliers(find_best_response_model(kind, search));
   const SensorResponseModel best = find_best_response_model(kind, search);
   const LinearPowerFit line = search.fit(best);
@@ -331,8 +333,8 @@ std::optional<double> mean_published_w(ChannelKind kind, std::span<const Publish
 
 std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const PublishedValue> published_values,
                                      const LoadSpan& span, double low_w, double high_w) {
-  const double enough_w = low_w + 0.1 * (high_w - low_w);
-  std::optional<double> last_high_s = 0;
+  const double fall_threshold_w = low_w + 0.1 * (high_w - low_w);
+  std::optional<double> last_above_threshold_s = 0;
   bool any = false;
   for (std::size_t i = 1; i < published_values.size(); ++i) {
     if (published_values[i].update_time_ns < span.begin_ns || published_values[i].update_time_ns > span.end_ns)
@@ -342,11 +344,12 @@ std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const Published
     const double watts = is_gauge ? published_values[i].value
                                   : (published_values[i].value - published_values[i - 1].value) / seconds(since_ns);
     any = true;
-    if (watts > enough_w) last_high_s = seconds(published_values[i].update_time_ns - span.begin_ns);
+    if (watts > fall_threshold_w) last_above_threshold_s = seconds(published_values[i].update_time_ns - span.begin_ns);
   }
-  const bool ends_high = !published_values.empty() && any && *last_high_s > 0.9 * seconds(span.length_ns());
-  if (!any || ends_high) return std::nullopt;
-  return last_high_s;
+  const bool ends_above_threshold =
+      !published_values.empty() && any && *last_above_threshold_s > 0.9 * seconds(span.length_ns());
+  if (!any || ends_above_threshold) return std::nullopt;
+  return last_above_threshold_s;
 }
 
 }  // namespace joulemap::calibration

@@ -42,10 +42,10 @@ PublishedValues make_published_values(const Channel& channel, std::span<const Re
   std::vector<PublishedValue>& shown = found.values;
   const Reading* last = nullptr;
   for (const Reading& reading : readings) {
-    const bool is_kept = channel.quantity == Quantity::power_history;
+    const bool is_power_history = channel.quantity == Quantity::power_history;
     const std::uint64_t origin = is_counter ? readings.front().raw : 0;
     const double value = static_cast<double>(reading.raw - origin) * channel.scale;
-    if (is_kept) {
+    if (is_power_history) {
       shown.push_back({reading.time_ns(), value});
     } else if (last != nullptr && last->raw != reading.raw) {
       const std::int64_t time_ns = estimate_update_time_ns(make_change_interval(*last, reading), clock);

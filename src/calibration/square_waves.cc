@@ -13,7 +13,7 @@ namespace {
 // Log-uniform durations: short ones identify the lag of a sensor, long ones its averaging.
 class LogUniformDurations {
  public:
-  explicit LogUniformDurations(const WavePlan& plan)
+  explicit LogUniformDurations(const SquareWavePlan& plan)
       : random_(plan.seed),
         min_ns_(static_cast<double>(plan.min_duration_ns)),
         max_ns_(static_cast<double>(plan.max_duration_ns)) {}
@@ -34,14 +34,15 @@ LoadSpan keep_gpu_idle(std::int64_t length_ns, const IdleUntilCallback& idle_unt
   return {begin_ns, monotonic_ns()};
 }
 
-Status run_load_waves(GpuLoad& load, const WavePlan& plan, const IdleUntilCallback& idle_until, LoadPhases& phases) {
-  LogUniformDurations lengths(plan);
+Status run_load_waves(GpuLoad& load, const SquareWavePlan& plan, const IdleUntilCallback& idle_until,
+                      LoadPhases& phases) {
+  LogUniformDurations random_durations(plan);
   phases.square_waves.begin_ns = monotonic_ns();
   while (monotonic_ns() < phases.square_waves.begin_ns + plan.total_waves_ns) {
-    Result<LoadSpan> on = load.run(lengths.draw_duration_ns());
+    Result<LoadSpan> on = load.run(random_durations.draw_duration_ns());
     if (!on) return std::move(on).error();
     phases.load_spans.push_back(*on);
-    idle_until(monotonic_ns() + lengths.draw_duration_ns());
+    idle_until(monotonic_ns() + random_durations.draw_duration_ns());
   }
   phases.square_waves.end_ns = monotonic_ns();
   return Done{};
@@ -49,7 +50,7 @@ Status run_load_waves(GpuLoad& load, const WavePlan& plan, const IdleUntilCallba
 
 }  // namespace
 
-Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
+Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const SquareWavePlan& plan,
                                     const IdleUntilCallback& idle_until) {
   Result<GpuLoad> load = GpuLoad::open(driver, uuid);
   if (!load) return std::move(load).error();
@@ -65,7 +66,7 @@ Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view u
   phases.full_load = *full_load;
   phases.after_load = keep_gpu_idle(plan.idle_after_load_ns, idle_until);
   if (Status closed = load->close(); !closed) return std::move(closed).error();
-  phases.after_context = keep_gpu_idle(plan.idle_after_release_ns, idle_until);
+  phases.idle_after_context = keep_gpu_idle(plan.idle_after_release_ns, idle_until);
   return phases;
 }
 

@@ -16,7 +16,7 @@
 
 namespace joulemap::calibration {
 
-struct WavePlan {
+struct SquareWavePlan {
   std::int64_t active_idle_ns = 2 * kNanosecondsPerSecond;
   std::int64_t total_waves_ns = 10 * kNanosecondsPerSecond;
   std::int64_t min_duration_ns = 20 * kNanosecondsPerMillisecond;
@@ -32,7 +32,7 @@ using IdleUntilCallback = std::function<void(std::int64_t until_ns)>;
 
 // Returns all phases except `idle`, which the caller observes before. Fails if the CUDA driver fails; the context is
 // destroyed then, too.
-Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
+Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const SquareWavePlan& plan,
                                     const IdleUntilCallback& idle_until);
 
 }  // namespace joulemap::calibration

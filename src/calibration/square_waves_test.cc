@@ -32,8 +32,8 @@ class FakeCudaDriverTest : public testing::Test {
   static void skip_waiting(std::int64_t) {}
 
   // A plan of very short phases.
-  WavePlan make_short_wave_plan() const {
-    WavePlan plan;
+  SquareWavePlan make_short_wave_plan() const {
+    SquareWavePlan plan;
     plan.active_idle_ns = plan.idle_after_load_ns = plan.idle_after_release_ns = kNanosecondsPerMillisecond;
     plan.full_load_ns = 120 * kNanosecondsPerMillisecond;
     plan.total_waves_ns = 100 * kNanosecondsPerMillisecond;
@@ -62,7 +62,7 @@ TEST_F(FakeCudaDriverTest, LoadsAndIdlesOnSchedule) {
   }
   EXPECT_GE(phases->full_load.begin_ns, phases->square_waves.end_ns);
   EXPECT_GE(phases->after_load.begin_ns, phases->full_load.end_ns);
-  EXPECT_GE(phases->after_context.begin_ns, phases->after_load.end_ns);
+  EXPECT_GE(phases->idle_after_context.begin_ns, phases->after_load.end_ns);
   // Every kernel ran within a reported load, or before the idle phase, to measure the speed.
   const fake_cuda::LoadLog log(log_path());
   const auto is_load_edge = [&](std::int64_t time_ns) {
@@ -120,7 +120,7 @@ TEST_F(FakeCudaDriverTest, ReportsMissingFunctions) {
   EXPECT_NE(unknown_gpu.error().message.find("none of the 1 CUDA devices is GPU-9999"), std::string::npos);
 }
 
-TEST(CudaLibrary, IsNotLoadedFromLessPrivilegedUsers) {
+TEST(CudaLibrary, ElevatedProgramsIgnoreARequestedCudaLibrary) {
   EXPECT_EQ(choose_cuda_library("", false, true), "libcuda.so.1");
   EXPECT_EQ(choose_cuda_library("", false, false), "");
   EXPECT_EQ(choose_cuda_library("/my/libcuda.so", false, false), "/my/libcuda.so");

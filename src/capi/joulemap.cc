@@ -314,10 +314,10 @@ int jm_doctor_json(const jm_options* options, char** text) {
   return call_catching_exceptions([&] {
     const Result<WindowOptions> wanted = to_window_options(options);
     if (!wanted) return set_last_error(wanted.error());
-    const auto examined =
+    const auto doctor_result =
         joulemap::session::examine_sensors({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
-    if (!examined) return set_last_error(examined.error());
-    *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
+    if (!doctor_result) return set_last_error(doctor_result.error());
+    *text = ::strdup(joulemap::report::doctor_json(*doctor_result).c_str());
     return *text != nullptr ? static_cast<int>(JM_OK) : set_last_error(JM_FAILED, "out of memory");
   });
 }

@@ -56,14 +56,14 @@ void ProcessState::after_fork_in_parent() { nvml_fork_gate.after_fork_in_parent(
 
 // Replaces creation_mutex_: a thread of the parent may have held it, and does not exist in the child to release it.
 void ProcessState::after_fork_in_child() {
-  begin_fork_generation();
+  increment_fork_generation();
   nvml_fork_gate.after_fork_in_child();
-  owned_descriptors.close_all();
+  owned_descriptors.close_all_descriptors();
   new (&creation_mutex_) std::mutex;
   current_state_.store(nullptr, std::memory_order_release);
 }
 
-Status ProcessState::start_locked(const sampling::WindowOptions& options) {
+Status ProcessState::start_with_lock_held(const sampling::WindowOptions& options) {
   Result<std::unique_ptr<sampling::WindowEngine>> engine = sampling::WindowEngine::start(window_table_, options);
   if (!engine) return std::move(engine).error();
   const StartOptions* const last = start_options_.load();
@@ -76,14 +76,14 @@ Status ProcessState::start_locked(const sampling::WindowOptions& options) {
 Status ProcessState::start(const sampling::WindowOptions& options) {
   const std::lock_guard lock(start_mutex_);
   if (is_started()) return Error{ErrorCode::usage, "joulemap is already measuring", "stop it first"};
-  return start_locked(options);
+  return start_with_lock_held(options);
 }
 
 Status ProcessState::start_if_needed() {
   const std::lock_guard lock(start_mutex_);
   if (is_started()) return Done{};
   const StartOptions* const last = start_options_.load();
-  return start_locked(last != nullptr ? last->window_options : default_window_options());
+  return start_with_lock_held(last != nullptr ? last->window_options : default_window_options());
 }
 
 void ProcessState::stop() {

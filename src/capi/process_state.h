@@ -49,7 +49,7 @@ class ProcessState {
   static void before_fork();
   static void after_fork_in_parent();
   static void after_fork_in_child();
-  Status start_locked(const sampling::WindowOptions& options);
+  Status start_with_lock_held(const sampling::WindowOptions& options);
 
   static const int fork_handlers_;
   static std::mutex creation_mutex_;

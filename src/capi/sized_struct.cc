@@ -13,9 +13,9 @@ Status copy_struct_from_caller(const void* caller_struct, std::size_t caller_byt
   }
   const std::size_t known = std::min(caller_bytes, own_bytes);
   const auto* const bytes = static_cast<const std::byte*>(caller_struct);
-  const bool sets_unknown =
+  const bool has_unknown_members_set =
       std::any_of(bytes + known, bytes + caller_bytes, [](std::byte byte) { return byte != std::byte{0}; });
-  if (sets_unknown) {
+  if (has_unknown_members_set) {
     return Error{ErrorCode::usage,
                  fmt::format("{} sets a member that libjoulemap.so {} does not support", name, JOULEMAP_VERSION),
                  "leave it zero, or install the version that the program was compiled for"};

@@ -18,7 +18,7 @@ struct OptionsV010 {
   const char* sysroot;
   double period_s;
 };
-constexpr std::size_t kFrozenOptions_bytes = sizeof(OptionsV010);
+constexpr std::size_t kOptionsV010_bytes = sizeof(OptionsV010);
 
 // Options of a future version of the library.
 struct LaterOptions {
@@ -27,7 +27,7 @@ struct LaterOptions {
   const char* sysroot;
   double period_s;
   const char* replay;
-  double most_cpu_share;
+  double max_cpu_share;
 };
 
 TEST(SizedStruct, OptionsOfTheFirstVersionKeepTheirOffsets) {
@@ -37,47 +37,47 @@ TEST(SizedStruct, OptionsOfTheFirstVersionKeepTheirOffsets) {
   EXPECT_GE(sizeof(jm_options), sizeof(OptionsV010));
 }
 
-TEST(SizedStruct, OfAnOlderProgramIsAcceptedWithNewMembersZero) {
+TEST(SizedStruct, AStructOfAnOlderProgramIsAcceptedWithNewMembersZero) {
   const OptionsV010 caller_struct = {sizeof caller_struct, "powercap", "/machine", 0.25};
   LaterOptions own_struct;
   std::memset(&own_struct, 0xff, sizeof own_struct);
   const Status copied = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
-                                                kFrozenOptions_bytes, "jm_options");
+                                                kOptionsV010_bytes, "jm_options");
   ASSERT_TRUE(copied) << copied.error().message;
   EXPECT_STREQ(own_struct.sensors, "powercap");
   EXPECT_STREQ(own_struct.sysroot, "/machine");
   EXPECT_EQ(own_struct.period_s, 0.25);
   EXPECT_EQ(own_struct.replay, nullptr);
-  EXPECT_EQ(own_struct.most_cpu_share, 0);
+  EXPECT_EQ(own_struct.max_cpu_share, 0);
 }
 
-TEST(SizedStruct, OfANewerProgramIsAcceptedWhenItsNewMembersAreZero) {
+TEST(SizedStruct, AStructOfANewerProgramIsAcceptedWhenItsNewMembersAreZero) {
   const LaterOptions caller_struct = {sizeof caller_struct, "estimate", nullptr, 1, nullptr, 0};
   OptionsV010 own_struct;
   ASSERT_TRUE(copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
-                                      kFrozenOptions_bytes, "jm_options"));
+                                      kOptionsV010_bytes, "jm_options"));
   EXPECT_STREQ(own_struct.sensors, "estimate");
   EXPECT_EQ(own_struct.period_s, 1);
 }
 
-TEST(SizedStruct, OfANewerProgramIsRefusedWhenUnknownMembersAreSet) {
+TEST(SizedStruct, AStructOfANewerProgramIsRefusedWhenUnknownMembersAreSet) {
   const LaterOptions caller_struct = {sizeof caller_struct, nullptr, nullptr, 0, nullptr, 0.01};
   OptionsV010 own_struct;
   const Status copied = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
-                                                kFrozenOptions_bytes, "jm_options");
+                                                kOptionsV010_bytes, "jm_options");
   ASSERT_FALSE(copied);
   EXPECT_EQ(copied.error().code, ErrorCode::usage);
   EXPECT_NE(copied.error().message.find("does not support"), std::string::npos);
 }
 
-TEST(SizedStruct, OfASizeThatNoVersionHadIsRefused) {
+TEST(SizedStruct, AStructOfASizeThatNoVersionHadIsRefused) {
   OptionsV010 caller_struct = {};
   OptionsV010 own_struct;
   for (const std::size_t size :
        {std::size_t{0}, sizeof(std::size_t), sizeof caller_struct - 1, kMaxCallerStruct_bytes + 1, SIZE_MAX}) {
     caller_struct.size = size;
-    const Status copied = copy_struct_from_caller(&caller_struct, size, &own_struct, sizeof own_struct,
-                                                  kFrozenOptions_bytes, "jm_options");
+    const Status copied =
+        copy_struct_from_caller(&caller_struct, size, &own_struct, sizeof own_struct, kOptionsV010_bytes, "jm_options");
     ASSERT_FALSE(copied) << size;
     EXPECT_EQ(copied.error().code, ErrorCode::usage);
   }

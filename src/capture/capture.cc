@@ -48,7 +48,7 @@ std::uint64_t next_instance_id() {
 
 std::int64_t this_thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
-WaitTracing wait_tracing_for_step(const TracingPolicy::Decision& step, bool was_traced) {
+WaitTracing wait_tracing_for_step(const TracingPolicy::StepTracingDecision& step, bool was_traced) {
   if (!step.is_traced) return WaitTracing::off;
   // Enabling kernel records takes milliseconds, in which the GPU waits because of Joulemap, not because of the program.
   if (!was_traced) return WaitTracing::warm_up;
@@ -96,7 +96,7 @@ struct Capture::ThreadSlot {
 
 Capture::Capture(std::unique_ptr<CaptureSink> sink, TracingMode tracing_mode)
     : instance_id_(next_instance_id()),
-      untracked_cpu_time_(std::make_shared<UntrackedCpuTime>(own_cpu_ns())),
+      untracked_cpu_time_(std::make_shared<UntrackedCpuTime>(process_cpu_ns())),
       tracing_policy_(tracing_mode),
       start_ns_(monotonic_ns()),
       scopes_tallied_until_ns_(start_ns_),
@@ -136,7 +136,7 @@ ScopeChangeClocks Capture::read_scope_change_clocks(ThreadState& thread) {
   edge.thread_cpu_ns = this_thread_cpu_ns();
   untracked_cpu_time_->add_tracked_cpu_time(thread.thread_track->take_cpu_increase_ns(edge.thread_cpu_ns));
   if (last_scope_entering_track_.load(std::memory_order_relaxed) == thread.thread_track.get())
-    edge.helper_threads_cpu_ns = untracked_cpu_time_->take_untracked_cpu_ns(own_cpu_ns());
+    edge.helper_threads_cpu_ns = untracked_cpu_time_->take_untracked_cpu_ns(process_cpu_ns());
   return edge;
 }
 
@@ -223,7 +223,8 @@ void Capture::set_backward_scope(std::uint32_t scope, ThreadTrack::ReentryCounti
 }
 
 void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {
-  const TracingPolicy::Decision step = tracing_policy_.decide_step_tracing(time_ns, kernel_log_.recent_step_load());
+  const TracingPolicy::StepTracingDecision step =
+      tracing_policy_.decide_step_tracing(time_ns, kernel_log_.recent_step_load());
   const bool was_traced = current_tracing_decision().is_traced;
   step_flags_.store((step.is_traced ? kTracedStepFlag : 0) | (step.is_sampled ? kSampledStepFlag : 0));
   const std::uint32_t serial = step_serial_.load() + 1;
@@ -246,10 +247,10 @@ void Capture::set_probing(bool on) {
   set_kernel_tracing(is_traced ? WaitTracing::on : WaitTracing::off, monotonic_ns(), current_scope());
 }
 
-bool Capture::on_loop_event(TrainingLoopEvent event) {
+bool Capture::on_training_loop_event(TrainingLoopEvent event) {
   const std::lock_guard lock(step_detection_lock_);
   const std::int64_t now_ns = monotonic_ns();
-  const StepDetector::Detection found = step_detector_.on_loop_event(event, now_ns);
+  const StepDetector::StepDetection found = step_detector_.on_training_loop_event(event, now_ns);
   if (found.epoch_time_ns && !program_reports_epochs_) mark_log_.add_epoch({}, *found.epoch_time_ns, kInferredStepName);
   if (program_reports_steps_ || engine_reports_steps_) return false;
   if (found.evaluation_steps > 0) {
@@ -287,7 +288,7 @@ void Capture::epoch(std::optional<std::int64_t> number) {
   mark_log_.add_epoch(number, monotonic_ns());
 }
 
-TracingPolicy::Decision Capture::current_tracing_decision() const {
+TracingPolicy::StepTracingDecision Capture::current_tracing_decision() const {
   const std::uint32_t flags = step_flags_.load(std::memory_order_relaxed);
   return {.is_traced = (flags & kTracedStepFlag) != 0, .is_sampled = (flags & kSampledStepFlag) != 0};
 }
@@ -314,10 +315,10 @@ void Capture::attribute_cpu_time(std::int64_t capture_cpu_ns) {
   }
   untracked_cpu_time_->add_tracked_cpu_time(capture_cpu_ns - counted_capture_cpu_ns_);
   counted_capture_cpu_ns_ = capture_cpu_ns;
-  const std::int64_t credit_ns = untracked_cpu_time_->take_untracked_cpu_ns(own_cpu_ns());
-  if (leader != nullptr && credit_ns > 0) {
+  const std::int64_t untracked_cpu_ns = untracked_cpu_time_->take_untracked_cpu_ns(process_cpu_ns());
+  if (leader != nullptr && untracked_cpu_ns > 0) {
     leader->add_time_since_last_update(
-        {.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helper_threads_cpu_ns = credit_ns});
+        {.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helper_threads_cpu_ns = untracked_cpu_ns});
   }
   end_overlong_step(monotonic_ns());
   // Burst sampling of CPU times only when no GPU is traced: a GPU would use most of the energy.
@@ -331,8 +332,8 @@ void Capture::attribute_cpu_time(std::int64_t capture_cpu_ns) {
 void Capture::end_overlong_step(std::int64_t now_ns) {
   if (current_tracing_decision().is_traced || record_source_.load() == nullptr || probe_region_id_.load() != 0) return;
   const double usual_s = kernel_log_.recent_step_load().step_s;
-  const double took_s = seconds(now_ns - step_begin_ns_.load());
-  if (usual_s <= 0 || took_s < std::max(kOverlongStepFactor * usual_s, kMinOverlongStep_s)) return;
+  const double step_duration_s = seconds(now_ns - step_begin_ns_.load());
+  if (usual_s <= 0 || step_duration_s < std::max(kOverlongStepFactor * usual_s, kMinOverlongStep_s)) return;
   const std::unique_lock lock(step_detection_lock_,
                               std::try_to_lock);  // not free: another thread begins a step right now
   if (!lock.owns_lock() || current_tracing_decision().is_traced) return;
@@ -371,36 +372,37 @@ void Capture::collect_activity(CaptureSink& sink, bool is_last) {
   }
   for (Activity& burst : burst_schedule_.take_burst_tallies()) sink.add(std::move(burst));
   Activity activity{.begin_ns = scopes_tallied_until_ns_, .end_ns = now_ns};
-  Activity on_gpu = activity;  // a separate activity: kernel records arrive late, so its interval is an earlier one
+  Activity gpu_activity =
+      activity;  // a separate activity: kernel records arrive late, so its interval is an earlier one
   // While probing, every collection writes and resets the tallies, so that they do not mix with those of the run.
   const bool tallies_due = is_last || probe_region_id_.load() != 0 ||
                            now_ns - last_tallies_taken_ns_ >= tally_write_period_ns(now_ns - start_ns_);
   // Limit the wait: a lost kernel record must not delay the steps forever.
-  const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(delivered_until_ns, now_ns - kMaxRecordWait_ns);
-  kernel_log_.collect_kernel_activity(on_gpu, settled_ns, tallies_due);
-  std::vector<Activity> waits = collect_waits(settled_ns, now_ns, tallies_due);
+  const std::int64_t settled_until_ns = is_last ? INT64_MAX : std::max(delivered_until_ns, now_ns - kMaxRecordWait_ns);
+  kernel_log_.collect_kernel_activity(gpu_activity, settled_until_ns, tallies_due);
+  std::vector<Activity> waits = collect_gpu_waits(settled_until_ns, now_ns, tallies_due);
   if (tallies_due) {
     activity.scope_tallies = take_scope_tallies(now_ns).scope_tallies;
     function_samples_.move_samples_into(activity.shares);
     last_tallies_taken_ns_ = now_ns;
   }
   activity.scopes = is_last ? scope_table_.all_scopes() : scope_table_.take_new_scopes();
-  if (is_last) kernel_log_.collect_names(on_gpu);
+  if (is_last) kernel_log_.collect_names(gpu_activity);
   if (!activity.empty()) sink.add(std::move(activity));
-  if (!on_gpu.empty()) sink.add(std::move(on_gpu));
+  if (!gpu_activity.empty()) sink.add(std::move(gpu_activity));
   for (Activity& wait : waits) sink.add(std::move(wait));
 }
 
-std::vector<Activity> Capture::collect_waits(std::int64_t settled_ns, std::int64_t now_ns, bool tallies_due) {
+std::vector<Activity> Capture::collect_gpu_waits(std::int64_t settled_until_ns, std::int64_t now_ns, bool tallies_due) {
   std::vector<HostScopeChange> edges;
   {
     const std::lock_guard lock(thread_tracks_lock_);
     for (const auto& track : thread_tracks_) track->take_scope_changes(edges);
   }
   kernel_log_.add_host_scope_changes(std::move(edges));
-  kernel_log_.attribute_gpu_waits(settled_ns, now_ns);
+  kernel_log_.attribute_gpu_waits(settled_until_ns, now_ns);
   std::vector<Activity> waits;
-  if (tallies_due) kernel_log_.collect_waits(waits);
+  if (tallies_due) kernel_log_.collect_gpu_waits(waits);
   return waits;
 }
 
@@ -503,8 +505,8 @@ constinit std::atomic<pid_t> capture_owner_pid{0};  // process that created `cur
 // Runs in the child of a fork. Resets capture_creation_lock: a thread of the parent may have held it, and does not
 // exist here.
 void forget_capture_in_child() {
-  begin_fork_generation();
-  owned_descriptors.close_all();
+  increment_fork_generation();
+  owned_descriptors.close_all_descriptors();
   new (&capture_creation_lock) std::mutex;
   nvtx::forget_registered_names_in_child();
   forget_cuda_capture_in_child();

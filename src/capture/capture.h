@@ -80,7 +80,7 @@ class Capture final : private WorkerCallbacks {
   void set_backward_scope(std::uint32_t scope,
                           ThreadTrack::ReentryCounting entry = ThreadTrack::ReentryCounting::ignored);
 
-  bool on_loop_event(TrainingLoopEvent event);
+  bool on_training_loop_event(TrainingLoopEvent event);
   void step(std::optional<std::int64_t> number);  // reported by the program, not inferred
   // A forward step of a serving engine ended; the next step begins. A program that reports steps itself has those.
   void add_engine_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<const ReportedRequest> requests);
@@ -88,10 +88,10 @@ class Capture final : private WorkerCallbacks {
   // Serial number of the current step; 0 before the first step, after an overlong one, and while modules
   // are replayed (probing).
   std::uint32_t step_serial() const {
-    const bool is_outside = probe_region_id_.load() != 0 || has_step_ended_.load(std::memory_order_relaxed);
-    return is_outside ? 0 : step_serial_.load(std::memory_order_relaxed);
+    const bool is_outside_steps = probe_region_id_.load() != 0 || has_step_ended_.load(std::memory_order_relaxed);
+    return is_outside_steps ? 0 : step_serial_.load(std::memory_order_relaxed);
   }
-  TracingPolicy::Decision current_tracing_decision() const;
+  TracingPolicy::StepTracingDecision current_tracing_decision() const;
 
   // Begins or ends probing, the replay of modules to measure their power. Beginning ends the current step; until
   // probing ends, kernels belong to no step and are recorded individually.
@@ -123,7 +123,7 @@ class Capture final : private WorkerCallbacks {
   std::int64_t run_tick(std::int64_t worker_cpu_ns) override;
   void attribute_cpu_time(std::int64_t capture_cpu_ns);
   void collect_activity(CaptureSink& sink, bool is_last) override;
-  std::vector<Activity> collect_waits(std::int64_t settled_ns, std::int64_t now_ns, bool tallies_due);
+  std::vector<Activity> collect_gpu_waits(std::int64_t settled_until_ns, std::int64_t now_ns, bool tallies_due);
   void set_kernel_tracing(WaitTracing tracing, std::int64_t time_ns, std::uint32_t scope);
   void end_overlong_step(std::int64_t now_ns);
   Activity take_scope_tallies(std::int64_t now_ns);

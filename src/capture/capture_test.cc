@@ -176,9 +176,9 @@ TEST(Capture, RegionsNestAndLinkTheirMarks) {
 TEST(Capture, ExplicitStepsDisableInferredSteps) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
-  EXPECT_TRUE(capture.on_loop_event(TrainingLoopEvent::forward_begin_without_gradients));
+  EXPECT_TRUE(capture.on_training_loop_event(TrainingLoopEvent::forward_begin_without_gradients));
   capture.step(7);
-  EXPECT_FALSE(capture.on_loop_event(TrainingLoopEvent::forward_begin_without_gradients));
+  EXPECT_FALSE(capture.on_training_loop_event(TrainingLoopEvent::forward_begin_without_gradients));
   capture.finish();
   ASSERT_EQ(written.marks.size(), 2u);
   EXPECT_EQ(written.marks[0].name, "inferred");

@@ -17,7 +17,7 @@ constexpr std::int64_t kMarkWritePeriod_ns = 500 * kNanosecondsPerMillisecond;
 
 CaptureWorker::CaptureWorker(std::unique_ptr<CaptureSink> sink, MarkLog& marks, WorkerCallbacks* work)
     : capture_sink_(std::move(sink)), mark_log_(marks), worker_callbacks_(work) {
-  const ScopedSignalBlock signals_are_for_the_program;
+  const ScopedSignalBlock signal_block;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -28,7 +28,7 @@ void CaptureWorker::run() {
   std::int64_t period_ns = worker_callbacks_ != nullptr ? 0 : kMarkWritePeriod_ns;
   std::int64_t next_write_ns = monotonic_ns() + kMarkWritePeriod_ns;
   while (stop_requested_.load() == 0) {
-    wait_for_change(stop_requested_, 0, monotonic_ns() + period_ns);
+    wait_for_word_change(stop_requested_, 0, monotonic_ns() + period_ns);
     if (worker_callbacks_ != nullptr) period_ns = worker_callbacks_->run_tick(clock_ns(CLOCK_THREAD_CPUTIME_ID));
     if (monotonic_ns() < next_write_ns) continue;
     write_pending_data(false);
@@ -44,10 +44,10 @@ void CaptureWorker::write_pending_data(bool is_last) {
 }
 
 void CaptureWorker::finish() {
-  const std::lock_guard only_once(finish_lock_);
+  const std::lock_guard finish_guard(finish_lock_);
   if (!thread_.joinable()) return;
   stop_requested_.store(1);
-  wake_all(stop_requested_);
+  wake_all_waiters(stop_requested_);
   thread_.join();
   write_pending_data(true);
   write_errors_.add_all(mark_log_.diagnostics());

@@ -66,7 +66,7 @@ void finish_record_source_at_exit() {
 
 void start_cupti(Capture& capture) {
   has_touched_cupti.store(true);
-  const ScopedSignalBlock signals_are_for_the_program;  // CUPTI starts threads
+  const ScopedSignalBlock signal_block;  // CUPTI starts threads
   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
   if (!api) return capture.mark_log().add_diagnostic({"no_kernels", 1, api.error().message, api.error().remedy});
   auto kernels = std::make_unique<CuptiRecordSource>(std::move(*api), capture);

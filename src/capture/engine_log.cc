@@ -39,7 +39,7 @@ void EngineLog::add_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<c
     return;
   }
   if (end_ns < begin_ns) {
-    ++reversed_step_count_;
+    ++negative_duration_step_count_;
     begin_ns = end_ns;
   }
   EngineStep step{begin_ns, end_ns, 0};
@@ -74,9 +74,9 @@ Diagnostics EngineLog::diagnostics() {
         {"engine_steps_dropped", dropped_step_count_,
          "engine steps arrived faster than they could be written, or had more than 65536 requests; some are missing",
          "their energy is shown as idle; record on a faster disk"});
-  if (reversed_step_count_ > 0)
-    all.add({"engine_steps_reversed", reversed_step_count_, "engine steps that end before they begin have no duration",
-             "pass times of CLOCK_MONOTONIC, or none"});
+  if (negative_duration_step_count_ > 0)
+    all.add({"engine_steps_reversed", negative_duration_step_count_,
+             "engine steps that end before they begin have no duration", "pass times of CLOCK_MONOTONIC, or none"});
   if (unknown_event_count_ > 0)
     all.add({"engine_events_unknown", unknown_event_count_,
              "events of requests that were in no step, or had finished before, are not recorded", ""});

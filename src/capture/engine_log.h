@@ -47,7 +47,7 @@ class EngineLog {
   std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> request_numbers_;  // of unfinished requests
   std::uint32_t next_request_number_ = 0;
   std::uint64_t dropped_step_count_ = 0;
-  std::uint64_t reversed_step_count_ = 0;
+  std::uint64_t negative_duration_step_count_ = 0;
   std::uint64_t unknown_event_count_ = 0;
   std::uint64_t forgotten_request_count_ = 0;
 };

@@ -23,7 +23,7 @@ namespace {
 
 // Forks; returns whether `check` returned true in the child and the child exited normally.
 template <class Check>
-bool in_forked_child(Check check) {
+bool is_true_in_forked_child(Check check) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(check() ? 0 : 1);
   int status = -1;
@@ -77,9 +77,10 @@ class ForkedCaptureTest : public ::testing::Test {
 
 TEST_F(ForkedCaptureTest, MarksOfAChildHaveItsOwnThread) {
   EXPECT_EQ(add_mark_and_get_thread(), static_cast<std::uint64_t>(::gettid()));
-  EXPECT_TRUE(in_forked_child([] { return add_mark_and_get_thread() == static_cast<std::uint64_t>(::gettid()); }));
-  EXPECT_TRUE(in_forked_child([] {
-    return in_forked_child([] { return add_mark_and_get_thread() == static_cast<std::uint64_t>(::gettid()); });
+  EXPECT_TRUE(
+      is_true_in_forked_child([] { return add_mark_and_get_thread() == static_cast<std::uint64_t>(::gettid()); }));
+  EXPECT_TRUE(is_true_in_forked_child([] {
+    return is_true_in_forked_child([] { return add_mark_and_get_thread() == static_cast<std::uint64_t>(::gettid()); });
   })) << "a child's child";
 }
 
@@ -87,12 +88,12 @@ TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndNoScopeOfItsParent) {
   ASSERT_TRUE(Capture::join_recording());
   Capture* const parents = Capture::get();
   parents->push_region("of the parent");
-  EXPECT_TRUE(in_forked_child([&] {
+  EXPECT_TRUE(is_true_in_forked_child([&] {
     Capture* const own = Capture::get();
-    const bool is_fresh =
+    const bool has_no_parent_state =
         own != nullptr && own != parents && own->scope_depth() == 0 && own->current_scope() == 0 && !own->pop_region();
     own->finish();
-    return is_fresh;
+    return has_no_parent_state;
   }));
   EXPECT_EQ(parts().size(), 2u);
   EXPECT_TRUE(parents->pop_region());
@@ -101,13 +102,13 @@ TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndNoScopeOfItsParent) {
 TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
   ASSERT_TRUE(Capture::join_recording());
   nvtx_push("of the parent");
-  EXPECT_TRUE(in_forked_child([] {
+  EXPECT_TRUE(is_true_in_forked_child([] {
     Capture* const own = Capture::get();
     own->enter(own->find_or_add_child_scope(0, ScopeKind::region, "of the child"));
     nvtx_pop();
-    const bool has_stayed = own->scope_depth() == 1;
+    const bool has_unchanged_depth = own->scope_depth() == 1;
     own->finish();
-    return has_stayed;
+    return has_unchanged_depth;
   }));
   nvtx_pop();
   EXPECT_EQ(Capture::get()->scope_depth(), 0u);
@@ -115,24 +116,24 @@ TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
 
 // Data loader workers outlive a killed training process for a while; its part must be unlocked nevertheless.
 TEST_F(ForkedCaptureTest, ChildrenDoNotLockThePartOfADeadParent) {
-  std::array<int, 2> child_gate{};
+  std::array<int, 2> child_exit_pipe{};
   std::array<int, 2> has_forked{};  // fork's child closes inherited descriptors before fork() returns
-  ASSERT_EQ(::pipe(child_gate.data()), 0);
+  ASSERT_EQ(::pipe(child_exit_pipe.data()), 0);
   ASSERT_EQ(::pipe(has_forked.data()), 0);
-  EXPECT_TRUE(in_forked_child([&] {
+  EXPECT_TRUE(is_true_in_forked_child([&] {
     if (Capture::get() == nullptr) return false;
     if (::fork() == 0) {
-      ::close(child_gate[1]);
+      ::close(child_exit_pipe[1]);
       char none = 0;
       if (::write(has_forked[1], &none, 1) != 1) ::_exit(1);
-      ::_exit(::read(child_gate[0], &none, 1) == 0 ? 0 : 1);
+      ::_exit(::read(child_exit_pipe[0], &none, 1) == 0 ? 0 : 1);
     }
     char ready = 0;
     return ::read(has_forked[0], &ready, 1) == 1;  // then exits without finishing
   }));
   ASSERT_EQ(parts().size(), 1u);
   EXPECT_FALSE(recording::is_being_written(parts()[0]));
-  for (const int end : {child_gate[0], child_gate[1], has_forked[0], has_forked[1]}) ::close(end);
+  for (const int end : {child_exit_pipe[0], child_exit_pipe[1], has_forked[0], has_forked[1]}) ::close(end);
 }
 
 }  // namespace

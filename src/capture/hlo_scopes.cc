@@ -51,8 +51,8 @@ void HloScopes::register_op(std::string_view module, std::string_view instructio
       program.op_names_by_instruction.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
   // Cached scopes become invalid: the program may have been recompiled under the same name. Gradient operations show
   // that the program trains, which changes the scopes of all its operations.
-  const bool trained = std::exchange(program.is_training, program.is_training || scopes::is_gradient_op(op_name));
-  if (trained != program.is_training) program.scopes_by_instruction.clear();
+  const bool was_training = std::exchange(program.is_training, program.is_training || scopes::is_gradient_op(op_name));
+  if (was_training != program.is_training) program.scopes_by_instruction.clear();
   program.scopes_by_instruction.erase(std::string(instruction));
 }
 

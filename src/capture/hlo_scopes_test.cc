@@ -10,7 +10,7 @@ namespace joulemap::capture {
 namespace {
 
 // Names on the path from the root to `scope`.
-std::vector<std::string> path_of(const ScopeTable& scopes, std::uint32_t scope) {
+std::vector<std::string> scope_path_of(const ScopeTable& scopes, std::uint32_t scope) {
   const std::vector<Scope> all_scopes = scopes.all_scopes();
   std::vector<std::string> path;
   for (; scope != 0; scope = all_scopes.at(scope - 1).parent) path.push_back(all_scopes.at(scope - 1).name);
@@ -18,7 +18,7 @@ std::vector<std::string> path_of(const ScopeTable& scopes, std::uint32_t scope) 
   return path;
 }
 
-TEST(HloRange, IsReadFromTheTextThatXlaPushes) {
+TEST(HloRange, AnHloRangeIsReadFromTheTextThatXlaPushes) {
   const auto thunk = parse_hlo_range("Thunk:#hlo_op=fusion.3,hlo_module=jit_step,program_id=12#");
   ASSERT_TRUE(thunk.has_value());
   EXPECT_EQ(thunk->instruction, "fusion.3");
@@ -57,11 +57,11 @@ TEST(HloScopes, AnInstructionHasTheScopeOfItsOperation) {
   programs.register_op("jit_step", "fusion.3", "jit(step)/transpose(jvp(Net))/Dense_0/dot_general");
   programs.register_op("jit_step", "add.1", "jit(step)/sgd/add");
   programs.register_op("jit_predict", "dot.1", "jit(predict)/Net/Dense_0/dot_general");
-  EXPECT_EQ(path_of(scopes, programs.find_scope("jit_step", "fusion.3", scopes).value()),
+  EXPECT_EQ(scope_path_of(scopes, programs.find_scope("jit_step", "fusion.3", scopes).value()),
             (std::vector<std::string>{"train", "backward", "Dense_0", "dot_general"}));
-  EXPECT_EQ(path_of(scopes, programs.find_scope("jit_step", "add.1", scopes).value()),
+  EXPECT_EQ(scope_path_of(scopes, programs.find_scope("jit_step", "add.1", scopes).value()),
             (std::vector<std::string>{"train", "optimizer", "sgd", "add"}));
-  EXPECT_EQ(path_of(scopes, programs.find_scope("jit_predict", "dot.1", scopes).value()),
+  EXPECT_EQ(scope_path_of(scopes, programs.find_scope("jit_predict", "dot.1", scopes).value()),
             (std::vector<std::string>{"inference", "forward", "Dense_0", "dot_general"}));
 }
 

@@ -29,14 +29,14 @@ std::optional<std::int64_t> to_optional_number(const int64_t* number) {
   return number == nullptr ? std::nullopt : std::optional<std::int64_t>(*number);
 }
 
-// Returns the result of `call`, or `otherwise` when this process is not recorded or `call` throws.
+// Returns the result of `call`, or `default_value` when this process is not recorded or `call` throws.
 template <class T, class Call>
-T call_if_recorded(T otherwise, Call call) noexcept {
+T call_if_recorded(T default_value, Call call) noexcept {
   try {
     Capture* const capture = Capture::get();
-    return capture == nullptr ? otherwise : call(*capture);
+    return capture == nullptr ? default_value : call(*capture);
   } catch (const std::exception&) {
-    return otherwise;
+    return default_value;
   }
 }
 
@@ -144,8 +144,9 @@ void jmc_engine_step(int64_t begin_ns, int64_t end_ns, const jmc_request* reques
 
 int jmc_on_event(int event) {
   if (event < 0 || event >= joulemap::capture::kTrainingLoopEventCount) return 0;
-  return call_if_recorded(
-      0, [&](Capture& capture) { return capture.on_loop_event(static_cast<TrainingLoopEvent>(event)) ? 1 : 0; });
+  return call_if_recorded(0, [&](Capture& capture) {
+    return capture.on_training_loop_event(static_cast<TrainingLoopEvent>(event)) ? 1 : 0;
+  });
 }
 
 int jmc_step_is_sampled(void) {

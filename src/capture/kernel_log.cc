@@ -106,12 +106,13 @@ void KernelLog::add_host_scope_changes(std::vector<HostScopeChange> edges) {
   gpu_wait_attribution_.add(edges);
 }
 
-void KernelLog::attribute_gpu_waits(std::int64_t settled_ns, std::int64_t end_ns) {
+void KernelLog::attribute_gpu_waits(std::int64_t settled_until_ns, std::int64_t end_ns) {
   const std::lock_guard lock(lock_);
-  settled_ns == INT64_MAX ? gpu_wait_attribution_.finish(end_ns) : gpu_wait_attribution_.resolve_idle_gaps(settled_ns);
+  settled_until_ns == INT64_MAX ? gpu_wait_attribution_.finish(end_ns)
+                                : gpu_wait_attribution_.resolve_idle_gaps(settled_until_ns);
 }
 
-void KernelLog::collect_waits(std::vector<Activity>& into) {
+void KernelLog::collect_gpu_waits(std::vector<Activity>& into) {
   const std::lock_guard lock(lock_);
   gpu_wait_attribution_.take_wait_activities(into);
 }
@@ -160,12 +161,13 @@ std::uint32_t KernelLog::find_or_add_queue(const KernelActivityRecord& facts) {
 
 void KernelLog::on_kernel(const KernelActivityRecord& facts) {
   const Launch& launch = launch_ring_[facts.correlation % kLaunchRingSize];
-  const std::uint64_t launch_word = launch.correlation_and_step.load(std::memory_order_acquire);
-  const bool launch_seen = launch_word >> 32 == facts.correlation && launch_word != 0;
-  const auto step = static_cast<std::uint32_t>(launch_seen ? launch_word : 0);
+  const std::uint64_t packed_correlation_and_step = launch.correlation_and_step.load(std::memory_order_acquire);
+  const bool is_launch_found =
+      packed_correlation_and_step >> 32 == facts.correlation && packed_correlation_and_step != 0;
+  const auto step = static_cast<std::uint32_t>(is_launch_found ? packed_correlation_and_step : 0);
 
   const std::lock_guard lock(lock_);
-  std::uint32_t scope = launch_seen ? launch.scope.load(std::memory_order_relaxed) : 0;
+  std::uint32_t scope = is_launch_found ? launch.scope.load(std::memory_order_relaxed) : 0;
   if (scope == kJoulemapScope) return;
   // The scope in which a node was captured is more specific than the scope of its graph's launch.
   if (facts.graph_node != 0) {
@@ -175,12 +177,12 @@ void KernelLog::on_kernel(const KernelActivityRecord& facts) {
   }
   ++counts_.kernel_count;
   const std::uint32_t class_id = find_or_add_kernel_class(facts);
-  if (!launch_seen && scope == 0) {
+  if (!is_launch_found && scope == 0) {
     // Outside of steps, as in probing, kernels do not repeat the order of a step.
-    const std::optional<std::uint32_t> scoped_by_repetition =
+    const std::optional<std::uint32_t> inferred_scope =
         is_between_steps_ ? std::nullopt : scope_inference_.next_scope_of_class(class_id);
-    ++(scoped_by_repetition ? counts_.kernels_with_inferred_scope : counts_.kernels_without_scope);
-    scope = scoped_by_repetition.value_or(0);
+    ++(inferred_scope ? counts_.kernels_with_inferred_scope : counts_.kernels_without_scope);
+    scope = inferred_scope.value_or(0);
   }
   Kernel kernel{facts.start_ns, facts.end_ns,      class_id,   find_or_add_queue(facts),
                 scope,          facts.correlation, facts.bytes};
@@ -195,7 +197,7 @@ void KernelLog::on_kernel(const KernelActivityRecord& facts) {
       {.device = facts.device_ordinal,
        .queue = kernel.queue,
        .scope = scope,
-       .launch_ns = launch_seen ? std::optional(launch.time_ns.load(std::memory_order_relaxed)) : std::nullopt,
+       .launch_ns = is_launch_found ? std::optional(launch.time_ns.load(std::memory_order_relaxed)) : std::nullopt,
        .start_ns = facts.start_ns,
        .end_ns = facts.end_ns});
   // A kernel whose step is already closed is stored with those outside of all steps.
@@ -253,14 +255,16 @@ void KernelLog::write_ended_step(OpenStep& step, Activity& into) {
     return std::tie(a.start_ns, a.queue, a.correlation) < std::tie(b.start_ns, b.queue, b.correlation);
   });
   StepRecord& record = step.record;
-  bool is_kept_anyway = false;
+  bool is_kept_despite_budget = false;
   if (!step.is_partly_written && !step.kernels.empty()) {
     record.kernel_sequence_hash = hash_kernel_sequence(step.kernels);
     if (record.is_traced) scope_inference_.store_step(step.kernels);
-    is_kept_anyway = step_counts_by_kernel_sequence_.size() < kMaxKernelSequences &&
-                     step_counts_by_kernel_sequence_[record.kernel_sequence_hash]++ < kStoredStepsPerKernelSequence;
+    is_kept_despite_budget =
+        step_counts_by_kernel_sequence_.size() < kMaxKernelSequences &&
+        step_counts_by_kernel_sequence_[record.kernel_sequence_hash]++ < kStoredStepsPerKernelSequence;
   }
-  if (is_kept_anyway) kernel_record_budget_ = std::max(kernel_record_budget_, static_cast<double>(step.kernels.size()));
+  if (is_kept_despite_budget)
+    kernel_record_budget_ = std::max(kernel_record_budget_, static_cast<double>(step.kernels.size()));
   if (!step.kernels.empty()) write_step_part(step, into);
   if (!record.is_traced || record.end_ns <= record.begin_ns) return;
   recent_step_loads_[step_load_count_++ % recent_step_loads_.size()] = {
@@ -269,12 +273,12 @@ void KernelLog::write_ended_step(OpenStep& step, Activity& into) {
       .gpu_s = seconds(record.summed_kernel_ns)};
 }
 
-void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
-  const bool is_last = settled_ns == INT64_MAX;
+void KernelLog::collect_steps(Activity& into, std::int64_t settled_until_ns) {
+  const bool is_last = settled_until_ns == INT64_MAX;
   for (auto entry = open_steps_.begin(); entry != open_steps_.end();) {
     auto& [serial, step] = *entry;
     if (is_last && !step.has_ended) step.record.end_ns = into.end_ns;
-    if (is_last || (step.has_ended && step.record.end_ns < settled_ns)) {
+    if (is_last || (step.has_ended && step.record.end_ns < settled_until_ns)) {
       write_ended_step(step, into);
       if (serial != kOutsideStepsKey) into.steps.push_back(step.record);
       last_written_step_ = std::max(last_written_step_, serial);
@@ -287,7 +291,7 @@ void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
   }
 }
 
-void KernelLog::collect_kernel_activity(Activity& into, std::int64_t settled_ns, bool with_tallies) {
+void KernelLog::collect_kernel_activity(Activity& into, std::int64_t settled_until_ns, bool includes_tallies) {
   const std::lock_guard lock(lock_);
   if (budget_refill_time_ns_ != 0 && kernel_record_budget_ < kMaxSavedKernelRecordBudget) {
     kernel_record_budget_ =
@@ -295,12 +299,12 @@ void KernelLog::collect_kernel_activity(Activity& into, std::int64_t settled_ns,
                  kMaxSavedKernelRecordBudget);
   }
   budget_refill_time_ns_ = into.end_ns;
-  collect_steps(into, settled_ns);
+  collect_steps(into, settled_until_ns);
   for (; collected_class_count_ < kernel_classes_.size(); ++collected_class_count_)
     into.classes.push_back(kernel_classes_[collected_class_count_]);
   for (; collected_queue_count_ < kernel_queues_.size(); ++collected_queue_count_)
     into.queues.push_back(kernel_queues_[collected_queue_count_]);
-  if (!with_tallies) return;
+  if (!includes_tallies) return;
   for (const auto& [key, tally] : kernel_tallies_) into.kernel_tallies.push_back(tally);
   std::sort(into.kernel_tallies.begin(), into.kernel_tallies.end(), [](const KernelTally& a, const KernelTally& b) {
     return std::tie(a.scope, a.class_id, a.queue) < std::tie(b.scope, b.class_id, b.queue);

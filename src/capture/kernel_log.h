@@ -74,14 +74,14 @@ class KernelLog {
   void on_records_lost(std::int64_t since_ns, std::int64_t until_ns);
   // Adds entries and exits of scopes by the host's threads, in any order. Call before attribute_gpu_waits.
   void add_host_scope_changes(std::vector<HostScopeChange> edges);
-  // Attributes idle time of the GPUs before `settled_ns` (as in collect_kernel_activity) to the scopes that they waited
-  // for, so that memory stays small. `end_ns`: the current time. collect_waits moves the result into `into`.
-  void attribute_gpu_waits(std::int64_t settled_ns, std::int64_t end_ns);
-  void collect_waits(std::vector<Activity>& into);
+  // Attributes idle time of the GPUs before `settled_until_ns` (as in collect_kernel_activity) to the scopes that they
+  // waited for, so that memory stays small. `end_ns`: the current time. collect_gpu_waits moves the result into `into`.
+  void attribute_gpu_waits(std::int64_t settled_until_ns, std::int64_t end_ns);
+  void collect_gpu_waits(std::vector<Activity>& into);
 
-  // Moves all complete data into `into`: steps that ended before `settled_ns`, whose kernels have all arrived, and the
+  // Moves all complete data into `into`: steps that ended before `settled_until_ns`, whose kernels have all arrived, and the
   // tallies with the interval they cover. INT64_MAX, at the end of a recording, moves everything.
-  void collect_kernel_activity(Activity& into, std::int64_t settled_ns, bool with_tallies);
+  void collect_kernel_activity(Activity& into, std::int64_t settled_until_ns, bool includes_tallies);
   void collect_names(Activity& into) const;  // all classes and queues again, at the end of a recording
 
   struct Counts {
@@ -129,7 +129,7 @@ class KernelLog {
   void end_last_step(std::int64_t time_ns);
   std::uint32_t find_or_add_kernel_class(const KernelActivityRecord& facts);
   std::uint32_t find_or_add_queue(const KernelActivityRecord& facts);
-  void collect_steps(Activity& into, std::int64_t settled_ns);
+  void collect_steps(Activity& into, std::int64_t settled_until_ns);
   void write_ended_step(OpenStep& step, Activity& into);
   void write_step_part(OpenStep& step, Activity& into);
   bool spend_kernel_record_budget(std::size_t kernels);

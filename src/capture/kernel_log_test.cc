@@ -125,9 +125,9 @@ TEST(KernelLog, RecordsAKernelThatArrivesAfterItsStepWasCollected) {
   log.begin_step(1, 0, 0, true);
   log.on_launch(1, 3, 1, 0);
   log.begin_step(2, 1, kMillisecond_ns, true);
-  Activity early{.end_ns = 2 * kMillisecond_ns};
-  log.collect_kernel_activity(early, 2 * kMillisecond_ns, false);
-  ASSERT_EQ(early.steps.size(), 1u);
+  Activity early_activity{.end_ns = 2 * kMillisecond_ns};
+  log.collect_kernel_activity(early_activity, 2 * kMillisecond_ns, false);
+  ASSERT_EQ(early_activity.steps.size(), 1u);
   log.on_kernel(kernel(1, 10));
   const Activity rest = collect_all_kernels(log);
   ASSERT_EQ(rest.steps.size(), 1u);
@@ -204,9 +204,9 @@ TEST(KernelLog, WaitsForOutstandingKernels) {
   log.begin_step(1, 0, 0, true);
   log.on_launch(1, 3, 1, 0);
   log.begin_step(2, 1, kMillisecond_ns, true);
-  Activity early{.end_ns = 2 * kMillisecond_ns};
-  log.collect_kernel_activity(early, kMillisecond_ns / 2, false);
-  EXPECT_TRUE(early.steps.empty());
+  Activity early_activity{.end_ns = 2 * kMillisecond_ns};
+  log.collect_kernel_activity(early_activity, kMillisecond_ns / 2, false);
+  EXPECT_TRUE(early_activity.steps.empty());
   log.on_kernel(kernel(1, 10));
   Activity later{.end_ns = 3 * kMillisecond_ns};
   log.collect_kernel_activity(later, 2 * kMillisecond_ns, false);
@@ -259,15 +259,15 @@ TEST(KernelLog, ChargesIdleTimeToTheScopeOfTheHostWhoeverReportsItFirst) {
   log.on_kernel({.name = "second", .correlation = 12, .start_ns = 6'000'000, .end_ns = 7'000'000});
   log.attribute_gpu_waits(8'000'000, 8'000'000);
   std::vector<Activity> waits;
-  log.collect_waits(waits);
+  log.collect_gpu_waits(waits);
   ASSERT_EQ(waits.size(), 1u);
-  std::map<std::uint32_t, std::int64_t> by_scope_ns;
-  for (const WaitTally& wait : waits[0].waits) by_scope_ns[wait.scope] += wait.time_ns;
+  std::map<std::uint32_t, std::int64_t> wait_ns_by_scope;
+  for (const WaitTally& wait : waits[0].waits) wait_ns_by_scope[wait.scope] += wait.time_ns;
   // The host was in scope 1 for 4.5 ms, in which it launched a kernel of 1 ms, in scope 3 for 0.5 ms and in scope 2 for
   // 1 ms.
-  EXPECT_EQ(by_scope_ns[1], 1'000'000 + 1'400'000);  // before the first kernel, and before the second one
-  EXPECT_EQ(by_scope_ns[3], 200'000);
-  EXPECT_EQ(by_scope_ns[2], 400'000);
+  EXPECT_EQ(wait_ns_by_scope[1], 1'000'000 + 1'400'000);  // before the first kernel, and before the second one
+  EXPECT_EQ(wait_ns_by_scope[3], 200'000);
+  EXPECT_EQ(wait_ns_by_scope[2], 400'000);
 }
 
 }  // namespace

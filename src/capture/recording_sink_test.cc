@@ -14,14 +14,14 @@
 namespace joulemap::capture {
 namespace {
 
-constexpr const char* kId = "0123456789abcdef0123456789abcdef";
+constexpr const char* kRecordingId = "0123456789abcdef0123456789abcdef";
 
 // Sets the environment of a process that `joulemap record` started, for one test.
 class RecordedProcess {
  public:
   explicit RecordedProcess(const std::string& folder) {
     ::setenv("JOULEMAP_RECORDING", folder.c_str(), 1);
-    ::setenv("JOULEMAP_RECORDING_ID", kId, 1);
+    ::setenv("JOULEMAP_RECORDING_ID", kRecordingId, 1);
   }
   ~RecordedProcess() {
     ::unsetenv("JOULEMAP_RECORDING");
@@ -61,7 +61,7 @@ TEST(RecordingSink, MarksAndMetricsAreInAPartOfTheRecording) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(read->all_sources_ended);
   ASSERT_EQ(seen.sources.size(), 1u);
-  EXPECT_EQ(seen.sources[0].recording_id, kId);
+  EXPECT_EQ(seen.sources[0].recording_id, kRecordingId);
   EXPECT_EQ(seen.sources[0].role, "process");
   ASSERT_EQ(seen.marks.size(), 3u);
   EXPECT_EQ(seen.marks[0].id, 3u);

@@ -7,7 +7,7 @@ namespace joulemap::capture {
 
 // Begins a step if the current one is over: after a parameter update, or when it only called the model. A step with a
 // backward pass continues until the update.
-void StepDetector::begin_step_if_due(Detection& found) {
+void StepDetector::begin_step_if_due(StepDetection& found) {
   if (has_begun_step_ && !has_updated_parameters_ && !is_inference_only()) return;
   follows_evaluation_ = is_in_evaluation_step();
   if (follows_evaluation_) found.evaluation_steps = 1;
@@ -31,13 +31,13 @@ bool StepDetector::begins_step_at_call(TrainingLoopEvent event) const {
          (event == TrainingLoopEvent::forward_begin_with_gradients_after_inference && !has_requested_batch_);
 }
 
-void StepDetector::add_backward(Detection& found) {
+void StepDetector::add_backward_pass(StepDetection& found) {
   if (!is_training_) found.evaluation_steps = steps_before_training_;
   has_run_backward_ = is_training_ = true;
 }
 
-StepDetector::Detection StepDetector::on_loop_event(TrainingLoopEvent event, std::int64_t time_ns) {
-  Detection found;
+StepDetector::StepDetection StepDetector::on_training_loop_event(TrainingLoopEvent event, std::int64_t time_ns) {
+  StepDetection found;
   switch (event) {
     case TrainingLoopEvent::loader_iterator_created:
       new_iterator_ns_ = time_ns;
@@ -58,7 +58,7 @@ StepDetector::Detection StepDetector::on_loop_event(TrainingLoopEvent event, std
     case TrainingLoopEvent::forward_end:
       break;
     case TrainingLoopEvent::backward:
-      add_backward(found);
+      add_backward_pass(found);
       break;
     case TrainingLoopEvent::optimizer_step_end:
       has_updated_parameters_ = true;

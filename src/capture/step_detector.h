@@ -30,19 +30,19 @@ inline constexpr std::uint8_t kTrainingLoopEventCount = 8;
 
 class StepDetector {
  public:
-  struct Detection {
+  struct StepDetection {
     bool begins_step = false;                   // a step begins with this event
     std::uint64_t evaluation_steps = 0;         // this many ended steps, the latest ones, were evaluation steps
     std::optional<std::int64_t> epoch_time_ns;  // start of a new epoch: its loader_iterator_created event
   };
-  Detection on_loop_event(TrainingLoopEvent event, std::int64_t time_ns);
+  StepDetection on_training_loop_event(TrainingLoopEvent event, std::int64_t time_ns);
   // Whether the current step is an evaluation step if it ends now.
   bool is_in_evaluation_step() const { return is_training_ && is_inference_only(); }
 
  private:
-  void begin_step_if_due(Detection& found);
+  void begin_step_if_due(StepDetection& found);
   bool begins_step_at_call(TrainingLoopEvent event) const;
-  void add_backward(Detection& found);
+  void add_backward_pass(StepDetection& found);
   bool is_inference_only() const { return has_begun_step_ && has_called_model_ && !has_run_backward_; }
 
   bool has_begun_step_ = false;          // a step has begun

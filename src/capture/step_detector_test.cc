@@ -9,15 +9,16 @@ namespace joulemap::capture {
 namespace {
 
 // A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d forward done, B backward, O
-// update, S forward with gradients of the module of the f before it. Returns the same letters, with | before each one that begins a step, ! before each one that reports an epoch,
-// and after each one that identifies ended steps as evaluation steps, their number.
+// update, S forward with gradients of the module of the f before it. Returns the same letters, with | before each one
+// that begins a step, ! before each one that reports an epoch, and after each one that identifies ended steps as
+// evaluation steps, their number.
 std::string detect_steps(const std::string& loop) {
   StepDetector detector;
   std::string steps;
   std::int64_t now_ns = 0;
   for (const char letter : loop) {
     const auto event = static_cast<TrainingLoopEvent>(std::string("ILFfdBOS").find(letter));
-    const StepDetector::Detection found = detector.on_loop_event(event, ++now_ns);
+    const StepDetector::StepDetection found = detector.on_training_loop_event(event, ++now_ns);
     if (found.epoch_time_ns) steps += '!';
     if (found.begins_step) steps += '|';
     steps += letter;

@@ -20,14 +20,15 @@ ScopeTally& ThreadTrack::find_or_add_tally(std::uint32_t scope) {
 void ThreadTrack::distribute_cpu_time(std::int64_t cpu_ns) {
   std::int64_t wall_ns = 0;
   for (const PendingWallTime& pending : pending_wall_times_) wall_ns += pending.wall_ns;
-  std::int64_t left_ns = cpu_ns;
+  std::int64_t remaining_ns = cpu_ns;
   for (std::size_t i = 0; i < pending_wall_times_.size(); ++i) {
     const bool last = i + 1 == pending_wall_times_.size();
     const double share =
         wall_ns > 0 ? static_cast<double>(pending_wall_times_[i].wall_ns) / static_cast<double>(wall_ns) : 0;
-    const std::int64_t part_ns = last ? left_ns : static_cast<std::int64_t>(share * static_cast<double>(cpu_ns));
-    find_or_add_tally(pending_wall_times_[i].scope).cpu_ns += part_ns;
-    left_ns -= part_ns;
+    const std::int64_t scope_cpu_ns =
+        last ? remaining_ns : static_cast<std::int64_t>(share * static_cast<double>(cpu_ns));
+    find_or_add_tally(pending_wall_times_[i].scope).cpu_ns += scope_cpu_ns;
+    remaining_ns -= scope_cpu_ns;
   }
   pending_wall_times_.clear();
 }
@@ -107,9 +108,9 @@ std::int64_t ThreadTrack::read_cpu_ns() const {
 }
 
 std::int64_t ThreadTrack::take_cpu_increase_ns(std::int64_t cpu_ns) {
-  std::int64_t counted_ns = taken_cpu_ns_.load(std::memory_order_relaxed);
-  while (cpu_ns > counted_ns) {
-    if (taken_cpu_ns_.compare_exchange_weak(counted_ns, cpu_ns, std::memory_order_relaxed)) return cpu_ns - counted_ns;
+  std::int64_t taken_ns = taken_cpu_ns_.load(std::memory_order_relaxed);
+  while (cpu_ns > taken_ns) {
+    if (taken_cpu_ns_.compare_exchange_weak(taken_ns, cpu_ns, std::memory_order_relaxed)) return cpu_ns - taken_ns;
   }
   return 0;
 }

@@ -48,21 +48,22 @@ bool is_full_tracing_costly(const KernelLog::StepLoadSummary& load) {
          load.kernels_per_step * kTracingCostPerKernel_s > kMaxTracingSlowdown * load.step_s;
 }
 
-TracingPolicy::Decision TracingPolicy::decide_step_tracing(std::int64_t now_ns,
-                                                           const KernelLog::StepLoadSummary& load) {
+TracingPolicy::StepTracingDecision TracingPolicy::decide_step_tracing(std::int64_t now_ns,
+                                                                      const KernelLog::StepLoadSummary& load) {
   if (++step_count_ == 1) first_step_ns_ = now_ns;
   if (step_count_ <= kLastWarmUpStep) last_warm_up_step_ns_ = now_ns;
-  const bool has_enough = now_ns - last_warm_up_step_ns_ >= kMinInitialTracing_ns;
+  const bool has_traced_long_enough = now_ns - last_warm_up_step_ns_ >= kMinInitialTracing_ns;
   if (tracing_mode_ == TracingMode::light) is_light_mode_ = step_count_ > kMinStepsToJudgeLoad;
   // Re-evaluated at every step: a program may begin with a phase that differs from the rest.
-  if (tracing_mode_ == TracingMode::automatic && load.traced_steps >= kMinStepsToJudgeLoad && has_enough)
+  if (tracing_mode_ == TracingMode::automatic && load.traced_steps >= kMinStepsToJudgeLoad && has_traced_long_enough)
     is_light_mode_ = is_full_tracing_costly(load);
-  Decision step;
+  StepTracingDecision step;
   if (is_light_mode_) {
     const bool continues_tracing = traced_steps_in_burst_ > 0 && (traced_steps_in_burst_ < kMinTracedStepsInBurst ||
                                                                   now_ns - burst_begin_ns_ < kMinTracedBurst_ns);
-    const bool is_long_ago = now_ns - last_traced_step_ns_ >= untraced_interval_ns(now_ns - first_step_ns_);
-    step.is_traced = continues_tracing || (is_long_ago && steps_since_traced_ >= kMinUntracedSteps);
+    const bool is_untraced_interval_over =
+        now_ns - last_traced_step_ns_ >= untraced_interval_ns(now_ns - first_step_ns_);
+    step.is_traced = continues_tracing || (is_untraced_interval_over && steps_since_traced_ >= kMinUntracedSteps);
   }
   // The traced steps before light mode are not a burst: when light mode begins, tracing stops at once.
   if (step.is_traced && traced_steps_in_burst_ == 0)

@@ -21,13 +21,13 @@ class TracingPolicy {
  public:
   explicit TracingPolicy(TracingMode tracing_mode) : tracing_mode_(tracing_mode) {}
 
-  struct Decision {
+  struct StepTracingDecision {
     bool is_traced = true;    // modules and kernels are traced
     bool is_sampled = false;  // operations are recorded, too
     bool is_warm_up = false;  // a warm-up step: may contain compilation and the search for algorithms
   };
   // The decision for the step that begins at now_ns. `load`: of the last traced steps.
-  Decision decide_step_tracing(std::int64_t now_ns, const KernelLog::StepLoadSummary& load);
+  StepTracingDecision decide_step_tracing(std::int64_t now_ns, const KernelLog::StepLoadSummary& load);
 
   bool is_light_mode() const { return is_light_mode_; }
 

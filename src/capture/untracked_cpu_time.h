@@ -15,7 +15,7 @@ namespace joulemap::capture {
 
 class UntrackedCpuTime {
  public:
-  explicit UntrackedCpuTime(std::int64_t process_ns) : process_cpu_at_start_ns_(process_ns) {}
+  explicit UntrackedCpuTime(std::int64_t process_cpu_ns) : process_cpu_at_start_ns_(process_cpu_ns) {}
 
   // Adds CPU time that a tracked thread, or the capture itself, used since its previous call.
   void add_tracked_cpu_time(std::int64_t cpu_ns) {
@@ -23,14 +23,15 @@ class UntrackedCpuTime {
     tracked_cpu_ns_ += cpu_ns;
   }
 
-  // Returns the CPU time of untracked threads since the last call, at least 0. process_ns: CPU time of the process so
+  // Returns the CPU time of untracked threads since the last call, at least 0. process_cpu_ns: CPU time of the process so
   // far.
-  std::int64_t take_untracked_cpu_ns(std::int64_t process_ns) {
+  std::int64_t take_untracked_cpu_ns(std::int64_t process_cpu_ns) {
     const std::lock_guard lock(lock_);
-    const std::int64_t due_ns = process_ns - process_cpu_at_start_ns_ - tracked_cpu_ns_ - attributed_cpu_ns_;
-    const std::int64_t credit_ns = std::max(due_ns, std::int64_t{0});
-    attributed_cpu_ns_ += credit_ns;
-    return credit_ns;
+    const std::int64_t unattributed_cpu_ns =
+        process_cpu_ns - process_cpu_at_start_ns_ - tracked_cpu_ns_ - attributed_cpu_ns_;
+    const std::int64_t untracked_cpu_ns = std::max(unattributed_cpu_ns, std::int64_t{0});
+    attributed_cpu_ns_ += untracked_cpu_ns;
+    return untracked_cpu_ns;
   }
 
  private:

@@ -28,7 +28,7 @@ Result<std::optional<CarbonIntensity>> read_carbon_intensity(const AccountFlags&
   if (flags.carbon_data_file.empty()) {
     table = account::built_in_carbon_table();
   } else {
-    const Result<std::string> text = read_maybe_gzip(flags.carbon_data_file);
+    const Result<std::string> text = read_plain_or_gzip_file(flags.carbon_data_file);
     if (!text) return text.error();
     if (account::is_carbon_series(*text)) {
       if (is_on_command_line(flags.region_option)) {

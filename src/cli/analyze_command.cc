@@ -34,13 +34,13 @@ constexpr std::size_t kMaxFunctionsPerCell = 20;  // of a cell and device, with 
 
 struct AnalyzeFlags {
   std::string experiment_folder;
-  std::string p_adjustment = "holm";
+  std::string p_adjustment_method = "holm";
   std::optional<double> significance_level;
   std::vector<std::string> compared_factors;
   std::vector<std::string> metric_names;
   std::size_t resamples = experiment::AnalysisOptions{}.resample_count;
   unsigned thread_count = 0;
-  bool shows_everything = false;
+  bool shows_full_analysis = false;
   bool as_json = false;
   bool as_markdown = false;
   bool as_latex = false;
@@ -59,9 +59,10 @@ struct AnalyzeFlags {
 
 Result<experiment::AnalysisOptions> parse_analysis_options(const AnalyzeFlags& flags) {
   experiment::AnalysisOptions options;
-  const std::optional<statistics::Adjustment> adjustment = statistics::parse_adjustment(flags.p_adjustment);
+  const std::optional<statistics::Adjustment> adjustment = statistics::parse_adjustment(flags.p_adjustment_method);
   if (!adjustment) {
-    return Error{ErrorCode::usage, fmt::format("unknown value {} for --adjust", joulemap::quoted(flags.p_adjustment)),
+    return Error{ErrorCode::usage,
+                 fmt::format("unknown value {} for --adjust", joulemap::quoted(flags.p_adjustment_method)),
                  "use holm, bonferroni, bh or none"};
   }
   options.adjustment = *adjustment;
@@ -116,10 +117,10 @@ Result<std::string> write_analysis_files(const AnalysisResult& result, const Exp
 }
 
 // Prints the whole text if it fits a screen or --full is set, else a summary; then it writes the details to files.
-int print_text_or_summary(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
-                          const CommandLine& line, CommandOutput& output) {
+int print_analysis_or_summary(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
+                              const CommandLine& line, CommandOutput& output) {
   std::string text = format_analysis(result, data, flags, line);
-  if (!flags.shows_everything && !fits_on_screen(text)) {
+  if (!flags.shows_full_analysis && !fits_on_screen(text)) {
     text = report::analysis_summary(result, style_of_stdout(line.colour));
     const Result<std::string> folder = write_analysis_files(result, data, flags);
     text += folder
@@ -171,7 +172,7 @@ int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
     if (!page) return print_error(page.error());
     if (formats == 0 && flags.output_file.empty()) return kExitSuccess;
   }
-  if (formats == 0 && flags.output_file.empty()) return print_text_or_summary(*result, *data, flags, line, *output);
+  if (formats == 0 && flags.output_file.empty()) return print_analysis_or_summary(*result, *data, flags, line, *output);
   const Status written = output->write(format_analysis(*result, *data, flags, line));
   return written ? kExitSuccess : print_error(written.error());
 }
@@ -181,7 +182,7 @@ int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
 void add_analyze_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<AnalyzeFlags>();
   verb.add_option("EXPERIMENT", flags->experiment_folder, "experiment folder")->required();
-  verb.add_option("--adjust", flags->p_adjustment,
+  verb.add_option("--adjust", flags->p_adjustment_method,
                   "correction for multiple comparisons: holm (the default), bonferroni, bh, none")
       ->type_name("HOW");
   verb.add_option("--alpha", flags->significance_level, "significance level; default: alpha of experiment.toml")
@@ -203,7 +204,7 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--threads", flags->thread_count, "number of threads; default: all CPUs; does not change results")
       ->type_name("N")
       ->check(whole_number_validator(0, kMaxThreadCount));
-  verb.add_flag("--full", flags->shows_everything,
+  verb.add_flag("--full", flags->shows_full_analysis,
                 "print everything; default: a summary if the output does not fit on the screen");
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.analysis/1)");
   verb.add_flag("--markdown", flags->as_markdown, "print tables, verdicts and methods as Markdown");

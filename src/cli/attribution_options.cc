@@ -12,7 +12,7 @@ namespace joulemap::cli {
 namespace {
 
 // Reads the library file `name`; "none" and an empty name give an empty library. Fails if there is no such file.
-Result<recording::LoadedKernelLibrary> read_named_library(const std::string& name) {
+Result<recording::LoadedKernelLibrary> read_kernel_library_file(const std::string& name) {
   if (name.empty() || name == "none") return recording::LoadedKernelLibrary{};
   if (!file_exists(name)) {
     return Error{ErrorCode::not_found, fmt::format("{}: no such kernel library", name),
@@ -70,7 +70,7 @@ Result<AttributionOptions> parse_attribution_options(const AttributionFlags& fla
       attribution::parse_attribution_mode(flags.attribution_mode).value_or(attribution::AttributionMode::regress);
   if (const Status parsed = parse_time_window(flags.time_window, attribution_options.time_range); !parsed)
     return parsed.error();
-  Result<recording::LoadedKernelLibrary> library = read_named_library(flags.kernel_library_file);
+  Result<recording::LoadedKernelLibrary> library = read_kernel_library_file(flags.kernel_library_file);
   if (!library) return std::move(library).error();
   if (!flags.kernel_library_file.empty()) attribution_options.kernel_powers = std::move(library->powers);
   attribution_options.diagnostics = std::move(library->diagnostics);

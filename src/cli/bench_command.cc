@@ -30,13 +30,13 @@ sys.exit(main(sys.argv[1:])))";
 
 // Values are passed to Python as text, which parses them; here they are only checked.
 struct BenchServeFlags {
-  std::string text;                   // of every option with a value; only the parser keeps the values
-  std::vector<std::string> arrivals;  // "poisson", or "trace" and a file
-  bool unused_flag_value = false;     // of every flag
+  std::string text;                          // of every option with a value; only the parser keeps the values
+  std::vector<std::string> arrival_process;  // "poisson", or "trace" and a file
+  bool unused_flag_value = false;            // of every flag
 };
 
 // The options of the command line, as words for the script.
-std::vector<std::string> option_words(const CLI::App& verb, bool quiet) {
+std::vector<std::string> collect_option_arguments(const CLI::App& verb, bool quiet) {
   std::vector<std::string> words;
   for (const CLI::Option* const option : verb.get_options()) {
     if (option->count() == 0) continue;
@@ -70,7 +70,7 @@ void add_target_options(CLI::App& verb, BenchServeFlags& flags) {
 void add_request_load_options(CLI::App& verb, BenchServeFlags& flags) {
   verb.add_option("--rate", flags.text, "requests per second of each load level, such as 1,2,4; default: 1")
       ->type_name("LIST");
-  verb.add_option("--arrivals", flags.arrivals, "poisson (the default), or trace and a CSV file")
+  verb.add_option("--arrivals", flags.arrival_process, "poisson (the default), or trace and a CSV file")
       ->type_name("KIND")
       ->expected(1, 2);
   CLI::Option* const requests = verb.add_option("--requests", flags.text, "requests of each load level")
@@ -112,8 +112,8 @@ void add_bench_serve_command(CLI::App& verb, CommandLine& line) {
                                    "bench serve");
       return;
     }
-    line.exit_code =
-        print_error(exec_python_script(line, kBenchServeScript, option_words(verb, line.quiet)), "bench serve");
+    line.exit_code = print_error(
+        exec_python_script(line, kBenchServeScript, collect_option_arguments(verb, line.quiet)), "bench serve");
   });
 }
 
@@ -121,13 +121,13 @@ void add_bench_serve_command(CLI::App& verb, CommandLine& line) {
 
 void add_bench_command(CLI::App& verb, CommandLine& line) {
   verb.require_subcommand(1);
-  constexpr std::array<Subcommand, 1> kVerbs = {{
+  constexpr std::array<Subcommand, 1> kSubcommands = {{
       {"serve", "measure latency and energy per token of a serving engine", &add_bench_serve_command},
   }};
-  for (const Subcommand& command : kVerbs) {
-    CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
-    sub->fallthrough();  // options of `bench`, such as --sysroot, may follow the subcommand
-    command.add(*sub, line);
+  for (const Subcommand& command : kSubcommands) {
+    CLI::App* const subcommand = verb.add_subcommand(std::string(command.name), std::string(command.summary));
+    subcommand->fallthrough();  // options of `bench`, such as --sysroot, may follow the subcommand
+    command.add(*subcommand, line);
   }
 }
 

@@ -28,7 +28,7 @@ struct BundleFlags {
   bool as_json = false;
 };
 
-bool has_named_library(const BundleFlags& flags) {
+bool has_kernel_library_option(const BundleFlags& flags) {
   return !flags.attribution_options.kernel_library_file.empty() &&
          flags.attribution_options.kernel_library_file != "none";
 }
@@ -45,8 +45,9 @@ Status check_recording_files(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (recording::starts_with_recording_magic(path)) continue;
     std::error_code error;
-    const bool has_parts = std::filesystem::is_directory(recording::recording_folder(path), error);
-    if (Result<FileDescriptor> file = open_for_reading(path); !file && !has_parts) return std::move(file).error();
+    const bool has_recording_folder = std::filesystem::is_directory(recording::recording_folder(path), error);
+    if (Result<FileDescriptor> file = open_for_reading(path); !file && !has_recording_folder)
+      return std::move(file).error();
     return Error{ErrorCode::usage, fmt::format("{} is not a recording, or not merged yet", path),
                  "bundle the file that record or import wrote, after its command has ended"};
   }
@@ -113,7 +114,7 @@ int run_bundle(BundleFlags flags) {
   Result<std::vector<std::string>> recordings = recordings_or_default(std::move(flags.recordings), "bundle");
   if (!recordings) return print_error(recordings.error());
   const AttributionFlags& options = flags.attribution_options;
-  const std::string library = has_named_library(flags) ? options.kernel_library_file : std::string();
+  const std::string library = has_kernel_library_option(flags) ? options.kernel_library_file : std::string();
   const std::string path = flags.output_file.empty() ? default_bundle_path(recordings->front()) : flags.output_file;
   std::ranges::sort(*recordings);  // as analyse_recording() does: the order of the arguments does not matter
   std::vector<std::string> input_paths = *recordings;

@@ -23,12 +23,12 @@ namespace joulemap::cli {
 
 // The command line refuses other options; a manifest may contain any text.
 inline Status check_bundle_options(const bundle::BundleOptions& options) {
-  constexpr std::array<std::string_view, 3> kDomains = {"cpu", "ram", "gpu"};
+  constexpr std::array<std::string_view, 3> kBundleDomains = {"cpu", "ram", "gpu"};
   if (!attribution::parse_attribution_mode(options.attribution_mode)) {
     return Error{ErrorCode::malformed, fmt::format("{} is not a mode", joulemap::quoted(options.attribution_mode)), ""};
   }
   for (const std::string& domain : options.excluded_domains) {
-    if (std::ranges::count(kDomains, domain) == 0)
+    if (std::ranges::count(kBundleDomains, domain) == 0)
       return Error{ErrorCode::malformed, fmt::format("{} cannot be excluded", joulemap::quoted(domain)), ""};
   }
   const std::string& library = options.library_name;

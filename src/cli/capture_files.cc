@@ -33,13 +33,14 @@ std::string environment_variable_text(const char* name) {
 // and adds a diagnostic.
 void set_injection_variable(CaptureEnvironment& made, const char* variable, const std::string& library,
                             std::string_view missing) {
-  const std::string current_value = environment_variable_text(variable);
-  if (current_value.empty()) {
+  const std::string current_variable_value = environment_variable_text(variable);
+  if (current_variable_value.empty()) {
     made.variables.push_back(fmt::format("{}={}", variable, library));
-  } else if (current_value != library) {
-    made.diagnostics.add({"injection_taken", 1,
-                          fmt::format("{} is already set to {}: {} are not recorded", variable, current_value, missing),
-                          fmt::format("unset {}", variable)});
+  } else if (current_variable_value != library) {
+    made.diagnostics.add(
+        {"injection_taken", 1,
+         fmt::format("{} is already set to {}: {} are not recorded", variable, current_variable_value, missing),
+         fmt::format("unset {}", variable)});
   }
 }
 
@@ -64,9 +65,9 @@ Result<CaptureFiles> find_capture_files(const std::string& program) {
                  "libjoulemap_capture.so is not next to the joulemap program: kernels and layers are not recorded",
                  "install the complete package: the wheel, or the folder that make dist creates"};
   }
-  const std::string shim =
+  const std::string sitecustomize_path =
       find_first_existing(folder, {"../inject/sitecustomize.py", "../python/joulemap/inject/sitecustomize.py"});
-  if (!shim.empty()) files.sitecustomize_folder = fs::path(shim).parent_path();
+  if (!sitecustomize_path.empty()) files.sitecustomize_folder = fs::path(sitecustomize_path).parent_path();
   return files;
 }
 

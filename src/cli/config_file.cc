@@ -112,13 +112,13 @@ Status apply_config_table(CLI::App& app, const std::vector<CLI::App*>& verbs, co
 }  // namespace
 
 Status apply_config_files(CLI::App& app) {
-  const bool is_named = !environment_variable("JOULEMAP_CONFIG").empty();
+  const bool is_config_variable_set = !environment_variable("JOULEMAP_CONFIG").empty();
   for (const std::string& file : list_config_files()) {
     const Result<std::string> text = read_file_start(file, kMaxConfig_bytes);
     // A file that this user may not read counts as absent, unless JOULEMAP_CONFIG names it.
-    const bool is_absent =
+    const bool is_config_file_absent =
         !text && (text.error().code == ErrorCode::not_found || text.error().code == ErrorCode::permission);
-    if (is_absent && !is_named) continue;
+    if (is_config_file_absent && !is_config_variable_set) continue;
     if (!text) return text.error();
     const Result<formats::DocumentValue> document = formats::read_toml(*text, file);
     if (!document) return document.error();

@@ -27,7 +27,7 @@ Result<predict::DeviceProfile> load_device_profile(const DeviceFlags& flags) {
     return flags.device_name.empty() ? Result<predict::DeviceProfile>(predict::h200_profile())
                                      : predict::find_device_profile(flags.device_name);
   }
-  const Result<std::string> text = read_maybe_gzip(flags.profile_file);
+  const Result<std::string> text = read_plain_or_gzip_file(flags.profile_file);
   if (!text) return text.error();
   return predict::read_profile(*text, flags.profile_file);
 }

@@ -73,7 +73,7 @@ Result<RunDifference> compute_difference(const DiffFlags& flags) {
   if (!failure_threshold) return failure_threshold.error();
   const Result<std::optional<double>> run_sd = parse_fraction_option("--run-sd", flags.run_sd);
   if (!run_sd) return run_sd.error();
-  const attribution::RowLevel level = attribution::parse_level(flags.by).value_or(attribution::RowLevel::layer);
+  const attribution::RowLevel level = attribution::parse_row_level(flags.by).value_or(attribution::RowLevel::layer);
   return attribution::compare_recordings(sides->a, sides->b, level,
                                          {flags.per, *failure_threshold, *run_sd, flags.whole_run});
 }

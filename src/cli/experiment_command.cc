@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxShownPlanRows = 24;
 
-constexpr std::array<Subcommand, 7> kExperimentVerbs = {{
+constexpr std::array<Subcommand, 7> kExperimentSubcommands = {{
     {"plan", "show the rows of a plan, their cost and their statistical power", &add_experiment_plan_command},
     {"run", "run the rows of a plan, one at a time, into a folder", &add_experiment_run_command},
     {"resume", "continue an interrupted run and retry failed rows", &add_experiment_resume_command},
@@ -114,10 +114,10 @@ void add_experiment_status_command(CLI::App& verb, CommandLine& line) {
 
 void add_experiment_command(CLI::App& verb, CommandLine& line) {
   verb.require_subcommand(1);
-  for (const Subcommand& command : kExperimentVerbs) {
-    CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
-    sub->fallthrough();  // options of `experiment`, such as --sysroot, may follow the subcommand
-    command.add(*sub, line);
+  for (const Subcommand& command : kExperimentSubcommands) {
+    CLI::App* const subcommand = verb.add_subcommand(std::string(command.name), std::string(command.summary));
+    subcommand->fallthrough();  // options of `experiment`, such as --sysroot, may follow the subcommand
+    command.add(*subcommand, line);
   }
 }
 

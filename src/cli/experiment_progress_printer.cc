@@ -80,9 +80,9 @@ void ExperimentProgressPrinter::print_progress(const RunProgress& progress) {
     return;
   }
   // In a log, prints a line when a phase other than a row begins: preflight, baseline, warm-up.
-  const bool is_row = progress.task && progress.task->row_kind != "warm-up";
+  const bool is_experiment_row = progress.task && progress.task->row_kind != "warm-up";
   const std::string phase = name + line.activity;
-  if (is_row || phase == last_phase_ || progress.phase == RunPhase::cool_down) return;
+  if (is_experiment_row || phase == last_phase_ || progress.phase == RunPhase::cool_down) return;
   last_phase_ = phase;
   write_to_stderr((name.empty() ? line.activity : fmt::format("{}: {}", name, line.activity)) + "\n");
 }

@@ -38,9 +38,9 @@ struct RunFlags {
 void print_machine_checks(const experiment::RunOutcome& outcome, const experiment::ChecksSpec& spec) {
   Diagnostics run_diagnostics = outcome.diagnostics;
   for (const experiment::CheckOutcome& check : outcome.checks) {
-    const bool is_named = std::find(spec.warning_checks.begin(), spec.warning_checks.end(), check.check_name) !=
-                          spec.warning_checks.end();
-    if (is_named && check.state == experiment::CheckState::warned) {
+    const bool is_warning_check = std::find(spec.warning_checks.begin(), spec.warning_checks.end(), check.check_name) !=
+                                  spec.warning_checks.end();
+    if (is_warning_check && check.state == experiment::CheckState::warned) {
       run_diagnostics.add({"check_" + check.check_name, 1, check.message, check.remedy});
     }
   }
@@ -109,11 +109,11 @@ int run_single_row(const RunFlags& flags, const CommandLine& line) {
   const std::vector<experiment::RunTableRow>& table = folder->run_table();
   experiment::RunRequest request;
   for (std::size_t number = 0; number < table.size(); ++number) {
-    const bool is_meant =
+    const bool is_requested_row =
         std::find(flags.row_numbers.begin(), flags.row_numbers.end(), number) != flags.row_numbers.end() ||
         std::find(flags.block_numbers.begin(), flags.block_numbers.end(), table[number].planned_row.block_number) !=
             flags.block_numbers.end();
-    if (is_meant && table[number].state != ExperimentRowState::done) request.row_numbers.push_back(number);
+    if (is_requested_row && table[number].state != ExperimentRowState::done) request.row_numbers.push_back(number);
   }
   for (const std::size_t row : flags.row_numbers) {
     if (row >= table.size()) {

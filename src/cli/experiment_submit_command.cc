@@ -28,14 +28,15 @@ std::string experiment_status_json(const experiment::ExperimentFolder& folder) {
 int submit_experiment(const SubmitFlags& flags, const CommandLine& line) {
   const Result<experiment::ExperimentFolder> folder = open_or_create_experiment(flags.folder_path, "");
   if (!folder) return print_error(folder.error());
-  const auto submitted = experiment::submit_blocks(*folder, make_runner_options(line), line.wrapped_words);
-  if (!submitted) return print_error(submitted.error());
-  std::string text = submitted->empty() ? "no rows left to run\n" : "";
-  for (const experiment::SubmittedSlurmArray& array : *submitted) {
+  const auto submitted_arrays = experiment::submit_blocks(*folder, make_runner_options(line), line.wrapped_words);
+  if (!submitted_arrays) return print_error(submitted_arrays.error());
+  std::string text = submitted_arrays->empty() ? "no rows left to run\n" : "";
+  for (const experiment::SubmittedSlurmArray& array : *submitted_arrays) {
     text += fmt::format("job {}: {} blocks, starting at block {}\n", array.job_id,
                         array.block_array.block_indices.size(), array.block_array.first_block);
   }
-  if (!submitted->empty()) text += fmt::format("joulemap experiment status {} shows their progress\n", folder->path());
+  if (!submitted_arrays->empty())
+    text += fmt::format("joulemap experiment status {} shows their progress\n", folder->path());
   const Status written = write_to_stream(StandardStream::out, flags.as_json ? experiment_status_json(*folder) : text);
   return written ? kExitSuccess : print_error(written.error());
 }

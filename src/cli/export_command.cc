@@ -29,7 +29,7 @@ struct ExportFlags {
 // Limits high enough that no steps, epochs or metric values are merged or dropped, because programs read exports. Power
 // has up to 10 000 slices.
 constexpr ViewLimits kExportViewLimits = {.slices = 10'000,
-                                          .steps_and_epochs = 1U << 30U,
+                                          .max_steps_or_epochs = 1U << 30U,
                                           .metric_points = 1U << 30U,
                                           .distributions = 2000,
                                           .layer_points = 2000};
@@ -67,13 +67,13 @@ int export_to_tensorboard(const ExportFlags& flags) {
   if (!folder) return print_error(folder.error());
   const Result<RunView> view = build_run_view(flags, {attribution::RowLevel::layer});
   if (!view) return print_error(view.error());
-  const Result<RunView> by_pass = build_run_view(flags, {attribution::RowLevel::phase}, DistributionLevel::phase);
-  if (!by_pass) return print_error(by_pass.error());
+  const Result<RunView> view_by_phase = build_run_view(flags, {attribution::RowLevel::phase}, DistributionLevel::phase);
+  if (!view_by_phase) return print_error(view_by_phase.error());
   const auto kind =
       folder->is_shared() ? report::TensorboardFolderSharing::shared : report::TensorboardFolderSharing::exclusive;
   const std::string host = view->run.hosts.empty() ? "" : view->run.hosts.front();
   const Result<std::string> file =
-      folder->add_file(host, report::tensorboard_file(*view, by_pass->layer_distributions, kind));
+      folder->add_file(host, report::tensorboard_file(*view, view_by_phase->layer_distributions, kind));
   return file ? kExitSuccess : print_error(file.error());
 }
 
@@ -83,7 +83,7 @@ std::vector<attribution::RowLevel> exported_levels(const report::ExportFormat& f
   const std::vector<RowLevel> least = {RowLevel::phase};  // steps, epochs and phases are built only along with a level
   if (format.exported_levels == report::ExportLevels::none) return least;
   if (format.exported_levels == report::ExportLevels::all) return attribution::ViewQuery{}.levels;
-  const std::optional<RowLevel> level = attribution::parse_level(by);
+  const std::optional<RowLevel> level = attribution::parse_row_level(by);
   if (level && *level != RowLevel::domain && *level != RowLevel::step && *level != RowLevel::epoch) return {*level};
   if (by == "layer-step") return {RowLevel::layer};
   if (!by.empty()) return least;

@@ -158,8 +158,8 @@ std::optional<Error> usage_error(const ImportFlags& flags) {
       return import_usage_error("profiles of an experiment take neither --epochs nor --power: they have no times",
                                 "import one profile with --power, without --pattern");
     }
-    const bool is_profile = flags.format_name == ingest::kCprofileFormat;
-    if (is_profile || flags.format_name == kPrengdlFormat || is_power_log_format(flags)) return std::nullopt;
+    const bool is_profile_import = flags.format_name == ingest::kCprofileFormat;
+    if (is_profile_import || flags.format_name == kPrengdlFormat || is_power_log_format(flags)) return std::nullopt;
     return import_usage_error("--epochs and --pattern need power logs or profiles as input",
                               "joulemap import nvidia-smi POWER.csv --epochs EPOCHS.csv");
   }
@@ -187,8 +187,8 @@ Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& 
     session.emplace(std::move(*begun));
     return Done{};
   };
-  const bool is_profile = flags.format_name == ingest::kCprofileFormat;
-  for (std::size_t number = 0; is_profile && number < flags.input_files.size(); ++number) {
+  const bool is_profile_import = flags.format_name == ingest::kCprofileFormat;
+  for (std::size_t number = 0; is_profile_import && number < flags.input_files.size(); ++number) {
     const Result<ingest::FunctionProfile> profile = ingest::read_cprofile(flags.input_files[number]);
     Status added = profile ? begin() : Status(profile.error());
     if (added) added = session->add(*profile, flags.input_files[number]);
@@ -196,14 +196,14 @@ Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& 
     if (session) session->remove_written_parts();
     return std::move(added).error();
   }
-  const bool inputs_are_steps = format != nullptr && format->read_steps != nullptr;
-  const std::size_t traces = format == nullptr ? 0 : inputs_are_steps ? 1 : flags.input_files.size();
+  const bool are_inputs_steps = format != nullptr && format->read_steps != nullptr;
+  const std::size_t traces = format == nullptr ? 0 : are_inputs_steps ? 1 : flags.input_files.size();
   for (std::size_t number = 0; number < traces; ++number) {
     const std::string& input = flags.input_files[number];
     ProgressLine progress("importing " + input, line);
     // The trace is read before begin() creates the recording, so that an unreadable trace leaves no file.
     Result<ingest::Trace> trace =
-        inputs_are_steps ? format->read_steps(flags.input_files)
+        are_inputs_steps ? format->read_steps(flags.input_files)
                          : format->read(input, make_partial_progress_callback(progress.make_progress_callback(), 0,
                                                                               kReadingProgressShare));
     report_progress(progress.make_progress_callback(), kReadingProgressShare);

@@ -136,12 +136,13 @@ int run_command_line(std::vector<std::string> arguments) {
   CommandLine line;
   line.program_path = this_program_path();
   if (Status same = check_not_setuid(line.program_path); !same) return print_error(same.error());
-  if (Status unused = clear_effective_capabilities(); !unused) return print_error(unused.error());
-  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-  if (dashes != arguments.end()) {
+  if (Status capability_status = clear_effective_capabilities(); !capability_status)
+    return print_error(capability_status.error());
+  const auto double_dash = std::find(arguments.begin(), arguments.end(), "--");
+  if (double_dash != arguments.end()) {
     line.has_double_dash = true;
-    line.wrapped_words.assign(dashes + 1, arguments.end());
-    arguments.erase(dashes, arguments.end());
+    line.wrapped_words.assign(double_dash + 1, arguments.end());
+    arguments.erase(double_dash, arguments.end());
   }
   if (arguments.empty() && !line.has_double_dash)
     return print_text(command_overview_text(commands(), style_of_stdout(line.colour)));
@@ -162,7 +163,7 @@ int run_command_line(std::vector<std::string> arguments) {
     add_sysroot_option(*verb, line);
   }
   reject_empty_values(app);
-  if (Status configured = apply_config_files(app); !configured) return print_error(configured.error());
+  if (Status config_status = apply_config_files(app); !config_status) return print_error(config_status.error());
   std::optional<Error> fault;
   app.parse_complete_callback([&] {  // runs before the verb's callback
     if (find_usage_error(app, line, arguments)) throw CLI::ExtrasError(arguments);

@@ -13,13 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<const char*, 2> kTableFileEndings = {".csv.gz", ".csv"};
+constexpr std::array<const char*, 2> kTableFileExtensions = {".csv.gz", ".csv"};
 
 // Reads the table `name` of a folder: name.csv.gz, else name.csv. Returns an empty text if neither exists.
 Result<std::string> read_measured_table(const fs::path& folder, const std::string& name) {
-  for (const char* ending : kTableFileEndings) {
+  for (const char* ending : kTableFileExtensions) {
     const std::string path = (folder / (name + ending)).string();
-    if (file_exists(path)) return read_maybe_gzip(path);
+    if (file_exists(path)) return read_plain_or_gzip_file(path);
   }
   return std::string();
 }
@@ -88,7 +88,7 @@ std::vector<std::string> measured_table_files(const std::vector<std::string>& fo
     for (const fs::path& candidate :
          {fs::path(folder), sibling_folder(folder, "networks"), sibling_folder(folder, "seed")}) {
       for (const char* name : {"operations", "layers", "networks", "busy", "settings"}) {
-        for (const char* ending : kTableFileEndings) {
+        for (const char* ending : kTableFileExtensions) {
           if (std::string path = (candidate / (std::string(name) + ending)).string(); file_exists(path)) {
             files.push_back(std::move(path));
           }

@@ -130,14 +130,14 @@ void add_model_eval_command(CLI::App& verb, CommandLine& line) {
 
 void add_model_command(CLI::App& verb, CommandLine& line) {
   verb.require_subcommand(1);
-  constexpr std::array<Subcommand, 2> kVerbs = {{
+  constexpr std::array<Subcommand, 2> kSubcommands = {{
       {"fit", "fit a GPU profile to tables of measurements", &add_model_fit_command},
       {"eval", "evaluate predictions on held-out families, sizes and networks", &add_model_eval_command},
   }};
-  for (const Subcommand& command : kVerbs) {
-    CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
-    sub->fallthrough();  // options of `model`, such as --sysroot, may follow the subcommand
-    command.add(*sub, line);
+  for (const Subcommand& command : kSubcommands) {
+    CLI::App* const subcommand = verb.add_subcommand(std::string(command.name), std::string(command.summary));
+    subcommand->fallthrough();  // options of `model`, such as --sysroot, may follow the subcommand
+    command.add(*subcommand, line);
   }
 }
 

@@ -19,7 +19,7 @@ constexpr std::size_t kReadChunk_bytes = 1 << 16;
 // Protobuf, and thus every ONNX file, is limited to 2 GiB.
 constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
 // Limit of the decompressed size; tables of measurements have a few megabytes.
-constexpr std::size_t kMaxUnpacked = std::size_t{512} << 20;
+constexpr std::size_t kMaxUnpacked_bytes = std::size_t{512} << 20;
 
 Error file_too_large_error(std::string_view path, std::size_t most) {
   return {ErrorCode::malformed, fmt::format("{} is larger than {} MB", path, most >> 20), ""};
@@ -82,7 +82,7 @@ std::string_view ModelFile::bytes() const {
   return mapped_ != nullptr ? std::string_view(static_cast<const char*>(mapped_), size_) : std::string_view(text_);
 }
 
-Result<std::string> read_maybe_gzip(const std::string& path) {
+Result<std::string> read_plain_or_gzip_file(const std::string& path) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   if (!file) return std::move(file).error();
   std::string text;
@@ -93,7 +93,7 @@ Result<std::string> read_maybe_gzip(const std::string& path) {
     if (!got) return got.error();
     text.resize(before + *got);
     if (*got == 0) break;
-    if (text.size() > kMaxUnpacked) return file_too_large_error(path, kMaxUnpacked);
+    if (text.size() > kMaxUnpacked_bytes) return file_too_large_error(path, kMaxUnpacked_bytes);
   }
   if (file->stream_state() == formats::StreamState::truncated ||
       file->stream_state() == formats::StreamState::damaged) {

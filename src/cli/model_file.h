@@ -32,6 +32,6 @@ class ModelFile {
 };
 
 // Reads a whole file, such as a table or a profile, and decompresses gzip. Fails above 512 MiB of text.
-Result<std::string> read_maybe_gzip(const std::string& path);
+Result<std::string> read_plain_or_gzip_file(const std::string& path);
 
 }  // namespace joulemap::cli

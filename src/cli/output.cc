@@ -30,11 +30,11 @@ Status write_to_stream(StandardStream stream, std::string_view text) {
 }
 
 std::vector<std::string> add_part_folders(std::span<const std::string> inputs) {
-  std::vector<std::string> inputs_and_parts(inputs.begin(), inputs.end());
+  std::vector<std::string> input_files_and_folders(inputs.begin(), inputs.end());
   for (const std::string& input : inputs) {
-    if (!input.empty()) inputs_and_parts.push_back(recording::recording_folder(input));
+    if (!input.empty()) input_files_and_folders.push_back(recording::recording_folder(input));
   }
-  return inputs_and_parts;
+  return input_files_and_folders;
 }
 
 Result<CommandOutput> CommandOutput::open(const std::string& path, std::span<const std::string> inputs) {

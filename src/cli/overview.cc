@@ -8,10 +8,10 @@
 namespace joulemap::cli {
 namespace {
 
-std::string_view task_title(UserTask task) {
-  constexpr std::array<std::string_view, kUserTasks.size()> kTitles = {"Measure", "Look", "Compare", "Predict",
-                                                                       "Maintain"};
-  return kTitles.at(static_cast<std::size_t>(task));
+std::string_view user_task_title(UserTask task) {
+  constexpr std::array<std::string_view, kUserTasks.size()> kUserTaskTitles = {"Measure", "Look", "Compare", "Predict",
+                                                                               "Maintain"};
+  return kUserTaskTitles.at(static_cast<std::size_t>(task));
 }
 
 std::size_t example_column_width(std::span<const Command> commands) {
@@ -26,7 +26,7 @@ std::string command_overview_text(std::span<const Command> commands, const repor
   std::string out = "Joulemap maps the energy of a run to the code that uses it.\n";
   const std::size_t columns = example_column_width(commands);
   for (const UserTask task : kUserTasks) {
-    out += fmt::format("\n{}\n", style.bold(task_title(task)));
+    out += fmt::format("\n{}\n", style.bold(user_task_title(task)));
     for (const Command& command : commands) {
       if (command.user_task == task)
         out += fmt::format("  joulemap {:<{}}  {}\n", command.example, columns, command.summary);

@@ -15,11 +15,11 @@ namespace joulemap::cli {
 
 Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> named, std::string_view verb) {
   if (!named.empty()) return named;
-  const std::string standard(kDefaultRecording);
+  const std::string default_path(kDefaultRecording);
   std::error_code error;
-  if (std::filesystem::exists(standard, error) || std::filesystem::exists(standard + ".d", error))
-    return std::vector{standard};
-  return Error{ErrorCode::usage, fmt::format("{} needs a recording: there is no {} in this folder", verb, standard),
+  if (std::filesystem::exists(default_path, error) || std::filesystem::exists(default_path + ".d", error))
+    return std::vector{default_path};
+  return Error{ErrorCode::usage, fmt::format("{} needs a recording: there is no {} in this folder", verb, default_path),
                fmt::format("make one: joulemap record -- python train.py, or name one: joulemap {} FILE", verb)};
 }
 
@@ -49,11 +49,11 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
   if (!output) return std::move(output).error();
   Result<AttributionOptions> options = parse_attribution_options(flags);
   if (!options) return std::move(options).error();
-  attribution::ReportQuery advised;
-  advised.mode = options->attribution_mode;
-  advised.time_range = options->time_range;
-  advised.library = options->kernel_powers;
-  advised.excluded_domains = options->excluded_domains;
+  attribution::ReportQuery advice_query;
+  advice_query.mode = options->attribution_mode;
+  advice_query.time_range = options->time_range;
+  advice_query.library = options->kernel_powers;
+  advice_query.excluded_domains = options->excluded_domains;
   attribution::ViewQuery wanted{options->attribution_mode, options->time_range, std::move(options->kernel_powers),
                                 true};
   wanted.excluded_domains = std::move(options->excluded_domains);
@@ -63,7 +63,7 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
   if (!view) return std::move(view).error();
   view->run.diagnostics.add_all(options->diagnostics);
   // A run that allows no advice has a page without it.
-  if (Result<Advice> advice = advise_on_recordings(recordings, advised, operation_report(*view)))
+  if (Result<Advice> advice = advise_on_recordings(recordings, advice_query, operation_report(*view)))
     view->advice = std::move(*advice);
   if (Status written = output->write(page::page_html(*view)); !written) return std::move(written).error();
   return std::move(view->run.diagnostics);

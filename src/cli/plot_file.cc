@@ -74,9 +74,9 @@ Result<std::string> convert_svg(const std::string& kind, std::string_view svg) {
                                       name_of(*picture)};
   if (kind == "png") command.insert(command.end(), {"--zoom", "2"});
   command.push_back(name_of(*source));
-  sigset_t no_signals;
-  sigemptyset(&no_signals);
-  Result<ChildProcess> child = ChildProcess::prepare(command, no_signals);
+  sigset_t empty_signal_mask;
+  sigemptyset(&empty_signal_mask);
+  Result<ChildProcess> child = ChildProcess::prepare(command, empty_signal_mask);
   if (!child) return child.error();
   if (const Status started = child->execute(); !started) return started.error();
   int status = 0;

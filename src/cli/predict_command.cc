@@ -105,9 +105,10 @@ predict::PredictionRequest make_prediction_request(const PredictFlags& flags, co
 
 // Title of the report: the graph's name, or the name of the file if an exporter set only a default name.
 std::string model_title(const std::string& graph_name, const std::string& path) {
-  constexpr std::array<std::string_view, 4> kOfExporters = {"", "main_graph", "torch_jit", "torch-jit-export"};
-  const bool says_nothing = std::find(kOfExporters.begin(), kOfExporters.end(), graph_name) != kOfExporters.end();
-  return says_nothing && path != "-" ? std::filesystem::path(path).stem().string() : graph_name;
+  constexpr std::array<std::string_view, 4> kExporterGraphNames = {"", "main_graph", "torch_jit", "torch-jit-export"};
+  const bool is_exporter_default_name =
+      std::find(kExporterGraphNames.begin(), kExporterGraphNames.end(), graph_name) != kExporterGraphNames.end();
+  return is_exporter_default_name && path != "-" ? std::filesystem::path(path).stem().string() : graph_name;
 }
 
 Result<predict::PredictionReport> make_prediction_report(const PredictFlags& flags) {
@@ -153,9 +154,9 @@ int run_predict(PredictFlags flags, const CommandLine& line) {
   const Status written = output->write(text);
   if (!written) return print_error(written.error());
   if (const std::string warning = predict::lower_bound_warning(report->prediction); !warning.empty()) {
-    const Status warned =
+    const Status warning_status =
         write_to_stream(StandardStream::error, fmt::format("joulemap: warning: {}\n", printable(warning)));
-    if (!warned) return print_error(warned.error());
+    if (!warning_status) return print_error(warning_status.error());
   }
   if (report->prediction.is_total_sound) return kExitSuccess;
   return print_error({ErrorCode::malformed, "the sizes of some operations are unknown: the total is too low",
@@ -199,13 +200,13 @@ void add_model_options(CLI::App& verb, PredictFlags& flags) {
 }
 
 void add_cost_options(CLI::App& verb, PredictFlags& flags) {
-  constexpr std::int64_t kMaxTimes = 1'000'000'000'000'000;
+  constexpr std::int64_t kMaxStepCount = 1'000'000'000'000'000;
   verb.add_option("--steps", flags.step_count, "show the total of N training steps")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, kMaxTimes));
+      ->check(CLI::Range(std::int64_t{0}, kMaxStepCount));
   verb.add_option("--inferences", flags.inference_count, "show the total of N inference passes with this batch")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, kMaxTimes));
+      ->check(CLI::Range(std::int64_t{0}, kMaxStepCount));
   verb.add_option("--gco2-per-kwh", flags.grid_gco2_kwh,
                   "carbon intensity of the grid in g/kWh; default: 400, about the world average")
       ->type_name("G")

@@ -19,7 +19,7 @@ constexpr std::size_t kMaxProgressLineWidth = 79;  // a longer line would wrap, 
 }  // namespace
 
 ProgressLine::ProgressLine(std::string what, const CommandLine& line)
-    : activity_(std::move(what)), is_shown_(!line.quiet && stderr_is_terminal()), began_ns_(monotonic_ns()) {}
+    : activity_(std::move(what)), is_shown_(!line.quiet && stderr_is_terminal()), start_time_ns_(monotonic_ns()) {}
 
 ProgressLine::~ProgressLine() {
   if (last_drawn_ns_ != 0) replace_status_line("");
@@ -32,9 +32,9 @@ ProgressCallback ProgressLine::make_progress_callback() {
 
 void ProgressLine::show(double share) {
   const std::int64_t now_ns = monotonic_ns();
-  if (now_ns - began_ns_ < kShowDelay_ns || now_ns - last_drawn_ns_ < kRedrawInterval_ns) return;
+  if (now_ns - start_time_ns_ < kShowDelay_ns || now_ns - last_drawn_ns_ < kRedrawInterval_ns) return;
   last_drawn_ns_ = now_ns;
-  const std::string text = report::progress_text(activity_, share, seconds(now_ns - began_ns_));
+  const std::string text = report::progress_text(activity_, share, seconds(now_ns - start_time_ns_));
   replace_status_line(report::shorten_to_columns(text, kMaxProgressLineWidth));
 }
 

@@ -30,7 +30,7 @@ class ProgressLine {
 
   std::string activity_;
   bool is_shown_;  // stderr is a terminal, and -q is not set
-  std::int64_t began_ns_;
+  std::int64_t start_time_ns_;
   std::int64_t last_drawn_ns_ = 0;  // when the line was last drawn; 0: never
 };
 

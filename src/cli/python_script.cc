@@ -13,9 +13,9 @@ namespace joulemap::cli {
 namespace {
 
 // NOLINTBEGIN(concurrency-mt-unsafe): there is one thread
-std::string environment_variable_or(const char* name, const char* otherwise) {
+std::string environment_variable_or(const char* name, const char* default_value) {
   const char* const value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? otherwise : value;
+  return value == nullptr || *value == '\0' ? default_value : value;
 }
 
 void set_python_environment(const CommandLine& line) {

@@ -38,8 +38,8 @@ namespace {
 
 constexpr double kMinSamplingPeriod_ms = 0.1;
 constexpr double kMaxSamplingPeriod_ms = 60'000;
-constexpr double kDefaultProbe_s = 30;
-constexpr double kMaxProbe_s = 3600;
+constexpr double kDefaultProbeLimit_s = 30;
+constexpr double kMaxProbeLimit_s = 3600;
 constexpr int kMaxPid = 1 << 22;  // PID_MAX_LIMIT of Linux
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 16;
 
@@ -54,7 +54,7 @@ struct RecordFlags {
   std::optional<double> probe_limit_s;
   bool skips_library_update = false;
   bool as_json = false;
-  bool announces_recording = false;
+  bool prints_recording_variables = false;
   bool is_strict = false;
   bool keep_arguments = false;
   std::optional<int> measured_pid;
@@ -121,7 +121,7 @@ sensors::MeasuredProcessCriteria describe_measured_processes(const RecordFlags& 
 }
 
 // Whether the model name of a GPU is known. The kernel library needs it, because its powers are per GPU model.
-bool has_known_gpu(std::span<const Channel> channels) {
+bool has_known_gpu_model(std::span<const Channel> channels) {
   return std::any_of(channels.begin(), channels.end(),
                      [](const Channel& channel) { return !channel.device_model.empty(); });
 }
@@ -189,7 +189,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   options.command = std::move(command);
   options.attached_pid = flags.measured_pid;
   options.keep_arguments = flags.keep_arguments;
-  if (flags.announces_recording) {
+  if (flags.prints_recording_variables) {
     options.on_recording_begun = [](std::span<const std::string> variables) {
       return write_to_stream(StandardStream::out, report::recording_variables_json(variables) + "\n");
     };
@@ -202,37 +202,39 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const auto known = recording::load_calibrations(calibration_path())) {
     options.channel_calibrations = recording::find_calibrations_for_channels(*known, meter->channels());
   }
-  Diagnostics capture_notes;
+  Diagnostics capture_diagnostics;
   if (flags.trace_mode != "off") {
     const Result<CaptureFiles> files = find_capture_files(program_path());
     if (!files) {
-      capture_notes.add({"no_capture", 1, files.error().message, files.error().remedy});
+      capture_diagnostics.add({"no_capture", 1, files.error().message, files.error().remedy});
     } else {
       CaptureEnvironment capture = make_capture_environment(*files, flags.trace_mode);
       options.command_variables = std::move(capture.variables);
-      capture_notes = std::move(capture.diagnostics);
+      capture_diagnostics = std::move(capture.diagnostics);
       if (flags.dithers_launches) request_dithering(options);
-      if (flags.probes_layers) request_probing(flags.probe_limit_s.value_or(kDefaultProbe_s), options);
+      if (flags.probes_layers) request_probing(flags.probe_limit_s.value_or(kDefaultProbeLimit_s), options);
     }
   }
-  options.setup_diagnostics = capture_notes;
+  options.setup_diagnostics = capture_diagnostics;
   // With --sysroot or --replay the sensors are not those of this machine: the kernel library is not used.
   const bool is_this_machine =
-      line.system_root.is_this_machine() && line.replay_option.empty() && has_known_gpu(meter->channels());
+      line.system_root.is_this_machine() && line.replay_option.empty() && has_known_gpu_model(meter->channels());
   const std::string library = kernel_library_path();
   if (is_this_machine && flags.trace_mode != "off") {
-    options.find_known_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
+    options.find_known_kernel_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
       return read_library_kernel_powers(library, folder, diagnostics);
     };
   }
-  std::unique_ptr<LiveStatusLine> live = line.quiet || flags.announces_recording ? nullptr : LiveStatusLine::open();
-  if (live) options.on_status = [&](const LiveStatus& status) { live->show(report::live_status_text(status)); };
+  std::unique_ptr<LiveStatusLine> live_status_line =
+      line.quiet || flags.prints_recording_variables ? nullptr : LiveStatusLine::open();
+  if (live_status_line)
+    options.on_status = [&](const LiveStatus& status) { live_status_line->show(report::live_status_text(status)); };
   const std::string replaced_file_text = describe_replaced_file(flags.recording_file);
   Result<RecordResult> result = session::record_command(*meter, options);
-  live.reset();
+  live_status_line.reset();
   if (!result) return print_error(result.error());
-  const bool is_joined = result->file_bytes > 0;  // otherwise the parts stay in their folder
-  if (is_this_machine && is_joined && !flags.skips_library_update && flags.trace_mode != "off")
+  const bool is_joined_into_file = result->file_bytes > 0;  // otherwise the parts stay in their folder
+  if (is_this_machine && is_joined_into_file && !flags.skips_library_update && flags.trace_mode != "off")
     update_kernel_library(library, *result);
   note_unavailable_sensors(meter->sensors(), !flags.sensor_filter.empty(), result->diagnostics);
   const Status written = print_record_result(*result, flags, replaced_file_text, line);
@@ -261,7 +263,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
                   "record until process PID ends or Ctrl-C; kernels and layers only after it joins, see --announce")
       ->type_name("PID")
       ->check(CLI::Range(1, kMaxPid));
-  verb.add_flag("--announce", flags->announces_recording,
+  verb.add_flag("--announce", flags->prints_recording_variables,
                 "print one line of JSON at the start: the environment of a process that joins the recording");
   verb.add_option("--period", flags->sampling_period_ms, "read all sensors every MS milliseconds; default: per sensor")
       ->type_name("MS")
@@ -276,7 +278,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--probe", flags->probes_layers, "replay PyTorch modules at the end to measure the power of each");
   verb.add_option("--probe-seconds", flags->probe_limit_s, "same as --probe, for at most S seconds; default: 30")
       ->type_name("S")
-      ->check(number_range_validator(0.1, kMaxProbe_s));
+      ->check(number_range_validator(0.1, kMaxProbeLimit_s));
   verb.add_option("--run", flags->shared_run_name,
                   "name of a run that several machines record; report merges their files")
       ->type_name("NAME");

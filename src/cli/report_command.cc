@@ -62,7 +62,7 @@ Result<std::string> make_disclosure(const ReportResult& result, const ReportFlag
   report::DisclosureOptions options = flags.disclosure;
   options.created_unix_s = std::time(nullptr);
   if (!flags.disclosure_base_file.empty()) {
-    Result<std::string> text = read_maybe_gzip(flags.disclosure_base_file);
+    Result<std::string> text = read_plain_or_gzip_file(flags.disclosure_base_file);
     if (!text) return text;
     options.base_json = std::move(*text);
   }
@@ -70,11 +70,11 @@ Result<std::string> make_disclosure(const ReportResult& result, const ReportFlag
       report::find_disclosure_format(flags.disclosure_format)->write_disclosure(result, options, JOULEMAP_VERSION);
   if (!disclosure) return std::move(disclosure).error();
   if (!disclosure->missing_members.empty()) {
-    const Status warned = write_to_stream(
+    const Status warning_status = write_to_stream(
         StandardStream::error,
         fmt::format("joulemap: incomplete: {} also requires {}\njoulemap: -> add them with --into FILE\n",
                     flags.disclosure_format, fmt::join(disclosure->missing_members, ", ")));
-    if (!warned) return warned.error();
+    if (!warning_status) return warning_status.error();
   }
   return std::move(disclosure->text);
 }
@@ -86,11 +86,11 @@ Result<std::string> format_report(const ReportResult& result, const ReportFlags&
   if (!flags.disclosure_format.empty()) return make_disclosure(result, flags);
   const report::TreeQuery rows{flags.sort_column, flags.name_filter};
   if (flags.table_format == "markdown")
-    return report::formatted_table(result, report::TableFormat::markdown, {rows, flags.shown_row_count});
+    return report::format_report_table(result, report::TableFormat::markdown, {rows, flags.shown_row_count});
   if (flags.table_format == "latex")
-    return report::formatted_table(result, report::TableFormat::latex, {rows, flags.shown_row_count});
+    return report::format_report_table(result, report::TableFormat::latex, {rows, flags.shown_row_count});
   if (flags.table_format == "csv")
-    return report::formatted_table(result, report::TableFormat::csv, {rows, flags.shown_row_count});
+    return report::format_report_table(result, report::TableFormat::csv, {rows, flags.shown_row_count});
   report::TextStyle style = style_of_stdout(line.colour);
   if (!flags.output_file.empty()) style.colour = false;
   return report::report_text(result, {rows, flags.max_depth, flags.shown_row_count}, style, flags.disclosure.account);
@@ -130,7 +130,7 @@ int write_report_plot(const ReportFlags& flags) {
   if (report::plotted_distribution_level(query) == "phase") wanted.limits.distribution_level = DistributionLevel::phase;
   if (!flags.name_filter.empty())
     wanted.limits.distributions = kMaxPlottedLayers;  // layers that match may have little energy
-  const std::optional<attribution::RowLevel> level = attribution::parse_level(flags.by);
+  const std::optional<attribution::RowLevel> level = attribution::parse_row_level(flags.by);
   wanted.levels =
       level ? std::vector{*level} : std::vector{attribution::RowLevel::layer, attribution::RowLevel::kernel};
   Result<RunView> view = attribution::build_run_view(flags.recording_files, wanted);
@@ -157,9 +157,12 @@ Status check_at_most_one_output(const ReportFlags& flags) {
 Result<ReportResult> build_default_report(const std::vector<std::string>& files, attribution::ReportQuery query) {
   query.level = attribution::RowLevel::layer;
   Result<ReportResult> by_layer = attribution::build_report(files, query);
-  const auto is_scope = [](const ReportRow& row) { return row.path.size() > 1; };
-  const auto is_of_gpu = [](const IdleEntry& idle) { return idle.device.starts_with("gpu") && idle.energy_j > 0; };
-  if (!by_layer || std::ranges::any_of(by_layer->rows, is_scope) || std::ranges::any_of(by_layer->idle, is_of_gpu))
+  const auto is_scope_row = [](const ReportRow& row) { return row.path.size() > 1; };
+  const auto is_gpu_idle_entry = [](const IdleEntry& idle) {
+    return idle.device.starts_with("gpu") && idle.energy_j > 0;
+  };
+  if (!by_layer || std::ranges::any_of(by_layer->rows, is_scope_row) ||
+      std::ranges::any_of(by_layer->idle, is_gpu_idle_entry))
     return by_layer;
   query.level = attribution::RowLevel::domain;
   return attribution::build_report(files, query);
@@ -170,7 +173,8 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   if (!files) return print_error(files.error());
   flags.recording_files = std::move(*files);
   if (flags.prints_model_card) flags.disclosure_format = "huggingface";
-  if (const Status is_clear = check_at_most_one_output(flags); !is_clear) return print_error(is_clear.error());
+  if (const Status output_check = check_at_most_one_output(flags); !output_check)
+    return print_error(output_check.error());
   const Result<CarbonAccountAssumptions> assumptions = parse_account_assumptions(flags.account_flags);
   if (!assumptions) return print_error(assumptions.error());
   if (!flags.plot_name.empty()) return write_report_plot(flags);
@@ -190,14 +194,14 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
   if (!attribution_options) return print_error(attribution_options.error());
   attribution::ReportQuery query = make_report_query(*attribution_options);
-  query.level = attribution::parse_level(flags.by).value_or(attribution::RowLevel::domain);
+  query.level = attribution::parse_row_level(flags.by).value_or(attribution::RowLevel::domain);
   query.grouping = {!flags.as_json, flags.name_filter};
   Result<ReportResult> result = flags.by.empty() ? build_default_report(flags.recording_files, query)
                                                  : attribution::build_report(flags.recording_files, query);
   if (!result) return print_error(result.error());
   result->diagnostics.add_all(attribution_options->diagnostics);
   if (!assumptions->is_empty()) {
-    Result<CarbonAccount> account = account::compute_account(*result, *assumptions);
+    Result<CarbonAccount> account = account::compute_carbon_account(*result, *assumptions);
     if (!account) return print_error(account.error());
     flags.disclosure.account = std::move(*account);
   }
@@ -210,7 +214,7 @@ int run_report(ReportFlags flags, const CommandLine& line) {
 }
 
 void add_display_flags(CLI::App& verb, ReportFlags& flags) {
-  const std::map<std::string, report::SortBy> orders = {
+  const std::map<std::string, report::SortBy> sort_orders = {
       {"energy", report::SortBy::energy}, {"time", report::SortBy::time}, {"power", report::SortBy::power},
       {"count", report::SortBy::count},   {"name", report::SortBy::name}, {"order", report::SortBy::order}};
   verb.add_option("--depth", flags.max_depth, "levels of the tree to expand, starting with the devices")
@@ -222,7 +226,7 @@ void add_display_flags(CLI::App& verb, ReportFlags& flags) {
       ->check(whole_number_validator());
   verb.add_option("--sort", flags.sort_column, "energy (the default), time, power, count, name or order (of steps)")
       ->type_name("KEY")
-      ->transform(CLI::CheckedTransformer(orders).description(""));
+      ->transform(CLI::CheckedTransformer(sort_orders).description(""));
   verb.add_option("--filter", flags.name_filter,
                   "only rows whose device and path contain TEXT; 'conv1|fc': either of them")
       ->type_name("TEXT");
@@ -268,12 +272,12 @@ void add_output_format_flags(CLI::App& verb, ReportFlags& flags) {
   add_account_flags(verb, flags.account_flags);
   std::vector<std::string> formats;
   for (const report::DisclosureFormat& format : report::disclosure_formats()) formats.emplace_back(format.name);
-  CLI::Option* const disclose =
+  CLI::Option* const disclose_option =
       verb.add_option("--disclose", flags.disclosure_format,
                       fmt::format("print a disclosure of the energy instead: {}", fmt::join(formats, ", ")))
           ->type_name("FORMAT")
           ->check(word_choice_validator(formats));
-  verb.add_flag("--model-card", flags.prints_model_card, "short for --disclose huggingface")->excludes(disclose);
+  verb.add_flag("--model-card", flags.prints_model_card, "short for --disclose huggingface")->excludes(disclose_option);
   add_disclosure_flags(verb, flags);
 }
 

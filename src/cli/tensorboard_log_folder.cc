@@ -36,8 +36,8 @@ Result<TensorboardLogFolder> TensorboardLogFolder::open(const std::string& path)
   if (Status made = make_private_folders(path); !made) return std::move(made).error();
   const Result<std::vector<std::string>> names = list_directory(path);
   if (!names) return names.error();
-  const auto is_events = [](const std::string& name) { return name.find("tfevents") != std::string::npos; };
-  return TensorboardLogFolder(path, std::ranges::any_of(*names, is_events));
+  const auto is_events_file = [](const std::string& name) { return name.find("tfevents") != std::string::npos; };
+  return TensorboardLogFolder(path, std::ranges::any_of(*names, is_events_file));
 }
 
 // The name begins with the current time, because TensorBoard reads the files of a folder in the order of their names.

@@ -44,13 +44,13 @@ std::optional<std::size_t> terminal_columns(int fd) {
 
 report::TextStyle terminal_style(int fd, ColourMode colour) {
   report::TextStyle style;
-  style.characters = locale_character_set();
+  style.character_set = locale_character_set();
   if (const std::optional<std::size_t> columns = terminal_columns(fd)) {
     style.columns = std::clamp(*columns, kMinTerminalColumns, kMaxTerminalColumns);
   }
-  const bool suits = ::isatty(fd) == 1 && terminal_environment_variable("NO_COLOR").empty() &&
-                     terminal_environment_variable("TERM") != "dumb";
-  style.colour = colour == ColourMode::always || (colour == ColourMode::automatic && suits);
+  const bool supports_colour = ::isatty(fd) == 1 && terminal_environment_variable("NO_COLOR").empty() &&
+                               terminal_environment_variable("TERM") != "dumb";
+  style.colour = colour == ColourMode::always || (colour == ColourMode::automatic && supports_colour);
   return style;
 }
 

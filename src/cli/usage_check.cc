@@ -14,9 +14,10 @@ namespace {
 
 // The parsers of the command line from the outside in: joulemap, its verb, the subcommand of the verb.
 std::vector<const CLI::App*> parsed_verb_chain(const CLI::App& app) {
-  std::vector<const CLI::App*> chain = {&app};
-  while (!chain.back()->get_subcommands().empty()) chain.push_back(chain.back()->get_subcommands().front());
-  return chain;
+  std::vector<const CLI::App*> verb_chain = {&app};
+  while (!verb_chain.back()->get_subcommands().empty())
+    verb_chain.push_back(verb_chain.back()->get_subcommands().front());
+  return verb_chain;
 }
 
 std::string printable_word(std::string_view word) {
@@ -29,61 +30,61 @@ Error make_usage_error(const CLI::App& app, std::string message) {
   return {ErrorCode::usage, std::move(message), fmt::format("see joulemap {}--help", path.empty() ? "" : path + " ")};
 }
 
-std::string suggest_similar_word(std::string_view mistyped, const std::vector<std::string>& known,
-                                 std::string_view dashes) {
-  const std::optional<std::string> nearest = nearest_word(mistyped, known);
-  return nearest ? fmt::format("; did you mean {}{}?", dashes, *nearest) : std::string();
+std::string suggest_similar_word(std::string_view mistyped_word, const std::vector<std::string>& known,
+                                 std::string_view option_prefix) {
+  const std::optional<std::string> nearest = nearest_word(mistyped_word, known);
+  return nearest ? fmt::format("; did you mean {}{}?", option_prefix, *nearest) : std::string();
 }
 
 // Long option names that the innermost verb accepts: its own, and with fallthrough those of enclosing verbs.
-std::vector<std::string> accepted_option_names(const std::vector<const CLI::App*>& chain) {
+std::vector<std::string> accepted_option_names(const std::vector<const CLI::App*>& verb_chain) {
   std::vector<std::string> names;
-  for (std::size_t i = chain.size(); i-- > 0;) {
-    for (const CLI::Option* const option : chain[i]->get_options()) {
+  for (std::size_t i = verb_chain.size(); i-- > 0;) {
+    for (const CLI::Option* const option : verb_chain[i]->get_options()) {
       names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
     }
-    if (!chain[i]->get_fallthrough()) break;
+    if (!verb_chain[i]->get_fallthrough()) break;
   }
   return names;
 }
 
-Error unknown_option_error(const std::vector<const CLI::App*>& chain, const std::string& word) {
+Error unknown_option_error(const std::vector<const CLI::App*>& verb_chain, const std::string& word) {
   const std::string option = word.substr(0, word.find('='));
   const std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
-  const CLI::App& program = *chain.front();
-  if (chain.size() > 1 && program.get_option_no_throw(option) != nullptr) {
+  const CLI::App& program = *verb_chain.front();
+  if (verb_chain.size() > 1 && program.get_option_no_throw(option) != nullptr) {
     return make_usage_error(program, fmt::format("{0} must precede the verb: joulemap {0} ...", option));
   }
   return make_usage_error(program, fmt::format("unknown option {}{}", printable_word(option),
-                                               suggest_similar_word(name, accepted_option_names(chain), "--")));
+                                               suggest_similar_word(name, accepted_option_names(verb_chain), "--")));
 }
 
-Error surplus_word_error(const std::vector<const CLI::App*>& chain, const std::string& word) {
+Error surplus_word_error(const std::vector<const CLI::App*>& verb_chain, const std::string& word) {
   std::vector<std::string> verbs;
-  for (const CLI::App* const verb : chain.back()->get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* const verb : verb_chain.back()->get_subcommands([](const CLI::App*) { return true; })) {
     verbs.push_back(verb->get_name());
   }
   if (verbs.empty()) {
-    return make_usage_error(*chain.front(), fmt::format("unexpected argument {}", printable_word(word)));
+    return make_usage_error(*verb_chain.front(), fmt::format("unexpected argument {}", printable_word(word)));
   }
-  return make_usage_error(
-      *chain.front(), fmt::format("unknown verb {}{}", joulemap::quoted(word), suggest_similar_word(word, verbs, "")));
+  return make_usage_error(*verb_chain.front(), fmt::format("unknown verb {}{}", joulemap::quoted(word),
+                                                           suggest_similar_word(word, verbs, "")));
 }
 
 // Words that the parser did not use, without those of a command to run (record, stat).
-std::vector<std::string> find_unused_words(const std::vector<const CLI::App*>& chain) {
-  std::vector<std::string> unused;
-  for (const CLI::App* const app : chain) {
+std::vector<std::string> find_unused_words(const std::vector<const CLI::App*>& verb_chain) {
+  std::vector<std::string> unused_words;
+  for (const CLI::App* const app : verb_chain) {
     for (const std::string& word : app->remaining()) {
       if (app->get_prefix_command() && !word.starts_with('-')) break;
-      unused.push_back(word);
+      unused_words.push_back(word);
     }
   }
-  return unused;
+  return unused_words;
 }
 
-const CLI::Option* find_option(const std::vector<const CLI::App*>& chain, const std::string& name) {
-  for (const CLI::App* const app : chain) {
+const CLI::Option* find_option(const std::vector<const CLI::App*>& verb_chain, const std::string& name) {
+  for (const CLI::App* const app : verb_chain) {
     const CLI::Option* const option = name.starts_with('-') ? app->get_option_no_throw(name) : nullptr;
     if (option != nullptr) return option;
   }
@@ -92,18 +93,19 @@ const CLI::Option* find_option(const std::vector<const CLI::App*>& chain, const 
 
 // Rejects two kinds of words that CLI11 misinterprets: for "--option=" it takes the next word as the value, and "++"
 // ends the words of a verb.
-std::optional<Error> misread_word_error(const std::vector<const CLI::App*>& chain,
+std::optional<Error> misread_word_error(const std::vector<const CLI::App*>& verb_chain,
                                         const std::vector<std::string>& words) {
-  const std::size_t wrapped = chain.back()->get_prefix_command() ? chain.back()->remaining().size() : 0;
+  const std::size_t wrapped_word_count =
+      verb_chain.back()->get_prefix_command() ? verb_chain.back()->remaining().size() : 0;
   bool is_value = false;
-  for (std::size_t i = 0; i + wrapped < words.size(); ++i) {
+  for (std::size_t i = 0; i + wrapped_word_count < words.size(); ++i) {
     if (std::exchange(is_value, false)) continue;
-    if (words[i] == "++") return surplus_word_error(chain, words[i]);
+    if (words[i] == "++") return surplus_word_error(verb_chain, words[i]);
     const std::size_t equals = words[i].find('=');
-    const CLI::Option* const option = find_option(chain, words[i].substr(0, equals));
+    const CLI::Option* const option = find_option(verb_chain, words[i].substr(0, equals));
     if (option == nullptr) continue;
     if (equals + 1 == words[i].size()) {
-      return make_usage_error(*chain.front(), fmt::format("{} has an empty value", words[i].substr(0, equals)));
+      return make_usage_error(*verb_chain.front(), fmt::format("{} has an empty value", words[i].substr(0, equals)));
     }
     is_value = equals == std::string::npos && option->get_items_expected_min() > 0;
   }
@@ -122,16 +124,18 @@ std::string parsed_verb_name(const CLI::App& app) {
 
 std::optional<Error> find_usage_error(const CLI::App& app, const CommandLine& line,
                                       const std::vector<std::string>& words) {
-  const std::vector<const CLI::App*> chain = parsed_verb_chain(app);
-  if (std::optional<Error> misread = misread_word_error(chain, words)) return misread;
-  const std::vector<std::string> unused = find_unused_words(chain);
+  const std::vector<const CLI::App*> verb_chain = parsed_verb_chain(app);
+  if (std::optional<Error> misread_error = misread_word_error(verb_chain, words)) return misread_error;
+  const std::vector<std::string> unused_words = find_unused_words(verb_chain);
   const auto option =
-      std::find_if(unused.begin(), unused.end(), [](const auto& word) { return word.starts_with('-'); });
-  if (option != unused.end()) return unknown_option_error(chain, *option);
-  if (!unused.empty()) return surplus_word_error(chain, unused.front());
-  const auto& takers = line.verbs_taking_command;
-  if (!line.has_double_dash || chain.size() == 1) return std::nullopt;
-  if (std::find(takers.begin(), takers.end(), chain.back()) != takers.end()) return std::nullopt;
+      std::find_if(unused_words.begin(), unused_words.end(), [](const auto& word) { return word.starts_with('-'); });
+  if (option != unused_words.end()) return unknown_option_error(verb_chain, *option);
+  if (!unused_words.empty()) return surplus_word_error(verb_chain, unused_words.front());
+  const auto& command_taking_verbs = line.verbs_taking_command;
+  if (!line.has_double_dash || verb_chain.size() == 1) return std::nullopt;
+  if (std::find(command_taking_verbs.begin(), command_taking_verbs.end(), verb_chain.back()) !=
+      command_taking_verbs.end())
+    return std::nullopt;
   return Error{ErrorCode::usage, "this verb does not run a command", "remove -- and everything after it"};
 }
 

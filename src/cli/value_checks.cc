@@ -51,10 +51,10 @@ CLI::Validator word_choice_validator(const std::vector<std::string>& words) {
 }
 
 void reject_empty_values(CLI::App& app) {
-  const CLI::Validator not_empty(
+  const CLI::Validator not_empty_validator(
       [](std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "", "");
   for (CLI::Option* const option : app.get_options()) {
-    if (option->get_items_expected_max() > 0) option->check(not_empty);
+    if (option->get_items_expected_max() > 0) option->check(not_empty_validator);
   }
   for (CLI::App* const verb : app.get_subcommands([](const CLI::App*) { return true; })) reject_empty_values(*verb);
 }

@@ -27,7 +27,7 @@ int verify_bundle(const VerifyFlags& flags) {
   result.file = flags.bundle_file;
   result.manifest_sha256 = opened->manifest_sha256;
   result.bundle_version = opened->manifest.joulemap_version;
-  result.own_version = JOULEMAP_VERSION;
+  result.verifier_version = JOULEMAP_VERSION;
   result.damage = opened->damage_descriptions;
   result.verdict = opened->manifest.verdict;
   result.recordings = opened->recording_members().size();

@@ -17,7 +17,8 @@ void add_keep_arguments_flag(CLI::App& verb, bool& keep) {
                 "store the command unchanged; default: values of --api-key and similar options become ***");
 }
 
-void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool requested_by_name, Diagnostics& diagnostics) {
+void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool are_requested_by_name,
+                              Diagnostics& diagnostics) {
   bool measured = false;
   bool has_channels = false;
   for (const SensorStatus& sensor : sensors) {
@@ -28,7 +29,7 @@ void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool reques
     diagnostics.add_all(sensor.diagnostics);
     const bool denied = sensor.state == SensorState::denied && !measured;
     const bool missed =
-        requested_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
+        are_requested_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
     if (!denied && !missed) continue;
     diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1, fmt::format("{}: {}", sensor.name, sensor.reason),
                      sensor.remedy});

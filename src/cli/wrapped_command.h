@@ -21,8 +21,9 @@ std::vector<std::string> collect_wrapped_command(const CLI::App& verb, const Com
 void add_keep_arguments_flag(CLI::App& verb, bool& keep);
 
 // Adds the diagnostics of all sensors. Also adds a diagnostic for each denied sensor if no sensor can be measured, for
-// each denied or absent one if the user named the sensors (`requested_by_name`), and one if there are only estimates or
+// each denied or absent one if the user named the sensors (`are_requested_by_name`), and one if there are only estimates or
 // none.
-void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool requested_by_name, Diagnostics& diagnostics);
+void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool are_requested_by_name,
+                              Diagnostics& diagnostics);
 
 }  // namespace joulemap::cli

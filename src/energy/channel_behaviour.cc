@@ -43,8 +43,9 @@ std::optional<ChannelBehaviour::UpdateTiming> ChannelBehaviour::update_timing() 
   const bool is_regular = update_clock_.is_locked() && static_cast<double>(update_clock_.irregular_update_count()) <=
                                                            kMaxSlipFraction * static_cast<double>(change_count_);
   if (is_regular) {
-    constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
-    return UpdateTiming{update_clock_.period_ns() / kSecond, update_clock_.period_uncertainty_ns() / kSecond, true};
+    constexpr auto kNsPerSecond = static_cast<double>(kNanosecondsPerSecond);
+    return UpdateTiming{update_clock_.period_ns() / kNsPerSecond, update_clock_.period_uncertainty_ns() / kNsPerSecond,
+                        true};
   }
   const double period_s = median_or(update_intervals_s_, 0.0);
   std::vector<double> deviations;
@@ -65,11 +66,11 @@ std::optional<double> ChannelBehaviour::median_read_duration_s() const {
 
 std::optional<double> ChannelBehaviour::mean_power_w() const {
   const EnergyTally& tally = accumulator_.tally();
-  const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.unknown_energy_ns);
-  if (!measures_energy_or_power(channel_) || tally.good_readings < 2 || seen_s <= 0) return std::nullopt;
+  const double observed_s = seconds(tally.last_ns - tally.first_ns - tally.unknown_energy_ns);
+  if (!measures_energy_or_power(channel_) || tally.valid_reading_count < 2 || observed_s <= 0) return std::nullopt;
   // A counter that never changed may be broken: do not report 0 W.
   if (channel_.kind == ChannelKind::counter && tally.update_count == 0) return std::nullopt;
-  return tally.joules / seen_s;
+  return tally.joules / observed_s;
 }
 
 }  // namespace joulemap

@@ -45,11 +45,11 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
                        std::string(fault.remedy)});
     }
   }
-  if (energy.tally.resets > 0) {
-    const std::string_view why = channel.wrap_range ? "" : "; its range is unknown, so a wrap looks like a reset";
+  if (energy.tally.reset_count > 0) {
+    const std::string_view reason = channel.wrap_range ? "" : "; its range is unknown, so a wrap looks like a reset";
     diagnostics.add(
-        {"counter_reset", energy.tally.resets,
-         fmt::format("{} decreased, and not by a wrap{}; the energy of that moment is missing", subject, why), ""});
+        {"counter_reset", energy.tally.reset_count,
+         fmt::format("{} decreased, and not by a wrap{}; the energy of that moment is missing", subject, reason), ""});
   }
   if (energy.tally.possible_missed_wrap_count > 0) {
     diagnostics.add(
@@ -70,7 +70,7 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
   } else if (energy.missing_reason == "too-short" && (energy.missing_s > 0 || !has_counter_updates(channel))) {
     diagnostics.add({"energy_missing", 1,
                      fmt::format("{}: {} readings do not cover the command: its energy is unknown", subject,
-                                 energy.tally.good_readings),
+                                 energy.tally.valid_reading_count),
                      ""});
   } else if (energy.missing_reason == "too-short") {
     diagnostics.add(

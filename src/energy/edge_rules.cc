@@ -21,9 +21,9 @@ bool is_slowly_updating_counter(const Channel& channel) {
   return has_counter_updates(channel) && channel.refresh_s >= kMinSlowUpdatePeriod_s;
 }
 
-double max_edge_error_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w) {
-  const double most_j = std::min(to.joules, from.joules + most_w * seconds(edge.time_ns - from.time_ns));
-  const double least_j = std::max(from.joules, to.joules - most_w * seconds(to.time_ns - edge.time_ns));
+double max_edge_error_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double max_power_w) {
+  const double most_j = std::min(to.joules, from.joules + max_power_w * seconds(edge.time_ns - from.time_ns));
+  const double least_j = std::max(from.joules, to.joules - max_power_w * seconds(to.time_ns - edge.time_ns));
   return std::max({most_j - edge.joules, edge.joules - least_j, 0.0});
 }
 
@@ -34,29 +34,31 @@ std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, dou
 
 double window_uncertainty_j(const Channel& channel, double joules, const WindowErrors& errors) {
   const double known_s = std::max(errors.elapsed_s - errors.missing_s, 0.0);
-  const double missing_j = known_s > 0 ? kMaxUnobservedPowerRatio * joules / known_s * errors.missing_s : 0;
-  const double edges_j = add_in_quadrature(errors.begin_edge_half_width_j, errors.end_edge_half_width_j);
+  const double missing_energy_error_j =
+      known_s > 0 ? kMaxUnobservedPowerRatio * joules / known_s * errors.missing_s : 0;
+  const double edge_half_width_j = add_in_quadrature(errors.begin_edge_half_width_j, errors.end_edge_half_width_j);
   if (channel.provenance == Provenance::estimated) {
-    const double model_w = channel.uncertainty_w;
-    return add_in_quadrature(channel.relative_uncertainty * joules, model_w * errors.elapsed_s, edges_j) + missing_j +
-           errors.bridged_half_width_j;
+    const double model_uncertainty_w = channel.uncertainty_w;
+    return add_in_quadrature(channel.relative_uncertainty * joules, model_uncertainty_w * errors.elapsed_s,
+                             edge_half_width_j) +
+           missing_energy_error_j + errors.bridged_pause_half_width_j;
   }
   const double quantum_j = has_counter_updates(channel) ? channel.scale : channel.scale * errors.elapsed_s;
   // The value of an averaging gauge at an edge covers time partly outside the window. This allowance covers a load that
   // begins or ends at an edge, however short the window.
-  const double lag_j =
+  const double lag_error_j =
       errors.elapsed_s > 0 ? kMaxUnobservedPowerRatio * channel.averaging_time_s * joules / errors.elapsed_s : 0;
-  return add_in_quadrature(edges_j, quantum_j, errors.trapezoid_error_j) + missing_j + errors.bridged_half_width_j +
-         lag_j;
+  return add_in_quadrature(edge_half_width_j, quantum_j, errors.trapezoid_error_j) + missing_energy_error_j +
+         errors.bridged_pause_half_width_j + lag_error_j;
 }
 
 void UpdatePeriodEstimate::add_interval(const CounterUpdate& previous, const CounterUpdate& step) noexcept {
   const std::int64_t interval_ns = step.time_ns - previous.time_ns;
   const std::int64_t time_error_ns = (step.time_ns - step.earliest_ns) + (previous.time_ns - previous.earliest_ns);
   if (time_error_ns * 2 > interval_ns) return;
-  const std::int64_t known_ns = period_ns().value_or(interval_ns);
-  if (interval_ns > known_ns + known_ns / 2) return;  // reads missed an update in this interval
-  if (interval_ns * 2 < known_ns)
+  const std::int64_t known_period_ns = period_ns().value_or(interval_ns);
+  if (interval_ns > known_period_ns + known_period_ns / 2) return;  // reads missed an update in this interval
+  if (interval_ns * 2 < known_period_ns)
     interval_sum_ns_ = interval_count_ = 0;  // reads missed an update in each earlier interval
   interval_sum_ns_ += interval_ns;
   ++interval_count_;
@@ -69,10 +71,10 @@ std::optional<std::int64_t> UpdatePeriodEstimate::period_ns() const {
 
 double typical_update_energy_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns) {
   if (tally.update_count == 0) return 0;
-  const double per_change_j = tally.joules / static_cast<double>(tally.update_count);
-  const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.unknown_energy_ns);
-  if (!refresh_ns || seen_s <= 0) return per_change_j;
-  return std::min(per_change_j, tally.joules / seen_s * seconds(*refresh_ns));
+  const double energy_per_update_j = tally.joules / static_cast<double>(tally.update_count);
+  const double observed_s = seconds(tally.last_ns - tally.first_ns - tally.unknown_energy_ns);
+  if (!refresh_ns || observed_s <= 0) return energy_per_update_j;
+  return std::min(energy_per_update_j, tally.joules / observed_s * seconds(*refresh_ns));
 }
 
 }  // namespace joulemap

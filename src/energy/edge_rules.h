@@ -59,8 +59,8 @@ bool has_counter_updates(const Channel& channel);
 // Whether the channel is a measured counter whose updates are so far apart that their times matter.
 bool is_slowly_updating_counter(const Channel& channel);
 
-// Maximum error of `edge.joules`, in J, when the power between the points `from` and `to` stays between 0 and `most_w`.
-double max_edge_error_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w);
+// Maximum error of `edge.joules`, in J, when the power between the points `from` and `to` stays between 0 and `max_power_w`.
+double max_edge_error_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double max_power_w);
 
 // Why a counter without an update for `elapsed_s` yields no energy: the code of a failed last read, otherwise "frozen"
 // or "too-short".
@@ -69,10 +69,10 @@ std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, dou
 // Error terms of a window that determine its uncertainty.
 struct WindowErrors {
   double elapsed_s = 0;
-  double missing_s = 0;                // part of the window about which nothing is known
-  double bridged_half_width_j = 0;     // half width of the energy of bridged pauses
-  double trapezoid_error_j = 0;        // integration error of a gauge
-  double begin_edge_half_width_j = 0;  // half widths at the edges
+  double missing_s = 0;                   // part of the window about which nothing is known
+  double bridged_pause_half_width_j = 0;  // half width of the energy of bridged pauses
+  double trapezoid_error_j = 0;           // integration error of a gauge
+  double begin_edge_half_width_j = 0;     // half widths at the edges
   double end_edge_half_width_j = 0;
 };
 
@@ -84,8 +84,8 @@ double window_uncertainty_j(const Channel& channel, double joules, const WindowE
 class UpdatePeriodEstimate {
  public:
   UpdatePeriodEstimate() = default;
-  explicit UpdatePeriodEstimate(std::optional<std::int64_t> known_ns)
-      : interval_sum_ns_(known_ns.value_or(0)), interval_count_(known_ns ? 1 : 0) {}
+  explicit UpdatePeriodEstimate(std::optional<std::int64_t> known_period_ns)
+      : interval_sum_ns_(known_period_ns.value_or(0)), interval_count_(known_period_ns ? 1 : 0) {}
 
   void add_interval(const CounterUpdate& previous, const CounterUpdate& step) noexcept;
   bool is_known() const { return interval_count_ > 0; }

@@ -28,7 +28,7 @@ void EnergyAccumulator::add(const Reading& reading) noexcept {
     last_point_ = point;
     last_change_ns_ = point.time_ns - kMinCounterRiseInterval_ns;
     tally_.first_ns = tally_.last_ns = point.time_ns;
-    ++tally_.good_readings;
+    ++tally_.valid_reading_count;
     return;
   }
   if (point.time_ns < last_point_->time_ns) return;  // a reading out of order is not usable
@@ -56,15 +56,15 @@ std::optional<double> EnergyAccumulator::energy_between(const Point& from, const
 }
 
 void EnergyAccumulator::accept_point(const Point& from, const Point& to, double joules) noexcept {
-  if (to.raw < from.raw) ++tally_.wraps;
-  const std::int64_t seen_before_ns = last_point_->time_ns;
+  if (to.raw < from.raw) ++tally_.wrap_count;
+  const std::int64_t previous_point_ns = last_point_->time_ns;
   if (wrap_range_ && last_point_->joules > 0) {
     const double usual_w =
         last_point_->joules / seconds(std::max(last_point_->time_ns - tally_.first_ns, kNanosecondsPerMillisecond));
-    const std::int64_t unseen_ns = to.time_ns - seen_before_ns;
-    if (usual_w * seconds(unseen_ns) >= static_cast<double>(*wrap_range_) * joules_per_unit_) {
+    const std::int64_t read_interval_ns = to.time_ns - previous_point_ns;
+    if (usual_w * seconds(read_interval_ns) >= static_cast<double>(*wrap_range_) * joules_per_unit_) {
       ++tally_.possible_missed_wrap_count;
-      tally_.unknown_energy_ns += unseen_ns;
+      tally_.unknown_energy_ns += read_interval_ns;
     }
   }
   Point point = to;
@@ -73,12 +73,12 @@ void EnergyAccumulator::accept_point(const Point& from, const Point& to, double 
     ++tally_.update_count;
     point_before_change_ = from;
     last_change_ns_ = to.time_ns;
-    last_update_ = CounterUpdate{seen_before_ns, to.time_ns, point.joules};
+    last_update_ = CounterUpdate{previous_point_ns, to.time_ns, point.joules};
   }
   last_point_ = point;
   tally_.joules = point.joules;
   tally_.last_ns = point.time_ns;
-  ++tally_.good_readings;
+  ++tally_.valid_reading_count;
 }
 
 void EnergyAccumulator::add_counter_reading(const Point& point) noexcept {
@@ -98,15 +98,15 @@ void EnergyAccumulator::add_counter_reading(const Point& point) noexcept {
     }
   }
   if (suspect_point_ && energy_between(*suspect_point_, point)) {
-    ++tally_.resets;
+    ++tally_.reset_count;
     tally_.unknown_energy_ns += suspect_point_->time_ns - last_point_->time_ns;
-    Point restart = *suspect_point_;
-    restart.joules = last_point_->joules;
+    Point restart_point = *suspect_point_;
+    restart_point.joules = last_point_->joules;
     suspect_point_.reset();
     point_before_change_.reset();
-    last_change_ns_ = restart.time_ns - kMinCounterRiseInterval_ns;
-    last_point_ = restart;
-    accept_point(restart, point, *energy_between(restart, point));
+    last_change_ns_ = restart_point.time_ns - kMinCounterRiseInterval_ns;
+    last_point_ = restart_point;
+    accept_point(restart_point, point, *energy_between(restart_point, point));
     return;
   }
   if (suspect_point_) ++torn;
@@ -117,17 +117,18 @@ void EnergyAccumulator::add_power_reading(const Point& point) noexcept {
   // Energy between two readings = mean of their powers x time. In the worst case the power equals one of them
   // throughout.
   const double elapsed_s = seconds(point.time_ns - last_point_->time_ns);
-  const double from_w = static_cast<double>(last_point_->raw) * joules_per_unit_;
-  const double to_w = static_cast<double>(point.raw) * joules_per_unit_;
-  tally_.joules += 0.5 * (from_w + to_w) * elapsed_s;
-  tally_.trapezoid_error_j = add_in_quadrature(tally_.trapezoid_error_j, 0.5 * (to_w - from_w) * elapsed_s);
+  const double previous_power_w = static_cast<double>(last_point_->raw) * joules_per_unit_;
+  const double power_w = static_cast<double>(point.raw) * joules_per_unit_;
+  tally_.joules += 0.5 * (previous_power_w + power_w) * elapsed_s;
+  tally_.trapezoid_error_j =
+      add_in_quadrature(tally_.trapezoid_error_j, 0.5 * (power_w - previous_power_w) * elapsed_s);
   if (point.raw != last_point_->raw) {
     ++tally_.update_count;
     last_update_ = CounterUpdate{last_point_->time_ns, point.time_ns, tally_.joules};
   }
   last_point_ = point;
   tally_.last_ns = point.time_ns;
-  ++tally_.good_readings;
+  ++tally_.valid_reading_count;
 }
 
 }  // namespace joulemap

@@ -39,9 +39,9 @@ struct EnergyTally {
   std::int64_t last_ns = 0;            // time of the last good reading
   std::int64_t unknown_energy_ns = 0;  // time whose energy is unknown: around resets, and where a wrap may be missed
   double trapezoid_error_j = 0;        // gauges: integration error of the trapezoids, root of the sum of squares
-  std::uint64_t good_readings = 0;
-  std::uint64_t wraps = 0;
-  std::uint64_t resets = 0;
+  std::uint64_t valid_reading_count = 0;
+  std::uint64_t wrap_count = 0;
+  std::uint64_t reset_count = 0;
   std::uint64_t possible_missed_wrap_count = 0;  // read gaps so long that the counter may have wrapped unseen
   std::uint64_t update_count = 0;                // observed changes
   std::array<std::uint64_t, kReadCodeCount>

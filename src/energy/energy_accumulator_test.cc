@@ -38,8 +38,8 @@ TEST(EnergyAccumulator, SumsTheIncreasesOfACounter) {
 TEST(EnergyAccumulator, AddsOneRangeWhenTheCounterRolledOver) {
   const EnergyTally tally = tally_readings(counter(), {kPackageRange_uj - 1'000'000, 500'000, 1'500'000});
   EXPECT_DOUBLE_EQ(tally.joules, 2.5);
-  EXPECT_EQ(tally.wraps, 1u);
-  EXPECT_EQ(tally.resets, 0u);
+  EXPECT_EQ(tally.wrap_count, 1u);
+  EXPECT_EQ(tally.reset_count, 0u);
 }
 
 TEST(EnergyAccumulator, FollowsManyWrapsOfASmallRange) {
@@ -47,20 +47,20 @@ TEST(EnergyAccumulator, FollowsManyWrapsOfASmallRange) {
   for (std::uint64_t i = 0; i < 1000; ++i) values.push_back(i * 700'000 % 1'000'000);
   const EnergyTally tally = tally_readings(counter(1'000'000), values);
   EXPECT_NEAR(tally.joules, 999 * 0.7, 1e-9);
-  EXPECT_EQ(tally.wraps, 699u);
+  EXPECT_EQ(tally.wrap_count, 699u);
 }
 
 TEST(EnergyAccumulator, TreatsAFallThatIsNoWrapAsAResetWithAGap) {
   const EnergyTally tally = tally_readings(counter(), {9'000'000'000, 9'001'000'000, 1'000'000, 2'000'000, 3'000'000});
   EXPECT_DOUBLE_EQ(tally.joules, 3.0);  // 1 J before, 2 J after; the energy in between is unknown
-  EXPECT_EQ(tally.resets, 1u);
+  EXPECT_EQ(tally.reset_count, 1u);
   EXPECT_EQ(tally.unknown_energy_ns, kTick_ns);
 }
 
 TEST(EnergyAccumulator, TreatsEveryFallAsAResetWhenTheRangeIsNotKnown) {
   const EnergyTally tally = tally_readings(counter(std::nullopt), {900, 1000, 10, 20, 30});
-  EXPECT_EQ(tally.wraps, 0u);
-  EXPECT_EQ(tally.resets, 1u);
+  EXPECT_EQ(tally.wrap_count, 0u);
+  EXPECT_EQ(tally.reset_count, 1u);
 }
 
 TEST(EnergyAccumulator, ReportsPausesInWhichWholeRangesMayBeMissing) {
@@ -77,7 +77,7 @@ TEST(EnergyAccumulator, DropsAValueThatJumpsUpAndComesBack) {
   const EnergyTally tally = tally_readings(counter(), {1'000'000, 2'000'000, 999'999'000'000, 4'000'000, 5'000'000});
   EXPECT_DOUBLE_EQ(tally.joules, 4.0);
   EXPECT_EQ(torn(tally), 1u);
-  EXPECT_EQ(tally.resets, 0u);
+  EXPECT_EQ(tally.reset_count, 0u);
 }
 
 TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsOnlySlightlyTooHigh) {
@@ -86,7 +86,7 @@ TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsOnlySlightlyTooHigh) {
       tally_readings(counter(), {123'000'000, 123'999'999, 124'999'999, 124'500'000, 125'500'000});
   EXPECT_DOUBLE_EQ(tally.joules, 2.5);
   EXPECT_EQ(torn(tally), 1u);
-  EXPECT_EQ(tally.resets, 0u);
+  EXPECT_EQ(tally.reset_count, 0u);
 }
 
 TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsTooLow) {
@@ -104,7 +104,7 @@ TEST(EnergyAccumulator, AcceptsLargeUpdatesOfASlowCounterAtAnyPollingRate) {
   }
   EXPECT_DOUBLE_EQ(accumulator.tally().joules, 700.0);
   EXPECT_EQ(torn(accumulator.tally()), 0u);
-  EXPECT_EQ(accumulator.tally().resets, 0u);
+  EXPECT_EQ(accumulator.tally().reset_count, 0u);
 }
 
 TEST(EnergyAccumulator, CountsAcrossReadsThatFailed) {
@@ -145,7 +145,7 @@ TEST(EnergyAccumulator, MatchesTheTruthOfRandomCountersWithWrapsAndFailures) {
       accumulator.add(reading(fails ? random() : truth % range, tick, fails ? ReadCode::failed : ReadCode::ok));
     }
     EXPECT_NEAR(accumulator.tally().joules, static_cast<double>(truth - start) * 1e-6, 1e-6);
-    EXPECT_EQ(accumulator.tally().resets, 0u);
+    EXPECT_EQ(accumulator.tally().reset_count, 0u);
   }
 }
 

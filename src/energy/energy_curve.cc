@@ -63,17 +63,17 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
   if (update_clock_ && reading.code == ReadCode::ok)
     update_clock_->observe(reading.before_ns, reading.after_ns, reading.raw);
   const EnergyTally& now = accumulator_.tally();
-  if (now.good_readings == before.good_readings) return;
+  if (now.valid_reading_count == before.valid_reading_count) return;
   read_pauses_.add_reading(now.last_ns);
   if (!has_counter_updates(channel_)) {
-    const double shown_w = static_cast<double>(reading.raw) * channel_.scale;
-    min_gauge_w_ = now.good_readings == 1 ? shown_w : std::min(min_gauge_w_, shown_w);
-    max_gauge_w_ = std::max(max_gauge_w_, shown_w);
+    const double gauge_power_w = static_cast<double>(reading.raw) * channel_.scale;
+    min_gauge_w_ = now.valid_reading_count == 1 ? gauge_power_w : std::min(min_gauge_w_, gauge_power_w);
+    max_gauge_w_ = std::max(max_gauge_w_, gauge_power_w);
     add({now.last_ns, now.joules, 0, now.last_ns, now.trapezoid_error_j * now.trapezoid_error_j,
          now.unknown_energy_ns});
     return;
   }
-  if (now.good_readings == 1) {
+  if (now.valid_reading_count == 1) {
     const std::int64_t half_refresh_ns = refresh_ns() / 2;
     add({now.first_ns - half_refresh_ns, 0, half_refresh_ns, reading.before_ns, 0, 0});
     points_.back().read_error_ns = read_error_ns(reading);
@@ -90,10 +90,10 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
 void EnergyCurve::observe_update(const std::optional<CounterUpdate>& previous, const Reading& reading) noexcept {
   const CounterUpdate& step = *accumulator_.last_update();
   if (previous) update_period_estimate_.add_interval(*previous, step);
-  const std::int64_t unread_ns = step.time_ns - step.earliest_ns;
-  const std::int64_t half_ns = std::min(unread_ns, refresh_ns()) / 2;
+  const std::int64_t read_interval_ns = step.time_ns - step.earliest_ns;
+  const std::int64_t half_ns = std::min(read_interval_ns, refresh_ns()) / 2;
   // Without an observed update period, the declared one may be wrong: the update may lie anywhere between the readings.
-  const std::int64_t time_error_ns = update_period_estimate_.is_known() ? half_ns : unread_ns - half_ns;
+  const std::int64_t time_error_ns = update_period_estimate_.is_known() ? half_ns : read_interval_ns - half_ns;
   add({step.time_ns - half_ns, step.joules, time_error_ns, reading.before_ns, 0,
        accumulator_.tally().unknown_energy_ns});
   points_.back().read_error_ns = read_error_ns(reading);
@@ -139,8 +139,8 @@ void EnergyCurve::refine_recent_points(std::int64_t now_ns) noexcept {
   if (!update_clock_ || !update_clock_->is_locked()) return;
   const std::int64_t time_error_ns = update_clock_->known_update_half_width_ns();
   for (std::size_t i = final_point_count_; i < points_.size(); ++i) {
-    const std::int64_t least_ns = i > 0 ? points_[i - 1].time_ns + 1 : INT64_MIN;
-    points_[i].time_ns = std::max(update_time_of_point(i), least_ns);
+    const std::int64_t min_time_ns = i > 0 ? points_[i - 1].time_ns + 1 : INT64_MIN;
+    points_[i].time_ns = std::max(update_time_of_point(i), min_time_ns);
     points_[i].time_error_ns = time_error_ns;
     if (i == final_point_count_ && points_[i].read_ns <= now_ns - kPointRefinementTime_ns) ++final_point_count_;
   }
@@ -151,23 +151,23 @@ void EnergyCurve::refine_recent_points(std::int64_t now_ns) noexcept {
 std::int64_t EnergyCurve::update_time_of_point(std::size_t index) const {
   const CurvePoint& point = points_[index];
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(update_clock_->period_ns()));
-  const std::int64_t unsure_ns = 2 * update_clock_->known_update_half_width_ns() + kNvmlLatchDelay_ns;
-  const std::int64_t near_ns = point.read_ns + unsure_ns;
-  std::int64_t update_ns = update_clock_->last_update_before(near_ns).midpoint_ns();
+  const std::int64_t update_uncertainty_ns = 2 * update_clock_->known_update_half_width_ns() + kNvmlLatchDelay_ns;
+  const std::int64_t latest_possible_update_ns = point.read_ns + update_uncertainty_ns;
+  std::int64_t update_ns = update_clock_->last_update_before(latest_possible_update_ns).midpoint_ns();
   // The clock returns an update that has certainly happened. Far from the updates that the clock has seen, that may be
   // one too early.
-  update_ns += std::max(std::int64_t{0}, (near_ns - update_ns) / period_ns) * period_ns;
-  if (update_ns <= point.read_ns - unsure_ns) return update_ns;
-  if (point.last_read_with_value_ns > update_ns + unsure_ns) return update_ns;
-  const bool changed_soon =
-      index + 1 < points_.size() && points_[index + 1].read_ns < update_ns + period_ns - unsure_ns;
-  if (changed_soon) return update_ns - period_ns;
-  const bool seen_before = index > 0 && points_[index - 1].time_ns > update_ns - 3 * period_ns / 2;
-  return seen_before || update_ns <= point.read_ns ? update_ns : update_ns - period_ns;
+  update_ns += std::max(std::int64_t{0}, (latest_possible_update_ns - update_ns) / period_ns) * period_ns;
+  if (update_ns <= point.read_ns - update_uncertainty_ns) return update_ns;
+  if (point.last_read_with_value_ns > update_ns + update_uncertainty_ns) return update_ns;
+  const bool has_early_next_change =
+      index + 1 < points_.size() && points_[index + 1].read_ns < update_ns + period_ns - update_uncertainty_ns;
+  if (has_early_next_change) return update_ns - period_ns;
+  const bool is_previous_point_adjacent = index > 0 && points_[index - 1].time_ns > update_ns - 3 * period_ns / 2;
+  return is_previous_point_adjacent || update_ns <= point.read_ns ? update_ns : update_ns - period_ns;
 }
 
 std::size_t EnergyCurve::first_point_after(std::int64_t time_ns) const {
-  const auto is_before = [](std::int64_t moment_ns, const CurvePoint& point) { return moment_ns < point.time_ns; };
+  const auto is_before = [](std::int64_t searched_ns, const CurvePoint& point) { return searched_ns < point.time_ns; };
   return static_cast<std::size_t>(std::upper_bound(points_.begin(), points_.end(), time_ns, is_before) -
                                   points_.begin());
 }
@@ -183,12 +183,12 @@ double EnergyCurve::mean_power_after_point_w(std::size_t from) const {
 double EnergyCurve::interpolated_energy_j(std::size_t after, std::int64_t time_ns) const {
   const CurvePoint& from = points_[after - 1];
   const CurvePoint& to = points_[after];
-  const std::optional<double> profiled_j = power_profile_.energy_in_span_j({from.time_ns, to.time_ns});
+  const std::optional<double> power_profile_energy_j = power_profile_.energy_in_span_j({from.time_ns, to.time_ns});
   double share = fraction_of_span(time_ns, from.time_ns, to.time_ns);
-  if (profiled_j && *profiled_j > 0) {
+  if (power_profile_energy_j && *power_profile_energy_j > 0) {
     const double until_j =
         power_profile_.cumulative_energy_j(time_ns) - power_profile_.cumulative_energy_j(from.time_ns);
-    share = std::clamp(until_j / *profiled_j, 0.0, 1.0);
+    share = std::clamp(until_j / *power_profile_energy_j, 0.0, 1.0);
   }
   return from.joules + share * (to.joules - from.joules);
 }
@@ -197,12 +197,12 @@ double EnergyCurve::interpolated_energy_j(std::size_t after, std::int64_t time_n
 // latest power.
 double EnergyCurve::extrapolated_energy_j(std::int64_t time_ns) const {
   const CurvePoint& last = points_.back();
-  if (const std::optional<double> profiled_j = power_profile_.energy_in_span_j({last.time_ns, time_ns})) {
-    if (points_.size() < 2) return last.joules + *profiled_j;
+  if (const std::optional<double> power_profile_energy_j = power_profile_.energy_in_span_j({last.time_ns, time_ns})) {
+    if (points_.size() < 2) return last.joules + *power_profile_energy_j;
     const CurvePoint& before = points_[points_.size() - 2];
     const std::optional<double> known_j = power_profile_.energy_in_span_j({before.time_ns, last.time_ns});
     const double scale = known_j && *known_j > 0 ? (last.joules - before.joules) / *known_j : 1;
-    return last.joules + scale * *profiled_j;
+    return last.joules + scale * *power_profile_energy_j;
   }
   // Without a known update period the time of a counter's first point is a guess and yields no power.
   const std::size_t first =
@@ -216,11 +216,11 @@ double EnergyCurve::extrapolated_energy_j(std::int64_t time_ns) const {
 
 double EnergyCurve::joules_at(std::int64_t time_ns, std::int64_t lag_ns) const {
   if (points_.empty()) return 0;
-  const std::int64_t shown_ns = time_ns + lag_ns;
-  const std::size_t after = first_point_after(shown_ns);
+  const std::int64_t lagged_time_ns = time_ns + lag_ns;
+  const std::size_t after = first_point_after(lagged_time_ns);
   if (after == 0) return points_.front().joules;
-  if (after < points_.size()) return interpolated_energy_j(after, shown_ns);
-  return has_stopped_updating(shown_ns) ? points_.back().joules : extrapolated_energy_j(shown_ns);
+  if (after < points_.size()) return interpolated_energy_j(after, lagged_time_ns);
+  return has_stopped_updating(lagged_time_ns) ? points_.back().joules : extrapolated_energy_j(lagged_time_ns);
 }
 
 std::optional<TimeSpan> EnergyCurve::covered_span() const {
@@ -249,15 +249,16 @@ namespace {
 // Minimum known fraction of a window; below it the window has no energy value.
 constexpr double kMinKnownWindowFraction = 0.01;
 
-EnergyTally subtract_tally(const EnergyTally& now, const EnergyTally& then) {
+EnergyTally subtract_tally(const EnergyTally& now, const EnergyTally& earlier_tally) {
   EnergyTally tally = now;
-  tally.wraps -= then.wraps;
-  tally.resets -= then.resets;
-  tally.possible_missed_wrap_count -= then.possible_missed_wrap_count;
-  tally.update_count -= then.update_count;
-  tally.good_readings -= then.good_readings;
-  tally.unknown_energy_ns -= then.unknown_energy_ns;
-  for (std::size_t code = 0; code < kReadCodeCount; ++code) tally.failure_counts[code] -= then.failure_counts[code];
+  tally.wrap_count -= earlier_tally.wrap_count;
+  tally.reset_count -= earlier_tally.reset_count;
+  tally.possible_missed_wrap_count -= earlier_tally.possible_missed_wrap_count;
+  tally.update_count -= earlier_tally.update_count;
+  tally.valid_reading_count -= earlier_tally.valid_reading_count;
+  tally.unknown_energy_ns -= earlier_tally.unknown_energy_ns;
+  for (std::size_t code = 0; code < kReadCodeCount; ++code)
+    tally.failure_counts[code] -= earlier_tally.failure_counts[code];
   return tally;
 }
 
@@ -265,36 +266,37 @@ EnergyTally subtract_tally(const EnergyTally& now, const EnergyTally& then) {
 
 // Upper bound of the power near the point `after`, in W: a multiple of the highest power between the points around it.
 double EnergyCurve::max_power_around_w(std::size_t after) const {
-  double most_w = 0;
+  double max_power_w = 0;
   for (std::size_t i = after - std::min<std::size_t>(after, 2); i + 1 < std::min(after + 2, points_.size()); ++i) {
-    most_w = std::max(most_w, mean_power_after_point_w(i));
+    max_power_w = std::max(max_power_w, mean_power_after_point_w(i));
   }
-  return kMaxUnobservedPowerRatio * most_w;
+  return kMaxUnobservedPowerRatio * max_power_w;
 }
 
 double EnergyCurve::edge_half_width_j(std::size_t after, const EnergyPoint& edge) const {
   if (channel_.kind == ChannelKind::gauge) return 0;  // trapezoid_error_j covers it
   const CurvePoint& from = points_[after - 1];
   const CurvePoint& to = points_[after];
-  const double most_w = max_power_around_w(after);
+  const double max_power_w = max_power_around_w(after);
   const double share = fraction_of_span(edge.time_ns, from.time_ns, to.time_ns);
-  const double blur_s = (1 - share) * seconds(from.time_error_ns) + share * seconds(to.time_error_ns);
-  double half_width_j = max_edge_error_j(from, to, edge, most_w);
+  const double edge_time_error_s = (1 - share) * seconds(from.time_error_ns) + share * seconds(to.time_error_ns);
+  double half_width_j = max_edge_error_j(from, to, edge, max_power_w);
   if (power_profile_.energy_in_span_j({from.time_ns, to.time_ns})) {
-    const double moved_j = kPowerHistoryRelativeError * std::min(edge.joules - from.joules, to.joules - edge.joules);
-    half_width_j = std::min(half_width_j, moved_j + most_w * kPowerHistoryPeriod_s);
+    const double power_history_error_j =
+        kPowerHistoryRelativeError * std::min(edge.joules - from.joules, to.joules - edge.joules);
+    half_width_j = std::min(half_width_j, power_history_error_j + max_power_w * kPowerHistoryPeriod_s);
   }
   // Without a known update period, the age of a counter's first value is unknown.
   const bool is_guess =
       after == 1 && starts_at_first_reading_ && has_counter_updates(channel_) && !update_period_estimate_.is_known();
   if (is_guess) half_width_j = std::max(half_width_j, kEdgeErrorInIncrements * (to.joules - from.joules));
-  half_width_j += std::min(most_w / kMaxUnobservedPowerRatio * blur_s, to.joules - from.joules);
+  half_width_j += std::min(max_power_w / kMaxUnobservedPowerRatio * edge_time_error_s, to.joules - from.joules);
   // The values of the two points may have been taken earlier or later during their reads, but not beyond the energy of
   // the neighbouring points.
-  const double read_s = (1 - share) * seconds(from.read_error_ns) + share * seconds(to.read_error_ns);
-  const double around_j =
+  const double edge_read_error_s = (1 - share) * seconds(from.read_error_ns) + share * seconds(to.read_error_ns);
+  const double neighbour_energy_j =
       points_[std::min(after + 1, points_.size() - 1)].joules - points_[after - std::min<std::size_t>(after, 2)].joules;
-  return half_width_j + std::min(most_w / kMaxUnobservedPowerRatio * read_s, around_j);
+  return half_width_j + std::min(max_power_w / kMaxUnobservedPowerRatio * edge_read_error_s, neighbour_energy_j);
 }
 
 // Whether the energy at `time_ns`, after the last point, cannot be extrapolated: the last read failed, reads have shown
@@ -324,12 +326,12 @@ WindowEdgeEnergy EnergyCurve::edge_energy_before_first(std::int64_t time_ns) con
 }
 
 WindowEdgeEnergy EnergyCurve::edge_energy_between(std::int64_t time_ns, std::size_t after) const {
-  const std::int64_t shown_ns = time_ns + lag_ns_;
-  const double joules = interpolated_energy_j(after, shown_ns);
+  const std::int64_t lagged_time_ns = time_ns + lag_ns_;
+  const double joules = interpolated_energy_j(after, lagged_time_ns);
   const CurvePoint& from = points_[after - 1];
   const CurvePoint& to = points_[after];
   return {.time_ns = time_ns,
-          .cumulative_energy = {joules, edge_half_width_j(after, {shown_ns, joules})},
+          .cumulative_energy = {joules, edge_half_width_j(after, {lagged_time_ns, joules})},
           .is_settled = true,
           .previous_point_ns = from.time_ns,
           .is_in_first_update_period = after == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
@@ -341,7 +343,7 @@ WindowEdgeEnergy EnergyCurve::edge_energy_between(std::int64_t time_ns, std::siz
 
 WindowEdgeEnergy EnergyCurve::edge_energy_after_last(std::int64_t time_ns) const {
   const CurvePoint& last = points_.back();
-  const std::int64_t shown_ns = time_ns + lag_ns_;
+  const std::int64_t lagged_time_ns = time_ns + lag_ns_;
   WindowEdgeEnergy edge{
       .time_ns = time_ns,
       .cumulative_energy = {last.joules, 0},
@@ -351,11 +353,11 @@ WindowEdgeEnergy EnergyCurve::edge_energy_after_last(std::int64_t time_ns) const
       .trapezoid_error_after_j2 = last.trapezoid_error_j2,
       .unknown_energy_before_ns = last.unknown_energy_ns,
       .unknown_energy_after_ns = tally().unknown_energy_ns};
-  if (has_stopped_updating(shown_ns)) {
-    edge.nearest_point_gap_s = seconds(shown_ns - last.time_ns);
+  if (has_stopped_updating(lagged_time_ns)) {
+    edge.nearest_point_gap_s = seconds(lagged_time_ns - last.time_ns);
     return edge;
   }
-  edge.cumulative_energy.joules = extrapolated_energy_j(shown_ns);
+  edge.cumulative_energy.joules = extrapolated_energy_j(lagged_time_ns);
   const double step_j =
       has_counter_updates(channel_) ? typical_update_energy_j(tally(), update_period_estimate_.period_ns()) : 0;
   edge.cumulative_energy.half_width_j = edge.cumulative_energy.joules - last.joules + kEdgeErrorInIncrements * step_j;
@@ -374,9 +376,9 @@ void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, dou
     energy.total_pause_s += inside_s;
     if (!is_gauge) return;
     energy.interpolated_s += inside_s;
-    const double bridge_w =
+    const double mean_pause_power_w =
         (joules_at(pause.end_ns) - joules_at(pause.begin_ns)) / seconds(pause.end_ns - pause.begin_ns);
-    half_width_j += inside_s * std::max({max_gauge_w_ - bridge_w, bridge_w - min_gauge_w_, 0.0});
+    half_width_j += inside_s * std::max({max_gauge_w_ - mean_pause_power_w, mean_pause_power_w - min_gauge_w_, 0.0});
   });
 }
 
@@ -388,22 +390,23 @@ ChannelEnergy EnergyCurve::energy_between(std::int64_t begin_ns, std::int64_t en
                         !update_period_estimate_.is_known();
   if (begin && end && !is_guess) return energy_between(*begin, *end, {});
   ChannelEnergy energy{.channel = channel_, .tally = tally()};
-  const double still_s = end ? seconds(std::max(tally().last_ns, end_ns) - end->previous_point_ns) : 0;
-  energy.missing_reason = reason_for_no_update(tally(), still_s, seconds(refresh_ns()));
+  const double unchanged_s = end ? seconds(std::max(tally().last_ns, end_ns) - end->previous_point_ns) : 0;
+  energy.missing_reason = reason_for_no_update(tally(), unchanged_s, seconds(refresh_ns()));
   return energy;
 }
 
 ChannelEnergy EnergyCurve::energy_between(const WindowEdgeEnergy& begin, const WindowEdgeEnergy& end,
-                                          const EnergyTally& at_begin) const {
+                                          const EnergyTally& begin_tally) const {
   ChannelEnergy energy{
-      .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = subtract_tally(tally(), at_begin)};
+      .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = subtract_tally(tally(), begin_tally)};
   const double elapsed_s = seconds(end.time_ns - begin.time_ns);
   const bool failed = tally().last_read_code != ReadCode::ok;
   // No update of the counter, or no second reading of the gauge, after the begin.
-  const bool nothing_seen = !begin.is_settled && (has_counter_updates(channel_) || failed || tally().good_readings < 2);
-  if (nothing_seen) {
-    const double still_s = seconds(std::max(tally().last_ns, end.time_ns) - end.previous_point_ns);
-    energy.missing_reason = reason_for_no_update(tally(), still_s, energy.refresh_s);
+  const bool is_window_unobserved =
+      !begin.is_settled && (has_counter_updates(channel_) || failed || tally().valid_reading_count < 2);
+  if (is_window_unobserved) {
+    const double unchanged_s = seconds(std::max(tally().last_ns, end.time_ns) - end.previous_point_ns);
+    energy.missing_reason = reason_for_no_update(tally(), unchanged_s, energy.refresh_s);
     return energy;
   }
   double bridged_j = 0;
@@ -411,24 +414,24 @@ ChannelEnergy EnergyCurve::energy_between(const WindowEdgeEnergy& begin, const W
   const double gap_s = seconds(end.unknown_energy_after_ns - begin.unknown_energy_before_ns);
   energy.missing_s =
       std::min(begin.nearest_point_gap_s + end.nearest_point_gap_s + gap_s + energy.interpolated_s, elapsed_s);
-  const double still_s = seconds(tally().last_ns - end.previous_point_ns);
+  const double unchanged_s = seconds(tally().last_ns - end.previous_point_ns);
   // No reading covers the window: 0 J with an interval would be an unfounded claim.
   const double known_s = elapsed_s - energy.missing_s + energy.interpolated_s;
   const bool is_empty = elapsed_s <= 0 && !begin.is_settled;
   if (is_empty || (energy.missing_s > 0 && known_s < kMinKnownWindowFraction * elapsed_s)) {
     energy.missing_reason =
-        reason_for_no_update(tally(), has_counter_updates(channel_) ? still_s : 0, energy.refresh_s);
+        reason_for_no_update(tally(), has_counter_updates(channel_) ? unchanged_s : 0, energy.refresh_s);
     return energy;
   }
   const bool is_frozen = has_counter_updates(channel_) && !failed && end.nearest_point_gap_s > 0;
-  energy.frozen_tail_s = is_frozen ? std::clamp(still_s, 0.0, std::min(end.nearest_point_gap_s, elapsed_s)) : 0;
+  energy.frozen_tail_s = is_frozen ? std::clamp(unchanged_s, 0.0, std::min(end.nearest_point_gap_s, elapsed_s)) : 0;
   energy.joules = std::max(end.cumulative_energy.joules - begin.cumulative_energy.joules, 0.0);
   energy.tally.trapezoid_error_j =
       std::sqrt(std::max(end.trapezoid_error_after_j2 - begin.trapezoid_error_before_j2, 0.0));
   energy.uncertainty_j = window_uncertainty_j(channel_, *energy.joules,
                                               {.elapsed_s = elapsed_s,
                                                .missing_s = energy.missing_s - energy.interpolated_s,
-                                               .bridged_half_width_j = bridged_j,
+                                               .bridged_pause_half_width_j = bridged_j,
                                                .trapezoid_error_j = energy.tally.trapezoid_error_j,
                                                .begin_edge_half_width_j = begin.cumulative_energy.half_width_j,
                                                .end_edge_half_width_j = end.cumulative_energy.half_width_j});

@@ -119,11 +119,11 @@ TEST(EnergyCurve, UncertaintyCoversAReadThatTookLong) {
   for (const std::int64_t value_after_ns : {std::int64_t{0}, 70 * kNanosecondsPerMillisecond}) {
     for (const bool at_end : {false, true}) {
       EnergyCurve curve(make_package_channel());
-      const std::int64_t slow_ns = edge_ns - 35 * kNanosecondsPerMillisecond;
-      add_readings(curve, machine, kNanosecondsPerSecond, slow_ns, kNanosecondsPerMillisecond);
-      Reading slow = machine.at(slow_ns + value_after_ns);
-      slow.before_ns = slow_ns;
-      slow.after_ns = slow_ns + 70 * kNanosecondsPerMillisecond;
+      const std::int64_t slow_read_begin_ns = edge_ns - 35 * kNanosecondsPerMillisecond;
+      add_readings(curve, machine, kNanosecondsPerSecond, slow_read_begin_ns, kNanosecondsPerMillisecond);
+      Reading slow = machine.at(slow_read_begin_ns + value_after_ns);
+      slow.before_ns = slow_read_begin_ns;
+      slow.after_ns = slow_read_begin_ns + 70 * kNanosecondsPerMillisecond;
       curve.observe(slow);
       add_readings(curve, machine, slow.after_ns + kNanosecondsPerMillisecond, 3 * kNanosecondsPerSecond,
                    kNanosecondsPerMillisecond);
@@ -158,10 +158,10 @@ TEST(EnergyCurve, SettlesAnEdgeWithTheFirstPointAfterIt) {
   const std::int64_t edge_ns = 2 * kNanosecondsPerSecond;
   EXPECT_FALSE(curve.edge_energy_at(edge_ns)->is_settled);
   EXPECT_EQ(curve.count_points_after(edge_ns), 0u);
-  const double carried_j = curve.edge_energy_at(edge_ns)->cumulative_energy.joules;
+  const double extrapolated_j = curve.edge_energy_at(edge_ns)->cumulative_energy.joules;
   add_readings(curve, machine, edge_ns, edge_ns + 10 * kNanosecondsPerMillisecond, 5 * kNanosecondsPerMillisecond);
   EXPECT_TRUE(curve.edge_energy_at(edge_ns)->is_settled);
-  EXPECT_NEAR(curve.edge_energy_at(edge_ns)->cumulative_energy.joules, carried_j, 0.1);
+  EXPECT_NEAR(curve.edge_energy_at(edge_ns)->cumulative_energy.joules, extrapolated_j, 0.1);
 }
 
 TEST(EnergyCurve, AStoredEdgeServesAWindowOfHours) {
@@ -214,11 +214,11 @@ TEST(EnergyCurve, HasNoEnergyForAFrozenCounter) {
   EXPECT_FALSE(within.joules);
   EXPECT_EQ(within.missing_reason, "frozen");
 
-  const ChannelEnergy across =
+  const ChannelEnergy energy_across_freeze =
       between(curve, kNanosecondsPerSecond + 500 * kNanosecondsPerMillisecond, 4 * kNanosecondsPerSecond);
-  EXPECT_NEAR(*across.joules, 50.0, 0.5);  // valid energy is retained
-  EXPECT_NEAR(across.frozen_tail_s, 2.0, 0.01);
-  EXPECT_GT(*across.joules + across.uncertainty_j, 250.0);
+  EXPECT_NEAR(*energy_across_freeze.joules, 50.0, 0.5);  // valid energy is retained
+  EXPECT_NEAR(energy_across_freeze.frozen_tail_s, 2.0, 0.01);
+  EXPECT_GT(*energy_across_freeze.joules + energy_across_freeze.uncertainty_j, 250.0);
 }
 
 TEST(EnergyCurve, ARevertedTornReadAddsNoPoint) {

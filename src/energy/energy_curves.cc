@@ -49,7 +49,7 @@ EnergyCurves::EnergyCurves(std::span<const Channel> channels, const EnergyCurves
   }
 }
 
-const EnergyCurve* EnergyCurves::curve_of(std::size_t channel) const {
+const EnergyCurve* EnergyCurves::curve_of_channel(std::size_t channel) const {
   if (channel >= channel_roles_.size() || !channel_roles_[channel].curve_index) return nullptr;
   return &curves_[*channel_roles_[channel].curve_index];
 }
@@ -62,14 +62,14 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
   if (sample.channel >= channel_roles_.size()) return;  // the reader of a damaged recording has reported the sample
   const ChannelRole& role = channel_roles_[sample.channel];
   const Reading& reading = sample.reading;
-  const bool is_good = reading.code == ReadCode::ok;
-  if (is_good) {
+  const bool is_valid_reading = reading.code == ReadCode::ok;
+  if (is_valid_reading) {
     const PowerPoint point{reading.time_ns(), static_cast<double>(reading.raw) * raw_scales_[sample.channel]};
     for (const std::size_t curve : role.counter_curve_indices) curves_[curve].add_power_history(point);
   }
   if (!role.curve_index) return;
   EnergyCurve& curve = curves_[*role.curve_index];
-  if (role.is_device_update_clock && is_good) {
+  if (role.is_device_update_clock && is_valid_reading) {
     PowerUpdateTiming& device = power_update_timings_.find(curve.channel().device)->second;
     if (!device.origin_ns) device.origin_ns = reading.time_ns();
     const std::int64_t now = (reading.time_ns() - *device.origin_ns) / kPeriodSharingInterval_ns;
@@ -80,7 +80,7 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
     }
     device.clock.observe(reading.before_ns, reading.after_ns, reading.raw);
   }
-  if (is_good && curve.clock() != nullptr) suggest_period(curve, reading.time_ns());
+  if (is_valid_reading && curve.clock() != nullptr) suggest_period(curve, reading.time_ns());
   curve.observe(reading);
 }
 

@@ -33,7 +33,7 @@ class EnergyCurves {
   void retain_points_around(std::int64_t time_ns);
 
   // Null for a channel that measures neither energy nor power.
-  const EnergyCurve* curve_of(std::size_t channel) const;
+  const EnergyCurve* curve_of_channel(std::size_t channel) const;
   std::span<const EnergyCurve> curves() const { return curves_; }
 
  private:

@@ -40,8 +40,8 @@ TEST(EnergyCurves, WindowsBetweenRareReadsFollowThePowerHistory) {
       for (double from_s = gpu.begin_s + 3; from_s + length_s < gpu.end_s() - 1; from_s += 0.37) {
         const double begin_s = gpu.update_before(from_s);
         const double end_s = gpu.update_before(from_s + length_s);
-        const ChannelEnergy energy = curves.curve_of(0)->energy_between(H200Phases::to_ns(begin_s - H200Phases::kLag_s),
-                                                                        H200Phases::to_ns(end_s - H200Phases::kLag_s));
+        const ChannelEnergy energy = curves.curve_of_channel(0)->energy_between(
+            H200Phases::to_ns(begin_s - H200Phases::kLag_s), H200Phases::to_ns(end_s - H200Phases::kLag_s));
         const double truth_j = gpu.counter_value_j(end_s + 1e-6) - gpu.counter_value_j(begin_s + 1e-6);
         ASSERT_TRUE(energy.joules);
         squares += std::pow(*energy.joules / truth_j - 1, 2);
@@ -60,8 +60,8 @@ TEST(EnergyCurves, UncertaintyCoversWindowsBetweenRareReads) {
     const EnergyCurves curves = make_energy_curves(gpu);
     for (double from_s = gpu.begin_s + 3; from_s + 1 < gpu.end_s() - 1; from_s += 0.29, ++windows) {
       const ChannelEnergy energy =
-          curves.curve_of(0)->energy_between(H200Phases::to_ns(from_s), H200Phases::to_ns(from_s + 0.5));
-      const double truth_j = gpu.joules_until(from_s + 0.5) - gpu.joules_until(from_s);
+          curves.curve_of_channel(0)->energy_between(H200Phases::to_ns(from_s), H200Phases::to_ns(from_s + 0.5));
+      const double truth_j = gpu.compute_joules_until(from_s + 0.5) - gpu.compute_joules_until(from_s);
       covered += std::abs(energy.joules.value() - truth_j) <= energy.uncertainty_j ? 1 : 0;
     }
   }
@@ -69,7 +69,7 @@ TEST(EnergyCurves, UncertaintyCoversWindowsBetweenRareReads) {
 }
 
 // A recording stores a second of one channel after a second of another.
-TEST(EnergyCurves, DoNotDependOnTheOrderOfChannels) {
+TEST(EnergyCurves, EnergyCurvesDoNotDependOnTheOrderOfChannels) {
   for (std::uint64_t seed = 21; seed <= 30; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const H200Phases gpu = varying_load(seed);
@@ -86,17 +86,19 @@ TEST(EnergyCurves, DoNotDependOnTheOrderOfChannels) {
     }
     std::stable_sort(samples.begin(), samples.end(),
                      [](const Sample& a, const Sample& b) { return a.reading.after_ns < b.reading.after_ns; });
-    EnergyCurves as_read(channels);
-    EnergyCurves after_reorder(channels);
-    for (const Sample& sample : samples) as_read.observe(sample);
+    EnergyCurves read_order_curves(channels);
+    EnergyCurves reordered_curves(channels);
+    for (const Sample& sample : samples) read_order_curves.observe(sample);
     const auto second_of = [](const Sample& sample) { return sample.reading.after_ns / kNanosecondsPerSecond; };
     std::stable_sort(samples.begin(), samples.end(), [&](const Sample& a, const Sample& b) {
       return std::pair(second_of(a), a.channel) < std::pair(second_of(b), b.channel);
     });
-    for (const Sample& sample : samples) after_reorder.observe(sample);
+    for (const Sample& sample : samples) reordered_curves.observe(sample);
     for (std::int64_t at_ns = gpu.begin_ns(); at_ns < gpu.end_ns(); at_ns += 97 * kNanosecondsPerMillisecond) {
-      ASSERT_EQ(as_read.curve_of(0)->joules_at(at_ns), after_reorder.curve_of(0)->joules_at(at_ns));
-      ASSERT_EQ(as_read.curve_of(2)->joules_at(at_ns), after_reorder.curve_of(2)->joules_at(at_ns));
+      ASSERT_EQ(read_order_curves.curve_of_channel(0)->joules_at(at_ns),
+                reordered_curves.curve_of_channel(0)->joules_at(at_ns));
+      ASSERT_EQ(read_order_curves.curve_of_channel(2)->joules_at(at_ns),
+                reordered_curves.curve_of_channel(2)->joules_at(at_ns));
     }
   }
 }

@@ -25,16 +25,16 @@ int channel_preference_rank(const ChannelEnergy& energy) {
 }
 
 bool is_superseded_estimate(const ChannelEnergy& estimate, std::span<const ChannelEnergy> channels) {
-  bool class_measured = false;
-  bool same_domain_failed = false;
+  bool is_class_measured = false;
+  bool has_same_domain_failed = false;
   for (const ChannelEnergy& other : channels) {
     if (other.channel.provenance != Provenance::measured) continue;
-    const bool same_domain = other.channel.domain == estimate.channel.domain;
-    if (other.joules && (same_domain || other.channel.domain_class == DomainClass::platform)) return true;
-    if (!other.joules && same_domain) same_domain_failed = true;
-    if (other.joules && other.channel.domain_class == estimate.channel.domain_class) class_measured = true;
+    const bool is_same_domain = other.channel.domain == estimate.channel.domain;
+    if (other.joules && (is_same_domain || other.channel.domain_class == DomainClass::platform)) return true;
+    if (!other.joules && is_same_domain) has_same_domain_failed = true;
+    if (other.joules && other.channel.domain_class == estimate.channel.domain_class) is_class_measured = true;
   }
-  return class_measured && !same_domain_failed;
+  return is_class_measured && !has_same_domain_failed;
 }
 
 DomainEnergy make_domain_row(const ChannelEnergy& energy, double elapsed_s) {
@@ -86,16 +86,16 @@ bool has_measured_ancestor(const DomainEnergy& row, std::span<const DomainEnergy
 DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool check_estimates) {
   DomainTable table;
   std::vector<const ChannelEnergy*> ranked;
-  std::vector<const ChannelEnergy*> superseded;
+  std::vector<const ChannelEnergy*> superseded_estimates;
   for (const ChannelEnergy& energy : channels) {
     if (!measures_energy_or_power(energy.channel)) continue;
     const bool estimate = energy.channel.provenance == Provenance::estimated;
-    (estimate && is_superseded_estimate(energy, channels) ? superseded : ranked).push_back(&energy);
+    (estimate && is_superseded_estimate(energy, channels) ? superseded_estimates : ranked).push_back(&energy);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto* a, const auto* b) {
     return channel_preference_rank(*a) < channel_preference_rank(*b);
   });
-  if (check_estimates) ranked.insert(ranked.end(), superseded.begin(), superseded.end());
+  if (check_estimates) ranked.insert(ranked.end(), superseded_estimates.begin(), superseded_estimates.end());
 
   // Rows follow the order in which the sensors list their domains; the first channel of a domain in `ranked` is its
   // best.
@@ -106,7 +106,8 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
     DomainEnergy* row = nullptr;
     for (const ChannelEnergy* energy : ranked) {
       if (energy->channel.domain != listed.channel.domain) continue;
-      const bool is_superseded = std::find(superseded.begin(), superseded.end(), energy) != superseded.end();
+      const bool is_superseded =
+          std::find(superseded_estimates.begin(), superseded_estimates.end(), energy) != superseded_estimates.end();
       if (row == nullptr && !is_superseded) {
         row = &table.rows.emplace_back(make_domain_row(*energy, elapsed_s));
       } else if (row != nullptr && energy->joules && row->joules) {

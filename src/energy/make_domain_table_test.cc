@@ -143,10 +143,10 @@ TEST(DomainTable, SurvivesDomainsThatContainEachOther) {
 TEST(DomainTable, HasNoRowForATemperature) {
   ChannelEnergy temperature = measured("gpu0", 82, DomainClass::gpu);
   temperature.channel.quantity = Quantity::temperature;
-  ChannelEnergy elsewhere = temperature;
-  elsewhere.channel.domain = "gpu1";
-  const DomainTable table =
-      make_domain_table(std::vector<ChannelEnergy>{temperature, elsewhere, measured("gpu0", 500, DomainClass::gpu)}, 2);
+  ChannelEnergy other_domain_temperature = temperature;
+  other_domain_temperature.channel.domain = "gpu1";
+  const DomainTable table = make_domain_table(
+      std::vector<ChannelEnergy>{temperature, other_domain_temperature, measured("gpu0", 500, DomainClass::gpu)}, 2);
   ASSERT_EQ(table.rows.size(), 1u);
   EXPECT_DOUBLE_EQ(table.rows.front().joules.value(), 500);
   EXPECT_TRUE(table.rows.front().checks.empty());

@@ -39,7 +39,9 @@ void PowerProfile::add(PowerPoint point) {
 
 PowerProfile::CumulativePoint PowerProfile::at(std::int64_t time_ns) const {
   if (cumulative_points_.empty()) return {};
-  const auto is_before = [](std::int64_t moment_ns, const CumulativePoint& knot) { return moment_ns < knot.time_ns; };
+  const auto is_before = [](std::int64_t searched_ns, const CumulativePoint& knot) {
+    return searched_ns < knot.time_ns;
+  };
   const auto after = std::upper_bound(cumulative_points_.begin(), cumulative_points_.end(), time_ns, is_before);
   if (after == cumulative_points_.begin()) return cumulative_points_.front();
   if (after == cumulative_points_.end()) return cumulative_points_.back();

@@ -33,7 +33,7 @@ std::vector<std::int64_t> pauses_ms(const Channel& channel, const std::vector<st
 
 using PauseLengths = std::vector<std::int64_t>;
 
-TEST(ReadPauses, AreIntervalsMuchLongerThanThoseAroundThem) {
+TEST(ReadPauses, PausesAreIntervalsMuchLongerThanThoseAroundThem) {
   const Channel gauge = make_channel_with_pauses(ChannelKind::gauge, 0.02);
   EXPECT_EQ(pauses_ms(gauge, {20, 20, 20, 20, 3000, 20, 20, 20, 20}), PauseLengths{3000});
   EXPECT_EQ(pauses_ms(gauge, {20, 20, 3000, 20, 25, 20, 20, 20, 4000, 20}), (PauseLengths{3000, 4000}));

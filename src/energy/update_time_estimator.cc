@@ -32,10 +32,10 @@ constexpr double kMaxSkippedUpdates = 5;
 constexpr double kPeriodDifferenceTolerance = 1e-4;
 constexpr double kMaxSharedPeriodError = 0.002;
 
-// Whether a value in [low, high] can be a multiple (two or more) of a value in [part_low, part_high].
-bool can_be_period_multiple(double low, double high, double part_low, double part_high) {
+// Whether a value in [low, high] can be a multiple (two or more) of a value in [period_low, period_high].
+bool can_be_period_multiple(double low, double high, double period_low, double period_high) {
   for (double times = 2; times <= kMaxSkippedUpdates; ++times) {
-    if (low <= times * part_high && high >= times * part_low) return true;
+    if (low <= times * period_high && high >= times * period_low) return true;
   }
   return false;
 }
@@ -43,8 +43,9 @@ bool can_be_period_multiple(double low, double high, double part_low, double par
 }  // namespace
 
 void UpdateTimeEstimator::observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept {
-  const bool early = irregular_update_count_ < kSlipsUntilLatchReset;
-  const std::int64_t after_ns = early ? std::min(read_end_ns, before_ns + max_latch_delay_ns_) : read_end_ns;
+  const bool assumes_early_latch = irregular_update_count_ < kSlipsUntilLatchReset;
+  const std::int64_t after_ns =
+      assumes_early_latch ? std::min(read_end_ns, before_ns + max_latch_delay_ns_) : read_end_ns;
   if (!last_read_) {
     origin_ns_ = before_ns;
     last_read_ = RawReading{before_ns, raw};
@@ -66,16 +67,16 @@ void UpdateTimeEstimator::observe(std::int64_t before_ns, std::int64_t read_end_
 }
 
 void UpdateTimeEstimator::suggest_period(double period_ns, double tolerance_ns) noexcept {
-  const NsInterval suggested{period_ns - tolerance_ns, period_ns + tolerance_ns};
+  const NsInterval suggested_period{period_ns - tolerance_ns, period_ns + tolerance_ns};
   if (period_) {
-    const NsInterval both{std::max(period_->low, suggested.low), std::min(period_->high, suggested.high)};
+    const NsInterval both{std::max(period_->low, suggested_period.low), std::min(period_->high, suggested_period.high)};
     const double drift_ns = kMaxClockDrift * period_ns;
     if (both.width() >= 2 * drift_ns)
       period_at_last_change_ = period_ = both;  // otherwise the two disagree, or the
                                                 // known period is as accurate
     return;
   }
-  period_at_last_change_ = period_ = suggested;
+  period_at_last_change_ = period_ = suggested_period;
   // A change that was located to less than a period during the search is a known update.
   if (narrowest_change_interval_ && narrowest_change_interval_->width() < period_->low)
     set_anchor(*narrowest_change_interval_);
@@ -105,14 +106,14 @@ void UpdateTimeEstimator::search_period(NsInterval moments) noexcept {
   if (!previous) return;
   const NsInterval guess{moments.low - previous->high, moments.high - previous->low};
   if (guess.low < kMinUpdatePeriod_ns || guess.width() / 2 > kMaxFirstPeriodError * guess.midpoint()) return;
-  NsInterval agreed = guess;
+  NsInterval consistent_period = guess;
   if (equal_value_meaning_ == EqualValueMeaning::inconclusive) {
     if (!candidate_period_) {
       candidate_period_ = guess;
       return;
     }
-    agreed = {std::max(guess.low, candidate_period_->low), std::min(guess.high, candidate_period_->high)};
-    if (agreed.empty()) {
+    consistent_period = {std::max(guess.low, candidate_period_->low), std::min(guess.high, candidate_period_->high)};
+    if (consistent_period.empty()) {
       // An interval that is a multiple of the candidate contains updates that repeated a value. Otherwise one of the
       // two intervals is disturbed, or the candidate contains such updates: start again from the new interval.
       if (!can_be_period_multiple(guess.low, guess.high, candidate_period_->low, candidate_period_->high))
@@ -120,7 +121,7 @@ void UpdateTimeEstimator::search_period(NsInterval moments) noexcept {
       return;
     }
   }
-  period_ = agreed;
+  period_ = consistent_period;
   candidate_period_.reset();
   last_change_interval_.reset();
   narrowest_change_interval_.reset();
@@ -196,11 +197,11 @@ void UpdateTimeEstimator::observe_unchanged(NsInterval moments) noexcept {
       handle_update_slip();
       return;
     }
-    const bool cuts_beginning = moments.low <= update.low && moments.high > update.low;
-    const bool cuts_end = moments.high >= update.high && moments.low < update.high;
-    if (!cuts_beginning && !cuts_end) continue;
-    if (cuts_beginning) update.low = moments.high;
-    if (cuts_end) update.high = moments.low;
+    const bool overlaps_update_begin = moments.low <= update.low && moments.high > update.low;
+    const bool overlaps_update_end = moments.high >= update.high && moments.low < update.high;
+    if (!overlaps_update_begin && !overlaps_update_end) continue;
+    if (overlaps_update_begin) update.low = moments.high;
+    if (overlaps_update_end) update.high = moments.low;
     narrow_known_update(n - moved, update);
     if (!period_ || !known_update_interval_) return;
     moved = n;
@@ -213,8 +214,8 @@ void UpdateTimeEstimator::narrow_known_update(double updates, NsInterval update)
   if (recent_slip_count_ > 0) --recent_slip_count_;
   narrow_period();
   if (!known_update_interval_) return;
-  const bool anchor_is_coarse = anchor_update_interval_.width() > 2 * known_update_interval_->width();
-  if (anchor_is_coarse || update_count_from_anchor_ >= kMaxUpdatesFromAnchor || update_count_from_anchor_ < 0)
+  const bool is_anchor_imprecise = anchor_update_interval_.width() > 2 * known_update_interval_->width();
+  if (is_anchor_imprecise || update_count_from_anchor_ >= kMaxUpdatesFromAnchor || update_count_from_anchor_ < 0)
     set_anchor(*known_update_interval_);
 }
 

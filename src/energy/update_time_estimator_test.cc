@@ -25,8 +25,8 @@ class UpdatingCounter {
   std::function<bool(std::int64_t)> is_update_missed = [](std::int64_t) { return false; };
 
   std::int64_t update_time_ns(std::int64_t number) const {
-    const double wobble = std::sin(static_cast<double>(number) * 12.9898) * jitter_ns;
-    return kStart_ns + static_cast<std::int64_t>(phase_ns + static_cast<double>(number) * period_ns + wobble);
+    const double jitter_offset_ns = std::sin(static_cast<double>(number) * 12.9898) * jitter_ns;
+    return kStart_ns + static_cast<std::int64_t>(phase_ns + static_cast<double>(number) * period_ns + jitter_offset_ns);
   }
   std::int64_t update_number_at(std::int64_t time_ns) const {
     auto number = static_cast<std::int64_t>((static_cast<double>(time_ns - kStart_ns) - phase_ns) / period_ns) + 1;
@@ -47,10 +47,10 @@ class UpdatingCounter {
   }
 
   // Returns the end of the read. The value is latched at a random moment of it.
-  std::int64_t read(UpdateTimeEstimator& clock, std::int64_t before_ns, std::int64_t takes_ns) {
-    const std::int64_t latched_ns = before_ns + random_below(takes_ns);
-    clock.observe(before_ns, before_ns + takes_ns, value_at(latched_ns));
-    return before_ns + takes_ns;
+  std::int64_t read(UpdateTimeEstimator& clock, std::int64_t before_ns, std::int64_t read_duration_ns) {
+    const std::int64_t latched_ns = before_ns + random_below(read_duration_ns);
+    clock.observe(before_ns, before_ns + read_duration_ns, value_at(latched_ns));
+    return before_ns + read_duration_ns;
   }
   std::int64_t random_below(std::int64_t limit) {
     return std::uniform_int_distribution<std::int64_t>(0, limit)(random_);
@@ -60,30 +60,30 @@ class UpdatingCounter {
   std::mt19937_64 random_;
 };
 
-// Reads for `for_ns`, with pauses of 1 ms. Returns the end of the last read.
+// Reads for `total_duration_ns`, with pauses of 1 ms. Returns the end of the last read.
 std::int64_t read_densely(UpdatingCounter& counter, UpdateTimeEstimator& clock, std::int64_t from_ns,
-                          std::int64_t for_ns, const std::function<std::int64_t()>& takes_ns) {
+                          std::int64_t total_duration_ns, const std::function<std::int64_t()>& read_duration_ns) {
   std::int64_t now_ns = from_ns;
-  while (now_ns < from_ns + for_ns) now_ns = counter.read(clock, now_ns + kMs, takes_ns());
+  while (now_ns < from_ns + total_duration_ns) now_ns = counter.read(clock, now_ns + kMs, read_duration_ns());
   return now_ns;
 }
 
 // One read before the next update, one in the centre of its interval, one after it.
 std::int64_t read_around_next_update(UpdatingCounter& counter, UpdateTimeEstimator& clock, std::int64_t now_ns,
-                                     std::int64_t takes_ns) {
-  const UpdateInterval update = clock.next_update_after(now_ns + 2 * takes_ns);
-  now_ns = counter.read(clock, std::max(now_ns, update.earliest_ns - takes_ns), takes_ns);
-  now_ns = counter.read(clock, std::max(now_ns, update.midpoint_ns() - takes_ns / 2), takes_ns);
-  return counter.read(clock, std::max(now_ns, update.latest_ns), takes_ns);
+                                     std::int64_t read_duration_ns) {
+  const UpdateInterval update = clock.next_update_after(now_ns + 2 * read_duration_ns);
+  now_ns = counter.read(clock, std::max(now_ns, update.earliest_ns - read_duration_ns), read_duration_ns);
+  now_ns = counter.read(clock, std::max(now_ns, update.midpoint_ns() - read_duration_ns / 2), read_duration_ns);
+  return counter.read(clock, std::max(now_ns, update.latest_ns), read_duration_ns);
 }
 
 void expect_true_updates_inside(const UpdatingCounter& counter, const UpdateTimeEstimator& clock,
                                 std::int64_t time_ns) {
   ASSERT_TRUE(clock.is_locked());
   for (const UpdateInterval& update : {clock.last_update_before(time_ns), clock.next_update_after(time_ns)}) {
-    const std::int64_t true_ns = counter.nearest_update_ns(update.midpoint_ns());
-    EXPECT_GE(true_ns, update.earliest_ns);
-    EXPECT_LE(true_ns, update.latest_ns);
+    const std::int64_t true_update_ns = counter.nearest_update_ns(update.midpoint_ns());
+    EXPECT_GE(true_update_ns, update.earliest_ns);
+    EXPECT_LE(true_update_ns, update.latest_ns);
   }
 }
 
@@ -158,10 +158,10 @@ TEST(UpdateTimeEstimator, ToleratesReadsOfUpToThirtyMilliseconds) {
     counter.period_ns = 100e6 * (1 + 1e-4);
     counter.phase_ns = static_cast<double>(counter.random_below(100 * kMs));
     UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
-    const auto takes_ns = [&] {
+    const auto read_duration_ns = [&] {
       return counter.random_below(20) == 0 ? 15 * kMs + counter.random_below(15 * kMs) : 3 * kMs;
     };
-    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kMs, takes_ns);
+    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kMs, read_duration_ns);
     expect_true_updates_inside(counter, clock, now_ns);
     EXPECT_EQ(clock.irregular_update_count(), 0u);
   }
@@ -235,11 +235,11 @@ TEST(UpdateTimeEstimator, EarlyLatchingNarrowsUpdates) {
   UpdateTimeEstimator early(UpdateTimeEstimator::EqualValueMeaning::no_update, kMs);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 5000 * kMs) {
-    const std::int64_t takes_ns = 3 * kMs;
+    const std::int64_t read_duration_ns = 3 * kMs;
     const std::uint64_t value = counter.value_at(now_ns + counter.random_below(kMs));
-    whole.observe(now_ns, now_ns + takes_ns, value);
-    early.observe(now_ns, now_ns + takes_ns, value);
-    now_ns += takes_ns + 1 * kMs;
+    whole.observe(now_ns, now_ns + read_duration_ns, value);
+    early.observe(now_ns, now_ns + read_duration_ns, value);
+    now_ns += read_duration_ns + 1 * kMs;
   }
   expect_true_updates_inside(counter, early, now_ns);
   EXPECT_LT(early.known_update_half_width_ns(), whole.known_update_half_width_ns());

@@ -122,8 +122,8 @@ inline bool is_json_token_end(char byte) { return kJsonByteClasses[static_cast<u
 inline const char* skip_json_whitespace(const char* at) {
   while (is_json_space(*at)) {
     ++at;
-    const std::uint64_t non_spaces = load_8_bytes(at) ^ 0x2020202020202020;
-    at += non_spaces == 0 ? 8 : std::countr_zero(non_spaces) / 8;
+    const std::uint64_t non_space_mask = load_8_bytes(at) ^ 0x2020202020202020;
+    at += non_space_mask == 0 ? 8 : std::countr_zero(non_space_mask) / 8;
   }
   return at;
 }
@@ -137,8 +137,8 @@ struct DigitRun {
 inline DigitRun read_digits(const char* at) {
   static_assert(std::endian::native == std::endian::little);
   const std::uint64_t digits = load_8_bytes(at) ^ 0x3030303030303030;
-  const std::uint64_t non_digits = ((digits + 0x7676767676767676) | digits) & 0x8080808080808080;
-  const int count = std::countr_zero(non_digits) / 8;  // 8 if all are digits
+  const std::uint64_t non_digit_mask = ((digits + 0x7676767676767676) | digits) & 0x8080808080808080;
+  const int count = std::countr_zero(non_digit_mask) / 8;  // 8 if all are digits
   if (count == 0) return {};
   std::uint64_t value = digits << (64 - 8 * count);  // pads with leading zeros
   value = value * 10 + (value >> 8);

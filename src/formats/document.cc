@@ -14,11 +14,11 @@ const DocumentValue* DocumentValue::find(std::string_view key) const {
   return nullptr;
 }
 
-const DocumentValue* DocumentValue::find_path(std::string_view dotted) const {
-  if (const DocumentValue* const member = find(dotted)) return member;
-  for (std::size_t dot = dotted.find('.'); dot != std::string_view::npos; dot = dotted.find('.', dot + 1)) {
-    const DocumentValue* const branch = find(dotted.substr(0, dot));
-    const DocumentValue* const found = branch == nullptr ? nullptr : branch->find_path(dotted.substr(dot + 1));
+const DocumentValue* DocumentValue::find_path(std::string_view dotted_key) const {
+  if (const DocumentValue* const member = find(dotted_key)) return member;
+  for (std::size_t dot = dotted_key.find('.'); dot != std::string_view::npos; dot = dotted_key.find('.', dot + 1)) {
+    const DocumentValue* const branch = find(dotted_key.substr(0, dot));
+    const DocumentValue* const found = branch == nullptr ? nullptr : branch->find_path(dotted_key.substr(dot + 1));
     if (found != nullptr) return found;
   }
   return nullptr;

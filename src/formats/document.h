@@ -32,7 +32,7 @@ struct DocumentValue {
   // find() and find_path() return nullptr if there is no such member. The others return nullptr or nullopt if this
   // value has another type.
   const DocumentValue* find(std::string_view key) const;
-  const DocumentValue* find_path(std::string_view dotted) const;  // "a.b": member "a.b", else member "b" of "a"
+  const DocumentValue* find_path(std::string_view dotted_key) const;  // "a.b": member "a.b", else member "b" of "a"
   std::optional<bool> boolean() const;
   std::optional<std::int64_t> integer() const;
   std::optional<double> number() const;  // integer or floating point

@@ -114,11 +114,12 @@ Result<std::size_t> MaybeGzipFile::read_compressed(std::span<char> out) {
       stream_state_ = StreamState::complete;
       break;
     }
-    const std::uint32_t room_before = state.avail_out;
+    const std::uint32_t output_space_before = state.avail_out;
     state.next_in = unread_input_.data() + unread_offset_;
     state.avail_in = static_cast<std::uint32_t>(unread_input_.size() - unread_offset_);
     const int code = isal_inflate(&state);
-    const bool moved = state.avail_out != room_before || state.avail_in != unread_input_.size() - unread_offset_;
+    const bool moved =
+        state.avail_out != output_space_before || state.avail_in != unread_input_.size() - unread_offset_;
     unread_offset_ = unread_input_.size() - state.avail_in;
     if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT) {
       stream_state_ = StreamState::damaged;

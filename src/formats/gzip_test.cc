@@ -60,7 +60,7 @@ ReadResult read(const std::string& bytes, std::size_t piece = 100'000) {
   return result;
 }
 
-TEST(MaybeGzipFile, IsRecognizedByItsContent) {
+TEST(MaybeGzipFile, AGzipFileIsRecognizedByItsContent) {
   const std::string text = make_incompressible_text();
   const ReadResult plain = read(text);
   EXPECT_FALSE(plain.is_compressed);

@@ -13,7 +13,7 @@ namespace joulemap::formats {
 
 // Passes the text in pieces of at most 2 GiB, because ISA-L counts bytes in 32 bits.
 std::string gzip_compress(std::string_view text) {
-  constexpr std::size_t kPiece = std::numeric_limits<std::int32_t>::max();
+  constexpr std::size_t kMaxWriteBytes = std::numeric_limits<std::int32_t>::max();
   isal_zstream stream;
   isal_deflate_init(&stream);
   stream.gzip_flag = IGZIP_GZIP;
@@ -21,7 +21,7 @@ std::string gzip_compress(std::string_view text) {
   std::string out;
   std::string buffer(1 << 16, '\0');
   do {
-    const std::string_view piece = text.substr(0, kPiece);
+    const std::string_view piece = text.substr(0, kMaxWriteBytes);
     text.remove_prefix(piece.size());
     stream.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(piece.data()));  // input is only read
     stream.avail_in = static_cast<std::uint32_t>(piece.size());

@@ -152,16 +152,16 @@ TEST(JsonCursor, ArraysAreReadElementByElement) {
 }
 
 TEST(JsonText, DecodesEscapes) {
-  const auto meaning = [](std::string_view raw) {
+  const auto unescape = [](std::string_view raw) {
     std::string out;
     unescape_json(raw, out);
     return out;
   };
-  EXPECT_EQ(meaning(R"(a\"b\\c\/d\n\t)"), "a\"b\\c/d\n\t");
-  EXPECT_EQ(meaning(R"(\u0041\u00e4\u20ac\ud83d\ude00)"), "A\u00e4\u20ac\U0001F600");
-  EXPECT_EQ(meaning(R"(\ud83d!)"), "\uFFFD!");
-  EXPECT_EQ(meaning(R"(\ud83d\u0041)"), "\uFFFDA");
-  EXPECT_EQ(meaning(R"(\q \u12 \)"), R"(\q \u12 \)");
+  EXPECT_EQ(unescape(R"(a\"b\\c\/d\n\t)"), "a\"b\\c/d\n\t");
+  EXPECT_EQ(unescape(R"(\u0041\u00e4\u20ac\ud83d\ude00)"), "A\u00e4\u20ac\U0001F600");
+  EXPECT_EQ(unescape(R"(\ud83d!)"), "\uFFFD!");
+  EXPECT_EQ(unescape(R"(\ud83d\u0041)"), "\uFFFDA");
+  EXPECT_EQ(unescape(R"(\q \u12 \)"), R"(\q \u12 \)");
 }
 
 }  // namespace

@@ -26,13 +26,13 @@ class DocumentBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, D
   // undefined behaviour (found by fuzz_experiment).
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
     const char* const end = text + size;
-    const auto is_read = [end](const std::from_chars_result& read) {
+    const auto is_fully_parsed = [end](const std::from_chars_result& read) {
       return read.ec == std::errc() && read.ptr == end;
     };
     std::int64_t whole = 0;
-    if (is_read(std::from_chars(text, end, whole))) return add_value(DocumentValue{whole});
+    if (is_fully_parsed(std::from_chars(text, end, whole))) return add_value(DocumentValue{whole});
     double real = 0;
-    return is_read(std::from_chars(text, end, real)) && add_value(DocumentValue{real});
+    return is_fully_parsed(std::from_chars(text, end, real)) && add_value(DocumentValue{real});
   }
   bool String(const char* text, rapidjson::SizeType size, bool) {
     return add_value(DocumentValue{std::string(text, size)});
@@ -67,11 +67,11 @@ class DocumentBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, D
       root_value = std::move(value);
       return true;
     }
-    OpenContainer& around = open_containers_.back();
-    if (auto* const members = std::get_if<DocumentValue::Table>(&around.value.content)) {
-      members->push_back({around.current_key, std::move(value)});
+    OpenContainer& parent_container = open_containers_.back();
+    if (auto* const members = std::get_if<DocumentValue::Table>(&parent_container.value.content)) {
+      members->push_back({parent_container.current_key, std::move(value)});
     } else {
-      std::get<DocumentValue::Array>(around.value.content).push_back(std::move(value));
+      std::get<DocumentValue::Array>(parent_container.value.content).push_back(std::move(value));
     }
     return true;
   }

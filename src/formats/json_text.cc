@@ -43,8 +43,8 @@ std::size_t unescape_unicode(std::string_view raw, std::string& out) {
     out += "\\u";
     return 0;
   }
-  const bool is_high = (*first & 0xFC00) == 0xD800;
-  if (is_high && raw.substr(4).starts_with("\\u")) {
+  const bool is_high_surrogate = (*first & 0xFC00) == 0xD800;
+  if (is_high_surrogate && raw.substr(4).starts_with("\\u")) {
     const std::optional<std::uint32_t> second = parse_four_hex_digits(raw.substr(6));
     if (second && (*second & 0xFC00) == 0xDC00) {
       append_utf8(0x10000 + ((*first & 0x3FF) << 10) + (*second & 0x3FF), out);
@@ -64,10 +64,10 @@ void unescape_json(std::string_view raw, std::string& out) {
       continue;
     }
     const char kind = raw[++at];
-    constexpr std::string_view kKinds = "\"\\/bfnrt";
-    constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
-    if (const std::size_t known = kKinds.find(kind); known != std::string_view::npos) {
-      out.push_back(kMeanings[known]);
+    constexpr std::string_view kEscapeLetters = "\"\\/bfnrt";
+    constexpr std::string_view kUnescapedCharacters = "\"\\/\b\f\n\r\t";
+    if (const std::size_t known = kEscapeLetters.find(kind); known != std::string_view::npos) {
+      out.push_back(kUnescapedCharacters[known]);
     } else if (kind == 'u') {
       at += unescape_unicode(raw.substr(at + 1), out);
     } else {

@@ -40,8 +40,8 @@ class JsonWriter {
   JsonWriter& null();
 
   template <class T>
-  JsonWriter& value(const std::optional<T>& maybe) {
-    return maybe ? value(*maybe) : null();
+  JsonWriter& value(const std::optional<T>& optional_value) {
+    return optional_value ? value(*optional_value) : null();
   }
   template <class T>
   JsonWriter& member(std::string_view name, const T& content) {

@@ -76,9 +76,9 @@ class ProtobufReader {
   enum class Kind : std::uint8_t { none, number, double_value, float_value, bytes };
 
   [[gnu::always_inline]] bool read_number(std::uint64_t& number) {
-    const char* const behind = decode_varint(at_, end_, end_, number);
-    if (behind == nullptr) return false;
-    at_ = behind;
+    const char* const varint_end = decode_varint(at_, end_, end_, number);
+    if (varint_end == nullptr) return false;
+    at_ = varint_end;
     return true;
   }
   template <class T>

@@ -74,18 +74,18 @@ TEST(Protobuf, FastAndBytewiseVarintReadsAgree) {
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes(16, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
-    const std::size_t long_part = random() % 12;  // makes most numbers longer than a byte
-    for (std::size_t at = 0; at < long_part; ++at) bytes[at] = static_cast<char>(bytes[at] | 0x80);
+    const std::size_t continuation_byte_count = random() % 12;  // makes most numbers longer than a byte
+    for (std::size_t at = 0; at < continuation_byte_count; ++at) bytes[at] = static_cast<char>(bytes[at] | 0x80);
     const char* const begin = bytes.data();
     const char* const end = begin + random() % 13;
-    std::uint64_t one_by_one = 0;
-    std::uint64_t at_once = 0;
-    const char* const behind = decode_varint_bytewise(begin, end, one_by_one);
-    EXPECT_EQ(decode_varint(begin, end, begin + bytes.size(), at_once), behind) << i;
-    if (behind != nullptr) {
-      EXPECT_EQ(at_once, one_by_one) << i;
+    std::uint64_t bytewise_value = 0;
+    std::uint64_t fast_value = 0;
+    const char* const varint_end = decode_varint_bytewise(begin, end, bytewise_value);
+    EXPECT_EQ(decode_varint(begin, end, begin + bytes.size(), fast_value), varint_end) << i;
+    if (varint_end != nullptr) {
+      EXPECT_EQ(fast_value, bytewise_value) << i;
     }
-    EXPECT_EQ(decode_varint(begin, end, end, at_once), behind) << i;
+    EXPECT_EQ(decode_varint(begin, end, end, fast_value), varint_end) << i;
   }
 }
 

@@ -13,12 +13,12 @@ std::string sha256_hex(std::string_view bytes) {
   SHA256Update(&context, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   std::array<std::uint8_t, SHA256_DIGEST_LENGTH> digest = {};
   SHA256Final(digest.data(), &context);
-  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::string_view kHexDigits = "0123456789abcdef";
   std::string text;
   text.reserve(2 * digest.size());
   for (const std::uint8_t byte : digest) {
-    text += kDigits[byte >> 4U];
-    text += kDigits[byte & 15U];
+    text += kHexDigits[byte >> 4U];
+    text += kHexDigits[byte & 15U];
   }
   return text;
 }

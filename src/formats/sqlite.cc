@@ -27,14 +27,14 @@ std::string quote_identifier(std::string_view name) {
 }
 
 Error not_a_database_error(std::string_view name, sqlite3* database) {
-  const char* const why = database != nullptr ? sqlite3_errmsg(database) : "out of memory";
-  return {ErrorCode::malformed, fmt::format("{}: not an SQLite database: {}", name, why), {}};
+  const char* const reason = database != nullptr ? sqlite3_errmsg(database) : "out of memory";
+  return {ErrorCode::malformed, fmt::format("{}: not an SQLite database: {}", name, reason), {}};
 }
 
 }  // namespace
 
-void SqliteRows::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-void SqliteDatabase::Closer::operator()(sqlite3* database) const { sqlite3_close(database); }
+void SqliteRows::StatementFinalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+void SqliteDatabase::DatabaseCloser::operator()(sqlite3* database) const { sqlite3_close(database); }
 
 // Pages of a damaged file can form cycles, so the rows are limited: an intact file never has more rows than bytes.
 bool SqliteRows::next() {
@@ -67,7 +67,7 @@ Result<SqliteDatabase> SqliteDatabase::open(const std::string& path) {
   if (::stat(path.c_str(), &status) != 0) return system_error("open", path, errno);
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
-  std::unique_ptr<sqlite3, Closer> database(opened);
+  std::unique_ptr<sqlite3, DatabaseCloser> database(opened);
   if (code != SQLITE_OK) return not_a_database_error(path, opened);
   return check_opened_database(std::move(database), path,
                                static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0)));
@@ -76,7 +76,7 @@ Result<SqliteDatabase> SqliteDatabase::open(const std::string& path) {
 Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-  std::unique_ptr<sqlite3, Closer> database(opened);
+  std::unique_ptr<sqlite3, DatabaseCloser> database(opened);
   if (code != SQLITE_OK) return not_a_database_error("bytes", opened);
   auto* const copy = static_cast<unsigned char*>(sqlite3_malloc64(std::max<std::size_t>(bytes.size(), 1)));
   if (copy == nullptr) return not_a_database_error("bytes", nullptr);
@@ -91,7 +91,7 @@ Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
 }
 
 // Opening a database does not read it. The query here is the first access and fails if the file is not a database.
-Result<SqliteDatabase> SqliteDatabase::check_opened_database(std::unique_ptr<sqlite3, Closer> database,
+Result<SqliteDatabase> SqliteDatabase::check_opened_database(std::unique_ptr<sqlite3, DatabaseCloser> database,
                                                              std::string_view name, std::uint64_t bytes) {
   sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kMaxSqliteValueBytes);
   sqlite3_db_config(database.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
@@ -133,8 +133,8 @@ SqliteRows SqliteDatabase::rows(std::string_view table, std::initializer_list<st
   if (present.empty()) return {};
   std::string list;
   for (const std::string_view column : columns) {
-    const bool is_there = std::find(present.begin(), present.end(), column) != present.end();
-    list += (list.empty() ? "" : ", ") + (is_there ? quote_identifier(column) : std::string("NULL"));
+    const bool has_column = std::find(present.begin(), present.end(), column) != present.end();
+    list += (list.empty() ? "" : ", ") + (has_column ? quote_identifier(column) : std::string("NULL"));
   }
   return run_query(fmt::format("SELECT {} FROM {}", list, quote_identifier(table)), {});
 }

@@ -42,11 +42,11 @@ class SqliteRows {
 
  private:
   friend class SqliteDatabase;
-  struct Finalizer {
+  struct StatementFinalizer {
     void operator()(sqlite3_stmt* statement) const;
   };
 
-  std::unique_ptr<sqlite3_stmt, Finalizer> statement_;
+  std::unique_ptr<sqlite3_stmt, StatementFinalizer> statement_;
   sqlite3* database_ = nullptr;
   std::uint64_t remaining_row_limit_ = 0;
   std::string damage_text_;
@@ -66,15 +66,15 @@ class SqliteDatabase {
   SqliteRows rows(std::string_view table, std::initializer_list<std::string_view> columns) const;
 
  private:
-  struct Closer {
+  struct DatabaseCloser {
     void operator()(sqlite3* database) const;
   };
 
-  static Result<SqliteDatabase> check_opened_database(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
-                                                      std::uint64_t bytes);
+  static Result<SqliteDatabase> check_opened_database(std::unique_ptr<sqlite3, DatabaseCloser> database,
+                                                      std::string_view name, std::uint64_t bytes);
   SqliteRows run_query(const std::string& sql, std::string_view argument) const;
 
-  std::unique_ptr<sqlite3, Closer> database_;
+  std::unique_ptr<sqlite3, DatabaseCloser> database_;
   std::uint64_t bytes_ = 0;
 };
 

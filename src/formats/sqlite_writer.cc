@@ -10,8 +10,8 @@
 
 namespace joulemap::formats {
 
-void SqliteWriter::Closer::operator()(sqlite3* database) const { sqlite3_close(database); }
-void SqliteWriter::Closer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+void SqliteWriter::SqliteHandleDeleter::operator()(sqlite3* database) const { sqlite3_close(database); }
+void SqliteWriter::SqliteHandleDeleter::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
 SqliteWriter::SqliteWriter() {
   sqlite3* opened = nullptr;

@@ -35,8 +35,8 @@ class SqliteValue {
   SqliteValue(const std::string& text) : value_(std::string_view(text)) {}          // NOLINT
   SqliteValue(const char* text) : value_(std::string_view(text)) {}                 // NOLINT
   template <class T>
-  SqliteValue(const std::optional<T>& maybe) {  // NOLINT
-    if (maybe) *this = SqliteValue(*maybe);
+  SqliteValue(const std::optional<T>& optional_value) {  // NOLINT
+    if (optional_value) *this = SqliteValue(*optional_value);
   }
 
  private:
@@ -58,15 +58,15 @@ class SqliteWriter {
   Result<std::string> take_bytes() &&;
 
  private:
-  struct Closer {
+  struct SqliteHandleDeleter {
     void operator()(sqlite3* database) const;
     void operator()(sqlite3_stmt* statement) const;
   };
   void run_statement(const std::string& sql);
   void store_first_failure();
 
-  std::unique_ptr<sqlite3, Closer> database_;
-  std::unique_ptr<sqlite3_stmt, Closer> insert_statement_;
+  std::unique_ptr<sqlite3, SqliteHandleDeleter> database_;
+  std::unique_ptr<sqlite3_stmt, SqliteHandleDeleter> insert_statement_;
   std::string first_failure_;
 };
 

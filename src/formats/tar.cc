@@ -48,8 +48,8 @@ std::string make_tar_header(std::string_view name, std::uint64_t size) {
   write_octal(header, kTarSizeField, size);
   write_octal(header, kTarTimeField, 0);
   header[kTarTypeOffset] = '0';
-  constexpr std::string_view kMagic("ustar\00000", 8);
-  std::copy(kMagic.begin(), kMagic.end(), header.begin() + kTarMagicOffset);
+  constexpr std::string_view kTarMagic("ustar\00000", 8);
+  std::copy(kTarMagic.begin(), kTarMagic.end(), header.begin() + kTarMagicOffset);
   // The checksum is the sum of all bytes, with blanks in its own place; it ends with NUL and a blank.
   std::fill_n(header.begin() + kTarChecksumField.offset, kTarChecksumField.length, ' ');
   std::uint64_t sum = 0;
@@ -103,11 +103,11 @@ Result<TarMember> read_tar_member(std::string_view archive, std::size_t& at) {
 
 bool is_tar_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxTarNameLength) return false;
-  const auto is_plain = [](char c) {
+  const auto is_allowed_in_name = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
            c == '_' || c == '/';
   };
-  if (!std::ranges::all_of(name, is_plain)) return false;
+  if (!std::ranges::all_of(name, is_allowed_in_name)) return false;
   return std::ranges::none_of(split(name, '/'),
                               [](std::string_view part) { return part.empty() || part == "." || part == ".."; });
 }

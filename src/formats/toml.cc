@@ -45,17 +45,17 @@ DocumentValue::Table to_document_members(const toml::table& table) {
     toml::source_position source_position;
     DocumentMember member;
   };
-  std::vector<MemberWithPosition> placed;
+  std::vector<MemberWithPosition> members_with_position;
   for (const auto& [key, node] : table) {
     DocumentMember member{std::string(key.str()), to_document_value(node)};
     member.value.line = key.source().begin.line;
-    placed.push_back({key.source().begin, std::move(member)});
+    members_with_position.push_back({key.source().begin, std::move(member)});
   }
-  std::stable_sort(placed.begin(), placed.end(), [](const MemberWithPosition& a, const MemberWithPosition& b) {
-    return a.source_position < b.source_position;
-  });
+  std::stable_sort(
+      members_with_position.begin(), members_with_position.end(),
+      [](const MemberWithPosition& a, const MemberWithPosition& b) { return a.source_position < b.source_position; });
   DocumentValue::Table members;
-  for (MemberWithPosition& each : placed) members.push_back(std::move(each.member));
+  for (MemberWithPosition& each : members_with_position) members.push_back(std::move(each.member));
   return members;
 }
 
@@ -90,16 +90,16 @@ DocumentValue to_document_value(const toml::node& node) {
 // missing.
 std::size_t find_toml_string_end(std::string_view toml, std::size_t begin) {
   const char quote = toml[begin];
-  const std::string closing(toml.substr(begin, 3) == std::string(3, quote) ? 3 : 1, quote);
-  for (std::size_t i = begin + closing.size(); i < toml.size(); ++i) {
+  const std::string closing_quotes(toml.substr(begin, 3) == std::string(3, quote) ? 3 : 1, quote);
+  for (std::size_t i = begin + closing_quotes.size(); i < toml.size(); ++i) {
     if (toml[i] == '\\' && quote == '"') {
       ++i;
-    } else if (toml[i] == '\n' && closing.size() == 1) {
+    } else if (toml[i] == '\n' && closing_quotes.size() == 1) {
       return i;
-    } else if (toml.substr(i, closing.size()) == closing) {
+    } else if (toml.substr(i, closing_quotes.size()) == closing_quotes) {
       // Up to two more quotes belong to the content of a triple-quoted string.
-      std::size_t end = i + closing.size();
-      while (closing.size() == 3 && end < toml.size() && toml[end] == quote && end < i + 5) ++end;
+      std::size_t end = i + closing_quotes.size();
+      while (closing_quotes.size() == 3 && end < toml.size() && toml[end] == quote && end < i + 5) ++end;
       return end;
     }
   }

@@ -9,17 +9,17 @@
 
 namespace joulemap::formats {
 
-void ZstdCompressor::Free::operator()(ZSTD_CCtx_s* context) const { ZSTD_freeCCtx(context); }
+void ZstdCompressor::ContextDeleter::operator()(ZSTD_CCtx_s* context) const { ZSTD_freeCCtx(context); }
 
 ZstdCompressor::ZstdCompressor() : context_(ZSTD_createCCtx()) {
   JOULEMAP_CHECK(context_ != nullptr, "zstd has no memory for its context");
 }
 
 std::string ZstdCompressor::compress(std::string_view plain) {
-  constexpr int kLevel = 3;  // zstd's default: higher levels gain little on blocks of a few kilobytes
+  constexpr int kCompressionLevel = 3;  // zstd's default: higher levels gain little on blocks of a few kilobytes
   buffer_.resize(std::max(buffer_.size(), ZSTD_compressBound(plain.size())));
   const std::size_t size =
-      ZSTD_compressCCtx(context_.get(), buffer_.data(), buffer_.size(), plain.data(), plain.size(), kLevel);
+      ZSTD_compressCCtx(context_.get(), buffer_.data(), buffer_.size(), plain.data(), plain.size(), kCompressionLevel);
   JOULEMAP_CHECK(ZSTD_isError(size) == 0, "zstd failed although its bound was kept");
   return buffer_.substr(0, size);
 }

@@ -22,10 +22,10 @@ class ZstdCompressor {
   std::string compress(std::string_view plain);
 
  private:
-  struct Free {
+  struct ContextDeleter {
     void operator()(ZSTD_CCtx_s* context) const;
   };
-  std::unique_ptr<ZSTD_CCtx_s, Free> context_;
+  std::unique_ptr<ZSTD_CCtx_s, ContextDeleter> context_;
   std::string buffer_;  // reused output buffer of the maximal compressed size
 };
 

@@ -18,7 +18,9 @@ namespace {
 // the properties of all GPUs.
 constexpr std::size_t kInspectedStart_bytes = 256 << 10;
 
-bool contains_part(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains_substring(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 Result<std::string> read_file_start(const std::string& path) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
@@ -41,32 +43,35 @@ bool contains_xplane_file(const std::string& folder) {
 
 std::string_view detect_json_format(std::string_view text) {
   // ONNX Runtime writes an array of events with the categories Session and Node.
-  if (text.front() == '[' && (contains_part(text, "\"Session\"") || contains_part(text, "\"Node\"")) &&
-      contains_part(text, "\"cat\"")) {
+  if (text.front() == '[' && (contains_substring(text, "\"Session\"") || contains_substring(text, "\"Node\"")) &&
+      contains_substring(text, "\"cat\"")) {
     return "onnxruntime";
   }
-  if (contains_part(text, "schemaVersion") || contains_part(text, "deviceProperties") ||
-      contains_part(text, "\"cpu_op\"") || contains_part(text, "traceName")) {
+  if (contains_substring(text, "schemaVersion") || contains_substring(text, "deviceProperties") ||
+      contains_substring(text, "\"cpu_op\"") || contains_substring(text, "traceName")) {
     return "kineto";
   }
   // Names of TensorFlow's devices: "/job:localhost/replica:0/task:0/device:CPU:0 Compute".
-  if (contains_part(text, "/job:") || contains_part(text, " Compute\"") || contains_part(text, "Op scheduling"))
+  if (contains_substring(text, "/job:") || contains_substring(text, " Compute\"") ||
+      contains_substring(text, "Op scheduling"))
     return "tensorflow";
-  return contains_part(text, "traceEvents") ? "kineto" : "";
+  return contains_substring(text, "traceEvents") ? "kineto" : "";
 }
 
 std::string_view detect_protobuf_format(std::string_view path, std::string_view text) {
-  if (path.ends_with(".xplane.pb") || contains_part(text, "/host:CPU") || contains_part(text, "/device:GPU"))
+  if (path.ends_with(".xplane.pb") || contains_substring(text, "/host:CPU") || contains_substring(text, "/device:GPU"))
     return "xplane";
-  return contains_part(text, "/job:") || contains_part(text, "/gpu:") || contains_part(text, "/cpu:") ? "tensorflow"
-                                                                                                      : "";
+  return contains_substring(text, "/job:") || contains_substring(text, "/gpu:") || contains_substring(text, "/cpu:")
+             ? "tensorflow"
+             : "";
 }
 
 std::string_view detect_table_format(std::string_view text) {
   const std::string_view header = text.substr(0, text.find('\n'));
-  if (contains_part(header, "time_unix_ns")) return "csv";
+  if (contains_substring(header, "time_unix_ns")) return "csv";
   // Columns of `nvidia-smi --query-gpu`, or the header of `nvidia-smi dmon`, which begins with "# gpu".
-  return contains_part(header, "power.draw") || contains_part(header, "# gpu") || contains_part(header, "timestamp")
+  return contains_substring(header, "power.draw") || contains_substring(header, "# gpu") ||
+                 contains_substring(header, "timestamp")
              ? "nvidia-smi"
              : "";
 }

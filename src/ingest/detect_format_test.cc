@@ -46,7 +46,7 @@ TEST_F(DetectFormat, FindsXplaneFilesBelowALogFolder) {
   EXPECT_EQ(*detect_format(directory_.path() + "/logs"), "xplane");
 }
 
-TEST_F(DetectFormat, RefusesWhatItDoesNotKnow) {
+TEST_F(DetectFormat, RefusesAnUnknownFormat) {
   EXPECT_EQ(detect_test_format("empty", ""), "none");
   EXPECT_EQ(detect_test_format("text", "hello\n"), "none");
   EXPECT_EQ(detect_test_format("other.json", R"({"a": 1})"), "none");

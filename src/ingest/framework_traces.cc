@@ -24,8 +24,8 @@ constexpr std::string_view kSidecarSuffix = ".meta";
 constexpr std::string_view kXPlaneSuffix = ".xplane.pb";
 constexpr std::string_view kOnnxRuntimeSuffix = ".onnxruntime.json";
 // Largest trace of one step, in bytes; a larger file is from a profiler that was not stopped.
-constexpr std::size_t kMaxTrace = std::size_t{1} << 29;
-constexpr std::size_t kMaxNote = std::size_t{1} << 26;
+constexpr std::size_t kMaxTrace_bytes = std::size_t{1} << 29;
+constexpr std::size_t kMaxSidecar_bytes = std::size_t{1} << 26;
 
 // Returns the mode ("train" or "inference") to add to the coarse scope of a trace; empty if the scope has one. A
 // function that was compiled as a whole has none: operations of a backward pass show that it trains.
@@ -33,9 +33,9 @@ std::string find_missing_mode_scope(const TraceSidecar& note, const OpTimes& tra
   for (const auto& [kind, name] : note.coarse_scope) {
     if (kind == ScopeKind::mode) return {};
   }
-  const bool trains = std::any_of(traced.op_times.begin(), traced.op_times.end(),
-                                  [](const OpTime& share) { return share.scope.phase == "backward"; });
-  return trains ? "train" : "inference";
+  const bool is_training_program = std::any_of(traced.op_times.begin(), traced.op_times.end(),
+                                               [](const OpTime& share) { return share.scope.phase == "backward"; });
+  return is_training_program ? "train" : "inference";
 }
 
 // Sums the operation times of several traces by coarse scope and scope.
@@ -80,8 +80,9 @@ class FrameworkOpTimeSums {
 };
 
 Result<std::string> read_whole_file(const std::string& path) {
-  Result<std::string> bytes = read_file_start(path, kMaxTrace + 1);
-  if (bytes && bytes->size() > kMaxTrace) return Error{ErrorCode::malformed, path + " is larger than 512 MiB", {}};
+  Result<std::string> bytes = read_file_start(path, kMaxTrace_bytes + 1);
+  if (bytes && bytes->size() > kMaxTrace_bytes)
+    return Error{ErrorCode::malformed, path + " is larger than 512 MiB", {}};
   return bytes;
 }
 
@@ -108,7 +109,7 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
   for (const std::string& name : *names) {
     if (!name.ends_with(kSidecarSuffix)) continue;
     const std::string stem = folder + "/" + name.substr(0, name.size() - kSidecarSuffix.size());
-    const Result<std::string> text = read_file_start(folder + "/" + name, kMaxNote);
+    const Result<std::string> text = read_file_start(folder + "/" + name, kMaxSidecar_bytes);
     if (!text) {
       note_failure(text.error());
       continue;

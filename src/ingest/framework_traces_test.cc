@@ -36,7 +36,7 @@ class FrameworkTraces : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(FrameworkTraces, BecomeSharesOfTheScopeInTheSidecar) {
+TEST_F(FrameworkTraces, FrameworkTracesBecomeSharesOfTheScopeInTheSidecar) {
   write(folder_ + "/7-1.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 500));
   write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\nscope\tmodel_1/dense_1\t\tdense\n");
   write(folder_ + "/7-2.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 300));
@@ -69,24 +69,24 @@ TEST_F(FrameworkTraces, AFunctionThatComputesGradientsTrains) {
   EXPECT_EQ(read.activity.scopes[2].name, "backward");
 }
 
-TEST_F(FrameworkTraces, AreRemovedAfterReading) {
+TEST_F(FrameworkTraces, FrameworkTracesAreRemovedAfterReading) {
   write(folder_ + "/7-1.xplane.pb", "damaged");
   write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\n");
   EXPECT_TRUE(read_framework_traces(folder_).diagnostics.contains("damaged_trace"));
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
-TEST_F(FrameworkTraces, ReportAMissingTrace) {
+TEST_F(FrameworkTraces, FrameworkTracesReportAMissingTrace) {
   write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\n");
   EXPECT_TRUE(read_framework_traces(folder_).diagnostics.contains("trace_not_read"));
 }
 
-TEST_F(FrameworkTraces, OmitAnUnfinishedTrace) {
+TEST_F(FrameworkTraces, FrameworkTracesOmitAnUnfinishedTrace) {
   write(folder_ + "/7-1.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 500));
   EXPECT_TRUE(read_framework_traces(folder_).activity.empty());
 }
 
-TEST_F(FrameworkTraces, AreEmptyWithoutAFolder) {
+TEST_F(FrameworkTraces, FrameworkTracesAreEmptyWithoutAFolder) {
   const FrameworkActivity read = read_framework_traces(folder_ + "/none");
   EXPECT_TRUE(read.activity.empty());
   EXPECT_TRUE(read.diagnostics.empty());

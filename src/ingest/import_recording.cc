@@ -133,29 +133,29 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   const std::size_t threads =
       options_.thread_count > 0 ? options_.thread_count : ActivityWriter::default_thread_count();
   ActivityWriter out(*writer, threads);
-  const ScopedTrace scoped = assign_scopes(
+  const ScopedTrace scoped_trace = assign_scopes(
       trace, options_.module_names, [&](Activity activity) { out.add(std::move(activity)); }, threads);
   Status status = out.finish();
-  for (const Mark& mark : scoped.marks) writer->add(mark);
+  for (const Mark& mark : scoped_trace.marks) writer->add(mark);
   RecordingEnd end;
   end.diagnostics = trace.diagnostics;
-  end.diagnostics.add_all(scoped.diagnostics);
+  end.diagnostics.add_all(scoped_trace.diagnostics);
   import_result_.diagnostics.add_all(end.diagnostics);
   Status written = writer->finish(std::move(end), recording::Durability::not_synced);
   if (status && !written) status = std::move(written);
-  if (scoped.end_ns > scoped.begin_ns) extend_traced_span({scoped.begin_ns, scoped.end_ns});
+  if (scoped_trace.end_ns > scoped_trace.begin_ns) extend_traced_span({scoped_trace.begin_ns, scoped_trace.end_ns});
   import_result_.events += trace.read_event_count;
   import_result_.events_dropped += trace.dropped_event_count;
-  import_result_.kernels += scoped.kernels;
-  import_result_.kernel_s += seconds(scoped.kernel_time_ns);
-  import_result_.thread_time_s += seconds(scoped.thread_time_in_scopes_ns);
-  import_result_.steps += scoped.marks.size();
-  if (scoped.kernel_time_ns > 0) {
-    const double without_s = seconds(scoped.kernel_time_without_scope_ns);
-    const double placed_s =
-        import_result_.kernel_scope_share.value_or(0) * (import_result_.kernel_s - seconds(scoped.kernel_time_ns)) +
-        seconds(scoped.kernel_time_ns) - without_s;
-    import_result_.kernel_scope_share = placed_s / import_result_.kernel_s;
+  import_result_.kernels += scoped_trace.kernels;
+  import_result_.kernel_s += seconds(scoped_trace.kernel_time_ns);
+  import_result_.thread_time_s += seconds(scoped_trace.thread_time_in_scopes_ns);
+  import_result_.steps += scoped_trace.marks.size();
+  if (scoped_trace.kernel_time_ns > 0) {
+    const double kernel_without_scope_s = seconds(scoped_trace.kernel_time_without_scope_ns);
+    const double kernel_with_scope_s = import_result_.kernel_scope_share.value_or(0) *
+                                           (import_result_.kernel_s - seconds(scoped_trace.kernel_time_ns)) +
+                                       seconds(scoped_trace.kernel_time_ns) - kernel_without_scope_s;
+    import_result_.kernel_scope_share = kernel_with_scope_s / import_result_.kernel_s;
   }
   ++trace_count_;
   return status;
@@ -168,16 +168,16 @@ Status ImportSession::add(const FunctionProfile& profile, const std::string& nam
   }
   Activity activity;
   activity.begin_ns = assumed_start_ns(name);
-  std::int64_t own_sum_ns = 0;
+  std::int64_t total_own_ns = 0;
   for (const ProfiledFunction& function : profile.functions) {
     const auto id = static_cast<std::uint32_t>(activity.scopes.size() + 1);
     const auto own_ns = static_cast<std::int64_t>(function.own_s * static_cast<double>(kNanosecondsPerSecond));
     activity.scopes.push_back({id, 0, ScopeKind::function, function.name});
     activity.scope_tallies.push_back({id, function.call_count, 0, own_ns, own_ns, 0});
-    own_sum_ns += own_ns;
+    total_own_ns += own_ns;
     import_result_.events += 1;
   }
-  if (__builtin_add_overflow(activity.begin_ns, own_sum_ns, &activity.end_ns))
+  if (__builtin_add_overflow(activity.begin_ns, total_own_ns, &activity.end_ns))
     return Error{ErrorCode::usage, fmt::format("{} would end after the year 2262", name), "check --start"};
   Trace source;  // identifies the process
   source.process = static_cast<std::int64_t>(trace_count_ + 1);
@@ -217,11 +217,11 @@ std::optional<ImportSession::TimeSpan_ns> ImportSession::find_domain_span(const 
 
 // Removes the samples of these domains, which do not overlap the rest in time. Their energy is then unknown, not 0.
 void ImportSession::exclude_domains(const std::vector<std::string>& domains) {
-  const auto is_left_out = [&](const Sample& sample) {
+  const auto is_of_excluded_domain = [&](const Sample& sample) {
     const std::string& domain = power_log_.channels[sample.channel].domain;
     return std::find(domains.begin(), domains.end(), domain) != domains.end();
   };
-  std::erase_if(power_log_.samples, is_left_out);
+  std::erase_if(power_log_.samples, is_of_excluded_domain);
 }
 
 // The interval that the traces and the power domains have in common; {0, 0} without any. Excludes and reports domains
@@ -244,10 +244,10 @@ ImportSession::TimeSpan_ns ImportSession::intersect_traces_and_power() {
           {"power_told_once", 1, fmt::format("{} has only one reading: its energy is unknown", domain), {}});
       continue;
     }
-    const double apart_s = seconds(common.begin_ns - common.end_ns);
+    const double gap_s = seconds(common.begin_ns - common.end_ns);
     import_diagnostics_.add(
         {"power_does_not_overlap", 1,
-         fmt::format("{} does not overlap the rest in time, {:.3f} s apart: its energy is unknown", domain, apart_s),
+         fmt::format("{} does not overlap the rest in time, {:.3f} s apart: its energy is unknown", domain, gap_s),
          "shift the trace with --offset-ms; set the time zone of a log with --utc-offset"});
   }
   exclude_domains(elsewhere);
@@ -268,12 +268,12 @@ Status ImportSession::write_recorder_part() {
   report_unused_mappings();
   const TimeSpan_ns span = intersect_traces_and_power();
   import_result_.elapsed_s = seconds(span.end_ns - span.begin_ns);
-  const bool cpus_have_power =
+  const bool has_cpu_power =
       std::any_of(power_log_.samples.begin(), power_log_.samples.end(), [&](const Sample& sample) {
         const Channel& channel = power_log_.channels[sample.channel];
         return measures_energy_or_power(channel) && channel.domain_class != DomainClass::gpu;
       });
-  if (cpus_have_power && import_result_.thread_time_s > 0) {
+  if (has_cpu_power && import_result_.thread_time_s > 0) {
     import_diagnostics_.add(
         {"cpu_time_from_trace",
          1,

@@ -42,8 +42,9 @@ std::vector<std::string> chunk_texts_of(const std::string& path) {
     const Result<std::optional<recording::ScannedChunk>> chunk = scanner.next();
     if (!chunk || !*chunk) return chunks;
     EXPECT_FALSE(scanner.damaged_range());
-    const bool is_source = (*chunk)->header.has_type(recording::ChunkType::source);
-    chunks.push_back(std::to_string((*chunk)->header.type) + (is_source ? "" : std::string((*chunk)->stored_payload)));
+    const bool is_source_chunk = (*chunk)->header.has_type(recording::ChunkType::source);
+    chunks.push_back(std::to_string((*chunk)->header.type) +
+                     (is_source_chunk ? "" : std::string((*chunk)->stored_payload)));
   }
 }
 

@@ -105,15 +105,15 @@ void TraceBuilder::add_event_blocks(std::vector<std::vector<TraceEvent>> blocks)
 void TraceBuilder::merge_event_counts(const TraceBuilder& other) {
   trace_.read_event_count += other.trace_.read_event_count;
   trace_.dropped_event_count += other.trace_.dropped_event_count;
-  for (const auto& [why, count] : other.drop_counts_by_reason_) drop_counts_by_reason_[why] += count;
+  for (const auto& [reason, count] : other.drop_counts_by_reason_) drop_counts_by_reason_[reason] += count;
 }
 
-void TraceBuilder::add_dropped_events(std::string_view why, std::uint64_t count) {
+void TraceBuilder::add_dropped_events(std::string_view reason, std::uint64_t count) {
   trace_.read_event_count += count;
   trace_.dropped_event_count += count;
-  const auto known = drop_counts_by_reason_.find(why);
+  const auto known = drop_counts_by_reason_.find(reason);
   if (known == drop_counts_by_reason_.end()) {
-    drop_counts_by_reason_.emplace(why, count);
+    drop_counts_by_reason_.emplace(reason, count);
   } else {
     known->second += count;
   }
@@ -136,9 +136,9 @@ void TraceBuilder::shift_times(std::int64_t by_ns) {
 }
 
 Trace TraceBuilder::finish() && {
-  for (const auto& [why, count] : drop_counts_by_reason_) {
+  for (const auto& [reason, count] : drop_counts_by_reason_) {
     trace_.diagnostics.add(
-        {"events_dropped", count, fmt::format("{}: events {} were skipped", trace_.format, why), {}});
+        {"events_dropped", count, fmt::format("{}: events {} were skipped", trace_.format, reason), {}});
   }
   return std::move(trace_);
 }

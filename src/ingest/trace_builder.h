@@ -5,7 +5,8 @@
 // nanoseconds.
 //
 //   TraceBuilder builder("xplane");
-//   builder.add({.start_ns = ..., .name = builder.name("MatMul"), .track = builder.thread(pid, tid)});
+//   const std::uint32_t name = builder.intern_name("MatMul");
+//   builder.add_event({.start_ns = ..., .name_index = name, .track_index = builder.intern_thread(pid, tid)});
 //   builder.add_dropped_events("without a name");
 //   return std::move(builder).finish();
 #pragma once
@@ -45,7 +46,7 @@ class TraceBuilder {
   // Counts valid events that are not part of the Trace: metadata, waiting.
   void add_skipped_events(std::uint64_t count = 1) { trace_.read_event_count += count; }
   // Counts events that could not be parsed, by reason, such as "without a name". They also count as read.
-  void add_dropped_events(std::string_view why, std::uint64_t count = 1);
+  void add_dropped_events(std::string_view reason, std::uint64_t count = 1);
   // Adds a diagnostic other than those of dropped events, which finish() adds.
   void add_diagnostic(std::string_view code, std::string message, std::string remedy = {});
 

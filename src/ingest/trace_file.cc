@@ -19,7 +19,7 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{1} << 20;
+constexpr std::size_t kReadBlock_bytes = std::size_t{1} << 20;
 constexpr off_t kMinParallelRead_bytes = 4 << 20;
 constexpr std::size_t kMaxReadThreads = 4;
 
@@ -57,21 +57,22 @@ Result<std::optional<TraceBytes>> read_in_parallel(const std::string& path, std:
   if (!file) return std::move(file).error();
   const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxReadThreads);
   std::unique_ptr<char[]> bytes(new char[size + 1]);
-  const auto begin_of = [&](std::size_t part) { return part == threads ? size + 1 : size / threads * part; };
+  const auto part_begin_offset = [&](std::size_t part) { return part == threads ? size + 1 : size / threads * part; };
   std::vector<Result<std::size_t>> got(threads, std::size_t{0});
   const auto read = [&](std::size_t part) {
-    const std::span<char> buffer(bytes.get() + begin_of(part), begin_of(part + 1) - begin_of(part));
-    got[part] = read_file_part(file->get(), buffer, begin_of(part), path);
+    const std::span<char> buffer(bytes.get() + part_begin_offset(part),
+                                 part_begin_offset(part + 1) - part_begin_offset(part));
+    got[part] = read_file_part(file->get(), buffer, part_begin_offset(part), path);
   };
   std::vector<std::thread> workers;
   {
-    const ScopedSignalBlock signals_are_for_the_program;
+    const ScopedSignalBlock signal_block;
     for (std::size_t part = 1; part < threads; ++part) workers.emplace_back(read, part);
   }
   read(0);
   for (std::thread& worker : workers) worker.join();
   std::size_t whole = 0;  // bytes up to the first part that is incomplete
-  for (std::size_t part = 0; part < threads && whole == begin_of(part); ++part) {
+  for (std::size_t part = 0; part < threads && whole == part_begin_offset(part); ++part) {
     if (!got[part]) return got[part].error();
     whole += *got[part];
   }
@@ -86,18 +87,19 @@ Result<TraceBytes> read_trace_file(const std::string& path) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   if (!file) return std::move(file).error();
   struct stat status {};
-  const bool has_size = ::stat(path.c_str(), &status) == 0;
-  if (has_size && S_ISREG(status.st_mode) && status.st_size >= kMinParallelRead_bytes && !file->is_compressed()) {
+  const bool has_file_status = ::stat(path.c_str(), &status) == 0;
+  if (has_file_status && S_ISREG(status.st_mode) && status.st_size >= kMinParallelRead_bytes &&
+      !file->is_compressed()) {
     Result<std::optional<TraceBytes>> parts = read_in_parallel(path, static_cast<std::size_t>(status.st_size));
     if (!parts) return std::move(parts).error();
     if (*parts) return **std::move(parts);
   }
-  std::size_t capacity = static_cast<std::size_t>(has_size ? std::max<off_t>(status.st_size, 0) : 0) + 1;
+  std::size_t capacity = static_cast<std::size_t>(has_file_status ? std::max<off_t>(status.st_size, 0) : 0) + 1;
   std::size_t size = 0;
   std::unique_ptr<char[]> bytes(new char[capacity]);
   for (;;) {
     if (size == capacity) {
-      capacity += capacity / 2 + kBlock;
+      capacity += capacity / 2 + kReadBlock_bytes;
       std::unique_ptr<char[]> larger(new char[capacity]);
       std::memcpy(larger.get(), bytes.get(), size);
       bytes = std::move(larger);

@@ -14,25 +14,26 @@ namespace {
 
 // Adapts a reader that does not report progress: it reads a file as a whole, within seconds.
 template <Result<Trace> (*read)(const std::string&)>
-Result<Trace> without_progress(const std::string& path, const ProgressCallback& /*on_progress*/) {
+Result<Trace> read_without_progress(const std::string& path, const ProgressCallback& /*on_progress*/) {
   return read(path);
 }
 
 }  // namespace
 
 std::span<const TraceFormat> trace_formats() {
-  static const std::vector<TraceFormat> kFormats = {
+  static const std::vector<TraceFormat> kTraceFormats = {
       {"kineto", "PyTorch's profiler: trace.json, trace.json.gz",
        [](const std::string& path, const ProgressCallback& on_progress) {
          return read_kineto(path, {.on_progress = on_progress});
        }},
-      {"xplane", "TensorFlow's and JAX's profiler: *.xplane.pb", &without_progress<read_xplane_trace>},
-      {"onnxruntime", "ONNX Runtime's profile: onnxruntime_profile_*.json", &without_progress<read_onnxruntime_trace>},
-      {"tensorflow", "TensorFlow 1: timeline JSON, RunMetadata", &without_progress<read_tensorflow_trace>,
+      {"xplane", "TensorFlow's and JAX's profiler: *.xplane.pb", &read_without_progress<read_xplane_trace>},
+      {"onnxruntime", "ONNX Runtime's profile: onnxruntime_profile_*.json",
+       &read_without_progress<read_onnxruntime_trace>},
+      {"tensorflow", "TensorFlow 1: timeline JSON, RunMetadata", &read_without_progress<read_tensorflow_trace>,
        &read_tensorflow_traces},
-      {"nsys", "Nsight Systems: nsys export --type sqlite", &without_progress<read_nsys_trace>},
+      {"nsys", "Nsight Systems: nsys export --type sqlite", &read_without_progress<read_nsys_trace>},
   };
-  return kFormats;
+  return kTraceFormats;
 }
 
 const TraceFormat* find_trace_format(std::string_view name) {

@@ -29,7 +29,7 @@ struct Finding {
 
 // The part of a run that the findings are about. The steady state, because what a training does only once matters less
 // the longer it runs; the whole run where it has no steady state.
-struct ExaminedPart {
+struct ExaminedRunPart {
   bool is_steady = false;
   double steps = 0;  // steps in the part; 0: unknown
 };
@@ -41,12 +41,12 @@ struct Advice {
   std::vector<std::string> inputs;
   std::vector<std::string> command;
   double interval = 0.9;
-  ExaminedPart examined_part;
+  ExaminedRunPart examined_run_part;
   AdvisedProcessor processor = AdvisedProcessor::gpu;
   // Energy of the part: of the GPUs without probing, or of the program on the CPU without other processes. None:
   // unknown, and no findings.
   std::optional<double> energy_j;
-  std::vector<Finding> findings;   // the largest expected saving first
+  std::vector<Finding> findings;  // the largest expected saving first
   Diagnostics diagnostics;
 };
 

@@ -105,8 +105,8 @@ struct Comparison {
   Pairing pairing = Pairing::paired;
   std::string test;  // "wilcoxon-signed-rank", "mann-whitney", "friedman", "kruskal-wallis"
   bool is_exact = true;
-  std::size_t n_a = 0;  // rows of level a; paired: number of pairs; omnibus test: rows of all levels
-  std::size_t n_b = 0;
+  std::size_t row_count_a = 0;  // rows of level a; paired: number of pairs; omnibus test: rows of all levels
+  std::size_t row_count_b = 0;
   std::optional<double> p;           // none when the data do not allow the test; `verdict` gives the reason
   std::optional<double> p_adjusted;  // for the family: tests with this factor, pairing and kind (two levels or omnibus)
   std::size_t family_size = 0;       // number of tests in the family
@@ -121,9 +121,10 @@ struct Comparison {
   std::optional<double> percent;  // 100 (a / b - 1), by the Hodges-Lehmann estimate of the log ratio
   std::optional<double> percent_low;
   std::optional<double> percent_high;
-  std::optional<std::size_t> minimum_n;  // least rows per level (or pairs) for p_adjusted < alpha in this family
-  bool is_different = false;             // p_adjusted < alpha
-  std::string verdict;                   // human-readable
+  std::optional<std::size_t>
+      min_rows_per_level;     // least rows per level (or pairs) for p_adjusted < alpha in this family
+  bool is_different = false;  // p_adjusted < alpha
+  std::string verdict;        // human-readable
 };
 
 // What the effect of a factor is over all combinations of the other factors' levels.

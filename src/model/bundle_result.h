@@ -57,7 +57,7 @@ struct VerificationResult {
   std::string file;
   std::string manifest_sha256;
   std::string bundle_version;        // of the joulemap that made the bundle
-  std::string own_version;           // of this one
+  std::string verifier_version;      // of this one
   std::vector<std::string> damage;   // members that do not match the manifest, one sentence each
   std::optional<std::string> error;  // why the numbers could not be computed again; none: they were
   std::vector<StatementDifference> differences;

@@ -14,7 +14,7 @@
 namespace joulemap {
 
 struct CalibrateResult {
-  double observed_s = 0;                     // duration of the whole calibration, idle and under load
+  double observation_time_s = 0;             // duration of the whole calibration, idle and under load
   std::vector<Channel> channels;             // in sensor order
   std::vector<ChannelCalibration> findings;  // one per entry of `channels`, in the same order
   std::vector<std::string> loaded_domains;   // domains of the GPUs that calibration loaded: "gpu0"

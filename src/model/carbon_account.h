@@ -67,9 +67,9 @@ struct EverydayEquivalent {
 
 struct CarbonAccount {
   CarbonAccountAssumptions assumptions;
-  std::vector<CarbonAccountEntry> entries;      // measured first; empty if the energy is unknown
-  std::optional<double> embodied_gco2;          // share of the run in the lifetime of the hardware
-  std::vector<EverydayEquivalent> equivalents;  // of the first entry
+  std::vector<CarbonAccountEntry> entries;               // measured first; empty if the energy is unknown
+  std::optional<double> embodied_gco2;                   // share of the run in the lifetime of the hardware
+  std::vector<EverydayEquivalent> everyday_equivalents;  // of the first entry
 };
 
 }  // namespace joulemap

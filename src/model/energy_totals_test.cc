@@ -47,7 +47,7 @@ std::vector<DomainEnergy> machine() {
           domain("gpu1", std::nullopt)};
 }
 
-TEST(EnergyTotals, HaveASumForEachProvenanceOfTheCountedDomains) {
+TEST(EnergyTotals, TotalsHaveASumForEachProvenanceOfTheCountedDomains) {
   const EnergyTotals totals = total_energy(machine());
   ASSERT_TRUE(totals.measured && totals.estimated);
   EXPECT_EQ(totals.measured->energy, MeasuredJoules(150));
@@ -58,12 +58,12 @@ TEST(EnergyTotals, HaveASumForEachProvenanceOfTheCountedDomains) {
   EXPECT_EQ(totals.domains_without_value, std::vector<std::string>{"gpu1"});
 }
 
-TEST(EnergyTotals, OfNoDomainsAreUnknownAndNotZero) {
+TEST(EnergyTotals, TotalsOfNoDomainsAreUnknownAndNotZero) {
   const EnergyTotals totals = total_energy({});
   EXPECT_FALSE(totals.measured || totals.estimated || preferred_energy(totals));
 }
 
-TEST(EnergyTotals, CanBeRestrictedToNamedDomains) {
+TEST(EnergyTotals, TotalsCanBeRestrictedToNamedDomains) {
   const EnergyTotals totals = total_energy(machine(), {"gpu0", "dram-0"});
   EXPECT_EQ(joules_of(totals.measured), 50);
   EXPECT_EQ(joules_of(totals.estimated), 30);
@@ -80,21 +80,21 @@ TEST(EnergyTotals, AMissingUncertaintyOrPowerMakesThatOfTheSumUnknown) {
   EXPECT_EQ(joules_of(totals.measured), 150);
 }
 
-TEST(EnergyTotals, PreferTheMeasuredSumToTheEstimatedOne) {
+TEST(EnergyTotals, TotalsPreferTheMeasuredSumToTheEstimatedOne) {
   EXPECT_EQ(preferred_energy(total_energy(machine()))->joules, 150);
   const EnergyTotals estimates = total_energy(machine(), {"dram-0"});
   EXPECT_EQ(preferred_energy(estimates)->provenance, Provenance::estimated);
   EXPECT_EQ(preferred_energy(estimates)->joules, 30);
 }
 
-TEST(EnergyTotals, AreCompleteOnlyWhereEveryCountedDomainHasAValue) {
+TEST(EnergyTotals, TotalsAreCompleteOnlyWhereEveryCountedDomainHasAValue) {
   EXPECT_FALSE(energy_if_complete(total_energy(machine())));
   std::vector<DomainEnergy> rows = machine();
   rows.pop_back();
   EXPECT_EQ(energy_if_complete(total_energy(rows))->joules, 150);
 }
 
-TEST(PowerTotals, AreComparedWithinOneProvenance) {
+TEST(PowerTotals, PowerTotalsAreComparedWithinOneProvenance) {
   const PowerTotals measured{MeasuredWatts(10), {}};
   const PowerTotals estimated{{}, EstimatedWatts(90)};
   const PowerTotals both{MeasuredWatts(20), EstimatedWatts(80)};

@@ -33,12 +33,13 @@ struct PlanStatistics {
   bool paired = false;          // paired by block: signed-rank test; else rank-sum test
   std::size_t comparisons = 0;  // number of pairs of cells that differ in one factor
   double alpha = 0.05;
-  double min_p_value = 1;                   // smallest p-value that the test can return, however large the difference
-  bool can_be_significant = false;          // min_p_value * comparisons <= alpha (Bonferroni)
-  std::size_t needed_repetitions = 0;       // repetitions needed for can_be_significant
-  std::size_t measures = 2;                 // energy, time and compared metrics; without domains, known only later
-  std::size_t needed_for_all_measures = 0;  // repetitions needed when all measures form one family, as in `analyze`
-  std::optional<double> noise;              // standard deviation of completed rows within cells, relative to the mean
+  double min_p_value = 1;              // smallest p-value that the test can return, however large the difference
+  bool can_be_significant = false;     // min_p_value * comparisons <= alpha (Bonferroni)
+  std::size_t needed_repetitions = 0;  // repetitions needed for can_be_significant
+  std::size_t measures = 2;            // energy, time and compared metrics; without domains, known only later
+  std::size_t repetitions_for_all_measures =
+      0;                        // repetitions needed when all measures form one family, as in `analyze`
+  std::optional<double> noise;  // standard deviation of completed rows within cells, relative to the mean
   std::optional<double> detectable_difference_sd;  // difference detected with 90 % power, in standard deviations
 };
 

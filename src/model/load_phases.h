@@ -23,7 +23,7 @@ struct LoadPhases {
   std::vector<LoadSpan> load_spans;  // intervals within `square_waves` in which the load was on, in order of time
   LoadSpan full_load;                // load on continuously
   LoadSpan after_load;               // the context still exists, nothing runs
-  LoadSpan after_context;            // the context is destroyed
+  LoadSpan idle_after_context;       // the context is destroyed
 };
 
 }  // namespace joulemap

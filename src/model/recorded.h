@@ -85,9 +85,9 @@ struct ChannelCalibration {
   std::string driver;               // versions of driver and firmware for which this is valid
   std::optional<double> refresh_s;  // update period of the value
   std::optional<double> refresh_spread_s;
-  std::optional<double> phase_s;      // time from an update of phase_reference to the next update of this channel
-  std::string phase_reference;        // name of another channel of the device
-  std::optional<double> read_wall_s;  // median duration of one read
+  std::optional<double> phase_s;  // time from an update of phase_reference_channel to the next update of this channel
+  std::string phase_reference_channel;  // name of another channel of the device
+  std::optional<double> read_wall_s;    // median duration of one read
   std::optional<double> read_cpu_s;
   std::optional<double> idle_w;  // mean idle power
   std::int64_t created_unix_ns = 0;
@@ -103,9 +103,10 @@ struct ChannelCalibration {
   std::optional<double> settle_w;         // mean power during settle_s
   std::optional<double> sleep_s;          // from the end of the context to 90 % of the fall to idle_w
   std::optional<double> sleep_w;          // mean power during sleep_s
-  std::optional<double> gain;             // power by this channel / power by the channel gain_reference
-  std::optional<double> gain_spread;  // standard deviation of `gain`; for gain_reference itself, of its relative error
-  std::string gain_reference;
+  std::optional<double> gain;             // power by this channel / power by the channel gain_reference_channel
+  std::optional<double>
+      gain_spread;  // standard deviation of `gain`; for gain_reference_channel itself, of its relative error
+  std::string gain_reference_channel;
 };
 
 // Exit status of the recorded command and cost of recording it. A truncated recording has none.

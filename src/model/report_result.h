@@ -50,7 +50,7 @@ struct IdleEntry {
   std::optional<double> energy_j;
   std::optional<double> low_j;
   std::optional<double> high_j;
-  bool is_in_rows = false;  // energy_j is also part of waiting_j of a row
+  bool is_included_in_rows = false;  // energy_j is also part of waiting_j of a row
 };
 
 struct ReportRow {

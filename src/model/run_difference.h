@@ -58,8 +58,8 @@ struct ComparedEnergy {
 struct IdleDifference {
   IdleCause cause = IdleCause::unknown;
   std::string device;
-  double a_j = 0;
-  double b_j = 0;
+  double energy_a_j = 0;
+  double energy_b_j = 0;
 };
 
 // A kernel of an operator group on one side.
@@ -69,7 +69,7 @@ struct OperatorGroupKernel {
 };
 
 // What ran in an operator group on one side, by energy, the largest first.
-struct OperatorGroupSide {
+struct OperatorGroupContent {
   std::vector<std::string> operations;       // names as recorded, at most kMaxOperatorGroupNames; empty: unknown
   std::vector<OperatorGroupKernel> kernels;  // at most kMaxOperatorGroupNames; empty on a CPU
   std::vector<std::string> shapes;           // at most kMaxOperatorGroupNames; empty: unknown
@@ -88,8 +88,8 @@ struct OperatorGroupCause {
 struct OperatorGroup {
   std::string kind;   // "matmul", "copy", "waiting" ...
   std::string phase;  // "forward", "recompute" ...; empty: none
-  OperatorGroupSide a;
-  OperatorGroupSide b;
+  OperatorGroupContent a;
+  OperatorGroupContent b;
   bool has_different_shapes = false;  // the sides are matched although their shapes differ
   OperatorGroupCause cause = {};
 };
@@ -122,8 +122,8 @@ struct DifferenceEntry {
 // What a steady-state comparison excludes from one recording.
 struct SteadyStateExclusion {
   std::size_t warm_up_steps = 0;
-  std::size_t long_steps = 0;  // rare steps that are far longer than the others
-  double time_s = 0;           // time and energy of all that is excluded, including start-up and the last step
+  std::size_t outlier_steps = 0;  // rare steps that are far longer than the others
+  double time_s = 0;              // time and energy of all that is excluded, including start-up and the last step
   std::optional<double> energy_j;
   bool is_settled = true;  // false: the energy per step still drifts in the second half of the run
 };
@@ -134,7 +134,7 @@ struct ComparedRecording {
   double units = 1;  // number of compared units: steps, samples, epochs or 1 run
   double energy_j = 0;
   // Standard error of energy_j relative to it, from the sensors and the variation between steps of the run.
-  double within_run_error = 0;
+  double within_run_relative_error = 0;
   std::optional<SteadyStateExclusion> exclusion = {};  // none: the whole run is compared
 };
 

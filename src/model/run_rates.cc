@@ -11,9 +11,9 @@ RunRates compute_run_rates(const ReportResult& result) {
   rates.time_s = std::max(result.elapsed_s - (result.probe ? result.probe->time_s : 0), 0.0);
   if (const std::optional<EnergyWithProvenance> shown = preferred_energy(result.totals)) {
     rates.provenance = shown->provenance;
-    const std::optional<EnergyWithProvenance> without_probing = energy_without_probing(result, shown->provenance);
-    rates.energy_j = without_probing->joules;
-    rates.half_width_j = without_probing->uncertainty_j;
+    const std::optional<EnergyWithProvenance> energy_net_of_probing = energy_without_probing(result, shown->provenance);
+    rates.energy_j = energy_net_of_probing->joules;
+    rates.half_width_j = energy_net_of_probing->uncertainty_j;
   }
   // Steps, epochs and samples of a clipped run (--time) are known only for the whole run, so it has no rates.
   if (result.is_clipped) return rates;

@@ -123,7 +123,7 @@ struct StepDetail {
   std::vector<StepLayer> layers;   // largest first, at most kMaxStepLayers
   std::uint64_t other_layers = 0;  // number of layers that are not in `layers`
   double other_s = 0;              // time and energy of these layers, and of kernels outside of layers
-  double other_j = 0;
+  double other_layers_j = 0;
   std::vector<StepWait> waits;  // longest first
 };
 
@@ -135,9 +135,9 @@ struct ComponentEnergy {
 
 // Size limits of a RunView. Beyond them, neighbours are merged or only every n-th value is kept.
 struct ViewLimits {
-  std::size_t slices = 1200;            // values of each power series and track
-  std::size_t steps_and_epochs = 2000;  // entries of `steps`, and of `epochs`
-  std::size_t metric_points = 2000;     // points of each metric
+  std::size_t slices = 1200;               // values of each power series and track
+  std::size_t max_steps_or_epochs = 2000;  // entries of `steps`, and of `epochs`
+  std::size_t metric_points = 2000;        // points of each metric
   std::size_t distributions = 40;
   std::size_t layer_points = 0;  // points of each LayerDistribution; 0: none
   DistributionLevel distribution_level = DistributionLevel::layer;
@@ -152,7 +152,7 @@ struct RunView {
   std::vector<LevelView>
       levels;  // phase, layer, module, op, tensor, function, region, kernel, stack; only levels with rows
 
-  // Steps and epochs of the machine with the most steps; merged beyond ViewLimits::steps_and_epochs.
+  // Steps and epochs of the machine with the most steps; merged beyond ViewLimits::max_steps_or_epochs.
   std::vector<StepOrEpochView> steps;
   std::vector<StepOrEpochView> epochs;
   std::vector<StepDetail> step_details;  // in order of time

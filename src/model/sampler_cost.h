@@ -31,8 +31,9 @@ class DelayHistogram {
     double seen = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       seen += static_cast<double>(counts_[i]);
-      const std::int64_t bound_ns = (std::int64_t{1} << i) * 1000;
-      if (seen >= wanted && i + 1 < counts_.size()) return bound_ns < longest_ns_ ? bound_ns : longest_ns_;
+      const std::int64_t bucket_bound_ns = (std::int64_t{1} << i) * 1000;
+      if (seen >= wanted && i + 1 < counts_.size())
+        return bucket_bound_ns < longest_ns_ ? bucket_bound_ns : longest_ns_;
     }
     return longest_ns_;
   }

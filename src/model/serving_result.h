@@ -16,9 +16,9 @@ enum class RequestStatus : std::uint8_t { unfinished, finished, aborted };
 
 // How the energy of a step is divided among its requests (docs/explanation/requests.md).
 struct RequestShares {
-  double shapley_j = 0;  // variable energy of its own tokens, and an equal part of the fixed energy of its steps
-  double token_j = 0;    // in proportion to its tokens in each step
-  double time_j = 0;     // an equal part of the energy of each of its steps
+  double shapley_j = 0;      // variable energy of its own tokens, and an equal part of the fixed energy of its steps
+  double token_share_j = 0;  // in proportion to its tokens in each step
+  double step_share_j = 0;   // an equal part of the energy of each of its steps
   double saved_without_request_j =
       0;  // what the steps would save without it: fixed energy only of steps that it was alone in
 };
@@ -43,9 +43,9 @@ struct ServedRequest {
   double high_j = 0;
   double prefill_j = 0;  // prefill_j + decode_j = shapley_j; both contain their part of the fixed energy
   double decode_j = 0;
-  double fixed_j = 0;    // of shapley_j: part of the fixed energy of its steps
-  double context_j = 0;  // of shapley_j: reading the KV cache
-  double wasted_j = 0;   // of shapley_j
+  double fixed_j = 0;          // of shapley_j: part of the fixed energy of its steps
+  double kv_cache_read_j = 0;  // of shapley_j: reading the KV cache
+  double wasted_j = 0;         // of shapley_j
 };
 
 // An energy with its 90 % interval.
@@ -106,12 +106,12 @@ struct ServingPhase {
 // Energy model of a step: energy = fixed + sum of (coefficient x amount). J per step, per prompt token, per pair of a
 // prompt token and a token before it, per decoded token, and per token of KV cache that a decode reads.
 struct StepModel {
-  EnergyInterval per_step;
-  EnergyInterval per_prompt_step;  // of a step that computes prompts, beyond per_step
-  EnergyInterval per_prompt_token;
-  EnergyInterval per_prompt_token_pair;
-  EnergyInterval per_decoded_token;
-  EnergyInterval per_context_token;
+  EnergyInterval energy_per_step;
+  EnergyInterval energy_per_prompt_step;  // of a step that computes prompts, beyond energy_per_step
+  EnergyInterval energy_per_prompt_token;
+  EnergyInterval energy_per_prompt_token_pair;
+  EnergyInterval energy_per_decoded_token;
+  EnergyInterval energy_per_context_token;
   std::optional<double> idle_w;  // power between steps
   std::uint64_t observations = 0;
   double relative_error = 0;  // standard deviation of measured / modelled energy of an observation, minus 1
@@ -147,11 +147,11 @@ struct ServingResult {
 
   EnergyInterval prefill;  // energy of prefill and decode, including their waste
   EnergyInterval decode;
-  double fixed_j = 0;    // of prefill and decode
-  double context_j = 0;  // of prefill and decode: reading the KV cache
-  double cached_j = 0;   // of prefill: reading cached prompt tokens
+  double fixed_j = 0;          // of prefill and decode
+  double kv_cache_read_j = 0;  // of prefill and decode: reading the KV cache
+  double cached_j = 0;         // of prefill: reading cached prompt tokens
   // Estimate, not part of any sum: what computing the cached prompt tokens would have cost.
-  EnergyInterval saved_by_cache;
+  EnergyInterval energy_saved_by_cache;
 
   StepModel model;
   std::vector<ServedRequest> listed_requests;  // in order of their first step

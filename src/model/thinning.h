@@ -21,8 +21,8 @@ void thin_series(std::vector<Value>& values, const IsNeeded& is_needed) {
   const std::size_t until = values.size() - kUnthinnedValueCount;
   std::size_t kept = 1;
   for (std::size_t i = 1; i < values.size(); ++i) {
-    const bool stays = i >= until || i % 2 == 0 || is_needed(values[i - 1], values[i]);
-    if (stays) values[kept++] = values[i];
+    const bool is_kept = i >= until || i % 2 == 0 || is_needed(values[i - 1], values[i]);
+    if (is_kept) values[kept++] = values[i];
   }
   values.resize(kept);
 }

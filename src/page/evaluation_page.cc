@@ -97,11 +97,11 @@ std::string evaluation_html(const predict::Evaluation& evaluation) {
   page += html_section("additivity", "Additivity of operations", additivity_html(evaluation.operations_only_cases));
   page += table_section("learners", "Learners", make_learners_table(evaluation.learners));
   page += scores_section("times", "Times of operations within networks", evaluation.layers);
-  page += scores_section("operations-only", "Networks, from operations alone", evaluation.operations_only);
-  page +=
-      scores_section("larger-networks", "Networks larger than those in the training data", evaluation.larger_networks);
+  page += scores_section("operations-only", "Networks, from operations alone", evaluation.operations_only_scores);
+  page += scores_section("larger-networks", "Networks larger than those in the training data",
+                         evaluation.larger_network_scores);
   page += scores_section("larger-operations", "Operations larger than those in the training data",
-                         evaluation.larger_operations);
+                         evaluation.larger_operation_scores);
   return page + std::string(kSectionsPageEnd);
 }
 

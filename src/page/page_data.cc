@@ -223,13 +223,13 @@ void write_branch_intervals(JsonWriter& json, const LevelView& level, NameTable&
 
 // Writes idle energy summed by cause and device: [cause, device, time_s, energy_j].
 void write_idle_by_cause(JsonWriter& json, const LevelView& level, NameTable& names) {
-  struct Sum {
+  struct IdleCauseSum {
     double time_s = 0;
     double energy_j = 0;
   };
-  std::map<std::pair<IdleCause, std::string>, Sum> sums;
+  std::map<std::pair<IdleCause, std::string>, IdleCauseSum> sums;
   for (const IdleEntry& entry : level.idle) {
-    Sum& sum = sums[{entry.cause, entry.device}];
+    IdleCauseSum& sum = sums[{entry.cause, entry.device}];
     sum.time_s += entry.time_s;
     sum.energy_j += entry.energy_j.value_or(0);
   }
@@ -270,18 +270,19 @@ void write_report_levels(JsonWriter& json, const RunView& view, const PageLimits
 }
 
 // Writes steps or epochs as [number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss].
-void write_steps_or_epochs(JsonWriter& json, std::string_view key, const std::vector<StepOrEpochView>& stages) {
+void write_steps_or_epochs(JsonWriter& json, std::string_view key,
+                           const std::vector<StepOrEpochView>& steps_or_epochs) {
   json.key(key).begin_array();
-  for (const StepOrEpochView& stage : stages) {
+  for (const StepOrEpochView& step_or_epoch : steps_or_epochs) {
     json.begin_array()
-        .value(stage.number)
-        .value(stage.count)
-        .value(round_to_shown_digits(stage.begin_s))
-        .value(round_to_shown_digits(stage.end_s))
-        .value(round_to_shown_digits(stage.time_s))
-        .value(round_to_shown_digits(stage.energy_j))
-        .value(round_to_shown_digits(stage.loss))
-        .value(round_to_shown_digits(stage.joules_per_loss))
+        .value(step_or_epoch.number)
+        .value(step_or_epoch.count)
+        .value(round_to_shown_digits(step_or_epoch.begin_s))
+        .value(round_to_shown_digits(step_or_epoch.end_s))
+        .value(round_to_shown_digits(step_or_epoch.time_s))
+        .value(round_to_shown_digits(step_or_epoch.energy_j))
+        .value(round_to_shown_digits(step_or_epoch.loss))
+        .value(round_to_shown_digits(step_or_epoch.joules_per_loss))
         .end_array();
   }
   json.end_array();
@@ -308,7 +309,7 @@ void write_step_detail(JsonWriter& json, const StepDetail& step, NameTable& name
   json.end_array()
       .member("other_layers", step.other_layers)
       .member("other_s", round_to_shown_digits(step.other_s))
-      .member("other_j", round_to_shown_digits(step.other_j))
+      .member("other_j", round_to_shown_digits(step.other_layers_j))
       .key("waits")
       .begin_array();
   for (const StepWait& wait : step.waits) {
@@ -325,15 +326,15 @@ void write_step_details(JsonWriter& json, const RunView& view, NameTable& names)
 }
 
 // Writes intervals as [name, begin_s, end_s, count].
-void write_named_time_spans(JsonWriter& json, std::string_view key, const std::vector<NamedTimeSpan>& bands,
+void write_named_time_spans(JsonWriter& json, std::string_view key, const std::vector<NamedTimeSpan>& named_spans,
                             NameTable& names) {
   json.key(key).begin_array();
-  for (const NamedTimeSpan& band : bands) {
+  for (const NamedTimeSpan& named_span : named_spans) {
     json.begin_array()
-        .value(names.find_or_add_index(band.name))
-        .value(round_to_shown_digits(band.begin_s))
-        .value(round_to_shown_digits(band.end_s))
-        .value(band.count)
+        .value(names.find_or_add_index(named_span.name))
+        .value(round_to_shown_digits(named_span.begin_s))
+        .value(round_to_shown_digits(named_span.end_s))
+        .value(named_span.count)
         .end_array();
   }
   json.end_array();

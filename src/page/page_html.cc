@@ -21,13 +21,13 @@ std::string join_with_spaces(const std::vector<std::string>& texts) {
   return all;
 }
 
-struct PageParts {
+struct PageContent {
   std::string title;
   std::string data;           // JSON
   std::string noscript_html;  // HTML that is shown without scripts
 };
 
-std::string assemble_page(const PageParts& parts, const PageBundle& bundle) {
+std::string assemble_page(const PageContent& parts, const PageBundle& bundle) {
   const bool has_script = !bundle.script.empty();
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -48,8 +48,8 @@ TEST(Page, EscapesNamesOfARecording) {
 
 TEST(Page, LoadsNoExternalResource) {
   const std::string page = page_html(make_run_view("conv1"));
-  for (const char* loads : {"src=\"", "href=\"http", "<link", "@import", "url("}) {
-    EXPECT_EQ(count_occurrences(page, loads), 0u) << loads;
+  for (const char* resource_reference : {"src=\"", "href=\"http", "<link", "@import", "url("}) {
+    EXPECT_EQ(count_occurrences(page, resource_reference), 0u) << resource_reference;
   }
   EXPECT_NE(page.find("default-src 'none'"), page.npos);
 }

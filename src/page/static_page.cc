@@ -15,7 +15,7 @@
 namespace joulemap::page {
 namespace {
 
-constexpr std::size_t kMaxRowsOfLevel = 40;  // maximum number of rows of each level
+constexpr std::size_t kMaxRowsPerLevel = 40;  // maximum number of rows of each level
 constexpr double kMinUnattributedFraction =
     1e-9;  // unattributed energy below this fraction of the total is a rounding error
 
@@ -37,7 +37,8 @@ std::string static_page_table_row(std::initializer_list<std::string> texts) {
 std::string static_page_table(std::string_view caption, std::initializer_list<std::string_view> column_headers,
                               const std::string& rows) {
   std::string table = fmt::format("<table><caption>{}</caption><thead><tr>", escape_html(caption));
-  for (const std::string_view head : column_headers) table += fmt::format("<th scope=\"col\">{}</th>", head);
+  for (const std::string_view column_header : column_headers)
+    table += fmt::format("<th scope=\"col\">{}</th>", column_header);
   return table + "</tr></thead><tbody>\n" + rows + "</tbody></table>\n";
 }
 
@@ -87,7 +88,7 @@ std::string summary_section(const RunView& view) {
 
 std::string level_section(const LevelView& level) {
   std::string rows;
-  const std::size_t shown = std::min(level.rows.size(), kMaxRowsOfLevel);
+  const std::size_t shown = std::min(level.rows.size(), kMaxRowsPerLevel);
   for (std::size_t i = 0; i < shown; ++i) {
     const ReportRow& row = level.rows[i];
     std::string path;
@@ -108,9 +109,9 @@ std::string level_section(const LevelView& level) {
   }
   rows += static_page_table_row({"idle", "", number_with_unit(level.idle_j, "J"), "", "", "", ""});
   const double least_j = kMinUnattributedFraction * level.attributed_j.value_or(0);
-  const bool is_left_over = level.unattributed_j && std::abs(*level.unattributed_j) < least_j;
+  const bool is_rounding_error = level.unattributed_j && std::abs(*level.unattributed_j) < least_j;
   rows += static_page_table_row(
-      {"not attributed", "", is_left_over ? "0 J" : number_with_unit(level.unattributed_j, "J"), "", "", "", ""});
+      {"not attributed", "", is_rounding_error ? "0 J" : number_with_unit(level.unattributed_j, "J"), "", "", "", ""});
   return fmt::format("<section id=\"by-{0}\"><h2>By {0}</h2>\n", escape_html(level.by)) +
          static_page_table("Energy by " + level.by, {"Name", "Device", "Energy", "Interval", "Time", "Calls", "Basis"},
                            rows) +

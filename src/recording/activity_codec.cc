@@ -142,13 +142,14 @@ void write_scope_tallies(WireWriter& out, const std::vector<ScopeTally>& tallies
   write_id_column(out, tallies, &ScopeTally::scope);
   write_id_column(out, tallies, &ScopeTally::count);
   write_id_column(out, tallies, &ScopeTally::sampled_count);
-  WireWriter walls;
-  write_time_column(walls, tallies, &ScopeTally::wall_ns, shift);
-  out.write_raw(walls.bytes());
+  WireWriter wall_time_column;
+  write_time_column(wall_time_column, tallies, &ScopeTally::wall_ns, shift);
+  out.write_raw(wall_time_column.bytes());
   // In imported traces the CPU time equals the wall time: its encoded column is written again.
   const bool are_wall_and_cpu_equal =
       std::ranges::equal(tallies, tallies, {}, &ScopeTally::wall_ns, &ScopeTally::cpu_ns);
-  are_wall_and_cpu_equal ? out.write_raw(walls.bytes()) : write_time_column(out, tallies, &ScopeTally::cpu_ns, shift);
+  are_wall_and_cpu_equal ? out.write_raw(wall_time_column.bytes())
+                         : write_time_column(out, tallies, &ScopeTally::cpu_ns, shift);
   write_time_column(out, tallies, &ScopeTally::helper_threads_cpu_ns, shift);
 }
 
@@ -303,22 +304,26 @@ bool has_plausible_times(std::int64_t from_ns, std::int64_t to_ns) {
 }
 
 bool has_plausible_times(const Activity& activity) {
-  const auto tally_is = [](const ScopeTally& tally) {
+  const auto has_plausible_scope_times = [](const ScopeTally& tally) {
     return has_plausible_times(0, tally.wall_ns) && has_plausible_times(0, tally.cpu_ns) &&
            has_plausible_times(0, tally.helper_threads_cpu_ns);
   };
-  const auto sum_is = [](const KernelTally& tally) { return has_plausible_times(0, tally.time_ns); };
-  const auto step_is = [](const StepRecord& step) {
+  const auto has_plausible_kernel_time = [](const KernelTally& tally) { return has_plausible_times(0, tally.time_ns); };
+  const auto has_plausible_step_times = [](const StepRecord& step) {
     return has_plausible_times(step.begin_ns, step.end_ns) && has_plausible_times(0, step.summed_kernel_ns);
   };
-  const auto kernel_is = [](const Kernel& kernel) { return has_plausible_times(kernel.start_ns, kernel.end_ns); };
-  const auto share_is = [](const ScopeShare& share) { return has_plausible_times(0, share.time_ns); };
-  const auto wait_is = [](const WaitTally& wait) { return has_plausible_times(0, wait.time_ns); };
+  const auto has_plausible_kernel_times = [](const Kernel& kernel) {
+    return has_plausible_times(kernel.start_ns, kernel.end_ns);
+  };
+  const auto has_plausible_share_time = [](const ScopeShare& share) { return has_plausible_times(0, share.time_ns); };
+  const auto has_plausible_wait_time = [](const WaitTally& wait) { return has_plausible_times(0, wait.time_ns); };
   return has_plausible_times(activity.begin_ns, activity.end_ns) &&
-         std::ranges::all_of(activity.scope_tallies, tally_is) &&
-         std::ranges::all_of(activity.kernel_tallies, sum_is) && std::ranges::all_of(activity.steps, step_is) &&
-         std::ranges::all_of(activity.kernels, kernel_is) && std::ranges::all_of(activity.shares, share_is) &&
-         std::ranges::all_of(activity.waits, wait_is);
+         std::ranges::all_of(activity.scope_tallies, has_plausible_scope_times) &&
+         std::ranges::all_of(activity.kernel_tallies, has_plausible_kernel_time) &&
+         std::ranges::all_of(activity.steps, has_plausible_step_times) &&
+         std::ranges::all_of(activity.kernels, has_plausible_kernel_times) &&
+         std::ranges::all_of(activity.shares, has_plausible_share_time) &&
+         std::ranges::all_of(activity.waits, has_plausible_wait_time);
 }
 
 }  // namespace

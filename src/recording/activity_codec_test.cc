@@ -51,30 +51,30 @@ TEST(ActivityCodec, RoundTripsAllFields) {
   activity.kernels[5].bytes = 4096;
   const auto decoded = decode_activity(encode_activity(activity));
   ASSERT_TRUE(decoded);
-  const Activity& back = decoded->activity;
-  EXPECT_EQ(back.begin_ns, activity.begin_ns);
-  EXPECT_EQ(back.end_ns, activity.end_ns);
-  ASSERT_EQ(back.scopes.size(), 2u);
-  EXPECT_EQ(back.scopes[1].name, "layer1.0.conv1");
-  EXPECT_EQ(back.scopes[1].parent, 1u);
-  EXPECT_EQ(back.classes[0].grid, activity.classes[0].grid);
-  EXPECT_EQ(back.classes[1].kind, KernelKind::copy);
-  EXPECT_EQ(back.queues[0].stream, 7u);
-  EXPECT_EQ(back.scope_tallies[0].helper_threads_cpu_ns, 96'000);
-  EXPECT_EQ(back.scope_tallies[0].sampled_count, 3u);
-  EXPECT_EQ(back.kernel_tallies[0].time_ns, 3'200'000);
-  ASSERT_EQ(back.waits.size(), 2u);
-  EXPECT_EQ(back.waits[0].kind, WaitKind::synchronization);
-  EXPECT_EQ(back.waits[0].time_ns, 64'000);
-  EXPECT_EQ(back.waits[1].scope, 1u);
-  EXPECT_EQ(back.steps[0].kernel_sequence_hash, activity.steps[0].kernel_sequence_hash);
-  EXPECT_EQ(back.steps[0].number, 41);
-  EXPECT_EQ(back.shares[0].time_ns, 4096);
-  EXPECT_EQ(back.shares[0].coarse_scope, 1u);
-  EXPECT_TRUE(back.steps[0].is_traced && !back.steps[0].has_kernel_records);
-  ASSERT_EQ(back.kernels.size(), activity.kernels.size());
-  for (std::size_t i = 0; i < back.kernels.size(); ++i)
-    ASSERT_TRUE(are_equal_kernels(back.kernels[i], activity.kernels[i])) << i;
+  const Activity& decoded_activity = decoded->activity;
+  EXPECT_EQ(decoded_activity.begin_ns, activity.begin_ns);
+  EXPECT_EQ(decoded_activity.end_ns, activity.end_ns);
+  ASSERT_EQ(decoded_activity.scopes.size(), 2u);
+  EXPECT_EQ(decoded_activity.scopes[1].name, "layer1.0.conv1");
+  EXPECT_EQ(decoded_activity.scopes[1].parent, 1u);
+  EXPECT_EQ(decoded_activity.classes[0].grid, activity.classes[0].grid);
+  EXPECT_EQ(decoded_activity.classes[1].kind, KernelKind::copy);
+  EXPECT_EQ(decoded_activity.queues[0].stream, 7u);
+  EXPECT_EQ(decoded_activity.scope_tallies[0].helper_threads_cpu_ns, 96'000);
+  EXPECT_EQ(decoded_activity.scope_tallies[0].sampled_count, 3u);
+  EXPECT_EQ(decoded_activity.kernel_tallies[0].time_ns, 3'200'000);
+  ASSERT_EQ(decoded_activity.waits.size(), 2u);
+  EXPECT_EQ(decoded_activity.waits[0].kind, WaitKind::synchronization);
+  EXPECT_EQ(decoded_activity.waits[0].time_ns, 64'000);
+  EXPECT_EQ(decoded_activity.waits[1].scope, 1u);
+  EXPECT_EQ(decoded_activity.steps[0].kernel_sequence_hash, activity.steps[0].kernel_sequence_hash);
+  EXPECT_EQ(decoded_activity.steps[0].number, 41);
+  EXPECT_EQ(decoded_activity.shares[0].time_ns, 4096);
+  EXPECT_EQ(decoded_activity.shares[0].coarse_scope, 1u);
+  EXPECT_TRUE(decoded_activity.steps[0].is_traced && !decoded_activity.steps[0].has_kernel_records);
+  ASSERT_EQ(decoded_activity.kernels.size(), activity.kernels.size());
+  for (std::size_t i = 0; i < decoded_activity.kernels.size(); ++i)
+    ASSERT_TRUE(are_equal_kernels(decoded_activity.kernels[i], activity.kernels[i])) << i;
 }
 
 TEST(ActivityCodec, SplitsActivityThatExceedsAChunk) {
@@ -82,19 +82,20 @@ TEST(ActivityCodec, SplitsActivityThatExceedsAChunk) {
   const std::vector<Kernel> all = activity.kernels;
   for (std::uint32_t i = 1; i < 50'000; ++i)
     activity.scopes.push_back({i, 0, ScopeKind::region, std::string(1000, 'x')});
-  std::vector<Kernel> back;
+  std::vector<Kernel> decoded_activity;
   std::size_t scopes = 0;
   for (const Activity& part : split_activity(std::move(activity))) {
     const std::string payload = encode_activity(part);
     ASSERT_LE(payload.size(), kMaxPayloadBytes);
     const auto decoded = decode_activity(payload);
     ASSERT_TRUE(decoded);
-    back.insert(back.end(), decoded->activity.kernels.begin(), decoded->activity.kernels.end());
+    decoded_activity.insert(decoded_activity.end(), decoded->activity.kernels.begin(), decoded->activity.kernels.end());
     scopes += decoded->activity.scopes.size();
   }
   EXPECT_EQ(scopes, 49'999u);
-  ASSERT_EQ(back.size(), all.size());
-  for (std::size_t i = 0; i < back.size(); ++i) ASSERT_TRUE(are_equal_kernels(back[i], all[i])) << i;
+  ASSERT_EQ(decoded_activity.size(), all.size());
+  for (std::size_t i = 0; i < decoded_activity.size(); ++i)
+    ASSERT_TRUE(are_equal_kernels(decoded_activity[i], all[i])) << i;
 }
 
 TEST(ActivityCodec, StoresAKernelOfATrainingLoopInFewBytes) {

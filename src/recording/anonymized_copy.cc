@@ -169,8 +169,8 @@ std::optional<std::vector<std::string>> AnonymizedCopyWriter::anonymize_activity
   std::optional<DecodedActivity> decoded = decode_activity(payload);
   if (!decoded || payload.empty()) return std::nullopt;
   for (Scope& scope : decoded->activity.scopes) {
-    const bool names_file = scope.kind == ScopeKind::function || scope.kind == ScopeKind::region;
-    scope.name = names_file ? anonymizer_.anonymize_text(scope.name) : anonymizer_.anonymize_name(scope.name);
+    const bool may_contain_path = scope.kind == ScopeKind::function || scope.kind == ScopeKind::region;
+    scope.name = may_contain_path ? anonymizer_.anonymize_text(scope.name) : anonymizer_.anonymize_name(scope.name);
   }
   for (KernelQueue& queue : decoded->activity.queues) queue.device = anonymizer_.anonymize_name(queue.device);
   const auto time_unit_log2 = static_cast<unsigned char>(payload.front());
@@ -203,13 +203,13 @@ Result<AnonymizedCopySummary> write_anonymized_copy(const std::string& from, con
   Anonymizer names;
   names.add_user_name(user);
   std::uint64_t dropped_bytes = 0;
-  const Status names_collected = for_each_chunk(from, dropped_bytes, [&](const ScannedChunk& chunk) -> Status {
+  const Status collect_status = for_each_chunk(from, dropped_bytes, [&](const ScannedChunk& chunk) -> Status {
     if (!chunk.header.has_type(ChunkType::source)) return Done{};
     if (const std::optional<DecodedSource> decoded = decode_source_of_chunk(chunk))
       names.collect_names(decoded->source);
     return Done{};
   });
-  if (!names_collected) return names_collected.error();
+  if (!collect_status) return collect_status.error();
   Result<ChunkFile> out = ChunkFile::create(to);
   if (!out) return std::move(out).error();
   AnonymizedCopyWriter copy_writer(names, *out);

@@ -18,7 +18,7 @@ constexpr std::size_t kMinReplacedNameLength = 3;  // shorter names are too like
 
 // Hash of an ID. The IDs are random numbers of 122 bits, which cannot be guessed from the hash.
 std::uint64_t hash_with_salt(std::string_view salt, std::string_view text) {
-  std::uint64_t hash = kFnvBasis;
+  std::uint64_t hash = kFnvOffsetBasis;
   for (const std::string_view part : {salt, text}) hash = fnv1a(0xff, fnv1a(part, hash));
   return mix_bits(hash);
 }
@@ -53,8 +53,8 @@ std::string strip_folders_from_paths(std::string_view text) {
     const std::size_t slash = run.find_last_not_of('/') == std::string_view::npos
                                   ? std::string_view::npos
                                   : run.rfind('/', run.find_last_not_of('/'));
-    const bool cuts = is_path && !is_kernel_filesystem_path(run) && slash != std::string_view::npos;
-    out += cuts ? run.substr(slash + 1) : run;
+    const bool strips_folders = is_path && !is_kernel_filesystem_path(run) && slash != std::string_view::npos;
+    out += strips_folders ? run.substr(slash + 1) : run;
     if (end < text.size()) out += text[end++];
     at = end;
   }
@@ -64,9 +64,9 @@ std::string strip_folders_from_paths(std::string_view text) {
 // User names in the home folders of a text: "bob" for "/home/bob/train.py".
 std::set<std::string> find_home_folder_users(std::string_view text) {
   std::set<std::string> users;
-  for (const std::string_view homes : {"/home/", "/Users/"}) {
-    for (std::size_t at = text.find(homes); at != std::string_view::npos; at = text.find(homes, at + 1)) {
-      const std::size_t begin = at + homes.size();
+  for (const std::string_view home_root : {"/home/", "/Users/"}) {
+    for (std::size_t at = text.find(home_root); at != std::string_view::npos; at = text.find(home_root, at + 1)) {
+      const std::size_t begin = at + home_root.size();
       std::size_t end = begin;
       while (end < text.size() && text[end] != '/' && !is_path_delimiter(text[end])) ++end;
       users.emplace(text.substr(begin, end - begin));
@@ -155,9 +155,9 @@ std::string Anonymizer::replace_uuids(std::string text) const {
 std::string Anonymizer::replace_names(std::string_view text) const {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const bool begins_word = at == 0 || !is_word_character(text[at - 1]);
+    const bool is_word_start = at == 0 || !is_word_character(text[at - 1]);
     const auto known =
-        !begins_word ? name_replacements_.end() : std::ranges::find_if(name_replacements_, [&](const auto& word) {
+        !is_word_start ? name_replacements_.end() : std::ranges::find_if(name_replacements_, [&](const auto& word) {
           const std::string_view rest = text.substr(at);
           return rest.starts_with(word.first) &&
                  (rest.size() == word.first.size() || !is_word_character(rest[word.first.size()]));

@@ -36,7 +36,7 @@ class AnonymizedNames : public testing::Test {
   Anonymizer names;
 };
 
-TEST_F(AnonymizedNames, OfHostsBootsAndProcessesAreDistinctAndConsistent) {
+TEST_F(AnonymizedNames, NamesOfHostsBootsAndProcessesAreDistinctAndConsistent) {
   const RecordingSource a = names.anonymize_source(first);
   const RecordingSource b = names.anonymize_source(second);
   EXPECT_NE(a.host, b.host);
@@ -48,7 +48,7 @@ TEST_F(AnonymizedNames, OfHostsBootsAndProcessesAreDistinctAndConsistent) {
   EXPECT_EQ(names.anonymize_source(first).pid, a.pid);
 }
 
-TEST_F(AnonymizedNames, OfAnImportStayUnchanged) {
+TEST_F(AnonymizedNames, NamesOfAnImportStayUnchanged) {
   RecordingSource imported = first;
   imported.boot_id = imported.recording_id;
   names.collect_names(imported);
@@ -56,7 +56,7 @@ TEST_F(AnonymizedNames, OfAnImportStayUnchanged) {
   EXPECT_EQ(names.anonymize_source(imported).host, "host-1");
 }
 
-TEST_F(AnonymizedNames, OfFoldersAndUsersAreRemovedFromTheCommand) {
+TEST_F(AnonymizedNames, NamesOfFoldersAndUsersAreRemovedFromTheCommand) {
   const std::vector<std::string> shared = {"python",    "a.py",        "--out=x,y", "--user", "user",
                                            "--key=***", "https://***", "s3://***",  "b",      "/dev/null"};
   EXPECT_EQ(names.anonymize_source(first).command, shared);

@@ -18,7 +18,7 @@ Status create_parent_folder(const std::string& path) {
 
 Status replace_recording_atomically(const std::string& named, const std::string& kind,
                                     const std::function<void(RecordingWriter&)>& fill) {
-  if (Status own = check_file_not_planted(named); !own) return own;
+  if (Status own = check_trusted_file_owner(named); !own) return own;
   const std::string path = resolve_links(named);  // a symbolic link stays; its target is replaced
   const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
   std::error_code error;

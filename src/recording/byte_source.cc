@@ -11,7 +11,7 @@
 
 namespace joulemap::recording {
 namespace {
-constexpr std::size_t kReadAhead = std::size_t{256} << 10;
+constexpr std::size_t kReadAheadBytes = std::size_t{256} << 10;
 }
 
 Result<std::shared_ptr<const OpenFile>> OpenFile::open(const std::string& path) {
@@ -51,7 +51,7 @@ Result<std::string_view> FileSource::read_at(std::uint64_t offset, std::size_t s
 
 Status FileSource::fill_buffer(std::uint64_t offset, std::size_t size) {
   const std::uint64_t bytes_left = file_->size - offset;
-  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, kReadAhead), bytes_left));
+  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, kReadAheadBytes), bytes_left));
   buffer_.resize(wanted);
   buffer_offset_ = offset;
   std::size_t filled = 0;

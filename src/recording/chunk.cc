@@ -30,7 +30,7 @@ bool is_known_chunk_type(std::uint8_t type) {
 }
 
 std::string encode_chunk_header(const ChunkHeader& header) {
-  const int flags = (header.required ? kRequiredChunkFlag : 0) | (header.compressed ? kCompressedChunkFlag : 0);
+  const int flags = (header.is_required ? kRequiredChunkFlag : 0) | (header.compressed ? kCompressedChunkFlag : 0);
   std::string out(kChunkMagic);
   append_little_endian(out, header.major, 1);
   append_little_endian(out, header.minor, 1);
@@ -52,7 +52,7 @@ std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes) {
   header.major = static_cast<std::uint8_t>(bytes[4]);
   header.minor = static_cast<std::uint8_t>(bytes[5]);
   header.type = static_cast<std::uint8_t>(bytes[6]);
-  header.required = (flags & kRequiredChunkFlag) != 0;
+  header.is_required = (flags & kRequiredChunkFlag) != 0;
   header.compressed = (flags & kCompressedChunkFlag) != 0;
   header.source = static_cast<std::uint16_t>(read_little_endian(bytes, 8, 2));
   header.stored_size = read_little_endian(bytes, 10, 3);
@@ -72,23 +72,23 @@ std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view pa
   const std::string compressed = compressor.compress(payload);
   ChunkHeader header;
   header.type = static_cast<std::uint8_t>(type);
-  header.required = type == ChunkType::source || type == ChunkType::samples;
+  header.is_required = type == ChunkType::source || type == ChunkType::samples;
   header.compressed = compressed.size() < payload.size();
   header.uncompressed_size = static_cast<std::uint32_t>(payload.size());
   return renumber_chunk_source(header, source, header.compressed ? std::string_view(compressed) : payload);
 }
 
-std::string renumber_chunk_source(ChunkHeader header, std::uint16_t source, std::string_view stored) {
+std::string renumber_chunk_source(ChunkHeader header, std::uint16_t source, std::string_view stored_payload) {
   header.source = source;
-  header.stored_size = static_cast<std::uint32_t>(stored.size());
-  header.payload_crc = formats::crc32(stored);
-  return encode_chunk_header(header).append(stored);
+  header.stored_size = static_cast<std::uint32_t>(stored_payload.size());
+  header.payload_crc = formats::crc32(stored_payload);
+  return encode_chunk_header(header).append(stored_payload);
 }
 
-std::optional<std::string> decompress_payload(const ChunkHeader& header, std::string_view stored) {
-  if (header.compressed) return formats::zstd_decompress(stored, header.uncompressed_size);
-  if (stored.size() != header.uncompressed_size) return std::nullopt;
-  return std::string(stored);
+std::optional<std::string> decompress_payload(const ChunkHeader& header, std::string_view stored_payload) {
+  if (header.compressed) return formats::zstd_decompress(stored_payload, header.uncompressed_size);
+  if (stored_payload.size() != header.uncompressed_size) return std::nullopt;
+  return std::string(stored_payload);
 }
 
 }  // namespace joulemap::recording

@@ -40,7 +40,7 @@ struct ChunkHeader {
   std::uint8_t major = kFormatMajor;
   std::uint8_t minor = kFormatMinor;
   std::uint8_t type = 0;                // a ChunkType, or a type added by a newer version
-  bool required = false;                // a reader that does not support the type must stop
+  bool is_required = false;             // a reader that does not support the type must stop
   bool compressed = false;              // the payload is a zstd frame
   std::uint16_t source = 0;             // number of the source within the file
   std::uint32_t stored_size = 0;        // size of the payload in the file, bytes
@@ -61,10 +61,10 @@ std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view pa
                        formats::ZstdCompressor& compressor);
 
 // The same chunk with another source number; the stored payload is unchanged.
-std::string renumber_chunk_source(ChunkHeader header, std::uint16_t source, std::string_view stored);
+std::string renumber_chunk_source(ChunkHeader header, std::uint16_t source, std::string_view stored_payload);
 
 // Decompresses the payload of a chunk whose checksum was verified. Returns nullopt if that fails, or if its size
 // differs from the header.
-std::optional<std::string> decompress_payload(const ChunkHeader& header, std::string_view stored);
+std::optional<std::string> decompress_payload(const ChunkHeader& header, std::string_view stored_payload);
 
 }  // namespace joulemap::recording

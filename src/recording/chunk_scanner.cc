@@ -5,7 +5,7 @@
 
 namespace joulemap::recording {
 namespace {
-constexpr std::size_t kSearchStep = std::size_t{64} << 10;
+constexpr std::size_t kSearchStep_bytes = std::size_t{64} << 10;
 }
 
 Result<std::optional<ScannedChunk>> ChunkScanner::next() {
@@ -40,7 +40,7 @@ void ChunkScanner::add_damaged_bytes(std::uint64_t begin, std::uint64_t end, boo
 
 Result<std::optional<std::uint64_t>> ChunkScanner::find_magic(std::uint64_t from) {
   while (from < source_->size()) {
-    Result<std::string_view> piece = source_->read_at(from, kSearchStep);
+    Result<std::string_view> piece = source_->read_at(from, kSearchStep_bytes);
     if (!piece) return std::move(piece).error();
     const std::size_t found = piece->find(kChunkMagic);
     if (found != std::string_view::npos) return std::optional(from + found);
@@ -80,13 +80,13 @@ Result<std::uint64_t> ChunkScanner::find_offset_after_broken_chunk(std::uint64_t
   // Usual case: a flipped bit in the payload. The next chunk starts where this one ends, and bytes inside it that look
   // like a chunk are not one.
   const std::uint64_t claimed_end = offset + kChunkHeaderSize + header->stored_size;
-  Result<bool> whole_length = is_chunk_start(claimed_end);
-  if (!whole_length) return std::move(whole_length).error();
-  if (*whole_length) return claimed_end;
+  Result<bool> is_size_intact = is_chunk_start(claimed_end);
+  if (!is_size_intact) return std::move(is_size_intact).error();
+  if (*is_size_intact) return claimed_end;
   // Bytes are missing or were added. Searches inside the chunk, but with a limit: many headers that claim the same
   // megabytes would make the search quadratic.
-  const bool worn_out = failed_checksum_bytes_ > 8 * source_->size();
-  return worn_out ? claimed_end : offset + kChunkMagic.size();
+  const bool is_search_limit_reached = failed_checksum_bytes_ > 8 * source_->size();
+  return is_search_limit_reached ? claimed_end : offset + kChunkMagic.size();
 }
 
 }  // namespace joulemap::recording

@@ -80,29 +80,29 @@ std::vector<std::uint64_t> compute_prediction_residuals(const LinearPrediction& 
 // Quickselect: returns the value of this rank. Every round partitions without branches on the values: times are noise,
 // and the CPU would mispredict half of the branches.
 std::int64_t quickselect(std::vector<std::int64_t> values, std::size_t rank) {
-  constexpr std::size_t kFew = 16;
+  constexpr std::size_t kMaxNthElementSize = 16;
   constexpr int kMaxRounds = 64;  // then std::nth_element finishes, whatever the input
   std::vector<std::int64_t> below(values.size());
-  for (int round = 0; values.size() > kFew && round < kMaxRounds; ++round) {
+  for (int round = 0; values.size() > kMaxNthElementSize && round < kMaxRounds; ++round) {
     const std::size_t last = values.size() - 1;
     const std::int64_t first = values.front(), centre = values[last / 2], end = values[last];
     const std::int64_t pivot = std::max(std::min(first, centre), std::min(std::max(first, centre), end));
-    std::size_t smaller = 0;
-    std::size_t larger = 0;
+    std::size_t smaller_count = 0;
+    std::size_t larger_count = 0;
     for (const std::int64_t value : values) {
-      below[smaller] = value;
-      smaller += value < pivot ? 1 : 0;
-      values[larger] = value;
-      larger += value > pivot ? 1 : 0;
+      below[smaller_count] = value;
+      smaller_count += value < pivot ? 1 : 0;
+      values[larger_count] = value;
+      larger_count += value > pivot ? 1 : 0;
     }
-    const std::size_t up_to_pivot = values.size() - larger;
-    if (rank >= smaller && rank < up_to_pivot) return pivot;
-    if (rank < smaller) {
+    const std::size_t not_larger_count = values.size() - larger_count;
+    if (rank >= smaller_count && rank < not_larger_count) return pivot;
+    if (rank < smaller_count) {
       std::swap(values, below);
-      values.resize(smaller);
+      values.resize(smaller_count);
     } else {
-      rank -= up_to_pivot;
-      values.resize(larger);
+      rank -= not_larger_count;
+      values.resize(larger_count);
     }
     below.resize(values.size());
   }
@@ -138,25 +138,25 @@ LinearPrediction find_best_prediction(std::span<const std::uint64_t> values) {
   if (values.size() == 1) return {false, values.front(), 0};
   LinearPrediction best;
   std::uint64_t fewest_bits = std::numeric_limits<std::uint64_t>::max();
-  const auto consider = [&](const LinearPrediction& guess) {
+  const auto keep_cheaper_prediction = [&](const LinearPrediction& guess) {
     const std::uint64_t bits = count_residual_bits(guess, values);
     if (bits >= fewest_bits) return;
     best = guess;
     fewest_bits = bits;
   };
-  consider(fit_median_line(0, values));
+  keep_cheaper_prediction(fit_median_line(0, values));
   if (fewest_bits == 0) return best;  // cannot be improved; constant columns are common
   std::vector<std::int64_t> steps(values.size() - 1);
   for (std::size_t i = 1; i < values.size(); ++i) {
     steps[i - 1] = static_cast<std::int64_t>(values[i] - values[i - 1]);
   }
-  const std::uint64_t usual_step = signed_median(std::move(steps));
-  const auto whole_rise = static_cast<std::int64_t>(values.back() - values.front());
-  const auto mean_step = static_cast<std::uint64_t>(whole_rise / static_cast<std::int64_t>(values.size() - 1));
-  if (usual_step != 0) consider(fit_median_line(usual_step, values));
-  if (mean_step != 0 && mean_step != usual_step) consider(fit_median_line(mean_step, values));
-  consider({true, values.front(), 0});
-  if (usual_step != 0) consider({true, values.front(), usual_step});
+  const std::uint64_t median_step = signed_median(std::move(steps));
+  const auto total_rise = static_cast<std::int64_t>(values.back() - values.front());
+  const auto mean_step = static_cast<std::uint64_t>(total_rise / static_cast<std::int64_t>(values.size() - 1));
+  if (median_step != 0) keep_cheaper_prediction(fit_median_line(median_step, values));
+  if (mean_step != 0 && mean_step != median_step) keep_cheaper_prediction(fit_median_line(mean_step, values));
+  keep_cheaper_prediction({true, values.front(), 0});
+  if (median_step != 0) keep_cheaper_prediction({true, values.front(), median_step});
   return best;
 }
 
@@ -217,8 +217,8 @@ std::vector<std::uint64_t> decode_column(WireReader& in, std::size_t count) {
   if (count == 0) return {};
   const std::uint8_t head = in.read_u8();
   const QuantizationGrid grid = (head & kQuantizationGridFlag) != 0 ? read_quantization_grid(in) : QuantizationGrid{};
-  const std::uint64_t base = unzigzag(in.read_varint());
-  const std::uint64_t slope = unzigzag(in.read_varint());
+  const std::uint64_t base = zigzag_decode(in.read_varint());
+  const std::uint64_t slope = zigzag_decode(in.read_varint());
   if (!in.ok()) return {};
   std::optional<RiceDecoded> decoded = rice_decode(in.unread_bytes(), count, head & kRiceKMask);
   if (!decoded) {
@@ -228,7 +228,7 @@ std::vector<std::uint64_t> decode_column(WireReader& in, std::size_t count) {
   in.read_bytes(decoded->consumed_bytes);
   std::uint64_t expected = base;
   for (std::uint64_t& value : decoded->values) {
-    value = expected + unzigzag(value);
+    value = expected + zigzag_decode(value);
     expected = ((head & kPreviousValueFlag) != 0 ? value : expected) + slope;
   }
   if ((head & kQuantizationGridFlag) != 0) expand_grid_points(in, grid, decoded->values);

@@ -39,11 +39,12 @@ TEST(Column, RoundTripsRandomWalksOfAnyWidth) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
   for (int round = 0; round < 2000; ++round) {
-    const unsigned narrow = static_cast<unsigned>(random() % 64);
+    const unsigned step_shift_bits = static_cast<unsigned>(random() % 64);
     const std::uint64_t grid = std::uint64_t{1} << random() % 24;
     ColumnValues values;
     std::uint64_t value = random() >> random() % 64;
-    for (std::size_t i = random() % 200; i > 0; --i) values.push_back((value += random() >> narrow) / grid * grid);
+    for (std::size_t i = random() % 200; i > 0; --i)
+      values.push_back((value += random() >> step_shift_bits) / grid * grid);
     ASSERT_EQ(decode_values(encode_values(values), values.size()), values);
   }
 }

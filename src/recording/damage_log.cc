@@ -20,7 +20,7 @@ double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
 void DamageLog::begin_file(std::string_view name) {
   file_name_ = name;
   pending_damage_.reset();
-  last_samples_.reset();
+  last_sample_.reset();
 }
 
 void DamageLog::add(const DamagedRange& damage) {
@@ -37,15 +37,15 @@ void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::
   });
   if (pending_damage_) {
     const double first_s = seconds_between(started_ns, first->reading.before_ns);
-    if (last_samples_ && last_samples_->source_index == source) {
-      const double last_s = seconds_between(started_ns, last_samples_->last_sample_ns);
+    if (last_sample_ && last_sample_->source_index == source) {
+      const double last_s = seconds_between(started_ns, last_sample_->last_sample_ns);
       report_pending_damage(
           fmt::format("; samples are missing from {:.3f} s to {:.3f} s after the start", last_s, first_s));
     } else {
       report_pending_damage(fmt::format("; samples before {:.3f} s after the start may be missing", first_s));
     }
   }
-  last_samples_ = LastSamples{source, last->reading.before_ns};
+  last_sample_ = LastSample{source, last->reading.before_ns};
 }
 
 void DamageLog::end_file() {

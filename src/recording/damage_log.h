@@ -35,7 +35,7 @@ class DamageLog {
   Diagnostics diagnostics() const;
 
  private:
-  struct LastSamples {
+  struct LastSample {
     std::uint32_t source_index = 0;
     std::int64_t last_sample_ns = 0;
   };
@@ -43,7 +43,7 @@ class DamageLog {
 
   std::string file_name_;
   std::optional<DamagedRange> pending_damage_;  // damage that waits for the next samples
-  std::optional<LastSamples> last_samples_;     // the last samples before the damage
+  std::optional<LastSample> last_sample_;       // the last samples before the damage
   std::uint64_t range_count_ = 0;
   std::uint64_t damaged_bytes_ = 0;
   std::uint64_t unreported_ranges_ = 0;

@@ -94,17 +94,17 @@ std::string encode_one_step(std::uint32_t count) {
   for (const std::uint64_t time_ns : {1000, 10}) encode_column(out, std::vector<std::uint64_t>{time_ns});
   out.write_varint(count);
   out.write_varint(count);
-  constexpr std::size_t kFieldsOfEntry = 7;
-  out.write_raw(std::string(kFieldsOfEntry * count, '\0'));
+  constexpr std::size_t kFieldsPerEntry = 7;
+  out.write_raw(std::string(kFieldsPerEntry * count, '\0'));
   return std::move(out).take_bytes();
 }
 
 TEST(EngineCodec, AStepOfTooManyRequestsIsRejected) {
-  constexpr auto kMax = static_cast<std::uint32_t>(kMaxRequestsPerStep);
-  const std::optional<EngineSteps> largest = decode_engine_steps(encode_one_step(kMax));
+  constexpr auto kMaxRequests = static_cast<std::uint32_t>(kMaxRequestsPerStep);
+  const std::optional<EngineSteps> largest = decode_engine_steps(encode_one_step(kMaxRequests));
   ASSERT_TRUE(largest);
   EXPECT_EQ(encode_engine_steps(*largest).size(), 1u);  // what is read can be written
-  EXPECT_FALSE(decode_engine_steps(encode_one_step(kMax + 1)));
+  EXPECT_FALSE(decode_engine_steps(encode_one_step(kMaxRequests + 1)));
 }
 
 // Each claimed request would take 100 bytes of memory.

@@ -73,8 +73,8 @@ std::string describe_lock_holder(const std::string& folder) {
   const std::string_view identity = std::string_view(*text).substr(kLockFileHeader.size());
   const std::vector<std::string_view> words = split_whitespace(identity);
   if (words.size() < 2) return "another process";
-  const bool is_elsewhere = owner_process_state(identity) == OwnerProcessState::not_local;
-  return fmt::format("process {}{}", words[1], is_elsewhere ? " on another machine or in another container" : "");
+  const bool is_on_other_host = owner_process_state(identity) == OwnerProcessState::not_local;
+  return fmt::format("process {}{}", words[1], is_on_other_host ? " on another machine or in another container" : "");
 }
 
 Error make_folder_in_use_error(const std::string& folder) {
@@ -163,7 +163,7 @@ Status check_recording_folder(const std::string& folder) {
     return make_folder_claim_error(fmt::format("{} is not a recording folder", folder), remedy);
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
-  const bool is_marked = file_type_of(folder_lock_path(folder)) == S_IFREG;
+  const bool has_lock_file = file_type_of(folder_lock_path(folder)) == S_IFREG;
   bool has_part = false;
   for (const std::string& name : *names) {
     const std::string path = fmt::format("{}/{}", folder, name);
@@ -171,13 +171,13 @@ Status check_recording_folder(const std::string& folder) {
     const bool is_recording = is_part && starts_with_recording_magic(path);
     has_part = has_part || is_recording;
     std::error_code error;
-    const bool is_foreign_part = is_part && !is_marked && !is_recording && fs::file_size(path, error) > 0;
+    const bool is_foreign_part = is_part && !has_lock_file && !is_recording && fs::file_size(path, error) > 0;
     if (!is_recording_folder_entry(path, name) || is_foreign_part) {
       return make_folder_claim_error(fmt::format("{} is not a part of a recording: {} stays unchanged", path, folder),
                                      remedy);
     }
   }
-  if (is_marked || has_part) return Done{};
+  if (has_lock_file || has_part) return Done{};
   return make_folder_claim_error(fmt::format("{} is not a recording folder", folder), remedy);
 }
 
@@ -187,9 +187,9 @@ Status FolderClaim::move_old_folders_aside() {
     if (const std::optional<std::string> part = find_part_being_written(old_folder_)) {
       return make_folder_claim_error(fmt::format("{} is still being written", *part), "wait until its process ends");
     }
-    const std::string displaced = fmt::format("{}.{}", old_folder_, ::getpid());
-    if (Status moved = rename_path(old_folder_, displaced); !moved) return moved;
-    displaced_old_folder_ = displaced;
+    const std::string displaced_path = fmt::format("{}.{}", old_folder_, ::getpid());
+    if (Status moved = rename_path(old_folder_, displaced_path); !moved) return moved;
+    displaced_old_folder_ = displaced_path;
   }
   Status moved = rename_path(folder_, old_folder_);
   has_moved_to_old_ = moved.has_value();

@@ -69,14 +69,14 @@ Result<Diagnostics> add_to_kernel_library(const std::string& path, std::vector<K
   if (!loaded && loaded.error().code != ErrorCode::malformed) return std::move(loaded).error();
   LoadedKernelLibrary library = loaded ? std::move(*loaded) : LoadedKernelLibrary{};
   if (!loaded) {
-    const std::string aside = path + ".damaged";
+    const std::string damaged_path = path + ".damaged";
     std::error_code error;
-    std::filesystem::rename(path, aside, error);
+    std::filesystem::rename(path, damaged_path, error);
     if (error) return Error{ErrorCode::io, fmt::format("rename {}: {}", path, error.message()), {}};
     library.diagnostics.add(
         {"library_damaged",
          1,
-         fmt::format("{}; it was renamed to {}, and joulemap started a new one", loaded.error().message, aside),
+         fmt::format("{}; it was renamed to {}, and joulemap started a new one", loaded.error().message, damaged_path),
          {}});
   }
   const std::size_t dropped = merge_into_kernel_library(library.powers, std::move(findings), max_entries);

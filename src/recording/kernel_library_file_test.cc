@@ -110,7 +110,7 @@ TEST(KernelLibraryFile, ReportsAFlippedByte) {
   EXPECT_TRUE(loaded->diagnostics.contains("library_damaged"));
 }
 
-TEST(KernelLibraryFile, IsBoundedAndReportsDroppedEntries) {
+TEST(KernelLibraryFile, TheLibraryIsBoundedAndReportsDroppedEntries) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/library.joule";
   const Result<Diagnostics> added =

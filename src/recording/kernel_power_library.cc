@@ -115,18 +115,19 @@ void merge_kernel_power(KernelPower& known, const KernelPower& more) {
   const double precision = known.precision + more.precision;
   const double share = more.precision / precision;
   const double mean_w = known.watts + share * (more.watts - known.watts);
-  const double apart = mean_w > 0 ? (more.watts - known.watts) / mean_w : 0;
-  const double cochran_q = known.cochran_q + more.cochran_q + known.precision * share * apart * apart;
+  const double relative_difference = mean_w > 0 ? (more.watts - known.watts) / mean_w : 0;
+  const double cochran_q =
+      known.cochran_q + more.cochran_q + known.precision * share * relative_difference * relative_difference;
   known.cochran_q = std::min(cochran_q, kMaxKernelPowerPrecision);
   known.watts = mean_w;
   known.precision = std::min(precision, kMaxKernelPowerPrecision);
   known.sum_of_squared_precisions = std::min(known.sum_of_squared_precisions + more.sum_of_squared_precisions,
                                              kMaxKernelPowerPrecision * kMaxKernelPowerPrecision);
   const double measured_kernel_s = known.measured_kernel_s + more.measured_kernel_s;
-  const double longer = measured_kernel_s > 0 ? more.measured_kernel_s / measured_kernel_s : 0.5;
-  known.blocks += longer * (more.blocks - known.blocks);
-  known.threads_per_block += longer * (more.threads_per_block - known.threads_per_block);
-  known.mean_kernel_s += longer * (more.mean_kernel_s - known.mean_kernel_s);
+  const double kernel_time_share = measured_kernel_s > 0 ? more.measured_kernel_s / measured_kernel_s : 0.5;
+  known.blocks += kernel_time_share * (more.blocks - known.blocks);
+  known.threads_per_block += kernel_time_share * (more.threads_per_block - known.threads_per_block);
+  known.mean_kernel_s += kernel_time_share * (more.mean_kernel_s - known.mean_kernel_s);
   known.measured_kernel_s = std::min(measured_kernel_s, kMaxKernelPowerPrecision);
   known.recordings =
       std::min(known.recordings, kMaxRecordingsPerEntry) + std::min(more.recordings, kMaxRecordingsPerEntry);
@@ -134,9 +135,9 @@ void merge_kernel_power(KernelPower& known, const KernelPower& more) {
 }
 
 double predictive_relative_sd(const KernelPower& known) {
-  const double of_mean = 1 / known.precision;
+  const double variance_of_mean = 1 / known.precision;
   if (known.is_from_similar_kernels())
-    return std::clamp(std::sqrt(of_mean), kMinKernelPowerRelativeSd, kMaxKernelPowerRelativeSd);
+    return std::clamp(std::sqrt(variance_of_mean), kMinKernelPowerRelativeSd, kMaxKernelPowerRelativeSd);
   const double recordings = static_cast<double>(known.recordings);
   const double free = recordings - 1;
   // DerSimonian-Laird estimate of the variance between recordings: the excess of Cochran's Q above `free`, its expected
@@ -144,9 +145,9 @@ double predictive_relative_sd(const KernelPower& known) {
   const double scale = known.precision - known.sum_of_squared_precisions / known.precision;
   const double between = free > 0 && scale > 0 ? std::max(known.cochran_q - free, 0.0) / scale : 0;
   const double usual = kPriorRecordingRelativeSd * kPriorRecordingRelativeSd;
-  const double shrunk = (free * between + kPriorRecordingCount * usual) / (free + kPriorRecordingCount);
-  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kMinKernelPowerRelativeSd,
-                    kMaxKernelPowerRelativeSd);
+  const double shrunk_variance = (free * between + kPriorRecordingCount * usual) / (free + kPriorRecordingCount);
+  return std::clamp(std::sqrt(shrunk_variance + shrunk_variance / recordings + variance_of_mean),
+                    kMinKernelPowerRelativeSd, kMaxKernelPowerRelativeSd);
 }
 
 bool is_valid_kernel_power(const KernelPower& known) {

@@ -29,7 +29,7 @@ class LiveStepsTest : public testing::Test {
   LiveSteps steps_{directory_.path()};
 };
 
-TEST_F(LiveStepsTest, AreCountedOnceWhenMoreIsAppended) {
+TEST_F(LiveStepsTest, StepsAreCountedOnceWhenMoreIsAppended) {
   EXPECT_EQ(steps_.count_steps(), 0U);
   RecordingWriter process = writer(1);
   add_steps(process, 0, 3);
@@ -39,7 +39,7 @@ TEST_F(LiveStepsTest, AreCountedOnceWhenMoreIsAppended) {
   EXPECT_EQ(steps_.count_steps(), 7U);
 }
 
-TEST_F(LiveStepsTest, OfSeveralRanksAreThoseOfTheFarthest) {
+TEST_F(LiveStepsTest, StepsOfSeveralRanksAreThoseOfTheFarthest) {
   RecordingWriter a = writer(1);
   RecordingWriter b = writer(2);
   add_steps(a, 0, 3);
@@ -47,7 +47,7 @@ TEST_F(LiveStepsTest, OfSeveralRanksAreThoseOfTheFarthest) {
   EXPECT_EQ(steps_.count_steps(), 5U);
 }
 
-TEST_F(LiveStepsTest, DoNotContainEvaluationSteps) {
+TEST_F(LiveStepsTest, EvaluationStepsAreNotCounted) {
   RecordingWriter process = writer(1);
   add_steps(process, 0, 5);
   process.add(Mark{9, MarkKind::evaluation, 2, 1, ""});
@@ -55,7 +55,7 @@ TEST_F(LiveStepsTest, DoNotContainEvaluationSteps) {
   EXPECT_EQ(steps_.count_steps(), 3U);
 }
 
-TEST_F(LiveStepsTest, DoNotContainAChunkThatIsBeingWritten) {
+TEST_F(LiveStepsTest, StepsOfAChunkThatIsBeingWrittenAreNotCounted) {
   RecordingWriter process = writer(1);
   add_steps(process, 0, 3);
   EXPECT_EQ(steps_.count_steps(), 3U);

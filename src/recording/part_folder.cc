@@ -37,7 +37,7 @@ std::string new_recording_id() {
 // The recording ID for a run of this name: the same on every machine.
 std::string recording_id_of_run(std::string_view run) {
   std::string id;
-  for (const std::uint64_t seed : {kFnvBasis, std::uint64_t{0x9ae16a3b2f90404f}}) {
+  for (const std::uint64_t seed : {kFnvOffsetBasis, std::uint64_t{0x9ae16a3b2f90404f}}) {
     id += fmt::format("{:016x}", fnv1a(run, seed));
   }
   return id;
@@ -114,12 +114,12 @@ bool keeps_older_backup(const std::string& file) {
 Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
                                       std::string recording_id) {
   if (Status named = check_recording_path(file); !named) return std::move(named).error();
-  if (Status own = check_file_not_planted(file); !own) return std::move(own).error();
+  if (Status own = check_trusted_file_owner(file); !own) return std::move(own).error();
   std::error_code error;
   const std::string target = fs::absolute(resolve_links(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another output with -o"};
-  if (Status replaceable = check_backup_replaceable(target, target + ".old"); !replaceable)
-    return std::move(replaceable).error();
+  if (Status backup_status = check_backup_replaceable(target, target + ".old"); !backup_status)
+    return std::move(backup_status).error();
   Result<FolderClaim> claim = FolderClaim::claim_folder(recording_folder(target), recording_folder(target + ".old"));
   if (!claim) return std::move(claim).error();
   PartFolder folder(std::move(*claim));
@@ -178,7 +178,7 @@ Status PartFolder::rename_older_recording() {
   claim_.commit_claim();
   if (!has_output_file(resolved_file_)) return Done{};
   const std::string older = resolved_file_ + ".old";
-  if (Status replaceable = check_backup_replaceable(resolved_file_, older); !replaceable) return replaceable;
+  if (Status backup_status = check_backup_replaceable(resolved_file_, older); !backup_status) return backup_status;
   if (keeps_older_backup(resolved_file_)) {
     if (::unlink(resolved_file_.c_str()) == 0) return Done{};
     return system_error("remove", resolved_file_, errno);

@@ -90,7 +90,7 @@ TEST_F(PartFolderTest, MoveAForeignFileOnceAndNeverReplaceIt) {
   EXPECT_EQ(read_content(path("run.joule.old")), "a text of the user");
 }
 
-TEST_F(PartFolderTest, AreNotRemovedWithAUserFileInside) {
+TEST_F(PartFolderTest, PartFoldersWithAUserFileInsideAreNotRemoved) {
   create_leftover_parts(file_);
   create_file("run.joule.d/notes.txt", "precious");
   expect_refused(file_, "notes.txt");
@@ -115,12 +115,12 @@ TEST_F(PartFolderTest, NeverReplaceABackupByTheRecordingOfAFailedCommand) {
   }
   const RecordingEnd interrupted{.exit_code = 130, .signal = 2};
   record(file_, interrupted);
-  const std::string cut_short = recording_id_of(file_);
+  const std::string interrupted_id = recording_id_of(file_);
   record(file_);
-  EXPECT_EQ(recording_id_of(path("run.joule.old")), cut_short);
+  EXPECT_EQ(recording_id_of(path("run.joule.old")), interrupted_id);
 }
 
-TEST_F(PartFolderTest, OfEarlierVersionsAreRecognizedByTheirParts) {
+TEST_F(PartFolderTest, PartFoldersOfEarlierVersionsAreRecognizedByTheirParts) {
   create_leftover_parts(file_);
   fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
   const std::string id = recording_id_of(file_);
@@ -128,14 +128,14 @@ TEST_F(PartFolderTest, OfEarlierVersionsAreRecognizedByTheirParts) {
   EXPECT_EQ(recording_id_of(path("run.joule.old")), id);
 }
 
-TEST_F(PartFolderTest, WithoutAMarkerAreNotRemovedWithAFakePartInside) {
+TEST_F(PartFolderTest, PartFoldersWithoutALockFileAreNotRemovedWithAFakePartInside) {
   create_leftover_parts(file_);
   fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
   create_file("run.joule.d/notes.joule", "no recording");
   expect_refused(file_, "notes.joule");
 }
 
-TEST_F(PartFolderTest, AreUnchangedAfterACommandThatCouldNotStart) {
+TEST_F(PartFolderTest, RecordingsAreUnchangedAfterACommandThatCouldNotStart) {
   record(file_);
   record(file_);
   const std::string id = recording_id_of(file_);
@@ -149,7 +149,7 @@ TEST_F(PartFolderTest, AreUnchangedAfterACommandThatCouldNotStart) {
   EXPECT_EQ(recording_id_of(path("run.joule.old")), older_id);
 }
 
-TEST_F(PartFolderTest, OfTwoKilledRecordersAreUnchangedAfterACommandThatCouldNotStart) {
+TEST_F(PartFolderTest, PartsOfTwoKilledRecordersAreUnchangedAfterACommandThatCouldNotStart) {
   create_leftover_parts(file_);
   const std::string older_id = recording_id_of(file_);
   create_leftover_parts(file_);
@@ -175,7 +175,7 @@ TEST_F(PartFolderTest, RefuseASecondRecorderAndNameTheOwner) {
   EXPECT_EQ(names(), (std::vector<std::string>{"folder", "link.joule", "run.joule.d"}));
 }
 
-TEST_F(PartFolderTest, AreReleasedWhenTheRecorderExits) {
+TEST_F(PartFolderTest, PartFoldersAreReleasedWhenTheRecorderExits) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -152,13 +152,13 @@ void write_calibration(WireWriter& out, const ChannelCalibration& calibration) {
   fields.write_optional_f64(calibration.refresh_s);
   fields.write_optional_f64(calibration.refresh_spread_s);
   fields.write_optional_f64(calibration.phase_s);
-  write_text(fields, calibration.phase_reference);
+  write_text(fields, calibration.phase_reference_channel);
   fields.write_optional_f64(calibration.read_wall_s);
   fields.write_optional_f64(calibration.read_cpu_s);
   fields.write_optional_f64(calibration.idle_w);
   fields.write_signed_varint(calibration.created_unix_ns);
   for (const auto member : kLoadFindingMembers) fields.write_optional_f64(calibration.*member);
-  write_text(fields, calibration.gain_reference);
+  write_text(fields, calibration.gain_reference_channel);
   write_record(out, fields);
 }
 
@@ -171,7 +171,7 @@ ChannelCalibration read_calibration(WireReader& in) {
   calibration.refresh_s = fields.read_optional_f64();
   calibration.refresh_spread_s = fields.read_optional_f64();
   calibration.phase_s = fields.read_optional_f64();
-  calibration.phase_reference = fields.read_text();
+  calibration.phase_reference_channel = fields.read_text();
   calibration.read_wall_s = fields.read_optional_f64();
   calibration.read_cpu_s = fields.read_optional_f64();
   calibration.idle_w = fields.read_optional_f64();
@@ -179,7 +179,7 @@ ChannelCalibration read_calibration(WireReader& in) {
   // Files written before load calibration existed end here.
   if (!fields.unread_bytes().empty()) {
     for (const auto member : kLoadFindingMembers) calibration.*member = fields.read_optional_f64();
-    calibration.gain_reference = fields.read_text();
+    calibration.gain_reference_channel = fields.read_text();
   }
   if (!fields.ok()) in.mark_as_failed();
   return calibration;

@@ -49,21 +49,21 @@ TEST(RecordingCrash, FlushedDataSurvivesAKillAtAnyTime) {
     if (child == 0) write_until_killed(path, writing.get());
     writing.reset();
     std::int64_t flushed = 0;
-    const auto enough = static_cast<std::int64_t>(1 + random() % 60);
-    while (flushed < enough && ::read(reading.get(), &flushed, sizeof flushed) == sizeof flushed) {
+    const auto target_flush_count = static_cast<std::int64_t>(1 + random() % 60);
+    while (flushed < target_flush_count && ::read(reading.get(), &flushed, sizeof flushed) == sizeof flushed) {
     }
     ::kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     while (::read(reading.get(), &flushed, sizeof flushed) == sizeof flushed) {
     }
-    ASSERT_GE(flushed, enough);
+    ASSERT_GE(flushed, target_flush_count);
 
     RecordingContents recorded;
     const Result<RecordingSummary> read = read_recording(path, recorded);
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_FALSE(read->all_sources_ended);
-    const std::vector<Reading> readings = recorded.readings_of(1);
+    const std::vector<Reading> readings = recorded.list_readings(1);
     ASSERT_GE(static_cast<std::int64_t>(readings.size()), flushed * kTicksPerFlush);
     for (std::size_t i = 0; i < readings.size(); ++i) {
       ASSERT_TRUE(are_readings_equal(readings[i], make_recorded_sample(1, static_cast<std::int64_t>(i)).reading));
@@ -133,7 +133,7 @@ TEST_F(RecordingFullDisk, KeepsWrittenChunksAndResumesWhenThereIsSpace) {
   EXPECT_TRUE(recorded.ends[0].second.diagnostics.contains("recording_write_failed"));
 }
 
-TEST_F(RecordingFullDisk, UntilTheEndIsReportedAndKeepsWrittenChunks) {
+TEST_F(RecordingFullDisk, ADiskFullUntilTheEndIsReportedAndWrittenChunksRemain) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
   {
     const FileSizeLimit full(writer_.bytes_written());
@@ -167,7 +167,7 @@ TEST_F(RecordingFullDisk, WritesAsManyChunksOfAFlushAsFit) {
   EXPECT_EQ(writer_.pending_item_count(), 0u);
 }
 
-TEST_F(RecordingFullDisk, FromTheStartStillWritesDefinitionsOnceThereIsSpace) {
+TEST_F(RecordingFullDisk, WithADiskFullFromTheStartDefinitionsAreWrittenOnceThereIsSpace) {
   {
     const FileSizeLimit full(0);
     EXPECT_FALSE(write_second());

@@ -203,13 +203,13 @@ TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
   EXPECT_TRUE(recorded.marks.empty());
   EXPECT_TRUE(summary->diagnostics.contains("unknown_marks"));
   ASSERT_EQ(recorded.channels.size(), 3u);
-  EXPECT_EQ(recorded.readings_of(2).size(), 1u);  // the only known channel of the second source
+  EXPECT_EQ(recorded.list_readings(2).size(), 1u);  // the only known channel of the second source
   EXPECT_TRUE(summary->diagnostics.contains("samples_of_unknown_channel"));
 }
 
 TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
   SmallRecording file;
-  file.append(chunk_with_header({.minor = 3, .type = 200, .required = true}, "new"), {});
+  file.append(chunk_with_header({.minor = 3, .type = 200, .is_required = true}, "new"), {});
   const DecodedSamples back = decode_recording(file.bytes);
   ASSERT_FALSE(back.summary);
   EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
@@ -218,7 +218,7 @@ TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
 }
 
 TEST(RecordingVersion, ANewerMajorIsAnErrorThatNamesTheVersion) {
-  const std::string bytes = chunk_with_header({.major = 2, .minor = 1, .type = 1, .required = true}, "different");
+  const std::string bytes = chunk_with_header({.major = 2, .minor = 1, .type = 1, .is_required = true}, "different");
   const DecodedSamples back = decode_recording(bytes);
   ASSERT_FALSE(back.summary);
   EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);

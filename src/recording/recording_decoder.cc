@@ -27,7 +27,7 @@ Status check_chunk_supported(const ChunkHeader& header, std::string_view name) {
                              header.major, header.minor, JOULEMAP_VERSION, kFormatMajor),
                  "update joulemap to the version that wrote it, or later"};
   }
-  if (header.required && !is_known_chunk_type(header.type)) {
+  if (header.is_required && !is_known_chunk_type(header.type)) {
     return Error{
         ErrorCode::unsupported,
         fmt::format("{} has version {}.{} of the recording format and contains a required chunk (type {}) that is "
@@ -107,8 +107,8 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   const std::optional<std::string> payload = decompress_payload(header, chunk.stored_payload);
   if (!header.has_type(ChunkType::diagnostics) && !source_indexes_.contains(header.source) &&
       !has_read_definitions_ahead_) {
-    const Status looked = read_definitions_ahead();
-    if (!looked) return looked;
+    const Status read_ahead_status = read_definitions_ahead();
+    if (!read_ahead_status) return read_ahead_status;
   }
   const auto known = source_indexes_.find(header.source);
   const bool is_repeated = known != source_indexes_.end() && !known->second;
@@ -117,15 +117,15 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
     return Done{};
   }
   ++summary_.chunks_read;
-  bool understood = payload.has_value();
-  if (understood && header.has_type(ChunkType::diagnostics)) {
-    understood = read_diagnostics(*payload);
-  } else if (understood && known == source_indexes_.end()) {
+  bool is_payload_decoded = payload.has_value();
+  if (is_payload_decoded && header.has_type(ChunkType::diagnostics)) {
+    is_payload_decoded = read_diagnostics(*payload);
+  } else if (is_payload_decoded && known == source_indexes_.end()) {
     ++chunks_without_source_;
-  } else if (understood) {
-    understood = read_payload(header, *payload, *known->second);
+  } else if (is_payload_decoded) {
+    is_payload_decoded = read_payload(header, *payload, *known->second);
   }
-  if (!understood) damage_log_.add({chunk_offset_, kChunkHeaderSize + header.stored_size, false});
+  if (!is_payload_decoded) damage_log_.add({chunk_offset_, kChunkHeaderSize + header.stored_size, false});
   return Done{};
 }
 
@@ -270,27 +270,27 @@ bool RecordingDecoder::read_end(std::string_view payload, std::uint32_t source) 
 bool RecordingDecoder::read_diagnostics(std::string_view payload) {
   const std::optional<Diagnostics> notes = decode_diagnostics(payload);
   if (!notes) return false;
-  constexpr std::size_t kMaxNotes = 1000;
-  if (summary_.diagnostics.list().size() < kMaxNotes) summary_.diagnostics.add_all(*notes);
+  constexpr std::size_t kMaxCollectedDiagnostics = 1000;
+  if (summary_.diagnostics.list().size() < kMaxCollectedDiagnostics) summary_.diagnostics.add_all(*notes);
   return true;
 }
 
 void RecordingDecoder::report_unended_sources() {
-  std::uint64_t unended = 0;
+  std::uint64_t unended_source_count = 0;
   for (const SourceState& state : sources_) {
-    if (state.has_end_chunk || ++unended > kMaxListedUnendedSources) continue;
+    if (state.has_end_chunk || ++unended_source_count > kMaxListedUnendedSources) continue;
     add_diagnostic({"recording_not_ended",
                     1,
                     fmt::format("process {} on {} stopped writing before it ended", state.source.pid,
                                 joulemap::quoted(state.source.host)),
                     {}});
   }
-  if (unended > kMaxListedUnendedSources) {
-    const std::uint64_t more = unended - kMaxListedUnendedSources;
+  if (unended_source_count > kMaxListedUnendedSources) {
+    const std::uint64_t more = unended_source_count - kMaxListedUnendedSources;
     add_diagnostic(
         {"recording_not_ended", more, fmt::format("{} more processes stopped writing before they ended", more), {}});
   }
-  summary_.all_sources_ended = unended == 0 && !sources_.empty();
+  summary_.all_sources_ended = unended_source_count == 0 && !sources_.empty();
 }
 
 RecordingSummary RecordingDecoder::finish() {

@@ -73,17 +73,17 @@ Status RecordingJoiner::add_file(const std::string& path) {
   source_indexes_.clear();
   damage_log_.begin_file(path);
   ChunkScanner scanner(*file);
-  bool any_whole = false;
+  bool has_whole_chunk = false;
   while (true) {
     Result<std::optional<ScannedChunk>> chunk = scanner.next();
     if (!chunk) return std::move(chunk).error();
     if (!*chunk) break;
-    any_whole = true;
+    has_whole_chunk = true;
     if (scanner.damaged_range()) damage_log_.add(*scanner.damaged_range());
     const Status added = add_chunk(**chunk, scanner.chunk_offset());
     if (!added) return added;
   }
-  if (!any_whole) return not_a_recording_error(path, file->size());
+  if (!has_whole_chunk) return not_a_recording_error(path, file->size());
   if (scanner.damaged_range()) damage_log_.add(*scanner.damaged_range());
   damage_log_.end_file();
   sources_in_earlier_files_.merge(sources_in_file_);
@@ -190,8 +190,8 @@ Status RecordingJoiner::buffer_chunk(const std::string& chunk) {
 Status RecordingJoiner::finish(Diagnostics& diagnostics) {
   diagnostics.add_all(damage_log_.diagnostics());
   if (!diagnostics.empty()) {
-    const Status noted = buffer_chunk(make_chunk(ChunkType::diagnostics, 0, encode_diagnostics(diagnostics)));
-    if (!noted) return noted;
+    const Status buffer_status = buffer_chunk(make_chunk(ChunkType::diagnostics, 0, encode_diagnostics(diagnostics)));
+    if (!buffer_status) return buffer_status;
   }
   const Status written = joined_file_->append(buffered_chunks_);
   return written ? joined_file_->sync() : written;
@@ -248,7 +248,7 @@ Result<std::uint64_t> write_joined_file(JoinInputs& inputs, const std::string& t
   Result<ChunkFile> out = ChunkFile::create(temporary);
   if (!out) return std::move(out).error();
   RecordingJoiner joiner(*out);
-  std::optional<Error> first_unreadable;
+  std::optional<Error> first_part_error;
   std::size_t readable = 0;
   for (const std::string& file : inputs.input_files) {
     Status added = joiner.add_file(file);
@@ -256,13 +256,13 @@ Result<std::uint64_t> write_joined_file(JoinInputs& inputs, const std::string& t
       ++readable;
     } else if (added.error().code == ErrorCode::malformed) {
       summary.diagnostics.add({"recording_part_unreadable", 1, added.error().message, {}});
-      if (!first_unreadable) first_unreadable = added.error();
+      if (!first_part_error) first_part_error = added.error();
       if (!is_empty_file(file) && std::erase(inputs.finished_parts, file) > 0) ++summary.parts_left;
     } else {
       return std::move(added).error();
     }
   }
-  if (readable == 0 && first_unreadable) return *first_unreadable;
+  if (readable == 0 && first_part_error) return *first_part_error;
   const Status finished = joiner.finish(summary.diagnostics);
   if (!finished) return finished.error();
   return out->size();

@@ -29,12 +29,12 @@ struct FileWithRecordingId {
 
 Result<std::string> read_recording_id(FileSource& file, const std::string& path) {
   ChunkScanner scanner(file);
-  bool any_whole = false;
+  bool has_whole_chunk = false;
   while (true) {
     Result<std::optional<ScannedChunk>> chunk = scanner.next();
     if (!chunk) return std::move(chunk).error();
     if (!*chunk) break;
-    any_whole = true;
+    has_whole_chunk = true;
     const Status readable = check_chunk_supported((*chunk)->header, path);
     if (!readable) return readable.error();
     if (!(*chunk)->header.has_type(ChunkType::source)) continue;
@@ -42,7 +42,7 @@ Result<std::string> read_recording_id(FileSource& file, const std::string& path)
     std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
     if (decoded) return std::move(decoded->source.recording_id);
   }
-  return any_whole ? source_definition_lost_error(path) : not_a_recording_error(path, file.size());
+  return has_whole_chunk ? source_definition_lost_error(path) : not_a_recording_error(path, file.size());
 }
 
 Result<std::string> read_recording_id(const RecordingFile& file) {

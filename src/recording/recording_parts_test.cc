@@ -58,7 +58,7 @@ class RecordingParts : public testing::Test {
   RecordingContents recorded_;
 };
 
-TEST_F(RecordingParts, AreJoinedIntoOneFileAndTheFolderIsRemoved) {
+TEST_F(RecordingParts, PartsAreJoinedIntoOneFileAndTheFolderIsRemoved) {
   write_part(make_recording_source(1), "package-0");
   write_part(make_recording_source(2), "package-1");
   ASSERT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a"));  // leaves its lock file
@@ -74,7 +74,7 @@ TEST_F(RecordingParts, AreJoinedIntoOneFileAndTheFolderIsRemoved) {
   EXPECT_TRUE(summary->diagnostics.empty());
   ASSERT_EQ(recorded_.channels.size(), 2u);
   for (std::uint32_t channel = 0; channel < 2; ++channel) {
-    const std::vector<Reading> readings = recorded_.readings_of(channel);
+    const std::vector<Reading> readings = recorded_.list_readings(channel);
     ASSERT_EQ(readings.size(), static_cast<std::size_t>(kTickCount));
     for (std::size_t i = 0; i < readings.size(); ++i) {
       EXPECT_TRUE(are_readings_equal(readings[i], make_recorded_sample(0, static_cast<std::int64_t>(i)).reading));
@@ -83,7 +83,7 @@ TEST_F(RecordingParts, AreJoinedIntoOneFileAndTheFolderIsRemoved) {
   }
 }
 
-TEST_F(RecordingParts, ThatWereNotJoinedAreReadByTheRecordingOrFolderName) {
+TEST_F(RecordingParts, PartsThatWereNotJoinedAreReadByTheRecordingOrFolderName) {
   write_part(make_recording_source(1), "package-0");
   write_part(make_recording_source(2), "package-1");
   for (const std::string& name : {path_, folder_}) {
@@ -93,7 +93,7 @@ TEST_F(RecordingParts, ThatWereNotJoinedAreReadByTheRecordingOrFolderName) {
   }
 }
 
-TEST_F(RecordingParts, WithDamageGiveTheirValidDataAndTheJoinedFileReportsTheLoss) {
+TEST_F(RecordingParts, DamagedPartsGiveTheirValidDataAndTheJoinedFileReportsTheLoss) {
   write_part(make_recording_source(1), "package-0");
   const std::string damaged = write_part(make_recording_source(2), "package-1");
   std::string bytes = file_bytes(damaged);
@@ -115,7 +115,7 @@ TEST_F(RecordingParts, WithDamageGiveTheirValidDataAndTheJoinedFileReportsTheLos
   EXPECT_TRUE(summary->diagnostics.contains("recording_part_unreadable"));
 }
 
-TEST_F(RecordingParts, WithAGapReportItsTimeInTheJoinedFile) {
+TEST_F(RecordingParts, PartsWithAGapReportItsTimeInTheJoinedFile) {
   const std::string part = write_part(make_recording_source(1), "package-0");
   std::string bytes = file_bytes(part);
   std::size_t third = 0;  // after a definition, samples and a definition: the second samples chunk
@@ -147,7 +147,7 @@ TEST_F(RecordingParts, JoinCopiesUnknownChunks) {
   EXPECT_EQ(summary->minor, 9);
 }
 
-TEST_F(RecordingParts, AreReadAlthoughTheRecorderJoinsThemAfterTheyWereListed) {
+TEST_F(RecordingParts, PartsAreReadAlthoughTheRecorderJoinsThemAfterTheyWereListed) {
   write_part(make_recording_source(1), "package-0");
   write_part(make_recording_source(2), "package-1");
   const Result<std::vector<RecordingFile>> files = open_recording(std::vector{path_});
@@ -162,7 +162,7 @@ TEST_F(RecordingParts, AreReadAlthoughTheRecorderJoinsThemAfterTheyWereListed) {
   }
 }
 
-TEST_F(RecordingParts, AreReadCompletelyWhileTheRecorderJoinsThem) {
+TEST_F(RecordingParts, PartsAreReadCompletelyWhileTheRecorderJoinsThem) {
   for (std::int64_t recording = 0; recording < 50; ++recording) {
     const std::string path = fmt::format("{}/{}.joule", directory_.path(), recording);
     folder_ = recording_folder(path);
@@ -184,7 +184,7 @@ TEST_F(RecordingParts, AreReadCompletelyWhileTheRecorderJoinsThem) {
   }
 }
 
-TEST_F(RecordingParts, AreReadWhenThereAreMoreThanAProcessMayOpen) {
+TEST_F(RecordingParts, PartsAreReadWhenThereAreMoreThanAProcessMayOpen) {
   constexpr int kParts = 400;
   for (int pid = 1; pid <= kParts; ++pid) write_part(make_recording_source(pid), "package-0");
   rlimit saved{};
@@ -199,7 +199,7 @@ TEST_F(RecordingParts, AreReadWhenThereAreMoreThanAProcessMayOpen) {
   EXPECT_FALSE(summary->diagnostics.contains("recording_part_unreadable"));
 }
 
-TEST_F(RecordingParts, OfANewerMajorVersionPreventTheJoinAndRemain) {
+TEST_F(RecordingParts, PartsOfANewerMajorVersionPreventTheJoinAndRemain) {
   const std::string part = write_part(make_recording_source(1), "package-0");
   ChunkHeader header;
   header.major = 2;
@@ -212,7 +212,7 @@ TEST_F(RecordingParts, OfANewerMajorVersionPreventTheJoinAndRemain) {
   EXPECT_FALSE(file_exists(path_ + ".tmp"));
 }
 
-TEST_F(RecordingParts, LeftBesideTheJoinedFileByACrashAreNotReadTwice) {
+TEST_F(RecordingParts, PartsLeftBesideTheJoinedFileByACrashAreNotReadTwice) {
   write_part(make_recording_source(1), "package-0");
   const std::string second = write_part(make_recording_source(2), "package-1");
   const std::string second_bytes = file_bytes(second);
@@ -229,7 +229,7 @@ TEST_F(RecordingParts, LeftBesideTheJoinedFileByACrashAreNotReadTwice) {
   EXPECT_EQ(recorded_.samples.size(), 2u * kTickCount);
 }
 
-TEST_F(RecordingParts, OfARunningProcessRemainUntilItExits) {
+TEST_F(RecordingParts, PartsOfARunningProcessRemainUntilItExits) {
   write_part(make_recording_source(1), "package-0");
   const RecordingSource late = make_recording_source(2);
   std::optional<RecordingWriter> writer = *RecordingWriter::create(recording_part_path(folder_, late), late);
@@ -249,7 +249,7 @@ TEST_F(RecordingParts, OfARunningProcessRemainUntilItExits) {
   EXPECT_EQ(recorded_.marks.size(), 2u);
 }
 
-TEST_F(RecordingParts, OfAnotherRecordingAreAnErrorWithARemedy) {
+TEST_F(RecordingParts, PartsOfAnotherRecordingAreAnErrorWithARemedy) {
   write_part(make_recording_source(1), "package-0");
   ASSERT_TRUE(join_parts(folder_, path_));
   std::filesystem::create_directory(folder_);
@@ -273,9 +273,9 @@ TEST_F(RecordingParts, DuplicateSamplesOfTwoProcessesCountOnce) {
   write_part(elsewhere, "package-0", 0);
   const Result<RecordingSummary> summary = read({path_});
   ASSERT_TRUE(summary);
-  EXPECT_EQ(recorded_.readings_of(0).size(), static_cast<std::size_t>(kTickCount));
-  EXPECT_EQ(recorded_.readings_of(1).size(), static_cast<std::size_t>(kTickCount / 2));
-  EXPECT_EQ(recorded_.readings_of(2).size(), static_cast<std::size_t>(kTickCount));
+  EXPECT_EQ(recorded_.list_readings(0).size(), static_cast<std::size_t>(kTickCount));
+  EXPECT_EQ(recorded_.list_readings(1).size(), static_cast<std::size_t>(kTickCount / 2));
+  EXPECT_EQ(recorded_.list_readings(2).size(), static_cast<std::size_t>(kTickCount));
   EXPECT_TRUE(summary->diagnostics.contains("duplicate_samples"));
 }
 
@@ -293,7 +293,7 @@ TEST_F(RecordingParts, MissingPartsAreAnErrorWithARemedy) {
   EXPECT_FALSE(join_parts(folder_, path_));
 }
 
-TEST_F(RecordingParts, ElectOneSamplerPerBoot) {
+TEST_F(RecordingParts, ProcessesElectOneSamplerPerBoot) {
   {
     const Result<std::optional<SamplerLock>> first = SamplerLock::try_acquire(folder_, "boot-a");
     EXPECT_TRUE(*first);
@@ -303,7 +303,7 @@ TEST_F(RecordingParts, ElectOneSamplerPerBoot) {
   EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a"));
 }
 
-TEST_F(RecordingParts, ElectOneSamplerWithoutFlock) {
+TEST_F(RecordingParts, ProcessesElectOneSamplerWithoutFlock) {
   const auto no_flock = [](int, int) {
     errno = ENOLCK;
     return -1;

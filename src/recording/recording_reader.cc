@@ -77,7 +77,7 @@ Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, Re
   const std::uint64_t total = on_progress ? total_file_bytes(files) : 0;
   std::uint64_t before = 0;
   std::optional<Error> first_error;
-  bool any_read = false;
+  bool has_read_file = false;
   for (const RecordingFile& file : files) {
     Result<std::optional<FileSource>> opened = open_recording_file(decoder, file);
     if (!opened) return std::move(opened).error();
@@ -85,13 +85,13 @@ Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, Re
     ProgressReportingSource watched(**opened, before, total, on_progress);
     const Status read = decoder.read(watched, file.path);
     before += watched.size();
-    any_read = any_read || read.has_value();
+    has_read_file = has_read_file || read.has_value();
     if (read) continue;
     if (!file.is_part || read.error().code != ErrorCode::malformed) return read.error();
     decoder.add_diagnostic({"recording_part_unreadable", 1, read.error().message, {}});
     if (!first_error) first_error = read.error();
   }
-  if (any_read) return decoder.finish();
+  if (has_read_file) return decoder.finish();
   if (first_error) return *first_error;
   return Error{ErrorCode::not_found, "no recording given", "pass a .joule file"};
 }

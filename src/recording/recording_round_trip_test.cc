@@ -78,11 +78,11 @@ TEST_F(RecordingRoundTrip, PreservesEverythingButSamples) {
   ChannelCalibration calibration;
   calibration.channel = "gpu0";
   calibration.refresh_s = 0.1;
-  calibration.phase_reference = "other";
+  calibration.phase_reference_channel = "other";
   calibration.created_unix_ns = -1;
   calibration.lag_s = 0.01;
   calibration.gain_spread = 0.004;
-  calibration.gain_reference = "counter";
+  calibration.gain_reference_channel = "counter";
   out.add(calibration);
   EXPECT_EQ(out.pending_item_count(), 6u);
   RecordingEnd end;
@@ -114,7 +114,7 @@ TEST_F(RecordingRoundTrip, PreservesEverythingButSamples) {
   EXPECT_EQ(in.calibrations[0].second.lag_s, 0.01);
   EXPECT_EQ(in.calibrations[0].second.lag_low_s, std::nullopt);
   EXPECT_EQ(in.calibrations[0].second.gain_spread, 0.004);
-  EXPECT_EQ(in.calibrations[0].second.gain_reference, "counter");
+  EXPECT_EQ(in.calibrations[0].second.gain_reference_channel, "counter");
   ASSERT_EQ(in.ends.size(), 1u);
   EXPECT_EQ(in.ends[0].second.exit_code, -3);
   EXPECT_EQ(in.ends[0].second.signal, std::nullopt);
@@ -151,7 +151,7 @@ TEST_F(RecordingRoundTrip, PreservesSamplesExactlyAtNanosecondResolution) {
   ASSERT_TRUE(out.finish({}));
   const RecordingContents in = read();
   for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
-    const std::vector<Reading> readings = in.readings_of(channel);
+    const std::vector<Reading> readings = in.list_readings(channel);
     std::size_t next = 0;
     for (const Sample& sample : written) {
       if (sample.channel != channel) continue;
@@ -175,7 +175,7 @@ TEST_F(RecordingRoundTrip, TheTimeOfAReadStaysBetweenItsBounds) {
     out.add(written.back());
   }
   ASSERT_TRUE(out.finish({}));
-  const std::vector<Reading> readings = read().readings_of(0);
+  const std::vector<Reading> readings = read().list_readings(0);
   ASSERT_EQ(readings.size(), written.size());
   constexpr std::int64_t kUnit_ns = 1 << kSampleTimeUnitLog2;
   for (std::size_t i = 0; i < readings.size(); ++i) {

@@ -92,8 +92,8 @@ void RecordingWriter::add(EnvironmentFact fact) {
 void RecordingWriter::add(ChannelCalibration calibration) {
   const std::size_t bytes = 2 * kRecordOverheadBytes + stored_text_bytes(calibration.channel) +
                             stored_text_bytes(calibration.device) + stored_text_bytes(calibration.driver) +
-                            stored_text_bytes(calibration.phase_reference) +
-                            stored_text_bytes(calibration.gain_reference);
+                            stored_text_bytes(calibration.phase_reference_channel) +
+                            stored_text_bytes(calibration.gain_reference_channel);
   find_batch_with_room(pending_fact_batches_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
 }
 
@@ -155,18 +155,18 @@ Status RecordingWriter::write_samples() {
   std::span<const Sample> samples = pending_samples_.samples;
   std::span<const ClockPair> clocks = pending_samples_.clock_pairs;
   while (!samples.empty() || !clocks.empty()) {
-    const auto some_samples = samples.first(std::min(samples.size(), kMaxSamplesPerChunk));
-    const auto some_clocks = clocks.first(std::min(clocks.size(), kMaxClockPairsPerChunk));
-    part.samples.assign(some_samples.begin(), some_samples.end());
-    part.clock_pairs.assign(some_clocks.begin(), some_clocks.end());
+    const auto chunk_samples = samples.first(std::min(samples.size(), kMaxSamplesPerChunk));
+    const auto chunk_clock_pairs = clocks.first(std::min(clocks.size(), kMaxClockPairsPerChunk));
+    part.samples.assign(chunk_samples.begin(), chunk_samples.end());
+    part.clock_pairs.assign(chunk_clock_pairs.begin(), chunk_clock_pairs.end());
     Status written = append(ChunkType::samples, encode_samples(part));
     if (!written) {
-      lost_samples_ += some_samples.size();
-      lost_event_count_ += some_clocks.size();
+      lost_samples_ += chunk_samples.size();
+      lost_event_count_ += chunk_clock_pairs.size();
     }
     keep_first_error(status, std::move(written));
-    samples = samples.subspan(some_samples.size());
-    clocks = clocks.subspan(some_clocks.size());
+    samples = samples.subspan(chunk_samples.size());
+    clocks = clocks.subspan(chunk_clock_pairs.size());
   }
   pending_samples_.samples.clear();
   pending_samples_.clock_pairs.clear();

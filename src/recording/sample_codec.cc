@@ -17,8 +17,8 @@ std::uint64_t floor_to_time_units(std::int64_t time_ns, unsigned shift) {
   return static_cast<std::uint64_t>(time_ns >> shift);
 }
 std::uint64_t ceil_to_time_units(std::int64_t time_ns, unsigned shift) {
-  const std::int64_t below_unit = (std::int64_t{1} << shift) - 1;
-  return floor_to_time_units(time_ns, shift) + ((time_ns & below_unit) != 0 ? 1 : 0);
+  const std::int64_t remainder_mask = (std::int64_t{1} << shift) - 1;
+  return floor_to_time_units(time_ns, shift) + ((time_ns & remainder_mask) != 0 ? 1 : 0);
 }
 std::int64_t time_units_to_ns(std::uint64_t units, unsigned shift) { return static_cast<std::int64_t>(units << shift); }
 
@@ -66,11 +66,11 @@ void write_begin_times(WireWriter& out, const ChannelSampleColumns& block, const
   const std::string alone = encode_column_bytes(
       subtract_columns(block.begin_time_units, UnsignedColumn(block.begin_time_units.size(), base)));
   if (previous != nullptr && previous->end_time_units.size() == block.begin_time_units.size()) {
-    const std::string following =
+    const std::string relative_to_previous_bytes =
         encode_column_bytes(subtract_columns(block.begin_time_units, previous->end_time_units));
-    if (following.size() < alone.size()) {
+    if (relative_to_previous_bytes.size() < alone.size()) {
       out.write_u8(1);
-      return out.write_raw(following);
+      return out.write_raw(relative_to_previous_bytes);
     }
   }
   out.write_u8(0);
@@ -94,15 +94,15 @@ void write_channel_block(WireWriter& out, std::uint32_t channel, const ChannelSa
 }
 
 void write_clock_pairs(WireWriter& out, const std::vector<ClockPair>& clocks, std::uint64_t base_ns) {
-  UnsignedColumn monotonic;
-  UnsignedColumn ahead;  // Unix clock minus monotonic clock, nearly constant
+  UnsignedColumn monotonic_times;
+  UnsignedColumn unix_offsets;  // Unix clock minus monotonic clock, nearly constant
   for (const ClockPair& pair : clocks) {
-    monotonic.push_back(static_cast<std::uint64_t>(pair.monotonic_ns) - base_ns);
-    ahead.push_back(static_cast<std::uint64_t>(pair.unix_ns) - static_cast<std::uint64_t>(pair.monotonic_ns));
+    monotonic_times.push_back(static_cast<std::uint64_t>(pair.monotonic_ns) - base_ns);
+    unix_offsets.push_back(static_cast<std::uint64_t>(pair.unix_ns) - static_cast<std::uint64_t>(pair.monotonic_ns));
   }
   out.write_varint(clocks.size());
-  encode_column(out, monotonic);
-  encode_column(out, ahead);
+  encode_column(out, monotonic_times);
+  encode_column(out, unix_offsets);
 }
 
 std::int64_t first_batch_time_ns(const SampleBatch& batch) {
@@ -113,12 +113,13 @@ std::int64_t first_batch_time_ns(const SampleBatch& batch) {
 void read_clock_pairs(WireReader& in, std::uint64_t base_ns, std::vector<ClockPair>& clocks) {
   const std::uint64_t count = in.read_varint();
   if (count > kMaxClockPairsPerChunk) return in.mark_as_failed();
-  const UnsignedColumn monotonic = decode_column(in, count);
-  const UnsignedColumn ahead = decode_column(in, count);
+  const UnsignedColumn monotonic_times = decode_column(in, count);
+  const UnsignedColumn unix_offsets = decode_column(in, count);
   if (!in.ok()) return;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t monotonic_ns = base_ns + monotonic[i];
-    clocks.push_back({static_cast<std::int64_t>(monotonic_ns), static_cast<std::int64_t>(monotonic_ns + ahead[i])});
+    const std::uint64_t monotonic_ns = base_ns + monotonic_times[i];
+    clocks.push_back(
+        {static_cast<std::int64_t>(monotonic_ns), static_cast<std::int64_t>(monotonic_ns + unix_offsets[i])});
   }
 }
 
@@ -141,30 +142,30 @@ std::vector<ReadCode> decode_read_codes(WireReader& in, std::size_t count) {
   return codes;
 }
 
-// Appends the samples of one block and sets `previous_after` to its end times, for the next block.
-void read_channel_block(WireReader& in, std::uint64_t base, SampleBatch& batch, UnsignedColumn& previous_after) {
+// Appends the samples of one block and sets `previous_end_times` to its end times, for the next block.
+void read_channel_block(WireReader& in, std::uint64_t base, SampleBatch& batch, UnsignedColumn& previous_end_times) {
   const std::uint64_t channel = in.read_varint();
   const std::uint64_t count = in.read_varint();
   if (channel > UINT32_MAX || count > kMaxSamplesPerChunk - batch.samples.size()) return in.mark_as_failed();
   const std::vector<ReadCode> codes = decode_read_codes(in, count);
   const bool follows = in.read_flag();
-  if (follows && previous_after.size() != count) in.mark_as_failed();
+  if (follows && previous_end_times.size() != count) in.mark_as_failed();
   const UnsignedColumn before = decode_column(in, count);
   const UnsignedColumn duration = decode_column(in, count);
   const auto succeeded = static_cast<std::size_t>(std::count(codes.begin(), codes.end(), ReadCode::ok));
   const UnsignedColumn raw = decode_column(in, succeeded);
   if (!in.ok()) return;
   UnsignedColumn after(count);
-  std::size_t next_raw = 0;
+  std::size_t next_raw_index = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t begin = before[i] + (follows ? previous_after[i] : base);
+    const std::uint64_t begin = before[i] + (follows ? previous_end_times[i] : base);
     after[i] = begin + duration[i];
-    const std::uint64_t value = codes[i] == ReadCode::ok ? raw[next_raw++] : 0;
+    const std::uint64_t value = codes[i] == ReadCode::ok ? raw[next_raw_index++] : 0;
     batch.samples.push_back({static_cast<std::uint32_t>(channel),
                              {value, time_units_to_ns(begin, batch.time_unit_log2),
                               time_units_to_ns(after[i], batch.time_unit_log2), codes[i]}});
   }
-  previous_after = std::move(after);
+  previous_end_times = std::move(after);
 }
 
 }  // namespace
@@ -202,11 +203,11 @@ std::optional<SampleBatch> decode_samples(std::string_view payload) {
   SampleBatch batch;
   batch.time_unit_log2 = in.read_u8();
   if (batch.time_unit_log2 > kMaxTimeUnitLog2) return std::nullopt;
-  const std::uint64_t base = unzigzag(in.read_varint());
+  const std::uint64_t base = zigzag_decode(in.read_varint());
   read_clock_pairs(in, base << batch.time_unit_log2, batch.clock_pairs);
   const std::size_t blocks = in.read_count();
-  UnsignedColumn previous_after;
-  for (std::size_t i = 0; i < blocks && in.ok(); ++i) read_channel_block(in, base, batch, previous_after);
+  UnsignedColumn previous_end_times;
+  for (std::size_t i = 0; i < blocks && in.ok(); ++i) read_channel_block(in, base, batch, previous_end_times);
   if (!in.ok()) return std::nullopt;
   return batch;
 }

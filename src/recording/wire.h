@@ -19,7 +19,7 @@ namespace joulemap::recording {
 constexpr std::uint64_t zigzag(std::uint64_t signed_bits) {
   return (signed_bits << 1) ^ (std::uint64_t{0} - (signed_bits >> 63));
 }
-constexpr std::uint64_t unzigzag(std::uint64_t code) { return (code >> 1) ^ (std::uint64_t{0} - (code & 1)); }
+constexpr std::uint64_t zigzag_decode(std::uint64_t code) { return (code >> 1) ^ (std::uint64_t{0} - (code & 1)); }
 
 class WireWriter {
  public:
@@ -31,11 +31,11 @@ class WireWriter {
   // Writes `value_of(item)` for each item; faster than single write_varint() calls.
   template <class Items, class ValueOf>
   void write_varints(const Items& items, const ValueOf& value_of) {
-    constexpr std::size_t kLongest = 10;
+    constexpr std::size_t kMaxVarintBytes = 10;
     std::array<char, 256> buffer;
     std::size_t size = 0;
     for (const auto& item : items) {
-      if (size + kLongest > buffer.size()) {
+      if (size + kMaxVarintBytes > buffer.size()) {
         bytes_.append(buffer.data(), size);
         size = 0;
       }
@@ -69,7 +69,7 @@ class WireReader {
 
   std::uint8_t read_u8();
   std::uint64_t read_varint();
-  std::int64_t read_signed_varint() { return static_cast<std::int64_t>(unzigzag(read_varint())); }
+  std::int64_t read_signed_varint() { return static_cast<std::int64_t>(zigzag_decode(read_varint())); }
   double read_f64();
   bool read_flag();  // one byte, 0 or 1
   std::string_view read_bytes(std::uint64_t size);

@@ -71,7 +71,7 @@ bool Meter::is_settled(const EnergyCurve& curve) const {
 bool Meter::is_settled(std::size_t sensor) const {
   const auto [first, count] = sampler_.channels_of(sensor);
   for (std::size_t channel = first; channel < first + count; ++channel) {
-    const EnergyCurve* const curve = curves_.curve_of(channel);
+    const EnergyCurve* const curve = curves_.curve_of_channel(channel);
     if (curve != nullptr && !is_settled(*curve)) return false;
   }
   return true;
@@ -85,10 +85,10 @@ bool Meter::are_all_curves_settled() const {
 // kMaxDenseReading_ns.
 void Meter::relax_settled_sensors() {
   if (are_all_sensors_relaxed_) return;
-  const bool long_enough = monotonic_ns() >= begin_ns_ + kMaxDenseReading_ns;
+  const bool is_dense_reading_over = monotonic_ns() >= begin_ns_ + kMaxDenseReading_ns;
   are_all_sensors_relaxed_ = true;
   for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) {
-    if (long_enough || is_settled(sensor)) {
+    if (is_dense_reading_over || is_settled(sensor)) {
       sampler_.set_mode(sensor, mode_between_edges_);
     } else {
       are_all_sensors_relaxed_ = false;
@@ -108,12 +108,12 @@ std::int64_t Meter::period_ns() const {
 }
 
 std::int64_t Meter::slowest_update_period_ns() const {
-  std::int64_t slowest_ns = 0;
+  std::int64_t slowest_period_ns = 0;
   for (const EnergyCurve& curve : curves_.curves()) {
     if (has_counter_updates(curve.channel()) && curve.is_refresh_known())
-      slowest_ns = std::max(slowest_ns, curve.refresh_ns());
+      slowest_period_ns = std::max(slowest_period_ns, curve.refresh_ns());
   }
-  return slowest_ns;
+  return slowest_period_ns;
 }
 
 void Meter::prepare() {
@@ -128,7 +128,7 @@ void Meter::prepare() {
 void Meter::begin() {
   read_all_sensors();
   begin_ns_ = monotonic_ns();
-  own_cpu_at_begin_ns_ = own_cpu_ns();
+  process_cpu_at_begin_ns_ = process_cpu_ns();
   curves_.retain_points_around(begin_ns_);
   const std::span<const EnergyCurve> curves = curves_.curves();
   for (std::size_t i = 0; i < curves.size(); ++i) {
@@ -162,10 +162,10 @@ void Meter::end() {
   curves_.retain_points_around(end_ns_);
   sampler_.set_mode(SamplingMode::near_edge);
   read_all_sensors();
-  own_cpu_at_end_ns_ = own_cpu_ns();
+  process_cpu_at_end_ns_ = process_cpu_ns();
   const std::int64_t refresh_ns = slowest_update_period_ns();
-  const bool quick = refresh_ns <= kMaxQuickUpdatePeriod_ns;
-  if (quick || refresh_ns * kMinUpdatesToSkipSettling >= end_ns_ - begin_ns_) {
+  const bool has_quick_updates = refresh_ns <= kMaxQuickUpdatePeriod_ns;
+  if (has_quick_updates || refresh_ns * kMinUpdatesToSkipSettling >= end_ns_ - begin_ns_) {
     const std::int64_t wait_ns =
         std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kMaxSettlingWait_ns);
     wait_until_settled(end_ns_ + wait_ns,
@@ -178,13 +178,13 @@ void Meter::end() {
 
 double Meter::elapsed_s() const { return seconds(end_ns_ - begin_ns_); }
 
-double Meter::overhead_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at_begin_ns_); }
+double Meter::overhead_cpu_s() const { return seconds(process_cpu_at_end_ns_ - process_cpu_at_begin_ns_); }
 
 std::vector<DomainEnergy> Meter::energy_since_last_call(double elapsed_s) {
   if (!has_ended_) read_all_sensors();
   // All samples since begin() decide which channel represents a domain. A counter without an update since the last
   // interval is not frozen, and no estimate replaces it. Its energy belongs to the interval of its next update.
-  const bool is_at_start = seconds(monotonic_ns() - begin_ns_) < kFrozenCounterDelay_s;
+  const bool is_before_frozen_delay = seconds(monotonic_ns() - begin_ns_) < kFrozenCounterDelay_s;
   std::vector<ChannelEnergy> energies;
   std::vector<std::string> waiting;
   const std::span<const EnergyCurve> curves = curves_.curves();
@@ -196,7 +196,7 @@ std::vector<DomainEnergy> Meter::energy_since_last_call(double elapsed_s) {
     ChannelEnergy energy;
     energy.channel = channel;
     const bool has_updates = channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
-    if (!has_updates || now.update_count > update_counts_at_begin_[i] || is_at_start)
+    if (!has_updates || now.update_count > update_counts_at_begin_[i] || is_before_frozen_delay)
       energy.joules = std::max(now.joules - curve_states_at_last_call_[i].joules, 0.0);
     if (!energy.joules) energy.missing_reason = "frozen";
     if (has_updates && energy.joules && now.update_count == curve_states_at_last_call_[i].update_count)

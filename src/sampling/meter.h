@@ -102,8 +102,8 @@ class Meter {
   sensors::SamplingMode mode_between_edges_ = sensors::SamplingMode::relaxed;
   std::int64_t begin_ns_ = 0;
   std::int64_t end_ns_ = 0;
-  std::int64_t own_cpu_at_begin_ns_ = 0;
-  std::int64_t own_cpu_at_end_ns_ = 0;
+  std::int64_t process_cpu_at_begin_ns_ = 0;
+  std::int64_t process_cpu_at_end_ns_ = 0;
 };
 
 }  // namespace joulemap::sampling

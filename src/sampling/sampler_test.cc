@@ -252,7 +252,7 @@ TEST(Sampler, CountsSamplesThatWereNotFetchedInTime) {
   EXPECT_GT(sampler.costs().front().lost_samples, 0u);
 }
 
-TEST(Sampler, CanBeStartedAgain) {
+TEST(Sampler, ASamplerCanBeStartedAgain) {
   SensorScript script;
   Sampler sampler = make_sampler(sensor(script, kNanosecondsPerMillisecond));
   for (int round = 0; round < 3; ++round) {

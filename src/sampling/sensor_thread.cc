@@ -51,7 +51,7 @@ void SensorThread::start() {
   lost_count_before_start_ = sample_ring_.lost_count();
   stop_requested_.store(false);
   has_finished_.store(0);
-  const ScopedSignalBlock signals_are_for_the_program;
+  const ScopedSignalBlock signal_block;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -67,7 +67,7 @@ bool SensorThread::wait_for_stop(std::int64_t deadline_ns) {
       thread_.detach();
       return false;
     }
-    wait_for_change(has_finished_, 0, deadline_ns);
+    wait_for_word_change(has_finished_, 0, deadline_ns);
   }
   thread_.join();
   return true;
@@ -75,7 +75,7 @@ bool SensorThread::wait_for_stop(std::int64_t deadline_ns) {
 
 void SensorThread::wake_thread() {
   wake_count_.fetch_add(1, std::memory_order_release);
-  wake_all(wake_count_);
+  wake_all_waiters(wake_count_);
 }
 
 void SensorThread::set_mode(SamplingMode mode) {
@@ -96,7 +96,7 @@ bool SensorThread::wait_for_read(std::int64_t deadline_ns) const {
     const std::uint32_t completed = completed_read_count_.load(std::memory_order_acquire);
     if (completed == requested_read_count_.load()) break;
     if (monotonic_ns() >= deadline_ns) return false;
-    wait_for_change(completed_read_count_, completed, deadline_ns);
+    wait_for_word_change(completed_read_count_, completed, deadline_ns);
   }
   return true;
 }
@@ -122,8 +122,8 @@ void SensorThread::sleep_and_read(SamplingMode mode) noexcept {
   read(mode);
   const std::int64_t next_ns = sensor_->next_read_ns(next_read_ns_, mode);
   const std::int64_t period_ns = std::max<std::int64_t>(next_ns - next_read_ns_, 1);
-  const std::int64_t behind_ns = monotonic_ns() - next_ns;
-  const std::int64_t missed = behind_ns >= 0 ? behind_ns / period_ns + 1 : 0;
+  const std::int64_t lateness_ns = monotonic_ns() - next_ns;
+  const std::int64_t missed = lateness_ns >= 0 ? lateness_ns / period_ns + 1 : 0;
   read_cost_.missed_ticks += static_cast<std::uint64_t>(missed);
   next_read_ns_ = next_ns + missed * period_ns;
 }
@@ -141,7 +141,7 @@ void SensorThread::run() noexcept {
         requested != completed_read_count_.load(std::memory_order_relaxed)) {
       read(SamplingMode::immediate);
       completed_read_count_.store(requested, std::memory_order_release);
-      wake_all(completed_read_count_);
+      wake_all_waiters(completed_read_count_);
       continue;
     }
     if (stop_requested_.load()) break;
@@ -152,12 +152,12 @@ void SensorThread::run() noexcept {
     if (monotonic_ns() >= next_read_ns_) {
       sleep_and_read(mode);
     } else {
-      wait_for_change(wake_count_, wakes, next_read_ns_);
+      wait_for_word_change(wake_count_, wakes, next_read_ns_);
     }
   }
   read_cost_.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   has_finished_.store(1, std::memory_order_release);
-  wake_all(has_finished_);
+  wake_all_waiters(has_finished_);
 }
 
 }  // namespace joulemap::sampling

@@ -40,12 +40,12 @@ bool is_estimate_sensor(const sensors::Sensor& sensor) {
 }
 
 void request_read_periods(OpenSensors& opened) {
-  const bool any_measured = std::any_of(opened.sensors.begin(), opened.sensors.end(),
-                                        [](const auto& sensor) { return !is_estimate_sensor(*sensor); });
+  const bool has_measured_sensor = std::any_of(opened.sensors.begin(), opened.sensors.end(),
+                                               [](const auto& sensor) { return !is_estimate_sensor(*sensor); });
   for (const std::unique_ptr<sensors::Sensor>& sensor : opened.sensors) {
     if (!is_estimate_sensor(*sensor)) {
       sensor->request_read_period(kSensorReadPeriod_ns);
-    } else if (!any_measured || opened.are_estimates_requested) {
+    } else if (!has_measured_sensor || opened.are_estimates_requested) {
       sensor->request_read_period(kEstimateReadPeriod_ns);
     }
   }
@@ -54,10 +54,10 @@ void request_read_periods(OpenSensors& opened) {
 // Whether waiting longer cannot improve the energy at `time_ns`.
 bool is_edge_settled(const EnergyCurve& curve, std::int64_t time_ns) {
   // Two updates show the update period of a counter, and with it the age of the counter's first value.
-  const std::size_t enough = has_counter_updates(curve.channel()) && !curve.is_refresh_known() ? 2 : 1;
-  if (curve.count_points_after(time_ns) >= enough) return true;
+  const std::size_t is_wait_over = has_counter_updates(curve.channel()) && !curve.is_refresh_known() ? 2 : 1;
+  if (curve.count_points_after(time_ns) >= is_wait_over) return true;
   const EnergyTally& tally = curve.tally();
-  if (tally.good_readings > 0 && tally.last_read_code != ReadCode::ok) return true;
+  if (tally.valid_reading_count > 0 && tally.last_read_code != ReadCode::ok) return true;
   // The counter was read for more than an update period after `time_ns` without an update: it is frozen.
   const std::int64_t refresh_ns = std::max(curve.refresh_ns(), 2 * kNanosecondsPerMillisecond);
   return tally.last_ns > time_ns + refresh_ns + refresh_ns / 2;
@@ -91,7 +91,7 @@ std::unique_ptr<WindowEngine> WindowEngine::start(WindowTable& table, OpenSensor
   engine->sampler_.start();
   engine->sampler_.read_all_sensors(kFirstReadTimeout_ns);
   engine->dense_reading_until_ns_ = monotonic_ns() + kInitialDenseReading_ns;
-  const ScopedSignalBlock signals_are_for_the_program;
+  const ScopedSignalBlock signal_block;
   engine->thread_ = std::thread([self = engine.get()] { self->run(); });
   return engine;
 }
@@ -117,7 +117,7 @@ void WindowEngine::stop() {
 
 void WindowEngine::wake_engine() {
   wake_count_.fetch_add(1, std::memory_order_release);
-  wake_all(wake_count_);
+  wake_all_waiters(wake_count_);
 }
 
 void WindowEngine::run() {
@@ -130,9 +130,9 @@ void WindowEngine::run() {
       update_windows();
     }
     engine_pass_count_.fetch_add(1, std::memory_order_release);
-    wake_all(engine_pass_count_);
+    wake_all_waiters(engine_pass_count_);
     const std::int64_t period_ns = waiting_callers_.load() > 0 ? kWindowEngineWaitPeriod_ns : kWindowEnginePeriod_ns;
-    wait_for_change(wake_count_, wakes, monotonic_ns() + period_ns);
+    wait_for_word_change(wake_count_, wakes, monotonic_ns() + period_ns);
   }
 }
 
@@ -180,11 +180,11 @@ void WindowEngine::add_samples_to_curves() {
 }
 
 // Stores the edges at `time_ns` that no later reading can change: with two points after an edge, the first can no
-// longer be discarded as torn. `give_up`: stores the others, too, as they are.
+// longer be discarded as torn. `has_settling_timed_out`: stores the others, too, as they are.
 void WindowEngine::store_edge_energies(std::int64_t time_ns, std::vector<std::optional<WindowEdgeEnergy>>& edges,
-                                       std::size_t& missing, bool give_up) {
+                                       std::size_t& missing, bool has_settling_timed_out) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    if (edges[i] || (!give_up && curves_.curves()[i].count_points_after(time_ns) < 2)) continue;
+    if (edges[i] || (!has_settling_timed_out && curves_.curves()[i].count_points_after(time_ns) < 2)) continue;
     edges[i] = curves_.curves()[i].edge_energy_at(time_ns);
     if (edges[i]) --missing;
   }
@@ -195,10 +195,11 @@ void WindowEngine::store_settled_edges(WindowId window, WindowState& state) {
     store_edge_energies(state.begin_ns, state.begin_edges, state.missing_begin_edge_count, false);
   if (state.end_ns == 0) state.end_ns = window_table_.end_ns(window);
   if (state.end_ns == 0) return;
-  const bool give_up = monotonic_ns() > state.end_ns + kMaxSettlingTime_ns;
-  if (give_up) store_edge_energies(state.begin_ns, state.begin_edges, state.missing_begin_edge_count, true);
-  store_edge_energies(state.end_ns, state.end_edges, state.missing_end_edge_count, give_up);
-  if (give_up) state.missing_begin_edge_count = state.missing_end_edge_count = 0;
+  const bool has_settling_timed_out = monotonic_ns() > state.end_ns + kMaxSettlingTime_ns;
+  if (has_settling_timed_out)
+    store_edge_energies(state.begin_ns, state.begin_edges, state.missing_begin_edge_count, true);
+  store_edge_energies(state.end_ns, state.end_edges, state.missing_end_edge_count, has_settling_timed_out);
+  if (has_settling_timed_out) state.missing_begin_edge_count = state.missing_end_edge_count = 0;
   if (state.missing_begin_edge_count == 0 && state.missing_end_edge_count == 0) window_table_.mark_complete(window);
 }
 
@@ -232,8 +233,8 @@ Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_polic
         answer = Error{ErrorCode::usage, "this window has not ended", "end it before waiting for its energy"};
         break;
       }
-      const bool enough = wait_policy == WaitPolicy::none || is_settled(state) || monotonic_ns() >= deadline_ns;
-      if (enough || stop_requested_.load()) {
+      const bool is_wait_over = wait_policy == WaitPolicy::none || is_settled(state) || monotonic_ns() >= deadline_ns;
+      if (is_wait_over || stop_requested_.load()) {
         answer = compute_window_result(window, state);
         break;
       }
@@ -244,7 +245,7 @@ Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_polic
       waiting_callers_.fetch_add(1);
       wake_engine();
     }
-    wait_for_change(engine_pass_count_, passes, deadline_ns);
+    wait_for_word_change(engine_pass_count_, passes, deadline_ns);
   }
   if (waiting) waiting_callers_.fetch_sub(1);
   return answer;

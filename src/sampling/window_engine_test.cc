@@ -67,12 +67,12 @@ struct EngineFixture {
 };
 
 // Waits for this many further reads, however long the sampler's thread takes.
-void wait_for_reads(const EngineFixture& bench, std::uint64_t count) {
-  const std::uint64_t until = bench.reads + count;
-  while (bench.reads < until) std::this_thread::yield();
+void wait_for_reads(const EngineFixture& fixture, std::uint64_t count) {
+  const std::uint64_t until = fixture.reads + count;
+  while (fixture.reads < until) std::this_thread::yield();
 }
 
-void spin_for(std::int64_t duration_ns) {
+void busy_wait_for(std::int64_t duration_ns) {
   const std::int64_t end_ns = monotonic_ns() + duration_ns;
   while (monotonic_ns() < end_ns) {
   }
@@ -87,39 +87,39 @@ void expect_true_energy(const WindowResult& result) {
 }
 
 TEST(WindowEngine, MeasuresTheEnergyOfAWindow) {
-  EngineFixture bench;
-  const WindowId window = bench.table.begin();
-  spin_for(50 * kNanosecondsPerMillisecond);
-  bench.table.end(window);
-  const WindowResult result = bench.wait_for(window);
+  EngineFixture fixture;
+  const WindowId window = fixture.table.begin();
+  busy_wait_for(50 * kNanosecondsPerMillisecond);
+  fixture.table.end(window);
+  const WindowResult result = fixture.wait_for(window);
   expect_true_energy(result);
   EXPECT_TRUE(result.is_settled);
   EXPECT_DOUBLE_EQ(*joules_of(result.energy.totals.measured), *result.energy.rows[0].joules);
 }
 
 TEST(WindowEngine, AWindowShorterThanARefreshIsNotZero) {
-  EngineFixture bench;
+  EngineFixture fixture;
   for (int i = 0; i < 20; ++i) {
-    const WindowId window = bench.table.begin();
-    spin_for(200 * kNanosecondsPerMicrosecond);
-    bench.table.end(window);
-    expect_true_energy(bench.wait_for(window));
+    const WindowId window = fixture.table.begin();
+    busy_wait_for(200 * kNanosecondsPerMicrosecond);
+    fixture.table.end(window);
+    expect_true_energy(fixture.wait_for(window));
   }
 }
 
 TEST(WindowEngine, MeasuresOverlappingWindowsOfManyThreads) {
-  EngineFixture bench;
+  EngineFixture fixture;
   std::vector<WindowId> windows;
   windows.reserve(100);
-  for (int i = 0; i < 100; ++i) windows.push_back(bench.table.begin());
+  for (int i = 0; i < 100; ++i) windows.push_back(fixture.table.begin());
   std::vector<std::thread> threads;
   threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = t; i < 100; i += 4) {
-        spin_for(kNanosecondsPerMillisecond / 2);
-        bench.table.end(windows[static_cast<std::size_t>(i)]);
-        expect_true_energy(bench.wait_for(windows[static_cast<std::size_t>(i)]));
+        busy_wait_for(kNanosecondsPerMillisecond / 2);
+        fixture.table.end(windows[static_cast<std::size_t>(i)]);
+        expect_true_energy(fixture.wait_for(windows[static_cast<std::size_t>(i)]));
       }
     });
   }
@@ -127,59 +127,59 @@ TEST(WindowEngine, MeasuresOverlappingWindowsOfManyThreads) {
 }
 
 TEST(WindowEngine, TheEnergyOfAnInnerWindowIsPartOfTheOuter) {
-  EngineFixture bench;
-  const WindowId outer = bench.table.begin();
-  const WindowId inner = bench.table.begin();
-  spin_for(3 * kNanosecondsPerMillisecond);
-  bench.table.end(inner);
-  bench.table.end(outer);
-  const double inner_j = *joules_of(bench.wait_for(inner).energy.totals.measured);
-  EXPECT_LE(inner_j, *joules_of(bench.wait_for(outer).energy.totals.measured) + 1e-9);
+  EngineFixture fixture;
+  const WindowId outer = fixture.table.begin();
+  const WindowId inner = fixture.table.begin();
+  busy_wait_for(3 * kNanosecondsPerMillisecond);
+  fixture.table.end(inner);
+  fixture.table.end(outer);
+  const double inner_j = *joules_of(fixture.wait_for(inner).energy.totals.measured);
+  EXPECT_LE(inner_j, *joules_of(fixture.wait_for(outer).energy.totals.measured) + 1e-9);
 }
 
 TEST(WindowEngine, PeeksIntoAnOpenWindow) {
-  EngineFixture bench;
-  const WindowId window = bench.table.begin();
-  spin_for(2 * kNanosecondsPerMillisecond);
-  wait_for_reads(bench, 3);  // the counter has updated since the begin and was read
-  const Result<WindowResult> result = bench.engine->result(window, WaitPolicy::none);
+  EngineFixture fixture;
+  const WindowId window = fixture.table.begin();
+  busy_wait_for(2 * kNanosecondsPerMillisecond);
+  wait_for_reads(fixture, 3);  // the counter has updated since the begin and was read
+  const Result<WindowResult> result = fixture.engine->result(window, WaitPolicy::none);
   ASSERT_TRUE(result);
   EXPECT_FALSE(result->is_settled);
   expect_true_energy(*result);
-  EXPECT_FALSE(bench.engine->result(window, WaitPolicy::wait));  // the window has not ended
+  EXPECT_FALSE(fixture.engine->result(window, WaitPolicy::wait));  // the window has not ended
 }
 
 TEST(WindowEngine, AResultDoesNotDependOnTheTimeOfTheQuery) {
-  EngineFixture bench;
-  const WindowId window = bench.table.begin();
-  spin_for(5 * kNanosecondsPerMillisecond);
-  bench.table.end(window);
-  const double first_j = *joules_of(bench.wait_for(window).energy.totals.measured);
-  bench.engine->stop();
-  EXPECT_NEAR(first_j, *joules_of(bench.wait_for(window).energy.totals.measured), 0.02);
+  EngineFixture fixture;
+  const WindowId window = fixture.table.begin();
+  busy_wait_for(5 * kNanosecondsPerMillisecond);
+  fixture.table.end(window);
+  const double first_j = *joules_of(fixture.wait_for(window).energy.totals.measured);
+  fixture.engine->stop();
+  EXPECT_NEAR(first_j, *joules_of(fixture.wait_for(window).energy.totals.measured), 0.02);
 }
 
 TEST(WindowEngine, AReleasedWindowIsNotAlive) {
-  EngineFixture bench;
-  const WindowId window = bench.table.begin();
-  bench.table.end(window);
-  bench.wait_for(window);
-  bench.table.release(window);
-  const Result<WindowResult> result = bench.engine->result(window, WaitPolicy::none);
+  EngineFixture fixture;
+  const WindowId window = fixture.table.begin();
+  fixture.table.end(window);
+  fixture.wait_for(window);
+  fixture.table.release(window);
+  const Result<WindowResult> result = fixture.engine->result(window, WaitPolicy::none);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::not_found);
 }
 
 TEST(WindowEngine, ReportsEnergyUntilASensorFailed) {
-  EngineFixture bench;
-  const WindowId window = bench.table.begin();
-  spin_for(2 * kNanosecondsPerMillisecond);
-  wait_for_reads(bench, 3);
-  bench.code = ReadCode::vanished;
-  wait_for_reads(bench, 3);
-  spin_for(20 * kNanosecondsPerMillisecond);
-  bench.table.end(window);
-  const WindowResult result = bench.wait_for(window);
+  EngineFixture fixture;
+  const WindowId window = fixture.table.begin();
+  busy_wait_for(2 * kNanosecondsPerMillisecond);
+  wait_for_reads(fixture, 3);
+  fixture.code = ReadCode::vanished;
+  wait_for_reads(fixture, 3);
+  busy_wait_for(20 * kNanosecondsPerMillisecond);
+  fixture.table.end(window);
+  const WindowResult result = fixture.wait_for(window);
   ASSERT_TRUE(result.energy.rows[0].joules);
   EXPECT_LT(*result.energy.rows[0].joules, kPower_w * result.elapsed_s());
   EXPECT_TRUE(result.energy.diagnostics.contains("sensor_vanished"));
@@ -189,7 +189,7 @@ TEST(WindowEngine, WithoutSensorsAWindowHasItsTimeAndNoEnergy) {
   WindowTable table(1);
   const std::unique_ptr<WindowEngine> engine = WindowEngine::start(table, OpenSensors{});
   const WindowId window = table.begin();
-  spin_for(kNanosecondsPerMillisecond);
+  busy_wait_for(kNanosecondsPerMillisecond);
   table.end(window);
   const Result<WindowResult> result = engine->result(window, WaitPolicy::wait);
   ASSERT_TRUE(result);
@@ -204,7 +204,7 @@ TEST(WindowEngine, AFrozenCounterGivesAReasonAndNotZero) {
       WindowEngine::start(table, {.root = {sysroot("frozen-counter")}, .sensors = "powercap", .period_ns = {}});
   ASSERT_TRUE(engine) << engine.error().message;
   const WindowId window = table.begin();
-  spin_for(kNanosecondsPerMillisecond);
+  busy_wait_for(kNanosecondsPerMillisecond);
   table.end(window);
   const Result<WindowResult> result = (*engine)->result(window, WaitPolicy::wait);
   ASSERT_TRUE(result);

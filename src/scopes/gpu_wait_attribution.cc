@@ -41,10 +41,10 @@ void GpuWaitAttribution::add(std::span<const HostScopeChange> edges) {
   // A thread may have read the clock before the last edges were added, and report its edge only now.
   std::ranges::inplace_merge(host_scope_changes_, host_scope_changes_.begin() + added, {}, &HostScopeChange::time_ns);
   if (host_scope_changes_.size() <= kMaxStoredScopeChanges) return;
-  const std::size_t excess = host_scope_changes_.size() - kMaxStoredScopeChanges / 2;
+  const std::size_t excess_change_count = host_scope_changes_.size() - kMaxStoredScopeChanges / 2;
   host_scope_changes_.erase(host_scope_changes_.begin(),
-                            host_scope_changes_.begin() + static_cast<std::ptrdiff_t>(excess));
-  dropped_scope_change_count_ += excess;
+                            host_scope_changes_.begin() + static_cast<std::ptrdiff_t>(excess_change_count));
+  dropped_scope_change_count_ += excess_change_count;
 }
 
 void GpuWaitAttribution::add(const LaunchedKernel& kernel) {
@@ -98,22 +98,23 @@ void GpuWaitAttribution::apply_tracing_changes(Device& device, std::int64_t unti
   for (; device.next_tracing_change < tracing_changes_.size() &&
          tracing_changes_[device.next_tracing_change].time_ns <= until_ns;
        ++device.next_tracing_change) {
-    const TracingChange& toggle = tracing_changes_[device.next_tracing_change];
-    if (can_charge_gaps(device.tracing) && device.idle_since_ns) charge_idle_gap(device, toggle.time_ns, nullptr);
+    const TracingChange& tracing_change = tracing_changes_[device.next_tracing_change];
+    if (can_charge_gaps(device.tracing) && device.idle_since_ns)
+      charge_idle_gap(device, tracing_change.time_ns, nullptr);
     collect_lateness_charges(device);
     device.host_lateness.reset_period();
     device.host_cursor.reset();
-    if (can_charge_gaps(toggle.tracing)) device.host_cursor = host_cursor_at(toggle.time_ns);
-    const WaitTracing before = std::exchange(device.tracing, toggle.tracing);
-    device.separate_step_number = toggle.separate_step_number;
-    const bool continues = before != WaitTracing::off && toggle.tracing != WaitTracing::off;
+    if (can_charge_gaps(tracing_change.tracing)) device.host_cursor = host_cursor_at(tracing_change.time_ns);
+    const WaitTracing before = std::exchange(device.tracing, tracing_change.tracing);
+    device.separate_step_number = tracing_change.separate_step_number;
+    const bool continues = before != WaitTracing::off && tracing_change.tracing != WaitTracing::off;
     if (continues && device.idle_since_ns && !device.may_run_untraced_kernels) {
-      device.idle_since_ns = std::max(*device.idle_since_ns, toggle.time_ns);
+      device.idle_since_ns = std::max(*device.idle_since_ns, tracing_change.time_ns);
       continue;
     }
     device.idle_since_ns.reset();
-    device.may_run_untraced_kernels = toggle.tracing != WaitTracing::off;
-    if (device.may_run_untraced_kernels) device.idle_since_ns = toggle.untraced_kernels_end_ns;
+    device.may_run_untraced_kernels = tracing_change.tracing != WaitTracing::off;
+    if (device.may_run_untraced_kernels) device.idle_since_ns = tracing_change.untraced_kernels_end_ns;
   }
 }
 
@@ -200,17 +201,17 @@ void GpuWaitAttribution::charge_idle_time(Device& device, std::int64_t to_ns, co
   if (to_ns <= from_ns) return;
   WaitSums& sums = select_wait_sums(device, to_ns - from_ns);
   sums.span = {std::min(sums.span.begin_ns, from_ns), std::max(sums.span.end_ns, to_ns)};
-  const bool is_short = to_ns - from_ns < kMinLongGap_ns;
+  const bool is_short_gap = to_ns - from_ns < kMinLongGap_ns;
   const std::uint32_t queue = next == nullptr ? device.last_queue : next->queue;
   const std::int64_t launch_ns = next == nullptr ? to_ns : std::clamp(next->launch_ns.value_or(to_ns), from_ns, to_ns);
-  const TimeSpan before_launch{from_ns, launch_ns};
-  if (is_short && next != nullptr && next->launch_ns) {
-    charge_wait_to_late_scopes(device, before_launch, queue, sums);
+  const TimeSpan gap_before_launch{from_ns, launch_ns};
+  if (is_short_gap && next != nullptr && next->launch_ns) {
+    charge_wait_to_late_scopes(device, gap_before_launch, queue, sums);
   } else {
-    charge_wait_to_host_scopes(before_launch, queue, sums);
+    charge_wait_to_host_scopes(gap_before_launch, queue, sums);
   }
   if (next != nullptr) charge_wait({launch_ns, to_ns}, queue, next->scope, WaitKind::host, sums);
-  if (is_short) return;
+  if (is_short_gap) return;
   advance_host_cursor(device, launch_ns);
   device.host_lateness.reset_period();
 }
@@ -278,22 +279,25 @@ void GpuWaitAttribution::charge_wait(TimeSpan piece, std::uint32_t queue, std::u
 
 // Removes applied toggles, and edges before the earliest open gap except the last one, which gives the scope there.
 void GpuWaitAttribution::drop_old_scope_changes(std::int64_t until_ns) {
-  std::int64_t open_ns = until_ns;
-  std::size_t applied = tracing_changes_.size();
+  std::int64_t earliest_open_ns = until_ns;
+  std::size_t applied_change_count = tracing_changes_.size();
   for (const auto& [ordinal, device] : devices_) {
-    if (device.idle_since_ns) open_ns = std::min(open_ns, *device.idle_since_ns);
-    if (device.host_cursor) open_ns = std::min(open_ns, device.host_cursor->time_ns);
-    for (const LaunchedKernel& kernel : device.pending_kernels) open_ns = std::min(open_ns, kernel.start_ns);
-    applied = std::min(applied, device.next_tracing_change);
+    if (device.idle_since_ns) earliest_open_ns = std::min(earliest_open_ns, *device.idle_since_ns);
+    if (device.host_cursor) earliest_open_ns = std::min(earliest_open_ns, device.host_cursor->time_ns);
+    for (const LaunchedKernel& kernel : device.pending_kernels)
+      earliest_open_ns = std::min(earliest_open_ns, kernel.start_ns);
+    applied_change_count = std::min(applied_change_count, device.next_tracing_change);
   }
-  std::erase_if(lost_record_spans_, [&](TimeSpan lost) { return lost.end_ns <= open_ns; });
-  const auto needed = std::ranges::upper_bound(host_scope_changes_, open_ns, {}, &HostScopeChange::time_ns);
-  if (needed - host_scope_changes_.begin() > 1)
-    host_scope_changes_.erase(host_scope_changes_.begin(), std::prev(needed));
-  if (applied == 0) return;
-  tracing_before_changes_ = tracing_changes_[applied - 1].tracing;
-  tracing_changes_.erase(tracing_changes_.begin(), tracing_changes_.begin() + static_cast<std::ptrdiff_t>(applied));
-  for (auto& [ordinal, device] : devices_) device.next_tracing_change -= applied;
+  std::erase_if(lost_record_spans_, [&](TimeSpan lost) { return lost.end_ns <= earliest_open_ns; });
+  const auto first_needed_change =
+      std::ranges::upper_bound(host_scope_changes_, earliest_open_ns, {}, &HostScopeChange::time_ns);
+  if (first_needed_change - host_scope_changes_.begin() > 1)
+    host_scope_changes_.erase(host_scope_changes_.begin(), std::prev(first_needed_change));
+  if (applied_change_count == 0) return;
+  tracing_before_changes_ = tracing_changes_[applied_change_count - 1].tracing;
+  tracing_changes_.erase(tracing_changes_.begin(),
+                         tracing_changes_.begin() + static_cast<std::ptrdiff_t>(applied_change_count));
+  for (auto& [ordinal, device] : devices_) device.next_tracing_change -= applied_change_count;
 }
 
 void GpuWaitAttribution::take_wait_activities(std::vector<Activity>& into) {

@@ -26,7 +26,7 @@ HostScopeChange make_scope_change(std::int64_t time, std::uint32_t scope, bool s
 }
 
 struct WaitTimes {
-  std::map<std::uint32_t, std::int64_t> by_scope_us;
+  std::map<std::uint32_t, std::int64_t> wait_us_by_scope;
   std::map<std::uint32_t, std::int64_t> synchronized_us;
   std::size_t activities = 0;
 };
@@ -34,10 +34,10 @@ struct WaitTimes {
 WaitTimes take_wait_times(GpuWaitAttribution& waiting) {
   std::vector<Activity> activities;
   waiting.take_wait_activities(activities);
-  WaitTimes found{.by_scope_us = {}, .synchronized_us = {}, .activities = activities.size()};
+  WaitTimes found{.wait_us_by_scope = {}, .synchronized_us = {}, .activities = activities.size()};
   for (const Activity& activity : activities) {
     for (const WaitTally& tally : activity.waits) {
-      (tally.kind == WaitKind::synchronization ? found.synchronized_us : found.by_scope_us)[tally.scope] +=
+      (tally.kind == WaitKind::synchronization ? found.synchronized_us : found.wait_us_by_scope)[tally.scope] +=
           tally.time_ns / 1000;
     }
   }
@@ -54,7 +54,7 @@ TEST(GpuWaitAttribution, ChargesAGapToTheScopesThatMadeTheHostLateAndThenToTheLa
   const WaitTimes found = take_wait_times(waiting);
   // The host was in scope 1 for 150 us and launched a kernel of 90 us there, then 30 us in scope 2 and 10 us in scope
   // 3: the 90 us between the first kernel and the next launch are divided 60 : 30 : 10.
-  EXPECT_EQ(found.by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 9}, {4, 10}}));
+  EXPECT_EQ(found.wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 9}, {4, 10}}));
 }
 
 TEST(GpuWaitAttribution, TimeWhoseKernelsWereLostIsNotCharged) {
@@ -72,7 +72,7 @@ TEST(GpuWaitAttribution, TimeWhoseKernelsWereLostIsNotCharged) {
     waiting.add_lost_record_span(130'000 * 1000, 100'000 * kMs);
     waiting.add(kernel(1, 100'040'000, 100'040'000, 100'050'000));
     waiting.resolve_idle_gaps(101'000 * kMs);
-    EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 30'000 + 40'000}}));
+    EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{1, 30'000 + 40'000}}));
   }
 }
 
@@ -97,10 +97,10 @@ TEST(GpuWaitAttribution, ChargesEqualLayersEquallyAlthoughTheGpuHadWorkQueuedDur
   waiting.resolve_idle_gaps(1000 * kMs);
   WaitTimes found = take_wait_times(waiting);
   double total_us = 0;
-  for (const auto& [scope, waited_us] : found.by_scope_us) total_us += static_cast<double>(waited_us);
-  EXPECT_FALSE(found.by_scope_us.contains(9)) << "it gives the GPU more to do than it takes";
+  for (const auto& [scope, waited_us] : found.wait_us_by_scope) total_us += static_cast<double>(waited_us);
+  EXPECT_FALSE(found.wait_us_by_scope.contains(9)) << "it gives the GPU more to do than it takes";
   for (std::uint32_t layer = 1; layer <= 4; ++layer)
-    EXPECT_NEAR(static_cast<double>(found.by_scope_us[layer]), total_us / 4, 0.1 * total_us / 4) << layer;
+    EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[layer]), total_us / 4, 0.1 * total_us / 4) << layer;
 }
 
 // Forward passes of four layers that all make the GPU wait; the host waits for the result of each pass.
@@ -120,7 +120,7 @@ TEST(GpuWaitAttribution, ChargesEqualLayersEquallyBetweenTwoSynchronizations) {
   waiting.resolve_idle_gaps(1000 * kMs);
   WaitTimes found = take_wait_times(waiting);
   for (std::uint32_t layer = 2; layer <= 4; ++layer)
-    EXPECT_NEAR(static_cast<double>(found.by_scope_us[layer]), 20 * 150, 100) << layer;
+    EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[layer]), 20 * 150, 100) << layer;
 }
 
 // A program that reads its loss in each step: the GPU is idle afterwards, while data are loaded. Layers that are slow
@@ -140,8 +140,8 @@ TEST(GpuWaitAttribution, ChargesWhatFollowsASynchronizationAndNotWhatComesAfterT
   }
   waiting.resolve_idle_gaps(1000 * kMs);
   const WaitTimes found = take_wait_times(waiting);
-  EXPECT_NEAR(static_cast<double>(found.by_scope_us.at(1)), 10 * 1000, 100);
-  EXPECT_FALSE(found.by_scope_us.contains(3));
+  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope.at(1)), 10 * 1000, 100);
+  EXPECT_FALSE(found.wait_us_by_scope.contains(3));
 }
 
 // A program that synchronizes for its timing after it has loaded a batch: the GPU has been idle for long by then.
@@ -154,8 +154,8 @@ TEST(GpuWaitAttribution, ChargesTheLoaderAlthoughTheHostSynchronizedWithAnIdleGp
   waiting.add(kernel(7, 10'060, 10'060, 10'100));
   waiting.resolve_idle_gaps(100 * kMs);
   WaitTimes found = take_wait_times(waiting);
-  EXPECT_NEAR(static_cast<double>(found.by_scope_us[1]), 9000, 20);
-  EXPECT_NEAR(static_cast<double>(found.by_scope_us[7]), 50, 5);
+  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[1]), 9000, 20);
+  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[7]), 50, 5);
 }
 
 TEST(GpuWaitAttribution, CountsNoKernelsThatWereLaunchedBeforeTracingBegan) {
@@ -166,8 +166,8 @@ TEST(GpuWaitAttribution, CountsNoKernelsThatWereLaunchedBeforeTracingBegan) {
   waiting.add(kernel(2, 1950, 1950, 2000));
   waiting.resolve_idle_gaps(10 * kMs);
   WaitTimes found = take_wait_times(waiting);
-  EXPECT_NEAR(static_cast<double>(found.by_scope_us[1]), 450 * 0.1 / 1.05, 2);
-  EXPECT_NEAR(static_cast<double>(found.by_scope_us[2]), 450 * 0.95 / 1.05, 2);
+  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[1]), 450 * 0.1 / 1.05, 2);
+  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[2]), 450 * 0.95 / 1.05, 2);
 }
 
 TEST(GpuWaitAttribution, ForgetsScopesThatWereLateLongAgo) {
@@ -182,11 +182,11 @@ TEST(GpuWaitAttribution, ForgetsScopesThatWereLateLongAgo) {
   };
   run(1, 10'000);
   waiting.resolve_idle_gaps(now * 1000);
-  const auto first_us = static_cast<double>(take_wait_times(waiting).by_scope_us[1]);
+  const auto first_us = static_cast<double>(take_wait_times(waiting).wait_us_by_scope[1]);
   run(2, 10'000);
   waiting.resolve_idle_gaps(now * 1000);
   WaitTimes found = take_wait_times(waiting);
-  EXPECT_NEAR(static_cast<double>(found.by_scope_us[2]), first_us, 0.15 * first_us);
+  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[2]), first_us, 0.15 * first_us);
 }
 
 TEST(GpuWaitAttribution, GivesTheGapBeforeAQueuedKernelToTheScopeThatLaunchedIt) {
@@ -196,7 +196,7 @@ TEST(GpuWaitAttribution, GivesTheGapBeforeAQueuedKernelToTheScopeThatLaunchedIt)
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(2, 5, 102, 200));
   waiting.resolve_idle_gaps(1000 * 1000);
-  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{2, 2}}));
+  EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{2, 2}}));
 }
 
 TEST(GpuWaitAttribution, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronization) {
@@ -209,7 +209,7 @@ TEST(GpuWaitAttribution, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronizat
   waiting.resolve_idle_gaps(1000 * 1000);
   const WaitTimes found = take_wait_times(waiting);
   EXPECT_EQ(found.synchronized_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}}));
-  EXPECT_EQ(found.by_scope_us, (std::map<std::uint32_t, std::int64_t>{{2, 20}}));
+  EXPECT_EQ(found.wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{2, 20}}));
 }
 
 TEST(GpuWaitAttribution, SeesNoGapWhileAnotherStreamIsBusy) {
@@ -220,7 +220,7 @@ TEST(GpuWaitAttribution, SeesNoGapWhileAnotherStreamIsBusy) {
   waiting.add(kernel(1, 0, 50, 250, 1));
   waiting.add(kernel(1, 0, 200, 300, 0));
   waiting.resolve_idle_gaps(1000 * 1000);
-  EXPECT_TRUE(take_wait_times(waiting).by_scope_us.empty());
+  EXPECT_TRUE(take_wait_times(waiting).wait_us_by_scope.empty());
 }
 
 TEST(GpuWaitAttribution, DoesNotDependOnTheOrderInWhichKernelsArrive) {
@@ -231,7 +231,7 @@ TEST(GpuWaitAttribution, DoesNotDependOnTheOrderInWhichKernelsArrive) {
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(1, 150, 150, 300));
   waiting.resolve_idle_gaps(1000 * 1000);
-  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 100}}));
+  EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{1, 100}}));
 }
 
 TEST(GpuWaitAttribution, AcceptsEdgesThatAreReportedLate) {
@@ -242,7 +242,8 @@ TEST(GpuWaitAttribution, AcceptsEdgesThatAreReportedLate) {
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(3, 200, 200, 300));
   waiting.resolve_idle_gaps(1000 * 1000);
-  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 18}}));
+  EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope,
+            (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 18}}));
 }
 
 TEST(GpuWaitAttribution, CountsNothingWhileKernelsAreNotTraced) {
@@ -256,7 +257,7 @@ TEST(GpuWaitAttribution, CountsNothingWhileKernelsAreNotTraced) {
   waiting.add(kernel(2, 600, 600, 700));
   waiting.add(kernel(2, 730, 730, 800));
   waiting.resolve_idle_gaps(1000 * 1000);
-  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 20}, {2, 40 + 30}}))
+  EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{1, 20}, {2, 40 + 30}}))
       << "what was launched before ran until 560 us at the latest";
 }
 
@@ -283,9 +284,9 @@ TEST(GpuWaitAttribution, ResolvesAGapThatGoesOnForLongerThanAnyKernel) {
   waiting.add(std::vector{make_scope_change(0, 1)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.resolve_idle_gaps(30'000 * kMs);
-  EXPECT_EQ(take_wait_times(waiting).by_scope_us[1], 20'000'000 - 100);
+  EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope[1], 20'000'000 - 100);
   waiting.finish(31'000 * kMs);
-  EXPECT_EQ(take_wait_times(waiting).by_scope_us[1], 11'000'000);
+  EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope[1], 11'000'000);
 }
 
 TEST(GpuWaitAttribution, ChargesNoGapsDuringWarmUpAndKnowsTheLastKernelAfterIt) {
@@ -297,7 +298,8 @@ TEST(GpuWaitAttribution, ChargesNoGapsDuringWarmUpAndKnowsTheLastKernelAfterIt) 
   waiting.set_tracing(200 * 1000, WaitTracing::on, 10'000 * 1000);
   waiting.add(kernel(3, 290, 300, 400));
   waiting.resolve_idle_gaps(1000 * 1000);
-  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}, {2, 40}, {3, 10}}));
+  EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope,
+            (std::map<std::uint32_t, std::int64_t>{{1, 50}, {2, 40}, {3, 10}}));
 }
 
 TEST(GpuWaitAttribution, ChargesTheGapsOfADeviceWhoseFirstKernelCameLongAfterTracingBegan) {
@@ -308,7 +310,7 @@ TEST(GpuWaitAttribution, ChargesTheGapsOfADeviceWhoseFirstKernelCameLongAfterTra
   waiting.add(kernel(1, 100'000, 100'010, 100'020));
   waiting.add(kernel(2, 100'060, 100'070, 100'080));
   waiting.resolve_idle_gaps(1000 * kMs);
-  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 40}, {2, 10}}));
+  EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{1, 40}, {2, 10}}));
 }
 
 TEST(GpuWaitAttribution, KeepsTheGapsOfUnusualStepsApart) {

@@ -6,10 +6,10 @@
 
 namespace joulemap {
 
-void HostLatenessTracker::change_lateness(std::uint32_t scope, std::int64_t by_ns) {
+void HostLatenessTracker::change_lateness(std::uint32_t scope, std::int64_t lateness_change_ns) {
   if (scope >= scopes_.size()) scopes_.resize(scope + std::size_t{1});
   ScopeLateness& found = scopes_[scope];
-  found.lateness_since_wait_ns += by_ns;
+  found.lateness_since_wait_ns += lateness_change_ns;
   if (!found.is_active) active_scope_ids_.push_back(scope);
   if (!found.is_changed) changed_scope_ids_.push_back(scope);
   found.is_active = found.is_changed = true;
@@ -76,10 +76,10 @@ std::vector<HostLatenessTracker::WaitCharge> HostLatenessTracker::take_wait_char
   end_period();
   std::vector<WaitCharge> charges;
   for (const std::uint32_t id : active_scope_ids_) {
-    const double whole_ns = std::round(scopes_[id].charged_ns);  // the fraction stays with the scope
-    if (whole_ns < 1) continue;
-    charges.push_back({id, static_cast<std::int64_t>(whole_ns)});
-    scopes_[id].charged_ns -= whole_ns;
+    const double rounded_charge_ns = std::round(scopes_[id].charged_ns);  // the fraction stays with the scope
+    if (rounded_charge_ns < 1) continue;
+    charges.push_back({id, static_cast<std::int64_t>(rounded_charge_ns)});
+    scopes_[id].charged_ns -= rounded_charge_ns;
   }
   drop_inactive_scopes();
   return charges;

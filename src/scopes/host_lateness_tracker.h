@@ -52,7 +52,7 @@ class HostLatenessTracker {
     bool is_changed = false;  // since the last wait
   };
 
-  void change_lateness(std::uint32_t scope, std::int64_t by_ns);
+  void change_lateness(std::uint32_t scope, std::int64_t lateness_change_ns);
   void divide_waits_by_lateness();
   void drop_inactive_scopes();
 

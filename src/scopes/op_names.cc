@@ -131,10 +131,10 @@ ParsedXlaName parse_xla_name(std::string_view op_name) {
   return name;
 }
 
-std::string_view phase_of_xla_op(const ParsedXlaName& name, bool trains) {
+std::string_view phase_of_xla_op(const ParsedXlaName& name, bool is_training_program) {
   if (name.is_recomputed) return kRecomputePhase;
   if (name.is_transposed) return kBackwardPhase;
-  return name.is_differentiated || !trains ? kForwardPhase : kOptimizerPhase;
+  return name.is_differentiated || !is_training_program ? kForwardPhase : kOptimizerPhase;
 }
 
 // --- TensorFlow
@@ -175,9 +175,10 @@ bool is_operation_scope(std::string_view part, std::string_view op, std::string_
   part = remove_number_suffix(part);
   op = remove_number_suffix(op);
   if (op == part || op == "ReadVariableOp") return true;
-  constexpr std::string_view kGrad = "Grad";
-  const bool is_of_layer = op.ends_with(kGrad) && op.substr(0, op.size() - kGrad.size()) != part;
-  return phase == kBackwardPhase && !is_of_layer;
+  constexpr std::string_view kGradOpSuffix = "Grad";
+  const bool is_gradient_op_of_layer =
+      op.ends_with(kGradOpSuffix) && op.substr(0, op.size() - kGradOpSuffix.size()) != part;
+  return phase == kBackwardPhase && !is_gradient_op_of_layer;
 }
 
 // Without a table: the first part is the model; the following parts are its layers, up to the first operation.
@@ -225,16 +226,18 @@ std::string join_with_slashes(std::span<const std::string_view> parts) {
 // puts gradient_tape in front of that name. TensorFlow 1 opens a scope, possibly within a scope of the program:
 // gradients/net/dense/MatMul_grad/Reshape belongs to net/dense/MatMul. A tape over a tf.function writes both.
 std::optional<std::vector<std::string_view>> find_differentiated_operation(std::span<const std::string_view> parts) {
-  const bool is_of_tape = !parts.empty() && parts.front() == "gradient_tape";
+  const bool is_gradient_tape = !parts.empty() && parts.front() == "gradient_tape";
   while (!parts.empty() && parts.front() == "gradient_tape") parts = parts.subspan(1);
   const auto scope = std::find_if(parts.begin(), parts.end(),
                                   [](std::string_view part) { return remove_number_suffix(part) == "gradients"; });
-  if (scope == parts.end()) return is_of_tape ? std::optional(std::vector(parts.begin(), parts.end())) : std::nullopt;
+  if (scope == parts.end())
+    return is_gradient_tape ? std::optional(std::vector(parts.begin(), parts.end())) : std::nullopt;
   std::vector<std::string_view> of(scope + 1, parts.end());
-  constexpr std::string_view kGradient = "_grad";
-  const auto op = std::find_if(of.begin(), of.end(), [&](std::string_view part) { return part.ends_with(kGradient); });
+  constexpr std::string_view kGradientScopeSuffix = "_grad";
+  const auto op =
+      std::find_if(of.begin(), of.end(), [&](std::string_view part) { return part.ends_with(kGradientScopeSuffix); });
   if (op == of.end()) return of;
-  op->remove_suffix(kGradient.size());
+  op->remove_suffix(kGradientScopeSuffix.size());
   of.erase(op + 1, of.end());
   return of;
 }
@@ -242,11 +245,12 @@ std::optional<std::vector<std::string_view>> find_differentiated_operation(std::
 // TensorFlow 1 updates a variable in the scope of the optimizer: Adam/update_net/dense/kernel/ResourceApplyAdam.
 // Returns nullopt for names of any other form.
 std::optional<OpScope> scope_of_optimizer_update(std::span<const std::string_view> parts) {
-  constexpr std::string_view kUpdate = "update_";
+  constexpr std::string_view kUpdatePrefix = "update_";
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (!parts[i].starts_with(kUpdate) || !is_one_of(kOptimizerNames, remove_number_suffix(parts[i - 1]))) continue;
+    if (!parts[i].starts_with(kUpdatePrefix) || !is_one_of(kOptimizerNames, remove_number_suffix(parts[i - 1])))
+      continue;
     std::vector<std::string_view> variable(parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end());
-    variable.front().remove_prefix(kUpdate.size());
+    variable.front().remove_prefix(kUpdatePrefix.size());
     const auto op = std::find_if(variable.begin() + 1, variable.end(), [](std::string_view part) {
       return part.starts_with("Resource") || part.starts_with("Apply") || part.starts_with("SparseApply");
     });
@@ -296,7 +300,7 @@ OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, con
 
 bool is_gradient_op(std::string_view op_name) { return op_name.find("transpose(jvp(") != std::string_view::npos; }
 
-OpScope scope_of_xla_op(std::string_view op_name, bool trains) {
+OpScope scope_of_xla_op(std::string_view op_name, bool is_training_program) {
   const ParsedXlaName name = parse_xla_name(op_name);
   OpScope scope{.op = std::string(name.op)};
   // A name without scopes has lost them in the compiler: phase and module are unknown.
@@ -304,7 +308,7 @@ OpScope scope_of_xla_op(std::string_view op_name, bool trains) {
       !name.is_transposed && op_name.find('/') == std::string_view::npos) {
     return scope;
   }
-  scope.phase = phase_of_xla_op(name, trains);
+  scope.phase = phase_of_xla_op(name, is_training_program);
   std::span<const std::string_view> name_scopes = name.name_scopes;
   // Without gradients the first scope is the model itself and is left out. With gradients the model is in the
   // parentheses of jvp(), not among the scopes.
@@ -321,16 +325,16 @@ OpScope scope_of_onnx_node(std::string_view node, std::string_view type) {
   std::string path;
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
     const std::string_view part = parts[i];
-    const bool repeats = part.starts_with(path) && part.size() > path.size() && part[path.size()] == '.';
-    if (path.empty() || repeats) {
+    const bool repeats_path = part.starts_with(path) && part.size() > path.size() && part[path.size()] == '.';
+    if (path.empty() || repeats_path) {
       path = part;
     } else {
       const std::size_t dot = path.rfind('.');
       const std::string_view last =
           dot == std::string::npos ? std::string_view(path) : std::string_view(path).substr(dot + 1);
-      const bool extends_last = part.starts_with(last) && part.size() > last.size() && part[last.size()] == '.';
+      const bool repeats_last_element = part.starts_with(last) && part.size() > last.size() && part[last.size()] == '.';
       path += '.';
-      path += extends_last ? part.substr(last.size() + 1) : part;
+      path += repeats_last_element ? part.substr(last.size() + 1) : part;
     }
   }
   scope.module = path;

@@ -41,8 +41,9 @@ OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, con
 // The name of a node without the prefixes of function calls and graph optimizations.
 std::string remove_call_name_parts(std::string_view name);
 
-// `trains`: the program computes gradients, so its operations outside of forward and backward update parameters.
-OpScope scope_of_xla_op(std::string_view op_name, bool trains);
+// `is_training_program`: the program computes gradients, so its operations outside of forward and backward update
+// parameters.
+OpScope scope_of_xla_op(std::string_view op_name, bool is_training_program);
 // Whether an operation of that name computes gradients.
 bool is_gradient_op(std::string_view op_name);
 

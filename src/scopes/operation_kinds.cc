@@ -221,9 +221,9 @@ std::string make_lower_case(std::string_view text) {
 // "torch.nn.functional.scaled_dot_product_attention" -> "scaleddotproductattention", "AddmmBackward0" -> "addmm".
 std::string normalize_operation_name(std::string_view operation) {
   const std::size_t end = operation.find_last_not_of("0123456789");
-  constexpr std::string_view kBackward = "Backward";
-  if (end != std::string_view::npos && operation.substr(0, end + 1).ends_with(kBackward))
-    operation = operation.substr(0, end + 1 - kBackward.size());
+  constexpr std::string_view kBackwardSuffix = "Backward";
+  if (end != std::string_view::npos && operation.substr(0, end + 1).ends_with(kBackwardSuffix))
+    operation = operation.substr(0, end + 1 - kBackwardSuffix.size());
   const std::size_t separator = operation.find_last_of(":./");
   if (separator != std::string_view::npos && separator + 1 < operation.size()) operation.remove_prefix(separator + 1);
   std::string name = make_lower_case(operation);
@@ -259,8 +259,8 @@ OperationKind kind_of_kernel(std::string_view kernel) {
 OperationKind kind_of_work(std::string_view operation, std::string_view kernel) {
   const OperationKind by_kernel = kind_of_kernel(kernel);
   if (std::ranges::find(kKindsDecidedByKernel, by_kernel) != std::end(kKindsDecidedByKernel)) return by_kernel;
-  const OperationKind by_operation = kind_of_operation(operation);
-  return by_operation == unknown ? by_kernel : by_operation;
+  const OperationKind kind_by_operation = kind_of_operation(operation);
+  return kind_by_operation == unknown ? by_kernel : kind_by_operation;
 }
 
 namespace {

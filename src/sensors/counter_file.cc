@@ -104,8 +104,8 @@ Reading CounterFile::read() noexcept {
   Reading reading;
   reading.before_ns = monotonic_ns();
   reading.code = read_until_stable(reading.raw);
-  const bool suspicious = reading.code != ReadCode::ok || reading.raw == last_raw_value_;
-  if (!is_pseudo_file_ && suspicious && reopen_if_replaced(reading.code) == ReopenOutcome::reopened) {
+  const bool may_be_replaced = reading.code != ReadCode::ok || reading.raw == last_raw_value_;
+  if (!is_pseudo_file_ && may_be_replaced && reopen_if_replaced(reading.code) == ReopenOutcome::reopened) {
     reading.code = read_until_stable(reading.raw);
   }
   if (reading.code == ReadCode::ok) last_raw_value_ = reading.raw;

@@ -43,8 +43,9 @@ bool is_arm_virtual_machine(const SystemRoot& root) {
   const std::string product = read_first_line(root.path("/sys/class/dmi/id/product_name"));
   if (vendor == "Amazon EC2") return product.find(".metal") == std::string::npos;
   constexpr std::array<std::string_view, 5> kVirtualVendors = {"QEMU", "KVM", "VMware", "Google", "Xen"};
-  const auto is_of = [&](std::string_view name) { return vendor.starts_with(name); };
-  return std::ranges::any_of(kVirtualVendors, is_of) || product.find("Virtual Machine") != std::string::npos;
+  const auto is_vendor_of_machine = [&](std::string_view name) { return vendor.starts_with(name); };
+  return std::ranges::any_of(kVirtualVendors, is_vendor_of_machine) ||
+         product.find("Virtual Machine") != std::string::npos;
 }
 
 std::string find_container_engine(const SystemRoot& root) {
@@ -52,12 +53,13 @@ std::string find_container_engine(const SystemRoot& root) {
   if (file_exists(root.path("/run/.containerenv"))) return "podman";
   const Result<std::string> cgroup = read_small_file(root.path("/proc/1/cgroup"));
   if (!cgroup) return {};
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMarks = {{{"kubepods", "kubernetes"},
-                                                                                    {"docker", "docker"},
-                                                                                    {"libpod", "podman"},
-                                                                                    {"lxc", "lxc"},
-                                                                                    {"containerd", "containerd"}}};
-  for (const auto& [mark, name] : kMarks) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kCgroupMarkers = {
+      {{"kubepods", "kubernetes"},
+       {"docker", "docker"},
+       {"libpod", "podman"},
+       {"lxc", "lxc"},
+       {"containerd", "containerd"}}};
+  for (const auto& [mark, name] : kCgroupMarkers) {
     if (cgroup->find(mark) != std::string::npos) return std::string(name);
   }
   return {};

@@ -14,8 +14,8 @@ MeasuredProcessSet::MeasuredProcessSet(MeasuredProcessCriteria measured, const c
 }
 
 bool MeasuredProcessSet::matches_criteria(pid_t pid) const noexcept {
-  const auto is_below = [&](pid_t root) { return descends_from(pid, root, proc_path_); };
-  return std::any_of(criteria_.root_pids.begin(), criteria_.root_pids.end(), is_below) ||
+  const auto is_descendant_of = [&](pid_t root) { return descends_from(pid, root, proc_path_); };
+  return std::any_of(criteria_.root_pids.begin(), criteria_.root_pids.end(), is_descendant_of) ||
          was_started_with_variable(pid, criteria_.environment_assignment, proc_path_) ||
          (!criteria_.recording_folder.empty() &&
           has_open_file(pid, criteria_.recording_folder, "", proc_path_).value_or(false));

@@ -26,7 +26,7 @@ class MeasuredProcesses : public testing::Test {
   FakeProc proc_;
 };
 
-TEST_F(MeasuredProcesses, AreTheCommandAndItsDescendants) {
+TEST_F(MeasuredProcesses, TheCommandAndItsDescendantsAreMeasured) {
   proc_.add(501, {.parent = kRecorderPid});
   proc_.add(502, {.parent = 501});
   MeasuredProcessSet own({}, proc_.path());
@@ -34,7 +34,7 @@ TEST_F(MeasuredProcesses, AreTheCommandAndItsDescendants) {
   for (const pid_t pid : {300, kProgramPid, 600, 0, 999}) EXPECT_FALSE(own.contains(pid)) << pid;
 }
 
-TEST_F(MeasuredProcesses, AreTheProgramThatStartedTheRecorderAndItsWorkers) {
+TEST_F(MeasuredProcesses, TheProgramThatStartedTheRecorderAndItsWorkersAreMeasured) {
   proc_.add(401, {.parent = kProgramPid});
   MeasuredProcessSet own({.root_pids = {kProgramPid}}, proc_.path());
   EXPECT_TRUE(own.contains(kProgramPid));
@@ -45,7 +45,7 @@ TEST_F(MeasuredProcesses, AreTheProgramThatStartedTheRecorderAndItsWorkers) {
   EXPECT_FALSE(own.contains(600));
 }
 
-TEST_F(MeasuredProcesses, StayMeasuredWhenTheirParentExits) {
+TEST_F(MeasuredProcesses, ProcessesStayMeasuredWhenTheirParentExits) {
   proc_.add(401, {.parent = kProgramPid});
   MeasuredProcessSet own({.root_pids = {kProgramPid}}, proc_.path());
   ASSERT_TRUE(own.contains(401));
@@ -55,7 +55,7 @@ TEST_F(MeasuredProcesses, StayMeasuredWhenTheirParentExits) {
   EXPECT_FALSE(own.contains(401));
 }
 
-TEST_F(MeasuredProcesses, StayMeasuredWhenTheyHaveJustExited) {
+TEST_F(MeasuredProcesses, ProcessesStayMeasuredWhenTheyHaveJustExited) {
   proc_.add(401, {.parent = kProgramPid});
   MeasuredProcessSet own({.root_pids = {kProgramPid}}, proc_.path());
   ASSERT_TRUE(own.contains(401));
@@ -64,7 +64,7 @@ TEST_F(MeasuredProcesses, StayMeasuredWhenTheyHaveJustExited) {
   EXPECT_FALSE(own.contains(402));
 }
 
-TEST_F(MeasuredProcesses, AreThoseWithTheRecordersVariable) {
+TEST_F(MeasuredProcesses, ProcessesWithTheRecordersVariableAreMeasured) {
   MeasuredProcessSet own({.environment_assignment = "JOULEMAP_RECORDING_ID=abc"}, proc_.path());
   proc_.add(700, {.environment = "HOME=/\0JOULEMAP_RECORDING_ID=abc\0"s});
   proc_.add(701, {.environment = "JOULEMAP_RECORDING_ID=abcd\0"s});
@@ -72,7 +72,7 @@ TEST_F(MeasuredProcesses, AreThoseWithTheRecordersVariable) {
   EXPECT_FALSE(own.contains(701));
 }
 
-TEST_F(MeasuredProcesses, AreThoseThatHaveJoinedTheRecording) {
+TEST_F(MeasuredProcesses, ProcessesThatHaveJoinedTheRecordingAreMeasured) {
   MeasuredProcessSet own({.recording_folder = "/runs/a.joule.d"}, proc_.path());
   proc_.add(700, {.files = {"/dev/null", "/runs/a.joule.d/boot-12-34.joule"}});
   proc_.add(701, {.files = {"/runs/a.joule.data"}});

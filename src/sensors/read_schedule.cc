@@ -52,8 +52,8 @@ std::int64_t near_edge_read_period_ns(std::span<const Channel> channels) {
 }
 
 std::int64_t Sensor::next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept {
-  const bool is_usual = mode == SamplingMode::relaxed || mode == SamplingMode::every_update;
-  if (!is_usual) return last_ns + near_edge_read_period_ns(channels());
+  const bool is_between_edges = mode == SamplingMode::relaxed || mode == SamplingMode::every_update;
+  if (!is_between_edges) return last_ns + near_edge_read_period_ns(channels());
   if (!requested_read_period_ns_ || mode == SamplingMode::every_update)
     return last_ns + relaxed_read_period_ns(channels());
   return last_ns +

@@ -14,14 +14,14 @@ namespace {
 const HostTraits kBareMetalHost{"bare metal", "", false};
 const HostTraits kDockerHost{"bare metal", "docker", false};
 
-TEST(Remedies, NameTheProgramAndTheCapability) {
+TEST(Remedies, RemediesNameTheProgramAndTheCapability) {
   const std::string remedy = remedy_for_denied_powercap(kBareMetalHost, "/opt/joulemap");
   EXPECT_NE(remedy.find("setcap cap_dac_read_search,cap_perfmon+ep /opt/joulemap"), std::string::npos);
   EXPECT_NE(remedy.find("0440"), std::string::npos);
   EXPECT_NE(remedy_for_denied_perf_event(kBareMetalHost, "").find("setcap cap_perfmon+ep"), std::string::npos);
 }
 
-TEST(Remedies, NeverOpenRaplToAllUsersWithoutNamingPlatypus) {
+TEST(Remedies, RemediesNeverOpenRaplToAllUsersWithoutNamingPlatypus) {
   for (const HostTraits& host : {kBareMetalHost, kDockerHost}) {
     EXPECT_NE(remedy_for_denied_powercap(host, "").find("PLATYPUS"), std::string::npos);
   }
@@ -33,7 +33,7 @@ TEST(Remedies, NeverOpenRaplToAllUsersWithoutNamingPlatypus) {
   }
 }
 
-TEST(Remedies, NameCompleteOptionsOfTheContainerInsideOne) {
+TEST(Remedies, RemediesInAContainerNameItsCompleteOptions) {
   const std::string perf_event = "--user 0 --cap-add PERFMON";
   const std::string powercap = "--user 0 --security-opt systempaths=unconfined --security-opt apparmor=unconfined";
   EXPECT_NE(remedy_for_denied_perf_event(kDockerHost, "").find(perf_event), std::string::npos);
@@ -47,19 +47,19 @@ TEST(HostTraits, DistinguishesVirtualMachinesFromBareMetal) {
 }
 
 TEST(HostTraits, RecognisesVirtualMachinesOfArmWhichHaveNoProcessorFlag) {
-  const auto machine_of = [](const std::string& file, const std::string& text, const std::string& product = "") {
+  const auto detect_machine = [](const std::string& file, const std::string& text, const std::string& product = "") {
     const TemporaryDirectory directory;
     directory.write("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\n");
     directory.write(file, text);
     if (!product.empty()) directory.write("sys/class/dmi/id/product_name", product);
     return detect_host_traits(SystemRoot{directory.path()}).machine;
   };
-  EXPECT_EQ(machine_of("proc/device-tree/compatible", "linux,dummy-virt"), "virtual machine");
-  EXPECT_EQ(machine_of("sys/class/dmi/id/sys_vendor", "QEMU\n"), "virtual machine (QEMU)");
-  EXPECT_EQ(machine_of("sys/class/dmi/id/sys_vendor", "Amazon EC2\n", "m7g.large\n"),
+  EXPECT_EQ(detect_machine("proc/device-tree/compatible", "linux,dummy-virt"), "virtual machine");
+  EXPECT_EQ(detect_machine("sys/class/dmi/id/sys_vendor", "QEMU\n"), "virtual machine (QEMU)");
+  EXPECT_EQ(detect_machine("sys/class/dmi/id/sys_vendor", "Amazon EC2\n", "m7g.large\n"),
             "virtual machine (Amazon EC2 m7g.large)");
-  EXPECT_EQ(machine_of("sys/class/dmi/id/sys_vendor", "Amazon EC2\n", "m7g.metal\n"), "bare metal");
-  EXPECT_EQ(machine_of("sys/class/dmi/id/sys_vendor", "Supermicro\n"), "bare metal");
+  EXPECT_EQ(detect_machine("sys/class/dmi/id/sys_vendor", "Amazon EC2\n", "m7g.metal\n"), "bare metal");
+  EXPECT_EQ(detect_machine("sys/class/dmi/id/sys_vendor", "Supermicro\n"), "bare metal");
 }
 
 TEST(HostTraits, RecognisesContainersAndWsl) {
@@ -71,7 +71,7 @@ TEST(HostTraits, RecognisesContainersAndWsl) {
   EXPECT_EQ(host.machine, "virtual machine (WSL)");
 }
 
-TEST(Backends, AreChosenByNameInTheOrderOfPreference) {
+TEST(Backends, BackendsAreChosenByNameInTheOrderOfPreference) {
   const auto chosen = choose_backends("estimate, powercap");
   ASSERT_TRUE(chosen.has_value());
   ASSERT_EQ(chosen->size(), 2u);
@@ -79,7 +79,7 @@ TEST(Backends, AreChosenByNameInTheOrderOfPreference) {
   EXPECT_EQ(choose_backends("")->size(), sensor_backends().size());
 }
 
-TEST(Backends, RefuseANameThatDoesNotExistAndListTheOthers) {
+TEST(Backends, AnUnknownBackendIsRefusedAndTheOthersAreListed) {
   const auto chosen = choose_backends("powercap,rapl");
   ASSERT_FALSE(chosen.has_value());
   EXPECT_EQ(chosen.error().code, ErrorCode::usage);

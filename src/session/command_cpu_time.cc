@@ -39,17 +39,17 @@ double descendants_cpu_s() {
   const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
   for (const ProcessCpuTime& process : processes) {
     if (process.parent != ::getpid()) continue;
-    if (const Result<double> tree_s = process_tree_cpu_s(processes, process.pid)) total_s += *tree_s;
+    if (const Result<double> tree_cpu_s = process_tree_cpu_s(processes, process.pid)) total_s += *tree_cpu_s;
   }
   return total_s;
 }
 
 std::optional<double> attached_process_tree_cpu_s(pid_t pid) {
   const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
-  const Result<double> tree_s = process_tree_cpu_s(processes, pid);
-  if (!tree_s) return std::nullopt;
+  const Result<double> tree_cpu_s = process_tree_cpu_s(processes, pid);
+  if (!tree_cpu_s) return std::nullopt;
   const Result<double> own_s = process_tree_cpu_s(processes, ::getpid());
-  return *tree_s - (::getppid() == pid && own_s ? *own_s : 0);
+  return *tree_cpu_s - (::getppid() == pid && own_s ? *own_s : 0);
 }
 
 void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -60,24 +60,24 @@ CommandCpuTime::CommandCpuTime(CpuTimeSubject subject)
 std::optional<double> CommandCpuTime::attached_cpu_s() const {
   const Result<ProcessCpuTime> process = read_process_cpu_time(*measured_subject_.attached_pid);
   if (!process) return std::nullopt;
-  return process->own_s + process->children_s + descendants_cpu_s_;
+  return process->own_s + process->reaped_children_cpu_s + descendants_cpu_s_;
 }
 
 void CommandCpuTime::update_attached_cpu_time() {
   if (!measured_subject_.attached_pid) return;
   if (monotonic_ns() >= next_process_search_ns_) {
     const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
-    const Result<double> tree_s = process_tree_cpu_s(processes, *measured_subject_.attached_pid);
+    const Result<double> tree_cpu_s = process_tree_cpu_s(processes, *measured_subject_.attached_pid);
     const auto own = std::find_if(processes.begin(), processes.end(), [&](const ProcessCpuTime& process) {
       return process.pid == *measured_subject_.attached_pid;
     });
-    if (tree_s) descendants_cpu_s_ = *tree_s - own->own_s - own->children_s;
+    if (tree_cpu_s) descendants_cpu_s_ = *tree_cpu_s - own->own_s - own->reaped_children_cpu_s;
     next_process_search_ns_ = monotonic_ns() + kNanosecondsPerSecond;
   }
   if (const std::optional<double> now_s = attached_cpu_s()) subject_cpu_latest_s_ = now_s;
 }
 
-void CommandCpuTime::begin(bool command_runs) {
+void CommandCpuTime::begin(bool is_command_running) {
   const UserSystemTime finished = read_finished_children_cpu_time();
   user_cpu_at_begin_s_ = finished.user_s;
   system_cpu_at_begin_s_ = finished.system_s;
@@ -85,16 +85,16 @@ void CommandCpuTime::begin(bool command_runs) {
     update_attached_cpu_time();
     subject_cpu_at_begin_s_ = std::exchange(subject_cpu_latest_s_, std::nullopt);
   } else if (measured_subject_.has_command) {
-    const bool search = command_runs || had_other_children_;
+    const bool search = is_command_running || had_other_children_;
     subject_cpu_at_begin_s_ = search ? descendants_cpu_s() : finished.user_s + finished.system_s;
   }
   machine_cpu_at_begin_s_ = read_machine_cpu_s();
 }
 
 void CommandCpuTime::end(StatRun& run) {
-  const std::optional<double> machine_at_end_s = read_machine_cpu_s();
-  if (machine_cpu_at_begin_s_ && machine_at_end_s)
-    run.machine_cpu_s = std::max(*machine_at_end_s - *machine_cpu_at_begin_s_, 0.0);
+  const std::optional<double> machine_cpu_at_end_s = read_machine_cpu_s();
+  if (machine_cpu_at_begin_s_ && machine_cpu_at_end_s)
+    run.machine_cpu_s = std::max(*machine_cpu_at_end_s - *machine_cpu_at_begin_s_, 0.0);
   if (measured_subject_.attached_pid) {
     update_attached_cpu_time();
   } else if (measured_subject_.has_command) {
@@ -106,7 +106,7 @@ void CommandCpuTime::end(StatRun& run) {
   if (subject_cpu_latest_s_ && subject_cpu_at_begin_s_)
     run.process_cpu_s = std::max(*subject_cpu_latest_s_ - *subject_cpu_at_begin_s_, 0.0);
 
-  const auto unknown = [&](std::string why) { run.diagnostics.add({"no_process_share", 1, std::move(why), ""}); };
+  const auto unknown = [&](std::string reason) { run.diagnostics.add({"no_process_share", 1, std::move(reason), ""}); };
   if (!run.machine_cpu_s) {
     unknown("the machine's CPU time cannot be read from /proc");
   } else if (!run.process_cpu_s && measured_subject_.attached_pid) {

@@ -35,8 +35,8 @@ class CommandCpuTime {
   // Construct before the command is forked: the constructor checks whether this process has other children.
   explicit CommandCpuTime(CpuTimeSubject subject);
 
-  // Begins the measurement. `command_runs`: the command was already running, because of --delay.
-  void begin(bool command_runs);
+  // Begins the measurement. `is_command_running`: the command was already running, because of --delay.
+  void begin(bool is_command_running);
   // Stores the time of an attached process while it lives: its own at every call, that of its descendants once a
   // second, because finding them requires a search of /proc.
   void update_attached_cpu_time();

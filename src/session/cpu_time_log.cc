@@ -54,15 +54,16 @@ std::vector<Sample> CpuTimeLog::read_samples() {
     samples.push_back(make_cpu_time_sample(first_channel_, machine->busy_s, now_ns));
   }
   if (first_read_ns_ == 0) first_read_ns_ = now_ns;
-  const std::int64_t took_ns = monotonic_ns() - now_ns;
-  const std::int64_t close_ns =
-      std::clamp(kMinPeriodPerReadDuration * took_ns, kInitialReadPeriod_ns, kCpuTimeReadPeriod_ns);
-  next_read_ns_ = now_ns + (now_ns - first_read_ns_ < kInitialReadPhaseDuration_ns ? close_ns : kCpuTimeReadPeriod_ns);
+  const std::int64_t read_duration_ns = monotonic_ns() - now_ns;
+  const std::int64_t adaptive_read_period_ns =
+      std::clamp(kMinPeriodPerReadDuration * read_duration_ns, kInitialReadPeriod_ns, kCpuTimeReadPeriod_ns);
+  next_read_ns_ = now_ns + (now_ns - first_read_ns_ < kInitialReadPhaseDuration_ns ? adaptive_read_period_ns
+                                                                                   : kCpuTimeReadPeriod_ns);
   if (now_ns < next_search_ns_) return samples;
   next_search_ns_ = now_ns + kProcessSearchPeriod_ns;
-  const std::optional<double> used_s =
+  const std::optional<double> process_cpu_s =
       attached_pid_ ? attached_process_tree_cpu_s(*attached_pid_) : descendants_cpu_s();
-  if (used_s) samples.push_back(make_cpu_time_sample(first_channel_ + 1, *used_s, now_ns));
+  if (process_cpu_s) samples.push_back(make_cpu_time_sample(first_channel_ + 1, *process_cpu_s, now_ns));
   return samples;
 }
 

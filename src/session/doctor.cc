@@ -33,9 +33,9 @@ std::string list_unchanged_counters(const sensors::ProbeResult& probe, std::span
   for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
     for (const Channel& channel : sensor->channels()) {
       const bool both = after[k].code == ReadCode::ok && before[k].code == ReadCode::ok;
-      const bool should_move =
+      const bool should_update =
           channel.kind == ChannelKind::counter && channel.refresh_s < seconds(kCounterWatchTime_ns);
-      if (both && should_move && after[k].raw == before[k].raw)
+      if (both && should_update && after[k].raw == before[k].raw)
         still += fmt::format("{}{}", still.empty() ? "" : ", ", channel.name);
       ++k;
     }

@@ -60,10 +60,10 @@ void MeasuredCommand::handle_signals() {
       reap_child();
       continue;
     }
-    const bool stops = is_termination_signal(*signal);
-    stop_requested_ = stop_requested_ || stops;
+    const bool is_stop_signal = is_termination_signal(*signal);
+    stop_requested_ = stop_requested_ || is_stop_signal;
     if (!child_) {
-      has_ended_ = has_ended_ || stops;
+      has_ended_ = has_ended_ || is_stop_signal;
     } else if (!has_ended_ && !is_signal_from_terminal(*signal)) {
       ::kill(child_->pid(), number);
     }
@@ -73,12 +73,12 @@ void MeasuredCommand::handle_signals() {
 void MeasuredCommand::wait_until(std::int64_t deadline_ns) {
   // With a command, wait for its end; otherwise for that of the attached process.
   const FileDescriptor& end = child_ ? child_pidfd_ : attached_pidfd_;
-  std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
+  std::array<pollfd, 2> polled_fds{{{signals_.fd(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
   const nfds_t count = end.is_open() ? 2 : 1;
   const timespec timeout = to_timespec(std::max<std::int64_t>(deadline_ns - monotonic_ns(), 0));
-  if (::ppoll(waited.data(), count, &timeout, nullptr) <= 0) return;
-  if (waited[0].revents != 0) handle_signals();
-  if (count == 1 || waited[1].revents == 0) return;
+  if (::ppoll(polled_fds.data(), count, &timeout, nullptr) <= 0) return;
+  if (polled_fds[0].revents != 0) handle_signals();
+  if (count == 1 || polled_fds[1].revents == 0) return;
   if (child_) {
     reap_child();
   } else {

@@ -230,8 +230,8 @@ void add_framework_traces(const recording::PartFolder& folder, const RecordOptio
 // the library later learns more.
 void store_known_kernel_powers(const recording::PartFolder& folder, const RecordOptions& options,
                                RecordResult& result) {
-  if (!options.find_known_powers) return;
-  std::vector<KernelPower> powers = options.find_known_powers(folder.path(), result.diagnostics);
+  if (!options.find_known_kernel_powers) return;
+  std::vector<KernelPower> powers = options.find_known_kernel_powers(folder.path(), result.diagnostics);
   if (powers.empty()) return;
   Result<recording::RecordingWriter> writer = folder.open_additional_part("process");
   if (writer) {

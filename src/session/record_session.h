@@ -41,7 +41,7 @@ struct RecordOptions {
   std::function<FrameworkActivity(const std::string& traces_folder)> read_framework_traces = {};
   // Called when all parts are in the folder: returns the powers that the kernel library knows for the kernels of these
   // parts, which record_command() stores in the recording.
-  std::function<std::vector<KernelPower>(const std::string& folder, Diagnostics&)> find_known_powers = {};
+  std::function<std::vector<KernelPower>(const std::string& folder, Diagnostics&)> find_known_kernel_powers = {};
 };
 
 // Fails only before the command has started.

@@ -19,19 +19,19 @@ std::vector<std::size_t> sort_family_by_p_value(std::span<const double> p_values
   return order;
 }
 
-void apply_holm_step_down(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
-  double greatest = 0;
-  for (std::size_t i = 0; i < by_p.size(); ++i) {
-    double& p = p_values[by_p[i]];
-    p = greatest = std::max(greatest, std::min(1.0, p * static_cast<double>(by_p.size() - i)));
+void apply_holm_step_down(std::vector<double>& p_values, std::span<const std::size_t> p_value_order) {
+  double running_max = 0;
+  for (std::size_t i = 0; i < p_value_order.size(); ++i) {
+    double& p = p_values[p_value_order[i]];
+    p = running_max = std::max(running_max, std::min(1.0, p * static_cast<double>(p_value_order.size() - i)));
   }
 }
 
-void apply_benjamini_hochberg_step_up(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
+void apply_benjamini_hochberg_step_up(std::vector<double>& p_values, std::span<const std::size_t> p_value_order) {
   double least = 1;
-  for (std::size_t i = by_p.size(); i > 0; --i) {
-    double& p = p_values[by_p[i - 1]];
-    p = least = std::min(least, p * (static_cast<double>(by_p.size()) / static_cast<double>(i)));
+  for (std::size_t i = p_value_order.size(); i > 0; --i) {
+    double& p = p_values[p_value_order[i - 1]];
+    p = least = std::min(least, p * (static_cast<double>(p_value_order.size()) / static_cast<double>(i)));
   }
 }
 
@@ -39,16 +39,17 @@ void apply_benjamini_hochberg_step_up(std::vector<double>& p_values, std::span<c
 
 std::vector<double> adjusted_p_values(std::span<const double> p_values, Adjustment adjustment) {
   std::vector<double> result(p_values.begin(), p_values.end());
-  const std::vector<std::size_t> by_p = sort_family_by_p_value(p_values);
+  const std::vector<std::size_t> p_value_order = sort_family_by_p_value(p_values);
   switch (adjustment) {
     case Adjustment::holm:
-      apply_holm_step_down(result, by_p);
+      apply_holm_step_down(result, p_value_order);
       break;
     case Adjustment::bonferroni:
-      for (const std::size_t i : by_p) result[i] = std::min(1.0, result[i] * static_cast<double>(by_p.size()));
+      for (const std::size_t i : p_value_order)
+        result[i] = std::min(1.0, result[i] * static_cast<double>(p_value_order.size()));
       break;
     case Adjustment::benjamini_hochberg:
-      apply_benjamini_hochberg_step_up(result, by_p);
+      apply_benjamini_hochberg_step_up(result, p_value_order);
       break;
     case Adjustment::none:
       break;

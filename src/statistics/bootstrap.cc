@@ -131,21 +131,21 @@ std::optional<QuantileBounds> bca_quantiles(std::span<const double> replicates, 
   std::size_t less = 0;
   std::size_t equal = 0;
   // Sums of the same values in another order differ by rounding, which must not decide the side of a replicate.
-  const double rounding = 1e-13 * std::abs(estimate);
+  const double rounding_tolerance = 1e-13 * std::abs(estimate);
   for (const double replicate : replicates) {
-    less += replicate < estimate - rounding ? 1 : 0;
-    equal += std::abs(replicate - estimate) <= rounding ? 1 : 0;
+    less += replicate < estimate - rounding_tolerance ? 1 : 0;
+    equal += std::abs(replicate - estimate) <= rounding_tolerance ? 1 : 0;
   }
   const double share =
       (static_cast<double>(less) + static_cast<double>(equal) / 2) / static_cast<double>(replicates.size());
   if (!a || equal == replicates.size() || !(share > 0 && share < 1)) return std::nullopt;
   const double bias = normal_quantile(share);
-  const auto corrected = [&](double z) {
+  const auto bias_corrected_probability = [&](double z) {
     const double divisor = 1 - *a * (bias + z);
     return divisor > 0 ? normal_cdf(bias + (bias + z) / divisor) : -1;
   };
   const double z = normal_quantile(tail);
-  const QuantileBounds bounds{corrected(z), corrected(-z)};
+  const QuantileBounds bounds{bias_corrected_probability(z), bias_corrected_probability(-z)};
   if (bounds.low < 0 || bounds.high < 0) return std::nullopt;
   return bounds;
 }

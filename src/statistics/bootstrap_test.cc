@@ -23,13 +23,13 @@ TEST(Bootstrap, GivesTheSameBitsForAnyThreadCount) {
   BootstrapOptions options;
   options.resamples = 500;
   for (const CentralTendency centre : {CentralTendency::mean, CentralTendency::median}) {
-    const auto single_threaded = bootstrap_cells(cells, centre, options, 1);
-    const auto multithreaded = bootstrap_cells(cells, centre, options, 5);
-    ASSERT_EQ(single_threaded.size(), multithreaded.size());
-    EXPECT_FALSE(single_threaded[0]);
-    for (std::size_t i = 1; i < single_threaded.size(); ++i) {
-      EXPECT_EQ(single_threaded[i]->low, multithreaded[i]->low);
-      EXPECT_EQ(single_threaded[i]->high, multithreaded[i]->high);
+    const auto single_threaded_result = bootstrap_cells(cells, centre, options, 1);
+    const auto multithreaded_result = bootstrap_cells(cells, centre, options, 5);
+    ASSERT_EQ(single_threaded_result.size(), multithreaded_result.size());
+    EXPECT_FALSE(single_threaded_result[0]);
+    for (std::size_t i = 1; i < single_threaded_result.size(); ++i) {
+      EXPECT_EQ(single_threaded_result[i]->low, multithreaded_result[i]->low);
+      EXPECT_EQ(single_threaded_result[i]->high, multithreaded_result[i]->high);
     }
   }
 }
@@ -40,17 +40,17 @@ TEST(Bootstrap, GenericAndSpecializedMeanAndMedianAgree) {
     std::vector<double> values = draw_skewed_values(random, n);
     std::ranges::sort(values);  // bootstrap_median resamples sorted values
     const BootstrapInterval mean = *bootstrap_mean(values);
-    const BootstrapInterval plain_mean = *bootstrap(values, mean_of);
-    EXPECT_NEAR(mean.low, plain_mean.low, 1e-12);
-    EXPECT_NEAR(mean.high, plain_mean.high, 1e-12);
+    const BootstrapInterval generic_mean_interval = *bootstrap(values, mean_of);
+    EXPECT_NEAR(mean.low, generic_mean_interval.low, 1e-12);
+    EXPECT_NEAR(mean.high, generic_mean_interval.high, 1e-12);
     const BootstrapInterval median = *bootstrap_median(values);
-    const BootstrapInterval plain_median = *bootstrap(values, median_of);
-    EXPECT_NEAR(median.low, plain_median.low, 1e-9);
-    EXPECT_NEAR(median.high, plain_median.high, 1e-9);
+    const BootstrapInterval generic_median_interval = *bootstrap(values, median_of);
+    EXPECT_NEAR(median.low, generic_median_interval.low, 1e-9);
+    EXPECT_NEAR(median.high, generic_median_interval.high, 1e-9);
   }
 }
 
-TEST(Bootstrap, ReportsFallbackToPercentiles) {
+TEST(Bootstrap, BootstrapReportsFallbackToPercentiles) {
   const BootstrapInterval equal = *bootstrap_mean(std::vector<double>(9, 4.0));
   EXPECT_TRUE(equal.is_degenerate);
   EXPECT_EQ(equal.low, 4);
@@ -58,12 +58,12 @@ TEST(Bootstrap, ReportsFallbackToPercentiles) {
   EXPECT_TRUE(bootstrap_mean(std::vector<double>{4})->is_degenerate);
   EXPECT_FALSE(bootstrap_mean(std::vector<double>{4, 5, 7})->is_degenerate);
   const auto least = [](std::span<const double> values) { return *std::ranges::min_element(values); };
-  const BootstrapInterval of_least = *bootstrap(std::vector<double>{1, 2, 3, 4, 5}, least);
-  EXPECT_GE(of_least.low, 1);
+  const BootstrapInterval minimum_interval = *bootstrap(std::vector<double>{1, 2, 3, 4, 5}, least);
+  EXPECT_GE(minimum_interval.low, 1);
   EXPECT_FALSE(bootstrap_median({}));
 }
 
-TEST(Bootstrap, NearlyReachesNominalCoverageForASkewedDistribution) {
+TEST(Bootstrap, BootstrapNearlyReachesNominalCoverageForASkewedDistribution) {
   Random random(20260102);
   BootstrapOptions options;
   options.resamples = 1'000;
@@ -78,7 +78,7 @@ TEST(Bootstrap, NearlyReachesNominalCoverageForASkewedDistribution) {
   EXPECT_LT(covered, 0.98 * kTrials);
 }
 
-TEST(Bootstrap, IsEquivariantToShifts) {
+TEST(Bootstrap, BootstrapIntervalIsEquivariantToShifts) {
   Random random(9);
   const std::vector<double> values = draw_skewed_values(random, 20);
   std::vector<double> moved = values;

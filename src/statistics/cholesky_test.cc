@@ -7,8 +7,8 @@ namespace joulemap::statistics {
 namespace {
 
 TEST(Cholesky, FactorsASymmetricMatrixAndReadsOnlyItsLowerTriangle) {
-  const double unread = 1e9;
-  const std::vector<double> lower = cholesky_factor(std::vector<double>{4, unread, 2, 5}, 2);
+  const double unread_element = 1e9;
+  const std::vector<double> lower = cholesky_factor(std::vector<double>{4, unread_element, 2, 5}, 2);
   EXPECT_EQ(lower, (std::vector<double>{2, 0, 1, 2}));
 }
 
@@ -18,7 +18,7 @@ TEST(Cholesky, ReplacesAPivotThatRoundingMadeNegative) {
   EXPECT_EQ(cholesky_factor(matrix, 2, 1e-12)[3], 1e-6);
 }
 
-TEST(Cholesky, SolvesWithTheFactors) {
+TEST(Cholesky, CholeskyFactorsSolveTheEquations) {
   std::vector<double> b{8, 12};
   solve_cholesky(cholesky_factor(std::vector<double>{4, 2, 2, 5}, 2), b);
   EXPECT_NEAR(b[0], 1, 1e-12);

@@ -76,11 +76,11 @@ std::vector<double> count_permutations_by_inversions(std::size_t n) {
 
 double untied_kendall_p(std::size_t n, std::int64_t s) {
   const auto pairs = static_cast<std::int64_t>(n * (n - 1) / 2);
-  const auto rarest = static_cast<std::size_t>((pairs - std::abs(s)) / 2);
+  const auto max_inversions = static_cast<std::size_t>((pairs - std::abs(s)) / 2);
   const std::vector<double> counts = count_permutations_by_inversions(n);
-  double at_most = 0;
-  for (std::size_t k = 0; k <= rarest; ++k) at_most += counts[k];
-  return std::min(1.0, 2 * at_most / factorial(n));
+  double cumulative_count = 0;
+  for (std::size_t k = 0; k <= max_inversions; ++k) cumulative_count += counts[k];
+  return std::min(1.0, 2 * cumulative_count / factorial(n));
 }
 
 double tied_kendall_p(const Ranks& x, const Ranks& y, std::int64_t s) {
@@ -100,15 +100,15 @@ KendallStatistics compute_kendall_statistics(std::span<const double> x, std::spa
   const double pairs = n * (n - 1) / 2;
   KendallStatistics result;
   result.score = kendall_score(x_ranks.doubled_ranks, y_ranks.doubled_ranks);
-  const double untied = std::sqrt(pairs - x_ties.tied_pairs) * std::sqrt(pairs - y_ties.tied_pairs);
-  if (untied > 0) result.tau_b = static_cast<double>(result.score) / untied;
+  const double tie_free_scale = std::sqrt(pairs - x_ties.tied_pairs) * std::sqrt(pairs - y_ties.tied_pairs);
+  if (tie_free_scale > 0) result.tau_b = static_cast<double>(result.score) / tie_free_scale;
   result.variance = (n * (n - 1) * (2 * n + 5) - x_ties.variance_term - y_ties.variance_term) / 18;
   if (n > 1) result.variance += x_ties.tied_pairs * y_ties.tied_pairs / pairs;
   if (n > 2) result.variance += x_ties.tied_triples * y_ties.tied_triples / (9 * n * (n - 1) * (n - 2));
   const bool has_ties = x_ranks.has_ties() || y_ranks.has_ties();
-  if (untied > 0 && !has_ties && x.size() <= kMaxExactKendallSize) {
+  if (tie_free_scale > 0 && !has_ties && x.size() <= kMaxExactKendallSize) {
     result.exact_p = untied_kendall_p(x.size(), result.score);
-  } else if (untied > 0 && has_ties && x.size() <= kMaxExactTiedKendallSize) {
+  } else if (tie_free_scale > 0 && has_ties && x.size() <= kMaxExactTiedKendallSize) {
     result.exact_p = tied_kendall_p(x_ranks, y_ranks, result.score);
   }
   return result;

@@ -64,7 +64,7 @@ double kendall_s_statistic(const std::vector<double>& x, const std::vector<doubl
   return sum;
 }
 
-TEST(RankCorrelations, MatchEnumerationOfAllPermutations) {
+TEST(RankCorrelations, RankCorrelationsMatchEnumerationOfAllPermutations) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -81,7 +81,7 @@ TEST(RankCorrelations, MatchEnumerationOfAllPermutations) {
   }
 }
 
-TEST(RankCorrelations, AreOneForAnyMonotonicRelation) {
+TEST(RankCorrelations, RankCorrelationsAreOneForAnyMonotonicRelation) {
   std::vector<double> x;
   std::vector<double> y;
   for (int i = 0; i < 30; ++i) {
@@ -96,7 +96,7 @@ TEST(RankCorrelations, AreOneForAnyMonotonicRelation) {
   EXPECT_DOUBLE_EQ(kendall(x, y)->statistic, -1);
 }
 
-TEST(RankCorrelations, DoNotExistWithoutSpread) {
+TEST(RankCorrelations, RankCorrelationsDoNotExistWithoutSpread) {
   const std::vector<double> constant(8, 1.0);
   const std::vector<double> rising{1, 2, 3, 4, 5, 6, 7, 8};
   EXPECT_FALSE(spearman(constant, rising));
@@ -105,7 +105,7 @@ TEST(RankCorrelations, DoNotExistWithoutSpread) {
   EXPECT_FALSE(spearman(std::vector<double>{1}, std::vector<double>{2}));
 }
 
-TEST(Adjustment, PreservesOrderAndSkipsNan) {
+TEST(Adjustment, PValueAdjustmentPreservesOrderAndSkipsNan) {
   const std::vector<double> p{0.04, std::nan(""), 0.01, 0.03};
   const std::vector<double> holm = adjusted_p_values(p, Adjustment::holm);
   EXPECT_DOUBLE_EQ(holm[2], 0.03);

@@ -24,9 +24,9 @@ std::optional<std::vector<double>> compute_logarithms(std::span<const double> va
   return logarithms;
 }
 
-EffectEstimate to_percent(const EffectEstimate& of_logarithms) {
-  return {100 * std::expm1(of_logarithms.estimate), 100 * std::expm1(of_logarithms.low),
-          100 * std::expm1(of_logarithms.high), of_logarithms.confidence};
+EffectEstimate to_percent(const EffectEstimate& log_shift) {
+  return {100 * std::expm1(log_shift.estimate), 100 * std::expm1(log_shift.low), 100 * std::expm1(log_shift.high),
+          log_shift.confidence};
 }
 
 using EffectFunction = std::optional<EffectEstimate>(std::span<const double>, std::span<const double>, double);
@@ -36,9 +36,9 @@ std::optional<EffectEstimate> percent_shift(EffectFunction shift, std::span<cons
   const auto log_first = compute_logarithms(first);
   const auto log_second = compute_logarithms(second);
   if (!log_first || !log_second) return std::nullopt;
-  const std::optional<EffectEstimate> of_logarithms = shift(*log_first, *log_second, confidence);
-  if (!of_logarithms) return std::nullopt;
-  return to_percent(*of_logarithms);
+  const std::optional<EffectEstimate> log_shift = shift(*log_first, *log_second, confidence);
+  if (!log_shift) return std::nullopt;
+  return to_percent(*log_shift);
 }
 
 // Variance of an estimated A12 with true value `a`, for exponentially distributed values; other distributions hardly

@@ -23,7 +23,7 @@ std::vector<double> random_values(Random& random, std::size_t n, double centre, 
   return values;
 }
 
-TEST(A12, CountsPairsInWhichTheFirstIsGreater) {
+TEST(A12, A12CountsPairsWhereTheFirstIsGreater) {
   const std::vector<double> first{1, 2, 3};
   const std::vector<double> second{2, 2, 5};
   EXPECT_DOUBLE_EQ(vargha_delaney_a12(first, second), (0 + 2 * 0.5 + 2) / 9);
@@ -32,7 +32,7 @@ TEST(A12, CountsPairsInWhichTheFirstIsGreater) {
   EXPECT_EQ(vargha_delaney_a12(second, std::vector<double>{9, 10}), 0);
 }
 
-TEST(A12Interval, MirrorsWhenSidesAreSwappedAndHasWidthAtTheExtremes) {
+TEST(A12Interval, A12IntervalMirrorsWhenGroupsAreSwappedAndHasWidthAtTheExtremes) {
   const std::vector<double> low{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   const std::vector<double> high{11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
   const EffectEstimate below = *a12_interval(low, high, 0.95);
@@ -44,7 +44,7 @@ TEST(A12Interval, MirrorsWhenSidesAreSwappedAndHasWidthAtTheExtremes) {
   EXPECT_FALSE(a12_interval(low, {}, 0.95));
 }
 
-TEST(A12Interval, HasAboutNominalCoverage) {
+TEST(A12Interval, A12IntervalHasAboutNominalCoverage) {
   const std::uint64_t seed = 20260106;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
@@ -62,27 +62,27 @@ TEST(A12Interval, HasAboutNominalCoverage) {
   }
 }
 
-TEST(EffectEstimate, IsTheMedianOfAllPairsForEveryAlgorithm) {
+TEST(EffectEstimate, ShiftIsTheMedianOfAllPairsForEveryAlgorithm) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     const bool rounded = random.uniform_below(2) == 0;
     const std::vector<double> first = random_values(random, 1 + random.uniform_below(25), 3, rounded);
     const std::vector<double> second = random_values(random, first.size(), 1, rounded);
-    std::vector<double> walsh;
+    std::vector<double> walsh_averages;
     std::vector<double> differences;
     for (std::size_t i = 0; i < first.size(); ++i) {
       for (std::size_t j = 0; j < first.size(); ++j) differences.push_back(first[i] - second[j]);
-      for (std::size_t j = 0; j <= i; ++j) walsh.push_back((first[i] - second[i] + first[j] - second[j]) / 2);
+      for (std::size_t j = 0; j <= i; ++j) walsh_averages.push_back((first[i] - second[i] + first[j] - second[j]) / 2);
     }
-    EXPECT_NEAR(paired_shift(first, second, 0.95)->estimate, median_of(walsh), 1e-12);
+    EXPECT_NEAR(paired_shift(first, second, 0.95)->estimate, median_of(walsh_averages), 1e-12);
     EXPECT_NEAR(unpaired_shift(first, second, 0.95)->estimate, median_of(differences), 1e-12);
     EXPECT_LE(paired_shift(first, second, 0.95)->low, paired_shift(first, second, 0.95)->estimate);
     EXPECT_GE(paired_shift(first, second, 0.95)->high, paired_shift(first, second, 0.95)->estimate);
   }
 }
 
-TEST(EffectEstimate, MirrorsWhenSidesAreSwapped) {
+TEST(EffectEstimate, ShiftIntervalMirrorsWhenGroupsAreSwapped) {
   Random random(11);
   const std::vector<double> first = random_values(random, 20, 30, false);
   const std::vector<double> second = random_values(random, 20, 20, false);
@@ -108,7 +108,7 @@ TEST(EffectEstimate, ReportsTooFewValuesForTheConfidence) {
   EXPECT_DOUBLE_EQ(unpaired.confidence, 1 - 2.0 / 6);
 }
 
-TEST(EffectEstimate, HasAtLeastNominalCoverage) {
+TEST(EffectEstimate, ShiftIntervalHasAtLeastNominalCoverage) {
   Random random(20260101);
   int paired = 0;
   int unpaired = 0;
@@ -116,10 +116,10 @@ TEST(EffectEstimate, HasAtLeastNominalCoverage) {
   for (int trial = 0; trial < kTrials; ++trial) {
     const std::vector<double> first = random_values(random, 12, 5, false);
     const std::vector<double> second = random_values(random, 12, 3, false);
-    const EffectEstimate of_pairs = *paired_shift(first, second, 0.95);
-    const EffectEstimate of_groups = *unpaired_shift(first, second, 0.95);
-    paired += of_pairs.low <= 2 && 2 <= of_pairs.high ? 1 : 0;
-    unpaired += of_groups.low <= 2 && 2 <= of_groups.high ? 1 : 0;
+    const EffectEstimate paired_interval = *paired_shift(first, second, 0.95);
+    const EffectEstimate unpaired_interval = *unpaired_shift(first, second, 0.95);
+    paired += paired_interval.low <= 2 && 2 <= paired_interval.high ? 1 : 0;
+    unpaired += unpaired_interval.low <= 2 && 2 <= unpaired_interval.high ? 1 : 0;
   }
   EXPECT_GT(paired, 0.94 * kTrials);
   EXPECT_GT(unpaired, 0.94 * kTrials);
@@ -136,7 +136,7 @@ TEST(EffectEstimate, HandlesThousandsOfValues) {
   EXPECT_LT(shift.high - shift.low, 0.2);
 }
 
-TEST(PercentShift, NeedsPositiveValues) {
+TEST(PercentShift, PercentShiftNeedsPositiveValues) {
   EXPECT_FALSE(paired_percent(std::vector<double>{1, 2}, std::vector<double>{0, 1}, 0.95));
   EXPECT_FALSE(unpaired_percent(std::vector<double>{1, -2}, std::vector<double>{1, 1}, 0.95));
   EXPECT_FALSE(unpaired_percent({}, std::vector<double>{1}, 0.95));

@@ -14,7 +14,7 @@
 namespace joulemap::statistics {
 namespace {
 
-constexpr std::size_t kExperiments = 1'000;
+constexpr std::size_t kExperimentCount = 1'000;
 constexpr std::size_t kFamilySize = 6;
 constexpr double kAlpha = 0.05;
 
@@ -40,12 +40,12 @@ TEST_P(ErrorRates, FamilyWiseErrorRateIsAtMostAlpha) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   double called = 0;
-  for (std::size_t i = 0; i < kExperiments; ++i) {
+  for (std::size_t i = 0; i < kExperimentCount; ++i) {
     const std::vector<double> p = family_p_values(random, GetParam(), 0);
     called += std::ranges::any_of(p, [](double p_value) { return p_value <= kAlpha; }) ? 1 : 0;
   }
-  const double standard_error = std::sqrt(kAlpha * (1 - kAlpha) / kExperiments);
-  EXPECT_LE(called / kExperiments, kAlpha + 2 * standard_error);
+  const double standard_error = std::sqrt(kAlpha * (1 - kAlpha) / kExperimentCount);
+  EXPECT_LE(called / kExperimentCount, kAlpha + 2 * standard_error);
   EXPECT_GT(called, 0);
 }
 
@@ -54,9 +54,9 @@ TEST_P(ErrorRates, TenRepetitionsDetectThreePercentAtOnePercentNoise) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   double found = 0;
-  for (std::size_t i = 0; i < kExperiments; ++i)
+  for (std::size_t i = 0; i < kExperimentCount; ++i)
     found += family_p_values(random, GetParam(), 0.03)[0] <= kAlpha ? 1 : 0;
-  EXPECT_GE(found / kExperiments, 0.9);
+  EXPECT_GE(found / kExperimentCount, 0.9);
 }
 
 INSTANTIATE_TEST_SUITE_P(Designs, ErrorRates, testing::Values(SampleDesign::paired, SampleDesign::unpaired),

@@ -173,18 +173,18 @@ double find_reml_variance_ratio(const CrossProducts& sums, double degrees_of_fre
   const auto deviance = [&](double log_ratio) {
     return fit_generalized_least_squares(sums, std::exp(log_ratio), degrees_of_freedom).deviance;
   };
-  constexpr double kStep = 2;
+  constexpr double kGridStep = 2;
   constexpr int kSteps = 8;  // to either side of 0; logarithms: ratios from 1e-7 to 1e7
-  double best = -kStep * kSteps;
-  double least_on_grid = deviance(best);
+  double best = -kGridStep * kSteps;
+  double min_grid_deviance = deviance(best);
   for (int step = 1 - kSteps; step <= kSteps; ++step) {
-    const double here = deviance(kStep * step);
-    if (here >= least_on_grid) continue;
-    best = kStep * step;
-    least_on_grid = here;
+    const double here = deviance(kGridStep * step);
+    if (here >= min_grid_deviance) continue;
+    best = kGridStep * step;
+    min_grid_deviance = here;
   }
-  const auto [log_ratio, least] =
-      boost::math::tools::brent_find_minima(deviance, best - kStep, best + kStep, std::numeric_limits<double>::digits);
+  const auto [log_ratio, least] = boost::math::tools::brent_find_minima(deviance, best - kGridStep, best + kGridStep,
+                                                                        std::numeric_limits<double>::digits);
   return least < fit_generalized_least_squares(sums, 0, degrees_of_freedom).deviance ? std::exp(log_ratio) : 0;
 }
 
@@ -254,17 +254,17 @@ std::optional<FactorialFit> fit_factorial_model(const FactorialData& data, std::
   fit.degrees_of_freedom = static_cast<double>(n - rank);
 
   const VectorXd y = Eigen::Map<const VectorXd>(data.values.data(), to_eigen_index(n));
-  const VectorXd ordinary = x.colPivHouseholderQr().solve(y);
-  const VectorXd residuals = y - x * ordinary;
+  const VectorXd least_squares_coefficients = x.colPivHouseholderQr().solve(y);
+  const VectorXd residuals = y - x * least_squares_coefficients;
   if (!(residuals.norm() > kRelativeRoundingError * (y.array() - y.mean()).matrix().norm())) return std::nullopt;
   const CrossProducts sums = compute_cross_products(x, residuals, blocks);
-  const auto restricted = static_cast<double>(n) - static_cast<double>(x.cols());
-  const double ratio = find_reml_variance_ratio(sums, restricted);
-  const WeightedFit weighted = fit_generalized_least_squares(sums, ratio, restricted);
+  const auto residual_degrees_of_freedom = static_cast<double>(n) - static_cast<double>(x.cols());
+  const double ratio = find_reml_variance_ratio(sums, residual_degrees_of_freedom);
+  const WeightedFit weighted = fit_generalized_least_squares(sums, ratio, residual_degrees_of_freedom);
 
-  fit.residual_variance = weighted.residual_sum_of_squares / restricted;
+  fit.residual_variance = weighted.residual_sum_of_squares / residual_degrees_of_freedom;
   fit.block_variance = ratio * fit.residual_variance;
-  const VectorXd coefficients = ordinary + weighted.coefficients;
+  const VectorXd coefficients = least_squares_coefficients + weighted.coefficients;
   const MatrixXd covariance = fit.residual_variance * weighted.xx.solve(MatrixXd::Identity(x.cols(), x.cols()));
   const VectorXd fitted = x * coefficients;
   fit.coefficients.assign(coefficients.begin(), coefficients.end());
@@ -339,9 +339,9 @@ std::optional<FTestResult> aligned_rank_test(const FactorialData& data, const Fa
   const Ranks ranks = midranks(aligned.values);
   for (std::size_t i = 0; i < data.values.size(); ++i)
     aligned.values[i] = static_cast<double>(ranks.doubled_ranks[i]) / 2;
-  const std::optional<FactorialFit> fit_of_ranks = fit_factorial_model(aligned, fit.terms);
-  if (!fit_of_ranks) return std::nullopt;
-  return wald_f_test(*fit_of_ranks, term);
+  const std::optional<FactorialFit> rank_fit = fit_factorial_model(aligned, fit.terms);
+  if (!rank_fit) return std::nullopt;
+  return wald_f_test(*rank_fit, term);
 }
 
 }  // namespace joulemap::statistics

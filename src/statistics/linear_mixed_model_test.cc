@@ -25,11 +25,11 @@ struct TrueEffects {
 FactorialData blocked_data(Random& random, std::size_t blocks, const TrueEffects& truth) {
   FactorialData data;
   for (std::size_t block = 0; block < blocks; ++block) {
-    const double of_block = truth.block_sd * random.normal();
+    const double block_effect = truth.block_sd * random.normal();
     for (std::size_t a = 0; a < 2; ++a) {
       for (std::size_t b = 0; b < 3; ++b) {
         const double effect = (a == 0 ? truth.first : 0) + (a == 0 && b == 0 ? truth.interaction : 0);
-        data.values.push_back(static_cast<double>(b) + effect + of_block + truth.noise * random.normal());
+        data.values.push_back(static_cast<double>(b) + effect + block_effect + truth.noise * random.normal());
         data.levels.push_back({a, b});
         data.blocks.push_back(block);
       }
@@ -58,7 +58,7 @@ TEST(LinearMixedModel, FindsAnInteraction) {
   EXPECT_LT(aligned_rank_test(data, fit, 2)->p, 1e-4);
 }
 
-TEST(LinearMixedModel, EstimatesVariances) {
+TEST(LinearMixedModel, MixedModelEstimatesVariances) {
   Random random(3);
   const FactorialData data = blocked_data(random, 200, {.block_sd = 0.5, .noise = 0.1});
   const FactorialFit fit = *fit_factorial_model(data, kModelTerms);
@@ -73,15 +73,15 @@ TEST(LinearMixedModel, ComparesAFactorWithinEveryCombinationOfTheOthers) {
   FactorialData data;
   for (std::size_t i = 0; i < 48; ++i) {
     const std::vector<std::size_t> levels{i % 2, i / 2 % 2, i / 4 % 4};
-    const double of_combination = 10 * std::sin(static_cast<double>(5 * levels[0] + 3 * levels[2]));
-    data.values.push_back(of_combination + (levels[1] == 0 ? 0.3 : 0) + 0.1 * random.normal());
+    const double combination_effect = 10 * std::sin(static_cast<double>(5 * levels[0] + 3 * levels[2]));
+    data.values.push_back(combination_effect + (levels[1] == 0 ? 0.3 : 0) + 0.1 * random.normal());
     data.levels.push_back(levels);
   }
   EXPECT_NEAR(estimate_level_difference(*fit_factorial_model(data, terms), 1, 0, 1, 0.95)->estimate, 0.3, 0.1);
   EXPECT_LT(wald_f_test(*fit_factorial_model(data, terms), 3)->p, 1e-6);
 }
 
-TEST(LinearMixedModel, DoesNotDependOnTheUnit) {
+TEST(LinearMixedModel, MixedModelDoesNotDependOnTheUnit) {
   Random random(4);
   FactorialData data = blocked_data(random, 5, {.first = 0.1, .block_sd = 0.3});
   const double before = term_p_value(data, 0);
@@ -89,7 +89,7 @@ TEST(LinearMixedModel, DoesNotDependOnTheUnit) {
   EXPECT_NEAR(term_p_value(data, 0) / before, 1, 1e-6);
 }
 
-TEST(LinearMixedModel, RefusesWhatTheDataDoNotDetermine) {
+TEST(LinearMixedModel, RefusesTermsThatTheDataDoNotDetermine) {
   Random random(5);
   EXPECT_FALSE(fit_factorial_model({}, kModelTerms));
   EXPECT_FALSE(fit_factorial_model(blocked_data(random, 1, {}), kModelTerms)) << "no repetitions";
@@ -110,7 +110,7 @@ TEST(LinearMixedModel, RefusesWhatTheDataDoNotDetermine) {
 // False alarms, and coverage of the interval, for blocks with and without an effect. The level is 0.05 for blocks with
 // an effect. Without, a positive estimate of their variance makes it 0.055, that of aligned ranks 0.059 (20,000
 // trials).
-TEST(LinearMixedModel, KeepsItsLevelAndItsCoverage) {
+TEST(LinearMixedModel, MixedModelKeepsItsSignificanceLevelAndItsCoverage) {
   constexpr int kTrials = 2000;
   constexpr double kMaxFalseAlarms = 0.07;
   for (const double block_sd : {0.0, 0.3}) {
@@ -118,19 +118,19 @@ TEST(LinearMixedModel, KeepsItsLevelAndItsCoverage) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", blocks " << block_sd);
     Random random(seed);
     std::vector<double> called(3);
-    double ranks_called = 0;
+    double rank_test_rejections = 0;
     double covered = 0;
     for (int i = 0; i < kTrials; ++i) {
       const FactorialData data = blocked_data(random, 4, {.block_sd = block_sd});
       const FactorialFit fit = *fit_factorial_model(data, kModelTerms);
       for (const std::size_t term : {0, 2}) called[term] += wald_f_test(fit, term)->p < 0.05 ? 1 : 0;
-      ranks_called += aligned_rank_test(data, fit, 2)->p < 0.05 ? 1 : 0;
+      rank_test_rejections += aligned_rank_test(data, fit, 2)->p < 0.05 ? 1 : 0;
       const EffectEstimate difference = *estimate_level_difference(fit, 0, 0, 1, 0.95);
       covered += difference.low <= 0 && difference.high >= 0 ? 1 : 0;
     }
     EXPECT_LE(called[0] / kTrials, kMaxFalseAlarms);
     EXPECT_LE(called[2] / kTrials, kMaxFalseAlarms);
-    EXPECT_LE(ranks_called / kTrials, kMaxFalseAlarms);
+    EXPECT_LE(rank_test_rejections / kTrials, kMaxFalseAlarms);
     EXPECT_GE(covered / kTrials, 1 - kMaxFalseAlarms);
   }
 }

@@ -9,7 +9,7 @@
 namespace joulemap::statistics {
 namespace {
 
-TEST(MeanInterval, MatchesTheTextbookForFiveValues) {
+TEST(MeanInterval, MeanIntervalMatchesTheTextbookForFiveValues) {
   // R: t.test(c(10, 12, 11, 13, 9))$conf.int gives 9.036757 12.963243
   const auto interval = mean_interval(std::vector<double>{10, 12, 11, 13, 9}, 0.95);
   ASSERT_TRUE(interval && interval->half_width);
@@ -17,16 +17,16 @@ TEST(MeanInterval, MatchesTheTextbookForFiveValues) {
   EXPECT_NEAR(*interval->half_width, 1.963243, 1e-6);
 }
 
-TEST(MeanInterval, HasNoSpreadForOneValue) {
+TEST(MeanInterval, MeanIntervalHasNoSpreadForOneValue) {
   const auto interval = mean_interval(std::vector<double>{3}, 0.95);
   ASSERT_TRUE(interval);
   EXPECT_DOUBLE_EQ(interval->mean, 3);
   EXPECT_FALSE(interval->half_width);
 }
 
-TEST(MeanInterval, HasNoMeanWithoutValues) { EXPECT_FALSE(mean_interval({}, 0.95)); }
+TEST(MeanInterval, MeanIntervalHasNoMeanWithoutValues) { EXPECT_FALSE(mean_interval({}, 0.95)); }
 
-TEST(MeanInterval, HasNominalCoverage) {
+TEST(MeanInterval, MeanIntervalHasNominalCoverage) {
   const unsigned seed = 20240601;
   SCOPED_TRACE(seed);
   std::mt19937 generator(seed);

@@ -52,15 +52,15 @@ class BlockPivoting {
       : scaled_equations_(problem), is_free_(static_cast<std::size_t>(problem.right_hand_side.size()), true) {}
 
   bool solve() {
-    std::size_t fewest = std::numeric_limits<std::size_t>::max();
+    std::size_t fewest_infeasible = std::numeric_limits<std::size_t>::max();
     int tries = kMaxTriesWithoutProgress;
-    const std::size_t most_rounds = 20 + 10 * is_free_.size();
-    for (std::size_t round = 0; round < most_rounds; ++round) {
+    const std::size_t max_rounds = 20 + 10 * is_free_.size();
+    for (std::size_t round = 0; round < max_rounds; ++round) {
       solve_free_unknowns();
       const std::vector<std::size_t> wrong = find_infeasible_unknowns();
       if (wrong.empty()) return true;
-      if (wrong.size() < fewest) {
-        fewest = wrong.size();
+      if (wrong.size() < fewest_infeasible) {
+        fewest_infeasible = wrong.size();
         tries = kMaxTriesWithoutProgress;
       } else {
         --tries;
@@ -187,8 +187,8 @@ NormalEquations NormalEquations::with_differences_from(std::size_t base) const {
   sums.moments_[base] = 0;
   for (const double moment : moments_) sums.moments_[base] += moment;
   for (std::size_t i = 0; i < size(); ++i) {
-    const double with_base = i == base ? all : columns[i];
-    sums.gram_[i * size() + base] = sums.gram_[base * size() + i] = with_base;
+    const double gram_with_base = i == base ? all : columns[i];
+    sums.gram_[i * size() + base] = sums.gram_[base * size() + i] = gram_with_base;
   }
   return sums;
 }
@@ -197,13 +197,13 @@ NormalEquations NormalEquations::with_weighted_sum_unknown(std::span<const doubl
   JOULEMAP_CHECK(weights.size() == size(), "a weight for each unknown");
   NormalEquations sums(size() + 1);
   for (std::size_t i = 0; i < size(); ++i) {
-    double combined = 0;
+    double weighted_gram_sum = 0;
     for (std::size_t j = 0; j < size(); ++j) {
       sums.gram_[i * sums.size() + j] = gram(i, j);
-      combined += weights[j] * gram(i, j);
+      weighted_gram_sum += weights[j] * gram(i, j);
     }
-    sums.gram_[i * sums.size() + size()] = sums.gram_[size() * sums.size() + i] = combined;
-    sums.gram_.back() += weights[i] * combined;
+    sums.gram_[i * sums.size() + size()] = sums.gram_[size() * sums.size() + i] = weighted_gram_sum;
+    sums.gram_.back() += weights[i] * weighted_gram_sum;
     sums.moments_[i] = moments_[i];
     sums.moments_.back() += weights[i] * moments_[i];
   }

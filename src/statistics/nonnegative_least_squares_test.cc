@@ -84,7 +84,7 @@ std::vector<double> best_support_solution(const RandomProblem& problem) {
   return best;
 }
 
-TEST(NonnegativeLeastSquares, IsTheBestOfAllFeasibleSets) {
+TEST(NonnegativeLeastSquares, SolutionIsTheBestOfAllFeasibleSets) {
   constexpr std::uint64_t kSeed = 20;
   SCOPED_TRACE(kSeed);
   std::mt19937_64 random(kSeed);

@@ -32,8 +32,8 @@ double studentized_range_tail(double q, std::size_t k) {
   double sum = 0;
   for (double z = -9; z <= q + 9; z += kStep) {
     const double all = normal_cdf(z);
-    const double beyond = normal_cdf(z - q);
-    sum += normal_density(z) * difference_of_mth_powers(all, all - beyond, beyond, k - 1);
+    const double shifted_normal_cdf = normal_cdf(z - q);
+    sum += normal_density(z) * difference_of_mth_powers(all, all - shifted_normal_cdf, shifted_normal_cdf, k - 1);
   }
   return std::min(1.0, static_cast<double>(k) * sum * kStep);
 }
@@ -80,8 +80,8 @@ std::vector<PairComparison> nemenyi_test(std::span<const std::vector<double>> bl
   for (std::size_t i = 0; i < treatments; ++i) {
     for (std::size_t j = i + 1; j < treatments; ++j) {
       const double difference = mean_ranks[i] - mean_ranks[j];
-      const double standard = std::sqrt(k * (k + 1) / (12 * static_cast<double>(blocks.size())));
-      pairs.push_back({i, j, difference, studentized_range_tail(std::abs(difference) / standard, treatments)});
+      const double standard_error = std::sqrt(k * (k + 1) / (12 * static_cast<double>(blocks.size())));
+      pairs.push_back({i, j, difference, studentized_range_tail(std::abs(difference) / standard_error, treatments)});
     }
   }
   return pairs;

@@ -10,7 +10,7 @@
 namespace joulemap::statistics {
 namespace {
 
-TEST(NormalRangeTail, IsTheNormalTailForTwoValuesHoweverSmall) {
+TEST(NormalRangeTail, RangeTailIsTheNormalTailForTwoValuesHoweverSmall) {
   for (const double q : {0.1, 1.0, 3.0, 8.0, 15.0}) {
     EXPECT_NEAR(studentized_range_tail(q, 2) / two_sided_normal_p(q * M_SQRT1_2), 1, 1e-10) << q;
   }
@@ -18,7 +18,7 @@ TEST(NormalRangeTail, IsTheNormalTailForTwoValuesHoweverSmall) {
   EXPECT_LT(studentized_range_tail(3, 3), studentized_range_tail(3, 4));
 }
 
-TEST(PostHocTests, FindTheTreatmentThatDiffers) {
+TEST(PostHocTests, PostHocTestsFindTheTreatmentThatDiffers) {
   const std::vector<std::vector<double>> groups{
       {1, 2, 3, 4, 5, 6}, {1.5, 2.5, 3.5, 4.5, 5.5, 6.5}, {21, 22, 23, 24, 25, 26}, {}};
   const std::vector<PairComparison> pairs = dunn_test(groups);
@@ -36,7 +36,7 @@ TEST(PostHocTests, FindTheTreatmentThatDiffers) {
   EXPECT_EQ(ways[1].p, ways[2].p);
 }
 
-TEST(PostHocTests, AreNotSignificantForEqualValues) {
+TEST(PostHocTests, PostHocTestsAreNotSignificantForEqualValues) {
   const std::vector<std::vector<double>> equal(3, std::vector<double>(4, 2.0));
   for (const PairComparison& pair : dunn_test(equal)) EXPECT_EQ(pair.p, 1);
   for (const PairComparison& pair : nemenyi_test(equal)) EXPECT_EQ(pair.p, 1);

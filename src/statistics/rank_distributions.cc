@@ -26,11 +26,11 @@ std::vector<double> binomial_coefficients(std::size_t n) {
 
 std::optional<CriticalValue> critical_value(std::span<const double> counts, double total, double tail) {
   std::optional<CriticalValue> critical;
-  double at_most = 0;
+  double cumulative_count = 0;
   for (std::size_t sum = 0; sum < counts.size(); ++sum) {
-    at_most += counts[sum];
-    if (at_most / total > tail) break;
-    critical = CriticalValue{sum, at_most / total};
+    cumulative_count += counts[sum];
+    if (cumulative_count / total > tail) break;
+    critical = CriticalValue{sum, cumulative_count / total};
   }
   return critical;
 }
@@ -47,63 +47,63 @@ bool is_rank_sum_exact(std::size_t n1, std::size_t n2) {
   return a * b * std::min(a, b) * (a + b) <= kMaxExactRankSumWork;
 }
 
-std::vector<double> count_signed_rank_sums(std::span<const std::int64_t> ranks, std::size_t up_to) {
-  std::vector<double> counts(up_to + 1);
+std::vector<double> count_signed_rank_sums(std::span<const std::int64_t> ranks, std::size_t max_sum) {
+  std::vector<double> counts(max_sum + 1);
   counts[0] = 1;
   std::size_t reached = 0;
   for (const std::int64_t rank : ranks) {
     const auto step = static_cast<std::size_t>(rank);
-    reached = std::min(reached + step, up_to);
+    reached = std::min(reached + step, max_sum);
     for (std::size_t sum = reached; sum >= step; --sum) counts[sum] += counts[sum - step];
   }
   return counts;
 }
 
-// Dynamic programming over ties (groups of equal values), from the smallest value to the largest. by_chosen[k][u]:
-// number of ways to choose k of the values so far for the first group, with a doubled U of u. Choosing c values of a
-// tie of t adds 2 c for each smaller value that was not chosen, and c (t - c) for pairs within the tie, which count
-// half.
+// Dynamic programming over ties (groups of equal values), from the smallest value to the largest.
+// sums_by_chosen_count[k][u]: number of ways to choose k of the values so far for the first group, with a doubled U of
+// u. Choosing c values of a tie of t adds 2 c for each smaller value that was not chosen, and c (t - c) for pairs
+// within the tie, which count half.
 std::vector<double> count_tied_rank_sums(std::span<const std::size_t> tie_sizes, std::size_t n1) {
   const std::size_t n = std::accumulate(tie_sizes.begin(), tie_sizes.end(), std::size_t{0});
   const std::size_t n2 = n - n1;
-  std::vector<std::vector<double>> by_chosen(n1 + 1);
-  for (std::size_t k = 0; k <= n1; ++k) by_chosen[k].assign(2 * k * n2 + 1, 0);
-  by_chosen[0][0] = 1;
+  std::vector<std::vector<double>> sums_by_chosen_count(n1 + 1);
+  for (std::size_t k = 0; k <= n1; ++k) sums_by_chosen_count[k].assign(2 * k * n2 + 1, 0);
+  sums_by_chosen_count[0][0] = 1;
   std::size_t before = 0;
   for (const std::size_t size : tie_sizes) {
     const std::vector<double> ways = binomial_coefficients(size);
-    // Downwards, because by_chosen[k] of smaller k must still be the counts before this tie.
+    // Downwards, because sums_by_chosen_count[k] of smaller k must still be the counts before this tie.
     for (std::size_t chosen = std::min(n1, before + size); chosen > 0; --chosen) {
       for (std::size_t c = 1; c <= std::min(size, chosen); ++c) {
         const std::size_t k = chosen - c;
         if (k > before || before - k > n2 || before + size - chosen > n2) continue;
         const std::size_t added = c * (2 * (before - k) + size - c);
         const std::size_t reached = 2 * k * (before - k);
-        const double* from = by_chosen[k].data();
-        double* to = by_chosen[chosen].data() + added;
+        const double* from = sums_by_chosen_count[k].data();
+        double* to = sums_by_chosen_count[chosen].data() + added;
         for (std::size_t u = 0; u <= reached; ++u) to[u] += ways[c] * from[u];
       }
     }
     before += size;
   }
-  return by_chosen[n1];
+  return sums_by_chosen_count[n1];
 }
 
 // The counts are the coefficients of a Gaussian binomial, the product over i = 1 .. n1 of (1 - q^(n2 + i)) / (1 - q^i):
 // factors are multiplied and divided in place. Intermediate differences may wrap modulo 2^128; the results do not.
-std::vector<double> count_rank_sums(std::size_t n1, std::size_t n2, std::size_t up_to) {
+std::vector<double> count_rank_sums(std::size_t n1, std::size_t n2, std::size_t max_sum) {
   if (binomial_coefficient(n1 + n2, n1) > 0x1p127) {
-    std::vector<double> doubled = count_tied_rank_sums(std::vector<std::size_t>(n1 + n2, 1), n1);
-    std::vector<double> counts(up_to + 1);
-    for (std::size_t u = 0; u <= up_to; ++u) counts[u] = doubled[2 * u];
+    std::vector<double> doubled_counts = count_tied_rank_sums(std::vector<std::size_t>(n1 + n2, 1), n1);
+    std::vector<double> counts(max_sum + 1);
+    for (std::size_t u = 0; u <= max_sum; ++u) counts[u] = doubled_counts[2 * u];
     return counts;
   }
-  std::vector<Uint128> counts(up_to + 1);
+  std::vector<Uint128> counts(max_sum + 1);
   counts[0] = 1;
   for (std::size_t i = 1; i <= std::min(n1, n2); ++i) {
     const std::size_t factor = std::max(n1, n2) + i;
-    for (std::size_t u = up_to; u >= factor; --u) counts[u] -= counts[u - factor];
-    for (std::size_t u = i; u <= up_to; ++u) counts[u] += counts[u - i];
+    for (std::size_t u = max_sum; u >= factor; --u) counts[u] -= counts[u - factor];
+    for (std::size_t u = i; u <= max_sum; ++u) counts[u] += counts[u - i];
   }
   return {counts.begin(), counts.end()};
 }

@@ -21,14 +21,14 @@ inline constexpr std::size_t kMaxExactSignedRankSize = 200;
 inline constexpr double kMaxExactRankSumWork = 2e7;
 bool is_rank_sum_exact(std::size_t n1, std::size_t n2);
 
-// Number of sign assignments whose positive ranks sum to s, for s = 0 .. up_to. Ranks may be in any integer unit, such
+// Number of sign assignments whose positive ranks sum to s, for s = 0 .. max_sum. Ranks may be in any integer unit, such
 // as halves.
-std::vector<double> count_signed_rank_sums(std::span<const std::int64_t> ranks, std::size_t up_to);
+std::vector<double> count_signed_rank_sums(std::span<const std::int64_t> ranks, std::size_t max_sum);
 
 // Number of ways to choose n1 of n1 + n2 values with a doubled U of 0, 1, ... 2 n1 n2. tie_sizes: see Ranks.
 std::vector<double> count_tied_rank_sums(std::span<const std::size_t> tie_sizes, std::size_t n1);
-// The same without ties, for U = 0 .. up_to.
-std::vector<double> count_rank_sums(std::size_t n1, std::size_t n2, std::size_t up_to);
+// The same without ties, for U = 0 .. max_sum.
+std::vector<double> count_rank_sums(std::size_t n1, std::size_t n2, std::size_t max_sum);
 // Number of ways to choose n1 of n.
 double binomial_coefficient(std::size_t n, std::size_t n1);
 

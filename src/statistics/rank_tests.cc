@@ -55,11 +55,11 @@ std::int64_t doubled_rank_divisor(std::span<const std::int64_t> doubled_ranks) {
 double exact_signed_rank_p(SignedRanks ranks) {
   const std::int64_t unit = doubled_rank_divisor(ranks.doubled_ranks);
   for (std::int64_t& rank : ranks.doubled_ranks) rank /= unit;
-  const std::int64_t lesser =
+  const std::int64_t lesser_rank_sum =
       std::min(ranks.doubled_positive_sum, ranks.doubled_total_sum - ranks.doubled_positive_sum);
-  if (2 * lesser == ranks.doubled_total_sum) return 1;
+  if (2 * lesser_rank_sum == ranks.doubled_total_sum) return 1;
   const std::vector<double> counts =
-      count_signed_rank_sums(ranks.doubled_ranks, static_cast<std::size_t>(lesser / unit));
+      count_signed_rank_sums(ranks.doubled_ranks, static_cast<std::size_t>(lesser_rank_sum / unit));
   const double at_most = std::accumulate(counts.begin(), counts.end(), 0.0);
   return std::min(1.0, std::ldexp(at_most, 1 - static_cast<int>(ranks.doubled_ranks.size())));
 }
@@ -87,8 +87,9 @@ std::int64_t doubled_u_statistic(const Ranks& ranks, std::size_t n1) {
 
 // Counts one tail only: without ties the distribution is symmetric.
 double untied_rank_sum_p(std::size_t n1, std::size_t n2, std::int64_t u) {
-  const std::size_t lesser = std::min(static_cast<std::size_t>(u) / 2, n1 * n2 - static_cast<std::size_t>(u) / 2);
-  const std::vector<double> counts = count_rank_sums(n1, n2, lesser);
+  const std::size_t lesser_rank_sum =
+      std::min(static_cast<std::size_t>(u) / 2, n1 * n2 - static_cast<std::size_t>(u) / 2);
+  const std::vector<double> counts = count_rank_sums(n1, n2, lesser_rank_sum);
   return std::min(1.0, 2 * std::accumulate(counts.begin(), counts.end(), 0.0) / binomial_coefficient(n1 + n2, n1));
 }
 
@@ -174,9 +175,9 @@ TestResult friedman_test(std::span<const std::vector<double>> blocks) {
   const auto n = static_cast<double>(blocks.size());
   double squares = 0;
   for (const double sum : rank_sums) squares += (sum - n * (k + 1) / 2) * (sum - n * (k + 1) / 2);
-  const double untied = 1 - tie_correction / (n * (k * k * k - k));
-  if (untied <= 0) return result;
-  result.statistic = 12 * squares / (n * k * (k + 1)) / untied;
+  const double tie_free_fraction = 1 - tie_correction / (n * (k * k * k - k));
+  if (tie_free_fraction <= 0) return result;
+  result.statistic = 12 * squares / (n * k * (k + 1)) / tie_free_fraction;
   result.p = chi_squared_tail(result.statistic, k - 1);
   return result;
 }

@@ -76,7 +76,7 @@ double enumerated_rank_sum_p(const std::vector<double>& first, const std::vector
   return far / ways;
 }
 
-TEST(SignedRankTest, MatchesEnumerationOfAllSigns) {
+TEST(SignedRankTest, SignedRankTestMatchesEnumerationOfAllSigns) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -88,7 +88,7 @@ TEST(SignedRankTest, MatchesEnumerationOfAllSigns) {
   }
 }
 
-TEST(RankSumTest, MatchesEnumerationOfAllAssignments) {
+TEST(RankSumTest, RankSumTestMatchesEnumerationOfAllAssignments) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -99,7 +99,7 @@ TEST(RankSumTest, MatchesEnumerationOfAllAssignments) {
   }
 }
 
-TEST(RankTests, AreInvariantToSwapAndShift) {
+TEST(RankTests, RankTestsAreInvariantToSwapAndShift) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -116,14 +116,14 @@ TEST(RankTests, AreInvariantToSwapAndShift) {
   }
 }
 
-TEST(SignedRankTest, NeverRoundsASmallTailToZero) {
+TEST(SignedRankTest, PValueOfASmallTailNeverRoundsToZero) {
   const TestResult result = signed_rank_test(std::vector<double>(150, 1.0));
   EXPECT_EQ(result.p_value_method, PValueMethod::exact);
   EXPECT_EQ(result.p, std::exp2(-149));
   EXPECT_EQ(signed_rank_test(std::vector<double>(10, 2.5)).p, 0.001953125);
 }
 
-TEST(RankSumTest, NeverRoundsASmallTailToZero) {
+TEST(RankSumTest, PValueOfASmallTailNeverRoundsToZero) {
   std::vector<double> low(50);
   for (std::size_t i = 0; i < low.size(); ++i) low[i] = static_cast<double>(i);
   const TestResult result = rank_sum_test(low, shift_values(low, 100));
@@ -131,7 +131,7 @@ TEST(RankSumTest, NeverRoundsASmallTailToZero) {
   EXPECT_NEAR(result.p * 1.0089134454556415e29, 2, 1e-9);  // C(100, 50); p is 2 / C(100, 50)
 }
 
-TEST(RankTests, ApproximateBeyondTheirLimitsAndReportIt) {
+TEST(RankTests, RankTestsApproximateBeyondTheirLimitsAndReportIt) {
   Random random(5);
   std::vector<double> exact(kMaxExactSignedRankSize);
   for (double& value : exact) value = random.normal() + 0.1;
@@ -151,7 +151,7 @@ TEST(RankTests, ApproximateBeyondTheirLimitsAndReportIt) {
   EXPECT_GT(approximate.p, 0);
 }
 
-TEST(RankTests, AreNotSignificantForEmptyOrEqualValues) {
+TEST(RankTests, RankTestsAreNotSignificantForEmptyOrEqualValues) {
   const std::vector<double> none;
   const std::vector<double> equal(6, 3.0);
   EXPECT_EQ(signed_rank_test(none).p, 1);
@@ -166,7 +166,7 @@ TEST(RankTests, AreNotSignificantForEmptyOrEqualValues) {
   EXPECT_EQ(kruskal_wallis_test({}).p, 1);
 }
 
-TEST(FriedmanTest, UsesOnlyTheOrderWithinABlock) {
+TEST(FriedmanTest, FriedmanTestUsesOnlyTheOrderWithinABlock) {
   const std::vector<std::vector<double>> blocks{{1, 2, 3}, {10, 20, 31}, {5, 6, 9}, {7, 9, 8}};
   std::vector<std::vector<double>> shifted = blocks;
   for (std::size_t b = 0; b < shifted.size(); ++b)

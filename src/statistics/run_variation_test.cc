@@ -53,7 +53,7 @@ TEST(RunVariation, RepetitionsUpdateThePrior) {
   EXPECT_DOUBLE_EQ(contrast_runs({same, exact}, {same, exact}, kVariationPrior).degrees_of_freedom, 8);
 }
 
-TEST(RunVariation, ASideWithoutRunsIsZero) {
+TEST(RunVariation, AGroupWithoutRunsHasMeanZero) {
   const std::vector<double> value = {10};
   const std::vector<double> within = {0.1};
   const RunContrast contrast = contrast_runs({}, {value, within}, kVariationPrior);
@@ -100,10 +100,10 @@ TEST(RunVariation, TheSmallestDetectableChangeIsFoundWithPower80Percent) {
 
 TEST(RunVariation, MoreRunsEstablishSmallerChanges) {
   const double one = smallest_detectable_change(0.02, 4, 1, 1, kConfidenceLevel);
-  const double three = smallest_detectable_change(0.02, 8, 3, 3, kConfidenceLevel);
-  const double five = smallest_detectable_change(0.02, 12, 5, 5, kConfidenceLevel);
-  EXPECT_GT(one, three);
-  EXPECT_GT(three, five);
+  const double change_with_three_runs = smallest_detectable_change(0.02, 8, 3, 3, kConfidenceLevel);
+  const double change_with_five_runs = smallest_detectable_change(0.02, 12, 5, 5, kConfidenceLevel);
+  EXPECT_GT(one, change_with_three_runs);
+  EXPECT_GT(change_with_three_runs, change_with_five_runs);
 }
 
 }  // namespace

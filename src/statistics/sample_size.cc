@@ -24,8 +24,8 @@ std::vector<double> draw_sample(Random& random, std::size_t n, double centre, do
 double smaller_rank_sum(Pairing pairing, std::span<const double> first, std::span<const double> second) {
   const auto n = static_cast<double>(first.size());
   if (pairing == Pairing::paired) {
-    const double positive = signed_rank_sum(first, second);
-    return std::min(positive, n * (n + 1) / 2 - positive);
+    const double positive_rank_sum = signed_rank_sum(first, second);
+    return std::min(positive_rank_sum, n * (n + 1) / 2 - positive_rank_sum);
   }
   const double u = rank_sum_u(first, second);
   return std::min(u, n * n - u);
@@ -68,17 +68,17 @@ double simulate_test_power(Pairing pairing, std::size_t n, const TargetDifferenc
 
 std::optional<std::size_t> find_needed_repetitions(Pairing pairing, const TargetDifference& target, double power,
                                                    std::uint64_t seed, std::size_t limit) {
-  const auto enough = [&](std::size_t n) { return simulate_test_power(pairing, n, target, seed) >= power; };
+  const auto has_enough_power = [&](std::size_t n) { return simulate_test_power(pairing, n, target, seed) >= power; };
   std::size_t low = min_repetitions(pairing, target.alpha, target.comparisons);
   std::size_t high = low;
-  while (high < limit && !enough(high)) {
+  while (high < limit && !has_enough_power(high)) {
     low = high + 1;
     high = std::min(limit, 2 * high);
   }
-  if (high > limit || !enough(high)) return std::nullopt;
+  if (high > limit || !has_enough_power(high)) return std::nullopt;
   while (low < high) {
     const std::size_t midpoint = low + (high - low) / 2;
-    if (enough(midpoint)) {
+    if (has_enough_power(midpoint)) {
       high = midpoint;
     } else {
       low = midpoint + 1;

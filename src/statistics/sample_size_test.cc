@@ -8,7 +8,7 @@
 namespace joulemap::statistics {
 namespace {
 
-TEST(LeastP, EqualsTheExactTestAtTheGreatestDifference) {
+TEST(MinPValue, MinPValueEqualsTheExactTestAtTheGreatestDifference) {
   std::vector<double> low;
   std::vector<double> high;
   for (std::size_t n = 1; n <= 30; ++n) {
@@ -21,7 +21,7 @@ TEST(LeastP, EqualsTheExactTestAtTheGreatestDifference) {
   EXPECT_NEAR(min_p_value_unpaired(10, 10), 1.0825e-5, 1e-8);
 }
 
-TEST(LeastRepetitions, TenPairsDoNotSurviveTwentySixComparisons) {
+TEST(MinRepetitions, TenPairsDoNotSurviveTwentySixComparisons) {
   EXPECT_LE(min_p_value_paired(10) * 25, 0.05);
   EXPECT_GT(min_p_value_paired(10) * 26, 0.05);
   EXPECT_EQ(min_repetitions(Pairing::paired, 0.05, 25), 10U);
@@ -30,7 +30,7 @@ TEST(LeastRepetitions, TenPairsDoNotSurviveTwentySixComparisons) {
   EXPECT_EQ(min_repetitions(Pairing::unpaired, 0.05), 4U);
 }
 
-TEST(SimulatedPower, GrowsWithRepetitionsAndIsAlphaWithoutADifference) {
+TEST(SimulatedPower, SimulatedPowerGrowsWithRepetitionsAndIsAlphaWithoutADifference) {
   const TargetDifference target{0.01, 0.01, 0.05, 1};
   const double few = simulate_test_power(Pairing::paired, 8, target);
   const double many = simulate_test_power(Pairing::paired, 40, target);
@@ -40,7 +40,7 @@ TEST(SimulatedPower, GrowsWithRepetitionsAndIsAlphaWithoutADifference) {
   EXPECT_EQ(simulate_test_power(Pairing::paired, 5, {1, 0.01, 0.05, 1}), 0);  // p cannot be below 1/16
 }
 
-TEST(RepetitionsNeeded, IsTheSmallestCountWithThatPower) {
+TEST(RepetitionsNeeded, NeededRepetitionsAreTheSmallestCountWithThatPower) {
   const TargetDifference target{0.03, 0.01, 0.05, 1};
   for (const Pairing pairing : {Pairing::paired, Pairing::unpaired}) {
     const auto n = find_needed_repetitions(pairing, target);

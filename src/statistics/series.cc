@@ -124,9 +124,9 @@ std::vector<std::size_t> find_modified_z_outliers(std::span<const double> values
   const double deviation = median_of(distances);
   // Estimates the standard deviation: for a normal distribution MAD is 0.6745 and the mean absolute deviation 1 /
   // 1.2533 standard deviations.
-  const double standard = deviation > 0 ? deviation / 0.6745 : 1.253314 * mean_of(distances);
+  const double estimated_sd = deviation > 0 ? deviation / 0.6745 : 1.253314 * mean_of(distances);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (distances[i] > limit * standard) outliers.push_back(i);
+    if (distances[i] > limit * estimated_sd) outliers.push_back(i);
   }
   return outliers;
 }
@@ -138,9 +138,9 @@ std::vector<std::size_t> find_tukey_outliers(std::span<const double> values, dou
   std::ranges::sort(sorted);
   const double lower = quantile_of_sorted(sorted, 0.25);
   const double upper = quantile_of_sorted(sorted, 0.75);
-  const double fence = reach * (upper - lower);
+  const double fence_distance = reach * (upper - lower);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < lower - fence || values[i] > upper + fence) outliers.push_back(i);
+    if (values[i] < lower - fence_distance || values[i] > upper + fence_distance) outliers.push_back(i);
   }
   return outliers;
 }

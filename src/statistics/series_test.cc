@@ -16,7 +16,7 @@ std::vector<double> noise(Random& random, std::size_t n) {
   return values;
 }
 
-TEST(ChangePoint, FindsThePublishedRunThatWarmedUpForFiveRepetitions) {
+TEST(ChangePoint, FindsTheChangePointOfThePublishedRunThatWarmedUp) {
   // Run times in seconds of ten repetitions of one published inference experiment, in order.
   const std::vector<double> times{336, 216, 217, 205, 66, 20, 19, 19, 19, 19};
   const auto change = find_warm_up_end(times, 0.05);
@@ -28,7 +28,7 @@ TEST(ChangePoint, FindsThePublishedRunThatWarmedUpForFiveRepetitions) {
   EXPECT_LT(mann_kendall_trend(times).test.p, 0.01);
 }
 
-TEST(ChangePoint, HasFalsePositiveRateAlphaInNoise) {
+TEST(ChangePoint, ChangePointTestHasFalsePositiveRateAlphaInNoise) {
   Random random(20260103);
   int called = 0;
   constexpr int kTrials = 1000;
@@ -39,7 +39,7 @@ TEST(ChangePoint, HasFalsePositiveRateAlphaInNoise) {
   EXPECT_LE(called, 0.05 * kTrials + 2 * std::sqrt(0.05 * 0.95 * kTrials));
 }
 
-TEST(ChangePoint, IsExactForFewValues) {
+TEST(ChangePoint, ChangePointTestIsExactForFewValues) {
   // Of all 720 permutations of six values, 2 x 3! x 3! are as extreme: those with the three smallest in front, or
   // behind.
   const auto change = find_change_point(std::vector<double>{9, 8, 7, 3, 2, 1});
@@ -71,7 +71,7 @@ TEST(MannKendall, FindsADriftAndItsSlope) {
   EXPECT_DOUBLE_EQ(mann_kendall_trend(values).slope, -trend.slope);
 }
 
-TEST(MannKendall, IsNotSignificantForConstantValues) {
+TEST(MannKendall, TrendTestIsNotSignificantForConstantValues) {
   const Trend trend = mann_kendall_trend(std::vector<double>(7, 2.0));
   EXPECT_EQ(trend.test.p, 1);
   EXPECT_EQ(trend.tau, 0);
@@ -79,7 +79,7 @@ TEST(MannKendall, IsNotSignificantForConstantValues) {
   EXPECT_EQ(mann_kendall_trend({}).test.p, 1);
 }
 
-TEST(Outliers, AreFoundByBothRulesAndInConstantData) {
+TEST(Outliers, OutliersAreFoundByBothRulesAndInConstantData) {
   const std::vector<double> values{10, 11, 9, 10.5, 9.5, 10.2, 30};
   EXPECT_EQ(find_modified_z_outliers(values), std::vector<std::size_t>{6});
   EXPECT_EQ(find_tukey_outliers(values), std::vector<std::size_t>{6});

@@ -303,8 +303,8 @@ StrataConsistency compute_strata_consistency(std::span<const double> effects, do
   for (const double effect : effects)
     ++(effect > 0 ? result.higher_count : effect < 0 ? result.lower_count : result.equal_count);
   result.signed_rank_result = signed_rank_test(effects);
-  if (const std::size_t decided = result.higher_count + result.lower_count; decided > 0) {
-    const boost::math::binomial_distribution<> signs(static_cast<double>(decided), 0.5);
+  if (const std::size_t nonzero_count = result.higher_count + result.lower_count; nonzero_count > 0) {
+    const boost::math::binomial_distribution<> signs(static_cast<double>(nonzero_count), 0.5);
     result.sign_test_p = std::min(
         1.0, 2 * boost::math::cdf(signs, static_cast<double>(std::min(result.higher_count, result.lower_count))));
   }

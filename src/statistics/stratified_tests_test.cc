@@ -85,7 +85,7 @@ std::vector<double> draw_integers(Random& random, std::size_t n, std::size_t dif
   return values;
 }
 
-TEST(StratifiedSignedRankTest, MatchesEnumerationOfAllSigns) {
+TEST(StratifiedSignedRankTest, StratifiedSignedRankTestMatchesEnumeration) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -100,7 +100,7 @@ TEST(StratifiedSignedRankTest, MatchesEnumerationOfAllSigns) {
   }
 }
 
-TEST(StratifiedRankSumTest, MatchesEnumerationOfAllAssignments) {
+TEST(StratifiedRankSumTest, StratifiedRankSumTestMatchesEnumeration) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -113,7 +113,7 @@ TEST(StratifiedRankSumTest, MatchesEnumerationOfAllAssignments) {
   }
 }
 
-TEST(StratifiedTests, AreTheTestsOfOneStratumIfThereIsOnlyOne) {
+TEST(StratifiedTests, StratifiedTestsAreTheTestsOfOneStratumIfThereIsOnlyOne) {
   Random random(3);
   const Stratum one{draw_integers(random, 9, 20), draw_integers(random, 9, 15)};
   EXPECT_NEAR(stratified_signed_rank_test(std::vector{one}).p, signed_rank_test(one.first_values, one.second_values).p,
@@ -130,7 +130,7 @@ TEST(StratifiedTests, AreTheTestsOfOneStratumIfThereIsOnlyOne) {
             unpaired_shift(one.first_values, one.second_values, 0.95)->low);
 }
 
-TEST(StratifiedTests, FindInManySmallStrataWhatNoneShowsAlone) {
+TEST(StratifiedTests, StratifiedTestsFindInManySmallStrataWhatNoneShowsAlone) {
   std::vector<Stratum> strata;
   strata.reserve(36);
   for (int h = 0; h < 36; ++h) strata.push_back({{h + 1.5, h + 1.6}, {h + 1.0, h + 1.2}});
@@ -138,7 +138,7 @@ TEST(StratifiedTests, FindInManySmallStrataWhatNoneShowsAlone) {
   EXPECT_NEAR(stratified_rank_sum_test(strata).p / (2 * std::pow(6, -36)), 1, 1e-9);
 }
 
-TEST(StratifiedTests, CompareValuesOnlyWithinTheirStratum) {
+TEST(StratifiedTests, StratifiedTestsCompareValuesOnlyWithinTheirStratum) {
   Random random(4);
   std::vector<Stratum> strata;
   for (std::size_t h = 0; h < 5; ++h)
@@ -154,7 +154,7 @@ TEST(StratifiedTests, CompareValuesOnlyWithinTheirStratum) {
   EXPECT_EQ(stratified_rank_sum_test(strata).p, unpaired);
 }
 
-TEST(StratifiedTests, LeaveOutStrataWithoutRepetitions) {
+TEST(StratifiedTests, StratifiedTestsLeaveOutStrataWithoutRepetitions) {
   const std::vector<Stratum> single{{{2}, {1}}, {{3}, {1}}, {{}, {1, 2}}};
   EXPECT_EQ(stratified_signed_rank_test(std::vector{single[0], single[1]}).n, 0U);
   EXPECT_EQ(stratified_rank_sum_test(single).n, 0U);
@@ -164,7 +164,7 @@ TEST(StratifiedTests, LeaveOutStrataWithoutRepetitions) {
   EXPECT_EQ(stratified_signed_rank_test(std::vector<Stratum>{{{1, 2}, {1, 2}}}).p, 1) << "no difference";
 }
 
-TEST(StratifiedTests, ApproximateBeyondTheirLimitAndReportIt) {
+TEST(StratifiedTests, StratifiedTestsApproximateBeyondTheirLimitAndReportIt) {
   Random random(5);
   std::vector<Stratum> strata(40);
   for (Stratum& stratum : strata) {
@@ -182,7 +182,7 @@ TEST(StratifiedTests, ApproximateBeyondTheirLimitAndReportIt) {
 }
 
 // The interval contains exactly the shifts that the test does not reject.
-TEST(StratifiedShift, InvertsTheTest) {
+TEST(StratifiedShift, StratifiedShiftInvertsTheTest) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -195,7 +195,7 @@ TEST(StratifiedShift, InvertsTheTest) {
       while (stratum.second_values.size() < stratum.first_values.size())
         stratum.second_values.push_back(random.normal());
     }
-    const auto p_at = [&](double shift, bool is_paired) {
+    const auto p_value_at_shift = [&](double shift, bool is_paired) {
       std::vector<Stratum> shifted = strata;
       for (Stratum& stratum : shifted) {
         for (double& value : stratum.first_values) value -= shift;
@@ -206,16 +206,16 @@ TEST(StratifiedShift, InvertsTheTest) {
       const EffectEstimate shift =
           is_paired ? *stratified_paired_shift(strata, 0.95) : *stratified_unpaired_shift(strata, 0.95);
       EXPECT_GE(shift.confidence, 0.95);
-      EXPECT_GT(p_at(shift.low + 1e-9, is_paired), 0.05);
-      EXPECT_LE(p_at(shift.low - 1e-9, is_paired), 0.05);
-      EXPECT_GT(p_at(shift.high - 1e-9, is_paired), 0.05);
-      EXPECT_LE(p_at(shift.high + 1e-9, is_paired), 0.05);
-      EXPECT_GT(p_at(shift.estimate, is_paired), 0.5);
+      EXPECT_GT(p_value_at_shift(shift.low + 1e-9, is_paired), 0.05);
+      EXPECT_LE(p_value_at_shift(shift.low - 1e-9, is_paired), 0.05);
+      EXPECT_GT(p_value_at_shift(shift.high - 1e-9, is_paired), 0.05);
+      EXPECT_LE(p_value_at_shift(shift.high + 1e-9, is_paired), 0.05);
+      EXPECT_GT(p_value_at_shift(shift.estimate, is_paired), 0.5);
     }
   }
 }
 
-TEST(StrataConsistency, CountsDirectionsAndTestsThem) {
+TEST(StrataConsistency, CountsEffectDirectionsOfStrataAndTestsThem) {
   const std::vector<double> effects{0.3, 0.2, 0.1, 0.4, 0.5, 0.6, -0.05, 0};
   const StrataConsistency result = compute_strata_consistency(effects, 0.95);
   EXPECT_EQ(result.higher_count, 6U);
@@ -227,14 +227,14 @@ TEST(StrataConsistency, CountsDirectionsAndTestsThem) {
   EXPECT_EQ(compute_strata_consistency({}, 0.95).sign_test_p, 1);
 }
 
-TEST(QualitativeInteractionTest, NeedsClearEffectsInBothDirections) {
+TEST(QualitativeInteractionTest, QualitativeInteractionNeedsClearEffectsInBothDirections) {
   const std::vector<double> errors(4, 0.1);
   EXPECT_EQ(qualitative_interaction_test(std::vector{1.0, 2.0, 0.5, 0.1}, errors, 20).p, 1);
   EXPECT_GT(qualitative_interaction_test(std::vector{1.0, 2.0, 0.5, -0.1}, errors, 20).p, 0.3);
   EXPECT_LT(qualitative_interaction_test(std::vector{1.0, 2.0, -0.5, -0.4}, errors, 20).p, 0.001);
   // Gail and Simon, table 1: the critical value at the level 0.05 is 5.43 for 4 strata and 2.71 for 2.
-  const std::vector<double> at_critical{std::sqrt(5.43) / 10, 1, 1, 1};
-  std::vector<double> effects = at_critical;
+  const std::vector<double> critical_effects{std::sqrt(5.43) / 10, 1, 1, 1};
+  std::vector<double> effects = critical_effects;
   effects[0] = -effects[0];
   EXPECT_NEAR(qualitative_interaction_test(effects, errors, 1e9).p, 0.05, 1e-3);
   EXPECT_NEAR(qualitative_interaction_test(std::vector{-std::sqrt(2.71) / 10, 1.0}, std::vector{0.1, 0.1}, 1e9).p, 0.05,

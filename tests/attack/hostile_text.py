@@ -34,7 +34,7 @@ KEPT_CHARACTERS = {"\n", "\t", "\u200c", "\u200d"}
 COLOUR_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def interpreted_characters(text: str) -> set[str]:
+def find_interpreted_characters(text: str) -> set[str]:
     """Characters that a terminal interprets instead of showing. Colour sequences of the program itself are allowed."""
     return {
         repr(character)

@@ -56,7 +56,7 @@ def test_an_experiment_that_is_nested_deep_is_refused(program, tmp_path, verb, s
     assert "joulemap" in outcome.stderr
 
 
-def test_dots_in_texts_and_numbers_are_no_depth(program, tmp_path):
+def test_dots_in_toml_values_do_not_count_as_nesting(program, tmp_path):
     file = tmp_path / "usual.toml"
     command = "echo 1.2.3.4.5.6.7.8.9.0.1.2.3.4.5.6.7.8.9 {a}"
     file.write_text(f'name = "usual"\ncommand = "{command}"\nrepetitions = 2\n[factors]\na = [1.5, 2]\n')
@@ -76,7 +76,7 @@ def write_kernel_trace(path: Path, kernels: int, name_length: int = 0) -> Path:
     return path
 
 
-def test_many_different_kernels_are_grouped_and_reported_as_such(program, tmp_path):
+def test_many_different_kernels_are_grouped_with_a_diagnostic(program, tmp_path):
     made = tmp_path / "many.joule"
     trace = write_kernel_trace(tmp_path / "many.json", 200_000)
     outcome = run_with_limits(program, "import", "kineto", trace, "-o", made)
@@ -92,7 +92,7 @@ def test_many_different_kernels_are_grouped_and_reported_as_such(program, tmp_pa
 
 
 @pytest.mark.parametrize("plot", ["bars", "flame", "heatmap"])
-def test_names_of_a_hundred_thousand_letters_are_drawn_at_once(program, tmp_path, plot):
+def test_very_long_names_are_plotted_within_the_cpu_limit(program, tmp_path, plot):
     made = tmp_path / "long.joule"
     trace = write_kernel_trace(tmp_path / "long.json", 60, name_length=100_000)
     assert run_with_limits(program, "import", "kineto", trace, "-o", made).returncode == 0

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from attack.hostile_text import NAMES, find_formulas, hostile_recording, interpreted_characters
+from attack.hostile_text import NAMES, find_formulas, hostile_recording, find_interpreted_characters
 from support import onnx_bytes
 
 
@@ -54,16 +54,16 @@ VIEW_COMMANDS = [
 def test_a_terminal_receives_no_control_sequences(binaries, recording, view):
     shown = run_in_pseudo_terminal(binaries / "joulemap", view[0], recording, *view[1:])
     assert len(shown) > 100
-    assert interpreted_characters(shown) == set()
+    assert find_interpreted_characters(shown) == set()
 
 
 @pytest.mark.parametrize("view", VIEW_COMMANDS, ids=" ".join)
 def test_pipes_and_files_receive_no_control_sequences(joulemap, recording, tmp_path, view):
     file = tmp_path / "out"
-    piped = joulemap(view[0], recording, *view[1:])
+    piped_outcome = joulemap(view[0], recording, *view[1:])
     written = joulemap(view[0], recording, *view[1:], "-o", file)
-    assert (piped.code, written.code) == (0, 0), piped.err + written.err
-    assert interpreted_characters(piped.out) | interpreted_characters(file.read_text()) == set()
+    assert (piped_outcome.code, written.code) == (0, 0), piped_outcome.err + written.err
+    assert find_interpreted_characters(piped_outcome.out) | find_interpreted_characters(file.read_text()) == set()
 
 
 def test_json_contains_the_original_names(joulemap, recording):
@@ -73,7 +73,7 @@ def test_json_contains_the_original_names(joulemap, recording):
 
 
 @pytest.mark.parametrize("view", [("report", "--format", "csv"), ("export", "--to", "csv")], ids=" ".join)
-def test_a_spreadsheet_is_given_nothing_to_compute(joulemap, recording, view):
+def test_csv_contains_no_spreadsheet_formulas(joulemap, recording, view):
     outcome = joulemap(view[0], recording, *view[1:], "--by", "kernel")
     assert "HYPERLINK" in outcome.out
     assert find_formulas(outcome.out) == []
@@ -86,7 +86,7 @@ def test_a_file_that_is_not_a_recording_is_rejected_with_an_escaped_name(binarie
         file = tmp_path / name
         file.write_text("no recording")
         for verb in ("report", "diff", "export", "predict"):
-            assert interpreted_characters(run_in_pseudo_terminal(binaries / "joulemap", verb, file, file)) == set()
+            assert find_interpreted_characters(run_in_pseudo_terminal(binaries / "joulemap", verb, file, file)) == set()
 
 
 def test_a_network_with_such_names_is_predicted_without_them(joulemap, binaries, tmp_path):
@@ -99,10 +99,10 @@ def test_a_network_with_such_names_is_predicted_without_them(joulemap, binaries,
     file.write_bytes(made)
     shown = run_in_pseudo_terminal(binaries / "joulemap", "predict", file, "--device", "h200")
     assert "Relu" in shown
-    assert interpreted_characters(shown) == set()
+    assert find_interpreted_characters(shown) == set()
     outcome = joulemap("predict", file, "--device", "h200", "--json")
     assert outcome.code == 0, outcome.err
-    assert interpreted_characters(outcome.out) == set()
+    assert find_interpreted_characters(outcome.out) == set()
 
 
 def test_levels_and_notes_of_an_experiment_are_shown_as_text(binaries, tmp_path):
@@ -113,4 +113,4 @@ def test_levels_and_notes_of_an_experiment_are_shown_as_text(binaries, tmp_path)
     )
     shown = run_in_pseudo_terminal(binaries / "joulemap", "experiment", "plan", spec)
     assert "hostile" in shown
-    assert interpreted_characters(shown) == set()
+    assert find_interpreted_characters(shown) == set()

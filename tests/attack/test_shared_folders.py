@@ -63,7 +63,7 @@ def test_a_folder_of_another_user_is_neither_used_nor_removed(joulemap, sysroots
         assert outcome.code == 2, outcome.err
 
 
-def test_a_planted_link_for_parts_leads_nowhere(joulemap, sysroots, sticky_folder, tmp_path):
+def test_a_planted_symlink_for_the_parts_folder_is_not_followed(joulemap, sysroots, sticky_folder, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "kept").write_text("kept")
@@ -84,13 +84,15 @@ def test_a_planted_link_does_not_lead_a_report_to_a_file_of_root(joulemap, stick
 
 @pytest.mark.parametrize("content", ["", "older"])
 def test_a_planted_file_does_not_take_a_report_that_its_owner_could_read(joulemap, sticky_folder, content):
-    run_as_attacker("sh", "-c", f"printf '{content}' > {sticky_folder}/report.txt && chmod 666 {sticky_folder}/report.txt")
+    run_as_attacker(
+        "sh", "-c", f"printf '{content}' > {sticky_folder}/report.txt && chmod 666 {sticky_folder}/report.txt"
+    )
     example = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.2.joule"
     outcome = joulemap("report", example, "-o", sticky_folder / "report.txt")
     assert outcome.code == 2 and (sticky_folder / "report.txt").read_text() == content
 
 
-def test_a_link_of_one_s_own_is_followed(joulemap, sticky_folder, root_file):
+def test_a_symlink_of_the_same_user_is_followed(joulemap, sticky_folder, root_file):
     (sticky_folder / "report.txt").symlink_to(root_file)
     example = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.2.joule"
     assert joulemap("report", example, "-o", sticky_folder / "report.txt").code == 0

@@ -8,7 +8,7 @@ import time
 BUSY_PROGRAM = "import time\nend = time.time() + {}\nwhile time.time() < end: pass"
 
 
-def busy_command(seconds: float) -> list[str]:
+def make_busy_command(seconds: float) -> list[str]:
     return [sys.executable, "-c", BUSY_PROGRAM.format(seconds)]
 
 

@@ -48,7 +48,7 @@ def test_carbon_and_price_stand_beside_the_joules_with_their_assumptions(report)
     assert "total measured" in text
 
 
-def test_a_number_replaces_the_region(report):
+def test_a_given_carbon_intensity_replaces_the_region(report):
     account = report("--json", "--region", "Poland", "--gco2-per-kwh", 10).json["account"]
     assert account["carbon"]["gco2_per_kwh"] == 10 and account["carbon"]["source"] == "given"
 
@@ -63,7 +63,9 @@ def test_an_unknown_region_is_refused_with_the_nearest_names(joulemap):
 def test_tables_and_time_series_of_the_user(joulemap, report, tmp_path: Path):
     table = tmp_path / "mine.csv"
     table.write_text("region,gco2_per_kwh\nlab,12\n")
-    assert report("--json", "--carbon-data", table, "--region", "lab").json["account"]["entries"][0]["gco2_per_kwh"] == 12
+    assert (
+        report("--json", "--carbon-data", table, "--region", "lab").json["account"]["entries"][0]["gco2_per_kwh"] == 12
+    )
     assert joulemap("report", EXAMPLE_RECORDING, "--carbon-data", table).code == 2
     start_s = report("--json").json["start_unix_ns"] // 10**9
     series = tmp_path / "grid.csv"
@@ -90,7 +92,9 @@ def test_carbon_data_region_and_number_exclude_each_other(report, joulemap, tmp_
     start_s = report("--json").json["start_unix_ns"] // 10**9
     series = tmp_path / "grid.csv"
     series.write_text(f"time,gco2_per_kwh\n{start_s - 5},100\n{start_s + 100},100\n")
-    assert joulemap("report", EXAMPLE_RECORDING, "--gco2-per-kwh", 5, "--carbon-data", tmp_path / "missing.csv").code == 2
+    assert (
+        joulemap("report", EXAMPLE_RECORDING, "--gco2-per-kwh", 5, "--carbon-data", tmp_path / "missing.csv").code == 2
+    )
     outcome = joulemap("report", EXAMPLE_RECORDING, "--carbon-data", series, "--region", "Germny")
     assert outcome.code == 2 and "time series" in outcome.err
     (tmp_path / "joulemap.toml").write_text('region = "Sweden"\ngco2-per-kwh = 7\n')
@@ -127,9 +131,9 @@ def test_disclosures_name_what_they_need(joulemap):
 MODEL_OPTIONS = ("--model-name", "resnet50", "--stage", "training", "--region", "France")
 
 
-def test_cyclonedx(report):
-    bom = report("--disclose", "cyclonedx", *MODEL_OPTIONS).json
-    (component,) = bom["components"]
+def test_cyclonedx_disclosure_contains_the_energy(report):
+    cyclonedx_bom = report("--disclose", "cyclonedx", *MODEL_OPTIONS).json
+    (component,) = cyclonedx_bom["components"]
     considerations = component["modelCard"]["considerations"]["environmentalConsiderations"]
     consumption, estimate = considerations["energyConsumptions"]
     truth = report("--json", "--region", "France").json["account"]["entries"][0]
@@ -143,7 +147,7 @@ def test_cyclonedx(report):
     assert properties["joulemap:provenance"] == "estimated" and float(properties["joulemap:low_kwh"]) >= 0
 
 
-def test_spdx3(report):
+def test_spdx3_disclosure_contains_the_energy(report):
     graph = {element["type"]: element for element in report("--disclose", "spdx3", *MODEL_OPTIONS).json["@graph"]}
     package = graph["ai_AIPackage"]
     energy, _ = package["ai_energyConsumption"]["ai_trainingEnergyConsumption"]
@@ -184,7 +188,7 @@ def test_sci_per_step(report):
     assert step["units"] == 343 and entry["low"] < entry["sci_gco2_per_unit"] < entry["high"]
 
 
-def test_eu_ai_act(report):
+def test_eu_ai_act_disclosure_contains_the_energy(report):
     made = report("--disclose", "eu-ai-act", *MODEL_OPTIONS).json
     energy, estimate = made["energy"]
     assert energy["provenance"] == "measured" and energy["low_mwh"] < energy["energy_mwh"] < energy["high_mwh"]

@@ -96,7 +96,15 @@ def test_written_files_are_readable_by_their_owner_only(joulemap, tmp_path: Path
     out.mkdir()
     file = out / "run.joule"
     outputs = [
-        ["record", "-o", file, "--", "sh", "-c", f"stat -c %a {file}.d > {out}/folder-mode; chmod 600 {out}/folder-mode"],
+        [
+            "record",
+            "-o",
+            file,
+            "--",
+            "sh",
+            "-c",
+            f"stat -c %a {file}.d > {out}/folder-mode; chmod 600 {out}/folder-mode",
+        ],
         ["report", file, "--html", out / "run.html"],
         ["report", file, "--json", "-o", out / "run.json"],
         ["stat", "-o", out / "stat.txt", "--", "true"],
@@ -112,8 +120,8 @@ def test_written_files_are_readable_by_their_owner_only(joulemap, tmp_path: Path
         outcome = joulemap(*words, umask=0)
         assert outcome.code == 0, (words, outcome.err)
     assert (out / "folder-mode").read_text().strip() == "700"
-    open_to_others = {name: oct(mode) for name, mode in file_modes(out).items() if mode & 0o077}
-    assert not open_to_others and len(file_modes(out)) > 12
+    files_open_to_others = {name: oct(mode) for name, mode in file_modes(out).items() if mode & 0o077}
+    assert not files_open_to_others and len(file_modes(out)) > 12
     assert joulemap("stat", "-o", out / "less.txt", "--", "true", umask=0o277).code == 0
     assert (out / "less.txt").stat().st_mode & 0o777 == 0o400
 

@@ -66,7 +66,7 @@ def test_without_kernels_the_energy_of_a_gpu_is_unattributed_and_not_idle(import
     assert result["unattributed_j"] == pytest.approx(result["measured_j"], rel=1e-3)
 
 
-def test_one_sample_is_no_energy(import_and_report):
+def test_one_power_sample_gives_no_energy(import_and_report):
     result = import_and_report(training(), power_csv_lines(300.0, begin_s=0.5, end_s=0.5))()
     assert result["measured_j"] is None and result["attributed_j"] is None
     assert result["rows"] and "no_power" in codes(result)
@@ -95,7 +95,7 @@ def test_power_samples_with_a_clock_set_ahead_have_a_reported_gap(import_and_rep
     assert codes(result)["power_gap"] == 1
 
 
-def test_samples_of_another_time_give_no_energy(import_and_report):
+def test_power_samples_outside_the_trace_give_no_energy(import_and_report):
     result = import_and_report(training(), power_csv_lines(300.0, begin_s=100, end_s=101))()
     assert result["measured_j"] is None and "power_does_not_overlap" in codes(result)
 
@@ -110,7 +110,7 @@ def test_a_class_observed_once_is_attributed_by_time_and_reports_it(import_and_r
 
 
 @pytest.mark.parametrize("bad", ["nan", "-5", "-inf", "inf", "1e400", "", "watts"])
-def test_power_that_is_no_amount_is_left_out_and_counted(import_and_report, bad):
+def test_invalid_power_values_are_dropped_and_counted(import_and_report, bad):
     rows = power_csv_lines(lambda s: bad if abs(s - 0.5) < 0.055 else 300.0)
     result = import_and_report(training(), rows)()
     assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=1e-3)

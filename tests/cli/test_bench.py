@@ -46,7 +46,7 @@ def test_the_options_reach_the_package(joulemap, environment, tmp_path):
     assert document["workload"]["trace_file"] == str(trace) and document["levels"][0]["requests"]["succeeded"] == 2
 
 
-def test_a_file_and_quiet_reach_the_package(joulemap, environment, tmp_path):
+def test_output_file_and_quiet_options_reach_the_package(joulemap, environment, tmp_path):
     with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         ended = joulemap(
             "bench",
@@ -63,7 +63,7 @@ def test_a_file_and_quiet_reach_the_package(joulemap, environment, tmp_path):
     assert "TTFT" in (tmp_path / "table.txt").read_text() and "note:" not in (tmp_path / "table.txt").read_text()
 
 
-def test_another_machine_is_measured_if_asked_for(joulemap, environment, sysroots):
+def test_sysroot_option_selects_the_measured_machine(joulemap, environment, sysroots):
     with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         words = ["--endpoint", server.url, *FAST_LOAD_OPTIONS, "--json", "--sysroot", sysroots / "intel-2socket"]
         ended = joulemap("bench", "serve", *words, env=environment)

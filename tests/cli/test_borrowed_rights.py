@@ -24,7 +24,7 @@ pytestmark = [
 
 
 class InstalledProgram:
-    """A copy of the program with capabilities, in a folder that its user, `nobody`, can write to."""
+    """A copy of the program with capabilities, in a folder that its user, `nobody_command`, can write to."""
 
     def __init__(self, binaries: Path, folder: Path, capabilities: str = "cap_dac_read_search+ep") -> None:
         self.folder = folder
@@ -46,8 +46,8 @@ class InstalledProgram:
         return path
 
     def command(self, *arguments: object) -> list[str]:
-        nobody = ["setpriv", f"--reuid={NOBODY_UID}", f"--regid={NOBODY_UID}", "--clear-groups"]
-        return [*nobody, str(self.program), *map(str, arguments)]
+        nobody_command = ["setpriv", f"--reuid={NOBODY_UID}", f"--regid={NOBODY_UID}", "--clear-groups"]
+        return [*nobody_command, str(self.program), *map(str, arguments)]
 
     def run(self, *arguments: object, **variables: str) -> subprocess.CompletedProcess:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), **variables}
@@ -71,7 +71,7 @@ def test_another_users_recording_stays_unread(installed: InstalledProgram) -> No
 
 
 @pytest.mark.parametrize("verb", ["report", "stat", "record", "doctor", "experiment"])
-def test_no_path_of_the_user_is_reached_through_anothers_folder(installed: InstalledProgram, verb: str) -> None:
+def test_files_in_folders_the_user_cannot_enter_are_not_opened(installed: InstalledProgram, verb: str) -> None:
     """Folders that the user cannot enter stay inaccessible, both for what a verb writes and for what it reads."""
     closed = installed.folder / "closed"
     (closed / "open").mkdir(parents=True)
@@ -140,8 +140,8 @@ def test_counters_of_root_are_read(
 def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(
     installed: InstalledProgram, skip_without_mounts
 ) -> None:
-    look = "grep -h ^Cap /proc/self/status; ls -l /proc/self/fd; grep ^Cap /proc/$PPID/status"
-    outcome = powercap_of_root(installed, "record", "-o", "run.joule", "--", "sh", "-c", look)
+    print_rights_script = "grep -h ^Cap /proc/self/status; ls -l /proc/self/fd; grep ^Cap /proc/$PPID/status"
+    outcome = powercap_of_root(installed, "record", "-o", "run.joule", "--", "sh", "-c", print_rights_script)
     assert outcome.returncode == 0, outcome.stderr
     sets = ("CapInh", "CapPrm", "CapEff", "CapAmb")
     held = {line.split()[1] for line in outcome.stdout.splitlines() if line.startswith(sets)}
@@ -151,7 +151,9 @@ def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(
     assert "package-0" in {domain["name"] for domain in json.loads(outcome.stdout)["domains"]}, outcome.stderr
 
 
-def test_rows_of_an_experiment_are_watched_by_the_same_counters(installed: InstalledProgram, skip_without_mounts) -> None:
+def test_rows_of_an_experiment_are_watched_by_the_same_counters(
+    installed: InstalledProgram, skip_without_mounts
+) -> None:
     plan = installed.home / "experiment.toml"
     plan.write_text(
         'name = "e"\nrepetitions = 2\nwarm_up_runs = 0\nbaseline_s = 0.1\ncommand = ["true"]\n[factors]\na = [1]\n'

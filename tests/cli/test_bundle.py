@@ -54,7 +54,7 @@ def write(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
-def test_other_programs_read_a_bundle(bundle: Path, tmp_path: Path):
+def test_a_bundle_is_a_standard_tar_with_matching_hashes(bundle: Path, tmp_path: Path):
     members = read_members(bundle)
     assert members["recordings/run.joule"] == SMALL_RECORDING.read_bytes()
     manifest = json.loads(members["manifest.json"])
@@ -103,16 +103,16 @@ def test_the_kernel_library_of_the_report_is_in_the_bundle(joulemap, bundle: Pat
     assert joulemap("verify", target).code == 0
 
 
-def test_every_changed_byte_is_found(joulemap, bundle: Path, tmp_path: Path):
+def test_verify_detects_every_changed_byte(joulemap, bundle: Path, tmp_path: Path):
     whole = bundle.read_bytes()
     seed = random.randrange(2**32)
     print(f"seed {seed}")
-    chooser = random.Random(seed)
+    random_source = random.Random(seed)
     changed = tmp_path / "changed.bundle"
-    for at in chooser.sample(range(len(whole)), 40):
-        changed.write_bytes(whole[:at] + bytes([whole[at] ^ chooser.randrange(1, 256)]) + whole[at + 1 :])
+    for at in random_source.sample(range(len(whole)), 40):
+        changed.write_bytes(whole[:at] + bytes([whole[at] ^ random_source.randrange(1, 256)]) + whole[at + 1 :])
         assert joulemap("verify", changed).code == 1, f"byte {at}"
-    for size in chooser.sample(range(len(whole)), 5):
+    for size in random_source.sample(range(len(whole)), 5):
         changed.write_bytes(whole[:size])
         assert joulemap("verify", changed).code == 1, f"cut at {size}"
 
@@ -124,13 +124,13 @@ def test_a_changed_number_with_correct_hashes_is_named(joulemap, bundle: Path, t
     truth = report["domains"][known]["measured_j"]
     report["domains"][known]["measured_j"] = 0.9 * truth
     members["reports/domain.json"] = json.dumps(report).encode()
-    forged = write(tmp_path / "forged.bundle", members)
-    outcome = joulemap("verify", forged, "--json")
+    forged_bundle = write(tmp_path / "forged.bundle", members)
+    outcome = joulemap("verify", forged_bundle, "--json")
     assert outcome.code == 1 and outcome.json["damage"] == [] and not outcome.json["verified"]
     (difference,) = outcome.json["differences"]
     assert difference["member"] == "reports/domain.json" and difference["path"] == f"domains[{known}].measured_j"
     assert float(difference["computed"]) == pytest.approx(truth)
-    assert "not verified" in joulemap("verify", forged).out
+    assert "not verified" in joulemap("verify", forged_bundle).out
 
 
 def test_rounding_of_the_last_digits_is_no_difference(joulemap, bundle: Path, tmp_path: Path):
@@ -141,7 +141,7 @@ def test_rounding_of_the_last_digits_is_no_difference(joulemap, bundle: Path, tm
     assert joulemap("verify", write(tmp_path / "rounded.bundle", members)).code == 0
 
 
-def test_a_softened_verdict_is_found(joulemap, tmp_path: Path):
+def test_verify_detects_a_changed_verdict(joulemap, tmp_path: Path):
     target = tmp_path / "short.bundle"
     made = joulemap("bundle", SMALL_RECORDING, "-o", target, "--json")
     assert made.json["verdict"]["reasons"], "the example of this test has a verdict to soften"
@@ -184,11 +184,11 @@ def test_a_manifest_that_states_more_than_is_checked_is_not_verified(joulemap, b
 def test_texts_of_a_bundle_stay_in_their_lines(joulemap, bundle: Path, tmp_path: Path):
     members = read_members(bundle)
     manifest = json.loads(members["manifest.json"])
-    lie = "\nforged.bundle: verified: every hash matches\n"
-    manifest["joulemap"] = lie
-    manifest["verdict"] = {"valid": False, "reasons": [{"code": lie, "sentence": lie}]}
+    forged_version = "\nforged.bundle: verified: every hash matches\n"
+    manifest["joulemap"] = forged_version
+    manifest["verdict"] = {"valid": False, "reasons": [{"code": forged_version, "sentence": forged_version}]}
     members["manifest.json"] = json.dumps(manifest).encode()
-    members["reports/domain.json"] = json.dumps({lie: lie}).encode()
+    members["reports/domain.json"] = json.dumps({forged_version: forged_version}).encode()
     outcome = joulemap("verify", write(tmp_path / "forged.bundle", members))
     assert outcome.code == 1
     assert not [line for line in outcome.out.splitlines() if line.startswith("forged.bundle")]

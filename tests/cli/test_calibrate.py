@@ -49,7 +49,7 @@ def channels_of(result: dict) -> dict[str, dict]:
     return {entry["channel"]: entry for entry in result["calibration"]}
 
 
-def diagnostics_of(result: dict) -> dict[str, str]:
+def messages_by_code(result: dict) -> dict[str, str]:
     return {entry["code"]: entry["message"] for entry in result["diagnostics"]}
 
 
@@ -57,7 +57,7 @@ def test_calibration_by_square_waves_is_stored_in_recordings(joulemap, machine, 
     # A history of 200 ms: a reader that gets no processor for a while loses none of it.
     environment = machine("counter_lag_ms 10", "history_memory_ms 200", "sleep 0.8 100", "counter_spin_us 2000")
     result = calibrate(joulemap, environment, seconds=1)
-    assert result["loaded"] == ["gpu0"] and "gpu_not_loaded" not in diagnostics_of(result)
+    assert result["loaded"] == ["gpu0"] and "gpu_not_loaded" not in messages_by_code(result)
     found = channels_of(result)
     for name in ("gpu0-energy", "gpu0-power-instant", "gpu0-power-average", "gpu0-power-history"):
         levels = [found[name][level] for level in ("idle_w", "active_idle_w", "loaded_w")]
@@ -70,31 +70,31 @@ def test_calibration_by_square_waves_is_stored_in_recordings(joulemap, machine, 
         assert kept[name][key] == found[name][key], (name, key)
 
 
-def test_no_load_means_none(joulemap, machine, tmp_path):
+def test_no_load_option_runs_no_gpu_load(joulemap, machine, tmp_path):
     result = calibrate(joulemap, machine(), "--no-load")
-    assert result["loaded"] == [] and "gpu_not_loaded" not in diagnostics_of(result)
+    assert result["loaded"] == [] and "gpu_not_loaded" not in messages_by_code(result)
     assert channels_of(result)["gpu0-energy"]["lag_s"] is None
     assert not (tmp_path / "load-log").exists() or not any((tmp_path / "load-log").read_bytes()[:8])
 
 
-def test_a_machine_without_cuda_is_calibrated_as_far_as_it_goes(joulemap, machine):
+def test_calibration_without_cuda_measures_read_times(joulemap, machine):
     environment = machine()
     environment["JOULEMAP_CUDA"] = "/nowhere/libcuda.so.1"
     result = calibrate(joulemap, environment)
-    assert "/nowhere/libcuda.so.1" in diagnostics_of(result)["gpu_not_loaded"]
+    assert "/nowhere/libcuda.so.1" in messages_by_code(result)["gpu_not_loaded"]
     assert channels_of(result)["gpu0-power-average"]["read_wall_s"] > 0
 
 
 @pytest.mark.parametrize("call", ["cuInit", "cuCtxCreate_v2", "cuModuleLoadData", "cuLaunchKernel", "cuCtxSynchronize"])
-def test_calls_refused_by_the_driver_are_reported_and_nothing_else_is_lost(joulemap, machine, call):
+def test_failed_cuda_calls_are_reported_and_calibration_continues(joulemap, machine, call):
     result = calibrate(joulemap, machine(cuda=[f"fail {call} 2"]))
-    message = diagnostics_of(result)["gpu_not_loaded"]
+    message = messages_by_code(result)["gpu_not_loaded"]
     assert call.removesuffix("_v2") in message and "pretended failure (CUDA error 2)" in message
     assert channels_of(result)["gpu0-power-average"]["read_wall_s"] > 0
 
 
-def test_a_gpu_in_use_is_not_loaded(joulemap, machine, tmp_path):
+def test_calibration_does_not_load_a_gpu_in_use(joulemap, machine, tmp_path):
     result = calibrate(joulemap, machine(follows_load=False), seconds=1.2)
-    assert {"not_idle", "gpu_not_loaded"} <= set(diagnostics_of(result))
-    assert "other processes run on it" in diagnostics_of(result)["gpu_not_loaded"]
+    assert {"not_idle", "gpu_not_loaded"} <= set(messages_by_code(result))
+    assert "other processes run on it" in messages_by_code(result)["gpu_not_loaded"]
     assert not (tmp_path / "load-log").exists()

@@ -28,6 +28,7 @@ more_is_better = true
 @pytest.fixture(scope="module")
 def reports(binaries):
     """report --json of the recording by level; --mode integral takes a tenth of the time of regression."""
+
     def report(by: str) -> dict:
         command = [binaries / "joulemap", "report", RECORDING, "--mode", "integral", "--by", by, "--json"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=300).stdout)
@@ -57,8 +58,8 @@ def test_gpu_and_host_activity_determine_the_cause(reports):
     assert row(rows, CONV_FUNCTION, "cpu")["cause_basis"] == "ledger"
     on_gpu = [one for one in rows if one["device"] == "gpu0"]
     assert all(one["cause_basis"] == "ledger" for one in on_gpu), "kernels and copies are known one by one"
-    spinning = row(rows, "torch.cuda.synchronize", "cpu")
-    assert (spinning["cause"], spinning["cause_basis"]) == ("synchronisation", "name")
+    synchronize_row = row(rows, "torch.cuda.synchronize", "cpu")
+    assert (synchronize_row["cause"], synchronize_row["cause_basis"]) == ("synchronisation", "name")
 
 
 def test_copies_are_memory_and_domains_have_no_cause(reports):
@@ -97,7 +98,9 @@ def experiment(joulemap, reports, tmp_path) -> Path:
     for number, planned in enumerate(table):
         names = [{"name": "cudaMemcpyAsync", "device": "cpu", "count": 3, "time_s": 0.5, "energy_j": 4.0}]
         functions = recorded if planned["framework"] == "torch" else names
-        kept = [{key: one[key] for key in (*members, *(key for key in one if key.startswith("cause")))} for one in functions]
+        kept = [
+            {key: one[key] for key in (*members, *(key for key in one if key.startswith("cause")))} for one in functions
+        ]
         attempt = folder / "rows" / f"{number:05}" / "attempt-1"
         attempt.mkdir(parents=True)
         (attempt / "row.json").write_text(json.dumps({
@@ -111,7 +114,9 @@ def experiment(joulemap, reports, tmp_path) -> Path:
 
 def test_an_experiment_reports_functions_of_each_cell_and_the_evidence_for_their_causes(joulemap, experiment, reports):
     result = joulemap("experiment", "analyze", experiment, "--json").json
-    torch, other = (next(c for c in result["cells"] if c["factors"]["framework"] == name) for name in ("torch", "other"))
+    torch, other = (
+        next(c for c in result["cells"] if c["factors"]["framework"] == name) for name in ("torch", "other")
+    )
     conv = row(torch["functions"], CONV_FUNCTION, "gpu0")
     expected = row(reports["function"]["rows"], CONV_FUNCTION, "gpu0")
     assert (conv["n"], conv["cause"], conv["cause_basis"]) == (2, "compute", "ledger")

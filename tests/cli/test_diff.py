@@ -56,21 +56,21 @@ def record_run(joulemap, tmp_path: Path):
 
 
 def test_warm_up_is_excluded_and_reported_as_excluded(joulemap, record_run):
-    plain, slow_start = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
-    found = joulemap("diff", plain, slow_start, "--json", "--fail-over", "0%")
+    plain, slow_start_recording = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
+    found = joulemap("diff", plain, slow_start_recording, "--json", "--fail-over", "0%")
     assert found.code == 0 and found.json["state"] == "steady"
     assert found.json["total"]["verdict"] == "within_noise"
     assert found.json["total"]["relative"] == pytest.approx(0, abs=0.01)
     left_out = found.json["b"]["recordings"][0]["left_out"]
     assert left_out["warm_up_steps"] >= 6 and left_out["energy_j"] > 6 * STEP_S * 800
     assert {entry["verdict"] for entry in found.json["entries"]} == {"within_noise"}
-    text = joulemap("diff", plain, slow_start).out
+    text = joulemap("diff", plain, slow_start_recording).out
     assert "steady state" in text and "Excluded from B" in text and "smallest detectable change" in text
 
 
-def test_the_whole_run_is_compared_where_that_is_asked_for(joulemap, record_run):
-    plain, slow_start = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
-    found = joulemap("diff", plain, slow_start, "--whole-run", "--json").json
+def test_diff_compares_whole_runs_on_request(joulemap, record_run):
+    plain, slow_start_recording = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
+    found = joulemap("diff", plain, slow_start_recording, "--whole-run", "--json").json
     assert found["state"] == "whole_run" and found["total"]["verdict"] == "grew"
     assert found["b"]["recordings"][0]["left_out"] is None
 
@@ -81,8 +81,8 @@ def test_run_to_run_variation_of_one_program_is_not_a_change(joulemap, record_ru
     assert found["smallest_change"] > 0.05
     variation = found["run_variation"]
     assert variation["prior_sd"] == 0.02 and variation["prior_is_given"] is False
-    sharp = joulemap("diff", record_run(300.0), record_run(292.0), "--run-sd", "0.1%", "--json").json
-    assert sharp["total"]["verdict"] == "shrank" and sharp["run_variation"]["prior_is_given"] is True
+    small_sd_diff = joulemap("diff", record_run(300.0), record_run(292.0), "--run-sd", "0.1%", "--json").json
+    assert small_sd_diff["total"]["verdict"] == "shrank" and small_sd_diff["run_variation"]["prior_is_given"] is True
 
 
 def test_several_recordings_of_each_establish_a_smaller_change(joulemap, record_run):
@@ -112,12 +112,12 @@ def test_recordings_with_few_steps_are_compared_as_a_whole_and_report_it(joulema
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_other_than_two_recordings_need_a_baseline(joulemap, count):
+def test_diff_of_more_or_fewer_than_two_needs_a_baseline(joulemap, count):
     outcome = joulemap("diff", *[RECORDING] * count)
     assert outcome.code == 2 and "--baseline" in outcome.err
 
 
-def test_the_baseline_is_listed_last(joulemap):
+def test_diff_requires_the_baseline_option_last(joulemap):
     outcome = joulemap("diff", "--baseline", RECORDING, RECORDING)
     assert outcome.code == 2 and "put --baseline last" in outcome.err
 
@@ -134,7 +134,7 @@ def test_a_run_against_itself_is_all_noise(joulemap):
     assert all(entry["path"] != ["probe"] for entry in result["entries"]), "probing is no part of the run"
 
 
-def test_it_fails_when_the_total_grew_by_more_than_allowed(joulemap, recording):
+def test_diff_fails_when_the_total_grew_by_more_than_allowed(joulemap, recording):
     little, much = recording(300.0), recording(450.0)
     assert joulemap("diff", little, much).code == 0, "nobody asked"
     failed = joulemap("diff", little, much, "--fail-over", "20%", "--json")
@@ -157,7 +157,7 @@ def test_runs_without_a_domain_in_common_do_not_compare(joulemap, recording):
 
 @pytest.mark.parametrize("share", ["five", "-5%", "%"])
 @pytest.mark.parametrize("option", ["--fail-over", "--run-sd"])
-def test_a_share_that_is_none_is_wrong_usage(joulemap, option, share):
+def test_diff_rejects_invalid_percentages(joulemap, option, share):
     assert joulemap("diff", RECORDING, RECORDING, f"{option}={share}").code == 2
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.kineto_trace import begin_ns, training
 
-SCRIPT = Path(__file__).resolve().parents[2] / "bench" / "h200" / "diff_false_positives.py"
+ANALYSIS_SCRIPT = Path(__file__).resolve().parents[2] / "bench" / "h200" / "diff_false_positives.py"
 STEPS, STEP_S = 40, 0.05
 
 
@@ -35,7 +35,7 @@ def record(joulemap, tmp_path: Path):
 @pytest.fixture
 def analyze(binaries: Path):
     def run(folder: Path, *options: object) -> subprocess.CompletedProcess:
-        command = [sys.executable, SCRIPT, "--joulemap", binaries / "joulemap", "--analyze", folder, *options]
+        command = [sys.executable, ANALYSIS_SCRIPT, "--joulemap", binaries / "joulemap", "--analyze", folder, *options]
         return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, check=False)
 
     return run
@@ -48,7 +48,9 @@ def test_runs_that_differ_as_the_prior_says_pass_and_a_change_is_found(record, a
         record(f"unet-changed-{number:02d}", watts)
     packed = tmp_path / "packed"
     subprocess.run(
-        [sys.executable, SCRIPT, "--joulemap", "joulemap", "--folder", folder, "--pack", packed], check=True, timeout=60
+        [sys.executable, ANALYSIS_SCRIPT, "--joulemap", "joulemap", "--folder", folder, "--pack", packed],
+        check=True,
+        timeout=60,
     )
     found = analyze(packed, "--markdown", tmp_path / "out.md")
     assert found.returncode == 0, found.stdout + found.stderr
@@ -57,7 +59,7 @@ def test_runs_that_differ_as_the_prior_says_pass_and_a_change_is_found(record, a
     assert "Missed: nothing" in (tmp_path / "out.md").read_text()
 
 
-def test_runs_that_are_called_changed_miss_the_bar(record, analyze):
+def test_false_positives_above_the_limit_fail_the_benchmark(record, analyze):
     for number, watts in enumerate([300, 400, 300, 400]):
         folder = record(f"mlp-same-{number:02d}", watts)
     found = analyze(folder)

@@ -94,7 +94,7 @@ def test_a_run_against_itself_has_no_cause(joulemap):
     assert any(entry["path"][-1].startswith("[") for entry in convolutions), "shapes of the sampled steps"
 
 
-def test_other_levels_have_neither_groups_nor_causes(joulemap):
+def test_diff_at_other_levels_has_neither_groups_nor_causes(joulemap):
     found = joulemap("diff", RECORDING, RECORDING, "--json").json
     assert found["causes"] == [] and all(entry["group"] is None for entry in found["entries"])
 

@@ -14,19 +14,21 @@ FORMATS = ("huggingface", "boamps", "spdx3", "cyclonedx", "eu-ai-act")
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_part_of_a_run_is_named_as_one(joulemap, format):
-    partly = joulemap(
+    partial_outcome = joulemap(
         "report", EXAMPLE_RECORDING, "--disclose", format, *MODEL_OPTIONS, "--time", "0,5", "--exclude", "cpu,ram"
     )
-    assert partly.code == 0 and "only 5.00 s of the run" in partly.out, partly.err
-    assert "not included: package-0, dram-0" in partly.out
+    assert partial_outcome.code == 0 and "only 5.00 s of the run" in partial_outcome.out, partial_outcome.err
+    assert "not included: package-0, dram-0" in partial_outcome.out
     whole = joulemap("report", EXAMPLE_RECORDING, "--disclose", format, *MODEL_OPTIONS)
     assert whole.code == 0 and "of the run" not in whole.out
 
 
 def test_the_model_card_and_the_citation_name_the_part(joulemap):
     for option in ("--model-card", "--cite"):
-        partly = joulemap("report", EXAMPLE_RECORDING, option, "--time", "0,5", "--exclude", "gpu")
-        assert "only 5.00 s of the run" in partly.out and "not included: gpu0" in partly.out, partly.out
+        partial_outcome = joulemap("report", EXAMPLE_RECORDING, option, "--time", "0,5", "--exclude", "gpu")
+        assert "only 5.00 s of the run" in partial_outcome.out and "not included: gpu0" in partial_outcome.out, (
+            partial_outcome.out
+        )
 
 
 def test_a_part_of_a_run_has_no_score_per_run(joulemap):

@@ -40,7 +40,7 @@ def test_every_sensor_has_a_state_and_a_reason_on_every_machine(joulemap, sysroo
             assert channel["kind"] in {"counter", "gauge"}
 
 
-def test_the_real_machine_gets_a_verdict(joulemap):
+def test_doctor_succeeds_on_the_real_machine(joulemap):
     outcome = joulemap("doctor")
     assert outcome.code == 0
     assert outcome.out.startswith("joulemap ")
@@ -115,9 +115,9 @@ def test_a_user_without_permission_gets_the_exact_remedy(binaries, sysroots, pub
     for counter in machine.glob("sys/class/powercap/*/energy_uj"):
         counter.chmod(0o400)
     program = shutil.copy(binaries / "joulemap", public_directory / "joulemap")
-    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    nobody_command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     process = subprocess.run(
-        [*nobody, program, "doctor", "--json", "--sysroot", machine], capture_output=True, text=True, cwd="/"
+        [*nobody_command, program, "doctor", "--json", "--sysroot", machine], capture_output=True, text=True, cwd="/"
     )
     powercap = find_sensor(json.loads(process.stdout), "powercap")
     assert powercap["state"] == "denied"
@@ -126,7 +126,10 @@ def test_a_user_without_permission_gets_the_exact_remedy(binaries, sysroots, pub
     assert "PLATYPUS" in powercap["remedy"]
 
     stat = subprocess.run(
-        [*nobody, program, "stat", "--json", "--sysroot", machine, "--", "true"], capture_output=True, text=True, cwd="/"
+        [*nobody_command, program, "stat", "--json", "--sysroot", machine, "--", "true"],
+        capture_output=True,
+        text=True,
+        cwd="/",
     )
     run = json.loads(stat.stdout)
     assert stat.returncode == 0

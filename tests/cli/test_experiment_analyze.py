@@ -56,17 +56,17 @@ def test_published_data_are_analysed_and_their_faults_are_reported(joulemap, exp
     codes = {flag["code"] for flag in result["flags"]}
     assert {"arbitrary_pairing", "not_interleaved", "warm_up", "drift", "cool_down", "sum_of_samples"} <= codes
     wanted = {"framework": "TensorFlow", "model": "ncf"}
-    ncf = next(cell for cell in result["cells"] if wanted.items() <= cell["factors"].items())
-    assert ncf["time_s"]["values"] == pytest.approx(WARM_UP_RUN_TIMES_S)
-    assert ncf["time_s"]["median"] == pytest.approx(43)
-    assert {"warm_up", "large_spread"} <= {flag["code"] for flag in ncf["flags"]}
+    ncf_cell = next(cell for cell in result["cells"] if wanted.items() <= cell["factors"].items())
+    assert ncf_cell["time_s"]["values"] == pytest.approx(WARM_UP_RUN_TIMES_S)
+    assert ncf_cell["time_s"]["median"] == pytest.approx(43)
+    assert {"warm_up", "large_spread"} <= {flag["code"] for flag in ncf_cell["flags"]}
     assert all(one["factor"] == "framework" for one in result["comparisons"])
     tests = {one["test"] for one in result["comparisons"]}
     assert tests == {"wilcoxon-signed-rank", "mann-whitney"}, "without blocks both stand there"
     assert any(note["code"] == "order_assumed" for note in result["diagnostics"])
 
 
-def test_the_correction_is_of_the_family_that_was_asked_for(joulemap, experiment):
+def test_p_values_are_adjusted_by_the_requested_method(joulemap, experiment):
     def adjusted(*flags: str) -> list[dict]:
         out = joulemap("experiment", "analyze", str(experiment), "--json", "--metric", "time_s", *flags).out
         return json.loads(out)["comparisons"]
@@ -118,8 +118,20 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
             epochs = ["epoch;precision;recall;accuracy;f1;timestamp"]
             epochs += [f"{i};0.1;0.2;0.{3 + i};0.4;2023-05-08 01:48:{20 + 5 * i}" for i in range(3)]
             (logs / f"run{run}-{framework}_MODEL.csv").write_text("\n".join(epochs) + "\n")
-    done = joulemap("import", "nvidia-smi", str(logs), "--pattern", "run{run}-{framework}-ENERGY.csv", "--epochs",
-                    "run{run}-{framework}_MODEL.csv", "--utc-offset", "Z", "-o", str(tmp_path / "exp"), "--json")
+    done = joulemap(
+        "import",
+        "nvidia-smi",
+        str(logs),
+        "--pattern",
+        "run{run}-{framework}-ENERGY.csv",
+        "--epochs",
+        "run{run}-{framework}_MODEL.csv",
+        "--utc-offset",
+        "Z",
+        "-o",
+        str(tmp_path / "exp"),
+        "--json",
+    )
     assert done.code == 0, done.err
     assert json.loads(done.out)["epochs"] == 18
     result = json.loads(joulemap("experiment", "analyze", str(tmp_path / "exp"), "--json").out)
@@ -133,8 +145,18 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
     first, *_, last = torch["epochs"]["each"]
     assert (first["number"], first["n"], last["number"]) == (1, 3, 3)
     assert first["power_w"] == pytest.approx(102)
-    assert first["values"] == pytest.approx({"gpu_utilization": 50, "memory_utilization": 5, "memory_used": 512,
-                                             "temperature": 40, "precision": 0.1, "recall": 0.2, "accuracy": 0.3, "f1": 0.4})
+    assert first["values"] == pytest.approx(
+        {
+            "gpu_utilization": 50,
+            "memory_utilization": 5,
+            "memory_used": 512,
+            "temperature": 40,
+            "precision": 0.1,
+            "recall": 0.2,
+            "accuracy": 0.3,
+            "f1": 0.4,
+        }
+    )
     assert last["values"]["accuracy"] == pytest.approx(0.5)
     rows = list(csv.DictReader(io.StringIO(joulemap("experiment", "analyze", tmp_path / "exp", "--csv-epochs").out)))
     assert len(rows) == 6 and {row["epoch"] for row in rows} == {"1", "2", "3"}
@@ -147,15 +169,23 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
 @pytest.fixture(scope="module")
 def many_cell_experiment(tmp_path_factory) -> Path:
     """24 cells with an accuracy, power over time and epochs."""
+
     def row_of(levels, block):
         joules = 1000 * (1 + levels[1]) * (1 + levels[2]) + 10 * levels[0] + block
-        channels = [{"name": "gpu0", "unit": "W", "values": [50, 200, 200 + levels[1], None, 190]},
-                    {"name": "temperature", "unit": "degC", "values": [40, 50, 60, 61, 62]}]
-        return {"elapsed_s": 10, "domains": [make_domain("gpu0", joules)],
-                "metrics": {"accuracy": 0.5 + 0.05 * levels[1] + 0.02 * levels[0] + 0.01 * levels[2]},
-                "epochs": [{"start_s": 0, "elapsed_s": 6, "energy_j": 600, "metrics": {}, "gauges": {}},
-                           {"start_s": 6, "elapsed_s": 4, "energy_j": 400, "metrics": {}, "gauges": {}}],
-                "series": {"slice_s": 2, "channels": channels}}
+        channels = [
+            {"name": "gpu0", "unit": "W", "values": [50, 200, 200 + levels[1], None, 190]},
+            {"name": "temperature", "unit": "degC", "values": [40, 50, 60, 61, 62]},
+        ]
+        return {
+            "elapsed_s": 10,
+            "domains": [make_domain("gpu0", joules)],
+            "metrics": {"accuracy": 0.5 + 0.05 * levels[1] + 0.02 * levels[0] + 0.01 * levels[2]},
+            "epochs": [
+                {"start_s": 0, "elapsed_s": 6, "energy_j": 600, "metrics": {}, "gauges": {}},
+                {"start_s": 6, "elapsed_s": 4, "energy_j": 400, "metrics": {}, "gauges": {}},
+            ],
+            "series": {"slice_s": 2, "channels": channels},
+        }
 
     factors = {"framework": ["torch", "tf"], "model": ["r50", "r101", "r152"], "batch": ["32", "64", "128", "256"]}
     folder = write_factorial(tmp_path_factory.mktemp("many") / "exp", factors, row_of, repetitions=2)
@@ -269,7 +299,7 @@ def analyze_effects(joulemap, tmp_path):
 
 
 @pytest.mark.parametrize("order", ["random", "blocked"])
-def test_an_effect_in_all_of_many_small_combinations_is_found_and_comes_first(analyze_effects, order):
+def test_a_consistent_effect_across_small_combinations_is_found(analyze_effects, order):
     result = analyze_effects(lambda model: 1.32, order)
     assert not any(one["different"] for one in result["comparisons"])
     energy = result["effects"]["energy_j"]
@@ -281,18 +311,22 @@ def test_an_effect_in_all_of_many_small_combinations_is_found_and_comes_first(an
     assert result["summary"].index("Effects over all combinations") < result["summary"].index("Flags")
 
 
-def test_combinations_that_disagree_have_no_general_effect(analyze_effects):
+def test_effects_of_opposite_direction_have_no_general_verdict(analyze_effects):
     result = analyze_effects(lambda model: (1.5, 1.4, 0.8)[model])
     energy = result["effects"]["energy_j"]
     assert energy["result"] == "direction differs"
     assert energy["verdict"].startswith("no general effect of framework on energy: tensorflow is higher than pytorch")
     assert "in 24 of 36 combinations" in energy["verdict"]
-    depends = {one["other"] for one in result["interactions"] if one["metric"] == "energy_j" and one["different"]}
-    assert depends == {"model"}
+    interacting_factors = {
+        one["other"] for one in result["interactions"] if one["metric"] == "energy_j" and one["different"]
+    }
+    assert interacting_factors == {"model"}
     assert "the effect of framework on energy depends on model" in " ".join(result["summary"].split())
 
 
 def test_equal_variants_have_no_effect_over_all_combinations(analyze_effects):
     result = analyze_effects(lambda model: 1)
     assert result["effects"]["energy_j"]["result"] == "not shown"
-    assert result["effects"]["energy_j"]["verdict"].startswith("no effect of framework on energy shown over 36 combinations")
+    assert result["effects"]["energy_j"]["verdict"].startswith(
+        "no effect of framework on energy shown over 36 combinations"
+    )

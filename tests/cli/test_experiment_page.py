@@ -19,20 +19,20 @@ class Tables(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tables: dict = {}
-        self._section, self._cell = "", None
+        self._section_id, self._cell = "", None
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs) -> None:
         if tag == "section":
-            self._section = dict(attrs)["id"]
+            self._section_id = dict(attrs)["id"]
         elif tag == "tr":
-            self.tables.setdefault(self._section, []).append([])
+            self.tables.setdefault(self._section_id, []).append([])
         elif tag in ("td", "th"):
             self._cell = []
 
     def handle_endtag(self, tag: str) -> None:
         if tag in ("td", "th"):
-            self.tables[self._section][-1].append("".join(self._cell))
+            self.tables[self._section_id][-1].append("".join(self._cell))
             self._cell = None
 
     def handle_data(self, data: str) -> None:
@@ -156,14 +156,14 @@ def test_functions_match_json(page_and_json):
     wanted = [(join_levels(cell["factors"]), function) for cell in result["cells"] for function in cell["functions"]]
     assert len(rows) == len(wanted) == 2
     for row, (where, function) in zip(rows, wanted):
-        cell, name, device, energy, share, time, calls, cause, of_its_time, by = row
+        cell, name, device, energy, share, time, calls, cause, cause_time_share, by = row
         assert (cell, name, device) == (where, function["name"], function["device"])
         assert (cause, by) == (function["cause"], function["cause_basis"])
         assert_near(energy, function["energy_j"])
         assert_near(share, function["share"], rel=0.01)
         assert_near(time, function["time_s"])
         assert float(calls) == function["count"]
-        assert_near(of_its_time, function["cause_s"][function["cause"]] / function["time_s"], rel=0.01)
+        assert_near(cause_time_share, function["cause_s"][function["cause"]] / function["time_s"], rel=0.01)
 
 
 def test_the_pareto_front_matches_json(page_and_json):
@@ -204,13 +204,23 @@ FACTORS = {"framework": ["a", "b"], "model": ["m", "n", "o"], "batch": ["1", "2"
 def factorial_row(cell: tuple[int, ...], block: int) -> dict:
     ratio = 1.3 if cell[0] else 1
     joules = 100 * (1 + cell[1]) * ratio * (1 + 0.01 * deterministic_noise(block + 3 * cell[0] + cell[1]))
-    return {"elapsed_s": 10 + deterministic_noise(block + cell[0] + 4 * cell[2]), "domains": [make_domain("gpu0", joules)]}
+    return {
+        "elapsed_s": 10 + deterministic_noise(block + cell[0] + 4 * cell[2]),
+        "domains": [make_domain("gpu0", joules)],
+    }
 
 
 def test_effects_over_all_combinations_match_json(tmp_path, binaries):
-    analyze = [binaries / "joulemap", "experiment", "analyze", write_factorial(tmp_path / "exp", FACTORS, factorial_row, 2)]
+    analyze = [
+        binaries / "joulemap",
+        "experiment",
+        "analyze",
+        write_factorial(tmp_path / "exp", FACTORS, factorial_row, 2),
+    ]
     subprocess.run([*analyze, "--html", tmp_path / "page.html"], check=True, timeout=60, stdout=subprocess.DEVNULL)
-    result = json.loads(subprocess.run([*analyze, "--json"], check=True, timeout=60, capture_output=True, text=True).stdout)
+    result = json.loads(
+        subprocess.run([*analyze, "--json"], check=True, timeout=60, capture_output=True, text=True).stdout
+    )
     tables = Tables((tmp_path / "page.html").read_text()).tables
     _, *rows = tables["main-effects"]
     assert len(rows) == len(result["main_effects"]) == 2  # energy, time

@@ -45,7 +45,7 @@ def test_different_estimates_do_not_change_equal_measurements(analyzed):
     assert "Energy is measured: the sum of gpu0." in result["methods"]
 
 
-def test_estimates_alone_are_compared_and_called_that(analyzed):
+def test_comparisons_of_only_estimates_are_marked_estimated(analyzed):
     result = analyzed(
         lambda level, block: [make_domain("package-0", 100 * (1 + level) + deterministic_noise(block), "estimated")]
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from commands import wait_for
 
-PLAN = """
+PLAN_TOML = """
 name = "two"
 command = {command}
 repetitions = {repetitions}
@@ -34,7 +34,7 @@ def plan(tmp_path):
 
     def write(command, repetitions=2, baseline_s=0, warm_up_runs=0, more="", tables="", require="[]") -> Path:
         path = tmp_path / "experiment.toml"
-        text = PLAN.format(
+        text = PLAN_TOML.format(
             command=json.dumps(command),
             repetitions=repetitions,
             baseline_s=baseline_s,
@@ -202,7 +202,7 @@ def test_a_plan_warns_that_ten_pairs_cannot_resolve_twenty_six_comparisons(joule
     assert "0.00195" in text and "nothing can be significant" in " ".join(text.split())
 
 
-def test_mistakes_are_reported_with_their_lines(joulemap, tmp_path):
+def test_plan_errors_are_reported_with_line_numbers(joulemap, tmp_path):
     path = tmp_path / "experiment.toml"
     path.write_text("repetitions = 0\ncommand = ['run', '{modle}']\n[factors]\nmodel = ['a']\n")
     outcome = joulemap("experiment", "plan", path)
@@ -265,7 +265,7 @@ def test_a_preflight_that_fails_stops_before_the_first_row(joulemap, plan, tmp_p
     assert outcome.code == 77 and "no GPU here" in outcome.err
 
 
-def test_rows_know_the_baseline_and_how_it_was_before_them(joulemap, plan, tmp_path):
+def test_rows_store_baseline_power_and_cool_down(joulemap, plan, tmp_path):
     file = plan(["true"], repetitions=1, baseline_s=0.1, tables="[cool_down]\npower_within = 50\n")
     folder = tmp_path / "exp"
     assert joulemap("experiment", "run", file, "-o", folder).code == 0

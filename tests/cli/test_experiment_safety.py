@@ -113,7 +113,7 @@ def test_settings_that_somebody_else_may_have_written_are_not_restored(
 
 
 @pytest.mark.parametrize("name", ["../x", "{here}/x", ".", "..", "a/b", "a\\nb", "\\u001b[31m", "x" * 101, ""])
-def test_a_name_that_is_no_name_of_a_folder_here_is_refused(joulemap, tmp_path: Path, name: str) -> None:
+def test_an_experiment_name_that_is_a_path_is_refused(joulemap, tmp_path: Path, name: str) -> None:
     here = tmp_path / "here"
     here.mkdir()
     file = plan(here, more=f'name = "{name}"\n'.replace("{here}", str(here)))
@@ -138,7 +138,7 @@ def test_a_level_is_not_executed_where_the_shell_takes_no_quotes(joulemap, tmp_p
     assert not (tmp_path / "injected").exists() and not (tmp_path / "exp").exists()
 
 
-def test_a_level_beside_a_here_document_reaches_the_command_as_it_is(joulemap, tmp_path: Path) -> None:
+def test_a_level_beside_a_here_document_is_quoted(joulemap, tmp_path: Path) -> None:
     file = plan(tmp_path, command="cat <<EOF; printf '%s' {variant}\nit's $((1 + 1))\nEOF\n")
     outcome = joulemap("experiment", "run", file, "-o", tmp_path / "exp", cwd=tmp_path)
     assert outcome.code == 0, outcome.err
@@ -166,7 +166,7 @@ def test_a_metric_file_in_a_linked_folder_is_not_followed(joulemap, tmp_path: Pa
     assert row["metrics"] == {"accuracy": None, "loss": 1}
 
 
-def test_a_node_name_is_no_path(joulemap, tmp_path: Path) -> None:
+def test_slashes_in_a_slurm_node_name_are_replaced(joulemap, tmp_path: Path) -> None:
     environment = {**os.environ, "SLURMD_NODENAME": "../../x y"}
     outcome = joulemap("experiment", "run", plan(tmp_path), "-o", tmp_path / "exp", env=environment)
     assert outcome.code == 0, outcome.err

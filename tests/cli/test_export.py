@@ -51,7 +51,7 @@ def test_tensorboard_reads_each_layer_forward_and_backward(run_folder):
             tag = f"joulemap_gpu0_train_{phase}/{layer}"
             assert list(read_scalars(events, tag)) == list(range(STEPS))
             spreads = events.Tensors(tag + "/spread")
-            assert sum(bucket_count(event) for event in spreads) == STEPS
+            assert sum(sum_bucket_counts(event) for event in spreads) == STEPS
     plugin = events.SummaryMetadata("joulemap_gpu0_train_forward/blocks.1.conv1/spread").plugin_data.plugin_name
     assert plugin == "histograms"
 
@@ -62,7 +62,9 @@ def test_tensorboard_reads_each_whole_pass_and_shows_all_layers_of_a_pass_in_one
     from tensorboard.plugins.custom_scalar import layout_pb2
 
     events = read_tensorboard_events(run_folder)
-    by_phase = {" ".join(row["path"]): row["energy_j"] for row in load_report("phase")["rows"] if row["device"] == "gpu0"}
+    by_phase = {
+        " ".join(row["path"]): row["energy_j"] for row in load_report("phase")["rows"] if row["device"] == "gpu0"
+    }
     for phase in ("forward", "backward"):
         energies = read_scalars(events, f"joulemap_pass/gpu0 train {phase}")
         assert list(energies) == list(range(STEPS))
@@ -70,13 +72,15 @@ def test_tensorboard_reads_each_whole_pass_and_shows_all_layers_of_a_pass_in_one
     (config,) = events.Tensors("custom_scalars__config__")
     layout = layout_pb2.Layout.FromString(config.tensor_proto.string_val[0])
     (category,) = layout.category
-    tags = {chart.title: [tag for tag in events.Tags()["scalars"] if re.match(chart.multiline.tag[0], tag)]
-            for chart in category.chart}
+    tags = {
+        chart.title: [tag for tag in events.Tags()["scalars"] if re.match(chart.multiline.tag[0], tag)]
+        for chart in category.chart
+    }
     assert len(tags["energy of each pass in a step, J"]) >= 2
     assert len(tags["energy of each layer in a step, J: gpu0 train forward"]) == LAYER_COUNT
 
 
-def bucket_count(event) -> float:
+def sum_bucket_counts(event) -> float:
     from tensorboard.util import tensor_util
 
     buckets = tensor_util.make_ndarray(event.tensor_proto)
@@ -87,7 +91,7 @@ def bucket_count(event) -> float:
 def test_power_over_time_keeps_the_energy(run_folder, load_report):
     events = read_tensorboard_events(run_folder).Scalars("joulemap_power/gpu0_w")
     times = [event.wall_time for event in events]
-    slices = [later - sooner for sooner, later in zip(times, times[1:])]
+    slices = [later - earlier for earlier, later in zip(times, times[1:])]
     domain = next(domain for domain in load_report("domain")["domains"] if domain["name"] == "gpu0")
     shown_j = sum(event.value for event in events) * sum(slices) / len(slices)
     # Slices after the last reading have no power; their energy is part of the uncertainty.
@@ -115,18 +119,18 @@ def test_tensorboard_reads_the_summary_and_the_hparams(run_folder, load_report):
     assert per_step == pytest.approx(load_report("domain")["measured_j"] / STEPS, rel=1e-6)
 
 
-def test_the_users_own_run_folder_keeps_what_it_has(joulemap, made, tmp_path):
+def test_tensorboard_export_keeps_existing_event_files(joulemap, made, tmp_path):
     pytest.importorskip("tensorboard")
     from torch.utils.tensorboard import SummaryWriter
 
     with SummaryWriter(tmp_path) as writer:
         for step in range(3):
             writer.add_scalar("loss/train", 3.0 - step, step)
-    theirs = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    original_files = {file: file.read_bytes() for file in tmp_path.iterdir()}
     for _ in range(2):
         assert joulemap("export", made, "--to", "tensorboard", "-o", tmp_path).code == 0
     assert len(list(tmp_path.iterdir())) == 3
-    assert all(file.read_bytes() == content for file, content in theirs.items())
+    assert all(file.read_bytes() == content for file, content in original_files.items())
     events = read_tensorboard_events(tmp_path)
     assert read_scalars(events, "loss/train") == {0: 3.0, 1: 2.0, 2: 1.0}
     assert len(read_scalars(events, "joulemap_step/energy_j")) == STEPS

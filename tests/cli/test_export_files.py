@@ -56,10 +56,16 @@ PPROF_FIELDS = {
     "Line": [("function_id", 1, "uint64", False, "")],
     "Location": [("id", 1, "uint64", False, ""), ("line", 4, "message", True, "Line")],
     "Function": [("id", 1, "uint64", False, ""), ("name", 2, "int64", False, "")],
-    "Profile": [("sample_type", 1, "message", True, "ValueType"), ("sample", 2, "message", True, "Sample"),
-                ("location", 4, "message", True, "Location"), ("function", 5, "message", True, "Function"),
-                ("string_table", 6, "string", True, ""), ("time_nanos", 9, "int64", False, ""),
-                ("duration_nanos", 10, "int64", False, ""), ("default_sample_type", 14, "int64", False, "")],
+    "Profile": [
+        ("sample_type", 1, "message", True, "ValueType"),
+        ("sample", 2, "message", True, "Sample"),
+        ("location", 4, "message", True, "Location"),
+        ("function", 5, "message", True, "Function"),
+        ("string_table", 6, "string", True, ""),
+        ("time_nanos", 9, "int64", False, ""),
+        ("duration_nanos", 10, "int64", False, ""),
+        ("default_sample_type", 14, "int64", False, ""),
+    ],
 }
 
 
@@ -77,8 +83,11 @@ def test_pprof_has_energy_time_and_calls_of_every_layer(exported, load_report):
     stacks = {tuple(places[id] for id in sample.location_id): sample.value for sample in profile.sample}
     row = next(row for row in report["rows"] if row["path"] == ["train", "forward", "blocks.1.conv1"])
     value = stacks["blocks.1.conv1", "blocks.1", "blocks", "forward", "train", "gpu0"]
-    assert list(value) == [pytest.approx(row["energy_j"] * 1e6, abs=1), pytest.approx(row["time_s"] * 1e9, abs=1),
-                           row["count"]]
+    assert list(value) == [
+        pytest.approx(row["energy_j"] * 1e6, abs=1),
+        pytest.approx(row["time_s"] * 1e9, abs=1),
+        row["count"],
+    ]
 
 
 def test_folded_stacks_add_up_to_the_ledger(exported, load_report):
@@ -128,7 +137,8 @@ def test_csv_has_every_step_and_epoch(exported, load_report, by, count):
     table = list(csv.DictReader(io.StringIO(exported("csv", "--by", by).read_text(), newline="")))
     assert [int(line["number"]) for line in table] == list(range(count))
     assert sum(float(line["energy_j"]) for line in table) == pytest.approx(
-        sum(row["energy_j"] for row in load_report(by)["rows"]), rel=1e-6)
+        sum(row["energy_j"] for row in load_report(by)["rows"]), rel=1e-6
+    )
 
 
 def test_sqlite_contains_all_tables(exported, load_report):
@@ -140,8 +150,12 @@ def test_sqlite_contains_all_tables(exported, load_report):
         (found,) = database.execute("SELECT sum(energy_j) FROM rows WHERE level = ?", (level,)).fetchone()
         assert found == pytest.approx(sum(row["energy_j"] for row in load_report(level)["rows"]), rel=1e-9)
         (waited,) = database.execute("SELECT sum(waiting_j) FROM rows WHERE level = ?", (level,)).fetchone()
-        assert (waited or 0) == pytest.approx(sum(row["waiting_j"] or 0 for row in load_report(level)["rows"]), rel=1e-9)
-        causes = dict(database.execute("SELECT cause, sum(energy_j) FROM idle WHERE level = ? GROUP BY cause", (level,)))
+        assert (waited or 0) == pytest.approx(
+            sum(row["waiting_j"] or 0 for row in load_report(level)["rows"]), rel=1e-9
+        )
+        causes = dict(
+            database.execute("SELECT cause, sum(energy_j) FROM idle WHERE level = ? GROUP BY cause", (level,))
+        )
         assert sum(causes.values()) == pytest.approx(load_report(level)["idle_j"], rel=1e-9)
         assert causes["launch"] > 0
     drawn = "SELECT sum(power_w * (end_s - begin_s)) FROM samples WHERE domain = 'gpu0'"
@@ -157,20 +171,23 @@ def test_perfetto_has_power_beside_steps_and_phases(exported, load_report):
     schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = schema.Trace()
     trace.ParseFromString(exported("perfetto").read_bytes())
-    tracks = {packet.track_descriptor.uuid: packet.track_descriptor for packet in trace.packet
-              if packet.HasField("track_descriptor")}
+    tracks = {
+        packet.track_descriptor.uuid: packet.track_descriptor
+        for packet in trace.packet
+        if packet.HasField("track_descriptor")
+    }
     events = [packet for packet in trace.packet if packet.HasField("track_event")]
     counted: Counter = Counter()
-    open_since: dict[int, int] = {}
+    open_since_ns: dict[int, int] = {}
     for packet in events:
         event = packet.track_event
         counted[tracks[event.track_uuid].name, event.type] += 1
         if event.type == schema.TrackEvent.TYPE_SLICE_BEGIN:
-            assert event.track_uuid not in open_since
-            open_since[event.track_uuid] = packet.timestamp
+            assert event.track_uuid not in open_since_ns
+            open_since_ns[event.track_uuid] = packet.timestamp
         if event.type == schema.TrackEvent.TYPE_SLICE_END:
-            assert packet.timestamp >= open_since.pop(event.track_uuid)
-    assert not open_since
+            assert packet.timestamp >= open_since_ns.pop(event.track_uuid)
+    assert not open_since_ns
     assert counted["steps", schema.TrackEvent.TYPE_SLICE_BEGIN] == STEPS
     assert counted["epochs", schema.TrackEvent.TYPE_SLICE_BEGIN] == 4
     assert counted["phases", schema.TrackEvent.TYPE_SLICE_BEGIN] > 0
@@ -179,8 +196,8 @@ def test_perfetto_has_power_beside_steps_and_phases(exported, load_report):
     report = load_report("domain")
     domain = next(domain for domain in report["domains"] if domain["name"] == "gpu0")
     mean = sum(packet.track_event.double_counter_value for packet in power) / len(power)
-    shown_s = (power[-1].timestamp - power[0].timestamp) * 1e-9 * len(power) / (len(power) - 1)
+    covered_s = (power[-1].timestamp - power[0].timestamp) * 1e-9 * len(power) / (len(power) - 1)
     # Slices after the last reading have no power; their energy is part of the uncertainty.
-    assert mean * shown_s == pytest.approx(domain["measured_j"], abs=domain["uncertainty_j"])
+    assert mean * covered_s == pytest.approx(domain["measured_j"], abs=domain["uncertainty_j"])
     steps = [packet.track_event for packet in events if packet.track_event.name.startswith("step ")]
     assert {note.name for note in steps[5].debug_annotations} >= {"energy_j", "power_w", "loss"}

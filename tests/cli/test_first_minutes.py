@@ -58,7 +58,7 @@ def test_a_version_is_printed_by_the_short_option_too(run):
     assert run("-V").stdout.startswith("joulemap ")
 
 
-def test_a_report_reads_run_joule_unless_told_otherwise(run, tmp_path):
+def test_report_reads_run_joule_by_default(run, tmp_path):
     missing = run("report")
     assert missing.returncode == 2 and "joulemap record -- python train.py" in missing.stderr
     shutil.copy(OLD_RECORDING, tmp_path / "run.joule")
@@ -79,7 +79,7 @@ def test_colour_can_be_chosen(run):
     assert "\x1b[" not in run("report", OLD_RECORDING).stdout
 
 
-def test_a_quiet_report_has_no_notes(run):
+def test_report_quiet_prints_no_notes(run):
     assert " note: " in run("report", GPU_RUN).stdout
     assert " note: " not in run("-q", "report", GPU_RUN).stdout
 
@@ -167,14 +167,16 @@ def test_a_wrong_configuration_is_refused(run, tmp_path, text, said):
     assert said in refused.stderr and refused.stdout == ""
 
 
-def test_a_trace_needs_no_format(run, tmp_path):
+def test_import_detects_the_trace_format(run, tmp_path):
     trace = {"schemaVersion": 1, "traceEvents": [
         {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 5.0}]}  # fmt: skip
     (tmp_path / "trace.json").write_text(json.dumps(trace))
     assert run("import", "trace.json", "--json").returncode == 0
-    by_format = run("import", "kineto", "trace.json", "-o", "named.joule", "--json")
-    assert by_format.returncode == 0
-    rows = [json.loads(run("report", "--json", "--by", "op", file).stdout)["rows"] for file in ("run.joule", "named.joule")]
+    named_format_import = run("import", "kineto", "trace.json", "-o", "named.joule", "--json")
+    assert named_format_import.returncode == 0
+    rows = [
+        json.loads(run("report", "--json", "--by", "op", file).stdout)["rows"] for file in ("run.joule", "named.joule")
+    ]
     assert rows[0] == rows[1] and rows[0]
     (tmp_path / "words.txt").write_text("hello\n")
     assert "not recognized" in run("import", "words.txt").stderr
@@ -197,7 +199,7 @@ def record(run, tmp_path, binaries, *options: str):
     return run(*options, "record", "--", sys.executable, "train.py", env=environment)
 
 
-def test_a_recording_ends_with_the_answer(run, tmp_path, binaries):
+def test_record_ends_with_a_summary_and_the_next_command(run, tmp_path, binaries):
     ended = record(run, tmp_path, binaries)
     assert ended.returncode == 0, ended.stderr
     assert "12 steps" in ended.stderr and "costliest layers" in ended.stderr
@@ -210,21 +212,21 @@ def test_a_recording_ends_with_the_answer(run, tmp_path, binaries):
     assert "\x1b" not in ended.stderr  # no live line and no colour in a pipe
 
 
-def test_a_second_recording_says_where_the_first_one_is(run, tmp_path, binaries):
+def test_a_second_recording_names_the_renamed_first_one(run, tmp_path, binaries):
     (tmp_path / "run.joule").write_bytes((binaries.parents[1] / "tests/data/recordings/v1.0.joule").read_bytes())
     ended = run("record", "--trace", "off", "--", "true")
     assert "the previous run.joule is now run.joule.old" in ended.stderr, ended.stderr
     assert (tmp_path / "run.joule.old").exists()
 
 
-def test_a_quiet_recording_says_nothing(run, tmp_path, binaries):
+def test_record_quiet_prints_nothing(run, tmp_path, binaries):
     ended = record(run, tmp_path, binaries, "-q")
     assert ended.returncode == 0 and ended.stderr == ""
 
 
-def test_a_terminal_shows_a_line_while_the_command_runs_and_gets_it_back(binaries, tmp_path):
+def test_record_shows_and_clears_a_status_line_on_a_terminal(binaries, tmp_path):
     """The command ends once the terminal has shown the line, so no time is assumed."""
-    controller, terminal = pty.openpty()
+    pty_controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     os.mkfifo(tmp_path / "go")
     program = ["sh", "-c", "echo begun; read line < go; echo ended"]
@@ -235,11 +237,11 @@ def test_a_terminal_shows_a_line_while_the_command_runs_and_gets_it_back(binarie
     os.close(terminal)
     shown = ""
     while not re.search(r"joulemap: [\d.]+ m?s ", shown):
-        shown += os.read(controller, 65536).decode()
+        shown += os.read(pty_controller, 65536).decode()
     (tmp_path / "go").write_text("\n")
     while True:
         try:
-            more = os.read(controller, 65536).decode()
+            more = os.read(pty_controller, 65536).decode()
         except OSError:  # the terminal is closed
             break
         shown += more

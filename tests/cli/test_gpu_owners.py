@@ -35,7 +35,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 # Runs until the recorder has read the list of processes twice more: between the two readings it has examined who uses the
 # GPU, and found this process alive.
-WORK = """
+WORK_PROGRAM = """
 import os, time
 def reads():
     return os.path.getsize(os.environ["CLIENTS"] + "/reads")
@@ -67,10 +67,10 @@ ENTER_NAMESPACE_SCRIPT = 'mount --rbind /proc "$HOST_PROC" && mount -t proc proc
 @pytest.fixture(scope="session")
 def namespace_command(tmp_path_factory) -> list[str]:
     """A command prefix that runs a command in its own pid and mount namespaces with its own /proc, as containers do."""
-    rights = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    user_namespace_options = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = [
         "unshare",
-        *rights,
+        *user_namespace_options,
         "--mount",
         "--pid",
         "--fork",
@@ -102,7 +102,7 @@ class Machine:
         self.environment = {
             **kept, **nvml.environment, "FAKE_UVM": str(folder / "nvidia-uvm"), "CLIENTS": str(clients),
             "CLIENT": CLIENT_PROGRAM, "LISTED_AS": listed_as,
-            "HOST_PROC": str(folder / "proc") if prefix else "/proc", "WORK": WORK,
+            "HOST_PROC": str(folder / "proc") if prefix else "/proc", "WORK": WORK_PROGRAM,
             "RUN": str(folder / "run.joule"), "PYTHONPATH": str(binaries.parent / "python"),
         }  # fmt: skip
         self.joulemap, self.program, self.prefix = joulemap, str(binaries / "joulemap"), prefix
@@ -120,10 +120,10 @@ class Machine:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def record(self) -> None:
-        client = (sys.executable, "-c", CLIENT_PROGRAM, sys.executable, "-c", WORK)
+        client = (sys.executable, "-c", CLIENT_PROGRAM, sys.executable, "-c", WORK_PROGRAM)
         self._run(self.program, "record", "--sensors", "nvml", "-o", str(self.file), "--", *client)
 
-    def watch(self) -> None:
+    def record_by_pid(self) -> None:
         record = (self.program, "record", "--sensors", "nvml", "-o", str(self.file))
         self._run(sys.executable, "-c", WATCHED_PROGRAM, *record)
 
@@ -131,7 +131,7 @@ class Machine:
         self._run(sys.executable, "-c", CLIENT_PROGRAM, sys.executable, "-c", ATTACHED_PROGRAM)
 
     def enter(self, entry: str) -> dict:
-        {"record": self.record, "record -p": self.watch, "attach": self.attach}[entry]()
+        {"record": self.record, "record -p": self.record_by_pid, "attach": self.attach}[entry]()
         outcome = self.joulemap("report", "--json", "--by", "phase", self.file)
         assert outcome.code == 0, outcome.err
         return outcome.json
@@ -220,7 +220,8 @@ def test_a_worker_that_outlives_its_parent_is_still_measured(machine_outside_con
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
         "    if os.fork() == 0:\n"
-        f"        os.execv(sys.executable, [sys.executable, '-c', {CLIENT_PROGRAM!r}, sys.executable, '-c', {WORK!r}])\n"
+        f"        work = [sys.executable, '-c', {WORK_PROGRAM!r}]\n"
+        f"        os.execv(sys.executable, [sys.executable, '-c', {CLIENT_PROGRAM!r}, *work])\n"
         "    os._exit(0)\n"
         "os.wait()\n"
         "os.close(held)\n"
@@ -245,7 +246,7 @@ def test_ranks_with_separate_recorders_recognize_each_other(machine_outside_cont
     waits = record(0, "import sys; sys.stdin.read()")
     with subprocess.Popen(waits, env=machine.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
         assert first.stdout.readline() == b"listed\n"
-        machine._run(*record(1, WORK))
+        machine._run(*record(1, WORK_PROGRAM))
         first.stdin.close()
         assert first.wait(timeout=120) == 0
     report = machine.joulemap("report", "--json", "--by", "phase", f"{machine.file}1").json

@@ -68,8 +68,8 @@ def test_energy_of_other_processes_on_a_gpu_is_background(machine, startup_s):
         total = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
         assert total == pytest.approx(result["measured_j"], rel=1e-6)
         # The GPU has constant power, so energies are proportional to time.
-        ours_s = sum(one["time_s"] for one in result["rows"] if one["device"] == "gpu0") - row["time_s"]
-        idle_j = (0.6 - ours_s / result["elapsed_s"]) * result["measured_j"]
+        own_gpu_s = sum(one["time_s"] for one in result["rows"] if one["device"] == "gpu0") - row["time_s"]
+        idle_j = (0.6 - own_gpu_s / result["elapsed_s"]) * result["measured_j"]
         assert result["idle_j"] == pytest.approx(idle_j, abs=0.02 * result["measured_j"])
         assert "gpu_shared" in codes(result)
     (fitted,) = select_background_rows(shared.report("--by", "kernel"))

@@ -50,7 +50,7 @@ def power_csv(path: Path, watts_of: dict, begin_s: float = -1, end_s: float = 2,
     return path
 
 
-def test_without_power_times_stand_and_energies_are_null(imported, tmp_path):
+def test_without_power_times_are_reported_and_energies_null(imported, tmp_path):
     report = imported("kineto", training().write(tmp_path / "trace.json"))
     layers = report("layer")
     assert layers["measured_j"] is None and layers["attributed_j"] is None
@@ -79,8 +79,8 @@ def test_by_tensor_operations_of_different_shapes_are_rows_of_their_own(imported
     trace = training()
     shapes = {"Input type": ["float", "c10::Half", "Scalar"]}
     for step in (0, 1):
-        for i, rows_of_weight in enumerate((4, 4, 8)):
-            dims = {"Input Dims": [[2, 3], [rows_of_weight, 3], []], **shapes}
+        for i, weight_rows in enumerate((4, 4, 8)):
+            dims = {"Input Dims": [[2, 3], [weight_rows, 3], []], **shapes}
             trace.add("cpu_op", "aten::matmul", step * 500_000 + 310_000 + i * 10_000, 5_000, **dims)
             trace.kernel("gemm", step * 500_000 + 320_000 + i * 10_000, 1_000,
                          trace.launch(step * 500_000 + 311_000 + i * 10_000))  # fmt: skip
@@ -100,7 +100,7 @@ def test_by_tensor_operations_of_different_shapes_are_rows_of_their_own(imported
     assert unknown["count"] == 2 and "record_shapes=True" in unknown["remedy"]  # the layer and its gradient
 
 
-def test_a_gpus_energy_goes_to_what_ran_at_that_moment(imported, tmp_path):
+def test_gpu_energy_is_attributed_to_layers_running_at_that_time(imported, tmp_path):
     """Power is 100 W during the first step and 300 W during the second."""
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda s: 100.0 if s < 0.5 else 300.0})
     result = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)("layer")
@@ -124,7 +124,7 @@ def test_only_where_trace_and_samples_overlap_is_energy(imported, tmp_path):
     assert report()["measured_j"] == pytest.approx(100.0, rel=1e-3)
 
 
-def test_power_of_another_time_is_reported_and_gives_no_energy(imported, tmp_path):
+def test_power_outside_the_trace_is_reported_and_gives_no_energy(imported, tmp_path):
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 200.0}, begin_s=100, end_s=101)
     report = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)
     for by in ("domain", "layer"):
@@ -133,7 +133,7 @@ def test_power_of_another_time_is_reported_and_gives_no_energy(imported, tmp_pat
     assert "power_does_not_overlap" in codes(report())
 
 
-def test_a_trace_can_be_moved(imported, tmp_path):
+def test_offset_option_shifts_the_trace_in_time(imported, tmp_path):
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 200.0}, begin_s=99, end_s=103)
     trace = training().write(tmp_path / "trace.json")
     assert imported("kineto", trace, "--power", power, "--offset-ms", "100000")()["measured_j"] == pytest.approx(200.0)
@@ -173,18 +173,18 @@ def test_a_counter_and_polls_of_it_give_the_energy_between_the_edges(imported, t
 def test_a_package_is_counted_once_where_the_platform_was_sampled_too(imported, tmp_path):
     trace = training().write(tmp_path / "trace.json")
     alone = power_csv(tmp_path / "alone.csv", {"package-0": lambda _: 50.0, "core-0": lambda _: 20.0})
-    with_platform = power_csv(tmp_path / "all.csv", {"psys": lambda _: 80.0, "package-0": lambda _: 50.0})
+    platform_power_csv = power_csv(tmp_path / "all.csv", {"psys": lambda _: 80.0, "package-0": lambda _: 50.0})
     parts = {domain["name"]: domain["part_of"] for domain in imported("kineto", trace, "--power", alone)()["domains"]}
     assert parts == {"package-0": None, "core-0": "package-0"}
     assert imported("kineto", trace, "--power", alone)()["measured_j"] == pytest.approx(50, rel=1e-3)
-    assert imported("kineto", trace, "--power", with_platform)()["measured_j"] == pytest.approx(80, rel=1e-3)
+    assert imported("kineto", trace, "--power", platform_power_csv)()["measured_j"] == pytest.approx(80, rel=1e-3)
 
 
 def test_a_log_of_nvidia_smi_alone_is_a_recording(imported, tmp_path):
     log = tmp_path / "smi.csv"
-    rows_of_log = [f"2026/11/15 11:23:{46 + i // 10}.{i % 10}00, {gpu}, GPU-{gpu}, {power} W"
+    log_rows = [f"2026/11/15 11:23:{46 + i // 10}.{i % 10}00, {gpu}, GPU-{gpu}, {power} W"
                    for i in range(100 // 10) for gpu, power in ((0, "100.00"), (1, "[N/A]"))]  # fmt: skip
-    log.write_text("timestamp, index, uuid, power.draw [W]\n" + "\n".join(rows_of_log) + "\n")
+    log.write_text("timestamp, index, uuid, power.draw [W]\n" + "\n".join(log_rows) + "\n")
     report = imported("nvidia-smi", log, "--utc-offset", "+01:00")
     assert report()["measured_j"] == pytest.approx(90.0)
     assert report.summary["power_rows_dropped"] == 10
@@ -204,19 +204,26 @@ def test_an_older_file_is_kept_and_a_failure_leaves_nothing(joulemap, tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("nonsense", "x"), ("kineto",), ("kineto", "x", "--map", "a=b"), ("kineto", "x", "--utc-offset", "noon"), (),
-     ("kineto", "x", "--offset-ms", "nan"), ("kineto", "x", "--offset-ms", "1e300")],
+    [
+        ("nonsense", "x"),
+        ("kineto",),
+        ("kineto", "x", "--map", "a=b"),
+        ("kineto", "x", "--utc-offset", "noon"),
+        (),
+        ("kineto", "x", "--offset-ms", "nan"),
+        ("kineto", "x", "--offset-ms", "1e300"),
+    ],
 )
-def test_wrong_usage_is_2(joulemap, tmp_path, arguments):
+def test_wrong_usage_exits_with_2(joulemap, tmp_path, arguments):
     assert joulemap("import", *arguments, "-o", tmp_path / "f.joule").code == 2
 
 
 def test_an_invalid_trace_or_power_file_exits_with_1(joulemap, tmp_path):
-    nonsense = tmp_path / "x"
-    nonsense.write_text("neither")
+    invalid_file = tmp_path / "x"
+    invalid_file.write_text("neither")
     trace = training().write(tmp_path / "trace.json")
-    assert joulemap("import", "kineto", nonsense, "-o", tmp_path / "f.joule").code == 1
-    outcome = joulemap("import", "kineto", trace, "--power", nonsense, "-o", tmp_path / "f.joule")
+    assert joulemap("import", "kineto", invalid_file, "-o", tmp_path / "f.joule").code == 1
+    outcome = joulemap("import", "kineto", trace, "--power", invalid_file, "-o", tmp_path / "f.joule")
     assert outcome.code == 1 and "time_unix_ns,domain,kind,value" in outcome.err
 
 
@@ -228,10 +235,10 @@ def test_a_trace_without_a_clock_begins_at_the_given_time_or_with_the_power(impo
          "args": {"op_name": "Gemm", "provider": "CPUExecutionProvider"}},
     ]))  # fmt: skip
     power = power_csv(tmp_path / "power.csv", {"package-0": lambda _: 100.0}, begin_s=-1, end_s=9)
-    assumed = imported("onnxruntime", trace, "--power", power)
-    assert "clock_not_known" in codes(assumed())
-    said = imported("onnxruntime", trace, "--power", power, "--start", begin_ns())
-    assert "clock_not_known" not in codes(said())
-    layers = rows(said("layer"), "cpu")
+    report_without_start = imported("onnxruntime", trace, "--power", power)
+    assert "clock_not_known" in codes(report_without_start())
+    report_with_start = imported("onnxruntime", trace, "--power", power, "--start", begin_ns())
+    assert "clock_not_known" not in codes(report_with_start())
+    layers = rows(report_with_start("layer"), "cpu")
     assert layers["inference forward fc"]["time_s"] == pytest.approx(0.4)
     assert layers["inference forward fc"]["energy_j"] == pytest.approx(40, rel=0.05)

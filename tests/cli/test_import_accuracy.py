@@ -23,15 +23,15 @@ class LinearGpu:
         chance.shuffle(powers)
         self.kernels: list[tuple[int, float, float]] = []  # kind, start, duration
         self.truth_j = [0.0] * KINDS
-        self._starts, self._joules, self._watts = [], [], []
+        self._segment_starts_s, self._segment_joules, self._segment_watts = [], [], []
         now = joules = self.idle_j = 0.0
         while now < seconds:
             length = chance.uniform(0.002, 0.05)
             kind = None if chance.random() < 0.25 else chance.randrange(KINDS)
             watts = IDLE_W if kind is None else powers[kind]
-            self._starts.append(now)
-            self._joules.append(joules)
-            self._watts.append(watts)
+            self._segment_starts_s.append(now)
+            self._segment_joules.append(joules)
+            self._segment_watts.append(watts)
             if kind is None:
                 self.idle_j += watts * length
             else:
@@ -43,8 +43,8 @@ class LinearGpu:
         self.end = now
 
     def joules_at(self, second: float) -> float:
-        segment = max(0, bisect.bisect_right(self._starts, second) - 1)
-        return self._joules[segment] + (second - self._starts[segment]) * self._watts[segment]
+        segment = max(0, bisect.bisect_right(self._segment_starts_s, second) - 1)
+        return self._segment_joules[segment] + (second - self._segment_starts_s[segment]) * self._segment_watts[segment]
 
     def write_trace(self, path) -> None:
         events = []
@@ -59,7 +59,7 @@ class LinearGpu:
         path.write_text(json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": 0, "deviceProperties": properties,
                                     "traceEvents": events}))  # fmt: skip
 
-    def write_power(self, path, poll_s: float) -> None:
+    def write_counter_csv(self, path, poll_s: float) -> None:
         """A counter that updates every 100 ms, polled every `poll_s`."""
         lines = ["time_unix_ns,domain,kind,value"]
         for poll in range(int(self.end / poll_s)):
@@ -72,7 +72,7 @@ class LinearGpu:
 def test_kernel_energies_of_an_import_are_within_three_percent(joulemap, tmp_path, poll_s):
     gpu = LinearGpu(seconds=20, seed=1)
     gpu.write_trace(tmp_path / "trace.json")
-    gpu.write_power(tmp_path / "power.csv", poll_s)
+    gpu.write_counter_csv(tmp_path / "power.csv", poll_s)
     recording = tmp_path / "run.joule"
     imported = joulemap("import", "kineto", tmp_path / "trace.json", "--power", tmp_path / "power.csv", "-o", recording)
     assert imported.code == 0, imported.err

@@ -80,7 +80,9 @@ def experiment(joulemap, profile, tmp_path) -> Path:
     folder = tmp_path / "profiles"
     folder.mkdir()
     stats = marshal.loads(profile.read_bytes())
-    for number, name in enumerate(["transformer_xl_pytorch_train", "transformer_xl_tensorflow_train", "ssd_pytorch_train"]):
+    for number, name in enumerate(
+        ["transformer_xl_pytorch_train", "transformer_xl_tensorflow_train", "ssd_pytorch_train"]
+    ):
         # Versions 0 to 2 are those of older Pythons.
         (folder / f"{name}.prof").write_bytes(marshal.dumps(stats, [4, 2, 0][number]))
     (folder / "ssd_tensorflow_train.prof").write_bytes(b"no profile")
@@ -121,7 +123,7 @@ def test_functions_are_printed_and_written_as_csv(joulemap, experiment, profile)
     assert row["energy_j"] == ""
 
 
-def test_what_is_no_profile_and_options_that_do_not_fit_are_refused(joulemap, profile, tmp_path):
+def test_damaged_profiles_and_conflicting_options_are_refused(joulemap, profile, tmp_path):
     (tmp_path / "bad.prof").write_bytes(profile.read_bytes()[:-20])
     done = joulemap("import", "cprofile", tmp_path / "bad.prof", "-o", tmp_path / "run.joule")
     assert done.code == 1 and "not a marshal file of cProfile" in done.err and "cProfile -o" in done.err

@@ -59,9 +59,11 @@ def test_one_damaged_time_does_not_move_or_stretch_the_trace(imported, report_im
     if base_ns is None:
         for event in trace.events:
             event["ts"] += BASE_NS // 1000
-    for wrong_us in (0, 3 * 10**15):
-        trace.events.append({**trace.events[-1], "ts": wrong_us - (0 if base_ns is None else 10**15)})
-    summary = imported("kineto", write(tmp_path / "t.json", trace, **({"baseTimeNanoseconds": base_ns} if base_ns else {})))
+    for wrong_time_us in (0, 3 * 10**15):
+        trace.events.append({**trace.events[-1], "ts": wrong_time_us - (0 if base_ns is None else 10**15)})
+    summary = imported(
+        "kineto", write(tmp_path / "t.json", trace, **({"baseTimeNanoseconds": base_ns} if base_ns else {}))
+    )
     assert summary["events_dropped"] == 2
     assert summary["kernels"] == 4 and summary["elapsed_s"] == pytest.approx(1.0)
     assert "import.no-base-time" not in result(summary)
@@ -109,7 +111,7 @@ def test_an_empty_trace_is_reported(imported, tmp_path):
     assert result(imported("kineto", KinetoTrace().write(tmp_path / "t.json")))["no_events"] == 1
 
 
-def test_halves_of_events_are_counted_as_dropped(imported, tmp_path):
+def test_begin_and_end_events_are_counted_as_dropped(imported, tmp_path):
     trace = training()
     trace.events += [{**trace.events[0], "ph": "B"}, {**trace.events[0], "ph": "E"}]
     assert imported("kineto", trace.write(tmp_path / "t.json"))["events_dropped"] == 2
@@ -131,7 +133,7 @@ def test_power_that_was_read_once_is_reported_as_such(imported, tmp_path):
     assert "power_told_once" in codes and "power_does_not_overlap" not in codes
 
 
-ORT = [
+ONNXRUNTIME_TRACE = [
     {"cat": "Session", "pid": 1, "tid": 1, "dur": 500000, "ts": 0, "ph": "X", "name": "model_run", "args": {}},
     {"cat": "Node", "pid": 1, "tid": 1, "dur": 400000, "ts": 10, "ph": "X", "name": "/fc/Gemm_kernel_time",
      "args": {"op_name": "Gemm", "provider": "CPUExecutionProvider"}},
@@ -140,7 +142,7 @@ ORT = [
 
 def test_every_format_that_is_text_may_be_compressed(imported, tmp_path):
     trace = tmp_path / "ort.json.gz"
-    trace.write_bytes(gzip.compress(json.dumps(ORT).encode()))
+    trace.write_bytes(gzip.compress(json.dumps(ONNXRUNTIME_TRACE).encode()))
     power = tmp_path / "power.csv.gz"
     rows = "".join(f"{BASE_NS + i * 100_000_000},package-0,power_w,{100 + i % 7}\n" for i in range(1000))
     packed = gzip.compress(("time_unix_ns,domain,kind,value\n" + rows).encode())

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "support"))
 
 import read_joule  # noqa: E402
-from joule_writer import Power, write_library  # noqa: E402
+from joule_writer import KernelPower, write_library  # noqa: E402
 
 GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
 GPU_MODEL = "Fake H200"
@@ -59,7 +59,7 @@ def codes(result: dict) -> set[str]:
     return {entry["code"] for entry in result["diagnostics"]}
 
 
-def library_entries_for(file: Path, watts: dict[str, float], gpu: str = GPU_MODEL) -> list[Power]:
+def library_entries_for(file: Path, watts: dict[str, float], gpu: str = GPU_MODEL) -> list[KernelPower]:
     """Library entries for the kernel classes of a recording."""
     powers = []
     for line in read_joule.dump(file.read_bytes()):
@@ -68,7 +68,7 @@ def library_entries_for(file: Path, watts: dict[str, float], gpu: str = GPU_MODE
         *sides, name = line.split(" ", 10)[4:]
         threads = math.prod(max(int(side), 1) for side in sides)
         if name in watts and name not in {power.name for power in powers}:
-            powers.append(Power(gpu, name, threads.bit_length(), watts[name]))
+            powers.append(KernelPower(gpu, name, threads.bit_length(), watts[name]))
     return powers
 
 
@@ -98,7 +98,7 @@ def test_a_kernel_library_of_another_gpu_changes_nothing(recording_and_library, 
     file, powers = recording_and_library
     before = report(file)
     assert report(file, "--library", "none") == before
-    other = [Power("Another", power.name, power.size, power.watts) for power in powers]
+    other = [KernelPower("Another", power.name, power.size, power.watts) for power in powers]
     assert report(file, "--library", write_library(tmp_path / "other.joule", other)) == before
 
 

@@ -81,7 +81,7 @@ def test_a_gpu_at_its_power_limit_is_reported(record):
     assert "power_limited" not in codes(record("150", "20")("kernel"))
 
 
-def test_a_part_of_a_run_has_its_part_of_the_energy_and_of_the_kernels(record, joulemap, tmp_path):
+def test_a_time_range_has_its_share_of_energy_and_kernels(record, joulemap, tmp_path):
     report = record("150", "20", flags=("--trace", "full"))
     whole = report("kernel")
     assert whole["elapsed_s"] > 2.5
@@ -132,7 +132,7 @@ def test_records_taken_by_another_profiler_are_reported_as_lost_and_recovered_la
     assert result["unattributed_j"] > 0.5 * 300 * 0.5  # energy used while records were lost: unattributed, not idle
 
 
-def test_kernels_alone_can_be_asked_for_and_nothing_at_all(record):
+def test_trace_option_selects_kernels_only_or_nothing(record):
     assert rows_of(record("10", "4", flags=("--trace", "kernels"))("kernel"))
     environment = record(program=("sh", "-c", 'test -z "$CUDA_INJECTION64_PATH$PYTHONPATH"'), flags=("--trace", "off"))
     assert "nothing_captured" in codes(environment("kernel"))

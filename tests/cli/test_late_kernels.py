@@ -52,7 +52,7 @@ print(json.dumps(found))
 """
 
 
-def test_kernels_are_recorded_from_then_on_and_in_the_next_recording(binaries, tmp_path):
+def test_kernels_are_recorded_after_cuda_is_loaded_late(binaries, tmp_path):
     (tmp_path / "libcuda.so.1").symlink_to(binaries / "libjoulemap-fake-nvml.so")  # only the name matters
     nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, power=[(0.0, 300.0)]))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}

@@ -10,7 +10,7 @@ import pytest
 NO_FLOCK_SOURCE = (
     "#include <errno.h>\nint flock(int fd, int operation) { (void)fd; (void)operation; errno = ENOLCK; return -1; }\n"
 )
-PLAN = """
+PLAN_TOML = """
 name = "tiny"
 command = ["true"]
 repetitions = 2
@@ -49,7 +49,7 @@ def test_a_command_is_recorded_and_the_summary_lists_missing_data(
 
 def test_an_experiment_runs(joulemap, sysroots, environment_without_flock, tmp_path):
     plan = tmp_path / "experiment.toml"
-    plan.write_text(PLAN)
+    plan.write_text(PLAN_TOML)
     words = ("--sysroot", sysroots / "intel-2socket", "experiment", "run", plan, "-o", tmp_path / "tiny", "--json")
     ended = joulemap(*words, env=environment_without_flock, cwd=tmp_path)
     assert ended.code == 0, ended.err

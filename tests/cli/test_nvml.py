@@ -23,15 +23,13 @@ def fake_nvml(binaries, tmp_path):
 
 def doctor(joulemap, machine: FakeNvml, **environment: str) -> dict:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
-    outcome = joulemap(
-        "doctor", "--json", "--sensors", "nvml", env={**clean, **machine.environment, **environment}
-    )
+    outcome = joulemap("doctor", "--json", "--sensors", "nvml", env={**clean, **machine.environment, **environment})
     assert outcome.code == 0
     (sensor,) = outcome.json["sensors"]
     return sensor
 
 
-def domains_of(sensor: dict) -> set[str]:
+def list_domains(sensor: dict) -> set[str]:
     return {channel["domain"] for channel in sensor["channels"]}
 
 
@@ -40,9 +38,7 @@ def codes(diagnostics: list[dict]) -> set[str]:
 
 
 def run_stat(joulemap, machine: FakeNvml, *command: str) -> tuple[dict, dict[str, dict]]:
-    outcome = joulemap(
-        "stat", "--json", "--sensors", "nvml", "--", *command, env={**os.environ, **machine.environment}
-    )
+    outcome = joulemap("stat", "--json", "--sensors", "nvml", "--", *command, env={**os.environ, **machine.environment})
     assert outcome.code == 0
     (run,) = outcome.json["runs"]
     return run, {domain["name"]: domain for domain in run["domains"]}
@@ -99,17 +95,18 @@ def test_a_sysroot_takes_a_named_library_but_not_the_real_one(joulemap, sysroots
 )
 def test_only_visible_gpus_are_measured(joulemap, fake_nvml, visible, domains):
     machine = fake_nvml(
-        FakeGpu(FIRST_GPU, statements=["pci 00000000:01:00.0"]), FakeGpu(SECOND_GPU, statements=["pci 00000000:02:00.0"])
+        FakeGpu(FIRST_GPU, statements=["pci 00000000:01:00.0"]),
+        FakeGpu(SECOND_GPU, statements=["pci 00000000:02:00.0"]),
     )
     sensor = doctor(joulemap, machine, CUDA_VISIBLE_DEVICES=visible)
-    assert domains_of(sensor) == domains
+    assert list_domains(sensor) == domains
     assert sensor["state"] == ("measured" if domains else "absent")
     if len(domains) < 4:
         assert "CUDA_VISIBLE_DEVICES hides" in sensor["reason"]
     assert ("cuda_visible_devices_invalid" in codes(sensor["diagnostics"])) == (visible == "7")
 
 
-def test_indices_of_different_gpus_are_doubted(joulemap, fake_nvml):
+def test_cuda_indices_of_different_gpus_are_warned_about(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(FIRST_GPU), FakeGpu(SECOND_GPU, name="Fake RTX"))
     assert "cuda_device_order" in codes(doctor(joulemap, machine, CUDA_VISIBLE_DEVICES="0")["diagnostics"])
     sure = doctor(joulemap, machine, CUDA_VISIBLE_DEVICES="0", CUDA_DEVICE_ORDER="PCI_BUS_ID")
@@ -119,7 +116,7 @@ def test_indices_of_different_gpus_are_doubted(joulemap, fake_nvml):
 def test_a_mig_instance_is_measured_as_its_whole_gpu(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(FIRST_GPU), FakeGpu(SECOND_GPU, statements=["mig MIG-1234"]))
     sensor = doctor(joulemap, machine, CUDA_VISIBLE_DEVICES="MIG-1234")
-    assert domains_of(sensor) == {"gpu1", "gpu1-memory"}
+    assert list_domains(sensor) == {"gpu1", "gpu1-memory"}
     assert {"mig_whole_gpu", "mig_mode"} <= codes(sensor["diagnostics"])
 
 
@@ -137,7 +134,7 @@ def test_stat_measures_what_the_gpu_used(joulemap, fake_nvml):
     assert {check["channel"] for check in gpu["checks"]} == {"gpu0-power-instant", "gpu0-power-average"}
 
 
-def test_the_lag_of_an_average_is_no_disagreement(joulemap, fake_nvml):
+def test_averaging_lag_is_not_reported_as_sensor_disagreement(joulemap, fake_nvml):
     statements = ["unsupported instant"]
     machine = fake_nvml(FakeGpu(power=[(0, 80), (0.3, 700)], statements=statements))
     run, _ = run_stat(joulemap, machine, "sleep", "1")

@@ -178,7 +178,7 @@ def test_input_that_is_not_a_network_is_rejected_with_a_reason(joulemap, network
     assert "model.onnx" in outcome.err and outcome.out == ""
 
 
-def test_every_beginning_of_a_file_is_answered(joulemap, network):
+def test_predict_handles_truncated_files(joulemap, network):
     whole = small_network()
     for length in range(0, len(whole), 23):
         assert joulemap("predict", network(whole[:length])).code in (0, 1)
@@ -281,7 +281,7 @@ def test_an_unknown_card_lists_similar_names(joulemap):
     assert joulemap("operation", "Linear", "--device", "abacus").code != 0
 
 
-def test_model_names_the_missing_table(joulemap, tmp_path):
+def test_model_verbs_report_missing_files(joulemap, tmp_path):
     for verb in (["fit", tmp_path, "-o", tmp_path / "p.json"], ["eval", tmp_path]):
         outcome = joulemap("model", *verb)
         assert outcome.code == 1 and "operations.csv" in outcome.err, outcome.err

@@ -37,8 +37,8 @@ def test_unknown_operations_are_listed(joulemap, model_with_unknown_operation):
     outcome = joulemap("predict", model_with_unknown_operation, "--json")
     result = outcome.json
     assert [one["op"] for one in result["unknown_ops"]] and all("reason" in one for one in result["unknown_ops"])
-    sound = all(one["bounded"] for one in result["unknown_ops"])
-    assert result["is_total_sound"] == sound and outcome.code == (0 if sound else 1)
+    is_bounded = all(one["bounded"] for one in result["unknown_ops"])
+    assert result["is_total_sound"] == is_bounded and outcome.code == (0 if is_bounded else 1)
     assert {"unknown_operations", "unbounded_operations"} & {one["code"] for one in result["diagnostics"]}
     assert "Mystery" in joulemap("predict", model_with_unknown_operation).out
 
@@ -81,6 +81,6 @@ def test_a_card_states_whether_its_kind_was_measured(joulemap, tmp_path):
     assert "no operation of this kind was measured" in joulemap("operation", "torch.nn.LSTM", "--profile", file).out
 
 
-def test_an_unknown_operation_has_no_card(joulemap):
+def test_operation_verb_refuses_an_unknown_operation(joulemap):
     outcome = joulemap("operation", "com.acme.Mystery")
     assert outcome.code == 2 and outcome.out == ""

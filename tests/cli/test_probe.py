@@ -68,11 +68,11 @@ def test_the_counter_is_read_at_its_steps_while_probing_goes_on(record, tmp_path
     record(sys.executable, "-c", PROBING_PROGRAM, "tidy")
     lines = [line.split() for line in read_joule.dump((tmp_path / "run.joule").read_bytes())]
     counter = next(words[1] for words in lines if words[0] == "channel" and "gpu0-energy" in words)
-    reads_ns = [int(words[2]) for words in lines if words[:2] == ["sample", counter]]
+    read_times_ns = [int(words[2]) for words in lines if words[:2] == ["sample", counter]]
     begin_ns, end_ns = (int(words[2]) for words in lines if words[0] == "mark" and words[-1] == "joulemap.probe")
     # Outside probing, at 3 ms of CPU time per read, the recorder reads the counter about once a second.
     # A busy machine may miss some of the 20 updates.
-    assert sum(begin_ns <= at_ns <= end_ns for at_ns in reads_ns) >= 10
+    assert sum(begin_ns <= at_ns <= end_ns for at_ns in read_times_ns) >= 10
 
 
 def test_a_command_that_was_not_probed_reports_it(record):

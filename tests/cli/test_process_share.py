@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from commands import busy_command, wait_for
+from commands import make_busy_command, wait_for
 
 
 def test_a_process_is_watched_until_it_ends(binaries):
@@ -35,18 +35,20 @@ def test_a_process_that_does_not_exist_is_reported(joulemap):
 
 
 def test_children_and_orphans_of_the_command_are_counted(joulemap, tmp_path):
-    burn = f"import time, pathlib\nwhile time.process_time() < 0.5: pass\npathlib.Path('{tmp_path}/done').touch()"
+    burn_program = (
+        f"import time, pathlib\nwhile time.process_time() < 0.5: pass\npathlib.Path('{tmp_path}/done').touch()"
+    )
     # The orphan outlives the shell that started it; the command itself only waits for the orphan's file.
-    script = f"({sys.executable} -c \"{burn}\" &); until [ -e {tmp_path}/done ]; do sleep 0.01; done"
+    script = f'({sys.executable} -c "{burn_program}" &); until [ -e {tmp_path}/done ]; do sleep 0.01; done'
     (run,) = joulemap("stat", "--json", "--", "sh", "-c", script).json["runs"]
     assert run["process_cpu_s"] >= 0.49
 
 
 def test_a_busy_neighbour_shows_in_the_process_share(joulemap):
-    neighbour = subprocess.Popen(busy_command(60))
+    neighbour = subprocess.Popen(make_busy_command(60))
     try:
         (alone,) = joulemap("stat", "--json", "--", "sleep", "1").json["runs"]
-        (beside,) = joulemap("stat", "--json", "--", *busy_command(1)).json["runs"]
+        (beside,) = joulemap("stat", "--json", "--", *make_busy_command(1)).json["runs"]
     finally:
         neighbour.kill()
         neighbour.wait()
@@ -55,13 +57,13 @@ def test_a_busy_neighbour_shows_in_the_process_share(joulemap):
 
 
 def test_energy_left_from_an_earlier_run_is_not_attributed_to_the_next(joulemap, tmp_path):
-    burn = (
+    burn_program = (
         "import time, pathlib\nwhile time.process_time() < 0.4: pass\n"
         f"pathlib.Path('{tmp_path}/done').touch()\ntime.sleep(60)"
     )
     script = (
         f"if [ -e {tmp_path}/done ]; then sleep 0.3; else"
-        f" ({sys.executable} -c \"{burn}\" > /dev/null 2>&1 & echo $! > {tmp_path}/pid);"
+        f' ({sys.executable} -c "{burn_program}" > /dev/null 2>&1 & echo $! > {tmp_path}/pid);'
         f" until [ -e {tmp_path}/done ]; do sleep 0.01; done; fi"
     )
     try:

@@ -22,14 +22,14 @@ def rows_of(result: dict, device: str = "gpu0") -> dict[str, dict]:
     return {" ".join(row["path"]): row for row in result["rows"] if row["device"] == device}
 
 
-def test_ranks_that_a_launcher_started_have_a_share_each_and_their_steps_are_one(joulemap, binaries, tmp_path):
+def test_launched_ranks_split_the_energy_and_share_steps(joulemap, binaries, tmp_path):
     nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, power=[(0.0, 300.0)]))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
     environment |= nvml.environment | {"JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so"), "WORLD_SIZE": "2"}
     program = binaries / "joulemap-fake-cuda-program"
-    launcher = f"RANK=0 {program} 60 8 & RANK=1 {program} 30 8; wait"
+    launcher_script = f"RANK=0 {program} 60 8 & RANK=1 {program} 30 8; wait"
     file = tmp_path / "run.joule"
-    outcome = joulemap("record", "--sensors", "nvml", "-o", file, "--", "sh", "-c", launcher, env=environment)
+    outcome = joulemap("record", "--sensors", "nvml", "-o", file, "--", "sh", "-c", launcher_script, env=environment)
     assert outcome.code == 0, outcome.err
     ranks = report(joulemap, file, "rank")
     assert ranks["steps"] == 60

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import busy_command, wait_for
-from truth import Truth
+from commands import make_busy_command, wait_for
+from truth import TruthLog
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def machine(binaries: Path, memory_directory: Path):
                 self.command(*words, flags=flags), capture_output=True, text=True, timeout=120, **options
             )
 
-        def truth(self) -> Truth:
-            return Truth(str(self.root / "truth.csv"))
+        def truth(self) -> TruthLog:
+            return TruthLog(str(self.root / "truth.csv"))
 
     return Machine()
 
@@ -62,7 +62,7 @@ def codes(report: dict) -> set[str]:
 
 def test_a_recording_contains_the_energy_of_the_command(machine, report, tmp_path):
     file = tmp_path / "run.joule"
-    process = machine.record(file, *busy_command(1.5))
+    process = machine.record(file, *make_busy_command(1.5))
     assert process.returncode == 0, process.stderr
     assert "measured" in process.stderr and str(file) in process.stderr
     result = report(file)
@@ -80,7 +80,7 @@ def test_a_recording_contains_the_energy_of_the_command(machine, report, tmp_pat
 
 
 def test_power_over_time_adds_up_to_the_energy(machine, report, tmp_path):
-    machine.record(tmp_path / "run.joule", *busy_command(1.0))
+    machine.record(tmp_path / "run.joule", *make_busy_command(1.0))
     result = report(tmp_path / "run.joule")
     for series in result["power"]["domains"]:
         joules = sum(watts * result["power"]["slice_s"] for watts in series["watts"] if watts is not None)
@@ -88,7 +88,7 @@ def test_power_over_time_adds_up_to_the_energy(machine, report, tmp_path):
 
 
 def test_the_text_of_a_report_has_energy_power_and_time(machine, joulemap, tmp_path):
-    machine.record(tmp_path / "run.joule", *busy_command(0.5))
+    machine.record(tmp_path / "run.joule", *make_busy_command(0.5))
     text = joulemap("report", tmp_path / "run.joule").out
     assert "package-0" in text and "Power over" in text and "s elapsed" in text and "total measured" in text
     assert all(len(line) <= 80 for line in text.splitlines())
@@ -140,7 +140,9 @@ def test_the_recorder_killed_at_any_moment_keeps_what_it_has_written(machine, re
         wait_for(lambda: list(parts.glob("*.joule")))
         part = next(parts.glob("*.joule"))
         size = part.stat().st_size
-        wait_for(lambda: part.stat().st_size > size + 2000 and find_domain(report(parts), "package-0")["measured_j"] > 0)
+        wait_for(
+            lambda: part.stat().st_size > size + 2000 and find_domain(report(parts), "package-0")["measured_j"] > 0
+        )
         recorder = int(part.name.split("-")[-2])
         os.kill(recorder, signal.SIGKILL)
         simulator.wait(timeout=60)
@@ -156,7 +158,7 @@ def test_the_recorder_killed_at_any_moment_keeps_what_it_has_written(machine, re
 
 
 def test_a_summary_and_its_report_are_the_same_to_the_last_bit(machine, report, tmp_path):
-    process = machine.record(tmp_path / "run.joule", *busy_command(1.0), record_flags=("--json",))
+    process = machine.record(tmp_path / "run.joule", *make_busy_command(1.0), record_flags=("--json",))
     summary = json.loads(process.stdout.splitlines()[-1])
     result = report(tmp_path / "run.joule")
     assert result["measured_j"] == summary["measured_j"]
@@ -191,7 +193,20 @@ def test_a_full_disk_loses_only_what_does_not_fit_and_the_command_continues(mach
     marker = tmp_path / "ran"
 
     script = f"sleep 6; touch {marker}"
-    record = [machine.joulemap, "record", "--sysroot", machine.root, "--period", "5", "-o", file, "--", "sh", "-c", script]
+    record = [
+        machine.joulemap,
+        "record",
+        "--sysroot",
+        machine.root,
+        "--period",
+        "5",
+        "-o",
+        file,
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]
     # The limit applies to the recorder only: the simulator must write its truth file.
     limited = [sys.executable, "-c", LIMITED_PROGRAM, *map(str, record)]
     process = subprocess.run(machine.command(*limited), capture_output=True, text=True, timeout=120)
@@ -211,10 +226,12 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def test_permissions_pulled_while_it_runs_cost_nothing_that_was_read(machine, report, tmp_path):
+def test_losing_permissions_during_recording_keeps_read_data(machine, report, tmp_path):
     """The recording's folder becomes read-only during the run: the parts stay in place and report reads them."""
     file = tmp_path / "run.joule"
-    closed = f"sleep 1; chmod 000 {machine.root}/sys/class/powercap/intel-rapl:0/energy_uj; chmod 500 {tmp_path}; sleep 0.5"
+    closed = (
+        f"sleep 1; chmod 000 {machine.root}/sys/class/powercap/intel-rapl:0/energy_uj; chmod 500 {tmp_path}; sleep 0.5"
+    )
     try:
         process = machine.record(file, "sh", "-c", closed)
     finally:
@@ -249,7 +266,7 @@ def test_recordings_of_different_runs_are_not_added_up(machine, joulemap, tmp_pa
 
 def test_a_recording_can_be_replayed_on_a_machine_without_its_sensors(machine, joulemap, report, tmp_path):
     constant = ("--idle", 60, "--max", 60, "--noise", 0)  # whatever else runs: the replay plays a part of the recording
-    machine.record(tmp_path / "run.joule", *busy_command(2.0), flags=constant)
+    machine.record(tmp_path / "run.joule", *make_busy_command(2.0), flags=constant)
     result = report(tmp_path / "run.joule")
     recorded = find_domain(result, "package-0")
     start_ns = result["start_monotonic_ns"]
@@ -257,15 +274,15 @@ def test_a_recording_can_be_replayed_on_a_machine_without_its_sensors(machine, j
     assert recorded["measured_j"] == pytest.approx(true_j, rel=0.01, abs=recorded["uncertainty_j"])
     outcome = joulemap("--replay", tmp_path / "run.joule", "stat", "--json", "--", "sleep", "1")
     assert outcome.code == 0, outcome.err
-    replayed = next(entry for entry in outcome.json["runs"][0]["domains"] if entry["name"] == "package-0")
-    assert replayed["provenance"] == "measured"
+    replayed_domain = next(entry for entry in outcome.json["runs"][0]["domains"] if entry["name"] == "package-0")
+    assert replayed_domain["provenance"] == "measured"
     # The replay plays one second of the recording. Their powers differ if the simulated machine got no processor for a
     # while, which the truth contains.
     spans = [f"{tenth / 10},{tenth / 10 + 1}" for tenth in range(11)]
     reports = [joulemap("report", "--json", "--time", span, tmp_path / "run.joule").json for span in spans]
-    powers_w = [find_domain(second, "package-0")["measured_j"] for second in reports]
+    mean_powers_w = [find_domain(second, "package-0")["measured_j"] for second in reports]
     uncertainty_w = recorded["uncertainty_j"] / recorded["measured_j"] * recorded["mean_w"] + 0.02 * 60
-    assert min(powers_w) - uncertainty_w <= replayed["mean_w"] <= max(powers_w) + uncertainty_w
+    assert min(mean_powers_w) - uncertainty_w <= replayed_domain["mean_w"] <= max(mean_powers_w) + uncertainty_w
     assert joulemap("--replay", tmp_path / "missing", "stat", "--", "true").code == 1
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from commands import busy_command
+from commands import make_busy_command
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def recorder(binaries, tmp_path):
 
 def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_path):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
-        process, announced = recorder(watched.pid)
-        assert announced["schema"] == "joulemap.recording/1"
+        process, announcement = recorder(watched.pid)
+        assert announcement["schema"] == "joulemap.recording/1"
         watched.stdin.close()
         result, _ = process.communicate(timeout=60)
     summary = json.loads(result.splitlines()[-1])
@@ -59,8 +59,8 @@ def test_a_stop_request_ends_the_recording_and_not_the_process(recorder, joulema
 
 def test_a_process_with_the_announced_variables_is_part_of_the_recording(recorder, joulemap, binaries, tmp_path):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
-        process, announced = recorder(watched.pid)
-        variables = announced["variables"]
+        process, announcement = recorder(watched.pid)
+        variables = announcement["variables"]
         assert variables["JOULEMAP_RECORDING"] == str(tmp_path / "run.joule.d")
         program = "import joulemap as jm\nwith jm.region('joined'):\n    sum(range(2_000_000))"
         paths = f"{variables['PYTHONPATH']}:{binaries.parent / 'python'}"
@@ -92,7 +92,7 @@ def test_a_process_that_has_ended_but_was_not_waited_for_is_rejected(joulemap):
 
 def test_report_excludes_parts_of_the_machine(joulemap, tmp_path):
     path = tmp_path / "run.joule"
-    assert joulemap("record", "--sensors", "estimate", "-o", path, "--", *busy_command(0.3)).code == 0
+    assert joulemap("record", "--sensors", "estimate", "-o", path, "--", *make_busy_command(0.3)).code == 0
 
     def counted(*options: str) -> set:
         report = joulemap("report", "--json", *options, path).json

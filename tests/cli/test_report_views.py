@@ -53,13 +53,13 @@ def test_text_fits_the_columns_it_is_given(report, by, columns):
     assert max(len(line) for line in tree.splitlines()) <= columns
 
 
-def test_in_a_pipe_it_has_80_columns_and_no_colour(report):
+def test_report_in_a_pipe_has_80_columns_and_no_colour(report):
     text = report("--by", "layer").out
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
 
 
-def test_without_utf8_it_is_ascii(report):
+def test_report_without_utf8_is_ascii(report):
     assert report("--by", "layer", LC_ALL="C").out.isascii()
 
 
@@ -89,7 +89,7 @@ def test_a_terminal_has_colour_unless_it_wants_none(binaries):
     assert "\x1b" not in run_in_terminal(binaries, TERM="dumb")[1]
 
 
-def test_a_terminal_gets_no_picture(binaries):
+def test_plots_are_not_printed_to_a_terminal(binaries):
     assert run_in_terminal(binaries, "--plot", "bars") == (2, "")
 
 
@@ -137,7 +137,9 @@ def test_plots_of_steps_are_of_phases_where_that_is_asked_for(report, tmp_path, 
     assert "train backward" in texts["phase"] and ".0." not in texts["phase"] and ".0." in texts["layer"]
 
 
-@pytest.mark.parametrize(("plot", "by"), [("violin", "op"), ("lines", "kernel"), ("box", "step"), ("timeline", "phase")])
+@pytest.mark.parametrize(
+    ("plot", "by"), [("violin", "op"), ("lines", "kernel"), ("box", "step"), ("timeline", "phase")]
+)
 def test_a_level_that_a_plot_does_not_have_is_wrong_usage(report, tmp_path, plot, by):
     outcome = report("--plot", plot, "--by", by, "-o", tmp_path / "x.svg")
     assert outcome.code == 2 and "--by" in outcome.err
@@ -150,7 +152,9 @@ def test_bars_show_the_quantity_that_they_are_sorted_by(report, tmp_path):
         assert report("--plot", "bars", "--sort", sort, "-o", tmp_path / "x.svg").code == 0
         pictures[sort] = (tmp_path / "x.svg").read_text()
     assert len(set(pictures.values())) == 5
-    rows = [row for row in report("--by", "layer", "--json").json["rows"] if row["energy_j"] and row["path"][0] != "probe"]
+    rows = [
+        row for row in report("--by", "layer", "--json").json["rows"] if row["energy_j"] and row["path"][0] != "probe"
+    ]
     most = max(rows, key=lambda row: row["energy_j"] / row["time_s"])
     titles = re.findall(r"<title>([^<]*): ([0-9.e]+) W", pictures["power"])
     assert titles[0][0].endswith(" ".join(most["path"]))
@@ -173,7 +177,7 @@ def test_other_kinds_of_pictures_need_another_program(report, tmp_path):
 
 @pytest.mark.skipif(shutil.which("rsvg-convert") is None, reason="rsvg-convert is not installed")
 @pytest.mark.parametrize(("kind", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_png_and_pdf_are_made_of_it(report, tmp_path, kind, magic):
+def test_plots_are_converted_to_png_and_pdf(report, tmp_path, kind, magic):
     file = tmp_path / f"plot.{kind}"
     assert report("--plot", "bars", "-o", file).code == 0
     assert file.read_bytes().startswith(magic)
@@ -205,7 +209,7 @@ def test_the_citation_sentence_states_what_the_number_includes(report):
     assert "on one NVIDIA H200 with PyTorch" in report("--cite", "--hardware", "one NVIDIA H200").out
 
 
-def test_a_model_card_makes_up_no_emissions(report):
+def test_a_model_card_has_emissions_only_with_carbon_intensity(report):
     result = report("--json").json
     joules = result["measured_j"] - result["overhead"]["probe_j"]
     card = report("--model-card", "--gco2-per-kwh", 300, "--location", "Paris", "--hardware", "1 x H200").out

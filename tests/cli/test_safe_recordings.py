@@ -57,7 +57,7 @@ def recorder(binaries, sysroots):
         process.communicate()
 
 
-def test_folders_of_the_user_are_refused_before_the_command_runs(record, tmp_path):
+def test_existing_folders_are_not_overwritten_by_record(record, tmp_path):
     file, marker = tmp_path / "conf", tmp_path / "ran"
     (tmp_path / "conf.d").mkdir()
     (tmp_path / "conf.d" / "settings").write_text("precious")
@@ -101,7 +101,16 @@ def test_a_second_recorder_of_the_same_file_is_refused_with_the_process_of_the_f
 
 def test_recorders_that_begin_together_lose_nothing(binaries, sysroots, joulemap, tmp_path):
     file = tmp_path / "run.joule"
-    options = ["--sysroot", sysroots / SYSROOT_WITHOUT_COUNTERS, *NO_SENSOR_OPTIONS, "--trace", "off", "--json", "-o", file]
+    options = [
+        "--sysroot",
+        sysroots / SYSROOT_WITHOUT_COUNTERS,
+        *NO_SENSOR_OPTIONS,
+        "--trace",
+        "off",
+        "--json",
+        "-o",
+        file,
+    ]
     words = ["record", *options, "--", "true"]
     command = [str(word) for word in (binaries / "joulemap", *words)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(6)]
@@ -138,7 +147,7 @@ def test_a_disk_that_is_full_from_the_start_is_reported_as_a_loss(record, joulem
         assert record(disk / "d.joule", "sh", "-c", "exit 7", flags=("--strict",)).code == 7
 
 
-def test_strict_is_about_lost_data_alone(record, joulemap, tmp_path):
+def test_strict_fails_only_on_lost_data(record, joulemap, tmp_path):
     file = tmp_path / "run.joule"
     assert record(file, flags=("--strict", *NO_SENSOR_OPTIONS), machine=SYSROOT_WITHOUT_COUNTERS).code == 0
     assert joulemap("report", file, "--strict").code == 0

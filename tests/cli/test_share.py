@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
 SECRET = "hunter2secret"
 # Members that contain file locations or that are expected to differ.
-OWN = {"inputs", "command", "hosts", "environment", "file_bytes"}
+INPUT_SPECIFIC_KEYS = {"inputs", "command", "hosts", "environment", "file_bytes"}
 
 
 def dump_recording(file: Path) -> str:
@@ -45,17 +45,19 @@ def test_a_shared_recording_has_the_same_ledger_and_no_names_of_the_machine(joul
     outcome = joulemap("share", own, "-o", shared, "--json")
     assert outcome.code == 0, outcome.err
     assert outcome.json["file_bytes"] == shared.stat().st_size and outcome.json["diagnostics"] == []
-    dumped = dump_recording(shared)
+    dumped_text = dump_recording(shared)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     for secret in (str(tmp_path), "bobby", SECRET, GPU, boot, os.uname().release, "src/mine"):
         assert secret in dump_recording(own), secret
-        assert secret not in dumped
-    assert os.uname().nodename in dump_recording(own).split() and os.uname().nodename not in dumped.split()
+        assert secret not in dumped_text
+    assert os.uname().nodename in dump_recording(own).split() and os.uname().nodename not in dumped_text.split()
     reports = [joulemap("report", "--json", "--by", "kernel", file).json for file in (own, shared)]
     assert reports[1]["command"] == [
         "joulemap-fake-cuda-program", "40", "8", "--user", "user", "--data=set", "--token", "***", "run.py"
     ]  # fmt: skip
-    mine, other = ({key: value for key, value in report.items() if key not in OWN} for report in reports)
+    mine, other = (
+        {key: value for key, value in report.items() if key not in INPUT_SPECIFIC_KEYS} for report in reports
+    )
     assert json.dumps(mine) == json.dumps(other)
     assert mine["rows"]
 
@@ -65,11 +67,13 @@ def test_a_shared_example_reports_the_same(joulemap, tmp_path: Path):
     assert joulemap("share", example, "-o", shared).code == 0
     for level in ("layer", "step"):
         reports = [joulemap("report", "--json", "--by", level, "--mode", "integral", f).json for f in (example, shared)]
-        mine, other = ({key: value for key, value in report.items() if key not in OWN} for report in reports)
+        mine, other = (
+            {key: value for key, value in report.items() if key not in INPUT_SPECIFIC_KEYS} for report in reports
+        )
         assert json.dumps(mine) == json.dumps(other)
 
 
-def test_the_copy_takes_the_place_of_nothing(joulemap, own: Path, tmp_path: Path):
+def test_share_overwrites_no_existing_file(joulemap, own: Path, tmp_path: Path):
     before = own.read_bytes()
     assert joulemap("share", own, "-o", own).code == 1
     assert own.read_bytes() == before

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from truth import Truth
+from truth import TruthLog
 
 BUSY_PROGRAM = """
 import pathlib, sys, time
@@ -24,7 +24,7 @@ def busy(seconds):
 
 
 class Simulation:
-    def __init__(self, report: dict, truth: Truth) -> None:
+    def __init__(self, report: dict, truth: TruthLog) -> None:
         self.report = report
         self.run = report["runs"][0]
         self.truth = truth
@@ -41,7 +41,7 @@ class Simulation:
     def error(self, name: str) -> float:
         return self.domain(name)["joules"] / self.true_joules(name) - 1
 
-    def ticks_at_the_ends(self) -> list:
+    def list_ticks_at_ends(self) -> list:
         """Seconds of the simulator's ticks around the start and the end of the command, from its start on."""
         times = [self.truth.ticks_around(at_ns, 5) for at_ns in (self.start_ns, self.end_ns)]
         return [[round((time_ns - self.start_ns) * 1e-9, 6) for time_ns in around] for around in times]
@@ -65,12 +65,12 @@ def simulate(binaries: Path, memory_directory: Path):
         command = [str(word) for word in [*machine, *stat, *load]]
         process = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert process.returncode == 0, process.stderr
-        return Simulation(json.loads(process.stdout), Truth(str(root / "truth.csv")))
+        return Simulation(json.loads(process.stdout), TruthLog(str(root / "truth.csv")))
 
     return run
 
 
-def test_the_energy_of_a_load_is_the_truth(simulate):
+def test_measured_load_energy_matches_the_truth(simulate):
     simulation = simulate()
     for name in ("package-0", "core-0", "dram-0"):
         assert simulation.is_energy_accurate(name)
@@ -117,7 +117,7 @@ def test_data_from_before_a_counter_failure_are_kept(simulate, fault, code):
     assert simulation.is_energy_accurate("dram-0")  # the other counters are unaffected
 
 
-def test_a_permission_taken_away_while_the_counter_is_open_costs_nothing(simulate):
+def test_denying_an_open_counter_loses_no_energy(simulate):
     simulation = simulate("--deny-at", 0)
     assert simulation.is_energy_accurate("package-0")
 
@@ -129,16 +129,14 @@ def test_slow_counters_are_interpolated_and_the_interval_covers_the_truth(simula
     # A delayed simulator makes the counter irregular: allow for the delay at full power (95 W).
     late_s = simulation.truth.longest_tick_interval_ns(simulation.start_ns, simulation.end_ns) * 1e-9 - period_us * 1e-6
     error_j = abs(package["joules"] - simulation.true_joules("package-0"))
-    assert error_j <= package["uncertainty_j"] + 95 * late_s, (simulation.run, simulation.ticks_at_the_ends())
+    assert error_j <= package["uncertainty_j"] + 95 * late_s, (simulation.run, simulation.list_ticks_at_ends())
     assert simulation.is_energy_accurate("package-0", within=0.05)
 
 
 @pytest.mark.parametrize(("period_us", "interval_ms"), [(1_000, 100), (100_000, 50)])
 def test_intervals_of_moving_counters_add_up_and_are_never_estimated(simulate, period_us, interval_ms):
     simulation = simulate("--period-us", period_us, seconds=0, stat_flags=("-I", interval_ms))
-    parts = [
-        part for entry in simulation.run["intervals"] for part in entry["domains"] if part["name"] == "package-0"
-    ]
+    parts = [part for entry in simulation.run["intervals"] for part in entry["domains"] if part["name"] == "package-0"]
     assert {part["provenance"] for part in parts} <= {"measured", None}
     assert all(part["reason"] == "no-step" for part in parts if part["joules"] is None)
     total, package = sum(part["joules"] or 0 for part in parts), simulation.domain("package-0")
@@ -166,7 +164,7 @@ def test_a_counter_reset_loses_one_interval_and_is_reported(simulate, fault):
     assert simulation.domain("package-0")["joules"] <= 1.01 * simulation.true_joules("package-0")
 
 
-def test_a_command_shorter_than_the_refresh_is_never_zero(binaries, memory_directory):
+def test_commands_shorter_than_a_counter_update_have_energy(binaries, memory_directory):
     root = memory_directory / "machine"
     command = [
         binaries / "joulemap-simulated-machine", "--root", root, "--",

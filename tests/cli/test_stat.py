@@ -13,7 +13,7 @@ import pytest
 from commands import wait_for
 
 
-def test_the_contract_of_the_json(joulemap):
+def test_stat_json_has_the_documented_keys(joulemap):
     report = joulemap("stat", "--json", "--", "sleep", "0.2").json
     assert report["schema"] == "joulemap.stat/1"
     assert report["interval"] == 0.95
@@ -119,7 +119,7 @@ def test_the_file_of_a_result_keeps_its_permissions_and_loses_its_old_content(jo
     assert target.stat().st_mode & 0o777 == 0o600
 
 
-def test_arguments_of_the_command_are_never_ours(joulemap):
+def test_command_arguments_are_not_parsed_as_options(joulemap):
     assert joulemap("stat", "sh", "-c", "exit $#", "--", "--json", "-r", "2").code == 3
     assert joulemap("stat", "--", "sh", "-c", "exit $#", "--json", "--", "-a").code == 2
     assert joulemap("stat", "sh", "-c", "exit 6", "--").code == 6
@@ -149,7 +149,9 @@ def test_intervals_are_printed_as_they_pass_and_add_up(joulemap):
     intervals = run["intervals"]
     assert [entry["from_s"] for entry in intervals] == [0, *(entry["to_s"] for entry in intervals[:-1])]
     # On a busy machine one may end late. The next one then ends on time and is shorter.
-    assert all(entry["to_s"] > entry["from_s"] for entry in intervals) and 1 < len(intervals) <= 1 + run["elapsed_s"] / 0.1
+    assert (
+        all(entry["to_s"] > entry["from_s"] for entry in intervals) and 1 < len(intervals) <= 1 + run["elapsed_s"] / 0.1
+    )
     assert intervals[-1]["to_s"] == pytest.approx(run["elapsed_s"])
     for domain in run["domains"]:
         parts = [
@@ -168,7 +170,7 @@ def test_without_any_sensor_the_command_still_runs(joulemap, tmp_path):
     assert "no_sensor" in {diagnostic["code"] for diagnostic in outcome.json["diagnostics"]}
 
 
-def test_without_any_sensor_and_command_it_is_not_possible_here(joulemap, tmp_path):
+def test_stat_of_the_machine_without_sensors_exits_with_77(joulemap, tmp_path):
     outcome = joulemap("stat", "-a", "--sysroot", tmp_path)
     assert outcome.code == 77
     assert "joulemap doctor" in outcome.err
@@ -180,7 +182,9 @@ def test_a_named_sensor_that_is_absent_is_reported(joulemap, sysroots):
     assert "sensor_absent" in {diagnostic["code"] for diagnostic in outcome.json["diagnostics"]}
 
 
-@pytest.mark.parametrize("machine", ["frozen-counter", "intel-2socket", "psys-laptop", "mmio-duplicate", "garbage", "wrap"])
+@pytest.mark.parametrize(
+    "machine", ["frozen-counter", "intel-2socket", "psys-laptop", "mmio-duplicate", "garbage", "wrap"]
+)
 def test_a_counter_that_does_not_update_is_never_zero_energy(joulemap, sysroots, machine):
     flags = ["--json", "--sensors", "powercap", "--sysroot", sysroots / machine]
     report = joulemap("stat", *flags, "--", "sleep", "0.3").json
@@ -208,7 +212,9 @@ def test_an_interrupt_ends_the_repetitions_but_not_the_report(binaries, tmp_path
     ready = tmp_path / "ready"
     script = f"touch {ready}; exec sleep 30"
     process = subprocess.Popen(
-        [binaries / "joulemap", "stat", "-r", "5", "--json", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True
+        [binaries / "joulemap", "stat", "-r", "5", "--json", "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     wait_for(ready.exists)
     process.send_signal(signal.SIGINT)
@@ -222,7 +228,9 @@ def test_an_interrupt_ends_the_repetitions_but_not_the_report(binaries, tmp_path
 
 def test_ctrl_c_at_a_terminal_reaches_the_command_once(binaries, tmp_path):
     ready, caught, report = tmp_path / "ready", tmp_path / "caught", tmp_path / "report"
-    script = f"trap 'echo x >> {caught}' INT; touch {ready}; until [ -e {caught} ]; do sleep 0.01; done; sleep 0.1; exit 9"
+    script = (
+        f"trap 'echo x >> {caught}' INT; touch {ready}; until [ -e {caught} ]; do sleep 0.01; done; sleep 0.1; exit 9"
+    )
     try:
         pid, terminal = pty.fork()
     except OSError as error:

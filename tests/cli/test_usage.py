@@ -69,7 +69,9 @@ def test_every_verb_refuses_an_unknown_option(program, tmp_path):
         for unknown in ("--zzyzx-unknown", "--zzyzx-unknown=3", "-Z"):
             ended = program.run(*verb, unknown, cwd=tmp_path)
             assert ended.returncode == USAGE_EXIT_CODE, (verb, unknown)
-            assert f"joulemap {' '.join(verb)}: unknown option {unknown.partition('=')[0]}" in ended.stderr, ended.stderr
+            assert f"joulemap {' '.join(verb)}: unknown option {unknown.partition('=')[0]}" in ended.stderr, (
+                ended.stderr
+            )
             assert ended.stdout == ""
     assert list(tmp_path.iterdir()) == []
 
@@ -101,15 +103,15 @@ def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tm
         ("share",): ("a", "-o", "b"), ("completion",): ("bash",), ("man",): ("pages",), ("verify",): ("a",),
         ("bench", "serve"): (),
     }  # fmt: skip
-    any_number = {("advise",), ("bundle",), ("diff",), ("export",), ("import",), ("open",), ("report",)}
-    any_number |= {("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
-    assert set(program.verbs()) == {*arguments, *any_number, *VERBS_WITH_COMMAND}
+    any_number_verbs = {("advise",), ("bundle",), ("diff",), ("export",), ("import",), ("open",), ("report",)}
+    any_number_verbs |= {("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
+    assert set(program.verbs()) == {*arguments, *any_number_verbs, *VERBS_WITH_COMMAND}
     for verb, words in arguments.items():
         for surplus in ("surplus", "doctor", "++"):
             ended = program.run(*verb, *words, surplus, cwd=tmp_path)
             assert ended.returncode == USAGE_EXIT_CODE, (verb, surplus)
             assert f"joulemap {' '.join(verb)}: unexpected argument {surplus}" in ended.stderr, ended.stderr
-    for verb in any_number:
+    for verb in any_number_verbs:
         ended = program.run(*verb, "a", "b", "++", cwd=tmp_path)
         assert ended.returncode == USAGE_EXIT_CODE and "unexpected argument ++" in ended.stderr, (verb, ended.stderr)
     assert program.run("diff", "a", "b", "c", cwd=tmp_path).returncode == USAGE_EXIT_CODE
@@ -209,7 +211,7 @@ def test_a_wrong_verb_is_refused_with_the_nearest_one(joulemap):
 
 
 @pytest.mark.parametrize("verb", ["stat", "record"])
-def test_words_of_a_command_are_its_own(joulemap, verb, tmp_path):
+def test_command_words_are_passed_through_unchanged(joulemap, verb, tmp_path):
     show = "import sys; print(*sys.argv[1:], sep='|')"
     words = ["--json=", "--fail-ovr", "-Z", "++", "doctor", "", "--", "--by"]
     for dashes in ((), ("--",)):

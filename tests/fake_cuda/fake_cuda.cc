@@ -49,7 +49,7 @@ struct State {
 };
 State state;
 
-CudaResult scripted_result_of(const char* function) {
+CudaResult find_scripted_result(const char* function) {
   const auto failure = state.failures.find(function);
   return failure == state.failures.end() ? CudaResult::success : static_cast<CudaResult>(failure->second);
 }
@@ -92,7 +92,7 @@ EXPORTED CudaResult cuInit(unsigned) {
     std::fprintf(stderr, "fake CUDA: cannot read the script %s\n", path != nullptr ? path : "(JOULEMAP_FAKE_CUDA)");
     std::abort();
   }
-  return scripted_result_of("cuInit");
+  return find_scripted_result("cuInit");
 }
 
 EXPORTED CudaResult cuGetErrorString(CudaResult result, const char** text) {
@@ -102,12 +102,12 @@ EXPORTED CudaResult cuGetErrorString(CudaResult result, const char** text) {
 
 EXPORTED CudaResult cuDeviceGetCount(int* count) {
   *count = static_cast<int>(state.devices.size());
-  return scripted_result_of("cuDeviceGetCount");
+  return find_scripted_result("cuDeviceGetCount");
 }
 
 EXPORTED CudaResult cuDeviceGet(CudaDevice* device, int ordinal) {
   *device = ordinal;
-  return scripted_result_of("cuDeviceGet");
+  return find_scripted_result("cuDeviceGet");
 }
 
 EXPORTED CudaResult cuDeviceGetUuid_v2(CudaUuid* uuid, CudaDevice device) {
@@ -119,16 +119,16 @@ EXPORTED CudaResult cuDeviceGetUuid_v2(CudaUuid* uuid, CudaDevice device) {
   for (std::size_t i = 0; i < 16; ++i) {
     uuid->bytes[i] = static_cast<unsigned char>(std::strtoul(digits.substr(2 * i, 2).c_str(), nullptr, 16));
   }
-  return scripted_result_of("cuDeviceGetUuid_v2");
+  return find_scripted_result("cuDeviceGetUuid_v2");
 }
 
 EXPORTED CudaResult cuDeviceGetAttribute(int* value, int attribute, CudaDevice) {
   *value = attribute == kMultiprocessorCountAttribute ? 132 : 0;
-  return scripted_result_of("cuDeviceGetAttribute");
+  return find_scripted_result("cuDeviceGetAttribute");
 }
 
 EXPORTED CudaResult cuCtxCreate_v2(CudaContext* context, unsigned, CudaDevice) {
-  const CudaResult outcome = scripted_result_of("cuCtxCreate_v2");
+  const CudaResult outcome = find_scripted_result("cuCtxCreate_v2");
   if (outcome != CudaResult::success) return outcome;
   *context = &state.context;
   state.has_context = true;
@@ -139,22 +139,22 @@ EXPORTED CudaResult cuCtxCreate_v2(CudaContext* context, unsigned, CudaDevice) {
 EXPORTED CudaResult cuCtxDestroy_v2(CudaContext) {
   state.has_context = false;
   log_load_state(monotonic_ns(), LoadState::nothing);
-  return scripted_result_of("cuCtxDestroy_v2");
+  return find_scripted_result("cuCtxDestroy_v2");
 }
 
 EXPORTED CudaResult cuModuleLoadData(CudaModule* module, const void*) {
   *module = &state.module;
-  return scripted_result_of("cuModuleLoadData");
+  return find_scripted_result("cuModuleLoadData");
 }
 
 EXPORTED CudaResult cuModuleGetFunction(CudaFunction* function, CudaModule, const char*) {
   *function = &state.function;
-  return scripted_result_of("cuModuleGetFunction");
+  return find_scripted_result("cuModuleGetFunction");
 }
 
 EXPORTED CudaResult cuLaunchKernel(CudaFunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                    void*, void** parameters, void**) {
-  const CudaResult outcome = state.has_context ? scripted_result_of("cuLaunchKernel") : static_cast<CudaResult>(201);
+  const CudaResult outcome = state.has_context ? find_scripted_result("cuLaunchKernel") : static_cast<CudaResult>(201);
   if (outcome != CudaResult::success) return outcome;
   const double length_ms = static_cast<double>(*static_cast<const unsigned*>(parameters[1])) / state.loops_per_ms;
   const std::int64_t start_ns = std::max(monotonic_ns(), state.busy_until_ns);
@@ -166,5 +166,5 @@ EXPORTED CudaResult cuLaunchKernel(CudaFunction, unsigned, unsigned, unsigned, u
 
 EXPORTED CudaResult cuCtxSynchronize() {
   while (monotonic_ns() < state.busy_until_ns) sleep_until(state.busy_until_ns);
-  return scripted_result_of("cuCtxSynchronize");
+  return find_scripted_result("cuCtxSynchronize");
 }

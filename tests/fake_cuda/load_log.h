@@ -30,9 +30,9 @@ class LoadLog {
   explicit LoadLog(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0) return;
-    if (::ftruncate(file, sizeof(Content)) == 0) {
-      void* mapped = ::mmap(nullptr, sizeof(Content), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-      if (mapped != MAP_FAILED) content_ = static_cast<Content*>(mapped);
+    if (::ftruncate(file, sizeof(LogContent)) == 0) {
+      void* mapped = ::mmap(nullptr, sizeof(LogContent), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      if (mapped != MAP_FAILED) content_ = static_cast<LogContent*>(mapped);
     }
     ::close(file);
   }
@@ -48,11 +48,11 @@ class LoadLog {
   LoadEvent at(std::size_t index) const { return content_->events[index]; }
 
  private:
-  struct Content {
+  struct LogContent {
     std::atomic<std::uint64_t> count;
     LoadEvent events[kMaxEvents];
   };
-  Content* content_ = nullptr;  // never unmapped
+  LogContent* content_ = nullptr;  // never unmapped
 };
 
 }  // namespace joulemap::fake_cuda

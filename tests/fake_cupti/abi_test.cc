@@ -48,9 +48,9 @@ static_assert(nvtx::kDomainRangePushEx == NVTX_CBID_CORE2_DomainRangePushEx);
 static_assert(nvtx::kDomainRangePop == NVTX_CBID_CORE2_DomainRangePop);
 static_assert(nvtx::kDomainRegisterStringA == NVTX_CBID_CORE2_DomainRegisterStringA);
 
-template <class Theirs>
-Theirs record_with_common_members(CUpti_ActivityKind kind) {
-  Theirs record{};
+template <class NvidiaRecord>
+NvidiaRecord record_with_common_members(CUpti_ActivityKind kind) {
+  NvidiaRecord record{};
   record.kind = kind;
   record.start = 1000;
   record.end = 2000;
@@ -61,8 +61,8 @@ Theirs record_with_common_members(CUpti_ActivityKind kind) {
   return record;
 }
 
-template <class Theirs>
-KernelActivityRecord read(const Theirs& record) {
+template <class NvidiaRecord>
+KernelActivityRecord read(const NvidiaRecord& record) {
   KernelActivityRecord facts;
   const RecordLayout& layout = *find_record_layout(CUPTI_API_VERSION)->layout;
   EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), facts), DecodeOutcome::complete);
@@ -75,9 +75,9 @@ KernelActivityRecord read(const Theirs& record) {
   return facts;
 }
 
-template <class Theirs>
+template <class NvidiaRecord>
 void expect_kernel_is_read() {
-  auto record = record_with_common_members<Theirs>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  auto record = record_with_common_members<NvidiaRecord>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   record.gridX = 10;
   record.gridZ = 12;
   record.blockY = 21;
@@ -91,12 +91,13 @@ void expect_kernel_is_read() {
   EXPECT_EQ(facts.graph_node, 77U);
 }
 
-template <class Theirs>
+template <class NvidiaRecord>
 KernelActivityRecord expect_bytes_are_read(CUpti_ActivityKind kind) {
-  auto record = record_with_common_members<Theirs>(kind);
+  auto record = record_with_common_members<NvidiaRecord>(kind);
   record.bytes = 4096;
   record.graphNodeId = 78;
-  if constexpr (!std::is_same_v<Theirs, CUpti_ActivityMemset2> && !std::is_same_v<Theirs, CUpti_ActivityMemset4>) {
+  if constexpr (!std::is_same_v<NvidiaRecord, CUpti_ActivityMemset2> &&
+                !std::is_same_v<NvidiaRecord, CUpti_ActivityMemset4>) {
     record.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
   }
   const KernelActivityRecord facts = read(record);

@@ -40,7 +40,7 @@ const FakeCupti kFakeCuptiControls = {
     .release_records = [](bool reversed) { gpu().release_records(reversed); },
     .add_unknown_record = [] { gpu().add_unknown_record(); },
     .set_other_subscriber = [](bool present) { gpu().set_other_subscriber(present); },
-    .attach_other_profiler = [](bool with_clock) { gpu().attach_other_profiler(with_clock); },
+    .attach_other_profiler = [](bool sets_clock) { gpu().attach_other_profiler(sets_clock); },
     .detach_other_profiler = [] { gpu().detach_other_profiler(); },
     .return_foreign_buffer = [] { gpu().return_foreign_buffer(); },
     .finalize = [] { gpu().finalize(); },
@@ -106,7 +106,7 @@ EXPORTED CuptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_
 }
 
 EXPORTED CuptiResult cuptiActivityGetNumDroppedRecords(Context, std::uint32_t, std::size_t* dropped) {
-  return call_unless_refused("cuptiActivityGetNumDroppedRecords", [&] { *dropped = gpu().take_dropped(); });
+  return call_unless_refused("cuptiActivityGetNumDroppedRecords", [&] { *dropped = gpu().take_dropped_count(); });
 }
 
 EXPORTED CuptiResult cuptiGetTimestamp(std::uint64_t* timestamp) {

@@ -54,7 +54,7 @@ struct FakeCupti {
 
   // Other profilers and tools.
   void (*set_other_subscriber)(bool present);
-  void (*attach_other_profiler)(bool with_clock);  // registers its own buffers (and clock)
+  void (*attach_other_profiler)(bool sets_clock);  // registers its own buffers (and clock)
   void (*detach_other_profiler)();                 // disables the kinds it enabled; its callbacks stay
   void (*return_foreign_buffer)();                 // to the tool that is registered now
   void (*finalize)();                              // cuptiFinalize
@@ -75,8 +75,8 @@ struct FakeCupti {
 inline const FakeCupti& load_fake_cupti(const char* path) {
   void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) std::abort();
-  const auto controls = reinterpret_cast<const FakeCupti* (*)()>(::dlsym(library, "fake_cupti"));
-  return *controls();
+  const auto get_fake_cupti = reinterpret_cast<const FakeCupti* (*)()>(::dlsym(library, "fake_cupti"));
+  return *get_fake_cupti();
 }
 
 }  // namespace joulemap::fake_cupti

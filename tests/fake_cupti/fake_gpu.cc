@@ -25,7 +25,7 @@ std::uint32_t callback_id_of(std::string_view function) {
   return 0;
 }
 
-RecordKind kind_of(Work work) {
+RecordKind find_record_kind(Work work) {
   switch (work) {
     case Work::kernel:
       return RecordKind::concurrent_kernel;
@@ -41,7 +41,7 @@ RecordKind kind_of(Work work) {
   return RecordKind::kernel;
 }
 
-const char* launch_function_of(Work work) {
+const char* find_launch_function(Work work) {
   switch (work) {
     case Work::copy:
       return "cuMemcpyHtoDAsync_v2";
@@ -83,13 +83,13 @@ void FakeGpu::reset(std::uint32_t version) {
   are_records_held_ = false;
   dropped_records_ = 0;
   next_correlation_ = 1;
-  next_node_ = 1;
+  next_graph_node_ = 1;
   refusal_results_.clear();
-  calls_.store(0);
+  call_count_.store(0);
 }
 
 CuptiResult FakeGpu::begin_call(const char* function) {
-  calls_.fetch_add(1);
+  call_count_.fetch_add(1);
   const std::lock_guard hold(lock_);
   const auto refusal = refusal_results_.find(function);
   return refusal == refusal_results_.end() ? CuptiResult::success : static_cast<CuptiResult>(refusal->second);
@@ -115,9 +115,10 @@ std::uint32_t FakeGpu::launch(const Launch& launch) {
     const std::lock_guard hold(lock_);
     if (correlation == 0) correlation = next_correlation_++;
   }
-  if (launch.graph_node == 0) report_driver_call(launch_function_of(launch.work), correlation);
+  if (launch.graph_node == 0) report_driver_call(find_launch_function(launch.work), correlation);
   const std::lock_guard hold(lock_);
-  if (enabled_kinds_.count(kind_of(launch.work)) != 0) add({make_record(launch, correlation), launch.keeps_running});
+  if (enabled_kinds_.count(find_record_kind(launch.work)) != 0)
+    add({make_record(launch, correlation), launch.keeps_running});
   return correlation;
 }
 
@@ -157,7 +158,7 @@ std::uint64_t FakeGpu::capture_graph_node() {
   std::uint64_t node = 0;
   {
     const std::lock_guard hold(lock_);
-    node = next_node_++;
+    node = next_graph_node_++;
   }
   const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), nullptr};
   const ResourceData change{nullptr, nullptr, &graph};
@@ -169,7 +170,7 @@ std::uint64_t FakeGpu::clone_graph_node(std::uint64_t original) {
   std::uint64_t node = 0;
   {
     const std::lock_guard hold(lock_);
-    node = next_node_++;
+    node = next_graph_node_++;
   }
   const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), reinterpret_cast<GraphNode>(original)};
   const ResourceData change{nullptr, nullptr, &graph};
@@ -180,25 +181,25 @@ std::uint64_t FakeGpu::clone_graph_node(std::uint64_t original) {
 // ---- records
 
 std::size_t FakeGpu::record_kind(RecordKind kind) const {
-  const bool is_newest = version_ >= 130'000;  // records have grown since CUDA 11.0
+  const bool has_newest_layout = version_ >= 130'000;  // records have grown since CUDA 11.0
   switch (kind) {
     case RecordKind::copy:
-      return is_newest ? 96 : 72;
+      return has_newest_layout ? 96 : 72;
     case RecordKind::fill:
-      return is_newest ? 88 : 72;
+      return has_newest_layout ? 88 : 72;
     case RecordKind::peer_copy:
-      return is_newest ? 96 : 80;
+      return has_newest_layout ? 96 : 80;
     case RecordKind::graph:
-      return is_newest ? 56 : 48;
+      return has_newest_layout ? 56 : 48;
     case RecordKind::kernel:
     case RecordKind::concurrent_kernel:
       break;
   }
-  return static_cast<std::uint32_t>(kind) == kUnknownRecordKind ? 24 : is_newest ? 216 : 160;
+  return static_cast<std::uint32_t>(kind) == kUnknownRecordKind ? 24 : has_newest_layout ? 216 : 160;
 }
 
 std::vector<std::uint8_t> FakeGpu::make_record(const Launch& launch, std::uint32_t correlation) {
-  const RecordKind kind = kind_of(launch.work);
+  const RecordKind kind = find_record_kind(launch.work);
   std::vector<std::uint8_t> bytes(record_kind(kind), 0);
   write_value_at(bytes, 0, kind);
   const std::uint32_t context = 1;
@@ -247,8 +248,8 @@ void FakeGpu::put(const PendingRecord& pending) {
   }
   if (open_buffers_.empty() && buffer_requested_ != nullptr) {
     Buffer fresh{nullptr, 0, 0};
-    std::size_t most_records = 0;
-    buffer_requested_(&fresh.memory, &fresh.size, &most_records);
+    std::size_t max_records = 0;
+    buffer_requested_(&fresh.memory, &fresh.size, &max_records);
     if (fresh.memory != nullptr && fresh.size >= pending.bytes.size()) open_buffers_.push_back(fresh);
   }
   if (open_buffers_.empty()) {
@@ -271,13 +272,13 @@ void FakeGpu::end_running_records() {
 
 bool FakeGpu::Buffer::holds(const std::uint8_t* record) const { return record >= memory && record < memory + used; }
 
-void FakeGpu::deliver_buffers(bool with_open, bool forced) {
+void FakeGpu::deliver_buffers(bool includes_open_buffers, bool is_forced) {
   std::vector<Buffer> candidates = std::exchange(full_buffers_, {});
-  if (with_open) candidates.insert(candidates.end(), open_buffers_.begin(), open_buffers_.end());
-  if (with_open) open_buffers_.clear();
+  if (includes_open_buffers) candidates.insert(candidates.end(), open_buffers_.begin(), open_buffers_.end());
+  if (includes_open_buffers) open_buffers_.clear();
   for (const Buffer& buffer : candidates) {
     const auto in_buffer = [&](const RunningRecord& running) { return buffer.holds(running.record); };
-    if (!forced && std::any_of(running_records_.begin(), running_records_.end(), in_buffer)) {
+    if (!is_forced && std::any_of(running_records_.begin(), running_records_.end(), in_buffer)) {
       full_buffers_.push_back(buffer);  // a real open buffer could still get records; here it counts as full
       continue;
     }
@@ -288,13 +289,13 @@ void FakeGpu::deliver_buffers(bool with_open, bool forced) {
   }
 }
 
-void FakeGpu::flush(bool forced) {
+void FakeGpu::flush(bool is_forced) {
   {
     std::unique_lock hold(hang_lock_);
     hang_end_condition_.wait(hold, [this] { return !is_flush_hanging_; });
   }
   const std::lock_guard hold(lock_);
-  deliver_buffers(true, forced);
+  deliver_buffers(true, is_forced);
 }
 
 CuptiResult FakeGpu::next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record) {

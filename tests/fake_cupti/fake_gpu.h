@@ -38,7 +38,7 @@ class FakeGpu {
   void release_records(bool reversed);
   void add_unknown_record();
   void set_other_subscriber(bool present);
-  void attach_other_profiler(bool with_clock);
+  void attach_other_profiler(bool sets_clock);
   void detach_other_profiler();
   void return_foreign_buffer();
   void finalize();
@@ -49,7 +49,7 @@ class FakeGpu {
   bool is_subscribed();
   bool is_kind_enabled(std::uint32_t kind);
   bool is_callback_enabled(const char* driver_function);
-  std::uint64_t call_count() const { return calls_.load(); }
+  std::uint64_t call_count() const { return call_count_.load(); }
 
   // CUPTI's functions. begin_call() counts the call and returns the outcome that the test has set.
   CuptiResult begin_call(const char* function);
@@ -61,9 +61,9 @@ class FakeGpu {
   void register_buffers(BufferRequested requested, BufferCompleted completed);
   void register_clock(TimestampFunction clock);
   void set_kind(RecordKind kind, bool on);
-  void flush(bool forced);
+  void flush(bool is_forced);
   CuptiResult next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record);
-  std::size_t take_dropped();
+  std::size_t take_dropped_count();
   std::uint64_t now();
 
  private:
@@ -84,7 +84,7 @@ class FakeGpu {
   std::size_t record_kind(RecordKind kind) const;
   void add(PendingRecord pending);
   void put(const PendingRecord& pending);
-  void deliver_buffers(bool with_open, bool forced);
+  void deliver_buffers(bool includes_open_buffers, bool is_forced);
 
   std::recursive_mutex lock_;
   std::uint32_t version_ = 130'001;
@@ -114,9 +114,9 @@ class FakeGpu {
   std::map<std::uint8_t*, std::size_t> read_offsets_;  // offset of next_record in each buffer
 
   std::uint32_t next_correlation_ = 1;
-  std::uint64_t next_node_ = 1;
+  std::uint64_t next_graph_node_ = 1;
   std::map<std::string, int> refusal_results_;
-  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<std::uint64_t> call_count_{0};
 
   std::mutex hang_lock_;
   std::condition_variable hang_end_condition_;

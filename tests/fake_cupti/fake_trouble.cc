@@ -20,10 +20,10 @@ std::vector<std::unique_ptr<std::uint8_t[]>>& foreign_buffers() {
   return buffers;
 }
 
-void on_foreign_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+void on_foreign_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
   *buffer = foreign_buffers().emplace_back(std::make_unique<std::uint8_t[]>(kForeignBufferBytes)).get();
   *size = kForeignBufferBytes;
-  *most_records = 0;
+  *max_records = 0;
 }
 
 // The buffer may belong to another tool, so it is not touched.
@@ -90,7 +90,7 @@ void FakeGpu::set_kind(RecordKind kind, bool on) {
   }
 }
 
-std::size_t FakeGpu::take_dropped() {
+std::size_t FakeGpu::take_dropped_count() {
   const std::lock_guard hold(lock_);
   return std::exchange(dropped_records_, 0);
 }
@@ -111,10 +111,10 @@ void FakeGpu::set_other_subscriber(bool present) {
   other_subscriber_ = present;
 }
 
-void FakeGpu::attach_other_profiler(bool with_clock) {
+void FakeGpu::attach_other_profiler(bool sets_clock) {
   const std::lock_guard hold(lock_);
   register_buffers(on_foreign_buffer_requested, on_foreign_buffer_completed);
-  if (with_clock) clock_ = foreign_clock_ticks;
+  if (sets_clock) clock_ = foreign_clock_ticks;
   enabled_kinds_.insert(RecordKind::concurrent_kernel);
 }
 
@@ -129,8 +129,8 @@ void FakeGpu::return_foreign_buffer() {
   const std::lock_guard hold(lock_);
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0;
-  std::size_t most_records = 0;
-  on_foreign_buffer_requested(&buffer, &size, &most_records);
+  std::size_t max_records = 0;
+  on_foreign_buffer_requested(&buffer, &size, &max_records);
   if (buffer_completed_ != nullptr) buffer_completed_(nullptr, 0, buffer, size, 216);
 }
 

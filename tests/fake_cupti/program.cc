@@ -27,7 +27,7 @@ using joulemap::fake_cupti::FakeCupti;
 constexpr std::int64_t kStep_ns = 20 * joulemap::kNanosecondsPerMillisecond;
 constexpr std::int64_t kMaxLateness_ns = kStep_ns / 20;
 
-struct Library {
+struct InjectedLibrary {
   void* handle = ::dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW | RTLD_GLOBAL);
   template <class Function>
   Function* find(const char* name) const {
@@ -35,7 +35,7 @@ struct Library {
   }
 };
 
-void simulate_step(const Library& library, const FakeCupti& fake, int kernels) {
+void simulate_step(const InjectedLibrary& library, const FakeCupti& fake, int kernels) {
   const auto push = library.find<void(const char*)>("jmc_region_push");
   const auto pop = library.find<int()>("jmc_region_pop");
   const std::int64_t unit_ns = kStep_ns / 2 / (2 * kernels);  // the kernels fill half of the step
@@ -53,18 +53,18 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const int steps = std::atoi(argv[1]);
   const int kernels = std::atoi(argv[2]);
-  const std::string_view trouble = argc > 3 ? argv[3] : "";
+  const std::string_view failure_mode = argc > 3 ? argv[3] : "";
   const FakeCupti& fake = joulemap::fake_cupti::load_fake_cupti(std::getenv("JOULEMAP_CUPTI"));
   fake.reset(130001);
-  const Library library;
+  const InjectedLibrary library;
   if (library.handle == nullptr) return std::fprintf(stderr, "%s\n", ::dlerror()), 3;
   if (library.find<int()>("InitializeInjection")() != 1) return 4;
   const auto step = library.find<void(const std::int64_t*)>("jmc_step");
   std::int64_t deadline_ns = joulemap::monotonic_ns();
   for (std::int64_t i = 0; i < steps; ++i) {
-    if (trouble != "no-steps") step(&i);
-    if (trouble == "thief" && i == steps / 2) fake.attach_other_profiler(true);
-    if (trouble == "fork" && i == steps / 2) {
+    if (failure_mode != "no-steps") step(&i);
+    if (failure_mode == "thief" && i == steps / 2) fake.attach_other_profiler(true);
+    if (failure_mode == "fork" && i == steps / 2) {
       const pid_t child = ::fork();
       if (child == 0) {
         library.find<void(const char*)>("jmc_region_push")("child");
@@ -79,6 +79,6 @@ int main(int argc, char** argv) {
     if (begin_ns > deadline_ns + kMaxLateness_ns) deadline_ns = begin_ns;
     joulemap::sleep_until(deadline_ns += kStep_ns);
   }
-  if (trouble == "quick-exit") ::_exit(0);
+  if (failure_mode == "quick-exit") ::_exit(0);
   return 0;
 }

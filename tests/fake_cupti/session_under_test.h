@@ -68,7 +68,7 @@ class ReceivedEvents final : public KernelSink {
 inline thread_local std::uint32_t current_scope = 0;
 inline thread_local std::uint32_t current_step = 0;
 
-inline Result<CuptiApi> open_fake(const char* path) {
+inline Result<CuptiApi> open_fake_cupti(const char* path) {
   CuptiSearchInputs search;
   search.requested_path = path;
   return CuptiApi::open(search);
@@ -95,7 +95,7 @@ class SessionUnderTest : public ::testing::Test {
 
   CuptiSession& session() {
     if (!session_) {
-      Result<CuptiApi> api = open_fake(path_);
+      Result<CuptiApi> api = open_fake_cupti(path_);
       EXPECT_TRUE(api.has_value());
       session_ = std::make_unique<CuptiSession>(*std::move(api), received, kLaunchContext, kFinishTimeout);
     }

@@ -52,7 +52,7 @@ std::atomic<bool> has_signal_thread{false};
 double now_s() { return seconds(monotonic_ns() - state.origin_ns); }
 
 // Power of a device that follows the fake CUDA driver.
-PowerCurve curve_of(const ScriptedDevice::Load& load, const fake_cuda::LoadLog& log) {
+PowerCurve curve_of_channel(const ScriptedDevice::ScriptedLoad& load, const fake_cuda::LoadLog& log) {
   using fake_cuda::LoadState;
   PowerCurve curve;
   curve.points = {{0, load.idle_w}};
@@ -73,11 +73,11 @@ PowerCurve curve_of(const ScriptedDevice::Load& load, const fake_cuda::LoadLog& 
 ScriptedDevice copy_current_device(Device handle) {
   const auto index = static_cast<std::size_t>(handle - state.handles.data());
   ScriptedDevice device = state.script.devices[index];
-  if (device.load) device.power = curve_of(*device.load, *state.load_logs[index]);
+  if (device.load) device.power = curve_of_channel(*device.load, *state.load_logs[index]);
   return device;
 }
 
-NvmlReturn status_of(Device handle, const char* what) {
+NvmlReturn check_device_status(Device handle, const char* what) {
   const ScriptedDevice& device = state.script.devices[static_cast<std::size_t>(handle - state.handles.data())];
   if (device.lost_at_s && now_s() >= *device.lost_at_s) return NvmlReturn::gpu_is_lost;
   if (!device.lost_trigger_path.empty() && ::access(device.lost_trigger_path.c_str(), F_OK) == 0)
@@ -95,7 +95,7 @@ NvmlReturn copy_text(const std::string& text, char* out, unsigned size) {
 
 template <class Value, class Compute>
 NvmlReturn return_value(Device handle, const char* what, Value* out, Compute compute) {
-  const NvmlReturn status = status_of(handle, what);
+  const NvmlReturn status = check_device_status(handle, what);
   if (status == NvmlReturn::success) *out = static_cast<Value>(compute(copy_current_device(handle)));
   return status;
 }
@@ -174,7 +174,7 @@ EXPORTED NvmlReturn nvmlSystemGetDriverVersion(char* text, unsigned size) {
 
 EXPORTED NvmlReturn nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
   *info = {};
-  return copy_text(copy_current_device(device).pci, info->bus_id, sizeof(info->bus_id));
+  return copy_text(copy_current_device(device).pci_bus_id, info->bus_id, sizeof(info->bus_id));
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
@@ -226,13 +226,13 @@ EXPORTED NvmlReturn nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned 
   static thread_local std::minstd_rand random(1);
   const std::lock_guard hold(
       device_locks[static_cast<std::size_t>(device - state.handles.data()) % device_locks.size()]);
-  const ScriptedDevice scripted = copy_current_device(device);
-  const double until_latch_s =
-      std::uniform_real_distribution<double>(0, std::min(scripted.counter_spin_s, kLatchDelay_s))(random);
-  busy_wait(until_latch_s);
-  const double latched_s = now_s();
-  busy_wait(scripted.counter_spin_s - until_latch_s);
-  return return_value(device, "energy", energy_mj, [&](const ScriptedDevice& d) { return d.counter_mj(latched_s); });
+  const ScriptedDevice scripted_device = copy_current_device(device);
+  const double latch_wait_s =
+      std::uniform_real_distribution<double>(0, std::min(scripted_device.counter_spin_s, kLatchDelay_s))(random);
+  busy_wait(latch_wait_s);
+  const double latch_time_s = now_s();
+  busy_wait(scripted_device.counter_spin_s - latch_wait_s);
+  return return_value(device, "energy", energy_mj, [&](const ScriptedDevice& d) { return d.counter_mj(latch_time_s); });
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
@@ -257,23 +257,23 @@ EXPORTED NvmlReturn nvmlDeviceGetFieldValues(Device device, int count, FieldValu
 // Values every 20 ms since the origin, for the last 2.4 s.
 EXPORTED NvmlReturn nvmlDeviceGetSamples(Device device, unsigned type, unsigned long long last_seen_us,
                                          ValueType* value_type, unsigned* count, TimedValue* values) {
-  constexpr double kPeriod_s = 0.02;
+  constexpr double kHistoryPeriod_s = 0.02;
   constexpr int kHistorySize = 120;
-  const NvmlReturn status = status_of(device, "history");
+  const NvmlReturn status = check_device_status(device, "history");
   if (status != NvmlReturn::success) return status;
   if (type != kTotalPowerSamples) return NvmlReturn::not_supported;
   *value_type = ValueType::unsigned_int;
-  const ScriptedDevice scripted = copy_current_device(device);
+  const ScriptedDevice scripted_device = copy_current_device(device);
   const std::int64_t unix_origin_ns = unix_ns() - monotonic_ns() + state.origin_ns;
-  const auto newest = static_cast<std::int64_t>(now_s() / kPeriod_s);
+  const auto newest = static_cast<std::int64_t>(now_s() / kHistoryPeriod_s);
   unsigned written = 0;
   for (std::int64_t i = std::max<std::int64_t>(newest - kHistorySize + 1, 0); i <= newest && written < *count; ++i) {
-    const double taken_s = static_cast<double>(i) * kPeriod_s;
-    const auto taken_us =
-        static_cast<unsigned long long>((unix_origin_ns + static_cast<std::int64_t>(taken_s * 1e9)) / 1000);
-    if (taken_us <= last_seen_us) continue;
-    values[written].timestamp_us = taken_us;
-    values[written].value.unsigned_int = static_cast<unsigned>(scripted.history_mw(taken_s));
+    const double sample_time_s = static_cast<double>(i) * kHistoryPeriod_s;
+    const auto sample_time_us =
+        static_cast<unsigned long long>((unix_origin_ns + static_cast<std::int64_t>(sample_time_s * 1e9)) / 1000);
+    if (sample_time_us <= last_seen_us) continue;
+    values[written].timestamp_us = sample_time_us;
+    values[written].value.unsigned_int = static_cast<unsigned>(scripted_device.history_mw(sample_time_s));
     ++written;
   }
   *count = written;
@@ -319,13 +319,14 @@ std::vector<ScriptedDevice::Process> list_running_processes(const ScriptedDevice
 }  // namespace
 
 EXPORTED NvmlReturn nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* processes) {
-  const NvmlReturn status = status_of(device, "processes");
+  const NvmlReturn status = check_device_status(device, "processes");
   if (status != NvmlReturn::success) return status;
   const unsigned room = *count;
   *count = 0;
-  const ScriptedDevice scripted = copy_current_device(device);
-  if (!scripted.clients_folder.empty()) std::ofstream(scripted.clients_folder + "/reads", std::ios::app) << '.';
-  for (const ScriptedDevice::Process& process : list_running_processes(scripted)) {
+  const ScriptedDevice scripted_device = copy_current_device(device);
+  if (!scripted_device.clients_folder.empty())
+    std::ofstream(scripted_device.clients_folder + "/reads", std::ios::app) << '.';
+  for (const ScriptedDevice::Process& process : list_running_processes(scripted_device)) {
     if (!process.is_listed) continue;
     if (*count < room) processes[*count] = {process.pid, 1 << 20, ~0U, ~0U};
     ++*count;
@@ -336,14 +337,14 @@ EXPORTED NvmlReturn nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsig
 // One sample for each process with a running kernel, 0.4 s old: less than the shortest lookback of any caller.
 EXPORTED NvmlReturn nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* uses, unsigned* count,
                                                     unsigned long long last_seen_us) {
-  const NvmlReturn status = status_of(device, "process_utilization");
+  const NvmlReturn status = check_device_status(device, "process_utilization");
   if (status != NvmlReturn::success) return status;
-  const auto taken_us = static_cast<unsigned long long>(unix_ns() / 1000 - 400'000);
+  const auto sample_time_us = static_cast<unsigned long long>(unix_ns() / 1000 - 400'000);
   const unsigned room = uses == nullptr ? 0 : *count;
   *count = 0;
   for (const ScriptedDevice::Process& process : list_running_processes(copy_current_device(device))) {
-    if (process.sm_percent == 0 || taken_us <= last_seen_us) continue;
-    if (*count < room) uses[*count] = {process.pid, taken_us, process.sm_percent, 0, 0, 0};
+    if (process.sm_percent == 0 || sample_time_us <= last_seen_us) continue;
+    if (*count < room) uses[*count] = {process.pid, sample_time_us, process.sm_percent, 0, 0, 0};
     ++*count;
   }
   if (*count == 0) return NvmlReturn::not_found;

@@ -12,7 +12,7 @@ constexpr double kCounterAtOrigin_j = 1e6;
 constexpr double kAverageWindow_s = 1.0;
 constexpr double kHistoryWindow_s = 0.01;
 
-double joules_of_points(const std::vector<PowerCurve::Point>& points, double until_s) {
+double integrate_points(const std::vector<PowerCurve::Point>& points, double until_s) {
   double joules = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const double to_s = i + 1 < points.size() ? std::min(points[i + 1].from_s, until_s) : until_s;
@@ -68,8 +68,8 @@ bool parse_names(std::istringstream& words, std::set<std::string>& names) {
   return true;
 }
 
-bool parse_load(std::istringstream& words, std::optional<ScriptedDevice::Load>& load) {
-  ScriptedDevice::Load read;
+bool parse_load(std::istringstream& words, std::optional<ScriptedDevice::ScriptedLoad>& load) {
+  ScriptedDevice::ScriptedLoad read;
   if (!(words >> read.log_path >> read.idle_w >> read.context_w >> read.loaded_w)) return false;
   load = read;
   return true;
@@ -95,7 +95,7 @@ bool parse_sensor_model(const std::string& verb, std::istringstream& words, Scri
 
 bool parse_device_statement(const std::string& verb, std::istringstream& words, ScriptedDevice& device) {
   if (verb == "name") return read_rest_of_line(words, device.name);
-  if (verb == "pci") return read_rest_of_line(words, device.pci);
+  if (verb == "pci") return read_rest_of_line(words, device.pci_bus_id);
   if (verb == "power") return parse_power(words, device.power);
   if (verb == "counter_period_ms") return parse_scaled_value(words, 1e-3, device.counter_period_s);
   if (verb == "counter_phase_ms") return parse_scaled_value(words, 1e-3, device.counter_phase_s);
@@ -130,11 +130,11 @@ bool parse_statement(const std::string& verb, std::istringstream& words, Script&
 
 }  // namespace
 
-double PowerCurve::joules_until(double time_s) const {
-  if (!repeat_period_s) return time_s < 0 ? time_s * points.front().watts : joules_of_points(points, time_s);
+double PowerCurve::compute_joules_until(double time_s) const {
+  if (!repeat_period_s) return time_s < 0 ? time_s * points.front().watts : integrate_points(points, time_s);
   const double rounds = std::floor(time_s / *repeat_period_s);
-  return rounds * joules_of_points(points, *repeat_period_s) +
-         joules_of_points(points, time_s - rounds * *repeat_period_s);
+  return rounds * integrate_points(points, *repeat_period_s) +
+         integrate_points(points, time_s - rounds * *repeat_period_s);
 }
 
 double PowerCurve::exponential_average_w(double time_s, double time_constant_s) const {
@@ -151,7 +151,8 @@ double ScriptedDevice::last_update_s(double time_s, double phase_s) const {
 }
 
 std::uint64_t ScriptedDevice::counter_mj(double time_s) const {
-  const double joules = kCounterAtOrigin_j + power.joules_until(last_update_s(time_s, counter_phase_s) - counter_lag_s);
+  const double joules =
+      kCounterAtOrigin_j + power.compute_joules_until(last_update_s(time_s, counter_phase_s) - counter_lag_s);
   return static_cast<std::uint64_t>(joules * 1000);
 }
 

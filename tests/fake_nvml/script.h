@@ -55,20 +55,20 @@ struct PowerCurve {
   std::vector<Point> points = {{0, 100}};
   std::optional<double> repeat_period_s;
 
-  double joules_until(double time_s) const;  // J since second 0; negative before it
+  double compute_joules_until(double time_s) const;  // J since second 0; negative before it
   // Exponential average with time constant time_constant_s; only for curves that do not repeat.
   double exponential_average_w(double time_s, double time_constant_s) const;
   double mean_w(double from_s, double to_s) const {
-    return (joules_until(to_s) - joules_until(from_s)) / (to_s - from_s);
+    return (compute_joules_until(to_s) - compute_joules_until(from_s)) / (to_s - from_s);
   }
 };
 
 struct ScriptedDevice {
   std::string uuid;
   std::string name = "Fake GPU";
-  std::string pci = "00000000:01:00.0";
+  std::string pci_bus_id = "00000000:01:00.0";
   PowerCurve power;
-  struct Load {
+  struct ScriptedLoad {
     std::string log_path;
     double idle_w = 0;
     double context_w = 0;
@@ -76,7 +76,7 @@ struct ScriptedDevice {
     double sleep_s = 0;
     double sleep_w = 0;
   };
-  std::optional<Load> load;
+  std::optional<ScriptedLoad> load;
   struct Process {
     unsigned pid = 0;
     unsigned sm_percent = 0;

@@ -10,15 +10,15 @@ TEST(FakeNvmlScript, IntegratesASquareWaveExactly) {
   const auto script = parse_script("device GPU-1\n power 0:100 0.5:400 repeat 1\n");
   ASSERT_TRUE(script);
   const PowerCurve& power = script->devices.front().power;
-  EXPECT_DOUBLE_EQ(power.joules_until(0.75), 150);
-  EXPECT_DOUBLE_EQ(power.joules_until(10.5), 2550);
-  EXPECT_DOUBLE_EQ(power.joules_until(-1), -250);
+  EXPECT_DOUBLE_EQ(power.compute_joules_until(0.75), 150);
+  EXPECT_DOUBLE_EQ(power.compute_joules_until(10.5), 2550);
+  EXPECT_DOUBLE_EQ(power.compute_joules_until(-1), -250);
 }
 
 TEST(FakeNvmlScript, RepeatsTheLastPowerOfAList) {
   const auto script = parse_script("device GPU-1\n power 0:100 2:300  # load\n");
   ASSERT_TRUE(script);
-  EXPECT_DOUBLE_EQ(script->devices.front().power.joules_until(4), 800);
+  EXPECT_DOUBLE_EQ(script->devices.front().power.compute_joules_until(4), 800);
 }
 
 TEST(FakeNvmlScript, CountsTheEnergyUpToTheLastUpdate) {

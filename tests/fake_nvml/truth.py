@@ -26,17 +26,17 @@ class FakeGpu:
         lines = [f"device {self.uuid}", f"name {self.name}", f"power {points}{repeat}", *self.statements]
         return "\n".join(lines) + "\n"
 
-    def _joules_of_points(self, until: float) -> float:
+    def _integrate_points(self, until: float) -> float:
         ends = [second for second, _ in self.power[1:]] + [until]
         pairs = zip(self.power, ends, strict=True)
         return sum(max(min(end, until) - begin, 0.0) * watts for (begin, watts), end in pairs)
 
-    def joules_until(self, second: float) -> float:
+    def compute_joules_until(self, second: float) -> float:
         """Energy in joules from the origin until a time in seconds since the origin."""
         if self.repeat_s is None:
-            return self._joules_of_points(second) if second >= 0 else second * self.power[0][1]
+            return self._integrate_points(second) if second >= 0 else second * self.power[0][1]
         rounds = second // self.repeat_s
-        return rounds * self._joules_of_points(self.repeat_s) + self._joules_of_points(second - rounds * self.repeat_s)
+        return rounds * self._integrate_points(self.repeat_s) + self._integrate_points(second - rounds * self.repeat_s)
 
 
 class FakeNvml:
@@ -52,4 +52,4 @@ class FakeNvml:
     def joules(self, begin: float, end: float, gpu: int = 0) -> float:
         """Energy of a GPU in joules between two moments of CLOCK_MONOTONIC, in seconds."""
         curve = self.gpus[gpu]
-        return curve.joules_until(end - self.origin) - curve.joules_until(begin - self.origin)
+        return curve.compute_joules_until(end - self.origin) - curve.compute_joules_until(begin - self.origin)

@@ -75,11 +75,11 @@ bool kill_measuring_child() {
   char answer = '+';
   pollfd first{ready[0], POLLIN, 0};
   const bool waits = child % 2 == 0;
-  const bool hangs = waits && ::poll(&first, 1, kHangTimeout_s * 1000) == 0;
-  if (waits && !hangs && ::read(ready[0], &answer, 1) != 1) answer = '-';
-  if (!hangs) ::kill(child, SIGKILL);
+  const bool is_hanging = waits && ::poll(&first, 1, kHangTimeout_s * 1000) == 0;
+  if (waits && !is_hanging && ::read(ready[0], &answer, 1) != 1) answer = '-';
+  if (!is_hanging) ::kill(child, SIGKILL);
   ::close(ready[0]);
-  return wait_for_success(child, "killed", true, hangs ? 0 : kHangTimeout_s) && answer == '+';
+  return wait_for_success(child, "killed", true, is_hanging ? 0 : kHangTimeout_s) && answer == '+';
 }
 
 bool spawn_children() {
@@ -139,10 +139,10 @@ bool measure_once() {
   jm_region_push("region");
   jm_step(nullptr);
   jm_log("loss", 1);
-  const bool has_popped = jm_region_pop() == JM_OK;
+  const bool has_popped_region = jm_region_pop() == JM_OK;
   const bool has_ended = jm_end(window) == JM_OK;
   jm_window_free(window);
-  return has_popped && has_ended;
+  return has_popped_region && has_ended;
 }
 
 void handle_fork_signal() {

@@ -37,7 +37,7 @@ void print_stacks(pid_t child) {
 }
 
 // False when it still runs after the limit.
-bool ends_within(pid_t child, int limit_s) {
+bool has_ended_within(pid_t child, int limit_s) {
   const int descriptor = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
   if (descriptor < 0) return true;  // no such system call: waitpid waits, and ctest has a limit, too
   pollfd end{descriptor, POLLIN, 0};
@@ -56,8 +56,8 @@ bool wait_for_success(pid_t child, const char* what, bool is_killed, int limit_s
     std::perror(what);
     return false;
   }
-  const bool hangs = !ends_within(child, limit_s);
-  if (hangs) {
+  const bool is_hanging = !has_ended_within(child, limit_s);
+  if (is_hanging) {
     std::fprintf(stderr, "process %d (%s) hangs since %d s:\n", child, what, limit_s);
     print_stacks(child);
     ::kill(child, SIGKILL);
@@ -65,12 +65,12 @@ bool wait_for_success(pid_t child, const char* what, bool is_killed, int limit_s
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (hangs) return false;
-  const bool as_expected =
+  if (is_hanging) return false;
+  const bool has_expected_status =
       is_killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (!as_expected) {
+  if (!has_expected_status) {
     std::fprintf(stderr, "process %d (%s) ended by %s %d\n", child, what, WIFSIGNALED(status) ? "signal" : "exit code",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   }
-  return as_expected;
+  return has_expected_status;
 }

@@ -25,7 +25,7 @@ struct Host {
   std::barrier<> start{kForkers + kWorkers};
   std::atomic<int> forks_left;
   std::atomic<bool> has_failed{false};
-  std::atomic<bool> is_over{false};
+  std::atomic<bool> has_host_ended{false};
   std::uint64_t seed = 0;
 };
 
@@ -53,7 +53,7 @@ void* run_forker(void* argument) {
 // Windows that are open, ended, asked for, freed and lost.
 void measure_windows(Host& host) {
   std::vector<jm_window> open;
-  while (!host.is_over) {
+  while (!host.has_host_ended) {
     open.push_back(jm_begin("open"));
     if (open.size() < 8) continue;
     jm_energy energy{};
@@ -68,7 +68,7 @@ void measure_windows(Host& host) {
 }
 
 void open_regions(Host& host) {
-  while (!host.is_over) {
+  while (!host.has_host_ended) {
     for (int depth = 0; depth < kMaxRegionDepth; ++depth) jm_region_push("nested");
     jm_step(nullptr);
     jm_log("loss", 0.5);
@@ -77,13 +77,13 @@ void open_regions(Host& host) {
 }
 
 void start_and_end_threads(Host& host) {
-  while (!host.is_over) std::thread([] { measure_once(); }).join();
+  while (!host.has_host_ended) std::thread([] { measure_once(); }).join();
 }
 
 void start_and_stop(Host& host) {
-  while (!host.is_over) {
+  while (!host.has_host_ended) {
     jm_stop();
-    for (int i = 0; i < 50 && !host.is_over; ++i) measure_once();
+    for (int i = 0; i < 50 && !host.has_host_ended; ++i) measure_once();
   }
 }
 
@@ -106,7 +106,7 @@ int run_host(int forks, std::uint64_t seed) {
     ::pthread_create(&threads[i], nullptr, run_forker, &forkers[i]);
   }
   for (const pthread_t thread : threads) ::pthread_join(thread, nullptr);
-  host.is_over = true;
+  host.has_host_ended = true;
   for (std::thread& worker : workers) worker.join();
   return host.has_failed ? 1 : 0;
 }

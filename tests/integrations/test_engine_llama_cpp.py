@@ -16,7 +16,7 @@ import numpy as np  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from engine_entries import ABORTED, FINISHED, Entry, entries_of, models_of  # noqa: E402
+from engine_entries import ABORTED, FINISHED, Entry, read_request_entries, read_request_models  # noqa: E402
 from recorded_program import run_without_joulemap, run_recorded  # noqa: E402
 
 BUILD = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
@@ -111,13 +111,15 @@ def model(tmp_path_factory):
 def recorded(tmp_path_factory, model):
     recorded = run_recorded(BUILD, tmp_path_factory.mktemp("llama"), PROGRAM, str(model))
     assert recorded.code == 0, recorded.err
-    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of("diagnostic")
+    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of(
+        "diagnostic"
+    )
     return recorded
 
 
 @pytest.fixture(scope="module")
 def entries(recorded):
-    return entries_of(recorded.part)
+    return read_request_entries(recorded.part)
 
 
 def find_entries(entries, kind: str) -> list[list[Entry]]:
@@ -139,7 +141,7 @@ def test_a_completion_computes_its_prompt_in_chunks_and_a_token_in_each_step(rec
     decoded = sum(entry.decoded for entry in first)
     assert f"'completion_tokens': {decoded}" in recorded.out
     assert first[-1].events == FINISHED
-    assert models_of(recorded.part)["completion-0"] == "tiny.gguf"
+    assert read_request_models(recorded.part)["completion-0"] == "tiny.gguf"
 
 
 def test_the_last_chunk_of_a_prompt_may_be_a_single_token(entries):

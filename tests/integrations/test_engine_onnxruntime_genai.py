@@ -16,7 +16,7 @@ pytest.importorskip("onnx_ir")
 transformers = pytest.importorskip("transformers")
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from engine_entries import FINISHED, Entry, entries_of, models_of  # noqa: E402
+from engine_entries import FINISHED, Entry, read_request_entries, read_request_models  # noqa: E402
 from recorded_program import run_without_joulemap, run_recorded  # noqa: E402
 
 BUILD = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
@@ -90,16 +90,18 @@ def model(tmp_path_factory):
 def recorded(tmp_path_factory, model):
     recorded = run_recorded(BUILD, tmp_path_factory.mktemp("genai"), PROGRAM, str(model))
     assert recorded.code == 0, recorded.err
-    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of("diagnostic")
+    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of(
+        "diagnostic"
+    )
     return recorded
 
 
 @pytest.fixture(scope="module")
 def entries(recorded):
-    return list(entries_of(recorded.part).values())
+    return list(read_request_entries(recorded.part).values())
 
 
-END = Entry(0, 0, 0, 0, 0, FINISHED)
+FINISHED_ENTRY = Entry(0, 0, 0, 0, 0, FINISHED)
 
 
 def test_results_do_not_change(recorded, model, tmp_path):
@@ -107,12 +109,12 @@ def test_results_do_not_change(recorded, model, tmp_path):
 
 
 def test_the_first_token_comes_with_the_prompt(recorded, entries):
-    assert entries[0] == [Entry(10, 0, 1, 0, 10, 0), *(Entry(0, 0, 1, 0, 10 + i, 0) for i in (1, 2, 3)), END]
-    assert models_of(recorded.part)["generator-0-0"] == "llama"
+    assert entries[0] == [Entry(10, 0, 1, 0, 10, 0), *(Entry(0, 0, 1, 0, 10 + i, 0) for i in (1, 2, 3)), FINISHED_ENTRY]
+    assert read_request_models(recorded.part)["generator-0-0"] == "llama"
 
 
 def test_each_sequence_of_a_batch_is_a_request(entries):
-    assert entries[1:4] == [[Entry(8, 0, 1, 0, 8, 0), Entry(0, 0, 1, 0, 9, 0), END]] * 3
+    assert entries[1:4] == [[Entry(8, 0, 1, 0, 8, 0), Entry(0, 0, 1, 0, 9, 0), FINISHED_ENTRY]] * 3
 
 
 def test_beams_that_are_not_returned_are_rejected_tokens(entries):
@@ -121,7 +123,7 @@ def test_beams_that_are_not_returned_are_rejected_tokens(entries):
 
 def test_a_second_turn_computes_only_its_tokens(entries):
     assert [entry[:3] for entry in entries[5]] == [(6, 0, 1), (0, 0, 1), (0, 0, 1), (4, 0, 1), (0, 0, 1), (0, 0, 0)]
-    assert entries[5][-1] == END
+    assert entries[5][-1] == FINISHED_ENTRY
 
 
 def test_after_a_rewind_the_tokens_before_it_are_cached(entries):

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("transformers")
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from engine_entries import ABORTED, FINISHED, PREEMPTED, Entry, entries_of, models_of  # noqa: E402
+from engine_entries import ABORTED, FINISHED, PREEMPTED, Entry, read_request_entries, read_request_models  # noqa: E402
 from recorded_program import run_without_joulemap, run_recorded  # noqa: E402
 
 BUILD = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
@@ -44,7 +44,9 @@ def serve(prompts, tokens=5, **options):
 def record(folder, program: str):
     recorded = run_recorded(BUILD, folder, MODEL_PROGRAM + program, HF_HUB_OFFLINE="1")
     assert recorded.code == 0, recorded.err
-    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of("diagnostic")
+    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of(
+        "diagnostic"
+    )
     return recorded
 
 
@@ -53,7 +55,7 @@ def test_chunks_of_prompts_share_steps_with_decoding_and_results_do_not_change(t
     recorded = record(tmp_path / "recorded", program)
     alone = run_without_joulemap(tmp_path / "alone", MODEL_PROGRAM + program)
     assert recorded.out == alone.stdout and len(json.loads(recorded.out)) == 3
-    entries = entries_of(recorded.part)
+    entries = read_request_entries(recorded.part)
     prompts = {id: [entry.prompt for entry in found if entry.prompt] for id, found in entries.items()}
     assert {id: sum(chunks) for id, chunks in prompts.items()} == {
         "batch-0-req_0": 4, "batch-0-req_1": 40, "batch-0-req_2": 9,
@@ -63,7 +65,7 @@ def test_chunks_of_prompts_share_steps_with_decoding_and_results_do_not_change(t
         assert sum(entry.decoded for entry in found) == 5
         assert [entry.events for entry in found] == [0] * (len(found) - 1) + [FINISHED]
         assert found[-1].context == sum(prompts[id]) + 4  # the last token is not in the cache
-    assert set(models_of(recorded.part).values()) == {"LlamaForCausalLM"}
+    assert set(read_request_models(recorded.part).values()) == {"LlamaForCausalLM"}
 
 
 def test_a_shared_prefix_counts_as_cached(tmp_path):
@@ -78,7 +80,7 @@ for prompt in (prefix + [70], prefix + [71, 72]):
         pass
 manager.stop(block=True)
 """
-    first, second = entries_of(record(tmp_path, program).part).values()
+    first, second = read_request_entries(record(tmp_path, program).part).values()
     assert first[0] == Entry(65, 0, 1, 0, 65, 0)
     assert second[0] == Entry(2, 64, 1, 0, 66, 0)
 
@@ -98,7 +100,7 @@ while not (result := manager.get_result("mine", timeout=1)) or len(result.genera
 manager.stop(block=True)
 """
     recorded = record(tmp_path, program)
-    (entries,) = entries_of(recorded.part).values()
+    (entries,) = read_request_entries(recorded.part).values()
     events = [entry.events for entry in entries if entry.events]
     assert events == [ABORTED, FINISHED]
     assert len(recorded.part.of("request")) == 2
@@ -110,7 +112,7 @@ prompts = [list(range(first, first + 16)) for first in (3, 23, 43)]
 serve(prompts, tokens=40, num_blocks=8, max_batch_tokens=64, allow_block_sharing=False, cpu_offload_space=0)
 """
     recorded = record(tmp_path, program)
-    entries = entries_of(recorded.part)
+    entries = read_request_entries(recorded.part)
     preempted = [entry for found in entries.values() for entry in found if entry.events & PREEMPTED]
     assert preempted and all(entry.context > 0 for entry in preempted)
     for found in entries.values():
@@ -136,5 +138,5 @@ print("went on")
 """
     recorded = record(tmp_path, program)
     assert recorded.out.endswith("went on\n")
-    for found in entries_of(recorded.part).values():
+    for found in read_request_entries(recorded.part).values():
         assert found[-1].events == ABORTED

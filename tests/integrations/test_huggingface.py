@@ -11,7 +11,7 @@ import transformers
 import joulemap.huggingface
 
 
-class Seen(transformers.TrainerCallback):
+class RecordingCallback(transformers.TrainerCallback):
     """Collects logs in place of a reporter."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ def make_trainer(folder, save: str = "no", **options):
 
 
 def test_the_logs_of_the_trainer_contain_the_energy(tmp_path):
-    seen = Seen()
+    seen = RecordingCallback()
     made = make_trainer(tmp_path, callbacks=[seen])
     energy = joulemap.huggingface.add_to(made)
     made.train()
@@ -56,12 +56,12 @@ def test_as_a_plain_callback_it_is_in_the_trainers_state(tmp_path):
 
 
 def test_a_model_trains_identically_with_and_without_the_callback(tmp_path):
-    with_it, without = make_trainer(tmp_path / "a"), make_trainer(tmp_path / "b")
-    joulemap.huggingface.add_to(with_it)
-    for made in (with_it, without):
+    trainer_with_callback, without = make_trainer(tmp_path / "a"), make_trainer(tmp_path / "b")
+    joulemap.huggingface.add_to(trainer_with_callback)
+    for made in (trainer_with_callback, without):
         transformers.set_seed(0)
         made.train()
-    pairs = zip(with_it.model.parameters(), without.model.parameters())
+    pairs = zip(trainer_with_callback.model.parameters(), without.model.parameters())
     assert all(torch.equal(one, other) for one, other in pairs)
 
 

@@ -13,7 +13,9 @@ import joulemap.keras
 
 def fit(*callbacks, epochs: int = 2, **options):
     keras.utils.set_random_seed(0)
-    model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(1)])
+    model = keras.Sequential(
+        [keras.layers.Input((8,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(1)]
+    )
     model.compile("sgd", "mse")
     x = np.random.default_rng(0).normal(size=(64, 8)).astype("float32")
     return model.fit(x, x[:, :1], batch_size=16, epochs=epochs, verbose=0, callbacks=list(callbacks), **options)
@@ -41,8 +43,8 @@ def test_later_loggers_receive_the_energy(tmp_path):
 
 
 def test_a_model_trains_identically_with_and_without_the_callback():
-    with_it = fit(joulemap.keras.EnergyCallback(per_batch=True)).history["loss"]
-    assert with_it == fit().history["loss"]
+    losses_with_callback = fit(joulemap.keras.EnergyCallback(per_batch=True)).history["loss"]
+    assert losses_with_callback == fit().history["loss"]
 
 
 class InterruptingCallback(keras.callbacks.Callback):

@@ -15,13 +15,13 @@ import joulemap.lightning
 
 
 class Model(lightning.LightningModule):
-    def __init__(self, fails_at: int = -1) -> None:
+    def __init__(self, failing_step: int = -1) -> None:
         super().__init__()
         self.layer = torch.nn.Linear(8, 1)
-        self.fails_at = fails_at
+        self.failing_step = failing_step
 
     def training_step(self, batch, batch_idx):
-        if self.global_step == self.fails_at:
+        if self.global_step == self.failing_step:
             raise ValueError("of the program's")
         return (self.layer(batch[0]) - batch[0][:, :1]).square().mean()
 
@@ -63,16 +63,16 @@ def test_the_trainers_logger_gets_steps_epochs_and_the_training(tmp_path):
 
 def test_a_model_trains_identically_with_and_without_the_callback(tmp_path):
     torch.manual_seed(0)
-    with_it = fit(tmp_path / "a", [joulemap.lightning.EnergyCallback()], Model())
+    model_with_callback = fit(tmp_path / "a", [joulemap.lightning.EnergyCallback()], Model())
     torch.manual_seed(0)
     without = fit(tmp_path / "b", [], Model())
-    assert torch.equal(with_it.layer.weight, without.layer.weight)
+    assert torch.equal(model_with_callback.layer.weight, without.layer.weight)
 
 
 def test_a_run_that_fails_counts(tmp_path):
     path = tmp_path / "total.json"
     with pytest.raises(ValueError, match="of the program's"):
-        fit(tmp_path / "a", [joulemap.lightning.EnergyCallback(total_file=path)], Model(fails_at=3))
+        fit(tmp_path / "a", [joulemap.lightning.EnergyCallback(total_file=path)], Model(failing_step=3))
     fit(tmp_path / "b", [joulemap.lightning.EnergyCallback(total_file=path)])
     runs = json.loads(path.read_text())["runs"]
     assert [run["state"] for run in runs] == ["failed", "ended"]
@@ -84,10 +84,10 @@ def test_a_run_that_fails_counts(tmp_path):
 
 def test_a_training_resumed_from_a_checkpoint_after_a_failure_has_one_total(tmp_path):
     path = tmp_path / "total.json"
-    saves = ModelCheckpoint(dirpath=tmp_path / "saved", every_n_epochs=1, save_last=True)
-    first = [joulemap.lightning.EnergyCallback(total_file=path), saves]
+    checkpoint_callback = ModelCheckpoint(dirpath=tmp_path / "saved", every_n_epochs=1, save_last=True)
+    first = [joulemap.lightning.EnergyCallback(total_file=path), checkpoint_callback]
     with pytest.raises(ValueError, match="of the program's"):
-        fit(tmp_path / "a", first, Model(fails_at=6), epochs=3, enable_checkpointing=True)
+        fit(tmp_path / "a", first, Model(failing_step=6), epochs=3, enable_checkpointing=True)
     again = [joulemap.lightning.EnergyCallback(total_file=path)]
     resumed = fit(tmp_path / "b", again, epochs=3, resume=tmp_path / "saved" / "last.ckpt")
     assert resumed.trainer.global_step == 12

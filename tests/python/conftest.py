@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from truth import Truth
+from truth import TruthLog
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -86,7 +86,7 @@ def record(binaries: Path, tmp_path: Path):
 class Simulation:
     """The output of a program on a simulated machine, and the true energies."""
 
-    def __init__(self, result, truth: Truth) -> None:
+    def __init__(self, result, truth: TruthLog) -> None:
         self.result = result
         self.truth = truth
 
@@ -115,7 +115,7 @@ def faults_begin():
     open({str(now)!r}, "w").close()
 """
         result = python(start + program, *machine)
-        return Simulation(result, Truth(str(root / "truth.csv")))
+        return Simulation(result, TruthLog(str(root / "truth.csv")))
 
     return run
 
@@ -127,7 +127,7 @@ def no_other_event_loop(request):
     if not request.module.__name__.split(".")[-1].startswith("test_bench_serve"):
         yield
         return
-    suspended = asyncio._get_running_loop()
+    suspended_loop = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     yield
-    asyncio._set_running_loop(suspended)
+    asyncio._set_running_loop(suspended_loop)

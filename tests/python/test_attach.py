@@ -151,8 +151,8 @@ def test_a_program_that_is_killed_leaves_what_it_did(tmp_path, environment, joul
     program = "import json, os, signal\nimport joulemap as jm\n" + NETWORK_PROGRAM
     program += "jm.attach(net, file=FILE)\ntrain(2)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     path = tmp_path / "run.joule"
-    killed = subprocess.run([sys.executable, "-c", program], env={**environment, "RUN": str(path)}, timeout=120)
-    assert killed.returncode == -9
+    killed_process = subprocess.run([sys.executable, "-c", program], env={**environment, "RUN": str(path)}, timeout=120)
+    assert killed_process.returncode == -9
     report = joulemap("report", path, "--json")  # also while the recorder still joins its parts
     assert report.code == 0, report.err
 
@@ -275,8 +275,10 @@ print(json.dumps([nested, plain, modules]))
 """
     )
     nested, plain, modules = result
-    all_passes = sum(joules for path, joules in nested.items() if path.split()[-1] == "first" and len(path.split()) == 3)
-    assert modules["first"] == pytest.approx(all_passes)
+    all_passes_j = sum(
+        joules for path, joules in nested.items() if path.split()[-1] == "first" and len(path.split()) == 3
+    )
+    assert modules["first"] == pytest.approx(all_passes_j)
     inner = plain["train forward first.conv"] + plain["train forward first.relu"] + plain.get("train forward first", 0)
     assert nested["train forward first"] == pytest.approx(inner)
     with open(tmp_path / "run.joule.csv", newline="") as file:

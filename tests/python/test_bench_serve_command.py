@@ -73,7 +73,7 @@ def test_a_trace_decides_arrivals_and_lengths(capsys, tmp_path):
     assert document["workload"]["trace_file"] == str(trace) and document["workload"]["prompt_tokens"] is None
 
 
-def test_a_server_elsewhere_has_no_energy_and_no_window_is_opened(capsys, monkeypatch):
+def test_energy_of_a_remote_server_is_not_measured(capsys, monkeypatch):
     monkeypatch.setattr(http_stream.ResolvedHost, "is_loopback", False)
     monkeypatch.setattr(energy.WindowMeter, "begin", lambda self: pytest.fail("measured the wrong machine"))
     with serving(answer_with_bytes(GOOD_ANSWER)) as server:
@@ -95,7 +95,7 @@ def test_failures_are_counted_and_a_level_without_success_fails(capsys):
     assert [(one["kind"], one["count"]) for one in level["failures"]] == [("closed", 6)]
 
 
-def test_a_part_of_failures_is_a_result(capsys):
+def test_a_level_with_some_failed_requests_is_reported(capsys):
     lock, count = threading.Lock(), iter(range(100))
 
     def fail_every_third(connection) -> None:
@@ -187,7 +187,7 @@ def test_numbers_are_finite_and_in_their_range(capsys):
             assert option in refused(capsys, "--endpoint", "http://127.0.0.1:1/v1", f"{option}={wrong}")
 
 
-def test_shares_and_lists_are_parsed():
+def test_percentages_and_lists_in_options_are_parsed():
     words = ["--endpoint", "http://a/", "--ramp", "5%", "--rate", "1,2.5", "--tenant", "chat=3,search"]
     options = arguments.parse_options(words)
     assert (options.ramp, options.rate, options.tenant) == (0.05, (1.0, 2.5), (("chat", 3.0), ("search", 1.0)))
@@ -255,13 +255,15 @@ def test_the_example_server_streams_the_planned_tokens(server):
 
     url = f"http://127.0.0.1:{server.server_address[1]}/v1/completions"
 
-    def post(**body: object) -> str:
+    def post_completion(**body: object) -> str:
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=60) as answer:
             return answer.read().decode()
 
-    whole = json.loads(post(prompt="a b c", max_tokens=4))
+    whole = json.loads(post_completion(prompt="a b c", max_tokens=4))
     events = [
-        line[6:] for line in post(prompt="a b c", max_tokens=4, stream=True).splitlines() if line.startswith("data: ")
+        line[6:]
+        for line in post_completion(prompt="a b c", max_tokens=4, stream=True).splitlines()
+        if line.startswith("data: ")
     ]
     assert events[-1] == DONE_EVENT[6:].decode().strip()
     parts = [json.loads(event) for event in events[:-1]]
@@ -269,7 +271,7 @@ def test_the_example_server_streams_the_planned_tokens(server):
     assert parts[-1]["usage"] == whole["usage"] == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     for wrong in ({"prompt": "a", "max_tokens": 0}, {"prompt": [5000]}, {"prompt": "", "max_tokens": 3}, {}):
         with pytest.raises(urllib.error.HTTPError) as raised:
-            post(**wrong)
+            post_completion(**wrong)
         assert raised.value.code == 400 and json.loads(raised.value.read())["error"]["message"]
 
 

@@ -26,7 +26,7 @@ from joulemap._bench_serve.outcome import BenchError, RequestOutcome, RequestFai
 from joulemap._bench_serve.plan import PlannedRequest
 from joulemap._bench_serve.sse import MAX_EVENT_BYTES, SseParser, parse_chunk
 
-REQUEST = PlannedRequest(0, 0.0, 11, 3, "chat", "prompt")
+PLANNED_REQUEST = PlannedRequest(0, 0.0, 11, 3, "chat", "prompt")
 CHUNKED_HEAD = RESPONSE_HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
 
 
@@ -37,14 +37,14 @@ def send_request(url: str, timeout_s: float = 30, **options) -> RequestOutcome:
         endpoint = Endpoint(url, parse_address(url), EndpointOptions(**{"model": "m", **options}))
         await endpoint.open(timeout_s)
         loop = asyncio.get_running_loop()
-        outcome = RequestOutcome(REQUEST, loop.time())
-        await _send_request(outcome, endpoint.prepare(REQUEST), endpoint, timeout_s, loop.time() + 1000)
+        outcome = RequestOutcome(PLANNED_REQUEST, loop.time())
+        await _send_request(outcome, endpoint.prepare(PLANNED_REQUEST), endpoint, timeout_s, loop.time() + 1000)
         return outcome
 
     return asyncio.run(run())
 
 
-def kind_of(outcome: RequestOutcome) -> object:
+def find_failure_kind(outcome: RequestOutcome) -> object:
     return outcome.failure and outcome.failure.kind
 
 
@@ -85,14 +85,14 @@ def test_a_chat_sends_messages_and_reads_deltas():
 
 
 def test_a_stream_may_come_in_pieces_of_any_size():
-    def by_byte(connection) -> None:
+    def answer_by_byte(connection) -> None:
         body = text_event("ä") + b": a comment\n\n" + text_event("b", "stop") + USAGE_EVENT + DONE_EVENT
         connection.send(CHUNKED_HEAD)
         for index in range(len(body)):
             connection.send(b"1;extension\r\n%c\r\n" % body[index])
         connection.send(b"0\r\n\r\n")
 
-    with serving(by_byte) as server:
+    with serving(answer_by_byte) as server:
         outcome = send_request(server.url)
     assert outcome.is_success and len(outcome.chunk_times_s) == 2 and outcome.output_tokens == 3
 
@@ -102,7 +102,7 @@ def test_a_stream_without_a_last_event_is_complete_if_it_says_why_it_ended():
         assert send_request(server.url).is_success
 
 
-FAULTS = {
+SERVER_FAULTS = {
     "closes before an answer": (b"", "closed"),
     "closes in the head": (b"HTTP/1.1 200 OK\r\nContent-", "closed"),
     "closes in the middle of the stream": (RESPONSE_HEAD + text_event("a"), "closed"),
@@ -136,12 +136,12 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", SERVER_FAULTS)
 def test_a_server_that_fails_is_a_failure_of_its_kind(name):
-    data, kind = FAULTS[name]
+    data, kind = SERVER_FAULTS[name]
     with serving(answer_with_bytes(data)) as server:
         outcome = send_request(server.url)
-    assert kind_of(outcome) == kind, outcome.failure
+    assert find_failure_kind(outcome) == kind, outcome.failure
     assert not outcome.is_success and outcome.ended_s is not None
 
 
@@ -162,55 +162,59 @@ def test_a_server_that_hangs_is_a_timeout(before):
         connection.wait_for_client()
 
     with serving(hang) as server:
-        assert kind_of(send_request(server.url, timeout_s=0.2)) == "timeout"
+        assert find_failure_kind(send_request(server.url, timeout_s=0.2)) == "timeout"
 
 
 def test_the_connection_of_a_timeout_is_closed_while_others_go_on():
-    has_closed = threading.Event()
+    connection_closed = threading.Event()
 
     def hang(connection) -> None:
         connection.wait_for_client()
-        has_closed.set()
+        connection_closed.set()
 
     async def run(url: str) -> bool:
         endpoint = Endpoint(url, parse_address(url), EndpointOptions(model="m"))
         await endpoint.open(1)
         loop = asyncio.get_running_loop()
         await _send_request(
-            RequestOutcome(REQUEST, loop.time()), endpoint.prepare(REQUEST), endpoint, 0.05, loop.time() + 1000
+            RequestOutcome(PLANNED_REQUEST, loop.time()),
+            endpoint.prepare(PLANNED_REQUEST),
+            endpoint,
+            0.05,
+            loop.time() + 1000,
         )
-        return await loop.run_in_executor(None, has_closed.wait, 60)
+        return await loop.run_in_executor(None, connection_closed.wait, 60)
 
     with serving(hang) as server:
         assert asyncio.run(run(server.url))
 
 
 def test_a_server_that_sends_a_byte_now_and_then_is_a_timeout():
-    def drip(connection) -> None:
+    def drip_answer(connection) -> None:
         connection.send(RESPONSE_HEAD)
         while True:  # until the client closes the connection
             connection.send(b":\n")
 
-    with serving(drip) as server:
-        assert kind_of(send_request(server.url, timeout_s=0.2)) == "timeout"
+    with serving(drip_answer) as server:
+        assert find_failure_kind(send_request(server.url, timeout_s=0.2)) == "timeout"
 
 
 def test_a_port_without_a_server_refuses():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         outcome = send_request(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
-    assert kind_of(outcome) == "refused"
+    assert find_failure_kind(outcome) == "refused"
 
 
 def test_an_address_of_the_host_without_a_server_is_tried_once():
-    async def ips_after(url: str) -> list[str]:
+    async def list_connected_ips(url: str) -> list[str]:
         host = ResolvedHost(parse_address(url), ["127.0.0.2", "127.0.0.1"], None)
         async with send_http_request(host, "GET", "/models", {}) as response:
             assert response.status == 200
-        return host.ips
+        return host.ip_addresses
 
     with serving(answer_with_bytes(GOOD_ANSWER)) as server:
-        assert asyncio.run(ips_after(server.url)) == ["127.0.0.1", "127.0.0.2"]
+        assert asyncio.run(list_connected_ips(server.url)) == ["127.0.0.1", "127.0.0.2"]
 
 
 def test_the_first_model_is_used_if_none_is_named():
@@ -237,12 +241,20 @@ def test_loopback_addresses_are_on_this_machine(address):
     assert not asyncio.run(is_local("http://192.0.2.7:1/v1"))
 
 
-def test_addresses_are_checked():
+def test_invalid_server_addresses_are_refused():
     address = parse_address("https://example.org/a/v1/")
     assert (address.host, address.port, address.is_tls, address.path) == ("example.org", 443, True, "/a/v1")
     assert parse_address("http://[::1]:80").host_header == "[::1]:80"
-    wrong_ones = ["localhost:8000", "ftp://a/", "http://", "http://a:x/", "http://a b/", "http://a/?q", "http://u:p@a/"]
-    for wrong in (*wrong_ones, "http://a\r\nX: y/"):
+    invalid_addresses = [
+        "localhost:8000",
+        "ftp://a/",
+        "http://",
+        "http://a:x/",
+        "http://a b/",
+        "http://a/?q",
+        "http://u:p@a/",
+    ]
+    for wrong in (*invalid_addresses, "http://a\r\nX: y/"):
         with pytest.raises(ValueError):
             parse_address(wrong)
 
@@ -259,7 +271,7 @@ def test_events_end_with_any_kind_of_line_end(end):
         assert found[:2] == ["one\ntwo", "three"], size
 
 
-def test_numbers_of_tokens_that_are_none_are_ignored():
+def test_invalid_token_counts_are_ignored():
     for wrong in ("7", -1, True, 1.5, None):
         chunk = parse_chunk(event(choices=[], usage={"prompt_tokens": 1, "completion_tokens": wrong})[6:].decode())
         assert chunk.output_tokens is None

@@ -62,18 +62,20 @@ def make_request(number: int, tenant: str = "chat") -> PlannedRequest:
     return PlannedRequest(number, 0.0, 20, 3, tenant, f"seed {number}")
 
 
-def serve_requests(engine: Engine, *requests: PlannedRequest, timeouts_s: tuple[float, ...] = ()) -> list[RequestOutcome]:
+def serve_requests(
+    engine: Engine, *requests: PlannedRequest, timeouts_s: tuple[float, ...] = ()
+) -> list[RequestOutcome]:
     async def run() -> list[RequestOutcome]:
         target = EngineTarget("engine.py:make", engine)
         await target.open(1)
         loop = asyncio.get_running_loop()
         outcomes = [RequestOutcome(request, loop.time()) for request in requests]
         limits_s = timeouts_s or [60.0] * len(outcomes)
-        sends = [
+        send_tasks = [
             _send_request(one, target.prepare(one.request), target, limit_s, loop.time() + 1000)
             for one, limit_s in zip(outcomes, limits_s)
         ]
-        await asyncio.gather(*sends)
+        await asyncio.gather(*send_tasks)
         await target.close()
         return outcomes
 
@@ -83,7 +85,9 @@ def serve_requests(engine: Engine, *requests: PlannedRequest, timeouts_s: tuple[
 def test_an_engine_receives_prompts_of_its_vocabulary_and_tokens_are_timed():
     engine = Engine()
     outcomes = serve_requests(engine, make_request(0), make_request(1))
-    assert all(outcome.is_success and outcome.output_tokens == 3 and outcome.prompt_tokens == 20 for outcome in outcomes)
+    assert all(
+        outcome.is_success and outcome.output_tokens == 3 and outcome.prompt_tokens == 20 for outcome in outcomes
+    )
     assert outcomes[0].due_s <= outcomes[0].chunk_times_s[0] <= outcomes[0].chunk_times_s[2] <= outcomes[0].ended_s
     first = engine.submitted[0]
     assert len(first.prompt) == 20 and set(first.prompt) <= set(range(50))

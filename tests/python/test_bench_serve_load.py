@@ -10,9 +10,9 @@ from virtual_loop import run
 
 from joulemap._bench_serve import load
 from joulemap._bench_serve.lengths import parse_lengths
-from joulemap._bench_serve.load import LEVEL_START_DELAY_S, run_level, warm_up
+from joulemap._bench_serve.load import LEVEL_START_DELAY_S, run_load_level, warm_up
 from joulemap._bench_serve.outcome import BenchError, RequestFailure
-from joulemap._bench_serve.plan import Workload, plan_level, plan_warm_up
+from joulemap._bench_serve.plan import Workload, plan_load_level, plan_warm_up
 from joulemap._bench_serve.result import MIN_LATENESS_S, summarize_load_level
 
 BEGIN_S = 1000.0 + LEVEL_START_DELAY_S  # of a level, in virtual time
@@ -22,11 +22,11 @@ WORKLOAD = Workload(1, parse_lengths("4"), parse_lengths("3"), requests=20)
 class ScriptedServer:
     """A server that does what a test says."""
 
-    url, model, is_local, counts_tokens_itself = "fake", None, True, False
+    url, model, is_local, has_one_token_per_chunk = "fake", None, True, False
 
     def __init__(self, answer: Callable[..., Awaitable[None]]) -> None:
         self.answer = answer
-        self.prepare_s = 0.0  # time that it takes to make a prompt
+        self.prompt_preparation_s = 0.0  # time that it takes to make a prompt
         self.sent_s: list[float] = []
 
     async def open(self, timeout_s: float) -> None: ...
@@ -34,7 +34,7 @@ class ScriptedServer:
     async def close(self) -> None: ...
 
     def prepare(self, request):
-        asyncio.get_running_loop().pass_time(self.prepare_s)
+        asyncio.get_running_loop().advance_time(self.prompt_preparation_s)
         return request
 
     async def send(self, prepared, outcome) -> None:
@@ -59,13 +59,15 @@ class Meter:
 
 
 def plan_test_level(rate: float = 2, workload: Workload = WORKLOAD):
-    return plan_level(workload, rate, 0, 0.2)
+    return plan_load_level(workload, rate, 0, 0.2)
 
 
-def run_level_with(answer, level=None, timeout_s: float = 30, deadline_s: float = 1e6, meter: Optional[Meter] = None):
+def run_level_with_answer(
+    answer, level=None, timeout_s: float = 30, deadline_s: float = 1e6, meter: Optional[Meter] = None
+):
     target = ScriptedServer(answer)
-    run_of_level = run(run_level(level or plan_test_level(), target, meter or Meter(), timeout_s, deadline_s))
-    return target, run_of_level
+    level_run = run(run_load_level(level or plan_test_level(), target, meter or Meter(), timeout_s, deadline_s))
+    return target, level_run
 
 
 async def hang(request, outcome) -> None:
@@ -81,12 +83,12 @@ async def answer_after_1_s(request, outcome) -> None:
 
 
 def test_requests_are_sent_when_they_are_due_although_none_is_answered():
-    target, _ = run_level_with(hang)
+    target, _ = run_level_with_answer(hang)
     assert target.sent_s == pytest.approx([BEGIN_S + r.arrival_s for r in plan_test_level().requests])
 
 
 def test_latencies_are_those_of_the_server():
-    _, done = run_level_with(answer_after_1_s)
+    _, done = run_level_with_answer(answer_after_1_s)
     result = summarize_load_level(done, None, False)
     assert result.succeeded == 20 and result.late == 0
     assert result.latencies.ttft_s.p99 == pytest.approx(1.0)
@@ -97,15 +99,15 @@ def test_latencies_are_those_of_the_server():
 def test_a_busy_machine_sends_late_which_is_counted_and_part_of_the_latency():
     async def answer(request, outcome) -> None:
         if request.number == 5:
-            asyncio.get_running_loop().pass_time(3.0)  # no other task runs meanwhile
+            asyncio.get_running_loop().advance_time(3.0)  # no other task runs meanwhile
         await answer_after_1_s(request, outcome)
 
-    _, done = run_level_with(answer)
+    _, done = run_level_with_answer(answer)
     result = summarize_load_level(done, None, False)
     due_s = [r.arrival_s for r in plan_test_level().requests]
     blocked = [time_s for time_s in due_s if due_s[5] < time_s < due_s[5] + 3 - MIN_LATENESS_S]
     assert result.late == len(blocked) > 1
-    assert result.late_max_s == pytest.approx(due_s[5] + 3 - blocked[0])
+    assert result.max_lateness_s == pytest.approx(due_s[5] + 3 - blocked[0])
     assert done.outcomes[6].ttft_s == pytest.approx(1 + due_s[5] + 3 - due_s[6])
 
 
@@ -114,45 +116,45 @@ def test_prompts_are_made_before_the_level_begins_as_far_as_memory_allows(monkey
     if most_ahead is not None:
         monkeypatch.setattr(load, "MAX_TOKENS_AHEAD", most_ahead)  # ten prompts
     target = ScriptedServer(answer_after_1_s)
-    target.prepare_s = 2.0
-    done = run(run_level(plan_test_level(), target, Meter(), 30, 1e6))
+    target.prompt_preparation_s = 2.0
+    done = run(run_load_level(plan_test_level(), target, Meter(), 30, 1e6))
     late = [outcome.lateness_s > 1 for outcome in done.outcomes]
     assert not any(late[:9]) and any(late[9:]) == (most_ahead is not None)
     assert sorted(target.sent_s) == target.sent_s and all(outcome.is_success for outcome in done.outcomes)
 
 
 def test_a_server_that_hangs_ends_each_request_at_its_time_limit():
-    _, done = run_level_with(hang, timeout_s=7)
+    _, done = run_level_with_answer(hang, timeout_s=7)
     assert [outcome.failure.kind for outcome in done.outcomes] == ["timeout"] * 20
     assert [outcome.ended_s - outcome.due_s for outcome in done.outcomes] == pytest.approx([7.0] * 20)
-    assert not done.was_cut_off
+    assert not done.was_stopped_by_deadline
 
 
 def test_the_time_limit_of_the_benchmark_ends_requests_and_sends_no_more():
     deadline_s = BEGIN_S + plan_test_level().requests[9].arrival_s + 0.01
-    _, done = run_level_with(hang, deadline_s=deadline_s)
+    _, done = run_level_with_answer(hang, deadline_s=deadline_s)
     kinds = [outcome.failure.kind if outcome.failure else None for outcome in done.outcomes]
     assert kinds == ["cut"] * 10 + [None] * 10
     assert [outcome.sent_s is None for outcome in done.outcomes] == [False] * 10 + [True] * 10
     assert max(outcome.ended_s for outcome in done.outcomes[:10]) == pytest.approx(deadline_s)
-    assert done.was_cut_off and done.steady_s is None
+    assert done.was_stopped_by_deadline and done.steady_interval_s is None
     assert summarize_load_level(done, None, False).failed == 10
 
 
 def test_energy_is_measured_from_the_end_of_the_ramp_to_the_last_arrival():
     meter, level = Meter(), plan_test_level()
-    _, done = run_level_with(answer_after_1_s, level, meter=meter)
+    _, done = run_level_with_answer(answer_after_1_s, level, meter=meter)
     expected = [BEGIN_S + 0.2 * level.span_s, BEGIN_S + level.span_s]
     assert meter.times_s == pytest.approx(expected)
-    assert done.steady_s == pytest.approx(tuple(expected))
+    assert done.steady_interval_s == pytest.approx(tuple(expected))
 
 
 def test_a_level_with_one_request_is_not_measured():
     meter = Meter()
-    _, done = run_level_with(
+    _, done = run_level_with_answer(
         answer_after_1_s, plan_test_level(workload=Workload(1, *[parse_lengths("1")] * 2, requests=1)), meter=meter
     )
-    assert meter.times_s == [] and done.steady_s is None and done.outcomes[0].is_success
+    assert meter.times_s == [] and done.steady_interval_s is None and done.outcomes[0].is_success
 
 
 def test_failures_of_requests_do_not_stop_the_others():
@@ -161,7 +163,7 @@ def test_failures_of_requests_do_not_stop_the_others():
             raise RequestFailure("status", "503 busy", 503)
         await answer_after_1_s(request, outcome)
 
-    _, done = run_level_with(answer)
+    _, done = run_level_with_answer(answer)
     result = summarize_load_level(done, None, False)
     assert (result.succeeded, result.failed) == (10, 10)
     assert [(one.kind, one.status, one.count) for one in result.failures] == [("status", 503, 10)]
@@ -170,7 +172,7 @@ def test_failures_of_requests_do_not_stop_the_others():
 def test_progress_counts_requests_that_were_sent_and_that_ended():
     seen = []
     run(
-        run_level(
+        run_load_level(
             plan_test_level(), ScriptedServer(answer_after_1_s), Meter(), 30, 1e6, lambda *counts: seen.append(counts)
         )
     )

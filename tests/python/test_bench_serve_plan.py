@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from joulemap._bench_serve.lengths import MAX_TOKENS, parse_lengths
-from joulemap._bench_serve.plan import Workload, plan_level, plan_warm_up
+from joulemap._bench_serve.plan import Workload, plan_load_level, plan_warm_up
 from joulemap._bench_serve.trace_file import ArrivalTraceError, parse_arrival_trace
 
 UNIFORM_WORKLOAD = Workload(
@@ -22,11 +22,11 @@ TRACE = "arrival_s,prompt_tokens,output_tokens,tenant\n10,5,2,a\n11,6,3,\n14,7,4
 
 
 def trace_workload(**options) -> Workload:
-    anything = parse_lengths("1")
-    return Workload(1, anything, anything, trace=tuple(parse_arrival_trace(TRACE.splitlines(True))), **options)
+    unit_length = parse_lengths("1")
+    return Workload(1, unit_length, unit_length, trace=tuple(parse_arrival_trace(TRACE.splitlines(True))), **options)
 
 
-def request_facts(level) -> list:
+def list_request_fields(level) -> list:
     return [[r.arrival_s.hex(), r.prompt_tokens, r.output_tokens, r.tenant, r.prompt()] for r in level.requests]
 
 
@@ -35,9 +35,9 @@ def test_another_process_plans_the_same_requests_bit_for_bit():
 import json, sys
 sys.path.append(sys.argv[1])
 from joulemap._bench_serve.lengths import parse_lengths
-from joulemap._bench_serve.plan import Workload, plan_level
+from joulemap._bench_serve.plan import Workload, plan_load_level
 workload = Workload(7, parse_lengths("8..64"), parse_lengths("1..9"), (("chat", 3.0), ("search", 1.0)), requests=400)
-level = plan_level(workload, 3.7, 1, 0.2)
+level = plan_load_level(workload, 3.7, 1, 0.2)
 print(json.dumps([[r.arrival_s.hex(), r.prompt_tokens, r.output_tokens, r.tenant, r.prompt()] for r in level.requests]))
 """
     environment = {**os.environ, "PYTHONHASHSEED": "5"}
@@ -45,12 +45,12 @@ print(json.dumps([[r.arrival_s.hex(), r.prompt_tokens, r.output_tokens, r.tenant
     printed = subprocess.run(
         [sys.executable, "-c", code, package], capture_output=True, env=environment, check=True
     ).stdout
-    assert json.loads(printed) == request_facts(plan_level(UNIFORM_WORKLOAD, 3.7, 1, 0.2))
+    assert json.loads(printed) == list_request_fields(plan_load_level(UNIFORM_WORKLOAD, 3.7, 1, 0.2))
 
 
 def test_another_seed_gives_other_arrivals_lengths_and_prompts():
-    mine = plan_level(UNIFORM_WORKLOAD, 2, 0, 0.2)
-    other = plan_level(
+    mine = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.2)
+    other = plan_load_level(
         Workload(8, *[UNIFORM_WORKLOAD.prompt_tokens, UNIFORM_WORKLOAD.output_tokens], requests=400), 2, 0, 0.2
     )
     assert [r.arrival_s for r in mine.requests] != [r.arrival_s for r in other.requests]
@@ -59,7 +59,7 @@ def test_another_seed_gives_other_arrivals_lengths_and_prompts():
 
 
 def test_levels_differ_only_in_their_rate_and_prompts():
-    slow, fast = plan_level(UNIFORM_WORKLOAD, 2, 0, 0.2), plan_level(UNIFORM_WORKLOAD, 4, 1, 0.2)
+    slow, fast = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.2), plan_load_level(UNIFORM_WORKLOAD, 4, 1, 0.2)
     assert [r.arrival_s / 2 for r in slow.requests] == pytest.approx([r.arrival_s for r in fast.requests])
     assert [(r.prompt_tokens, r.output_tokens, r.tenant) for r in slow.requests] == [
         (r.prompt_tokens, r.output_tokens, r.tenant) for r in fast.requests
@@ -69,31 +69,33 @@ def test_levels_differ_only_in_their_rate_and_prompts():
 
 
 def test_poisson_arrivals_have_the_rate_and_exponential_gaps():
-    times = [r.arrival_s for r in plan_level(Workload(3, *[parse_lengths("1")] * 2, requests=20_000), 5, 0, 0).requests]
+    times = [
+        r.arrival_s for r in plan_load_level(Workload(3, *[parse_lengths("1")] * 2, requests=20_000), 5, 0, 0).requests
+    ]
     gaps = [after - before for before, after in zip([0.0, *times], times)]
     assert statistics.mean(gaps) == pytest.approx(1 / 5, rel=0.03)
     assert statistics.stdev(gaps) == pytest.approx(1 / 5, rel=0.05)  # that of an exponential distribution is its mean
 
 
 def test_a_duration_ends_the_arrivals():
-    level = plan_level(Workload(3, *[parse_lengths("1")] * 2, duration_s=50), 4, 0, 0.2)
+    level = plan_load_level(Workload(3, *[parse_lengths("1")] * 2, duration_s=50), 4, 0, 0.2)
     assert 150 < len(level.requests) < 250 and 45 < level.span_s <= 50
 
 
 def test_the_steady_part_leaves_out_the_ramp_and_what_follows_the_last_arrival():
-    level = plan_level(UNIFORM_WORKLOAD, 2, 0, 0.25)
-    assert level.steady_s == (0.25 * level.span_s, level.span_s)
+    level = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.25)
+    assert level.steady_interval_s == (0.25 * level.span_s, level.span_s)
     one = Workload(1, *[parse_lengths("1")] * 2, requests=1)
-    assert plan_level(one, 2, 0, 0.25).steady_s is None
+    assert plan_load_level(one, 2, 0, 0.25).steady_interval_s is None
 
 
 def test_tenants_are_chosen_by_weight():
-    tenants = [r.tenant for r in plan_level(UNIFORM_WORKLOAD, 1, 0, 0.2).requests]
+    tenants = [r.tenant for r in plan_load_level(UNIFORM_WORKLOAD, 1, 0, 0.2).requests]
     assert tenants.count("chat") == pytest.approx(300, abs=40) and set(tenants) == {"chat", "search"}
 
 
 def test_a_trace_gives_arrivals_after_its_first_row_lengths_and_tenants():
-    level = plan_level(trace_workload(), None, 0, 0.2)
+    level = plan_load_level(trace_workload(), None, 0, 0.2)
     assert [r.arrival_s for r in level.requests] == [0, 1, 4]
     assert [(r.prompt_tokens, r.output_tokens, r.tenant) for r in level.requests] == [
         (5, 2, "a"),
@@ -104,9 +106,9 @@ def test_a_trace_gives_arrivals_after_its_first_row_lengths_and_tenants():
 
 
 def test_a_trace_is_scaled_to_a_rate_and_cut_by_number_and_duration():
-    assert [r.arrival_s for r in plan_level(trace_workload(), 1, 0, 0.2).requests] == [0, 0.5, 2]
-    assert len(plan_level(trace_workload(requests=2), None, 0, 0.2).requests) == 2
-    assert len(plan_level(trace_workload(duration_s=3), None, 0, 0.2).requests) == 2
+    assert [r.arrival_s for r in plan_load_level(trace_workload(), 1, 0, 0.2).requests] == [0, 0.5, 2]
+    assert len(plan_load_level(trace_workload(requests=2), None, 0, 0.2).requests) == 2
+    assert len(plan_load_level(trace_workload(duration_s=3), None, 0, 0.2).requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -127,12 +129,12 @@ def test_a_damaged_trace_is_refused_with_its_line(text, named):
         parse_arrival_trace(text.splitlines(True))
 
 
-def test_a_trace_of_one_moment_has_no_rate():
+def test_a_trace_of_simultaneous_arrivals_has_no_rate():
     rows = parse_arrival_trace("arrival_s,prompt_tokens,output_tokens\n3,1,1\n3,1,1\n".splitlines(True))
     workload = Workload(1, *[parse_lengths("1")] * 2, trace=tuple(rows))
-    assert plan_level(workload, None, 0, 0.2).rate_per_s is None
+    assert plan_load_level(workload, None, 0, 0.2).rate_per_s is None
     with pytest.raises(ValueError, match="at once"):
-        plan_level(workload, 2, 0, 0.2)
+        plan_load_level(workload, 2, 0, 0.2)
 
 
 def test_lengths_cover_their_range():
@@ -149,14 +151,14 @@ def test_lengths_cover_their_range():
 @pytest.mark.parametrize(
     "text", ["", "0", "-3", "5..3", "1.5", "ten", "1..2..3", "lognormal:5", "lognormal:0,1", "9999999"]
 )
-def test_lengths_of_another_form_are_refused(text):
+def test_invalid_length_distributions_are_refused(text):
     with pytest.raises(ValueError, match="lognormal:256,0.5"):
         parse_lengths(text)
 
 
 def test_requests_before_the_first_level_have_other_prompts():
     warm_up = plan_warm_up(UNIFORM_WORKLOAD, 3)
-    level = plan_level(UNIFORM_WORKLOAD, 2, 0, 0.2)
+    level = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.2)
     assert [r.prompt_tokens for r in warm_up] == [r.prompt_tokens for r in level.requests[:3]]
     assert warm_up[0].prompt() != level.requests[0].prompt()
     assert [r.tenant for r in plan_warm_up(trace_workload(), 4)] == ["a", None, "b", "a"]

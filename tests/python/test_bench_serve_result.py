@@ -7,14 +7,14 @@ from typing import Optional
 
 import pytest
 
-from joulemap._bench_serve.notes import diagnose_levels
+from joulemap._bench_serve.notes import diagnose_load_levels
 from joulemap._bench_serve.outcome import LoadLevelRun, RequestOutcome, RequestFailure
 from joulemap._bench_serve.output import ReportedSettings, to_json, to_text
 from joulemap._bench_serve.plan import LoadLevel, PlannedRequest
 from joulemap._bench_serve.result import quantile, summarize_load_level
 from joulemap._energy import Diagnostic, Energy
 
-SETTINGS = ReportedSettings(
+REPORTED_SETTINGS = ReportedSettings(
     "endpoint", "http://127.0.0.1:8000/v1", "m", "completions", True, "poisson", None, 1, "10", "4", 120, 0.2, 2
 )
 KNOWN_ENERGY = Energy(100.0, 10.0, 8.0, 12.5, "measured", "")
@@ -31,10 +31,10 @@ def make_outcome(
 
 
 def make_level_run(
-    outcomes: list[RequestOutcome], steady_s: Optional[tuple[float, float]] = (2.0, 10.0)
+    outcomes: list[RequestOutcome], steady_interval_s: Optional[tuple[float, float]] = (2.0, 10.0)
 ) -> LoadLevelRun:
     level = LoadLevel(1.0, tuple(outcome.request for outcome in outcomes), 0.2)
-    return LoadLevelRun(level, outcomes, steady_s)
+    return LoadLevelRun(level, outcomes, steady_interval_s)
 
 
 # Ten seconds at one request per second, each answered with four tokens within half a second.
@@ -42,7 +42,7 @@ EVENLY_SPACED_OUTCOMES = [make_outcome(second, float(second), [0.2, 0.3, 0.4, 0.
 
 
 def codes(result, is_local: bool = True) -> list[str]:
-    return [note.code for note in diagnose_levels([result], "http://server/v1", is_local)]
+    return [note.code for note in diagnose_load_levels([result], "http://server/v1", is_local)]
 
 
 def test_quantiles_are_those_of_numpy():
@@ -58,15 +58,17 @@ def test_rates_and_energies_are_of_the_steady_part():
     # Arrivals from 2 s on; the one at 10 s arrives as the part ends, and is not answered within it.
     assert result.steady.arrivals == 9 and result.steady.completed == 8
     assert result.steady.output_tokens == 32 and result.steady.prompt_tokens == 80
-    assert result.per_output_token.energy_j == pytest.approx(100 / 32)
-    assert (result.per_output_token.low_j, result.per_output_token.high_j) == pytest.approx((90 / 32, 110 / 32))
-    assert result.per_total_token.energy_j == pytest.approx(100 / 112)
+    assert result.energy_per_output_token.energy_j == pytest.approx(100 / 32)
+    assert (result.energy_per_output_token.low_j, result.energy_per_output_token.high_j) == pytest.approx(
+        (90 / 32, 110 / 32)
+    )
+    assert result.energy_per_total_token.energy_j == pytest.approx(100 / 112)
     assert result.latencies.ttft_s.count == 9
     assert result.latencies.tpot_s.p50 == pytest.approx(0.1)
     assert result.steady.in_flight_mean == pytest.approx(8 * 0.5 / 8)
 
 
-def test_tokens_at_the_edges_count_only_inside():
+def test_only_tokens_within_the_steady_part_count():
     edges = [
         make_outcome(0, 0.0, [1.5, 2.5], 2),
         make_outcome(1, 3.0, [1], 1),
@@ -89,11 +91,11 @@ def test_the_tokens_of_a_chunk_are_counted_as_the_server_reports_them():
 
 
 def test_without_a_count_of_the_server_chunks_are_tokens_and_a_note_says_so():
-    uncounted = [make_outcome(number, 3.0 + number, [0.1, 0.2, 0.3]) for number in range(5)]
-    result = summarize_load_level(make_level_run(uncounted), KNOWN_ENERGY, False)
-    assert result.steady.output_tokens == 15 and result.counts_by_chunk == 5
+    uncounted_outcomes = [make_outcome(number, 3.0 + number, [0.1, 0.2, 0.3]) for number in range(5)]
+    result = summarize_load_level(make_level_run(uncounted_outcomes), KNOWN_ENERGY, False)
+    assert result.steady.output_tokens == 15 and result.chunk_counted_requests == 5
     assert "tokens_by_chunk" in codes(result)
-    assert "tokens_by_chunk" not in codes(summarize_load_level(make_level_run(uncounted), KNOWN_ENERGY, True))
+    assert "tokens_by_chunk" not in codes(summarize_load_level(make_level_run(uncounted_outcomes), KNOWN_ENERGY, True))
 
 
 def test_failed_requests_have_no_tokens_and_no_latency():
@@ -116,27 +118,27 @@ def test_one_token_has_no_time_per_token():
 def test_an_unknown_energy_is_null_and_has_a_cause():
     unknown = Energy(None, None, 8.0, None, None, "no sensor")
     result = summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), unknown, False)
-    assert result.per_output_token.energy_j is None
-    note = next(n for n in diagnose_levels([result], "", True) if n.code == "bench_energy_unknown")
+    assert result.energy_per_output_token.energy_j is None
+    note = next(n for n in diagnose_load_levels([result], "", True) if n.code == "bench_energy_unknown")
     assert "no sensor" in note.message
-    level = json.loads(to_json(SETTINGS, [result], []))["levels"][0]
+    level = json.loads(to_json(REPORTED_SETTINGS, [result], []))["levels"][0]
     assert level["energy"]["energy_j"] is None
     assert level["per_output_token"] == {"energy_j": None, "low_j": None, "high_j": None}
 
 
-def test_estimates_are_marked():
+def test_estimated_energies_of_a_level_are_marked():
     estimated = Energy(
         100.0, 60.0, 8.0, 12.5, "estimated", "", diagnostics=[Diagnostic("counter_reset", 1, "fell", "")]
     )
     result = summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), estimated, False)
     assert {"only_estimated", "counter_reset"} <= set(codes(result))
-    assert "estimated" in to_text(SETTINGS, [result], [])
+    assert "estimated" in to_text(REPORTED_SETTINGS, [result], [])
 
 
-def test_a_server_elsewhere_has_no_energy():
+def test_a_remote_server_has_no_energy():
     result = summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), None, False)
     assert "server_elsewhere" in codes(result, is_local=False) and "server_elsewhere" not in codes(result)
-    assert result.per_output_token.energy_j is None and "unknown" in to_text(SETTINGS, [result], [])
+    assert result.energy_per_output_token.energy_j is None and "unknown" in to_text(REPORTED_SETTINGS, [result], [])
 
 
 def test_without_tokens_there_is_no_energy_per_token():
@@ -144,7 +146,7 @@ def test_without_tokens_there_is_no_energy_per_token():
         make_outcome(number, float(number), [], None, failure=RequestFailure("empty", "")) for number in range(11)
     ]
     result = summarize_load_level(make_level_run(silent), KNOWN_ENERGY, False)
-    assert result.per_output_token.energy_j is None and result.energy.joules == 100
+    assert result.energy_per_output_token.energy_j is None and result.energy.joules == 100
     assert "bench_no_tokens" in codes(result)
 
 
@@ -152,12 +154,14 @@ def test_without_a_steady_part_rates_are_unknown_and_latencies_of_all_requests()
     result = summarize_load_level(make_level_run([make_outcome(0, 1.0, [0.5, 0.6], 2)], None), None, False)
     assert result.steady is None and result.latencies.ttft_s.count == 1
     assert "no_steady_part" in codes(result)
-    assert json.loads(to_json(SETTINGS, [result], []))["levels"][0]["steady"] is None
+    assert json.loads(to_json(REPORTED_SETTINGS, [result], []))["levels"][0]["steady"] is None
 
 
 def test_a_growing_queue_is_an_overload():
-    queued = [make_outcome(number, number / 10, [2 + number / 20, 2.1 + number / 20], 2) for number in range(101)]
-    assert "server_overloaded" in codes(summarize_load_level(make_level_run(queued), KNOWN_ENERGY, False))
+    queued_outcomes = [
+        make_outcome(number, number / 10, [2 + number / 20, 2.1 + number / 20], 2) for number in range(101)
+    ]
+    assert "server_overloaded" in codes(summarize_load_level(make_level_run(queued_outcomes), KNOWN_ENERGY, False))
     assert "server_overloaded" not in codes(
         summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False)
     )
@@ -182,10 +186,10 @@ def test_late_and_unsent_requests_are_noted():
     late[4].sent_s = late[4].due_s + 0.3
     late[9].sent_s = late[9].ended_s = None
     run = make_level_run(late)
-    run.was_cut_off = True
+    run.was_stopped_by_deadline = True
     result = summarize_load_level(run, KNOWN_ENERGY, False)
-    assert (result.sent, result.late, result.late_max_s) == (10, 1, pytest.approx(0.3))
-    notes = {note.code: note.message for note in diagnose_levels([result], "", True)}
+    assert (result.sent, result.late, result.max_lateness_s) == (10, 1, pytest.approx(0.3))
+    notes = {note.code: note.message for note in diagnose_load_levels([result], "", True)}
     assert "at most 300 ms" in notes["requests_late"] and "1 requests were not sent" in notes["bench_cut"]
 
 
@@ -201,13 +205,13 @@ def test_tenants_have_their_own_latencies():
     ]
     assert [one.latencies.ttft_s.count for one in result.tenants] == [4, 4]  # chat: 2, 6, 8 and 10 s
     assert [one.latencies.ttft_s.p50 for one in result.tenants] == pytest.approx([0.2, 1.2])
-    assert " search " in to_text(SETTINGS, [result], [])
+    assert " search " in to_text(REPORTED_SETTINGS, [result], [])
 
 
 def test_the_table_fits_a_terminal_and_shows_notes():
     results = [summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False)]
-    notes = diagnose_levels(results, "", True)
-    text = to_text(SETTINGS, results, notes)
+    notes = diagnose_load_levels(results, "", True)
+    text = to_text(REPORTED_SETTINGS, results, notes)
     assert max(map(len, text.splitlines())) <= 80
     assert "3.12" in text and "0.312" in text and "measured" in text and "note: at 1 requests/s" in text
-    assert "note:" not in to_text(SETTINGS, results, notes, with_notes=False)
+    assert "note:" not in to_text(REPORTED_SETTINGS, results, notes, with_notes=False)

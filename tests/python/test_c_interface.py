@@ -85,11 +85,11 @@ def compile_and_run(binaries: Path, tmp_path: Path):
     return run
 
 
-def examples_of(document: str, language: str) -> list[str]:
+def extract_examples(document: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / "reference" / document).read_text(), re.DOTALL)
 
 
-def test_misuse_is_an_error_and_never_a_crash(compile_and_run, tmp_path):
+def test_misuse_of_the_c_interface_never_crashes(compile_and_run, tmp_path):
     source = tmp_path / "hostile.c"
     source.write_text(HOSTILE_PROGRAM)
     assert compile_and_run(source, "-std=c99", "-Wno-missing-field-initializers") == "done\n"
@@ -102,14 +102,14 @@ def test_the_c_example_measures(compile_and_run, sysroots):
 
 def test_the_examples_of_the_c_document_run(compile_and_run, tmp_path):
     for language, suffix, standard in (("c", ".c", "-std=c99"), ("cpp", ".cc", "-std=c++17")):
-        for number, text in enumerate(examples_of("c-api.md", language)):
+        for number, text in enumerate(extract_examples("c-api.md", language)):
             source = tmp_path / f"{language}{number}{suffix}"
             source.write_text(text)
             compile_and_run(source, standard, "-Wno-missing-field-initializers")
 
 
 def test_the_examples_of_the_python_document_run(environment):
-    examples = examples_of("python.md", "python")
+    examples = extract_examples("python.md", "python")
     assert len(examples) >= 3
     for text in examples:
         process = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment)

@@ -67,18 +67,18 @@ def test_the_design_is_the_same_every_time():
     ]
 
 
-def test_the_packages_program_knows_the_command(environment):
+def test_joulemap_module_has_the_collect_command(environment):
     command = [sys.executable, "-m", "joulemap", "collect", "--plan", "--kinds", "add"]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
     assert ["add", str(design.OPERATION_KINDS["add"].row_count)] in [line.split()[:2] for line in output.splitlines()]
 
 
-def test_corners_are_rows_of_the_kinds_that_the_design_has_not(plan):
+def test_corner_rows_are_not_in_the_design(plan):
     rows = corners.plan_corner_rows()
     assert [row.key for row in rows] == [row.key for row in corners.plan_corner_rows()]
     assert len({row.key for row in rows} - {row.key for row in plan}) == len(rows) >= 500
-    boxes = {row.kind: set(row.parameters) for row in plan}
-    assert all(set(row.parameters) == boxes[row.kind] for row in rows)
+    parameters_by_kind = {row.kind: set(row.parameters) for row in plan}
+    assert all(set(row.parameters) == parameters_by_kind[row.kind] for row in rows)
 
 
 def test_no_row_exceeds_the_memory_of_a_measurement(plan):
@@ -105,7 +105,7 @@ def test_networks_that_were_never_measured_come_before_disturbed_ones(monkeypatc
     assert begun == names[2:] + names[:2]
 
 
-def test_every_network_has_its_turn_before_one_has_its_second():
+def test_every_network_is_planned_once_before_repeats():
     settings = networks.plan_networks()
     turn = len(networks.list_all_networks(held_out=False))
     assert len({some[0].network for some in settings[:turn]}) == turn
@@ -141,7 +141,7 @@ def test_measured_rows_have_costs_by_current_conventions(plan):
         assert design.recompute_cost(entry) == command.row_identity(row)
 
 
-def displayed_samples(
+def make_displayed_samples(
     watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random
 ) -> list[power.PowerSample]:
     """Power samples that a driver shows for a load that starts at 0 and is followed by idle."""
@@ -159,7 +159,7 @@ def test_the_power_of_a_row_is_found_whatever_was_before_it(seed):
     chance = random.Random(seed)
     watts, before, length_ns = chance.uniform(130, 700), chance.uniform(110, 700), 160_000_000
     found = power.estimate_steady_power(
-        displayed_samples(watts, before, length_ns, chance.randrange(20_000_000), chance), 0, length_ns
+        make_displayed_samples(watts, before, length_ns, chance.randrange(20_000_000), chance), 0, length_ns
     )
     assert found is not None
     assert found.watts == pytest.approx(watts, rel=0.025), f"seed {seed}"
@@ -174,8 +174,8 @@ def test_whole_counter_periods_give_the_power_however_late_an_update_is_noticed(
     """100 W until 200 ms, then 300 W; reads see counter updates up to 34 ms late."""
     reads = []
     for at_ms in range(0, 900, 34):
-        shown_ms = (at_ms - phase_ms) // 100 * 100 + phase_ms
-        joules = 0.1 * min(shown_ms, 200) + 0.3 * max(0, shown_ms - 200)
+        counter_update_ms = (at_ms - phase_ms) // 100 * 100 + phase_ms
+        joules = 0.1 * min(counter_update_ms, 200) + 0.3 * max(0, counter_update_ms - 200)
         reads.append(counter.CounterReading(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
     assert counter.mean_power_w(reads, 200_000_000, 850_000_000) == pytest.approx(300)
     assert counter.mean_power_w(reads, 200_000_000, 500_000_000) is None

@@ -86,7 +86,7 @@ def test_a_setting_that_cannot_be_compiled_is_reported_and_the_next_one_measured
     assert len(failed) == 3 and all(line["key"].endswith("compiled") for line in failed)
 
 
-def test_nothing_is_begun_for_which_there_is_no_time(collect):
+def test_no_measurement_begins_without_enough_time(collect):
     assert collect("--seconds", "0.001") == []
 
 

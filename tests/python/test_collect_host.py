@@ -45,7 +45,7 @@ def test_a_step_that_neither_its_host_nor_its_gpu_explains_is_measured_again(tmp
     assert [later.is_settled(network_row(name, 0)["key"]) for name in ("gpu", "neither")] == [True, False]
 
 
-def test_a_process_goes_where_launches_are_quickest(monkeypatch):
+def test_process_moves_to_the_cpu_with_fastest_launches(monkeypatch):
     """Processor 2 is idle; on the others a launch takes longer."""
     now_s, at, moved = [0.0], [{0, 1, 2, 3}], []
     monkeypatch.setattr(host.os, "sched_getaffinity", lambda task: at[0])
@@ -73,13 +73,13 @@ class FakeHost:
     """A step takes 10 ms and a launch 8 us; in disturbed windows both take 1.5 times as long."""
 
     def __init__(self, disturbed_in: set[int]) -> None:
-        self.fastest_launch_s, self.moves, self._windows, self._disturbed_in = 8e-6, 0, 0, disturbed_in
+        self.fastest_launch_s, self.move_count, self._windows, self._disturbed_in = 8e-6, 0, 0, disturbed_in
 
     def time_launch_s(self) -> float:
         return 12e-6 if self._windows in self._disturbed_in else 8e-6
 
     def move_to_fastest_processors(self) -> float:
-        self.moves += 1
+        self.move_count += 1
         return 8e-6
 
     def timed(self, steps: int) -> float:
@@ -93,7 +93,7 @@ def test_windows_with_a_disturbed_host_do_not_count():
     assert windows.summarize_windows(ran, 8e-6) == windows.StepWindowSummary(
         pytest.approx(0.010), pytest.approx(8e-6), 5
     )
-    assert (len(ran), steps, fake.moves) == (7, 21, 2)  # each window: two steps after one to fill the queue
+    assert (len(ran), steps, fake.move_count) == (7, 21, 2)  # each window: two steps after one to fill the queue
 
 
 def test_a_host_that_never_settles_is_given_up_and_reported(monkeypatch):
@@ -112,10 +112,10 @@ def test_a_host_that_never_settles_is_given_up_and_reported(monkeypatch):
 
 
 def test_a_co_tenant_that_is_always_active_is_detected_by_launch_times():
-    alike = [windows.StepWindow(0.015, 12e-6)] * 9
+    equal_windows = [windows.StepWindow(0.015, 12e-6)] * 9
     assert (
-        windows.summarize_windows(alike, 12e-6).undisturbed == 9
-        and windows.summarize_windows(alike, 8e-6).undisturbed == 0
+        windows.summarize_windows(equal_windows, 12e-6).undisturbed == 9
+        and windows.summarize_windows(equal_windows, 8e-6).undisturbed == 0
     )
 
 
@@ -139,14 +139,14 @@ class FakeCuda:
     """The part of torch that runs a network: issuing a step takes host time, waiting for it takes GPU time."""
 
     def __init__(self, issue_s: float, gpu_s: float) -> None:
-        self.now_s, self.gpu_until_s, self._issue_s, self._gpu_s, outer = 0.0, 0.0, issue_s, gpu_s, self
+        self.now_s, self.gpu_busy_until_s, self._issue_s, self._gpu_s, outer = 0.0, 0.0, issue_s, gpu_s, self
 
         class Event:
             def __init__(self, enable_timing: bool) -> None:
                 assert enable_timing
 
             def record(self, _) -> None:
-                self.at_s = max(outer.now_s, outer.gpu_until_s)
+                self.at_s = max(outer.now_s, outer.gpu_busy_until_s)
 
             def elapsed_time(self, end) -> float:
                 return 1e3 * (end.at_s - self.at_s)
@@ -160,14 +160,14 @@ class FakeCuda:
         return contextlib.nullcontext()
 
     def synchronize(self) -> None:
-        self.now_s = max(self.now_s, self.gpu_until_s)
+        self.now_s = max(self.now_s, self.gpu_busy_until_s)
 
     def zeros(self, *_, **__):
         return FakeTensor(self)
 
     def step(self) -> None:
         self.now_s += self._issue_s
-        self.gpu_until_s = max(self.now_s, self.gpu_until_s) + self._gpu_s
+        self.gpu_busy_until_s = max(self.now_s, self.gpu_busy_until_s) + self._gpu_s
 
 
 class FakeTensor:

@@ -15,14 +15,14 @@ from _collect import command, design, listed, networks  # noqa: E402
 from _collect.tables import read_csv_records  # noqa: E402
 
 SEED = ROOT / "data" / "seed"
-OPERATIONS = """id,kind,parameters,dtype,pass,phase
+OPERATIONS_CSV = """id,kind,parameters,dtype,pass,phase
 0,dense,rows=2;in=3;out=4;bias=1,fp32,forward,forward
 1,view,batch=1;rows=1;width=1,fp32,forward,forward
 2,add,form=same;batch=1;rows=2;width=3,fp32,forward,forward
 3,add,form=same;batch=1;rows=2;width=3,fp32,backward,backward
 4,multiply,form=row;batch=1;rows=2;width=3,fp32,forward,forward
 """
-SETTINGS = """network,family,package,batch,size,dtype,pass,unknown,operations
+SETTINGS_CSV = """network,family,package,batch,size,dtype,pass,unknown,operations
 first,one,keras,2,3,default,inference,,0:1 1:4 2:3 3:1
 second,other,keras,2,3,default,inference,,4:1 2:2
 """
@@ -34,7 +34,7 @@ def plan():
 
 
 def test_each_operation_that_a_forward_pass_launches_is_measured_once_network_after_network(tmp_path):
-    for name, text in (("operations", OPERATIONS), ("settings", SETTINGS)):
+    for name, text in (("operations", OPERATIONS_CSV), ("settings", SETTINGS_CSV)):
         (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
     planned = listed.plan_listed_rows(tmp_path)
     assert {(row.kind, row.source) for row in planned[:2]} == {("dense", "one"), ("add", "one")}
@@ -67,7 +67,7 @@ def test_listed_rows_fit_into_the_memory_of_a_gpu(plan):
     assert all(0 < row.cost.bytes < 20e9 for row in plan)
 
 
-def test_a_kernel_that_is_wider_than_high_counts_what_it_covers():
+def test_work_of_a_non_square_convolution_kernel():
     flat = {"batch": 1, "channels": 2, "out": 4, "height": 9, "width": 9, "kernel": 1, "stride": 1, "padding": 0}
     more = {"dilation": 1, "groups": 1, "bias": False, "kernel_width": 7, "padding_width": 3}
     work = design.OPERATION_KINDS["convolution"].forward_work({**flat, **more})

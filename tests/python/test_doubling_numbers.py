@@ -26,7 +26,9 @@ def measured(pass_j: float, extra: numbers.ExtraBlockEnergy) -> numbers.Measured
     return numbers.MeasuredBlocks(pass_j, 0.01, [extra])
 
 
-def simulate_loops(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 1, control_j: float = 0.0) -> list:
+def simulate_loops(
+    rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 1, control_j: float = 0.0
+) -> list:
     """Interleaved loops in the order of Rounds; power drifts by the fraction `drift` per loop and has noise."""
     chance, loops, plain_j = random.Random(seed), [], sum(BLOCK_ENERGY_J.values()) + REMAINING_ENERGY_J
 
@@ -99,7 +101,7 @@ def report(*rows: dict, total_j: float = 100.0, elapsed_s: float = 1.0) -> dict:
     return {"rows": list(rows), "domains": domains, "elapsed_s": elapsed_s, "start_monotonic_ns": 0}
 
 
-GROUPS = {"a": ["layer1"], "b": ["layer2.0", "layer2.1"], "c": ["fc"]}
+MODULE_GROUPS = {"a": ["layer1"], "b": ["layer2.0", "layer2.1"], "c": ["fc"]}
 
 
 def test_a_block_sums_the_rows_of_all_its_modules():
@@ -108,7 +110,7 @@ def test_a_block_sums_the_rows_of_all_its_modules():
         row("layer2.0", 20, 0.2), row("layer2.1.bn", 5, 0.05), {**row("fc", 7, 0.1), "device": "cpu"},
         {**row("", 40, 1.0), "path": ["probe"]},
     )  # fmt: skip
-    stretch = numbers.make_reported_interval(result, GROUPS, "gpu0")
+    stretch = numbers.make_reported_interval(result, MODULE_GROUPS, "gpu0")
     assert stretch.blocks["a"].share == pytest.approx(0.40)
     assert stretch.blocks["b"].share == pytest.approx(0.25)
     assert stretch.blocks["a"].busy_s == pytest.approx(0.4)
@@ -120,7 +122,9 @@ def test_a_block_sums_the_rows_of_all_its_modules():
 
 def test_idle_energy_of_a_gpu_is_excluded_from_the_comparison():
     """A launch-bound block: the GPU idles at 100 W for half of the time that a second call takes."""
-    stretch = numbers.make_reported_interval(report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), GROUPS, "gpu0")
+    stretch = numbers.make_reported_interval(
+        report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), MODULE_GROUPS, "gpu0"
+    )
     assert stretch.idle_w == pytest.approx(100)
     extra = numbers.ExtraBlockEnergy("a", 1.4, 0.1, 0.010, [1.4])
     compared = numbers.compare_blocks(measured(1.4, extra), stretch, 100, {"said": stretch})[0]
@@ -130,7 +134,7 @@ def test_idle_energy_of_a_gpu_is_excluded_from_the_comparison():
 
 def test_on_cpus_energy_of_other_processes_is_subtracted_by_their_share():
     rows = [{**row("layer1", 30, 1.0), "device": "cpu"}, {**row("", 10, 1.0), "path": ["background"], "device": "cpu"}]
-    stretch = numbers.make_reported_interval(report(*rows), GROUPS, "cpu")  # of 50 J in total
+    stretch = numbers.make_reported_interval(report(*rows), MODULE_GROUPS, "cpu")  # of 50 J in total
     assert (stretch.idle_share, stretch.idle_w) == (pytest.approx(0.4), None)
     known = measured(1.0, numbers.ExtraBlockEnergy("a", 1.0, None, 0.01, [1.0]))
     compared = numbers.compare_blocks(known, stretch, 1, {"said": stretch})[0]
@@ -150,14 +154,14 @@ def test_where_the_host_limits_passes_waiting_changes_with_its_speed_and_kernels
 
 
 def test_a_block_that_costs_nothing_has_no_error():
-    stretch = numbers.make_reported_interval(report(row("fc", 1, 0.01)), GROUPS, "gpu0")
+    stretch = numbers.make_reported_interval(report(row("fc", 1, 0.01)), MODULE_GROUPS, "gpu0")
     known = measured(1.0, numbers.ExtraBlockEnergy("c", -0.001, 0.01, 0.0, []))
     compared = numbers.compare_blocks(known, stretch, 1, {"said": stretch})
     assert compared[0].attributed["said"].error is None
     assert numbers.attribution_errors(compared, "said", -1) == []
 
 
-def test_nested_blocks_do_not_add_up():
+def test_nested_blocks_have_shared_modules():
     assert numbers.has_shared_modules({"a": ["layer1"], "b": ["layer1.0"]})
     assert numbers.has_shared_modules({"a": ["x"], "b": ["x"]})
     assert not numbers.has_shared_modules({"a": ["layer1"], "b": ["layer10"]})
@@ -181,7 +185,7 @@ def doubling_folder(tmp_path: Path):
     for name, (a, b, c) in joules.items():
         rows = [row("layer1", a, 0.40), row("layer2.0", b, 0.25), row("fc", c, 0.05), row("Net", 80 - a - b - c, 0.1)]
         (tmp_path / f"{name}.json").write_text(json.dumps(report(*rows, total_j=80, elapsed_s=0.8)))
-    entry = {"network": "net", "mode": "train", "device": "gpu0", "groups": GROUPS, "refused": {"x": "it is shared"},
+    entry = {"network": "net", "mode": "train", "device": "gpu0", "groups": MODULE_GROUPS, "refused": {"x": "it is shared"},
             "recorded": {"begin_ns": 10**10, "end_ns": 2 * 10**10, "passes": 100},
             "probed": {"begin_ns": 10**10, "end_ns": 3 * 10**10},
             "loops": [list(loop) for loop in simulate_loops()], "joules_by_windows": None}  # fmt: skip

@@ -56,7 +56,7 @@ LOSS_CURVES = {
 }
 
 
-def test_while_it_waits_for_confirmation_the_reason_counts_the_updates_that_agree(machine):
+def test_early_stop_reason_counts_confirmations(machine):
     stop = jm.EarlyStop(joules_per_loss=2000, confirmations=3)
     reasons = []
     while not stop.stopped:
@@ -67,11 +67,11 @@ def test_while_it_waits_for_confirmation_the_reason_counts_the_updates_that_agre
 
 
 @pytest.mark.parametrize("name", LOSS_CURVES)
-def test_it_stops_where_a_unit_of_loss_begins_to_cost_more_than_the_price(machine, name):
+def test_early_stop_stops_where_loss_costs_more_than_its_price(machine, name):
     loss_at, slope_at = LOSS_CURVES[name]
-    ideal = first_unprofitable_step(slope_at, 2000)
+    ideal_step = first_unprofitable_step(slope_at, 2000)
     stop = jm.EarlyStop(joules_per_loss=2000)
-    assert ideal <= updates_until_stop(machine, stop, loss_at) <= 1.2 * ideal + 2
+    assert ideal_step <= updates_until_stop(machine, stop, loss_at) <= 1.2 * ideal_step + 2
     assert stop.stopped and stop.reason.startswith("stops after") and "the limit is 2000 J" in stop.reason
     assert 1 / stop.slope.high > 2000
 
@@ -79,14 +79,16 @@ def test_it_stops_where_a_unit_of_loss_begins_to_cost_more_than_the_price(machin
 @pytest.mark.parametrize("name", LOSS_CURVES)
 def test_noise_delays_the_stop_rather_than_bringing_it_forward(machine, name):
     loss_at, slope_at = LOSS_CURVES[name]
-    ideal = first_unprofitable_step(slope_at, 2000)
+    ideal_step = first_unprofitable_step(slope_at, 2000)
     early, stops = 0, []
     for seed in range(8):
         source = random.Random(seed)
-        stops.append(updates_until_stop(machine, jm.EarlyStop(2000), lambda joules: loss_at(joules) + source.gauss(0, 0.01)))
-        early += stops[-1] < 0.8 * ideal
+        stops.append(
+            updates_until_stop(machine, jm.EarlyStop(2000), lambda joules: loss_at(joules) + source.gauss(0, 0.01))
+        )
+        early += stops[-1] < 0.8 * ideal_step
     assert early <= 1
-    assert sorted(stops)[4] <= 1.7 * ideal + 2
+    assert sorted(stops)[4] <= 1.7 * ideal_step + 2
 
 
 def test_a_higher_price_trains_longer(machine):
@@ -107,16 +109,16 @@ def test_a_loss_that_rises_stops(machine):
     assert "the limit is" in stop.reason
 
 
-def test_it_never_stops_before_the_warm_up_and_the_least_number_of_evaluations(machine):
+def test_early_stop_never_stops_before_warm_up(machine):
     stop = jm.EarlyStop(1e-3, warm_up=3, evaluations=8, confirmations=1)
     assert updates_until_stop(machine, stop, lambda joules: 1 + 1 / joules) == 11
     assert len(stop.points) == 8
 
 
-def test_updates_must_agree_in_a_row(machine):
-    once, thrice = jm.EarlyStop(2000, confirmations=1), jm.EarlyStop(2000, confirmations=3)
+def test_stopping_needs_consecutive_confirmations(machine):
+    once, three_confirmations = jm.EarlyStop(2000, confirmations=1), jm.EarlyStop(2000, confirmations=3)
     loss_at = LOSS_CURVES["power"][0]
-    assert updates_until_stop(machine, thrice, loss_at) == updates_until_stop(machine, once, loss_at) + 2
+    assert updates_until_stop(machine, three_confirmations, loss_at) == updates_until_stop(machine, once, loss_at) + 2
 
 
 def test_an_unknown_energy_never_stops(machine):
@@ -151,7 +153,7 @@ def test_many_updates_are_a_bounded_number_of_points(machine):
     assert stop.slope.value == pytest.approx(1 / machine.joules**2, rel=0.1)
 
 
-def test_begin_forgets_the_training_before(machine):
+def test_begin_clears_points_of_the_previous_training(machine):
     stop = jm.EarlyStop(2000)
     first = updates_until_stop(machine, stop, LOSS_CURVES["power"][0])
     stop.begin()
@@ -165,7 +167,7 @@ def test_wrong_arguments_are_rejected(machine):
             jm.EarlyStop(**options)
 
 
-def test_it_measures_the_energy_of_the_machine(simulate):
+def test_early_stop_measures_the_energy_of_the_machine(simulate):
     simulation = simulate("""
 stop = jm.EarlyStop(joules_per_loss=1e-6, warm_up=0, evaluations=5, confirmations=1)
 count = 0

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from engine_entries import ABORTED, FINISHED, PREEMPTED, Entry, entries_of, models_of
+from engine_entries import ABORTED, FINISHED, PREEMPTED, Entry, read_request_entries, read_request_models
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
@@ -113,7 +113,7 @@ def generator():
 def captured_entries(recorded, engine: str) -> dict[str, list[Entry]]:
     assert "engine_not_captured" not in recorded.part.diagnostics, recorded.part.of("diagnostic")
     assert any(line.split(" ", 1)[1].startswith(engine) for line in recorded.part.of("fact"))
-    return entries_of(recorded.part)
+    return read_request_entries(recorded.part)
 
 
 def test_vllm_chunked_prefill_and_decode(record):
@@ -126,7 +126,7 @@ def test_vllm_chunked_prefill_and_decode(record):
         Entry(16, 0, 0, 0, 16, 0), Entry(4, 0, 1, 0, 20, 0), Entry(0, 0, 1, 0, 21, 0), Entry(0, 0, 1, 0, 22, FINISHED),
     ]  # fmt: skip
     assert entries["b"] == [Entry(4, 0, 1, 0, 4, 0), Entry(0, 0, 1, 0, 5, FINISHED)]
-    assert models_of(recorded.part) == {"a": "tiny", "b": "tiny"}
+    assert read_request_models(recorded.part) == {"a": "tiny", "b": "tiny"}
     assert recorded.part.steps in (4, 5)  # of the engine; the first may be inferred before it
 
 
@@ -357,7 +357,7 @@ step(s, s.decode(a))
         Entry(0, 0, 1, 0, 23, FINISHED),
     ]  # fmt: skip
     assert entries["b"] == [Entry(4, 8, 1, 0, 12, 0), Entry(0, 0, 1, 0, 13, FINISHED)]
-    assert models_of(recorded.part) == {"a": "tiny", "b": "tiny"}
+    assert read_request_models(recorded.part) == {"a": "tiny", "b": "tiny"}
     assert recorded.part.steps in (5, 6)
 
 
@@ -411,7 +411,7 @@ def test_sglang_other_ranks_of_tensor_parallelism_report_nothing(record):
     )
     recorded = record(program)
     assert recorded.out == "True\n"
-    assert entries_of(recorded.part) == {}
+    assert read_request_entries(recorded.part) == {}
 
 
 def test_sglang_a_failed_forward_is_no_step(record):

@@ -11,7 +11,7 @@ import faulthandler, json, os, random, signal, sys, threading, warnings
 import joulemap as jm
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of any thread, also of ours
-FORKS, HANGS_AFTER_S = 40, 60
+FORKS, HANG_TIMEOUT_S = 40, 60
 is_over = threading.Event()
 
 
@@ -35,7 +35,7 @@ def run_briefly():
 
 def child(action, write_end):
     # Says where it hangs, also inside of the library.
-    faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)
+    faulthandler.dump_traceback_later(HANG_TIMEOUT_S, exit=True)
     if action == "exits":
         sys.exit(0)
     if action == "exec":

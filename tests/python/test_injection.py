@@ -23,11 +23,15 @@ for _ in range(3):
 
 def run(binaries, folder, *arguments, **more):
     env = environment(binaries.parent, folder, **more)
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, env=env, cwd=folder)
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, env=env, cwd=folder
+    )
 
 
 def test_the_program_does_not_observe_the_capture(binaries, tmp_path):
-    program = "import sys; print([p for p in sys.path if 'inject' in p], {'sitecustomize', 'joulemap'} & set(sys.modules))"
+    program = (
+        "import sys; print([p for p in sys.path if 'inject' in p], {'sitecustomize', 'joulemap'} & set(sys.modules))"
+    )
     process = run(binaries, tmp_path, "-c", program)
     assert (process.stdout, process.stderr) == ("[] set()\n", "")
     assert read_parts(tmp_path) == []
@@ -35,29 +39,34 @@ def test_the_program_does_not_observe_the_capture(binaries, tmp_path):
 
 def test_the_programs_own_sitecustomize_is_imported(binaries, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.marker = 'mine'")
-    inject = environment(binaries.parent, tmp_path)["PYTHONPATH"]
-    both = f"{inject}{os.pathsep}{tmp_path}"
+    injection_path = environment(binaries.parent, tmp_path)["PYTHONPATH"]
+    both = f"{injection_path}{os.pathsep}{tmp_path}"
     program = "import sys, os, sitecustomize; print(sys.marker, sitecustomize.__file__, os.environ['PYTHONPATH'])"
     process = run(binaries, tmp_path, "-c", program, PYTHONPATH=both)
     assert process.stdout.split() == ["mine", str(tmp_path / "sitecustomize.py"), both]
-    unrecorded = run(binaries, tmp_path, "-c", program, PYTHONPATH=both, JOULEMAP_RECORDING="")
-    assert unrecorded.stdout == process.stdout
+    unrecorded_process = run(binaries, tmp_path, "-c", program, PYTHONPATH=both, JOULEMAP_RECORDING="")
+    assert unrecorded_process.stdout == process.stdout
 
 
 def test_an_error_in_the_programs_own_sitecustomize_is_reported_by_python(binaries, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("raise ValueError('mine')")
-    inject = environment(binaries.parent, tmp_path)["PYTHONPATH"]
+    injection_path = environment(binaries.parent, tmp_path)["PYTHONPATH"]
     alone = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=str(tmp_path))
-    recorded = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=f"{inject}{os.pathsep}{tmp_path}")
+    recorded = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=f"{injection_path}{os.pathsep}{tmp_path}")
     assert "mine" in alone.stderr
     assert (recorded.stdout, recorded.stderr) == (alone.stdout, alone.stderr)
 
 
 @pytest.mark.parametrize(
     "end",
-    ["os._exit(0)", "os.execv(sys.executable, [sys.executable, '-c', 'pass'])", "os.execlp('true', 'true')", "sys.exit(0)"],
+    [
+        "os._exit(0)",
+        "os.execv(sys.executable, [sys.executable, '-c', 'pass'])",
+        "os.execlp('true', 'true')",
+        "sys.exit(0)",
+    ],
 )
-def test_every_way_out_completes_the_recording(record, end):
+def test_every_kind_of_program_exit_completes_the_recording(record, end):
     part = record(STEPS + end).part
     assert len(part.of("end")) == 1
     assert part.count("train", "forward", "Linear") == 3
@@ -99,7 +108,7 @@ def test_a_program_that_is_not_found_does_not_end_the_recording(record):
     assert record(STEPS + more).part.count("train", "forward", "Linear") == 4
 
 
-def test_a_terminated_program_dies_of_the_signal_and_loses_moments(binaries, tmp_path):
+def test_a_terminated_program_keeps_its_recorded_steps(binaries, tmp_path):
     program = STEPS + "print('ready', flush=True)\nimport time\nwhile True: time.sleep(60)\n"
     env = environment(binaries.parent, tmp_path)
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=env, text=True) as process:

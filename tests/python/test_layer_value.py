@@ -252,7 +252,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def program_facts(binaries, folder):
+def layer_value_results(binaries, folder):
     environment = {**os.environ, "PYTHONPATH": str(binaries.parent / "python")}
     command = [sys.executable, "-c", PROGRAM, str(folder)]
     process = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
@@ -260,104 +260,106 @@ def program_facts(binaries, folder):
     return json.loads(process.stdout.splitlines()[-1])
 
 
-def test_the_cost_of_a_layer_is_the_energy_saved_without_it(program_facts):
-    cost = {name: row["energy_j"] for name, row in program_facts["rows"].items()}
+def test_the_cost_of_a_layer_is_the_energy_saved_without_it(layer_value_results):
+    cost = {name: row["energy_j"] for name, row in layer_value_results["rows"].items()}
     assert cost["useful"] == pytest.approx(10.0)  # two batches
     assert cost["useless"] == pytest.approx(40.0) and cost["harmful"] == pytest.approx(4.0)
     assert (
-        program_facts["rows"]["useless"]["low_j"] == pytest.approx(40.0) == program_facts["rows"]["useless"]["high_j"]
+        layer_value_results["rows"]["useless"]["low_j"]
+        == pytest.approx(40.0)
+        == layer_value_results["rows"]["useless"]["high_j"]
     )
-    assert (program_facts["provenance"], program_facts["source"]) == ("measured", "skipping")
+    assert (layer_value_results["provenance"], layer_value_results["source"]) == ("measured", "skipping")
 
 
-def test_what_a_layer_earns_is_how_much_worse_the_model_is_without_it(program_facts):
-    earned = {name: row["earned"] for name, row in program_facts["rows"].items()}
+def test_value_of_a_layer_is_the_metric_lost_without_it(layer_value_results):
+    earned = {name: row["earned"] for name, row in layer_value_results["rows"].items()}
     assert earned["useful"] > 1 and earned["useless"] == 0 and earned["harmful"] < 0
-    row = program_facts["rows"]["useful"]
-    assert row["metric"] == pytest.approx(program_facts["baseline"] + row["earned"])
+    row = layer_value_results["rows"]["useful"]
+    assert row["metric"] == pytest.approx(layer_value_results["baseline"] + row["earned"])
     assert row["earned_low"] == row["earned"] == row["earned_high"]  # evaluate is deterministic
-    assert program_facts["accuracy"]["useful"] == pytest.approx(earned["useful"])  # an accuracy is lost
-    assert program_facts["accuracy"]["harmful"] == pytest.approx(earned["harmful"])
+    assert layer_value_results["accuracy"]["useful"] == pytest.approx(earned["useful"])  # an accuracy is lost
+    assert layer_value_results["accuracy"]["harmful"] == pytest.approx(earned["harmful"])
 
 
-def test_the_way_of_skipping_follows_the_shapes(program_facts):
-    ways = {name: row["skip"] for name, row in program_facts["rows"].items()}
+def test_layer_replacement_depends_on_its_shapes(layer_value_results):
+    ways = {name: row["skip"] for name, row in layer_value_results["rows"].items()}
     assert ways["useful"] == ways["useless"] == "identity"
     assert ways["narrow"] == "shrink"  # of (zero, shrink), with which the loss is smaller
     assert ways["recurrent"] == "identity"  # its first output; it still runs
     assert ways["index"] == "zero"
-    assert program_facts["rows"]["recurrent"]["energy_j"] == pytest.approx(0.0)
-    assert program_facts["refused"] == {"unused": "the evaluation does not call it"}
-    assert program_facts["fails"] == {
+    assert layer_value_results["rows"]["recurrent"]["energy_j"] == pytest.approx(0.0)
+    assert layer_value_results["refused"] == {"unused": "the evaluation does not call it"}
+    assert layer_value_results["fails"] == {
         "useful": "skipped by identity, the evaluation fails: RuntimeError: the encoder is missing"
     }
 
 
-def test_layers_that_cost_most_for_what_they_earn_are_first(program_facts):
-    assert program_facts["order"][0] == "useless" and program_facts["rows"]["useless"]["is_front"]
-    assert program_facts["rows"]["harmful"]["is_front"] and not program_facts["rows"]["useful"]["is_front"]
-    assert "skip first" in program_facts["text"] and "loss added" in program_facts["text"]
+def test_layers_that_cost_most_for_what_they_earn_are_first(layer_value_results):
+    assert layer_value_results["order"][0] == "useless" and layer_value_results["rows"]["useless"]["is_front"]
+    assert layer_value_results["rows"]["harmful"]["is_front"] and not layer_value_results["rows"]["useful"]["is_front"]
+    assert "skip first" in layer_value_results["text"] and "loss added" in layer_value_results["text"]
 
 
-def test_the_model_is_unchanged(program_facts):
-    assert program_facts["same"] == [True] * 8
+def test_the_model_is_unchanged(layer_value_results):
+    assert layer_value_results["same"] == [True] * 8
 
 
-def test_the_model_is_restored_after_an_exception(program_facts):
-    assert program_facts["raised"] and program_facts["requires_grad"]
-    assert program_facts["same_after_exception"] == [True] * 7
+def test_the_model_is_restored_after_an_exception(layer_value_results):
+    assert layer_value_results["raised"] and layer_value_results["requires_grad"]
+    assert layer_value_results["same_after_exception"] == [True] * 7
 
 
-def test_a_random_evaluation_has_an_interval(program_facts):
-    low, earned, high = program_facts["noisy"][0]
+def test_a_random_evaluation_has_an_interval(layer_value_results):
+    low, earned, high = layer_value_results["noisy"][0]
     assert low < earned < high
 
 
-def test_layers_can_be_skipped_together(program_facts):
-    assert program_facts["together"] == [pytest.approx(program_facts["rows"]["useful"]["earned"])]
+def test_layers_can_be_skipped_together(layer_value_results):
+    assert layer_value_results["together"] == [pytest.approx(layer_value_results["rows"]["useful"]["earned"])]
 
 
-def test_an_unknown_energy_has_a_reason(program_facts):
-    energy_j, provenance, notes, text, picture = program_facts["unknown"]
+def test_unknown_layer_energy_has_a_reason(layer_value_results):
+    energy_j, provenance, notes, text, picture = layer_value_results["unknown"]
     assert energy_j is None and provenance is None
     assert "joulemap doctor" in notes[0] and "energy unknown" in text
     assert "no layer has both" in picture
 
 
-def test_a_recording_provides_the_costs(program_facts):
-    assert program_facts["recorded"] == {"useful": [42.0, 31.0, 53.0], "useless": [None, None, None]}
-    assert program_facts["recorded_notes"] == ["the recording contains no energy of useless"]
-    assert "in the recording, measured" in program_facts["recorded_title"]
+def test_a_recording_provides_the_costs(layer_value_results):
+    assert layer_value_results["recorded"] == {"useful": [42.0, 31.0, 53.0], "useless": [None, None, None]}
+    assert layer_value_results["recorded_notes"] == ["the recording contains no energy of useless"]
+    assert "in the recording, measured" in layer_value_results["recorded_title"]
 
 
-def test_picture_page_and_table_contain_the_layers(program_facts, folder):
-    picture = xml.etree.ElementTree.fromstring(program_facts["svg"])
+def test_picture_page_and_table_contain_the_layers(layer_value_results, folder):
+    picture = xml.etree.ElementTree.fromstring(layer_value_results["svg"])
     texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert "useless" in texts and "loss added when skipped" in texts
-    assert program_facts["html"].startswith("<!doctype html>") and program_facts["html"].count("<tr>") == 1 + len(
-        program_facts["rows"]
-    )
+    assert layer_value_results["html"].startswith("<!doctype html>") and layer_value_results["html"].count(
+        "<tr>"
+    ) == 1 + len(layer_value_results["rows"])
     assert (folder / "layers.csv").read_text().splitlines()[0].startswith("name,kind,parameters,skip,energy_j")
-    assert "must end in .svg, .html or .csv" in program_facts["pdf"]
+    assert "must end in .svg, .html or .csv" in layer_value_results["pdf"]
 
 
-def test_models_that_hide_their_modules_are_rejected(program_facts):
-    assert "needs a PyTorch module, not a int" in program_facts["wrong"][0]
-    assert "OptimizedModule hides" in program_facts["wrong"][1]
+def test_models_that_hide_their_modules_are_rejected(layer_value_results):
+    assert "needs a PyTorch module, not a int" in layer_value_results["wrong"][0]
+    assert "OptimizedModule hides" in layer_value_results["wrong"][1]
 
 
-def test_all_kinds_of_state_are_restored(program_facts):
-    assert program_facts["stateful"] == [True] * 12
+def test_all_kinds_of_state_are_restored(layer_value_results):
+    assert layer_value_results["stateful"] == [True] * 12
 
 
-def test_a_tensor_that_cannot_be_restored_does_not_lose_the_others(program_facts):
-    assert program_facts["partly"] == ["one tensor cannot be restored", True, True]
+def test_a_tensor_that_cannot_be_restored_does_not_lose_the_others(layer_value_results):
+    assert layer_value_results["partly"] == ["one tensor cannot be restored", True, True]
 
 
-def test_a_baseline_must_be_finite(program_facts):
-    assert [message.split(":")[0] for message in program_facts["baseline_errors"]] == [
+def test_a_baseline_must_be_finite(layer_value_results):
+    assert [message.split(":")[0] for message in layer_value_results["baseline_errors"]] == [
         "evaluate returned nan with all layers", "evaluate returned inf with all layers",
     ]  # fmt: skip
-    has_metric, earned, note, is_empty = program_facts["later"]
+    has_metric, earned, note, is_empty = layer_value_results["later"]
     assert has_metric and earned is None and is_empty
     assert note == "evaluate did not always return a finite result with all layers: what layers earn is unknown"

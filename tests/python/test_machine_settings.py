@@ -238,10 +238,10 @@ def test_the_next_program_waits_until_the_watcher_has_restored(
     signal.pidfd_send_signal(watcher, signal.SIGSTOP)
     program.kill()
     program.communicate()
-    next_program = MachineSettings(str(root), str(backup_file))
+    next_settings = MachineSettings(str(root), str(backup_file))
     try:
         with pytest.raises(JoulemapError, match="another program"):
-            next_program.__enter__()
+            next_settings.__enter__()
     except BaseException:
         signal.pidfd_send_signal(watcher, signal.SIGKILL)  # it is stopped and would stay
         raise
@@ -256,7 +256,7 @@ def test_the_next_program_waits_until_the_watcher_has_restored(
         return attempts[-1]
 
     monkeypatch.setattr(_machine_settings, "_try_lock", try_lock_and_continue)
-    with next_program as settings:
+    with next_settings as settings:
         assert attempts[0] is False and {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
         wait_for_end(watcher)
         settings.apply({"cpu_power_limit_w": 100})
@@ -367,7 +367,7 @@ def test_a_value_that_the_machine_does_not_offer_changes_nothing(root, backup_fi
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
-def test_a_machine_without_the_setting_says_so(tmp_path, backup_file, monkeypatch):
+def test_applying_an_unavailable_setting_raises_an_error(tmp_path, backup_file, monkeypatch):
     monkeypatch.setenv("JOULEMAP_NVML", str(tmp_path / "none.so"))
     with MachineSettings(str(tmp_path), str(backup_file)) as settings:
         with pytest.raises(JoulemapError, match="no setting for cpu_max_mhz"):
@@ -478,7 +478,7 @@ def leave_gpu_settings_changed(gpu: Gpu, root: Path, backup: Path) -> None:
     (root / POWER_LIMIT_FILE).write_text("150000000\n")
 
 
-def test_gpus_are_restored_that_the_next_program_may_not_use(root, backup_file, monkeypatch):
+def test_gpus_hidden_from_the_next_program_are_restored(root, backup_file, monkeypatch):
     gpu = Gpu()
     leave_gpu_settings_changed(gpu, root, backup_file)
     monkeypatch.setattr(_machine_settings.ctypes, "CDLL", lambda name: gpu)

@@ -21,25 +21,27 @@ nn = torch.nn
 def test_attention_without_a_fused_kernel_is_decomposed_as_in_pytorch():
     """Five-dimensional inputs, as in windowed attention: matrix products and a softmax in 32 bits."""
 
-    class Windows(nn.Module):
+    class WindowAttentionNetwork(nn.Module):
         def forward(self, x):
             return nn.functional.scaled_dot_product_attention(x, x, x)
 
-    listed = list_operations(Windows(), (torch.empty(2, 3, 4, 8, 16, device="meta", dtype=torch.bfloat16),), {})
+    listed = list_operations(
+        WindowAttentionNetwork(), (torch.empty(2, 3, 4, 8, 16, device="meta", dtype=torch.bfloat16),), {}
+    )
     counted = Counter((one["kind"], one["form"], one["dtype"]) for one in listed["operations"])
     assert counted[("bmm", "", "fp32")] == 2 and counted[("activation", "softmax", "fp32")] == 1
     assert not listed["unknown"] and not [one for one in listed["operations"] if one["kind"] == "attention"]
 
 
-def test_such_attention_with_a_mask_has_gradients_of_its_products_and_softmax():
+def test_decomposed_masked_attention_has_all_gradients():
     class MaskedAttentionNetwork(nn.Module):
         def __init__(self):
             super().__init__()
-            self.to_all = nn.Linear(16, 16)
+            self.to_qkv = nn.Linear(16, 16)
             self.register_buffer("mask", torch.ones(8, 8, dtype=torch.bool).tril())
 
         def forward(self, x):
-            x = self.to_all(x)
+            x = self.to_qkv(x)
             return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=self.mask)
 
     model = MaskedAttentionNetwork()

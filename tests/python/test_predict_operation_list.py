@@ -204,7 +204,7 @@ def test_a_trace_that_fails_leaves_the_model_as_it_was():
     assert torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 1, 2, 4)] * 3).sum() == 8
 
 
-def test_operations_of_others_are_listed_and_bounded():
+def test_custom_operations_are_listed_with_bounds():
     library = torch.library.Library("acme", "DEF")
     library.define("mystery(Tensor x) -> Tensor")
     library.impl("mystery", lambda x: torch.empty(*x.shape, 2), "CPU")
@@ -225,7 +225,7 @@ def test_operations_of_others_are_listed_and_bounded():
     ("dtype", "convolution", "product"),
     [("default", "tf32", "fp32"), ("tf32", "tf32", "tf32"), ("fp32", "fp32", "fp32")],
 )
-def test_products_are_computed_in_what_was_asked_for(dtype, convolution, product):
+def test_products_use_the_requested_precision(dtype, convolution, product):
     listed = list_operations(small_cnn(), (image(),), precision=dtype)
     assert only_operation(listed, kind="convolution")["dtype"] == convolution
     assert only_operation(listed, kind="dense")["dtype"] == product
@@ -256,7 +256,7 @@ def test_channels_last_images_are_recorded():
 @pytest.mark.parametrize(
     ("second", "form", "width"), [((4, 6, 8), "same", 8), ((8,), "last", 8), ((4, 6, 1), "row", 8), ((1,), "scalar", 8)]
 )
-def test_a_second_operand_has_a_form(second, form, width):
+def test_addition_records_the_form_of_its_second_operand(second, form, width):
     class Sum(nn.Module):
         def forward(self, x, y):
             return x + y

@@ -48,8 +48,8 @@ MOVES_DESPITE_NAME = {
 
 def list_registered_operators() -> list:
     found = []
-    for qualified in torch._C._dispatch_get_all_op_names():
-        namespace, _, name = qualified.partition("::")
+    for qualified_name in torch._C._dispatch_get_all_op_names():
+        namespace, _, name = qualified_name.partition("::")
         packet, _, overload = name.partition(".")
         if namespace != "aten" or not hasattr(torch.ops.aten, packet):
             continue
@@ -69,7 +69,7 @@ def is_decomposed(func) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 
 
-def is_move(func) -> bool:
+def is_move_operation(func) -> bool:
     name = plain_name(func)
     if (
         name in recorder.OPERATIONS_WITHOUT_LAUNCH
@@ -85,7 +85,9 @@ def is_move(func) -> bool:
 def test_no_computing_operator_is_classified_as_a_copy():
     operators = list_registered_operators()
     assert len(operators) > 1500
-    wrong = {plain_name(func) for func in operators if is_move(func) and COMPUTING_NAMES.search(plain_name(func))}
+    wrong = {
+        plain_name(func) for func in operators if is_move_operation(func) and COMPUTING_NAMES.search(plain_name(func))
+    }
     wrong -= {plain_name(func) for func in operators if is_decomposed(func)}
     assert wrong - MOVES_DESPITE_NAME == set()
 
@@ -93,8 +95,8 @@ def test_no_computing_operator_is_classified_as_a_copy():
 def test_every_name_that_is_known_is_registered():
     """A misspelled name would never match an operator."""
     names = {plain_name(func) for func in list_registered_operators()}
-    of_other_versions = {"_cat"}
-    assert {name for name in layers.OPERATION_HANDLERS if name not in names} - of_other_versions == set()
+    other_version_names = {"_cat"}
+    assert {name for name in layers.OPERATION_HANDLERS if name not in names} - other_version_names == set()
 
 
 def listed(compute, *inputs) -> tuple[set, list]:
@@ -169,6 +171,6 @@ def test_unknown_operations_are_listed(name):
 
 
 def test_flex_attention_is_attention():
-    flex = pytest.importorskip("torch.nn.attention.flex_attention")
-    kinds, unknown = listed(lambda q: flex.flex_attention(q, q, q), torch.empty(1, 2, 16, 8))
+    flex_attention_module = pytest.importorskip("torch.nn.attention.flex_attention")
+    kinds, unknown = listed(lambda q: flex_attention_module.flex_attention(q, q, q), torch.empty(1, 2, 16, 8))
     assert "attention" in kinds and not any("attention" in source for source in unknown)

@@ -30,12 +30,12 @@ def test_a_stack_of_layers_is_one_operation_with_its_sizes():
     assert listed["unknown"] == []
 
 
-FORMS = {"gru": (nn.GRU, {}), "rnn_tanh": (nn.RNN, {}), "rnn_relu": (nn.RNN, {"nonlinearity": "relu"})}
+RECURRENT_FORMS = {"gru": (nn.GRU, {}), "rnn_tanh": (nn.RNN, {}), "rnn_relu": (nn.RNN, {"nonlinearity": "relu"})}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", RECURRENT_FORMS)
 def test_every_form_in_both_directions_and_with_the_batch_first(form):
-    module, more = FORMS[form]
+    module, more = RECURRENT_FORMS[form]
     layer = module(24, 32, bidirectional=True, batch_first=True, **more)
     (one,) = select_recurrent(list_operations(layer, [torch.empty(4, 10, 24)]))
     assert one["form"] == form
@@ -59,7 +59,7 @@ def test_autocast_runs_recurrent_layers_in_fp16_whatever_its_type():
     assert sum(one["kind"] == "cast" for one in listed["operations"]) >= 5  # input, state, weights
 
 
-class Steps(nn.Module):
+class CellLoopNetwork(nn.Module):
     def __init__(self, cell):
         super().__init__()
         self.cell, self.head = cell, nn.Linear(32, 5)
@@ -74,7 +74,7 @@ class Steps(nn.Module):
 @pytest.mark.parametrize("cell, name", [(nn.LSTMCell, "lstm"), (nn.GRUCell, "gru")])
 def test_a_cell_is_two_products_and_one_kernel_for_its_gates_at_every_step(cell, name):
     source = f"aten._thnn_fused_{name}_cell"
-    listed = list_operations(Steps(cell(24, 32)), [torch.empty(3, 4, 24)], training=True)
+    listed = list_operations(CellLoopNetwork(cell(24, 32)), [torch.empty(3, 4, 24)], training=True)
     forward = [one for one in listed["operations"] if one["phase"] == "forward" and one["layer"] == "cell"]
     counts = Counter(one["kind"] if one["kind"] != "activation" else one["source"] for one in forward)
     assert counts["dense"] == 6 and counts[source] == 3
@@ -83,7 +83,7 @@ def test_a_cell_is_two_products_and_one_kernel_for_its_gates_at_every_step(cell,
 
 
 def test_a_plain_cell_is_products_a_sum_and_an_activation():
-    listed = list_operations(Steps(nn.RNNCell(24, 32)), [torch.empty(3, 4, 24)])
+    listed = list_operations(CellLoopNetwork(nn.RNNCell(24, 32)), [torch.empty(3, 4, 24)])
     counts = Counter(one["kind"] for one in listed["operations"] if one["layer"] == "cell")
     assert (counts["dense"], counts["add"], counts["activation"]) == (6, 3, 4)
 

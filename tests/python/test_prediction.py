@@ -49,7 +49,7 @@ def test_inputs_may_be_a_tensor_a_sequence_or_keyword_arguments(python):
     assert found[0] > 0 and len(set(found)) == 1
 
 
-def test_a_trace_is_plain_data(python):
+def test_operation_list_is_json_serializable(python):
     pytest.importorskip("torch")
     listed = python(NETWORK_PROGRAM + "print(json.dumps(jm.list_operations(model, [image])))")
     assert listed["schema"] == "joulemap.operations/1"
@@ -70,7 +70,7 @@ print(json.dumps({{"j": one.energy_j, "layers": len(one.layers), "batch": one.do
 def test_unpredictable_input_is_rejected_with_a_remedy(python, tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
-    said = python(
+    error_messages = python(
         f"""
 said = []
 for model, device in (({str(broken)!r}, None), (3, None), ({str(ONNX_FILE)!r}, "abacus")):
@@ -81,8 +81,8 @@ for model, device in (({str(broken)!r}, None), (3, None), ({str(ONNX_FILE)!r}, "
 print(json.dumps(said))
 """
     )
-    assert len(said) == 3
-    assert "to_json" in said[0] and "int" in said[1] and "abacus" in said[2]
+    assert len(error_messages) == 3
+    assert "to_json" in error_messages[0] and "int" in error_messages[1] and "abacus" in error_messages[2]
 
 
 def make_keras_model(shape: list, *layers: dict) -> str:

@@ -67,7 +67,7 @@ def test_a_test_that_fails_anyway_shows_its_own_error(run):
     assert "budget is" not in result
 
 
-def test_a_mark_without_a_budget_is_a_mistake(run):
+def test_an_energy_mark_without_a_budget_is_an_error(run):
     assert "needs a budget in J" in run("-k", "without")
 
 
@@ -77,7 +77,7 @@ def test_an_energy_budget_that_is_exceeded_fails(run, tmp_path):
     assert "the energy is unknown" in result
 
 
-def test_all_tests_are_listed_on_request(run):
+def test_joules_option_lists_every_test(run):
     result = run("--joules", "-k", "free or frugal")
     assert "test_it.py::test_free: " in result
     assert "budget 1e+09 J" in result

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BENCH = ROOT / "bench" / "h200"
-sys.path.append(str(BENCH))
+H200_BENCH_FOLDER = ROOT / "bench" / "h200"
+sys.path.append(str(H200_BENCH_FOLDER))
 
 import additivity  # noqa: E402
 import fashion_study  # noqa: E402
@@ -74,9 +74,9 @@ def test_claims_about_transformers_follow_the_intervals():
     assert f"same layers: {REFUTED}" in result(transformers_study.write_attention, cases)
     albert = result(transformers_study.write_albert, cases)
     assert f"energy): {CONFIRMED}**: self-attention (pre-training)." in albert
-    unsure = [case(spread=0.6), case("ALBERT", attention_j=0.4, spread=0.6)]
-    assert f"backward pass dominates: {NOT_SHOWN}" in result(transformers_study.write_backward, unsure)
-    assert f"energy): {NOT_SHOWN}**." in result(transformers_study.write_albert, unsure)
+    uncertain_cases = [case(spread=0.6), case("ALBERT", attention_j=0.4, spread=0.6)]
+    assert f"backward pass dominates: {NOT_SHOWN}" in result(transformers_study.write_backward, uncertain_cases)
+    assert f"energy): {NOT_SHOWN}**." in result(transformers_study.write_albert, uncertain_cases)
 
 
 def network(whole_j: float, layers_j: float, name: str = "net", multiplications: int = 10**9) -> additivity.Network:
@@ -89,10 +89,10 @@ def network(whole_j: float, layers_j: float, name: str = "net", multiplications:
     return additivity.Network(name, 1, multiplications, 10, 100.0, joules, seconds)
 
 
-def test_the_factor_is_the_whole_over_its_layers_and_waiting_can_be_taken_off():
+def test_additivity_factor_with_and_without_idle_power():
     one = network(whole_j=0.5, layers_j=0.4)
     assert one.factor(additivity.LAYERS_VARIANT).value == pytest.approx(1.25)
-    assert one.factor(additivity.LAYERS_VARIANT, above_idle=True).value == pytest.approx(
+    assert one.factor(additivity.LAYERS_VARIANT, subtracts_idle=True).value == pytest.approx(
         (0.5 - 0.1) / (0.4 - 0.2), rel=1e-3
     )
     assert one.factor(additivity.BLOCKS_VARIANT) is None
@@ -100,11 +100,11 @@ def test_the_factor_is_the_whole_over_its_layers_and_waiting_can_be_taken_off():
 
 def test_factors_that_approach_one_with_size_are_reported():
     sizes = [10**power for power in (6, 7, 8, 9, 10)]
-    nearer = [network(1.0, 1 / (2.1 - 0.2 * i), str(i), size) for i, size in enumerate(sizes)]
-    assert f"larger networks: {CONFIRMED}" in result(additivity.write_verdicts, nearer)
-    alike = [network(1.0 + 0.02 * (i % 2), 1.0, str(i), size) for i, size in enumerate(sizes)]
-    assert f"larger networks: {NOT_SHOWN}" in result(additivity.write_verdicts, alike)
-    assert f"within 10 %**: 5 {CONFIRMED} of 5" in result(additivity.write_verdicts, alike)
+    converging_networks = [network(1.0, 1 / (2.1 - 0.2 * i), str(i), size) for i, size in enumerate(sizes)]
+    assert f"larger networks: {CONFIRMED}" in result(additivity.write_verdicts, converging_networks)
+    equal_factor_networks = [network(1.0 + 0.02 * (i % 2), 1.0, str(i), size) for i, size in enumerate(sizes)]
+    assert f"larger networks: {NOT_SHOWN}" in result(additivity.write_verdicts, equal_factor_networks)
+    assert f"within 10 %**: 5 {CONFIRMED} of 5" in result(additivity.write_verdicts, equal_factor_networks)
 
 
 def epoch(number: int, joules: float, **more) -> fashion_study.Epoch:
@@ -135,8 +135,8 @@ def test_a_fall_that_does_not_recur_with_fresh_weights_is_caused_by_the_machine(
 
 
 def test_power_correlated_with_temperature_is_explained_by_it():
-    warming = [epoch(i, 100 + i * 0.1 + deterministic_noise(i), temperature_c=40 + 0.05 * i) for i in range(60)]
-    slopes = fashion_study.power_by_gauges(warming)
+    warming_epochs = [epoch(i, 100 + i * 0.1 + deterministic_noise(i), temperature_c=40 + 0.05 * i) for i in range(60)]
+    slopes = fashion_study.fit_power_by_gauges(warming_epochs)
     assert list(slopes) == ["temperature"]
     assert slopes["temperature"].value == pytest.approx(0.1 / 0.5 / 0.05, rel=0.2)
 
@@ -150,13 +150,13 @@ def test_predictions_are_evaluated_by_error_and_coverage():
         "by_time_j": 90.0,
         "held_j": 50.0,
     }
-    lines = result(held_out.write_load, "varied", [interval] * 20)
+    lines = result(held_out.write_load_section, "varied", [interval] * 20)
     assert "| regress | 1.00%" in lines and "| hold | 50.00%" in lines
     assert "hold 100.0% of 20" in lines
     assert f"better than `by time`: **{CONFIRMED}**" in lines
 
 
-def test_results_are_put_into_their_place_of_a_page(tmp_path):
+def test_findings_replace_the_results_section_of_a_page(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"# Title\n\n{RESULTS_BEGIN}\n\nNot yet run.\n\n{RESULTS_END}\n\nThe end.\n")
     findings = Findings()
@@ -165,17 +165,17 @@ def test_results_are_put_into_their_place_of_a_page(tmp_path):
     assert page.read_text() == f"# Title\n\n{RESULTS_BEGIN}\n\nIt is 42.\n\n{RESULTS_END}\n\nThe end.\n"
 
 
-STUDIES = {
+STUDY_COMMANDS = {
     "additivity": ["additivity.py", "--window-s", "0.05", "--rounds", "2"],
     "fashion": ["fashion_study.py", "--images", "320", "--epochs", "14", "--again", "9"],
 }
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", STUDY_COMMANDS)
 def test_a_study_is_collected_and_analysed_without_a_gpu(name, tmp_path, binaries):
     pytest.importorskip("torch")
-    script, *arguments = STUDIES[name]
-    command = [sys.executable, str(BENCH / script), *arguments, "--joulemap", str(binaries / "joulemap")]
+    script, *arguments = STUDY_COMMANDS[name]
+    command = [sys.executable, str(H200_BENCH_FOLDER / script), *arguments, "--joulemap", str(binaries / "joulemap")]
     command += ["--folder", str(tmp_path), "--device", "cpu", "--collect", "--seconds", "60"]
     command += ["--markdown", str(tmp_path / "page.md")]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
@@ -188,7 +188,7 @@ def test_trainings_with_held_out_halves_are_collected_without_a_gpu(tmp_path, bi
     pytest.importorskip("torch")
     command = [
         sys.executable,
-        str(BENCH / "held_out.py"),
+        str(H200_BENCH_FOLDER / "held_out.py"),
         "--joulemap",
         str(binaries / "joulemap"),
         "--folder",
@@ -201,11 +201,11 @@ def test_trainings_with_held_out_halves_are_collected_without_a_gpu(tmp_path, bi
     assert entries[0]["load"] == "steady" and entries[0]["passes"] > 0
 
 
-def test_a_load_that_has_no_time_left_leaves_what_it_has(tmp_path, binaries):
+def test_a_load_out_of_time_keeps_its_measurements(tmp_path, binaries):
     pytest.importorskip("torch")
     command = [
         sys.executable,
-        str(BENCH / "fashion_study.py"),
+        str(H200_BENCH_FOLDER / "fashion_study.py"),
         "--images",
         "640",
         "--epochs",

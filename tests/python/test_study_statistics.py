@@ -61,7 +61,7 @@ def test_exponents_of_sizes_are_estimated_with_intervals_that_cover_them():
     for seed in range(200):
         chance = random.Random(seed)
         values = [0.001 * hidden**1.4 * layers**0.8 * math.exp(chance.gauss(0, 0.05)) for hidden, layers in sizes]
-        fit = numbers.power_law(sizes, values)
+        fit = numbers.fit_power_law(sizes, values)
         held += fit.coefficient(1).low <= 1.4 <= fit.coefficient(1).high
         assert numbers.verdict_above(fit.linear_combination([0, 1, -1]), 0) == CONFIRMED
     assert 0.85 <= held / 200 <= 0.95, held / 200
@@ -101,6 +101,6 @@ def test_the_same_values_give_the_same_intervals():
     assert numbers.bootstrap(values, max) == numbers.bootstrap(values, max)
 
 
-def test_a_gauge_that_does_not_move_has_no_trend():
+def test_constant_values_have_no_trend():
     trend = numbers.mann_kendall_trend([1980.0] * 30)
     assert trend.slope == (0, 0, 0) and not trend.is_significant() and trend.inflation == pytest.approx(1, abs=0.2)

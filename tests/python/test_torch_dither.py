@@ -36,7 +36,7 @@ print([p.double().sum().item() for p in net.parameters()], random.random(), torc
 STEPS = "1500"
 
 
-def pauses_of(part) -> list[tuple[int, int]]:
+def list_pauses(part) -> list[tuple[int, int]]:
     """Begin and end of each pause in ns, from the marks of its region."""
     begins: dict[str, int] = {}
     pauses = []
@@ -58,7 +58,7 @@ def test_a_dithered_program_computes_the_same_results(record, tmp_path):
     assert recorded.err == alone.stderr
     assert recorded.part.diagnostics == []
     assert any(line.split(" ", 1)[1] == "dither_seed 7" for line in recorded.part.of("fact"))
-    pauses = pauses_of(recorded.part)
+    pauses = list_pauses(recorded.part)
     assert len(pauses) >= 5
     # Total pause time when the last pause begins. (The length of the last one depends on the machine's load.)
     paused_ns = sum(end - begin for begin, end in pauses[:-1])
@@ -134,7 +134,7 @@ while time.monotonic() < begin + 1:
     )
     recorded = record(program, JOULEMAP_DITHER="1")
     assert recorded.part.diagnostics == ["not_dithered"]
-    assert pauses_of(recorded.part) == []
+    assert list_pauses(recorded.part) == []
 
 
 @pytest.fixture

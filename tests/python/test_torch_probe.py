@@ -63,7 +63,7 @@ def tell_state():
 """
 
 ON = "run = jm.attach(net, probe=True)\ntrain(4)\nrun.detach()\n"
-OFF = "train(4)\n"
+TRAIN_WITHOUT_ATTACH = "train(4)\n"
 CONTINUE_TRAINING = "tell_state()\ntrain(4)\ntell_state()\n"
 
 
@@ -72,7 +72,7 @@ def probed_modules(part) -> dict:
 
 
 def test_training_goes_on_bit_for_bit_after_probing(record, tmp_path):
-    alone = run_without_joulemap(tmp_path / "alone", NETWORK_PROGRAM + OFF + CONTINUE_TRAINING)
+    alone = run_without_joulemap(tmp_path / "alone", NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH + CONTINUE_TRAINING)
     assert alone.returncode == 0, alone.stderr
     recorded = record(
         SHORTEN_PROBING + NETWORK_PROGRAM + "import joulemap as jm\n" + ON + CONTINUE_TRAINING, JOULEMAP_PROBE="60"
@@ -85,8 +85,8 @@ def test_training_goes_on_bit_for_bit_after_probing(record, tmp_path):
 
 
 def test_each_module_is_replayed_forward_and_backward_at_the_end(record, tmp_path):
-    alone = run_without_joulemap(tmp_path / "alone", NETWORK_PROGRAM + OFF)
-    recorded = record(SHORTEN_PROBING + NETWORK_PROGRAM + OFF, JOULEMAP_PROBE="60")
+    alone = run_without_joulemap(tmp_path / "alone", NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH)
+    recorded = record(SHORTEN_PROBING + NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH, JOULEMAP_PROBE="60")
     assert recorded.out == alone.stdout and recorded.err == alone.stderr
     part = recorded.part
     assert part.diagnostics == []
@@ -136,14 +136,18 @@ for _ in range(3):
     "ending, code", [("raise ValueError('no')", 1), ("import os; os._exit(4)", 4), ("os.kill(os.getpid(), 15)", -15)]
 )
 def test_a_program_that_does_not_end_well_is_not_probed(record, ending, code):
-    recorded = record(NETWORK_PROGRAM + "import os\n" + OFF + ending + "\n", code=code, JOULEMAP_PROBE="60")
+    recorded = record(
+        NETWORK_PROGRAM + "import os\n" + TRAIN_WITHOUT_ATTACH + ending + "\n", code=code, JOULEMAP_PROBE="60"
+    )
     assert not probed_modules(recorded.part)
     if code == 1:
         assert recorded.part.diagnostics == ["not_probed"]
 
 
 def test_the_exit_code_stays_the_program_s_own(record):
-    recorded = record(SHORTEN_PROBING + NETWORK_PROGRAM + OFF + "sys.exit(3)\n", code=3, JOULEMAP_PROBE="60")
+    recorded = record(
+        SHORTEN_PROBING + NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH + "sys.exit(3)\n", code=3, JOULEMAP_PROBE="60"
+    )
     assert probed_modules(recorded.part)
 
 
@@ -179,5 +183,5 @@ for _ in range(2):
 
 
 def test_nothing_is_kept_unless_probing_was_asked_for(record):
-    part = record(NETWORK_PROGRAM + OFF).part
+    part = record(NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH).part
     assert not any(path[:1] == ("probe",) for path in part.times)

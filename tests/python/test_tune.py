@@ -81,19 +81,21 @@ def tune(machine: Machine, **options):
     return jm.tune(options.pop("train", make_trainer(machine)), space, **{"at_least": {"accuracy": 0.9}, **options})
 
 
-def test_it_finds_the_cheapest_configuration_and_counts_its_own_energy(machine):
+def test_tune_finds_the_cheapest_configuration(machine):
     result = tune(machine, runs_planned=100)
     assert result.best == {"batch": 128} and result.energy_j == pytest.approx(200, rel=0.15)
     assert result.low_j <= 200 <= result.high_j
     assert result.search_j == pytest.approx(machine.joules) == pytest.approx(sum(row.energy_j for row in result.trials))
-    assert result.default_trial.config == {"batch": 16} and result.default_trial.energy_j == pytest.approx(440, rel=0.05)
+    assert result.default_trial.config == {"batch": 16} and result.default_trial.energy_j == pytest.approx(
+        440, rel=0.05
+    )
     true_saving_j = 100 * (440 - 200) - result.search_j
     assert result.saving_j == pytest.approx(true_saving_j, rel=0.15)
     assert result.saving_low <= true_saving_j <= result.saving_high
     assert result.provenance == "measured" and result.notes == []
 
 
-def test_it_stops_when_a_further_trial_costs_more_than_it_saves(machine):
+def test_tune_stops_when_a_trial_costs_more_than_it_saves(machine):
     spent = {}
     for runs in (0, 1, 20, 100):
         before_j = machine.joules
@@ -105,7 +107,7 @@ def test_it_stops_when_a_further_trial_costs_more_than_it_saves(machine):
     assert spent[0] == pytest.approx(440, rel=0.05)
 
 
-def test_a_search_that_does_not_pay_says_so(machine):
+def test_tune_reports_a_search_that_does_not_pay_off(machine):
     result = tune(machine, runs_planned=1)
     assert result.best == {"batch": 16} and len(result.trials) == 1
     assert result.saving_j == pytest.approx(-440, rel=0.05) and result.break_even_runs is None
@@ -114,7 +116,8 @@ def test_a_search_that_does_not_pay_says_so(machine):
 def test_the_same_seed_and_values_give_the_same_search(machine):
     space = {"batch": BATCHES, "rate": jm.log_uniform(1e-4, 1), "kind": ["a", "b"]}
     searches = [
-        tune(machine, space=space, train=make_trainer(machine, noise=0.05), runs_planned=30, seed=seed) for seed in (3, 3, 4)
+        tune(machine, space=space, train=make_trainer(machine, noise=0.05), runs_planned=30, seed=seed)
+        for seed in (3, 3, 4)
     ]
     rows = [[(row.config, row.state, round(row.energy_j, 6)) for row in result.trials] for result in searches]
     assert rows[0] == rows[1] != rows[2]
@@ -228,7 +231,7 @@ def test_the_number_of_trials_is_limited(machine):
     assert len(result.trials) == 2 and result.reason == "2 trials were allowed"
 
 
-def test_without_sensors_it_tunes_time_and_says_so(machine):
+def test_tune_without_sensors_minimizes_time_with_a_note(machine):
     machine.provenance = None
     result = tune(machine, runs_planned=100)
     assert result.best == {"batch": 128} and result.unit == "s" and result.cost == pytest.approx(2.0, rel=0.15)
@@ -253,11 +256,11 @@ def test_estimated_energies_are_marked(machine):
 def test_measured_and_estimated_energies_are_not_compared(machine):
     train = make_trainer(machine)
 
-    def switching(config, trial):
+    def train_and_switch(config, trial):
         train(config, trial)
         machine.provenance = "measured" if config == {"batch": 16} else "estimated"
 
-    result = tune(machine, train=switching, runs_planned=1000)
+    result = tune(machine, train=train_and_switch, runs_planned=1000)
     assert len(result.trials) == 2 and "not compared" in result.reason
 
 
@@ -280,7 +283,9 @@ def test_a_mixture_weighs_energy_and_time_relative_to_the_default(machine):
         Window.peek = Window.wait = slower  # type: ignore[method-assign]
         try:
             objective = {"energy": energy_weight, "time": 1 - energy_weight}
-            result = tune(machine, train=train, space={"clock": ["fast", "slow"]}, objective=objective, runs_planned=100)
+            result = tune(
+                machine, train=train, space={"clock": ["fast", "slow"]}, objective=objective, runs_planned=100
+            )
         finally:
             Window.peek = Window.wait = original  # type: ignore[method-assign]
         best[energy_weight] = result.best["clock"]
@@ -422,7 +427,7 @@ def test_intervals_of_the_model_cover_unseen_costs(seed):
     assert covered >= 0.8 * count, f"seed {seed}"
 
 
-def test_a_default_that_fails_early_is_no_scale(machine):
+def test_a_failed_default_trial_does_not_scale_costs(machine):
     """What the failed default spent says nothing about costs: failing configurations are expensive, not cheap."""
     source = random.Random(1)
 
@@ -463,8 +468,8 @@ def test_a_trial_with_energy_of_another_provenance_is_not_the_best_one(machine):
     assert result.best == {"kind": "a"} and result.saving is None and result.saving_j is None
     assert result.study.best_params == {"kind": "a"} and "not compared" in result.reason
     machine.provenance = "measured"
-    of_time = tune(machine, train=train, space={"kind": ["a", "b"]}, objective="time", runs_planned=1000)
-    assert of_time.best == {"kind": "b"} and of_time.saving > 0 and of_time.saving_j is None
+    time_result = tune(machine, train=train, space={"kind": ["a", "b"]}, objective="time", runs_planned=1000)
+    assert time_result.best == {"kind": "b"} and time_result.saving > 0 and time_result.saving_j is None
 
 
 def test_a_trial_is_not_stopped_by_an_energy_of_another_provenance(machine):
@@ -560,7 +565,7 @@ def test_a_sampler_of_all_combinations_ends_the_search(machine):
 
 
 def test_settings_that_the_machine_does_not_offer_are_refused_before_the_search(machine, monkeypatch):
-    class Settings(_tune.MachineSettings):
+    class LimitedSettings(_tune.MachineSettings):
         def __init__(self) -> None:
             self.notes = []
 
@@ -575,7 +580,7 @@ def test_settings_that_the_machine_does_not_offer_are_refused_before_the_search(
                 raise jm.JoulemapError(f"{name}={value!r} is not possible")
             return []
 
-    monkeypatch.setattr(_tune, "MachineSettings", Settings)
+    monkeypatch.setattr(_tune, "MachineSettings", LimitedSettings)
     for values in ([None, 150, 400], jm.integers(100, 400)):
         with pytest.raises(jm.JoulemapError, match="gpu_power_limit_w=400"):
             tune(machine, space={"gpu_power_limit_w": values}, default={"gpu_power_limit_w": values[0] if isinstance(

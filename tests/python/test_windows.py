@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-def test_a_window_of_a_second_is_the_truth(simulate):
+def test_a_one_second_window_matches_the_truth(simulate):
     simulation = simulate("""
 with jm.measure("second") as m:
     busy(1.0)
@@ -38,7 +38,7 @@ print(json.dumps([describe_energy(window.wait()) for window in windows]))
     assert sum(simulation.contains_truth(window) for window in simulation.result) >= 94
 
 
-def test_a_window_that_ends_while_the_counters_stand_still_is_the_truth(simulate):
+def test_a_window_ended_between_updates_matches_the_truth(simulate):
     """The simulator is stopped: its machine uses no energy meanwhile, so load cannot make its counters wrong."""
     simulation = simulate("""
 import signal
@@ -49,21 +49,21 @@ with jm.measure("cut") as m:
     busy(0.1)
     stopped_ns = time.monotonic_ns()
     busy(0.2)
-going_on_ns = time.monotonic_ns()
+resumed_ns = time.monotonic_ns()
 shown = open(counter).read()
 os.kill(os.getppid(), signal.SIGCONT)
 while open(counter).read() == shown:
     pass
-print(json.dumps([describe_energy(m.wait()), stopped_ns, going_on_ns]))
+print(json.dumps([describe_energy(m.wait()), stopped_ns, resumed_ns]))
 """)
-    window, stopped_ns, going_on_ns = simulation.result
+    window, stopped_ns, resumed_ns = simulation.result
     two_ticks_j = 0.3  # J at full power: the accuracy of its counters
     for name, (joules, uncertainty_j, _) in window["domains"].items():
-        assert simulation.truth.joules(name, stopped_ns, going_on_ns) < two_ticks_j, name
+        assert simulation.truth.joules(name, stopped_ns, resumed_ns) < two_ticks_j, name
         assert abs(joules - simulation.true_joules(window, name)) <= uncertainty_j + two_ticks_j, name
 
 
-def test_windows_shorter_than_a_refresh_are_neither_zero_nor_bare(simulate):
+def test_windows_shorter_than_a_refresh_have_energy_and_interval(simulate):
     simulation = simulate("""
 results = []
 for i in range(30):
@@ -162,7 +162,7 @@ print(json.dumps([child, lost, status, describe_energy(before.wait()), describe_
     assert lost["joules"] is None and "fork" in lost["reason"]
 
 
-def test_a_process_that_never_stops_measuring_ends_all_the_same(python):
+def test_a_process_with_an_open_window_exits(python):
     # At interpreter exit and through os._exit, each with an open window.
     assert python('window = jm.begin("open")\nprint("1")') == 1
     assert python('window = jm.begin("open")\nprint("2", flush=True)\nos._exit(0)') == 2

@@ -49,9 +49,9 @@ std::optional<std::int64_t> read_clock_ns(clockid_t clock) {
 }
 
 // From "0.08 0.02 0.01 2/93 4738".
-std::optional<pid_t> newest_pid(int load_fd) {
+std::optional<pid_t> newest_pid(int loadavg_fd) {
   std::array<char, 128> buffer;
-  const ssize_t got = ::pread(load_fd, buffer.data(), buffer.size(), 0);
+  const ssize_t got = ::pread(loadavg_fd, buffer.data(), buffer.size(), 0);
   if (got <= 0) return std::nullopt;
   const std::string_view text = trim({buffer.data(), static_cast<std::size_t>(got)});
   const std::optional<std::uint64_t> number = parse_u64(text.substr(text.rfind(' ') + 1));
@@ -61,13 +61,13 @@ std::optional<pid_t> newest_pid(int load_fd) {
 
 }  // namespace
 
-Result<BusyTime> BusyTime::start(bool with_self) {
+Result<BusyTime> BusyTime::start(bool counts_self) {
   Directory proc(::opendir("/proc"), ::closedir);
   if (!proc) return system_error("list", "/proc", errno);
   Result<FileDescriptor> load = open_for_reading("/proc/loadavg");
   if (!load) return std::move(load).error();
   BusyTime busy(std::move(proc), std::move(*load));
-  if (!with_self) busy.ignored_pids_.insert(::getpid());
+  if (!counts_self) busy.ignored_pids_.insert(::getpid());
   busy.newest_pid_ = newest_pid(busy.loadavg_file_.get()).value_or(0);
   busy.scan_processes(false);
   return busy;
@@ -82,14 +82,14 @@ void BusyTime::refresh_processes() {
   }
 }
 
-void BusyTime::scan_processes(bool from_birth) {
+void BusyTime::scan_processes(bool counts_from_birth) {
   ::rewinddir(proc_.get());
   std::set<pid_t> still_ignored;
   while (const dirent* entry = ::readdir(proc_.get())) {
     const std::optional<std::uint64_t> number = parse_u64(entry->d_name);
     if (!number) continue;
     const auto pid = static_cast<pid_t>(*number);
-    if (!processes_.contains(pid) && !ignored_pids_.contains(pid)) add(pid, from_birth);
+    if (!processes_.contains(pid) && !ignored_pids_.contains(pid)) add(pid, counts_from_birth);
     if (ignored_pids_.contains(pid)) still_ignored.insert(still_ignored.end(), pid);
   }
   // The pid of an ended kernel thread may be reused by a process.
@@ -108,7 +108,7 @@ void BusyTime::add_new_processes() {
   }
 }
 
-void BusyTime::add(pid_t pid, bool from_birth) {
+void BusyTime::add(pid_t pid, bool counts_from_birth) {
   Process process;
   if (clock_getcpuclockid(pid, &process.clock) != 0) return;  // ended, or a thread of another process
   std::optional<ProcessIdentity> identity = read_process_identity(pid);
@@ -117,7 +117,7 @@ void BusyTime::add(pid_t pid, bool from_birth) {
     ignored_pids_.insert(pid);
     return;
   }
-  if (!from_birth) process.last_cpu_ns = read_clock_ns(process.clock).value_or(0);
+  if (!counts_from_birth) process.last_cpu_ns = read_clock_ns(process.clock).value_or(0);
   process.share.pid = pid;
   process.share.comm = std::move(identity->comm);
   processes_.emplace(pid, std::move(process));
@@ -132,43 +132,43 @@ void BusyTime::update_pending_time(Process& process) {
     return;
   }
   if (*now_ns <= process.last_cpu_ns) return;
-  process.pending_s += seconds(*now_ns - process.last_cpu_ns);
+  process.pending_cpu_s += seconds(*now_ns - process.last_cpu_ns);
   process.last_cpu_ns = *now_ns;
   process.used_cpu_since_refresh = true;
 }
 
 double BusyTime::advance(double capacity_s) {
   add_new_processes();
-  double pending_s = 0;
+  double pending_cpu_s = 0;
   for (auto& [pid, process] : processes_) {
     if (!process.gone) update_pending_time(process);
-    pending_s += process.pending_s;
+    pending_cpu_s += process.pending_cpu_s;
   }
-  const double granted = pending_s > capacity_s ? capacity_s / pending_s : 1;
+  const double granted_fraction = pending_cpu_s > capacity_s ? capacity_s / pending_cpu_s : 1;
   for (auto& [pid, process] : processes_) {
-    process.charged_s = process.pending_s * granted;
-    process.pending_s -= process.charged_s;
-    process.share.cpu_s += process.charged_s;
+    process.charged_cpu_s = process.pending_cpu_s * granted_fraction;
+    process.pending_cpu_s -= process.charged_cpu_s;
+    process.share.cpu_s += process.charged_cpu_s;
   }
-  const double charged_s = pending_s * granted;
-  total_cpu_s_ += charged_s;
-  return charged_s;
+  const double charged_cpu_s = pending_cpu_s * granted_fraction;
+  total_cpu_s_ += charged_cpu_s;
+  return charged_cpu_s;
 }
 
-std::vector<ProcessCharge> BusyTime::charged_processes() const {
+std::vector<ProcessCharge> BusyTime::list_charged_processes() const {
   std::vector<ProcessCharge> all;
   for (const auto& [pid, process] : processes_) {
-    if (process.charged_s > 0) all.push_back({pid, process.charged_s});
+    if (process.charged_cpu_s > 0) all.push_back({pid, process.charged_cpu_s});
   }
   return all;
 }
 
 void BusyTime::attribute_energy(double joules) {
-  double charged_s = 0;
-  for (const auto& [pid, process] : processes_) charged_s += process.charged_s;
-  if (charged_s > 0) {
+  double charged_cpu_s = 0;
+  for (const auto& [pid, process] : processes_) charged_cpu_s += process.charged_cpu_s;
+  if (charged_cpu_s > 0) {
     for (auto& [pid, process] : processes_) {
-      process.share.joules_package += joules * process.charged_s / charged_s;
+      process.share.joules_package += joules * process.charged_cpu_s / charged_cpu_s;
     }
   }
   drop_exited();
@@ -177,7 +177,7 @@ void BusyTime::attribute_energy(double joules) {
 void BusyTime::drop_exited() {
   for (auto at = processes_.begin(); at != processes_.end();) {
     Process& process = at->second;
-    if (!process.gone || process.pending_s > 0) {
+    if (!process.gone || process.pending_cpu_s > 0) {
       ++at;
       continue;
     }

@@ -37,9 +37,9 @@ struct ProcessCharge {
 
 class BusyTime {
  public:
-  // Existing processes count from now on; processes found later count from their start. `with_self`: also counts the
+  // Existing processes count from now on; processes found later count from their start. `counts_self`: also counts the
   // simulator's own time, as /proc/stat does.
-  static Result<BusyTime> start(bool with_self = false);
+  static Result<BusyTime> start(bool counts_self = false);
 
   // Scans all processes for new ones and changed names.
   void refresh_processes();
@@ -49,7 +49,7 @@ class BusyTime {
   double advance(double capacity_s);
 
   // The processes charged in the last advance().
-  std::vector<ProcessCharge> charged_processes() const;
+  std::vector<ProcessCharge> list_charged_processes() const;
 
   // Attributes the energy of the last advance() in proportion to CPU time.
   void attribute_energy(double joules);
@@ -63,8 +63,8 @@ class BusyTime {
   struct Process {
     clockid_t clock = 0;
     std::int64_t last_cpu_ns = 0;  // its CPU clock when last read
-    double pending_s = 0;          // seen, not yet charged
-    double charged_s = 0;          // in the last advance()
+    double pending_cpu_s = 0;      // seen, not yet charged
+    double charged_cpu_s = 0;      // in the last advance()
     bool used_cpu_since_refresh =
         false;  // used CPU time since the last refresh_processes(): an exec may have changed its name
     bool gone = false;
@@ -74,9 +74,9 @@ class BusyTime {
 
   BusyTime(Directory proc, FileDescriptor load) : proc_(std::move(proc)), loadavg_file_(std::move(load)) {}
   void add_new_processes();
-  void add(pid_t pid, bool from_birth);
+  void add(pid_t pid, bool counts_from_birth);
   void update_pending_time(Process& process);
-  void scan_processes(bool from_birth);
+  void scan_processes(bool counts_from_birth);
   void drop_exited();
 
   Directory proc_;

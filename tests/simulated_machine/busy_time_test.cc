@@ -22,7 +22,7 @@ class BusyChild {
   BusyChild() : pid_(fork()) {
     if (pid_ == 0) {
       alarm(20);  // in case the test dies first
-      while (true) own_cpu_ns();
+      while (true) process_cpu_ns();
     }
   }
   BusyChild(const BusyChild&) = delete;
@@ -42,8 +42,8 @@ class BusyChild {
     return seconds(clock_ns(clock));
   }
   void run_for(double duration_s) const {
-    const double goal_s = cpu_s() + duration_s;
-    while (cpu_s() < goal_s) usleep(1000);
+    const double target_cpu_s = cpu_s() + duration_s;
+    while (cpu_s() < target_cpu_s) usleep(1000);
   }
 
  private:
@@ -112,8 +112,8 @@ TEST(BusyTime, SplitsEnergyInProportionToCpuTime) {
 TEST(BusyTime, DoesNotCountTheCaller) {
   Result<BusyTime> busy = BusyTime::start();
   ASSERT_TRUE(busy.has_value());
-  const std::int64_t goal_ns = own_cpu_ns() + 20 * kNanosecondsPerMillisecond;
-  while (own_cpu_ns() < goal_ns) {
+  const std::int64_t target_cpu_ns = process_cpu_ns() + 20 * kNanosecondsPerMillisecond;
+  while (process_cpu_ns() < target_cpu_ns) {
   }
   busy->advance(kUnlimitedCapacity_s);
   EXPECT_FALSE(find_process_share(*busy, getpid()).has_value());

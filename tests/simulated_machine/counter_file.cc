@@ -21,7 +21,7 @@ constexpr std::uint64_t kStepBackUj = 500'000'000;
 constexpr std::string_view kGarbageText = "not a number";
 
 // Returns true once, at or after the time of the fault.
-bool take_if_due(std::optional<double>& at_s, double now_s) {
+bool consume_due_fault(std::optional<double>& at_s, double now_s) {
   if (!at_s || now_s < *at_s) return false;
   at_s.reset();
   return true;
@@ -63,18 +63,18 @@ Status CounterFile::finish() {
 }
 
 Status CounterFile::trigger_faults(double true_j, double command_s) {
-  if (take_if_due(faults_.reset_at_s, command_s)) counter_.restart_at(true_j);
-  if (take_if_due(faults_.step_back_at_s, command_s)) counter_.step_back(kStepBackUj);
-  if (take_if_due(faults_.freeze_at_s, command_s)) is_text_frozen_ = true;
-  if (take_if_due(faults_.deny_at_s, command_s)) {
+  if (consume_due_fault(faults_.reset_at_s, command_s)) counter_.restart_at(true_j);
+  if (consume_due_fault(faults_.step_back_at_s, command_s)) counter_.step_back(kStepBackUj);
+  if (consume_due_fault(faults_.freeze_at_s, command_s)) is_text_frozen_ = true;
+  if (consume_due_fault(faults_.deny_at_s, command_s)) {
     file_mode_ = 0;
     if (::fchmod(file_.get(), file_mode_) != 0) return system_error("chmod", path_, errno);
   }
-  if (take_if_due(faults_.vanish_at_s, command_s)) {
+  if (consume_due_fault(faults_.vanish_at_s, command_s)) {
     is_text_frozen_ = true;
     if (::unlink(path_.c_str()) != 0) return system_error("unlink", path_, errno);
   }
-  if (take_if_due(faults_.garbage_at_s, command_s)) {
+  if (consume_due_fault(faults_.garbage_at_s, command_s)) {
     is_text_frozen_ = true;
     compose_text(kGarbageText);
     return faults_.replaces_file ? replace_file() : write_piece(text_, 0);
@@ -95,12 +95,12 @@ Status CounterFile::write_piece(std::string_view piece, std::size_t position) {
 }
 
 Status CounterFile::replace_file() {
-  const std::string fresh_path = path_ + ".new";
-  Result<FileDescriptor> fresh = create_file(fresh_path, file_mode_);
+  const std::string new_file_path = path_ + ".new";
+  Result<FileDescriptor> fresh = create_file(new_file_path, file_mode_);
   if (!fresh) return std::move(fresh).error();
   file_ = std::move(*fresh);
   if (Status written = write_piece(text_, 0); !written) return written;
-  if (std::rename(fresh_path.c_str(), path_.c_str()) != 0) return system_error("rename", fresh_path, errno);
+  if (std::rename(new_file_path.c_str(), path_.c_str()) != 0) return system_error("rename", new_file_path, errno);
   return Done{};
 }
 

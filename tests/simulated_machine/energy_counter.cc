@@ -8,7 +8,7 @@
 namespace joulemap::simulated {
 namespace {
 
-std::uint64_t quantised_uj(double true_j) {
+std::uint64_t quantise_uj(double true_j) {
   return static_cast<std::uint64_t>(std::floor(true_j * 1e6 / kQuantumUj) * kQuantumUj);
 }
 
@@ -20,10 +20,10 @@ EnergyCounter::EnergyCounter(std::uint64_t start_uj, std::uint64_t wrap_uj) : wr
 }
 
 std::uint64_t EnergyCounter::reading_uj(double true_j) const {
-  return (quantised_uj(true_j) % wrap_uj_ + offset_uj_) % wrap_uj_;
+  return (quantise_uj(true_j) % wrap_uj_ + offset_uj_) % wrap_uj_;
 }
 
-void EnergyCounter::restart_at(double true_j) { offset_uj_ = (wrap_uj_ - quantised_uj(true_j) % wrap_uj_) % wrap_uj_; }
+void EnergyCounter::restart_at(double true_j) { offset_uj_ = (wrap_uj_ - quantise_uj(true_j) % wrap_uj_) % wrap_uj_; }
 
 void EnergyCounter::step_back(std::uint64_t step_uj) {
   offset_uj_ = (offset_uj_ + wrap_uj_ - step_uj % wrap_uj_) % wrap_uj_;

@@ -21,9 +21,9 @@ TEST(EnergyCounter, MovesInWholeQuantaOnly) {
 TEST(EnergyCounter, IsNeverMoreThanAQuantumBehindTheTruth) {
   const EnergyCounter counter(0, kUnreachedWrap_uj);
   for (double true_j = 0; true_j < 1000; true_j += 0.7318) {
-    const double behind_uj = true_j * 1e6 - static_cast<double>(counter.reading_uj(true_j));
-    EXPECT_GE(behind_uj, 0);
-    EXPECT_LE(behind_uj, kQuantumUj + 1);  // and less than 1 uJ for whole microjoules
+    const double lag_uj = true_j * 1e6 - static_cast<double>(counter.reading_uj(true_j));
+    EXPECT_GE(lag_uj, 0);
+    EXPECT_LE(lag_uj, kQuantumUj + 1);  // and less than 1 uJ for whole microjoules
   }
 }
 
@@ -36,9 +36,9 @@ TEST(EnergyCounter, WrapsAtItsMaximum) {
 
 TEST(EnergyCounter, WrapsRepeatedly) {
   const EnergyCounter counter(0, 1'000'000);
-  const EnergyCounter endless(0, kUnreachedWrap_uj);
+  const EnergyCounter unwrapped_counter(0, kUnreachedWrap_uj);
   for (double true_j = 0; true_j < 50; true_j += 0.37) {
-    EXPECT_EQ(counter.reading_uj(true_j), endless.reading_uj(true_j) % 1'000'000);
+    EXPECT_EQ(counter.reading_uj(true_j), unwrapped_counter.reading_uj(true_j) % 1'000'000);
   }
 }
 
@@ -61,9 +61,9 @@ TEST(EnergyCounter, RestartsEvenAfterManyWraps) {
 
 TEST(EnergyCounter, StepsBackOnceAndContinues) {
   EnergyCounter counter(50'000'000, kUnreachedWrap_uj);
-  const std::uint64_t before_uj = counter.reading_uj(1);
+  const std::uint64_t previous_uj = counter.reading_uj(1);
   counter.step_back(5'000'000);
-  EXPECT_EQ(counter.reading_uj(1), before_uj - 5'000'000);
+  EXPECT_EQ(counter.reading_uj(1), previous_uj - 5'000'000);
   EXPECT_GT(counter.reading_uj(2), counter.reading_uj(1));
 }
 

@@ -16,8 +16,8 @@
 namespace joulemap::simulated {
 namespace {
 
-constexpr std::int64_t kRefreshEveryNs = 10 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kOperationsEveryNs = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kProcessRefreshPeriod_ns = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kOperationLogPeriod_ns = 50 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kHalfWriteDelay_ns = 30 * kNanosecondsPerMicrosecond;
 constexpr std::int64_t kNotStarted_ns = std::numeric_limits<std::int64_t>::max();
 
@@ -26,10 +26,10 @@ std::int64_t us_to_ns(double duration_us) { return std::llround(duration_us * 1e
 Result<std::vector<CounterFile>> create_counters(const MachineSettings& settings, const std::vector<Zone>& zones) {
   std::vector<CounterFile> counters;
   for (const Zone& zone : zones) {
-    const bool faulty = settings.fault_zone.empty() || settings.fault_zone == zone.id;
+    const bool has_faults = settings.fault_zone.empty() || settings.fault_zone == zone.id;
     Result<CounterFile> counter =
         CounterFile::create(energy_path(settings.root, zone), EnergyCounter(settings.start_uj, settings.wrap_uj),
-                            settings.wrap_uj, faulty ? settings.faults : FaultPlan{});
+                            settings.wrap_uj, has_faults ? settings.faults : FaultPlan{});
     if (!counter) return std::move(counter).error();
     counters.push_back(std::move(*counter));
   }
@@ -57,7 +57,7 @@ Result<std::unique_ptr<Machine>> Machine::build(const MachineSettings& settings)
                                       ? Result<Operations>(Operations())
                                       : Operations::open(settings.operation_kinds, settings.operation_page);
   if (!operations) return std::move(operations).error();
-  Result<Logs> logs = create_logs(settings, *operations);
+  Result<MachineLogs> logs = create_logs(settings, *operations);
   if (!logs) return std::move(logs).error();
   Result<BusyTime> busy = BusyTime::start(settings.counts_self);
   if (!busy) return std::move(busy).error();
@@ -65,12 +65,12 @@ Result<std::unique_ptr<Machine>> Machine::build(const MachineSettings& settings)
       new Machine(settings, std::move(*busy), std::move(*operations), std::move(*logs), std::move(*counters)));
 }
 
-Result<Machine::Logs> Machine::create_logs(const MachineSettings& settings, const Operations& operations) {
+Result<Machine::MachineLogs> Machine::create_logs(const MachineSettings& settings, const Operations& operations) {
   std::vector<std::string> domains;
   for (const Zone& zone : list_zones(settings.law.sockets, settings.has_psys)) domains.push_back(zone.domain);
   Result<TruthLog> truth = TruthLog::create(settings.root + "/truth.csv", domains);
   if (!truth) return std::move(truth).error();
-  Logs logs{std::move(*truth), {}};
+  MachineLogs logs{std::move(*truth), {}};
   if (settings.operation_kinds.empty()) return logs;
   std::vector<std::string> columns;
   for (const std::string& name : operations.names()) {
@@ -82,11 +82,11 @@ Result<Machine::Logs> Machine::create_logs(const MachineSettings& settings, cons
   return logs;
 }
 
-Machine::Machine(const MachineSettings& settings, BusyTime busy, Operations operations, Logs logs,
+Machine::Machine(const MachineSettings& settings, BusyTime busy, Operations operations, MachineLogs logs,
                  std::vector<CounterFile> counters)
     : settings_(settings),
       truth_path_(settings.root + "/truth.csv"),
-      law_(settings.law),
+      power_law_(settings.law),
       busy_(std::move(busy)),
       operations_(std::move(operations)),
       logs_(std::move(logs)),
@@ -97,7 +97,7 @@ Machine::Machine(const MachineSettings& settings, BusyTime busy, Operations oper
 
 void Machine::start() {
   start_ns_ = last_tick_ns_ = last_refresh_ns_ = monotonic_ns();
-  cpu_at_start_ns_ = own_cpu_ns();
+  cpu_at_start_ns_ = process_cpu_ns();
   schedule_ = {start_ns_, us_to_ns(settings_.period_us), us_to_ns(settings_.jitter_us), settings_.law.seed};
   clock_nudger_.emplace(schedule_);
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -122,7 +122,7 @@ Result<MachineReport> Machine::stop() {
   busy_.refresh_processes();
   Status written = write_process_truth(settings_.root + "/truth_processes.csv", busy_.shares());
   if (!written) return std::move(written).error();
-  report_.cpu_share = seconds(own_cpu_ns() - cpu_at_start_ns_) / seconds(monotonic_ns() - start_ns_);
+  report_.cpu_share = seconds(process_cpu_ns() - cpu_at_start_ns_) / seconds(monotonic_ns() - start_ns_);
   return report_;
 }
 
@@ -150,7 +150,7 @@ Status Machine::tick(std::int64_t now_ns) {
   }
   add_tick_energy(seconds(now_ns - last_ns), seconds(now_ns - running_since_ns));
   if (Status published = publish(now_ns); !published) return published;
-  if (now_ns - last_refresh_ns_ >= kRefreshEveryNs) {
+  if (now_ns - last_refresh_ns_ >= kProcessRefreshPeriod_ns) {
     last_refresh_ns_ = now_ns;
     busy_.refresh_processes();
   }
@@ -158,11 +158,11 @@ Status Machine::tick(std::int64_t now_ns) {
   return logs_.truth.append(now_ns, busy_.total_cpu_s(), energies_j_);
 }
 
-void Machine::add_tick_energy(double since_last_s, double running_s) {
-  const double capacity_s = cpus_ * since_last_s;
+void Machine::add_tick_energy(double since_last_tick_s, double running_s) {
+  const double capacity_s = cpus_ * since_last_tick_s;
   const double utilisation = busy_.advance(capacity_s) / capacity_s;
-  operations_.update(busy_.charged_processes());
-  const MachinePower& power = law_.step(utilisation, running_s, operations_.factors());
+  operations_.update(busy_.list_charged_processes());
+  const MachinePower& power = power_law_.step(utilisation, running_s, operations_.factors());
   operations_.attribute_energy(power, running_s);
   busy_.attribute_energy(power.dynamic_w * running_s);
   std::size_t zone = 0;
@@ -175,7 +175,7 @@ void Machine::add_tick_energy(double since_last_s, double running_s) {
 }
 
 Status Machine::log_operations(std::int64_t now_ns) {
-  if (!logs_.operations || now_ns - last_operation_log_ns_ < kOperationsEveryNs) return Done{};
+  if (!logs_.operations || now_ns - last_operation_log_ns_ < kOperationLogPeriod_ns) return Done{};
   last_operation_log_ns_ = now_ns;
   std::vector<double> values;
   for (const OperationEnergy& energy : operations_.energies()) {

@@ -65,26 +65,26 @@ class Machine {
   const std::string& truth_path() const { return truth_path_; }
 
  private:
-  struct Logs {
+  struct MachineLogs {
     TruthLog truth;
     std::optional<TruthLog> operations;
   };
-  Machine(const MachineSettings& settings, BusyTime busy, Operations operations, Logs logs,
+  Machine(const MachineSettings& settings, BusyTime busy, Operations operations, MachineLogs logs,
           std::vector<CounterFile> counters);
-  static Result<Logs> create_logs(const MachineSettings& settings, const Operations& operations);
+  static Result<MachineLogs> create_logs(const MachineSettings& settings, const Operations& operations);
   Status log_operations(std::int64_t now_ns);
   void run(const std::stop_token& stop);
   Status tick(std::int64_t now_ns);
   // Adds the energy of the last running_s of the time since the last tick; before that the machine stood still at 0 W.
-  void add_tick_energy(double since_last_s, double running_s);
+  void add_tick_energy(double since_last_tick_s, double running_s);
   Status publish(std::int64_t now_ns);
 
   MachineSettings settings_;
   std::string truth_path_;
-  PowerLaw law_;
+  PowerLaw power_law_;
   BusyTime busy_;
   Operations operations_;
-  Logs logs_;
+  MachineLogs logs_;
   std::int64_t last_operation_log_ns_ = 0;
   std::vector<CounterFile> counters_;  // in the order of list_zones()
   std::vector<double> energies_j_;     // in the order of list_zones()

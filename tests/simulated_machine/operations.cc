@@ -45,19 +45,19 @@ Operations::Operations(std::vector<OperationKind> kinds, const std::uint32_t* pa
   energies_.resize(operation_kinds_.size() + 1);
 }
 
-Result<Operations> Operations::open(const std::string& kinds_path, const std::string& page_path) {
-  const Result<std::string> text = read_small_file(kinds_path);
+Result<Operations> Operations::open(const std::string& operation_kinds_path, const std::string& operation_page_path) {
+  const Result<std::string> text = read_small_file(operation_kinds_path);
   if (!text) return text.error();
   Result<std::vector<OperationKind>> kinds = parse_operation_kinds(*text);
   if (!kinds) return std::move(kinds).error();
-  const FileDescriptor file(::open(page_path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return system_error("open", page_path, errno);
+  const FileDescriptor file(::open(operation_page_path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return system_error("open", operation_page_path, errno);
   void* const mapped = ::mmap(nullptr, kPageBytes, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (mapped == MAP_FAILED) return system_error("map", page_path, errno);
+  if (mapped == MAP_FAILED) return system_error("map", operation_page_path, errno);
   return Operations(std::move(*kinds), static_cast<const std::uint32_t*>(mapped));
 }
 
-std::size_t Operations::operation_of(pid_t pid) const {
+std::size_t Operations::find_operation(pid_t pid) const {
   if (page_ == nullptr) return other();
   for (std::size_t slot = 0; slot < kSlotCount; ++slot) {
     if (load_relaxed(page_[2 * slot]) != static_cast<std::uint32_t>(pid)) continue;
@@ -68,7 +68,7 @@ std::size_t Operations::operation_of(pid_t pid) const {
 
 void Operations::update(const std::vector<ProcessCharge>& charges) {
   std::fill(cpu_s_.begin(), cpu_s_.end(), 0.0);
-  for (const ProcessCharge& charge : charges) cpu_s_[operation_of(charge.pid)] += charge.cpu_s;
+  for (const ProcessCharge& charge : charges) cpu_s_[find_operation(charge.pid)] += charge.cpu_s;
 }
 
 LoadFactors Operations::factors() const {
@@ -86,19 +86,19 @@ void Operations::attribute_energy(const MachinePower& power, double duration_s) 
   const double all_s = std::accumulate(cpu_s_.begin(), cpu_s_.end(), 0.0);
   const LoadFactors mean = factors();
   double all_w = 0;
-  double memory_w = 0;  // above idle
+  double dynamic_memory_w = 0;  // above idle
   for (const SocketPower& socket : power.sockets) {
     all_w += socket.package_w + socket.dram_w;
-    memory_w += socket.dram_dynamic_w;
+    dynamic_memory_w += socket.dram_dynamic_w;
   }
-  const double idle_j = (all_w - power.dynamic_w - memory_w) * duration_s;
+  const double idle_j = (all_w - power.dynamic_w - dynamic_memory_w) * duration_s;
   const double active = std::min(all_s / duration_s, 1.0);
   energies_.back().energy_j += idle_j * (1 - active);
   for (std::size_t i = 0; all_s > 0 && i < operation_kinds_.size(); ++i) {
     const double share = cpu_s_[i] / all_s;
     double watts = 0;
     if (mean.power > 0) watts += power.dynamic_w * operation_kinds_[i].power / mean.power;
-    if (mean.memory > 0) watts += memory_w * operation_kinds_[i].memory / mean.memory;
+    if (mean.memory > 0) watts += dynamic_memory_w * operation_kinds_[i].memory / mean.memory;
     energies_[i].cpu_s += cpu_s_[i];
     energies_[i].dynamic_j += watts * share * duration_s;
     energies_[i].energy_j += watts * share * duration_s + idle_j * active * share;

@@ -44,7 +44,7 @@ class Operations {
  public:
   // Without files, everything is "other".
   explicit Operations(std::vector<OperationKind> kinds = {}, const std::uint32_t* page = nullptr);
-  static Result<Operations> open(const std::string& kinds_path, const std::string& page_path);
+  static Result<Operations> open(const std::string& operation_kinds_path, const std::string& operation_page_path);
 
   // Determines the operation of each process in this tick from the charges by process.
   void update(const std::vector<ProcessCharge>& charges);
@@ -58,7 +58,7 @@ class Operations {
   const std::vector<OperationEnergy>& energies() const { return energies_; }
 
  private:
-  std::size_t operation_of(pid_t pid) const;
+  std::size_t find_operation(pid_t pid) const;
   std::size_t other() const { return operation_kinds_.size() - 1; }
 
   std::vector<OperationKind> operation_kinds_;  // the last is "other"

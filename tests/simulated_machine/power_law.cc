@@ -16,7 +16,7 @@ constexpr double kNoiseCorrelationS = 0.005;
 
 }  // namespace
 
-SocketPower socket_power(const LawSettings& settings, double utilisation, double noise, LoadFactors load) {
+SocketPower compute_socket_power(const LawSettings& settings, double utilisation, double noise, LoadFactors load) {
   const double u = std::clamp(utilisation, 0.0, 1.0);
   const double noise_factor = std::max(0.0, 1 + noise);
   SocketPower power;
@@ -28,10 +28,10 @@ SocketPower socket_power(const LawSettings& settings, double utilisation, double
   return power;
 }
 
-double psys_power_w(const std::vector<SocketPower>& sockets) {
-  double inside_w = 0;
-  for (const SocketPower& socket : sockets) inside_w += socket.package_w + socket.dram_w;
-  return kPsysFactor * inside_w + kBoardW;
+double compute_psys_power_w(const std::vector<SocketPower>& sockets) {
+  double package_and_dram_w = 0;
+  for (const SocketPower& socket : sockets) package_and_dram_w += socket.package_w + socket.dram_w;
+  return kPsysFactor * package_and_dram_w + kBoardW;
 }
 
 CorrelatedNoise::CorrelatedNoise(double sigma, std::uint64_t seed)
@@ -53,10 +53,11 @@ PowerLaw::PowerLaw(const LawSettings& settings) : settings_(settings) {
 const MachinePower& PowerLaw::step(double utilisation, double duration_s, LoadFactors load) {
   last_power_.dynamic_w = 0;
   for (std::size_t socket = 0; socket < socket_noises_.size(); ++socket) {
-    last_power_.sockets[socket] = socket_power(settings_, utilisation, socket_noises_[socket].next(duration_s), load);
+    last_power_.sockets[socket] =
+        compute_socket_power(settings_, utilisation, socket_noises_[socket].next(duration_s), load);
     last_power_.dynamic_w += last_power_.sockets[socket].dynamic_w;
   }
-  last_power_.psys_w = psys_power_w(last_power_.sockets);
+  last_power_.psys_w = compute_psys_power_w(last_power_.sockets);
   return last_power_;
 }
 

@@ -46,10 +46,10 @@ struct MachinePower {
 };
 
 // Power of one socket at a utilisation and a value of the noise.
-SocketPower socket_power(const LawSettings& settings, double utilisation, double noise, LoadFactors load = {});
+SocketPower compute_socket_power(const LawSettings& settings, double utilisation, double noise, LoadFactors load = {});
 
 // Power at the input of the board's regulators.
-double psys_power_w(const std::vector<SocketPower>& sockets);
+double compute_psys_power_w(const std::vector<SocketPower>& sockets);
 
 // Gaussian noise with a correlation time of about 5 ms (AR(1)), independent of the step length.
 class CorrelatedNoise {

@@ -16,7 +16,7 @@ LawSettings noiseless_settings() {
 }
 
 TEST(PowerLaw, AnIdleMachineHasIdlePower) {
-  const SocketPower power = socket_power(noiseless_settings(), 0, 0);
+  const SocketPower power = compute_socket_power(noiseless_settings(), 0, 0);
   EXPECT_DOUBLE_EQ(power.package_w, 18);
   EXPECT_DOUBLE_EQ(power.core_w, 9);
   EXPECT_DOUBLE_EQ(power.dram_w, 3);
@@ -24,7 +24,7 @@ TEST(PowerLaw, AnIdleMachineHasIdlePower) {
 }
 
 TEST(PowerLaw, AMachineWithAllCpusBusyHasMaximumPower) {
-  const SocketPower power = socket_power(noiseless_settings(), 1, 0);
+  const SocketPower power = compute_socket_power(noiseless_settings(), 1, 0);
   EXPECT_DOUBLE_EQ(power.package_w, 95);
   EXPECT_DOUBLE_EQ(power.core_w, 86);
   EXPECT_DOUBLE_EQ(power.dram_w, 9);
@@ -32,24 +32,24 @@ TEST(PowerLaw, AMachineWithAllCpusBusyHasMaximumPower) {
 }
 
 TEST(PowerLaw, TheFirstBusyCpuCostsMoreThanTheLast) {
-  const double half_w = socket_power(noiseless_settings(), 0.5, 0).package_w;
+  const double half_w = compute_socket_power(noiseless_settings(), 0.5, 0).package_w;
   EXPECT_DOUBLE_EQ(half_w, 18 + 77 * std::pow(0.5, 0.8));
   EXPECT_GT(half_w - 18, 95 - half_w);
 }
 
 TEST(PowerLaw, ClampsUtilisationBetweenZeroAndOne) {
-  EXPECT_DOUBLE_EQ(socket_power(noiseless_settings(), 1.7, 0).package_w, 95);
-  EXPECT_DOUBLE_EQ(socket_power(noiseless_settings(), -0.1, 0).package_w, 18);
+  EXPECT_DOUBLE_EQ(compute_socket_power(noiseless_settings(), 1.7, 0).package_w, 95);
+  EXPECT_DOUBLE_EQ(compute_socket_power(noiseless_settings(), -0.1, 0).package_w, 18);
 }
 
 TEST(PowerLaw, CorePowerIsNeverNegative) {
   LawSettings settings = noiseless_settings();
   settings.idle_w = 4;
-  EXPECT_DOUBLE_EQ(socket_power(settings, 0, 0).core_w, 0);
+  EXPECT_DOUBLE_EQ(compute_socket_power(settings, 0, 0).core_w, 0);
 }
 
 TEST(PowerLaw, NoiseScalesIdleAndDynamicPowerButNotDram) {
-  const SocketPower power = socket_power(noiseless_settings(), 1, 0.1);
+  const SocketPower power = compute_socket_power(noiseless_settings(), 1, 0.1);
   EXPECT_DOUBLE_EQ(power.package_w, 95 * 1.1);
   EXPECT_DOUBLE_EQ(power.dynamic_w, 77 * 1.1);
   EXPECT_DOUBLE_EQ(power.dram_w, 9);

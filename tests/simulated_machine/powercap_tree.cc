@@ -20,12 +20,12 @@ namespace {
 
 constexpr std::string_view kControlType = "intel-rapl";
 
-Zone top_zone(int number, std::string name) {
+Zone make_top_zone(int number, std::string name) {
   const std::string id = fmt::format("{}:{}", kControlType, number);
   return {id, fmt::format("{}/{}", kControlType, id), name, std::move(name), true};
 }
 
-Zone sub_zone(const Zone& parent, int socket, int number, const std::string& name) {
+Zone make_sub_zone(const Zone& parent, int socket, int number, const std::string& name) {
   const std::string id = fmt::format("{}:{}", parent.id, number);
   return {id, fmt::format("{}/{}", parent.folder, id), name, fmt::format("{}-{}", name, socket), false};
 }
@@ -82,12 +82,12 @@ Status refuse_existing(const std::string& path) {
 std::vector<Zone> list_zones(int sockets, bool with_psys) {
   std::vector<Zone> zones;
   for (int socket = 0; socket < sockets; ++socket) {
-    const Zone package = top_zone(socket, fmt::format("package-{}", socket));
+    const Zone package = make_top_zone(socket, fmt::format("package-{}", socket));
     zones.push_back(package);
-    zones.push_back(sub_zone(package, socket, 0, "core"));
-    zones.push_back(sub_zone(package, socket, 1, "dram"));
+    zones.push_back(make_sub_zone(package, socket, 0, "core"));
+    zones.push_back(make_sub_zone(package, socket, 1, "dram"));
   }
-  if (with_psys) zones.push_back(top_zone(sockets, "psys"));
+  if (with_psys) zones.push_back(make_top_zone(sockets, "psys"));
   return zones;
 }
 
@@ -103,11 +103,11 @@ Status build_powercap_tree(const std::string& root, const std::vector<Zone>& zon
   for (const char* taken : {"/sys", "/proc"}) {
     if (Status free = refuse_existing(root + taken); !free) return free;
   }
-  const std::string control_type = fmt::format("{}/{}", powercap_devices_folder(root), kControlType);
-  for (const std::string& folder : {control_type, powercap_class_folder(root)}) {
+  const std::string control_type_folder = fmt::format("{}/{}", powercap_devices_folder(root), kControlType);
+  for (const std::string& folder : {control_type_folder, powercap_class_folder(root)}) {
     if (Status made = make_folder(folder); !made) return made;
   }
-  if (Status made = make_file(control_type + "/enabled", "1"); !made) return made;
+  if (Status made = make_file(control_type_folder + "/enabled", "1"); !made) return made;
 
   const std::vector<std::pair<std::string, std::string>> links = {
       {fmt::format("{}/{}", powercap_class_folder(root), kControlType),

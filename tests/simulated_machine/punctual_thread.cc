@@ -29,12 +29,12 @@ void pin_this_thread(int cpu) {
 std::vector<int> usable_cpus() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
-  std::vector<int> usable;
-  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return usable;
+  std::vector<int> usable_cpu_list;
+  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return usable_cpu_list;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(static_cast<std::size_t>(cpu), &cpus)) usable.push_back(cpu);
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &cpus)) usable_cpu_list.push_back(cpu);
   }
-  return usable;
+  return usable_cpu_list;
 }
 
 std::int64_t kernel_tick_ns() {

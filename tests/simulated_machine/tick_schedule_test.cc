@@ -20,9 +20,9 @@ TEST(TickSchedule, JitterHasTheGivenDeviationAndDoesNotAccumulate) {
   double sum = 0;
   double squares = 0;
   for (std::int64_t tick = 0; tick < kTicks; ++tick) {
-    const auto off_ns = static_cast<double>(schedule.tick_time_ns(tick) - tick * schedule.period_ns);
-    sum += off_ns;
-    squares += off_ns * off_ns;
+    const auto deviation_ns = static_cast<double>(schedule.tick_time_ns(tick) - tick * schedule.period_ns);
+    sum += deviation_ns;
+    squares += deviation_ns * deviation_ns;
   }
   EXPECT_NEAR(sum / kTicks, 0, 1'000);
   EXPECT_NEAR(std::sqrt(squares / kTicks), 50'000, 1'000);

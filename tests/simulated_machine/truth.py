@@ -21,7 +21,7 @@ class ProcessTruth(NamedTuple):
     joules_package: float
 
 
-class Truth:
+class TruthLog:
     """The energy of every domain as a function of time, linear between the simulator's ticks."""
 
     def __init__(self, path: str) -> None:
@@ -72,13 +72,13 @@ class Truth:
 
         Raises ValueError for an instant that the truth does not cover.
         """
-        return self._value(domain, end_ns) - self._value(domain, start_ns)
+        return self._interpolate_column(domain, end_ns) - self._interpolate_column(domain, start_ns)
 
     def cpu_s(self, start_ns: int, end_ns: int) -> float:
         """CPU seconds of all processes between two instants."""
-        return self._value("cpu_s", end_ns) - self._value("cpu_s", start_ns)
+        return self._interpolate_column("cpu_s", end_ns) - self._interpolate_column("cpu_s", start_ns)
 
-    def _value(self, column: str, at_ns: int) -> float:
+    def _interpolate_column(self, column: str, at_ns: int) -> float:
         if not self.start_ns <= at_ns <= self.end_ns:
             raise ValueError(f"{at_ns} ns is outside of the truth, {self.start_ns} to {self.end_ns} ns")
         values = self._columns[column]

@@ -15,7 +15,7 @@
 namespace joulemap::simulated {
 namespace {
 
-constexpr std::int64_t kFlushEveryNs = 100 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kFlushPeriod_ns = 100 * kNanosecondsPerMillisecond;
 
 Result<FileDescriptor> create_file(const std::string& path) {
   FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -23,7 +23,7 @@ Result<FileDescriptor> create_file(const std::string& path) {
   return fd;
 }
 
-Status write_all(int fd, std::string_view text, const std::string& path) {
+Status write_whole_text(int fd, std::string_view text, const std::string& path) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -50,26 +50,26 @@ Result<TruthLog> TruthLog::create(std::string path, const std::vector<std::strin
   Result<FileDescriptor> file = create_file(path);
   if (!file) return std::move(file).error();
   TruthLog log(std::move(path), std::move(*file));
-  log.pending_ = "monotonic_ns,cpu_s";
-  for (const std::string& domain : domains) log.pending_ += "," + domain;
-  log.pending_ += "\n";
+  log.pending_text_ = "monotonic_ns,cpu_s";
+  for (const std::string& domain : domains) log.pending_text_ += "," + domain;
+  log.pending_text_ += "\n";
   if (Status flushed = log.flush(); !flushed) return std::move(flushed).error();
   return log;
 }
 
 Status TruthLog::append(std::int64_t tick_ns, double cpu_s, const std::vector<double>& energies_j) {
-  auto out = std::back_inserter(pending_);
+  auto out = std::back_inserter(pending_text_);
   fmt::format_to(out, "{},{:.9f}", tick_ns, cpu_s);
   for (const double energy_j : energies_j) fmt::format_to(out, ",{:.9f}", energy_j);
-  pending_.push_back('\n');
-  if (tick_ns - flushed_ns_ < kFlushEveryNs) return Done{};
+  pending_text_.push_back('\n');
+  if (tick_ns - flushed_ns_ < kFlushPeriod_ns) return Done{};
   flushed_ns_ = tick_ns;
   return flush();
 }
 
 Status TruthLog::flush() {
-  Status written = write_all(file_.get(), pending_, path_);
-  pending_.clear();
+  Status written = write_whole_text(file_.get(), pending_text_, path_);
+  pending_text_.clear();
   return written;
 }
 
@@ -81,7 +81,7 @@ Status write_process_truth(const std::string& path, const std::vector<ProcessSha
     fmt::format_to(std::back_inserter(text), "{},{},{:.9f},{:.9f}\n", share.pid, csv_text(share.comm), share.cpu_s,
                    share.joules_package);
   }
-  return write_all(file->get(), text, path);
+  return write_whole_text(file->get(), text, path);
 }
 
 }  // namespace joulemap::simulated

@@ -31,7 +31,7 @@ class TruthLog {
 
   std::string path_;
   FileDescriptor file_;
-  std::string pending_;
+  std::string pending_text_;
   std::int64_t flushed_ns_ = 0;
 };
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
+SCRIPT_FOLDER = Path(__file__).resolve().parent
 
 pytestmark = pytest.mark.skipif(
     "JOULEMAP_TEST_SLURM" not in os.environ,
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def cluster():
     folder = Path(tempfile.mkdtemp(prefix="joulemap-slurm-"))
-    subprocess.run([HERE / "cluster.sh", "start", folder], check=True, timeout=120)
+    subprocess.run([SCRIPT_FOLDER / "cluster.sh", "start", folder], check=True, timeout=120)
     yield {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
-    subprocess.run([HERE / "cluster.sh", "stop", folder], timeout=60)
+    subprocess.run([SCRIPT_FOLDER / "cluster.sh", "stop", folder], timeout=60)
 
 
-PLAN = """
+PLAN_TOML = """
 name = "blocks"
 command = ["true", "{variant}"]
 repetitions = 5
@@ -44,7 +44,7 @@ require = []
 
 def test_blocks_run_on_one_node_each_and_all_rows_are_done(cluster, joulemap, tmp_path):
     plan = tmp_path / "experiment.toml"
-    plan.write_text(PLAN)
+    plan.write_text(PLAN_TOML)
     folder = tmp_path / "exp"
     assert joulemap("experiment", "plan", plan, "-o", folder).code == 0
     submitted = joulemap("experiment", "submit", folder, "--", "--time=5", env=cluster)

@@ -43,9 +43,9 @@ std::vector<std::vector<double>> GoldenInput::lists() const {
 std::map<std::string, GoldenInput> read_golden_inputs() {
   std::map<std::string, GoldenInput> inputs;
   formats::for_each_json_object(read_text("inputs.json"), [&](const formats::JsonFields& fields) {
-    const bool two_sides = !fields.array("first").empty();
-    inputs[std::string(fields.text("id"))] = {parse_numbers(fields.array(two_sides ? "first" : "values")),
-                                              parse_numbers(fields.array(two_sides ? "second" : "sizes")),
+    const bool has_two_samples = !fields.array("first").empty();
+    inputs[std::string(fields.text("id"))] = {parse_numbers(fields.array(has_two_samples ? "first" : "values")),
+                                              parse_numbers(fields.array(has_two_samples ? "second" : "sizes")),
                                               parse_numbers(fields.array("groups")),
                                               parse_numbers(fields.array("strata")),
                                               parse_numbers(fields.array("levels")),
@@ -54,19 +54,20 @@ std::map<std::string, GoldenInput> read_golden_inputs() {
   return inputs;
 }
 
-std::vector<Golden> read_goldens(const std::string& file) {
-  std::vector<Golden> goldens;
+std::vector<GoldenResult> read_golden_results(const std::string& file) {
+  std::vector<GoldenResult> golden_results;
   formats::for_each_json_object(read_text(file), [&](const formats::JsonFields& fields) {
-    Golden golden{std::string(fields.text("id")), std::string(fields.text("test")), std::string(fields.text("oracle"))};
+    GoldenResult golden{std::string(fields.text("id")), std::string(fields.text("test")),
+                        std::string(fields.text("oracle"))};
     golden.p = fields.number("p");
     golden.statistic = fields.number("statistic");
     golden.estimate = fields.number("estimate");
     golden.low = fields.number("low");
     golden.high = fields.number("high");
     golden.values = parse_numbers(fields.array("values"));
-    goldens.push_back(std::move(golden));
+    golden_results.push_back(std::move(golden));
   });
-  return goldens;
+  return golden_results;
 }
 
 }  // namespace joulemap

@@ -20,10 +20,10 @@ struct GoldenInput {
   std::vector<std::vector<double>> lists() const;
 };
 
-struct Golden {
+struct GoldenResult {
   std::string id;
   std::string test;
-  std::string oracle;
+  std::string reference_program;
   std::optional<double> p;
   std::optional<double> statistic;
   std::optional<double> estimate;
@@ -33,6 +33,6 @@ struct Golden {
 };
 
 std::map<std::string, GoldenInput> read_golden_inputs();
-std::vector<Golden> read_goldens(const std::string& file);  // "r.json"
+std::vector<GoldenResult> read_golden_results(const std::string& file);  // "r.json"
 
 }  // namespace joulemap

@@ -31,31 +31,31 @@ void expect_near_golden(const std::optional<double>& expected, double ours, cons
   }
 }
 
-void expect_test_result(const Golden& golden, const TestResult& ours) {
+void expect_test_result(const GoldenResult& golden, const TestResult& ours) {
   expect_near_golden(golden.p, ours.p, "p");
   expect_near_golden(golden.statistic, ours.statistic, "statistic");
 }
 
-void expect_coefficient(const Golden& golden, const std::optional<TestResult>& ours) {
+void expect_coefficient(const GoldenResult& golden, const std::optional<TestResult>& ours) {
   ASSERT_TRUE(ours);
   expect_near_golden(golden.p, ours->p, "p");
   expect_near_golden(golden.estimate, ours->statistic, "coefficient");
 }
 
-void expect_shift_estimate(const Golden& golden, const std::optional<EffectEstimate>& ours) {
+void expect_shift_estimate(const GoldenResult& golden, const std::optional<EffectEstimate>& ours) {
   ASSERT_TRUE(ours);
   expect_near_golden(golden.estimate, ours->estimate, "estimate");
   expect_near_golden(golden.low, ours->low, "low");
   expect_near_golden(golden.high, ours->high, "high");
 }
 
-void expect_values(const Golden& golden, const std::vector<double>& ours) {
+void expect_values(const GoldenResult& golden, const std::vector<double>& ours) {
   ASSERT_EQ(golden.values.size(), ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], golden.values[i], kTolerance) << i;
 }
 
 // Replicates are the other program's: what is compared is what is made of them.
-void expect_bca_interval(const Golden& golden, const GoldenInput& input, const Statistic& statistic) {
+void expect_bca_interval(const GoldenResult& golden, const GoldenInput& input, const Statistic& statistic) {
   std::vector<double> jackknife;
   for (std::size_t out = 0; out < input.first.size(); ++out) {
     std::vector<double> left = input.first;
@@ -69,13 +69,13 @@ void expect_bca_interval(const Golden& golden, const GoldenInput& input, const S
   expect_near_golden(golden.high, ours.high, "high");
 }
 
-void expect_trend(const Golden& golden, const GoldenInput& input) {
+void expect_trend(const GoldenResult& golden, const GoldenInput& input) {
   const Trend trend = mann_kendall_trend(input.first);
   expect_near_golden(golden.p, trend.test.p, "p");
   expect_near_golden(golden.estimate, trend.tau, "tau");
 }
 
-void expect_quartiles(const Golden& golden, const GoldenInput& input) {
+void expect_quartiles(const GoldenResult& golden, const GoldenInput& input) {
   std::vector<double> sorted = input.first;
   std::ranges::sort(sorted);
   expect_values(golden, {quantile_of_sorted(sorted, 0.25), median_of(sorted), quantile_of_sorted(sorted, 0.75)});
@@ -145,12 +145,12 @@ std::vector<double> fit_variances(const GoldenInput& input) {
 }
 
 // The maximum of the likelihood is flat: two programs agree on it to the root of the machine precision.
-void expect_close_values(const Golden& golden, const std::vector<double>& ours) {
+void expect_close_values(const GoldenResult& golden, const std::vector<double>& ours) {
   ASSERT_EQ(golden.values.size(), ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], golden.values[i], 1e-6 * golden.values[i]) << i;
 }
 
-void expect_difference(const Golden& golden, const GoldenInput& input, BlockModel blocks) {
+void expect_difference(const GoldenResult& golden, const GoldenInput& input, BlockModel blocks) {
   const std::optional<EffectEstimate> ours =
       estimate_level_difference(fit_two_way_model(make_factorial_data(input, blocks)), 0, 0, 1, 0.95);
   ASSERT_TRUE(ours);
@@ -159,10 +159,10 @@ void expect_difference(const Golden& golden, const GoldenInput& input, BlockMode
   EXPECT_NEAR(ours->high, *golden.high, kTolerance);
 }
 
-using Comparison = std::function<void(const Golden&, const GoldenInput&)>;
+using Comparison = std::function<void(const GoldenResult&, const GoldenInput&)>;
 
 const std::map<std::string, Comparison>& comparisons() {
-  using G = const Golden&;
+  using G = const GoldenResult&;
   using I = const GoldenInput&;
   static const std::map<std::string, Comparison> table{
       {"signed_rank_drop",
@@ -207,10 +207,10 @@ const std::map<std::string, Comparison>& comparisons() {
 
 void compare_with_goldens(const std::string& file, std::size_t at_least) {
   const auto inputs = read_golden_inputs();
-  const std::vector<Golden> goldens = read_goldens(file);
-  ASSERT_GE(goldens.size(), at_least);
-  for (const Golden& golden : goldens) {
-    SCOPED_TRACE(golden.test + " of " + golden.id + ", by " + golden.oracle);
+  const std::vector<GoldenResult> golden_results = read_golden_results(file);
+  ASSERT_GE(golden_results.size(), at_least);
+  for (const GoldenResult& golden : golden_results) {
+    SCOPED_TRACE(golden.test + " of " + golden.id + ", by " + golden.reference_program);
     ASSERT_TRUE(inputs.contains(golden.id));
     ASSERT_TRUE(comparisons().contains(golden.test));
     comparisons().at(golden.test)(golden, inputs.at(golden.id));

@@ -18,7 +18,7 @@ class Entry(NamedTuple):
     events: int
 
 
-def entries_of(part) -> dict[str, list[Entry]]:
+def read_request_entries(part) -> dict[str, list[Entry]]:
     """By the request's id, in the order of the steps. Requests with the same id follow each other."""
     names = {}
     for line in part.of("request"):
@@ -31,5 +31,5 @@ def entries_of(part) -> dict[str, list[Entry]]:
     return found
 
 
-def models_of(part) -> dict[str, str]:
+def read_request_models(part) -> dict[str, str]:
     return {line.split(" ")[2]: line.split(" ")[4] for line in part.of("request")}

@@ -9,7 +9,7 @@
 
 namespace joulemap::ingest {
 
-inline std::vector<TraceEvent> events_of(const Trace& trace) {
+inline std::vector<TraceEvent> collect_events(const Trace& trace) {
   std::vector<TraceEvent> events;
   for (const std::vector<TraceEvent>& block : trace.event_blocks)
     events.insert(events.end(), block.begin(), block.end());

@@ -18,11 +18,11 @@
 namespace joulemap {
 
 struct H200Phases {
-  struct Phase {
+  struct PowerPhase {
     double length_s = 0;
     double watts = 0;
   };
-  std::vector<Phase> phases;
+  std::vector<PowerPhase> phases;
   std::uint64_t seed = 1;
   double read_interval_s = 2.5;
   double begin_s = 5;
@@ -36,7 +36,7 @@ struct H200Phases {
 
   double end_s() const {
     double end = begin_s;
-    for (const Phase& phase : phases) end += phase.length_s;
+    for (const PowerPhase& phase : phases) end += phase.length_s;
     return end;
   }
   std::int64_t begin_ns() const { return to_ns(begin_s); }
@@ -46,23 +46,23 @@ struct H200Phases {
   // Before the first phase: the power of the first; after the last phase: that of the last.
   double watts_at(double time_s) const {
     double until_s = begin_s;
-    for (const Phase& phase : phases) {
+    for (const PowerPhase& phase : phases) {
       until_s += phase.length_s;
       if (time_s < until_s) return phase.watts;
     }
     return phases.back().watts;
   }
-  double joules_until(double time_s) const {
+  double compute_joules_until(double time_s) const {
     double joules = phases.front().watts * std::min(time_s, begin_s);
     double from_s = begin_s;
-    for (const Phase& phase : phases) {
+    for (const PowerPhase& phase : phases) {
       joules += phase.watts * std::clamp(time_s - from_s, 0.0, phase.length_s);
       from_s += phase.length_s;
     }
     return joules + phases.back().watts * std::max(time_s - from_s, 0.0);
   }
   // Value of the counter: the energy until kLag_s before its last update.
-  double counter_value_j(double time_s) const { return joules_until(update_before(time_s) - kLag_s); }
+  double counter_value_j(double time_s) const { return compute_joules_until(update_before(time_s) - kLag_s); }
   double update_before(double time_s) const {
     const double phase_s = 0.013 + 0.001 * static_cast<double>(seed % 80);
     return phase_s + std::floor((time_s - phase_s) / kPeriod_s) * kPeriod_s;
@@ -91,14 +91,14 @@ struct H200Phases {
     const auto up_to = [&](double most) { return most * std::uniform_real_distribution<>()(random); };
     std::vector<Sample> all;
     const std::vector<Sample> recorded = history(up_to);
-    std::size_t delivered = 0;
+    std::size_t delivered_count = 0;
     double next_history_s = begin_s + 1.5;
-    const auto deliver = [&](double until_s) {
-      while (delivered < recorded.size() && recorded[delivered].reading.time_ns() <= to_ns(until_s))
-        all.push_back(recorded[delivered++]);
+    const auto deliver_history = [&](double until_s) {
+      while (delivered_count < recorded.size() && recorded[delivered_count].reading.time_ns() <= to_ns(until_s))
+        all.push_back(recorded[delivered_count++]);
     };
     const auto read = [&](double at_s) {
-      for (; next_history_s < at_s; next_history_s += 1.5) deliver(next_history_s);
+      for (; next_history_s < at_s; next_history_s += 1.5) deliver_history(next_history_s);
       const auto raw = static_cast<std::uint64_t>(counter_value_j(at_s + up_to(kLatchDelay_s)) * 1e3);
       all.push_back({0, {raw, to_ns(at_s), to_ns(at_s + kReadDuration_s), ReadCode::ok}});
     };
@@ -111,13 +111,13 @@ struct H200Phases {
       read(update_before(at_s) + 0.035 + up_to(0.01));
     }
     for (at_s = end_s() - 0.1; at_s < last_s; at_s += kReadDuration_s + 0.002 + up_to(0.003)) read(at_s);
-    deliver(end_s());
+    deliver_history(end_s());
     return all;
   }
 
  private:
-  template <class UpTo>
-  std::vector<Sample> history(const UpTo& up_to) const {
+  template <class DelayFunction>
+  std::vector<Sample> history(const DelayFunction& up_to) const {
     std::vector<Sample> recorded;
     double shown_w = phases.front().watts;
     constexpr double kTick_s = 0.001;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @dataclass
-class Power:
+class KernelPower:
     """Power of a kernel class in watts, with the relative standard deviation of one recording's estimate."""
 
     gpu: str
@@ -52,7 +52,7 @@ def encode_chunk(kind: int, payload: bytes) -> bytes:
     return head + struct.pack("<I", zlib.crc32(head)) + payload
 
 
-def write_library(path: Path, powers: list[Power]) -> Path:
+def write_library(path: Path, powers: list[KernelPower]) -> Path:
     source = (
         encode_text("library")
         + encode_text("host")

@@ -63,7 +63,7 @@ inline formats::ProtobufWriter onnx_node(std::string_view type, const Texts& inp
 
 class OnnxModel {
  public:
-  explicit OnnxModel(std::int64_t opset = 17) : opset_(opset) {}
+  explicit OnnxModel(std::int64_t opset = 17) : opset_version_(opset) {}
 
   OnnxModel& input(std::string_view name, const Int64List& sizes, int type = kOnnxFloat) {
     formats::ProtobufWriter shape;
@@ -117,13 +117,13 @@ class OnnxModel {
   const formats::ProtobufWriter& graph() const { return graph_; }
   std::string bytes() const {
     formats::ProtobufWriter model;
-    model.add(1, 8).add(7, graph_).add(8, formats::ProtobufWriter().add(1, "").add(2, opset_));
+    model.add(1, 8).add(7, graph_).add(8, formats::ProtobufWriter().add(1, "").add(2, opset_version_));
     for (const formats::ProtobufWriter& function : functions_) model.add(25, function);
     return model.bytes();
   }
 
  private:
-  std::int64_t opset_;
+  std::int64_t opset_version_;
   formats::ProtobufWriter graph_;
   std::vector<formats::ProtobufWriter> functions_;
 };

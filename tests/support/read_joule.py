@@ -22,12 +22,12 @@ class FieldDecoder:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
-    def take(self, size: int) -> bytes:
+    def take_bytes(self, size: int) -> bytes:
         self.at += size
         return self.data[self.at - size : self.at]
 
     def u8(self) -> int:
-        return self.take(1)[0]
+        return self.take_bytes(1)[0]
 
     def varint(self) -> int:
         value = shift = 0
@@ -43,16 +43,16 @@ class FieldDecoder:
         return code >> 1 if code % 2 == 0 else -(code >> 1) - 1
 
     def f64(self) -> str:
-        return repr(struct.unpack("<d", self.take(8))[0]).removesuffix(".0")
+        return repr(struct.unpack("<d", self.take_bytes(8))[0]).removesuffix(".0")
 
     def text(self) -> str:
-        return self.take(self.varint()).decode()
+        return self.take_bytes(self.varint()).decode()
 
     def optional(self, read):
         return read() if self.u8() else "-"
 
     def record(self) -> FieldDecoder:
-        return FieldDecoder(self.take(self.varint()))
+        return FieldDecoder(self.take_bytes(self.varint()))
 
     def at_end(self) -> bool:
         return self.at >= len(self.data)
@@ -106,9 +106,9 @@ def read_samples(f: FieldDecoder, source: int, first_channel: int):
         origin = previous if f.u8() else [base] * count
         before = [a + b for a, b in zip(f.column(count), origin)]
         previous = [a + b for a, b in zip(f.column(count), before)]
-        raws = iter(f.column(codes.count(0)))
+        raw_values = iter(f.column(codes.count(0)))
         for begin, end, code in zip(before, previous, codes):
-            raw = 0 if code else next(raws)
+            raw = 0 if code else next(raw_values)
             yield f"sample {channel} {wrap_to_int64(begin << shift)} {wrap_to_int64(end << shift)} {code} {raw}"
 
 
@@ -118,7 +118,15 @@ def read_source(f: FieldDecoder, source: int, first_channel: int) -> list[str]:
     command = ",".join(r.text() for _ in range(r.varint()))
     lines = [f"source {source} {' '.join(map(str, head))} {r.text()} {command}"]
     for number, c in enumerate(f.records(), first_channel):
-        fields = [c.text() for _ in range(5)] + [c.u8(), c.text(), c.u8(), c.u8(), c.u8(), c.f64(), c.optional(c.varint)]
+        fields = [c.text() for _ in range(5)] + [
+            c.u8(),
+            c.text(),
+            c.u8(),
+            c.u8(),
+            c.u8(),
+            c.f64(),
+            c.optional(c.varint),
+        ]
         fields += [c.f64(), c.f64(), c.u8(), c.text(), c.f64(), c.f64()]
         lines.append(f"channel {number} {source} " + " ".join(map(str, fields)))
     return lines
@@ -251,13 +259,18 @@ def iterate_chunks(data: bytes):
             at += 1
             continue
         assert header[4] == 1, f"version {header[4]}.{header[5]}"
-        stored_size, plain_size = int.from_bytes(header[10:13], "little"), int.from_bytes(header[13:16], "little")
+        stored_size, decompressed_size = (
+            int.from_bytes(header[10:13], "little"),
+            int.from_bytes(header[13:16], "little"),
+        )
         stored = data[at + 24 : at + 24 + stored_size]
         if zlib.crc32(stored) != struct.unpack_from("<I", header, 16)[0]:
             at += 4
             continue
         compressed = header[7] & 2
-        payload = zstandard.ZstdDecompressor().decompress(stored, max_output_size=plain_size) if compressed else stored
+        payload = (
+            zstandard.ZstdDecompressor().decompress(stored, max_output_size=decompressed_size) if compressed else stored
+        )
         yield header[6], struct.unpack_from("<H", header, 8)[0], payload
         at += 24 + stored_size
 

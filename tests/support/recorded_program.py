@@ -22,17 +22,17 @@ class ProcessPart:
         self.times: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0])  # count, wall, cpu with helpers
         self.tensors: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)  # operations: calls by shapes
         self.kinds: dict[tuple[str, ...], int] = {}
-        self._places = {0: (0, SCOPE_MODE, "")}
+        self._scopes_by_number = {0: (0, SCOPE_MODE, "")}
         for line in lines:
             if line.startswith("place "):
                 _, _, number, parent, kind, name = line.split(" ", 5)
-                self._places[int(number)] = int(parent), int(kind), name
+                self._scopes_by_number[int(number)] = int(parent), int(kind), name
         for line in lines:
             if line.startswith("time "):
-                place, count, wall, cpu, helpers = map(int, line.split()[4:9])
+                place, count, wall, cpu, helper_ns = map(int, line.split()[4:9])
                 row = self.times[self.path(place)]
-                row[0], row[1], row[2] = row[0] + count, row[1] + wall, row[2] + cpu + helpers
-                _, kind, name = self._places[place]
+                row[0], row[1], row[2] = row[0] + count, row[1] + wall, row[2] + cpu + helper_ns
+                _, kind, name = self._scopes_by_number[place]
                 if kind == SCOPE_TENSORS:
                     calls = self.tensors[self.path(place)]
                     calls[name] = calls.get(name, 0) + count
@@ -41,7 +41,7 @@ class ProcessPart:
         """Names from the root to a scope. The inputs of an operation are not part of its path."""
         names: tuple[str, ...] = ()
         while place:
-            parent, kind, name = self._places[place]
+            parent, kind, name = self._scopes_by_number[place]
             names = names if kind == SCOPE_TENSORS else (name, *names)
             place = parent
         return names
@@ -78,10 +78,10 @@ class RecordedProgram:
 
 
 def environment(build: Path, folder: Path, **more: str) -> dict:
-    inject = build / "python" / "joulemap" / "inject"
+    injection_path = build / "python" / "joulemap" / "inject"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "PYTHON"))}
     return {
-        **kept, "JOULEMAP_RECORDING": str(folder), "JOULEMAP_RECORDING_ID": RECORDING_ID, "PYTHONPATH": str(inject),
+        **kept, "JOULEMAP_RECORDING": str(folder), "JOULEMAP_RECORDING_ID": RECORDING_ID, "PYTHONPATH": str(injection_path),
         "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", **more,
     }  # fmt: skip
 

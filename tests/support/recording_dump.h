@@ -50,8 +50,8 @@ class RecordingDump final : public recording::RecordingVisitor {
   }
   void on_calibration(std::uint32_t source, const ChannelCalibration& it) override {
     line("calibration {} {} {} {} {} {} {} {} {} {} {} {}", source, it.channel, it.device, it.driver,
-         known(it.refresh_s), known(it.refresh_spread_s), known(it.phase_s), it.phase_reference, known(it.read_wall_s),
-         known(it.read_cpu_s), known(it.idle_w), it.created_unix_ns);
+         known(it.refresh_s), known(it.refresh_spread_s), known(it.phase_s), it.phase_reference_channel,
+         known(it.read_wall_s), known(it.read_cpu_s), known(it.idle_w), it.created_unix_ns);
   }
   void on_power(std::uint32_t source, const KernelPower& it) override {
     line("power {} {} {} {} {} {} {} {} {} {} {} {} {} {}", source, it.gpu, int(it.kernel_key.kind), it.kernel_key.name,

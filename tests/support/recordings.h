@@ -76,7 +76,7 @@ struct RecordingContents final : recording::RecordingVisitor {
   }
   void on_end(std::uint32_t source, const RecordingEnd& it) override { ends.emplace_back(source, it); }
 
-  std::vector<Reading> readings_of(std::uint32_t channel) const {
+  std::vector<Reading> list_readings(std::uint32_t channel) const {
     std::vector<Reading> readings;
     for (const Sample& sample : samples) {
       if (sample.channel == channel) readings.push_back(sample.reading);

@@ -46,7 +46,7 @@ std::vector<Activity> activities_of(
 
 class SimulatedGpu {
  public:
-  struct Traits {
+  struct GpuParameters {
     std::vector<double> watts = {720, 540, 380, 300, 610, 340, 310, 190, 250};
     double idle_w = 130;
     double period_s = 0.0999997;
@@ -70,19 +70,19 @@ class SimulatedGpu {
     std::int64_t gap_ns = 3'000;
   };
 
-  SimulatedGpu(Traits traits, std::uint64_t seed) : traits_(std::move(traits)), random_(seed) {}
+  SimulatedGpu(GpuParameters traits, std::uint64_t seed) : parameters_(std::move(traits)), random_(seed) {}
 
   // Random classes in bursts of 2 to 60 ms, with occasional pauses.
   SimulatedRun simulate_mixture(double length_s);
   // One step repeated: `kernels_per_class` kernels of each class, then a short gap.
   SimulatedRun steady_loop(double length_s, std::size_t kernels_per_class);
   // The same with pauses at random positions between classes (`record --dither`), `share` of the time in total.
-  struct Dither {
+  struct DitherSettings {
     double share = 0.01;
     double shortest_s = 0.02;
     double longest_s = 0.04;
   };
-  SimulatedRun dithered_loop(double length_s, std::size_t kernels_per_class, const Dither& dither);
+  SimulatedRun dithered_loop(double length_s, std::size_t kernels_per_class, const DitherSettings& dither);
   // The same, followed by `probe_s` of probing: modules replayed in bursts of 0.1 to 0.3 s, in random order. There is
   // one module per class, and most of its kernels are of that class.
   SimulatedRun probed_loop(double length_s, std::size_t kernels_per_class, double probe_s);
@@ -98,19 +98,19 @@ class SimulatedGpu {
 
   double uniform(double low, double high) { return low + (high - low) * std::uniform_real_distribution<>()(random_); }
   void add_burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns);
-  void simulate_loop(SimulatedRun& run, double length_s, std::size_t kernels_per_class, const Dither& dither);
+  void simulate_loop(SimulatedRun& run, double length_s, std::size_t kernels_per_class, const DitherSettings& dither);
   void replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns);
   void simulate_pause(SimulatedRun& run, std::int64_t length_ns);
-  double slowdown_of(std::uint32_t kind);
+  double update_slowdown(std::uint32_t kind);
   void simulate_counter(SimulatedRun& run);
   void record_history(SimulatedRun& run);
   void read(SimulatedRun& run, double at_s, double first_update_s, const std::vector<double>& counter_j);
 
-  Traits traits_;
+  GpuParameters parameters_;
   std::mt19937_64 random_;
   std::int64_t now_ns_ = 0;
   std::int64_t clocks_until_ns_ = 0;  // end of the current clock state
-  bool is_slowed_ = false;
+  bool are_clocks_reduced_ = false;
   std::vector<PowerSegment> segments_;  // contiguous
 };
 

@@ -69,7 +69,7 @@ criterion = nn.CrossEntropyLoss()
 targets = torch.randint(0, 10, (len(inputs),))
 data = torch.utils.data.TensorDataset(inputs, targets)
 epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-begun_ns = time.thread_time_ns()  # without threads of the recorder, which run for as long as the program does
+call_begin_ns = time.thread_time_ns()  # without threads of the recorder, which run for as long as the program does
 for epoch in range(epochs):
     for batch, target in torch.utils.data.DataLoader(data, batch_size=32, shuffle=True):
         optimizer.zero_grad()
@@ -79,7 +79,7 @@ for epoch in range(epochs):
         if epochs < 5:
             print(loss.item().hex())
 if epochs >= 5:
-    print(time.thread_time_ns() - begun_ns)
+    print(time.thread_time_ns() - call_begin_ns)
 weights = b"".join(p.detach().numpy().tobytes() for p in net.state_dict().values())
 print(hashlib.sha256(weights).hexdigest())
 """

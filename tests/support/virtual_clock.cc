@@ -42,18 +42,18 @@ struct VirtualThread {
 // its first clock reading.
 class VirtualScheduler {
  public:
-  bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
+  bool is_on() const { return is_enabled_.load(std::memory_order_relaxed); }
 
   void begin() {
     const std::lock_guard lock(mutex_);
-    JOULEMAP_CHECK(!is_on_ && members_.empty(), "there is one virtual clock at a time");
+    JOULEMAP_CHECK(!is_enabled_ && members_.empty(), "there is one virtual clock at a time");
     begin_ns_ = kVirtualBegin_ns;
-    is_on_ = true;
+    is_enabled_ = true;
   }
 
   void end() {
     const std::lock_guard lock(mutex_);
-    is_on_ = false;
+    is_enabled_ = false;
     for (VirtualThread* member : members_) member->turn_condition.notify_one();
     members_.clear();
   }
@@ -153,7 +153,7 @@ class VirtualScheduler {
 
   VirtualThread& join_this_thread() {
     VirtualThread& self = *this_thread_registration().thread;
-    if (is_on_ && std::find(members_.begin(), members_.end(), &self) == members_.end()) {
+    if (is_enabled_ && std::find(members_.begin(), members_.end(), &self) == members_.end()) {
       const VirtualThread* first = earliest_thread();
       self.time_ns = first == nullptr ? begin_ns_ : first->time_ns;
       self.cpu_ns = 0;
@@ -171,13 +171,13 @@ class VirtualScheduler {
 
   void wait_for_turn(std::unique_lock<std::mutex>& lock, VirtualThread& self) {
     VirtualThread* const next = earliest_thread();
-    if (next == &self || !is_on_) return;
+    if (next == &self || !is_enabled_) return;
     if (next != nullptr) next->turn_condition.notify_one();
-    self.turn_condition.wait(lock, [&] { return !is_on_ || earliest_thread() == &self; });
+    self.turn_condition.wait(lock, [&] { return !is_enabled_ || earliest_thread() == &self; });
   }
 
   std::mutex mutex_;
-  std::atomic<bool> is_on_{false};
+  std::atomic<bool> is_enabled_{false};
   std::int64_t begin_ns_ = 0;
   std::vector<VirtualThread*> members_;
 };
@@ -234,9 +234,9 @@ OVERRIDES_LIBC int clock_gettime(clockid_t clock, timespec* time) noexcept {
   static auto* const real = find_libc_function<int(clockid_t, timespec*)>("clock_gettime");
   if (!joulemap::is_simulated(clock)) return real(clock, time);
   const auto now = virtual_threads().read_clock();
-  const bool is_wall = clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME;
+  const bool is_wall_clock = clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME;
   const std::int64_t origin_ns = clock == CLOCK_REALTIME ? joulemap::kUnixAtVirtualZero_ns : 0;
-  *time = joulemap::to_timespec(is_wall ? origin_ns + now.time_ns : now.cpu_ns);
+  *time = joulemap::to_timespec(is_wall_clock ? origin_ns + now.time_ns : now.cpu_ns);
   return 0;
 }
 

@@ -32,7 +32,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.now_s
 
-    def pass_time(self, seconds: float) -> None:
+    def advance_time(self, seconds: float) -> None:
         """As code does that computes without waiting."""
         self.now_s += seconds
 

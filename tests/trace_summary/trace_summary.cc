@@ -109,7 +109,7 @@ std::int64_t peak_rss_bytes() {
   return static_cast<std::int64_t>(parse_u64(words.at(1)).value_or(0)) * 1024;
 }
 
-std::string text_of(const Trace& trace, double read_s, double cpu_s) {
+std::string format_summary(const Trace& trace, double read_s, double cpu_s) {
   const std::int64_t peak_bytes = peak_rss_bytes();
   const TraceSummary summary(trace);
   formats::JsonWriter json;
@@ -148,15 +148,15 @@ int main(int argc, char** argv) {
   for (const Reader& reader : kTraceReaders) {
     if (argc != 3 || reader.format != argv[1]) continue;
     const std::int64_t begin_ns = monotonic_ns();
-    const std::int64_t begin_cpu_ns = own_cpu_ns();
+    const std::int64_t begin_cpu_ns = process_cpu_ns();
     const Result<Trace> trace = reader.read(argv[2]);
     const double read_s = seconds(monotonic_ns() - begin_ns);
-    const double cpu_s = seconds(own_cpu_ns() - begin_cpu_ns);
+    const double cpu_s = seconds(process_cpu_ns() - begin_cpu_ns);
     if (!trace) {
       fmt::print(stderr, "{}\n{}\n", trace.error().message, trace.error().remedy);
       return 1;
     }
-    fmt::print("{}\n", text_of(*trace, read_s, cpu_s));
+    fmt::print("{}\n", format_summary(*trace, read_s, cpu_s));
     return 0;
   }
   fmt::print(stderr, "usage: trace_summary xplane|onnxruntime|tensorflow|nsys PATH\n");

@@ -102,13 +102,13 @@ def page_of(joulemap, tmp_path, html):
 def opened(browser, html: Path):
     """opened(): the loaded page. Console errors, console warnings and requests for non-local URLs fail the test."""
     pages = []
-    trouble: list[str] = []
+    page_errors: list[str] = []
 
     def open_page(width: int = 1440, scheme: str = "light", file: Path = html, **options: object):
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
-        page.on("console", lambda line: trouble.append(line.text) if line.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("request", lambda asked: None if asked.url.startswith("file://") else trouble.append(asked.url))
+        page.on("console", lambda line: page_errors.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: page_errors.append(str(error)))
+        page.on("request", lambda asked: None if asked.url.startswith("file://") else page_errors.append(asked.url))
         page.goto(file.as_uri())
         page.wait_for_selector("html[data-ready]")
         pages.append(page)
@@ -117,4 +117,4 @@ def opened(browser, html: Path):
     yield open_page
     for page in pages:
         page.close()
-    assert trouble == []
+    assert page_errors == []

@@ -11,16 +11,16 @@ FOCUSABLE_SCRIPT = """() => [...document.querySelectorAll("a[href], button, inpu
 
 
 @pytest.fixture(scope="session")
-def axe(binaries: Path) -> str:
+def axe_script(binaries: Path) -> str:
     file = binaries.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
     if not file.exists():
         pytest.skip("the program was built without npm: axe-core is missing")
     return file.read_text()
 
 
-def find_violations(page, axe: str) -> list[str]:
+def find_violations(page, axe_script: str) -> list[str]:
     page.eval_on_selector_all("details", "all => all.forEach((one) => { one.open = true; })")
-    page.evaluate(axe)
+    page.evaluate(axe_script)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert any(rule["id"] == "color-contrast" for rule in found["passes"])
     return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
@@ -28,17 +28,19 @@ def find_violations(page, axe: str) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_axe_finds_no_violation_in_the_page_of_a_run(opened, axe, width, scheme):
-    assert find_violations(opened(width, scheme), axe) == []
+def test_axe_finds_no_violation_in_the_page_of_a_run(opened, axe_script, width, scheme):
+    assert find_violations(opened(width, scheme), axe_script) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_violation_in_a_comparison(opened, compared, axe, scheme):
-    assert find_violations(opened(scheme=scheme, file=compared[0]), axe) == []
+def test_axe_finds_no_violation_in_a_comparison(opened, compared, axe_script, scheme):
+    assert find_violations(opened(scheme=scheme, file=compared[0]), axe_script) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_violation_in_shortened_names_and_untraced_steps(opened, page_with_changed_data, axe, scheme):
+def test_axe_finds_no_violation_in_shortened_names_and_untraced_steps(
+    opened, page_with_changed_data, axe_script, scheme
+):
     def change(data: dict) -> None:
         data["names"] = [f"model.{name}" if name.startswith("blocks.") else name for name in data["names"]]
         data["step_details"] = data["step_details"][:1]
@@ -47,7 +49,7 @@ def test_axe_finds_no_violation_in_shortened_names_and_untraced_steps(opened, pa
     page.get_by_role("button", name="Longest").click()
     page.get_by_role("slider", name="Step").press("End")
     assert "not in this page" in page.inner_text(".step-panel")
-    assert find_violations(page, axe) == []
+    assert find_violations(page, axe_script) == []
 
 
 def test_the_tab_key_reaches_every_control(opened):
@@ -62,7 +64,7 @@ def test_the_tab_key_reaches_every_control(opened):
     assert marks - reached == set()
 
 
-def test_it_prints_in_light_colours_with_the_chosen_step_and_without_controls(opened):
+def test_page_prints_the_chosen_step_without_controls(opened):
     page = opened(scheme="dark")
     theme = "document.documentElement.dataset.theme"
     assert page.evaluate(theme) == "dark"

@@ -27,11 +27,11 @@ def test_the_page_opens_with_its_energy_and_what_cost_most(opened, report):
     assert parse_quantity(answer, "J") == pytest.approx(result["measured_j"], rel=6e-3)
     background_j = sum(row["energy_j"] for row in result["rows"] if row["path"] == ["background"])
     command_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"] - background_j
-    costliest = next(row for row in report("phase")["rows"] if row["path"] != ["background"])
+    costliest_row = next(row for row in report("phase")["rows"] if row["path"] != ["background"])
     found = re.search(r"costliest phase is (.*) on (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer)
-    assert found[1].split(" ") == costliest["path"] and found[2] == costliest["device"]
-    assert_near(found[3], "J", costliest["energy_j"])
-    assert_near_share(found[4], costliest["energy_j"] / command_j)
+    assert found[1].split(" ") == costliest_row["path"] and found[2] == costliest_row["device"]
+    assert_near(found[3], "J", costliest_row["energy_j"])
+    assert_near_share(found[4], costliest_row["energy_j"] / command_j)
     name, joules, share = re.search(r"all passes together: (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer).groups()
     layers = [row["path"][-1] for row in result["rows"] if len(row["path"]) > 2]
     pattern = re.compile(re.escape(name).replace(r"\*", r"\d+") + r"(\.\d+)*")

@@ -62,12 +62,12 @@ def check_page(browser, file: Path) -> str:
         if element.is_visible():
             element.dispatch_event("mouseover")
     page.wait_for_timeout(0)
-    handlers = page.evaluate(
+    event_handler_count = page.evaluate(
         "[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => a.name.startsWith('on'))).length"
     )
     shown = page.inner_text("body")
     page.close()
-    assert (ran, asked, handlers) == ([], [], 0)
+    assert (ran, asked, event_handler_count) == ([], [], 0)
     return shown
 
 

@@ -31,9 +31,11 @@ def test_the_summary_matches_json(opened, report):
     assert parse_quantity(figures["per step"], "J") == pytest.approx(result["measured_j"] / 120, rel=5e-3)
     assert parse_quantity(figures["per epoch"], "J") == pytest.approx(result["measured_j"] / 4, rel=5e-3)
     assert parse_quantity(figures["per sample"], "J") == pytest.approx(result["measured_j"] / (120 * 32), rel=5e-3)
-    assert parse_quantity(figures["samples per second"], "/s") == pytest.approx(120 * 32 / result["elapsed_s"], rel=5e-3)
-    delay = result["measured_j"] * result["elapsed_s"]
-    assert parse_quantity(figures["energy-delay product"], "J·s") == pytest.approx(delay, rel=5e-3)
+    assert parse_quantity(figures["samples per second"], "/s") == pytest.approx(
+        120 * 32 / result["elapsed_s"], rel=5e-3
+    )
+    energy_delay_product = result["measured_j"] * result["elapsed_s"]
+    assert parse_quantity(figures["energy-delay product"], "J·s") == pytest.approx(energy_delay_product, rel=5e-3)
     components = page.locator(".components tbody tr").all_inner_texts()
     assert [text.split()[0] for text in components] == ["GPU", "CPU", "memory"]
 
@@ -169,9 +171,9 @@ def test_power_over_time_zooms_by_keys_buttons_and_the_mouse(opened, report):
     page.mouse.down()
     page.mouse.move(plot["x"] + plot["width"] * 0.5, plot["y"] + 60, steps=5)
     page.mouse.up()
-    dragged = reading.inner_text()
-    assert parse_quantity(dragged, "s") == pytest.approx(0.25 * result["elapsed_s"], rel=0.02)
-    assert parse_quantity(dragged.split("–")[1], "s") == pytest.approx(0.5 * result["elapsed_s"], rel=0.02)
+    dragged_text = reading.inner_text()
+    assert parse_quantity(dragged_text, "s") == pytest.approx(0.25 * result["elapsed_s"], rel=0.02)
+    assert parse_quantity(dragged_text.split("–")[1], "s") == pytest.approx(0.5 * result["elapsed_s"], rel=0.02)
 
 
 def test_epochs_report_energy_and_energy_per_unit_of_loss(opened, report):
@@ -200,12 +202,12 @@ def test_a_name_that_is_markup_is_shown_as_text(opened):
     assert page.locator("main b", has_text="bold").count() == 0
     page.get_by_label("Filter rows").fill("</script><b>bold</b>")
     assert names(page) and all("</script><b>bold</b>" in name for name in names(page))
-    assert "<made & \"up\">" in page.title()
+    assert '<made & "up">' in page.title()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_nothing_stands_out_at_any_width_in_either_theme(opened, width, scheme):
+def test_page_fits_the_window_width_in_both_themes(opened, width, scheme):
     page = opened(width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -218,14 +220,14 @@ def test_a_screen_reader_finds_landmarks_names_and_tables(opened):
     assert page.locator("main, header.bar-top, nav[aria-label], footer").count() == 4
     for picture in page.locator("[role=img]").all():
         assert picture.get_attribute("aria-label")
-    nameless = "all => all.filter(one => !one.textContent.trim() && !one.getAttribute('aria-label')).length"
-    assert page.eval_on_selector_all("button", nameless) == 0
+    count_unnamed_script = "all => all.filter(one => !one.textContent.trim() && !one.getAttribute('aria-label')).length"
+    assert page.eval_on_selector_all("button", count_unnamed_script) == 0
     assert page.eval_on_selector_all("table", "all => all.filter(one => !one.caption).length") == 0
-    unlabelled = "all => all.filter(one => !one.getAttribute('aria-labelledby')).length"
-    assert page.eval_on_selector_all("section", unlabelled) == 0
+    count_unlabelled_script = "all => all.filter(one => !one.getAttribute('aria-labelledby')).length"
+    assert page.eval_on_selector_all("section", count_unlabelled_script) == 0
 
 
-def test_it_prints_on_light_paper_without_its_controls(opened):
+def test_page_prints_in_light_colours_without_controls(opened):
     page = opened(scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
     assert not page.locator(".bar-top").is_visible() and not page.locator("#tables .toolbar").is_visible()

@@ -7,7 +7,7 @@ from page_numbers import FOUR_DIGIT_TOLERANCE, read_captions, assert_near, asser
 
 LEVELS = {"layer": "Layers", "op": "Operations", "kernel": "Kernels", "tensor": "Tensors", "phase": "Phases"}
 CAUSES = {"launch": "waiting for launches", "unknown": "idle: unknown cause"}
-COMPONENTS = {"gpu": "GPU", "package": "CPU", "dram": "memory"}
+COMPONENT_NAMES = {"gpu": "GPU", "package": "CPU", "dram": "memory"}
 
 
 def test_there_is_no_other_table_than_those_compared_here(opened):
@@ -28,12 +28,12 @@ def test_there_is_no_other_table_than_those_compared_here(opened):
     }
 
 
-def test_components_are_the_counted_domains_of_their_kind(opened, report):
+def test_component_energies_are_sums_of_counted_domains(opened, report):
     rows = rows_of(opened(), "Energy by component")
     wanted: dict = {}
     for domain in report("domain")["domains"]:
         if domain["counted"]:
-            name = COMPONENTS[domain["name"].split("-")[0].rstrip("0123456789")]
+            name = COMPONENT_NAMES[domain["name"].split("-")[0].rstrip("0123456789")]
             sums = wanted.setdefault((name, domain["provenance"]), [0.0, 0.0])
             sums[0] += domain["measured_j"]
             sums[1] += domain["uncertainty_j"]
@@ -45,11 +45,11 @@ def test_components_are_the_counted_domains_of_their_kind(opened, report):
 
 
 def test_a_component_that_is_partly_estimated_has_a_row_for_each_provenance(opened, page_with_changed_data):
-    def estimate_the_cpu(data: dict) -> None:
+    def mark_cpu_as_estimated(data: dict) -> None:
         cpu = next(one for one in data["components"] if one["name"] == "CPU")
         cpu.update(measured_j=100.0, measured_uncertainty_j=1.0, estimated_j=900.0, estimated_uncertainty_j=90.0)
 
-    file = page_with_changed_data(estimate_the_cpu)
+    file = page_with_changed_data(mark_cpu_as_estimated)
     rows = [row for row in rows_of(opened(file=file), "Energy by component") if row[0] == "CPU"]
     assert [row[3] for row in rows] == ["measured", "estimated"]
     assert_near(rows[0][2], "J", 100)
@@ -98,9 +98,9 @@ def test_every_column_of_a_level_matches_json(opened, report, by):
             half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
             assert parse_quantity(interval, "%") / 100 == pytest.approx(half, abs=0.006)
     names, energies = (page.locator(f"#tables tfoot tr > :nth-child({at})").all_inner_texts() for at in (1, 3))
-    feet = dict(zip(names, energies))
-    assert_near(feet["idle"], "J", result["idle_j"], FOUR_DIGIT_TOLERANCE)
-    unattributed_j = parse_quantity(feet["not attributed"], "J")
+    footer_energies = dict(zip(names, energies))
+    assert_near(footer_energies["idle"], "J", result["idle_j"], FOUR_DIGIT_TOLERANCE)
+    unattributed_j = parse_quantity(footer_energies["not attributed"], "J")
     assert unattributed_j == pytest.approx(result["unattributed_j"], rel=FOUR_DIGIT_TOLERANCE, abs=1e-6 * whole_j)
 
 
@@ -122,9 +122,9 @@ def test_mean_powers_over_time_match_json(opened, report):
     assert len(rows) == 24
     compared = 0
     for at, series in enumerate(result["power"]["domains"], 1):
-        ten_slices = len(series["watts"]) // 24
+        slices_per_row = len(series["watts"]) // 24
         for number, row in enumerate(rows):
-            some = series["watts"][number * ten_slices : (number + 1) * ten_slices]
+            some = series["watts"][number * slices_per_row : (number + 1) * slices_per_row]
             if None not in some:  # before the first reading the page's finer slices have more values
                 assert_near(row[at], "W", sum(some) / len(some), rel=0.02)
                 compared += 1
@@ -147,7 +147,7 @@ def test_spreads_of_layers_are_quantiles_of_their_steps(opened, exported):
             assert_near(text, "J", (1 - part) * values[below] + part * values[min(below + 1, len(values) - 1)])
 
 
-def test_the_loss_against_energy_ends_with_all_of_both(opened, report, exported):
+def test_loss_against_energy_covers_the_whole_run(opened, report, exported):
     result = report("domain")
     loss = next(metric for metric in result["metrics"] if metric["name"] == "loss")
     rows = rows_of(opened(), "loss against energy")
@@ -158,8 +158,8 @@ def test_the_loss_against_energy_ends_with_all_of_both(opened, report, exported)
         line = steps[int(step)]
         assert float(value) == pytest.approx(float(line["loss"]), rel=FOUR_DIGIT_TOLERANCE)
         assert_near(time, "s", float(line["end_s"]), rel=0.05)  # logged before the pause that ends the step
-        so_far_j = sum(float(one["energy_j"]) for number, one in steps.items() if number <= int(step))
-        assert parse_quantity(energy, "J") == pytest.approx(so_far_j + before_j / 2, rel=0.02, abs=before_j)
+        cumulative_j = sum(float(one["energy_j"]) for number, one in steps.items() if number <= int(step))
+        assert parse_quantity(energy, "J") == pytest.approx(cumulative_j + before_j / 2, rel=0.02, abs=before_j)
 
 
 def test_every_column_of_the_epochs_matches_json(opened, report, exported):

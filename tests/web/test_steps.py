@@ -8,7 +8,7 @@ from page_numbers import assert_near, parse_quantity, rows_of
 PAUSE_S = 3e-3  # after each step of the made recording: joulemap-made-recording
 
 
-def choose(page, step: int) -> None:
+def choose_step(page, step: int) -> None:
     """By keyboard."""
     page.get_by_role("slider", name="Step").focus()
     page.keyboard.press("Home")
@@ -20,7 +20,7 @@ def choose(page, step: int) -> None:
 @pytest.mark.parametrize("step", [0, 7])
 def test_layers_of_a_step_match_the_export(opened, exported, step):
     page = opened()
-    choose(page, step)
+    choose_step(page, step)
     lines = {
         line["path"]: float(line["energy_j"])
         for line in exported("layer-step")
@@ -41,7 +41,7 @@ def test_layers_of_a_step_match_the_export(opened, exported, step):
 
 def test_energy_and_time_of_a_step_match_json(opened, report):
     page = opened()
-    choose(page, 3)
+    choose_step(page, 3)
     row = next(row for row in report("step")["rows"] if row["name"] == "3")
     energy, time, power, loss = page.locator("#steps .step-facts").first.inner_text().split(" · ")
     assert_near(energy, "J", row["energy_j"])
@@ -52,7 +52,7 @@ def test_energy_and_time_of_a_step_match_json(opened, report):
 
 def test_a_step_shows_what_the_gpu_waited_for(opened, report):
     page = opened()
-    choose(page, 5)
+    choose_step(page, 5)
     recorded = {entry["cause"] for entry in report("phase")["idle"]}
     assert "launch" in recorded
     rows = rows_of(page, "Step 5: what the GPU waited for")
@@ -76,15 +76,15 @@ def test_a_click_on_a_bar_or_on_the_timeline_chooses_its_step(opened):
 
 
 def test_buttons_choose_the_longest_step_and_the_next_with_layers(opened, exported, page_with_changed_data):
-    def remove_some(data: dict) -> None:
+    def remove_step_details(data: dict) -> None:
         data["step_details"] = [one for one in data["step_details"] if one["number"] % 10 == 0]
 
-    page = opened(file=page_with_changed_data(remove_some))
+    page = opened(file=page_with_changed_data(remove_step_details))
     times = {line["number"]: float(line["time_s"]) for line in exported("step")}
     page.get_by_role("button", name="Longest").click()
     shown = page.inner_text("#steps h3").split()[1]
     assert times[shown] == pytest.approx(max(times.values()), rel=1e-5)
-    choose(page, 12)
+    choose_step(page, 12)
     page.get_by_role("button", name="With layers →").click()
     assert page.inner_text("#steps h3") == "Step 20"
     page.get_by_role("button", name="← With layers").click()
@@ -99,7 +99,7 @@ def test_a_step_that_was_not_traced_leads_to_the_nearest_that_was(opened, page_w
     page = opened(file=page_with_changed_data(trace_one_step))
     assert "Kernels of 1 of 120 steps were recorded" in page.inner_text("#steps .lead")
     assert page.inner_text("#steps h3") == "Step 40"  # opens where something is known
-    choose(page, 3)
+    choose_step(page, 3)
     assert "not in this page" in page.inner_text(".step-panel") and page.locator(".step-panel table").count() == 0
     page.get_by_role("button", name="Show step 40").click()
     assert page.locator(".step-panel table").count() == 2

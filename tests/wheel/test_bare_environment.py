@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 
-BUSY = "sum(i * i for i in range(3_000_000))"
+BUSY_EXPRESSION = "sum(i * i for i in range(3_000_000))"
 
 
 def test_the_environment_contains_no_other_package(bare_environment):
@@ -37,13 +37,13 @@ def test_stat_prints_the_energy_of_a_command(bare_environment):
 
 
 def test_record_and_report_show_the_energy_of_a_program(bare_environment):
-    bare_environment.output(f"joulemap record -o bare.joule -- python -c '{BUSY}'")
+    bare_environment.output(f"joulemap record -o bare.joule -- python -c '{BUSY_EXPRESSION}'")
     assert " J" in bare_environment.output("joulemap report bare.joule")
     assert "<html" in bare_environment.output("joulemap report bare.joule --html page.html && cat page.html").lower()
 
 
 def test_the_package_measures_a_block_of_code(bare_environment):
-    program = f'import joulemap as jm\nwith jm.measure("work") as m:\n    {BUSY}\nprint(m.joules > 0)'
+    program = f'import joulemap as jm\nwith jm.measure("work") as m:\n    {BUSY_EXPRESSION}\nprint(m.joules > 0)'
     assert bare_environment.output(f"python -c '{program}'") == "True\n"
 
 

@@ -60,8 +60,8 @@ def test_the_program_runs_under_an_emulator(run_emulated):
 
 
 def test_the_package_measures_under_an_emulator(run_emulated):
-    pythons = sorted((LIBRARY_SYSROOT / "usr" / "bin").glob("python3.*[0-9]"))
-    if not pythons:
+    python_paths = sorted((LIBRARY_SYSROOT / "usr" / "bin").glob("python3.*[0-9]"))
+    if not python_paths:
         pytest.skip(f"{LIBRARY_SYSROOT.name} contains no Python")
     program = "import joulemap as jm\nwith jm.measure('work') as m:\n    sum(range(100000))\nprint(m.provenance)"
     variables = {
@@ -69,4 +69,4 @@ def test_the_package_measures_under_an_emulator(run_emulated):
         "PYTHONPATH": str(run_emulated.folder),
         "JOULEMAP_SENSORS": "estimate",
     }
-    assert run_emulated(pythons[0], "-c", program, **variables) == "estimated\n"
+    assert run_emulated(python_paths[0], "-c", program, **variables) == "estimated\n"

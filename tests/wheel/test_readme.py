@@ -42,7 +42,7 @@ def commands_of(text: str) -> list[str]:
     return [line for line in dict.fromkeys(without_comments) if line.split(" ")[0] in PROGRAMS]
 
 
-def reason_to_skip(command: str) -> str | None:
+def find_skip_reason(command: str) -> str | None:
     return next((reason for pattern, reason in SKIPPED_COMMANDS.items() if re.search(pattern, command)), None)
 
 
@@ -67,7 +67,7 @@ def test_the_readme_contains_commands():
 
 @pytest.mark.parametrize("command", commands_of(README))
 def test_each_command_of_the_readme_runs(recordings, command):
-    if reason := reason_to_skip(command):
+    if reason := find_skip_reason(command):
         pytest.skip(f"{command}: {reason}")
     process = recordings.run(fill(command))
     assert process.returncode == 0, f"{fill(command)}\n{process.stdout}{process.stderr}"

@@ -43,9 +43,9 @@ with jm.measure("work") as m:
     sum(range(100000))
 print(json.dumps([jm.__file__, m.seconds > 0, m.provenance]))
 """
-    file, took_time, provenance = json.loads(fresh_environment.output("-c", program))
+    file, has_elapsed_time, provenance = json.loads(fresh_environment.output("-c", program))
     assert str(fresh_environment.python.parent.parent) in file
-    assert took_time
+    assert has_elapsed_time
     assert provenance == "estimated"
 
 

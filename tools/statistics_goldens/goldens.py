@@ -49,17 +49,17 @@ def add_paired_goldens(case: dict) -> None:
 
 
 def add_correlation_goldens(case: dict, first: np.ndarray, second: np.ndarray) -> None:
-    tied = has_ties(first.tolist()) or has_ties(second.tolist())
+    has_tied_values = has_ties(first.tolist()) or has_ties(second.tolist())
     rho = stats.spearmanr(first, second)
     # Up to 9 pairs ours is exact; and Student's t has no meaning at a correlation of 1.
     has_p_value = len(first) > 9 and abs(rho.statistic) < 0.9999
     add_golden_result(case, "spearman", estimate=rho.statistic, **({"p": rho.pvalue} if has_p_value else {}))
-    if not tied and len(first) <= 50:
+    if not has_tied_values and len(first) <= 50:
         tau = stats.kendalltau(first, second, method="exact")
     else:
         tau = stats.kendalltau(first, second, method="asymptotic")
     add_golden_result(
-        case, "kendall", estimate=tau.statistic, **({"p": tau.pvalue} if not tied or len(first) > 8 else {})
+        case, "kendall", estimate=tau.statistic, **({"p": tau.pvalue} if not has_tied_values or len(first) > 8 else {})
     )
     add_golden_result(case, "theil_sen", estimate=stats.theilslopes(first).slope)
 

@@ -76,13 +76,20 @@ def make_group_cases(draw: random.Random) -> list[dict]:
     found = []
     for blocks, width in ((3, 3), (10, 4), (12, 3), (30, 6)):
         found.append((f"blocks-ties-{blocks}-{width}", [integers(draw, width, 4) for _ in range(blocks)]))
-        found.append((f"blocks-untied-{blocks}-{width}", [draw_untied_values(draw, width, 10, 2) for _ in range(blocks)]))
+        found.append(
+            (f"blocks-untied-{blocks}-{width}", [draw_untied_values(draw, width, 10, 2) for _ in range(blocks)])
+        )
     for sizes in ((3, 4, 5), (10, 10, 10), (1, 7, 2), (30, 25, 28, 31)):
         name = "-".join(map(str, sizes))
         found.append((f"groups-ties-{name}", [integers(draw, size, 5) for size in sizes]))
         found.append((f"groups-untied-{name}", [draw_untied_values(draw, size, 10 + size / 10, 2) for size in sizes]))
     return [
-        {"id": name, "kind": name.split("-")[0], "sizes": list(map(len, lists)), "values": [v for one in lists for v in one]}
+        {
+            "id": name,
+            "kind": name.split("-")[0],
+            "sizes": list(map(len, lists)),
+            "values": [v for one in lists for v in one],
+        }
         for name, lists in found
     ]
 
@@ -132,13 +139,18 @@ def make_factorial_cases(draw: random.Random) -> list[dict]:
         ("factorial-no-block-effect", (3, 2), 6, 0, 0),
     ):
         case: dict = {"id": name, "kind": "factorial", "factors": len(levels), "values": [], "levels": [], "blocks": []}
-        shifts = [[draw.gauss(0, 0.4) for _ in range(count)] for count in levels]
-        joint = {(i, j): draw.gauss(0, 0.2) for i in range(levels[0]) for j in range(levels[1])}
+        main_effects = [[draw.gauss(0, 0.4) for _ in range(count)] for count in levels]
+        interactions = {(i, j): draw.gauss(0, 0.2) for i in range(levels[0]) for j in range(levels[1])}
         rows = []
         for block in range(blocks):
             of_block = draw.gauss(0, block_sd)
             for combination in itertools.product(*(range(count) for count in levels)):
-                value = 5 + of_block + sum(shift[i] for shift, i in zip(shifts, combination)) + joint[combination[:2]]
+                value = (
+                    5
+                    + of_block
+                    + sum(shift[i] for shift, i in zip(main_effects, combination))
+                    + interactions[combination[:2]]
+                )
                 rows.append((round(2**20 * (value + draw.gauss(0, 0.2))) / 2**20, combination, block))
         for gone in sorted(draw.sample(range(len(rows)), missing), reverse=True):
             del rows[gone]

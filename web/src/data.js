@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decodes the JSON of the page, which src/page/page_data.cc writes. There, names
-// are indices into data.names, and rows are arrays; readData() turns rows into objects with names.
+// are indices into data.names, and rows are arrays; parsePageData() turns rows into objects with names.
 
-export function readData(text) {
+export function parsePageData(text) {
   const data = JSON.parse(text);
   const name = (number) => data.names[number];
   for (const level of data.levels) {

@@ -107,11 +107,11 @@ function activeAndIdleTable(data) {
   const side = (key) => sumIdleByCause(data.idle.map((one) => ({ ...one, energy_j: one[key] })));
   const [ofA, ofB] = [side("a_j"), side("b_j")];
   const names = [...new Set([...ofA, ...ofB].map((one) => one.name))];
-  const energyOf = (list, name) => list.find((one) => one.name === name)?.energy_j ?? 0;
+  const findEnergy = (list, name) => list.find((one) => one.name === name)?.energy_j ?? 0;
   const sum = (list) => list.reduce((all, one) => all + one.energy_j, 0);
   const rows = [
     ["active and not attributed", a.energy_j - sum(ofA), b.energy_j - sum(ofB)],
-    ...names.map((name) => [name, energyOf(ofA, name), energyOf(ofB, name)]),
+    ...names.map((name) => [name, findEnergy(ofA, name), findEnergy(ofB, name)]),
   ].filter(([, a_j, b_j]) => a_j !== 0 || b_j !== 0);
   const most = Math.max(...rows.flatMap(([, a_j, b_j]) => [a_j, b_j]), 1e-12);
   const bar = (energy_j, colour) =>

@@ -3,7 +3,7 @@
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
-function fillElement(element, attributes, children) {
+function setElementContent(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
@@ -16,9 +16,9 @@ function fillElement(element, attributes, children) {
   return element;
 }
 
-export const h = (tag, attributes, ...children) => fillElement(document.createElement(tag), attributes, children);
+export const h = (tag, attributes, ...children) => setElementContent(document.createElement(tag), attributes, children);
 export const svgElement = (tag, attributes, ...children) =>
-  fillElement(document.createElementNS(SVG_NAMESPACE, tag), attributes, children);
+  setElementContent(document.createElementNS(SVG_NAMESPACE, tag), attributes, children);
 
 // A number and its unit, which is styled less prominently.
 export function quantityElement([number, unit], options = {}) {

@@ -60,9 +60,9 @@ export function flameSection(data) {
     containsWholeBranch: (node) => state.phase === "all" || node.path.includes(state.phase),
   };
   const box = h("div", { class: "flame", role: "tree", "aria-label": "Energy by module" });
-  const crumbs = h("p", { class: "crumbs" });
+  const breadcrumbs = h("p", { class: "crumbs" });
   const found = h("output", { class: "found", for: "flame-search" });
-  const rebuild = () => {
+  const rebuildTree = () => {
     const rows = level.rows.filter(
       (row) =>
         (state.probing || !isProbeRow(row)) &&
@@ -75,13 +75,13 @@ export function flameSection(data) {
     state.root = state.tree;
     draw();
   };
-  const draw = () => drawFlame(state, { box, crumbs, found, zoom });
+  const draw = () => drawFlame(state, { box, breadcrumbs, found, zoom });
   const zoom = (node) => {
     state.root = node;
     draw();
     box.querySelector(".frame.focus, .frame")?.focus({ preventScroll: true });
   };
-  box.addEventListener("keydown", (event) => handleKey(event, state, zoom));
+  box.addEventListener("keydown", (event) => handleFlameKey(event, state, zoom));
   const phases = [...new Set(level.rows.map((row) => findPhase(row.path)))];
   const phaseOptions = [
     ["all", "All"],
@@ -120,20 +120,20 @@ export function flameSection(data) {
             levels.map((level) => [level.by, LEVEL_TEXTS[level.by]]),
             (by) => {
               level = data.level(by);
-              rebuild();
+              rebuildTree();
             },
           )
         : null,
       phaseOptions.length > 2
         ? choiceButtons("Phase", phaseOptions, (value) => {
             state.phase = value;
-            rebuild();
+            rebuildTree();
           })
         : null,
       devices.length > 1
         ? choiceButtons("Device", [["all", "All devices"], ...devices.map((name) => [name, name])], (value) => {
             state.device = value;
-            rebuild();
+            rebuildTree();
           })
         : null,
       hasProbe
@@ -144,7 +144,7 @@ export function flameSection(data) {
               type: "checkbox",
               onchange: (event) => {
                 state.probing = event.target.checked;
-                rebuild();
+                rebuildTree();
               },
             }),
             "with probing",
@@ -152,12 +152,12 @@ export function flameSection(data) {
         : null,
       h("div", { class: "search" }, search, found),
     ),
-    crumbs,
+    breadcrumbs,
     box,
     collapsibleTable("The largest parts", ["Path", "Energy", "Share", "Time"], formatLargestRows(level)),
     ledgerSummaryList(data, level),
   );
-  rebuild();
+  rebuildTree();
   shown.addEventListener("shown", () => {
     new ResizeObserver(() => {
       if (Math.abs(state.width - box.clientWidth) < 2) return;
@@ -179,7 +179,7 @@ function formatLargestRows(level) {
     ]);
 }
 
-function drawFlame(state, { box, crumbs, found, zoom }) {
+function drawFlame(state, { box, breadcrumbs, found, zoom }) {
   const measure = BOX_MEASURES[state.measure];
   const hits = state.query ? findMatches(state.tree, state.query) : null;
   const frames = [];
@@ -205,10 +205,10 @@ function drawFlame(state, { box, crumbs, found, zoom }) {
   place(state.root, 0, 1, ancestors.length - 1);
   box.replaceChildren(...frames);
   box.style.height = `${(deepest + 1) * ROW_HEIGHT_PX}px`;
-  crumbs.replaceChildren(
+  breadcrumbs.replaceChildren(
     ...ancestors.map((node) => h("button", { type: "button", onclick: () => zoom(node) }, node.label ?? node.name)),
   );
-  crumbs.hidden = ancestors.length < 2;
+  breadcrumbs.hidden = ancestors.length < 2;
   const shareText = (energy_j) => formatPercent(shareOfWhole(energy_j, state.tree.energy_j));
   found.textContent = hits
     ? `${formatJoules(hits.energy_j)}, ${shareText(hits.energy_j)}, ${hits.count} found`
@@ -270,7 +270,7 @@ function drawBox(node, left, width, depth, { state, measure, hits, zoom }) {
 
 // Keyboard navigation: arrows move up to the parent, down to the first child, sideways to siblings; Enter zooms in,
 // Backspace zooms out by one level, Escape shows all.
-function handleKey(event, state, zoom) {
+function handleFlameKey(event, state, zoom) {
   const node = state.nodes.find((candidate) => candidate.element === document.activeElement);
   if (event.key === "Escape" || event.key === "Backspace") {
     event.preventDefault();

@@ -14,8 +14,8 @@ const RIGHT_MARGIN = 8;
 export function makeLanes(data, gutter) {
   const rows = makeLaneRows(data);
   const canvas = h("canvas", { class: "lanes", role: "img", "aria-label": lanesDescription(rows) });
-  const tip = h("div", { class: "tip lane-tip", hidden: true, "aria-hidden": "true" });
-  const element = h("div", { class: "lane-box", hidden: rows.length === 0 }, canvas, tip);
+  const tooltip = h("div", { class: "tip lane-tip", hidden: true, "aria-hidden": "true" });
+  const element = h("div", { class: "lane-box", hidden: rows.length === 0 }, canvas, tooltip);
   let shown = [0, data.run.elapsed_s];
 
   const paint = (from, to) => {
@@ -30,29 +30,29 @@ export function makeLanes(data, gutter) {
     context.scale(ratio, ratio);
     rows.forEach((row, index) => paintRow(context, row, index * LANE_HEIGHT + 4, { from, to, gutter, width }));
   };
-  const bandAt = (event) => {
+  const findBandAt = (event) => {
     const box = canvas.getBoundingClientRect();
     const row = rows[Math.floor((event.clientY - box.top - 4) / LANE_HEIGHT)];
     const time_s =
       shown[0] + ((event.clientX - box.left - gutter) / (box.width - gutter - RIGHT_MARGIN)) * (shown[1] - shown[0]);
     return { box, row, band: row?.bands.find((one) => one.begin_s <= time_s && time_s < one.end_s) };
   };
-  canvas.addEventListener("mouseleave", () => (tip.hidden = true));
+  canvas.addEventListener("mouseleave", () => (tooltip.hidden = true));
   canvas.addEventListener("mousemove", (event) => {
-    const { band, box } = bandAt(event);
-    tip.hidden = !band;
+    const { band, box } = findBandAt(event);
+    tooltip.hidden = !band;
     if (!band) return;
-    tip.textContent = band.text();
-    tip.style.left = `${Math.min(event.clientX - box.left + 12, box.width - 220)}px`;
-    tip.style.top = `${event.clientY - box.top + 16}px`;
+    tooltip.textContent = band.text();
+    tooltip.style.left = `${Math.min(event.clientX - box.left + 12, box.width - 220)}px`;
+    tooltip.style.top = `${event.clientY - box.top + 16}px`;
   });
   // A click on a step selects it in the section "Steps".
   canvas.addEventListener("click", (event) => {
-    const { row, band } = bandAt(event);
-    const explorer = document.getElementById("steps");
-    if (!explorer || row?.name !== "steps" || !band) return;
-    explorer.dispatchEvent(new CustomEvent("select-step", { detail: row.bands.indexOf(band) }));
-    explorer.scrollIntoView();
+    const { row, band } = findBandAt(event);
+    const stepExplorer = document.getElementById("steps");
+    if (!stepExplorer || row?.name !== "steps" || !band) return;
+    stepExplorer.dispatchEvent(new CustomEvent("select-step", { detail: row.bands.indexOf(band) }));
+    stepExplorer.scrollIntoView();
   });
   addThemeListener(() => paint(...shown));
   return { element, paint };

@@ -70,8 +70,8 @@ export function energyByPhase(data) {
   for (const row of level.rows) {
     const phase = findPhase(row.path);
     // A region of the measured program is a part of its own.
-    const ownName = phase === "other" && (!hasPhases || row.path.length === 1);
-    add(ownName ? row.path[row.path.length - 1] : phase, row.energy_j ?? 0);
+    const usesOwnName = phase === "other" && (!hasPhases || row.path.length === 1);
+    add(usesOwnName ? row.path[row.path.length - 1] : phase, row.energy_j ?? 0);
   }
   let parts = [...totals].map(([name, energy_j]) => ({ name, energy_j }));
   const last = (part) => ["probe", "background"].indexOf(part.name);

@@ -33,7 +33,7 @@ export function lossSection(data) {
     .map((one) => ({ ...one, points: one.points.filter((point) => point[2] !== null) }))
     .filter((one) => one.points.length > 1);
   if (!metrics.length && data.epochs.length < 1) return null;
-  const energyUntil = makeCumulativeEnergy(data);
+  const cumulativeEnergyAt = makeCumulativeEnergy(data);
   const first =
     metrics.find((one) => one.name === "loss") ?? metrics.find((one) => one.name.includes("loss")) ?? metrics[0];
   const state = { metric: first, by: "energy", chart: null };
@@ -41,9 +41,9 @@ export function lossSection(data) {
   const draw = () => {
     state.chart?.destroy();
     box.replaceChildren();
-    if (state.metric) state.chart = drawMetric(state, box, energyUntil);
+    if (state.metric) state.chart = drawMetric(state, box, cumulativeEnergyAt);
   };
-  const pick =
+  const metricButtons =
     metrics.length > 1
       ? choiceButtons(
           "Metric",
@@ -74,7 +74,7 @@ export function lossSection(data) {
     first
       ? `${formatCount(first.count, "value")} of ${first.name}, ${firstToLastText(first.points.map((point) => point[2]))}.`
       : null,
-    first ? [h("div", { class: "toolbar" }, pick, by), box, metricTable(first, energyUntil)] : null,
+    first ? [h("div", { class: "toolbar" }, metricButtons, by), box, metricTable(first, cumulativeEnergyAt)] : null,
     epochTable(data),
     ledgerSummaryList(data, data.levels[0]),
   );
@@ -88,24 +88,24 @@ export function lossSection(data) {
   return shown;
 }
 
-function metricTable(metric, energyUntil) {
+function metricTable(metric, cumulativeEnergyAt) {
   const every = Math.max(1, Math.ceil(metric.points.length / 24));
   const rows = metric.points
     .filter((_, index) => index % every === 0)
     .map(([time_s, step, value]) => [
       step ?? "",
       formatSeconds(time_s),
-      formatJoules(energyUntil(time_s)),
+      formatJoules(cumulativeEnergyAt(time_s)),
       formatDigits(value, 4),
     ]);
   return collapsibleTable(`${metric.name} against energy`, ["Step", "Time", "Energy so far", metric.name], rows);
 }
 
-function drawMetric(state, box, energyUntil) {
+function drawMetric(state, box, cumulativeEnergyAt) {
   const { metric } = state;
-  const inTime = [...metric.points].sort((a, b) => a[0] - b[0]);
-  const xs = inTime.map(([time_s]) => (state.by === "energy" ? energyUntil(time_s) : time_s));
-  const ys = inTime.map(([, , value]) => value);
+  const pointsByTime = [...metric.points].sort((a, b) => a[0] - b[0]);
+  const xs = pointsByTime.map(([time_s]) => (state.by === "energy" ? cumulativeEnergyAt(time_s) : time_s));
+  const ys = pointsByTime.map(([, , value]) => value);
   const axis = {
     stroke: readCssProperty("--quiet"),
     grid: { stroke: readCssProperty("--line"), width: 1 },

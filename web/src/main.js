@@ -10,7 +10,7 @@ import "./style/tables.css";
 import "./style/diff.css";
 import "./style/steps.css";
 import { overheadSection, notesSection } from "./cost.js";
-import { readData } from "./data.js";
+import { parsePageData } from "./data.js";
 import { diffSections, diffTitle } from "./diff.js";
 import { h } from "./dom.js";
 import { flameSection } from "./flame.js";
@@ -25,7 +25,7 @@ import { violinsSection } from "./violin.js";
 const pageJson = document.getElementById("joulemap-data").textContent;
 
 function runTitleAndSections() {
-  const data = readData(pageJson);
+  const data = parsePageData(pageJson);
   const parts = [
     summarySection,
     flameSection,

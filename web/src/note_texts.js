@@ -345,6 +345,9 @@ export const NOTE_TEXTS = {
   "units_differ":
     "Whole runs are compared, whose numbers of steps or epochs differ by more than 5 %. Start-up has a different " +
     "weight in each. To do: record the same number in both.",
+  "command_failed":
+    "The command of a compared recording was killed or failed. The comparison covers what it did until then. To do: " +
+    "record a run that ends well.",
   "scatter_unknown":
     "A side has too few steps to estimate their variation. The noise comes from the sensors only and may be too " +
     "small. To do: compare longer runs.",

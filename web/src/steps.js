@@ -22,12 +22,12 @@ function barIndexOfStepDetail(detail, steps) {
 }
 
 function stepDetailsByBar(data) {
-  const byBar = new Map();
+  const detailByBar = new Map();
   for (const detail of data.step_details) {
     const bar = barIndexOfStepDetail(detail, data.steps);
-    if (bar >= 0 && !byBar.has(bar)) byBar.set(bar, detail);
+    if (bar >= 0 && !detailByBar.has(bar)) detailByBar.set(bar, detail);
   }
-  return byBar;
+  return detailByBar;
 }
 
 function computeMedian(values) {
@@ -91,7 +91,7 @@ export function stepsSection(data) {
     panel.replaceChildren(...stepPanel(context, selected, select));
   };
   const button = (text, act) => h("button", { type: "button", onclick: act }, text);
-  const nextDetail = (sign) => {
+  const selectNextDetail = (sign) => {
     for (let at = selected + sign; at >= 0 && at < data.steps.length; at += sign) {
       if (hasDetail(at)) return select(at);
     }
@@ -109,8 +109,8 @@ export function stepsSection(data) {
         { class: "buttons" },
         hasEnergy ? button("Most energy", () => select(indexOfLargest(data.steps, energy))) : null,
         button("Longest", () => select(indexOfLargest(data.steps, time))),
-        details.size ? button("← With layers", () => nextDetail(-1)) : null,
-        details.size ? button("With layers →", () => nextDetail(1)) : null,
+        details.size ? button("← With layers", () => selectNextDetail(-1)) : null,
+        details.size ? button("With layers →", () => selectNextDetail(1)) : null,
       ),
     ),
     chart.element,
@@ -201,7 +201,7 @@ function stepDetailTables(context, step, detail) {
   ];
 }
 
-function stepDetailTable(caption, heads, rows, foot) {
+function stepDetailTable(caption, heads, rows, footerCells) {
   const cell = (content, index) =>
     h(index ? "td" : "th", { class: index > 1 ? "number" : null, scope: index ? null : "row" }, content);
   const line = (row) => h("tr", {}, row.map(cell));
@@ -222,7 +222,7 @@ function stepDetailTable(caption, heads, rows, foot) {
         ),
       ),
       h("tbody", {}, rows.map(line)),
-      foot ? h("tfoot", {}, line(foot)) : null,
+      footerCells ? h("tfoot", {}, line(footerCells)) : null,
     ),
   );
 }
@@ -245,7 +245,7 @@ function stepLayerTable(context, detail, name) {
     formatJoules(layer.energy_j),
     share(layer.energy_j),
   ]);
-  const foot =
+  const footerCells =
     detail.other_s > 0
       ? [
           detail.other_layers ? `${formatCount(detail.other_layers, "other layer")}` : "outside of layers",
@@ -255,7 +255,8 @@ function stepLayerTable(context, detail, name) {
           share(detail.other_j),
         ]
       : null;
-  return stepDetailTable(`${capitalize(name)}: layers`, ["Layer", "Device", "GPU time", "Energy", "Share"], rows, foot);
+  const columns = ["Layer", "Device", "GPU time", "Energy", "Share"];
+  return stepDetailTable(`${capitalize(name)}: layers`, columns, rows, footerCells);
 }
 
 function idleCauseTable(detail, name) {

@@ -56,7 +56,7 @@ function totalEnergyElement(data) {
 function keyFigureList(data) {
   const { figures: of, run } = data;
   const list = [];
-  const withoutProbing = run.overhead.probe_s ? "without probing" : null;
+  const probingNote = run.overhead.probe_s ? "without probing" : null;
   if (of.joules_per_step !== null)
     list.push(
       keyFigureElement(
@@ -83,7 +83,7 @@ function keyFigureList(data) {
   if (of.samples_per_s !== null) list.push(keyFigureElement("samples per second", toRateAndUnit(of.samples_per_s)));
   if (of.steps_per_s !== null) list.push(keyFigureElement("steps per second", toRateAndUnit(of.steps_per_s)));
   if (of.energy_delay_js !== null)
-    list.push(keyFigureElement("energy-delay product", toNumberAndUnit(of.energy_delay_js, "J·s"), withoutProbing));
+    list.push(keyFigureElement("energy-delay product", toNumberAndUnit(of.energy_delay_js, "J·s"), probingNote));
   return list.length ? h("dl", { class: "figures" }, list) : null;
 }
 

@@ -102,7 +102,7 @@ export function tablesSection(data) {
       draw();
     },
   });
-  const pick = choiceButtons(
+  const levelButtons = choiceButtons(
     "Level",
     levels.map((level) => [level.by, LEVEL_TITLES[level.by]]),
     (by) => {
@@ -116,7 +116,7 @@ export function tablesSection(data) {
     "tables",
     "Layers, operations, kernels",
     null,
-    h("div", { class: "toolbar" }, pick, h("div", { class: "search" }, filter, status)),
+    h("div", { class: "toolbar" }, levelButtons, h("div", { class: "search" }, filter, status)),
     view,
   );
 }

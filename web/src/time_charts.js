@@ -94,14 +94,14 @@ export function makePowerChart(data, target, setRange, state) {
 }
 
 function chartTooltip(chart, data) {
-  const tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
-  chart.over.append(tip);
-  chart.over.addEventListener("mouseleave", () => (tip.hidden = true));
+  const tooltip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+  chart.over.append(tooltip);
+  chart.over.addEventListener("mouseleave", () => (tooltip.hidden = true));
   chart.over.addEventListener("mousemove", () => {
     const { idx, left } = chart.cursor;
     if (idx === null || idx === undefined) return;
-    tip.hidden = false;
-    tip.replaceChildren(
+    tooltip.hidden = false;
+    tooltip.replaceChildren(
       h("b", {}, formatSeconds(idx * data.power.slice_s, 4)),
       ...data.power.domains
         .map((one, index) =>
@@ -118,8 +118,8 @@ function chartTooltip(chart, data) {
         .filter(Boolean),
     );
     const flip = left > chart.over.clientWidth - 190;
-    tip.style.left = `${left + (flip ? -12 : 12)}px`;
-    tip.style.transform = flip ? "translateX(-100%)" : "";
+    tooltip.style.left = `${left + (flip ? -12 : 12)}px`;
+    tooltip.style.transform = flip ? "translateX(-100%)" : "";
   });
 }
 

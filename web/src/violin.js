@@ -18,8 +18,8 @@ export function violinsSection(data) {
   const options = [[String(INITIAL_VIOLIN_COUNT), `${Math.min(INITIAL_VIOLIN_COUNT, data.spreads.length)} largest`]];
   if (data.spreads.length > INITIAL_VIOLIN_COUNT) options.push([String(data.spreads.length), `All ${data.spreads.length}`]);
   draw(INITIAL_VIOLIN_COUNT);
-  const perStep = data.spreads.some((one) => one.per === "step");
-  const lead = perStep
+  const hasStepSpreads = data.spreads.some((one) => one.per === "step");
+  const lead = hasStepSpreads
     ? "Energy of a layer in each step, from the kernels it launched. Line: quartiles, dot: median."
     : "Energy of a call, as means over time intervals. Line: quartiles, dot: median.";
   return pageSection(
@@ -129,8 +129,8 @@ function drawViolins(spreads) {
 
 function drawViolin(one, x, centre) {
   const curve = kernelDensity(one.quantiles_j);
-  const tallest = Math.max(...curve.map(([, height]) => height));
-  const half = (height) => (height / tallest) * (ROW_HEIGHT_PX / 2 - 3);
+  const maxDensity = Math.max(...curve.map(([, height]) => height));
+  const half = (height) => (height / maxDensity) * (ROW_HEIGHT_PX / 2 - 3);
   const above = curve.map(([at, height]) => `${x(at).toFixed(2)},${(centre - half(height)).toFixed(2)}`);
   const below = curve.map(([at, height]) => `${x(at).toFixed(2)},${(centre + half(height)).toFixed(2)}`).reverse();
   const [, quarter, median, threeQuarters] = [0, 25, 50, 75].map((at) => one.quantiles_j[at]);

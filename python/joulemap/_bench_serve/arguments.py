@@ -11,7 +11,7 @@ from typing import Callable, NoReturn, Optional, Sequence
 from .._collect.arguments import StrictArgumentParser, parse_count
 from .lengths import LengthDistribution, parse_lengths
 
-MAX_SECONDS = 1e6
+MAX_DURATION_S = 1e6
 MAX_RATE_PER_S = 1e5  # requests per second
 DEFAULT_DURATION_S = 60.0
 
@@ -125,7 +125,7 @@ def parse_number_in_range(low: float, high: float, text: str) -> float:
 
 
 def parse_seconds(text: str) -> float:
-    return parse_number_in_range(0.001, MAX_SECONDS, text)
+    return parse_number_in_range(0.001, MAX_DURATION_S, text)
 
 
 def parse_whole_number(text: str) -> int:

@@ -18,7 +18,7 @@ from .endpoint import Endpoint, EndpointOptions
 from .engine import EngineTarget, load_engine
 from .http_stream import parse_address
 from .outcome import BenchError
-from .plan import LoadLevel, Workload, plan_level, plan_warm_up
+from .plan import LoadLevel, Workload, plan_load_level, plan_warm_up
 from .trace_file import ArrivalTraceError, read_arrival_trace
 
 AnyTarget = Union[Endpoint, EngineTarget]
@@ -44,11 +44,11 @@ def main(words: Optional[Sequence[str]] = None) -> int:
 def run_benchmark(options: argparse.Namespace) -> int:
     check_output_path(options.output, options.trace)
     workload = make_workload(options)
-    levels = plan_levels(options, workload)
-    target = make_target(options)
+    levels = plan_load_levels(options, workload)
+    target = make_request_target(options)
     raise_open_file_limit()
-    results = asyncio.run(run_levels(options, workload, levels, target))
-    found = notes.diagnose_levels(results, target.url, target.is_local)
+    results = asyncio.run(run_load_levels(options, workload, levels, target))
+    found = notes.diagnose_load_levels(results, target.url, target.is_local)
     settings = make_reported_settings(options, target)
     if options.json:
         text = output.to_json(settings, results, found) + "\n"
@@ -69,10 +69,10 @@ def make_workload(options: argparse.Namespace) -> Workload:
     )  # fmt: skip
 
 
-def plan_levels(options: argparse.Namespace, workload: Workload) -> list[LoadLevel]:
+def plan_load_levels(options: argparse.Namespace, workload: Workload) -> list[LoadLevel]:
     rates = options.rate or ([None] if workload.trace else [1.0])
     try:
-        levels = [plan_level(workload, rate, index, options.ramp) for index, rate in enumerate(rates)]
+        levels = [plan_load_level(workload, rate, index, options.ramp) for index, rate in enumerate(rates)]
     except ValueError as error:
         raise BenchError(str(error), exit_code=2) from error
     if not all(level.requests for level in levels):
@@ -80,7 +80,7 @@ def plan_levels(options: argparse.Namespace, workload: Workload) -> list[LoadLev
     return levels
 
 
-def make_target(options: argparse.Namespace) -> AnyTarget:
+def make_request_target(options: argparse.Namespace) -> AnyTarget:
     if options.engine:
         return load_engine(options.engine)
     try:
@@ -95,7 +95,7 @@ def make_target(options: argparse.Namespace) -> AnyTarget:
     return Endpoint(options.endpoint, address, EndpointOptions(options.model, options.chat, options.ignore_eos, key))
 
 
-async def run_levels(
+async def run_load_levels(
     options: argparse.Namespace, workload: Workload, levels: Sequence[LoadLevel], target: AnyTarget
 ) -> list[result.LoadLevelResult]:
     """Runs the levels until the time limit; those that it does not reach are missing."""
@@ -109,10 +109,10 @@ async def run_levels(
         results = []
         for level in levels:
             with show_progress_line(options, level) as progress:
-                run = await load.run_level(level, target, meter, options.timeout, deadline_s, progress)
+                run = await load.run_load_level(level, target, meter, options.timeout, deadline_s, progress)
             measured = await loop.run_in_executor(None, meter.read)
-            results.append(result.summarize_load_level(run, measured, target.counts_tokens_itself))
-            if run.was_cut_off:
+            results.append(result.summarize_load_level(run, measured, target.has_one_token_per_chunk))
+            if run.was_stopped_by_deadline:
                 break
         return results
     finally:
@@ -125,10 +125,10 @@ def show_progress_line(options: argparse.Namespace, level: LoadLevel) -> Iterato
     if options.quiet or not sys.stderr.isatty():
         yield lambda sent, ended: None
         return
-    load_text = "" if level.rate_per_s is None else f" at {level.rate_per_s:.4g} requests/s"
+    rate_text = "" if level.rate_per_s is None else f" at {level.rate_per_s:.4g} requests/s"
 
     def show(sent: int, ended: int) -> None:
-        text = f"{sent} of {len(level.requests)} requests sent{load_text}, {sent - ended} in flight"
+        text = f"{sent} of {len(level.requests)} requests sent{rate_text}, {sent - ended} in flight"
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
     try:

@@ -36,7 +36,7 @@ class EndpointOptions:
 class Endpoint:
     """Sends each request over a connection of its own."""
 
-    counts_tokens_itself = False
+    has_one_token_per_chunk = False
 
     def __init__(self, url: str, address: EndpointAddress, options: EndpointOptions) -> None:
         self.url = url
@@ -67,7 +67,7 @@ class Endpoint:
 
     def prepare(self, request: PlannedRequest) -> bytes:
         """The body of the request."""
-        return json.dumps(self._make_body(request)).encode()
+        return json.dumps(self._make_request_body(request)).encode()
 
     async def send(self, prepared: bytes, outcome: RequestOutcome) -> None:
         """Returns when the answer is complete. Raises RequestFailure."""
@@ -82,7 +82,7 @@ class Endpoint:
         if not outcome.chunk_times_s:
             raise RequestFailure("empty", "")
 
-    def _make_body(self, request: PlannedRequest) -> dict[str, Any]:
+    def _make_request_body(self, request: PlannedRequest) -> dict[str, Any]:
         words = " ".join(PROMPT_WORDS[word % len(PROMPT_WORDS)] for word in request.prompt())
         body: dict[str, Any] = {"prompt": words}
         if self._options.is_chat:
@@ -145,4 +145,6 @@ async def _status_text(response: HttpResponse) -> str:
                 break
     except RequestFailure:
         pass  # the status is known
-    return sanitize_server_text(f"{response.status} {response.reason} {text[:MAX_MESSAGE_BYTES].decode('utf-8', 'replace')}")
+    return sanitize_server_text(
+        f"{response.status} {response.reason} {text[:MAX_MESSAGE_BYTES].decode('utf-8', 'replace')}"
+    )

@@ -53,27 +53,27 @@ class EngineRequest:
 class EngineTarget:
     """Runs the steps of an engine in a thread. `engine` follows the protocol above."""
 
-    counts_tokens_itself = True
+    has_one_token_per_chunk = True
     is_local = True
     model = None
 
     def __init__(self, name: str, engine: Any) -> None:
         self.url = name
         self._engine = engine
-        self._inbox: queue.Queue[Optional[Callable[[], None]]] = queue.Queue()
-        self._pending: dict[str, asyncio.Future] = {}
-        self._error: Optional[str] = None  # why it runs no more
+        self._action_queue: queue.Queue[Optional[Callable[[], None]]] = queue.Queue()
+        self._pending_futures: dict[str, asyncio.Future] = {}
+        self._engine_error: Optional[str] = None  # why it runs no more
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
-        self._count = 0
+        self._request_count = 0
 
     async def open(self, timeout_s: float) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._event_loop = asyncio.get_running_loop()
         self._thread.start()
 
     async def close(self) -> None:
         """Waits for the engine's last step, but not forever: the engine may hang."""
-        self._inbox.put(None)
-        await self._loop.run_in_executor(None, self._thread.join, CLOSE_TIMEOUT_S)
+        self._action_queue.put(None)
+        await self._event_loop.run_in_executor(None, self._thread.join, CLOSE_TIMEOUT_S)
 
     def prepare(self, request: PlannedRequest) -> list[int]:
         """Token ids of the prompt."""
@@ -81,47 +81,47 @@ class EngineTarget:
 
     async def send(self, prepared: list[int], outcome: RequestOutcome) -> None:
         """Returns when the answer is complete. Raises RequestFailure."""
-        if self._error is not None:
-            raise RequestFailure("engine", self._error)
-        self._count += 1
-        id = f"request-{self._count}"
-        future = self._pending[id] = self._loop.create_future()
+        if self._engine_error is not None:
+            raise RequestFailure("engine", self._engine_error)
+        self._request_count += 1
+        id = f"request-{self._request_count}"
+        future = self._pending_futures[id] = self._event_loop.create_future()
 
         def on_token(token: int, is_last: bool) -> None:
-            self._loop.call_soon_threadsafe(self._add_token, id, outcome, time.monotonic(), is_last)
+            self._event_loop.call_soon_threadsafe(self._add_token, id, outcome, time.monotonic(), is_last)
 
         asked = EngineRequest(id, prepared, outcome.request.output_tokens, outcome.request.tenant, on_token)
-        self._inbox.put(lambda: self._submit(asked))
+        self._action_queue.put(lambda: self._submit_request(asked))
         try:
             await future
         except asyncio.CancelledError:
-            self._inbox.put(lambda: self._abort(id))
+            self._action_queue.put(lambda: self._abort_request(id))
             raise
         finally:
-            self._pending.pop(id, None)
+            self._pending_futures.pop(id, None)
         outcome.prompt_tokens, outcome.output_tokens = len(prepared), len(outcome.chunk_times_s)
 
     def _add_token(self, id: str, outcome: RequestOutcome, now_s: float, is_last: bool) -> None:
-        future = self._pending.get(id)
+        future = self._pending_futures.get(id)
         if future is None or future.done():
             return  # timed out
         outcome.chunk_times_s.append(now_s)
         if is_last:
             future.set_result(None)
 
-    def _submit(self, asked: EngineRequest) -> None:
+    def _submit_request(self, asked: EngineRequest) -> None:
         """A request that the engine refuses is no failure of the engine."""
         try:
             self._engine.submit(asked)
         except Exception as error:  # noqa: BLE001 - of the user's engine
-            self._loop.call_soon_threadsafe(self._fail_request, asked.id, f"{type(error).__name__}: {error}")
+            self._event_loop.call_soon_threadsafe(self._fail_request, asked.id, f"{type(error).__name__}: {error}")
 
     def _fail_request(self, id: str, error: str) -> None:
-        future = self._pending.get(id)
+        future = self._pending_futures.get(id)
         if future is not None and not future.done():
             future.set_exception(RequestFailure("engine", error))
 
-    def _abort(self, id: str) -> None:
+    def _abort_request(self, id: str) -> None:
         abort = getattr(self._engine, "abort", None)
         if abort is not None:
             abort(id)
@@ -130,22 +130,22 @@ class EngineTarget:
         """The engine's thread: accepts what has arrived, then computes a step."""
         try:
             while True:
-                action = self._next_action(wait=not self._engine.has_work())
+                action = self._take_next_action(wait=not self._engine.has_work())
                 while action is not None:
                     action()
-                    action = self._next_action(wait=False)
+                    action = self._take_next_action(wait=False)
                 if self._engine.has_work():
                     self._engine.step()
         except _TargetClosed:
             return
         except Exception as error:  # noqa: BLE001 - of the user's engine: every request fails with it
             with contextlib.suppress(RuntimeError):  # the event loop has ended
-                self._loop.call_soon_threadsafe(self._fail_all_requests, f"{type(error).__name__}: {error}")
+                self._event_loop.call_soon_threadsafe(self._fail_all_requests, f"{type(error).__name__}: {error}")
 
-    def _next_action(self, wait: bool) -> Optional[Callable[[], None]]:
+    def _take_next_action(self, wait: bool) -> Optional[Callable[[], None]]:
         """What the event loop asks for; None: nothing now."""
         try:
-            action = self._inbox.get(block=wait)
+            action = self._action_queue.get(block=wait)
         except queue.Empty:
             return None
         if action is None:
@@ -153,8 +153,8 @@ class EngineTarget:
         return action
 
     def _fail_all_requests(self, error: str) -> None:
-        self._error = error
-        for id in list(self._pending):
+        self._engine_error = error
+        for id in list(self._pending_futures):
             self._fail_request(id, error)
 
 
@@ -176,12 +176,12 @@ def load_engine(name: str) -> EngineTarget:
 
 def _call_factory(path: str, function: str) -> Any:
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    specification = importlib.util.spec_from_file_location("joulemap_bench_engine", path)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
+    module_spec = importlib.util.spec_from_file_location("joulemap_bench_engine", path)
+    assert module_spec is not None and module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
     sys.modules["joulemap_bench_engine"] = module
     try:
-        specification.loader.exec_module(module)
+        module_spec.loader.exec_module(module)
     except ImportError as error:
         raise BenchError(f"{path} cannot be imported: {error}", f"install it for {sys.executable}", 77) from error
     except Exception as error:

@@ -56,12 +56,12 @@ class ResolvedHost:
     """An address that was looked up."""
 
     address: EndpointAddress
-    ips: list[str]  # the one to which connections succeed first
-    tls: Optional[ssl.SSLContext]
+    ip_addresses: list[str]  # the one to which connections succeed first
+    tls_context: Optional[ssl.SSLContext]
 
     @property
     def is_loopback(self) -> bool:
-        return all(ipaddress.ip_address(ip.partition("%")[0]).is_loopback for ip in self.ips)
+        return all(ipaddress.ip_address(ip.partition("%")[0]).is_loopback for ip in self.ip_addresses)
 
 
 @dataclass
@@ -134,7 +134,11 @@ async def send_http_request(
     writer = None
     try:
         reader, writer = await _connect(host)
-        lines = [f"{method} {host.address.path}{path} HTTP/1.1", f"Host: {host.address.host_header}", "Connection: close"]
+        lines = [
+            f"{method} {host.address.path}{path} HTTP/1.1",
+            f"Host: {host.address.host_header}",
+            "Connection: close",
+        ]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         lines += [f"Content-Length: {len(body)}", "", ""]
         writer.write("\r\n".join(lines).encode("ascii") + body)
@@ -152,17 +156,17 @@ async def send_http_request(
 async def _connect(host: ResolvedHost) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Tries all addresses: localhost may be ::1, too, where no server accepts connections. Later connections begin with
     the one that succeeded."""
-    name = host.address.host if host.tls else None
+    name = host.address.host if host.tls_context else None
     failure = RequestFailure("refused", "no address")
-    for ip in list(host.ips):
+    for ip in list(host.ip_addresses):
         try:
             connection = await asyncio.open_connection(
-                ip, host.address.port, ssl=host.tls, server_hostname=name, limit=MAX_RESPONSE_HEAD_BYTES
+                ip, host.address.port, ssl=host.tls_context, server_hostname=name, limit=MAX_RESPONSE_HEAD_BYTES
             )
         except OSError as error:
             failure = RequestFailure("refused", error.strerror or str(error))
         else:
-            host.ips.sort(key=lambda other: other != ip)
+            host.ip_addresses.sort(key=lambda other: other != ip)
             return connection
     raise failure
 
@@ -184,5 +188,5 @@ async def resolve_host(address: EndpointAddress) -> ResolvedHost:
         found = await asyncio.get_running_loop().getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise BenchError(f"{address.host} is no known host: {error.strerror}", "correct --endpoint") from error
-    tls = ssl.create_default_context() if address.is_tls else None
-    return ResolvedHost(address, [str(entry[4][0]) for entry in found], tls)
+    tls_context = ssl.create_default_context() if address.is_tls else None
+    return ResolvedHost(address, [str(entry[4][0]) for entry in found], tls_context)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 MAX_TOKENS = 1_000_000  # of a prompt or an output
-LENGTH_FORMS = "256, 128..512 (uniform) or lognormal:256,0.5 (median and sigma of the logarithm)"
+LENGTH_SYNTAX = "256, 128..512 (uniform) or lognormal:256,0.5 (median and sigma of the logarithm)"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class LengthDistribution:
 
 
 def parse_lengths(text: str) -> LengthDistribution:
-    """Raises ValueError if the text is none of LENGTH_FORMS."""
+    """Raises ValueError if the text is none of LENGTH_SYNTAX."""
     if match := re.fullmatch(r"(\d{1,7})(?:\.\.(\d{1,7}))?", text, re.ASCII):
         low, high = int(match[1]), int(match[2] or match[1])
         if 1 <= low <= high <= MAX_TOKENS:
@@ -43,4 +43,4 @@ def parse_lengths(text: str) -> LengthDistribution:
         median, sigma = int(match[1]), float(match[2])
         if 1 <= median <= MAX_TOKENS and 0 <= sigma <= 5:
             return LengthDistribution(text, median=median, sigma=sigma)
-    raise ValueError(f"{text!r} is no length in tokens from 1 to {MAX_TOKENS}: {LENGTH_FORMS}")
+    raise ValueError(f"{text!r} is no length in tokens from 1 to {MAX_TOKENS}: {LENGTH_SYNTAX}")

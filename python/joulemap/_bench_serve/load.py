@@ -25,7 +25,7 @@ class RequestTarget(Protocol):
     url: str
     model: Optional[str]
     is_local: bool  # on this machine
-    counts_tokens_itself: bool  # its chunks are tokens
+    has_one_token_per_chunk: bool  # its chunks are tokens
 
     async def open(self, timeout_s: float) -> None: ...
 
@@ -52,7 +52,7 @@ class SteadyPartMeter(Protocol):
 ProgressCallback = Callable[[int, int], None]  # requests that were sent, and that have ended
 
 
-async def run_level(
+async def run_load_level(
     level: LoadLevel,
     target: RequestTarget,
     meter: SteadyPartMeter,
@@ -62,48 +62,50 @@ async def run_level(
 ) -> LoadLevelRun:
     """`timeout_s` of a request after it is due. `deadline_s`: when everything ends, on the clock of the event loop."""
     loop = asyncio.get_running_loop()
-    ahead = _prepare_requests_ahead(level, target)
+    prepared_requests = _prepare_requests_ahead(level, target)
     begin_s = loop.time() + LEVEL_START_DELAY_S
     outcomes = [RequestOutcome(request, begin_s + request.arrival_s) for request in level.requests]
     window = asyncio.ensure_future(_measure_steady_part(level, begin_s, deadline_s, meter))
     tasks: list[asyncio.Future] = []
     ended = 0
 
-    def count_ended(_: asyncio.Future) -> None:
+    def count_ended_request(_: asyncio.Future) -> None:
         nonlocal ended
         ended += 1
         progress(len(tasks), ended)
 
     try:
         for outcome in outcomes:
-            prepared = ahead.popleft() if ahead else target.prepare(outcome.request)
+            prepared = prepared_requests.popleft() if prepared_requests else target.prepare(outcome.request)
             await _sleep_until(min(outcome.due_s, deadline_s))
             if loop.time() >= deadline_s:
                 break
             task = asyncio.ensure_future(_send_request(outcome, prepared, target, timeout_s, deadline_s))
-            task.add_done_callback(count_ended)
+            task.add_done_callback(count_ended_request)
             tasks.append(task)
             progress(len(tasks), ended)
         await asyncio.gather(*tasks)
-        steady_s = await window
+        steady_interval_s = await window
     finally:
         for task in (*tasks, window):
             task.cancel()
-    was_cut_off = any(outcome.sent_s is None or (outcome.failure and outcome.failure.kind == "cut") for outcome in outcomes)
-    return LoadLevelRun(level, outcomes, steady_s, bool(was_cut_off))
+    was_stopped_by_deadline = any(
+        outcome.sent_s is None or (outcome.failure and outcome.failure.kind == "cut") for outcome in outcomes
+    )
+    return LoadLevelRun(level, outcomes, steady_interval_s, bool(was_stopped_by_deadline))
 
 
 def _prepare_requests_ahead(level: LoadLevel, target: RequestTarget) -> collections.deque[Any]:
     """Makes prompts before the level begins: making a long one takes milliseconds, in which nothing is sent or received.
     Those beyond MAX_TOKENS_AHEAD would need too much memory."""
-    ahead: collections.deque[Any] = collections.deque()
+    prepared_requests: collections.deque[Any] = collections.deque()
     tokens = 0
     for request in level.requests:
         tokens += request.prompt_tokens
         if tokens > MAX_TOKENS_AHEAD:
             break
-        ahead.append(target.prepare(request))
-    return ahead
+        prepared_requests.append(target.prepare(request))
+    return prepared_requests
 
 
 async def _send_request(
@@ -115,8 +117,10 @@ async def _send_request(
     try:
         await asyncio.wait_for(target.send(prepared, outcome), max(0.0, end_s - loop.time()))
     except asyncio.TimeoutError:
-        was_cut_off = deadline_s < outcome.due_s + timeout_s
-        outcome.failure = RequestFailure("cut", "") if was_cut_off else RequestFailure("timeout", f"{timeout_s:g} s")
+        was_stopped_by_deadline = deadline_s < outcome.due_s + timeout_s
+        outcome.failure = (
+            RequestFailure("cut", "") if was_stopped_by_deadline else RequestFailure("timeout", f"{timeout_s:g} s")
+        )
     except RequestFailure as failure:
         outcome.failure = failure
     outcome.ended_s = loop.time()
@@ -127,15 +131,15 @@ async def _measure_steady_part(
 ) -> Optional[tuple[float, float]]:
     """Opens the energy window for the steady part. Returns when it opened and closed; None if it could not close."""
     loop = asyncio.get_running_loop()
-    if level.steady_s is None or begin_s + level.steady_s[1] >= deadline_s:
+    if level.steady_interval_s is None or begin_s + level.steady_interval_s[1] >= deadline_s:
         return None
-    await _sleep_until(begin_s + level.steady_s[0])
+    await _sleep_until(begin_s + level.steady_interval_s[0])
     meter.begin()
-    opened_s = loop.time()
-    await _sleep_until(begin_s + level.steady_s[1])
-    closed_s = loop.time()
+    window_opened_s = loop.time()
+    await _sleep_until(begin_s + level.steady_interval_s[1])
+    window_closed_s = loop.time()
     meter.end()
-    return opened_s, closed_s
+    return window_opened_s, window_closed_s
 
 
 async def _sleep_until(time_s: float) -> None:

@@ -27,7 +27,7 @@ class DiagnosticCollector:
             self.diagnostics.append(diagnostic)
 
 
-def diagnose_levels(levels: Sequence[LoadLevelResult], url: str, is_local: bool) -> list[Diagnostic]:
+def diagnose_load_levels(levels: Sequence[LoadLevelResult], url: str, is_local: bool) -> list[Diagnostic]:
     notes = DiagnosticCollector()
     _diagnose_energy(notes, levels, url, is_local)
     _diagnose_requests(notes, levels)
@@ -53,13 +53,13 @@ def _diagnose_energy(notes: DiagnosticCollector, levels: Sequence[LoadLevelResul
         notes.diagnose(
             "only_estimated", "no sensor is readable on this machine: all energies are estimates", "run joulemap doctor"
         )
-    silent = [level for level in levels if level.steady is not None and level.steady.output_tokens == 0]
-    if silent:
+    tokenless_levels = [level for level in levels if level.steady is not None and level.steady.output_tokens == 0]
+    if tokenless_levels:
         notes.diagnose(
             "bench_no_tokens",
-            f"{_format_loads(silent)}: no successful request delivered a token in the steady part: there is no "
+            f"{_format_rates(tokenless_levels)}: no successful request delivered a token in the steady part: there is no "
             "energy per token",
-            count=len(silent),
+            count=len(tokenless_levels),
         )
 
 
@@ -73,37 +73,38 @@ def _diagnose_requests(notes: DiagnosticCollector, levels: Sequence[LoadLevelRes
         causes = "; ".join(f"{number}: {name}" for name, number in kinds.items())
         notes.diagnose(
             "requests_failed",
-            f"{_format_loads(failed)}: {count} of {sum(level.sent for level in failed)} requests failed "
+            f"{_format_rates(failed)}: {count} of {sum(level.sent for level in failed)} requests failed "
             f"({causes}); their energy is "
             "counted, their tokens and latencies are not",
             count=count,
         )
     if late := [level for level in levels if level.late]:
-        worst_s = max(level.late_max_s for level in late)
+        max_lateness_s = max(level.max_lateness_s for level in late)
         notes.diagnose(
             "requests_late",
-            f"{_format_loads(late)}: {sum(level.late for level in late)} of {sum(level.sent for level in late)} "
+            f"{_format_rates(late)}: {sum(level.late for level in late)} of {sum(level.sent for level in late)} "
             "requests were sent "
-            f"more than {1000 * MIN_LATENESS_S:.0f} ms late, at most {1000 * worst_s:.0f} ms: this machine was "
+            f"more than {1000 * MIN_LATENESS_S:.0f} ms late, at most {1000 * max_lateness_s:.0f} ms: this machine was "
             "too busy to send "
             "them; their latencies count from when they were due",
             "use a lower rate, or leave a processor to the benchmark",
             count=sum(level.late for level in late),
         )
-    if chunked := [level for level in levels if level.counts_by_chunk]:
+    if chunk_counted_levels := [level for level in levels if level.chunk_counted_requests]:
         notes.diagnose(
             "tokens_by_chunk",
             "the server does not report the number of tokens: each chunk of the stream counts as one token",
             "use a server that supports stream_options.include_usage",
-            count=sum(level.counts_by_chunk for level in chunked),
+            count=sum(level.chunk_counted_requests for level in chunk_counted_levels),
         )
-    if cut := [level for level in levels if level.run.was_cut_off]:
-        unsent = sum(len(level.run.outcomes) - level.sent for level in cut)
+    if cut_off_levels := [level for level in levels if level.run.was_stopped_by_deadline]:
+        unsent_count = sum(len(level.run.outcomes) - level.sent for level in cut_off_levels)
         notes.diagnose(
             "bench_cut",
-            f"{_format_loads(cut)}: the time limit of the benchmark was reached; {unsent} requests were not sent",
+            f"{_format_rates(cut_off_levels)}: the time limit of the benchmark was reached; {unsent_count} requests were "
+            "not sent",
             "use a longer --max-duration, or fewer requests",
-            count=len(cut),
+            count=len(cut_off_levels),
         )
 
 
@@ -111,36 +112,36 @@ def _diagnose_steady_part(notes: DiagnosticCollector, levels: Sequence[LoadLevel
     if short := [level for level in levels if level.steady is None]:
         notes.diagnose(
             "no_steady_part",
-            f"{_format_loads(short)}: there is no steady part with several arrivals: rates and energies are "
+            f"{_format_rates(short)}: there is no steady part with several arrivals: rates and energies are "
             "unknown, and latencies "
             "include the ramps",
             "send more requests: --requests or --duration",
             count=len(short),
         )
-    if overloaded := [level for level in levels if _is_overloaded(level)]:
+    if overloaded_levels := [level for level in levels if _is_overloaded(level)]:
         notes.diagnose(
             "server_overloaded",
-            f"{_format_loads(overloaded)}: the server does not finish requests as fast as they arrive: they queue, "
+            f"{_format_rates(overloaded_levels)}: the server does not finish requests as fast as they arrive: they queue, "
             "so latencies "
             "depend on the duration",
             "use lower rates",
-            count=len(overloaded),
+            count=len(overloaded_levels),
         )
-    if ramping := [level for level in levels if _is_ramp_too_short(level)]:
+    if short_ramp_levels := [level for level in levels if _is_ramp_too_short(level)]:
         notes.diagnose(
             "ramp_too_short",
-            f"{_format_loads(ramping)}: requests take longer than the ramp that is left out: the load may still "
+            f"{_format_rates(short_ramp_levels)}: requests take longer than the ramp that is left out: the load may still "
             "rise in the steady "
             "part",
             "use a longer --duration, or a larger --ramp",
-            count=len(ramping),
+            count=len(short_ramp_levels),
         )
     few = [level for level in levels if 0 < level.latencies.ttft_s.count < MIN_REQUESTS_FOR_P99]
     if few:
         fewest = min(level.latencies.ttft_s.count for level in few)
         notes.diagnose(
             "few_requests",
-            f"{_format_loads(few)}: percentiles are of as few as {fewest} requests: P99 is nearly their maximum",
+            f"{_format_rates(few)}: percentiles are of as few as {fewest} requests: P99 is nearly their maximum",
             f"send more requests: {MIN_REQUESTS_FOR_P99} in the steady part",
             count=len(few),
         )
@@ -150,17 +151,17 @@ def _is_overloaded(level: LoadLevelResult) -> bool:
     steady = level.steady
     if steady is None:
         return False
-    growth = steady.in_flight_end - steady.in_flight_begin
+    queue_growth = steady.in_flight_end - steady.in_flight_begin
     limit = max(MIN_QUEUE_GROWTH, MAX_QUEUE_GROWTH_SHARE * steady.arrivals)
-    return growth > limit and steady.in_flight_end >= 2 * steady.in_flight_begin
+    return queue_growth > limit and steady.in_flight_end >= 2 * steady.in_flight_begin
 
 
 def _is_ramp_too_short(level: LoadLevelResult) -> bool:
-    mean_s, planned = level.latencies.latency_s.mean, level.run.level.steady_s
+    mean_s, planned = level.latencies.latency_s.mean, level.run.level.steady_interval_s
     return mean_s is not None and planned is not None and mean_s > planned[0]
 
 
-def _format_loads(levels: Sequence[LoadLevelResult]) -> str:
+def _format_rates(levels: Sequence[LoadLevelResult]) -> str:
     """The loads that a note is about."""
     known = [f"{level.rate_per_s:.4g}" for level in levels if level.rate_per_s is not None]
     return f"at {', '.join(known)} requests/s" if known else "in the trace"

@@ -97,5 +97,5 @@ class LoadLevelRun:
 
     level: LoadLevel
     outcomes: list[RequestOutcome]
-    steady_s: Optional[tuple[float, float]]  # when the energy window opened and closed; None: it did not
-    was_cut_off: bool = False  # the time limit of the benchmark ended it
+    steady_interval_s: Optional[tuple[float, float]]  # when the energy window opened and closed; None: it did not
+    was_stopped_by_deadline: bool = False  # the time limit of the benchmark ended it

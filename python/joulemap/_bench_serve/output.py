@@ -56,13 +56,13 @@ def to_json(settings: ReportedSettings, levels: Sequence[LoadLevelResult], diagn
         "timeout_s": settings.timeout_s,
         "ramp_share": settings.ramp_share,
         "late_limit_s": MIN_LATENESS_S,
-        "levels": [_level_to_json(level) for level in levels],
+        "levels": [_load_level_to_json(level) for level in levels],
         "diagnostics": [{**asdict(one), "remedy": one.remedy or None} for one in diagnostics],
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _level_to_json(level: LoadLevelResult) -> dict[str, Any]:
+def _load_level_to_json(level: LoadLevelResult) -> dict[str, Any]:
     return {
         "rate_per_s": level.rate_per_s,
         "span_s": level.run.level.span_s,
@@ -72,14 +72,14 @@ def _level_to_json(level: LoadLevelResult) -> dict[str, Any]:
             "succeeded": level.succeeded,
             "failed": level.failed,
             "late": level.late,
-            "late_max_s": level.late_max_s,
+            "late_max_s": level.max_lateness_s,
         },
         "failures": [asdict(failure) for failure in level.failures],
         **_latencies_to_json(level.latencies),
         "steady": _steady_part_to_json(level),
         "energy": _energy_to_json(level.energy),
-        "per_output_token": asdict(level.per_output_token),
-        "per_total_token": asdict(level.per_total_token),
+        "per_output_token": asdict(level.energy_per_output_token),
+        "per_total_token": asdict(level.energy_per_total_token),
         "tenants": [
             {
                 "name": tenant.name,
@@ -207,8 +207,8 @@ def _energy_table(levels: Sequence[LoadLevelResult]) -> list[str]:
                 _rate_text(level.rate_per_s),
                 _format_optional(steady and steady.output_tokens / steady.time_s),
                 _format_optional(steady and steady.total_tokens / steady.time_s),
-                *_energy_cells(level.per_output_token),
-                *_energy_cells(level.per_total_token),
+                *_energy_cells(level.energy_per_output_token),
+                *_energy_cells(level.energy_per_total_token),
                 _format_optional(energy and energy.watts),
                 (energy and energy.provenance) or "unknown",
             ]

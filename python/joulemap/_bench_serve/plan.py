@@ -61,7 +61,7 @@ class LoadLevel:
         return self.requests[-1].arrival_s if self.requests else 0.0
 
     @property
-    def steady_s(self) -> Optional[tuple[float, float]]:
+    def steady_interval_s(self) -> Optional[tuple[float, float]]:
         """Begin and end of the steady part, after the start of the level: without the ramp at the beginning, and
         without the time in which no request arrives any more. None if it contains fewer than two arrivals."""
         begin_s = self.ramp_share * self.span_s
@@ -70,7 +70,7 @@ class LoadLevel:
         return begin_s, self.span_s
 
 
-def plan_level(workload: Workload, rate_per_s: Optional[float], index: int, ramp_share: float) -> LoadLevel:
+def plan_load_level(workload: Workload, rate_per_s: Optional[float], index: int, ramp_share: float) -> LoadLevel:
     """`rate_per_s`: mean arrivals per second; None: those of the trace. `index` of the level: it changes the prompts."""
     if workload.trace:
         requests = tuple(_plan_trace_requests(workload, rate_per_s, index))
@@ -98,10 +98,10 @@ def plan_warm_up(workload: Workload, count: int) -> list[PlannedRequest]:
 
 def _plan_poisson_requests(workload: Workload, rate_per_s: float, index: int) -> Iterator[PlannedRequest]:
     gaps, lengths = random.Random(f"{workload.seed}/arrivals"), _draw_lengths(workload)
-    unit_s = 0.0  # arrivals at one request per second
+    unit_rate_arrival_s = 0.0  # arrivals at one request per second
     for number in range(workload.requests or MAX_REQUESTS):
-        unit_s -= math.log(1 - gaps.random())
-        arrival_s = unit_s / rate_per_s
+        unit_rate_arrival_s -= math.log(1 - gaps.random())
+        arrival_s = unit_rate_arrival_s / rate_per_s
         if workload.duration_s is not None and arrival_s > workload.duration_s:
             return
         prompt, output, tenant = next(lengths)

@@ -92,14 +92,14 @@ class LoadLevelResult:
     succeeded: int
     failed: int
     late: int
-    late_max_s: float
-    counts_by_chunk: int  # successful requests whose tokens only chunks count
+    max_lateness_s: float
+    chunk_counted_requests: int  # successful requests whose tokens only chunks count
     failures: tuple[FailureCount, ...]
     latencies: Latencies
     steady: Optional[SteadyPart]
     energy: Optional[Energy]  # of the steady part
-    per_output_token: EnergyPerToken
-    per_total_token: EnergyPerToken
+    energy_per_output_token: EnergyPerToken
+    energy_per_total_token: EnergyPerToken
     tenants: tuple[TenantResult, ...]
 
     @property
@@ -107,7 +107,7 @@ class LoadLevelResult:
         return self.run.level.rate_per_s
 
 
-def summarize_load_level(run: LoadLevelRun, energy: Optional[Energy], chunks_are_tokens: bool) -> LoadLevelResult:
+def summarize_load_level(run: LoadLevelRun, energy: Optional[Energy], has_one_token_per_chunk: bool) -> LoadLevelResult:
     succeeded = [outcome for outcome in run.outcomes if outcome.is_success]
     sent = [outcome for outcome in run.outcomes if outcome.sent_s is not None]
     steady = _summarize_steady_part(run, succeeded)
@@ -117,33 +117,35 @@ def summarize_load_level(run: LoadLevelRun, energy: Optional[Energy], chunks_are
         succeeded=len(succeeded),
         failed=sum(outcome.failure is not None for outcome in sent),
         late=sum(outcome.lateness_s > MIN_LATENESS_S for outcome in sent),
-        late_max_s=max((outcome.lateness_s for outcome in sent), default=0.0),
-        counts_by_chunk=0 if chunks_are_tokens else sum(outcome.output_tokens is None for outcome in succeeded),
+        max_lateness_s=max((outcome.lateness_s for outcome in sent), default=0.0),
+        chunk_counted_requests=0
+        if has_one_token_per_chunk
+        else sum(outcome.output_tokens is None for outcome in succeeded),
         failures=_count_failures(sent),
         latencies=_summarize_latencies(run, succeeded),
         steady=steady,
         energy=energy if steady else None,
-        per_output_token=_energy_per_token(energy, steady.output_tokens if steady else 0),
-        per_total_token=_energy_per_token(energy, steady.total_tokens if steady else 0),
+        energy_per_output_token=_energy_per_token(energy, steady.output_tokens if steady else 0),
+        energy_per_total_token=_energy_per_token(energy, steady.total_tokens if steady else 0),
         tenants=tuple(_summarize_tenants(run)),
     )
 
 
 def _summarize_steady_part(run: LoadLevelRun, succeeded: Sequence[RequestOutcome]) -> Optional[SteadyPart]:
-    planned = run.level.steady_s
-    if run.steady_s is None or planned is None:
+    planned = run.level.steady_interval_s
+    if run.steady_interval_s is None or planned is None:
         return None
-    opened_s, closed_s = run.steady_s
-    if closed_s <= opened_s:
+    window_opened_s, window_closed_s = run.steady_interval_s
+    if window_closed_s <= window_opened_s:
         return None
 
     def is_in_window(time_s: Optional[float]) -> bool:
-        return time_s is not None and opened_s <= time_s < closed_s
+        return time_s is not None and window_opened_s <= time_s < window_closed_s
 
-    began_s = run.outcomes[0].due_s - run.outcomes[0].request.arrival_s
+    level_begin_s = run.outcomes[0].due_s - run.outcomes[0].request.arrival_s
     return SteadyPart(
-        begin_s=opened_s - began_s,
-        end_s=closed_s - began_s,
+        begin_s=window_opened_s - level_begin_s,
+        end_s=window_closed_s - level_begin_s,
         arrivals=sum(planned[0] <= outcome.request.arrival_s for outcome in run.outcomes),
         completed=sum(is_in_window(outcome.ended_s) for outcome in succeeded),
         output_tokens=sum(
@@ -152,10 +154,10 @@ def _summarize_steady_part(run: LoadLevelRun, succeeded: Sequence[RequestOutcome
         prompt_tokens=sum(
             outcome.prompt_length for outcome in succeeded if is_in_window(next(iter(outcome.chunk_times_s), None))
         ),
-        in_flight_begin=_count_in_flight(run.outcomes, opened_s),
-        in_flight_end=_count_in_flight(run.outcomes, closed_s),
-        in_flight_mean=sum(_request_overlap_s(outcome, opened_s, closed_s) for outcome in run.outcomes)
-        / (closed_s - opened_s),
+        in_flight_begin=_count_in_flight(run.outcomes, window_opened_s),
+        in_flight_end=_count_in_flight(run.outcomes, window_closed_s),
+        in_flight_mean=sum(_request_overlap_s(outcome, window_opened_s, window_closed_s) for outcome in run.outcomes)
+        / (window_closed_s - window_opened_s),
     )
 
 
@@ -177,17 +179,17 @@ def _request_overlap_s(outcome: RequestOutcome, begin_s: float, end_s: float) ->
 
 
 def _summarize_latencies(run: LoadLevelRun, outcomes: Iterable[RequestOutcome]) -> Latencies:
-    planned = run.level.steady_s
+    planned = run.level.steady_interval_s
     begin_s = planned[0] if planned else 0.0
     counted = [outcome for outcome in outcomes if outcome.is_success and outcome.request.arrival_s >= begin_s]
     return Latencies(
-        summarize_times([outcome.ttft_s for outcome in counted]),
-        summarize_times([outcome.tpot_s for outcome in counted]),
-        summarize_times([outcome.latency_s for outcome in counted]),
+        compute_latency_distribution([outcome.ttft_s for outcome in counted]),
+        compute_latency_distribution([outcome.tpot_s for outcome in counted]),
+        compute_latency_distribution([outcome.latency_s for outcome in counted]),
     )
 
 
-def summarize_times(values: Iterable[Optional[float]]) -> LatencyDistribution:
+def compute_latency_distribution(values: Iterable[Optional[float]]) -> LatencyDistribution:
     known = sorted(value for value in values if value is not None)
     mean = sum(known) / len(known) if known else None
     return LatencyDistribution(len(known), mean, quantile(known, 0.5), quantile(known, 0.9), quantile(known, 0.99))

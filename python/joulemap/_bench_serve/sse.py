@@ -17,26 +17,26 @@ class SseParser:
     """Splits a stream into the data of its events. Lines end with CR, LF or both; an event ends with an empty line."""
 
     def __init__(self) -> None:
-        self._rest = b""
-        self._data: list[bytes] = []
-        self._bytes = 0
+        self._partial_line = b""
+        self._data_lines: list[bytes] = []
+        self._event_bytes = 0
 
     def feed(self, piece: bytes) -> list[str]:
         """The data of the events that `piece` completes."""
-        text = self._rest + piece
-        is_half_line_end = text.endswith(b"\r")  # perhaps an LF follows
-        lines = text[: len(text) - is_half_line_end].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        self._rest = lines.pop() + (b"\r" if is_half_line_end else b"")
+        text = self._partial_line + piece
+        ends_with_carriage_return = text.endswith(b"\r")  # perhaps an LF follows
+        lines = text[: len(text) - ends_with_carriage_return].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._partial_line = lines.pop() + (b"\r" if ends_with_carriage_return else b"")
         found = []
         for line in lines:
-            self._bytes += len(line)
+            self._event_bytes += len(line)
             if line.startswith(b"data:"):
-                self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+                self._data_lines.append(line[6:] if line.startswith(b"data: ") else line[5:])
             elif not line:
-                if self._data:
-                    found.append(b"\n".join(self._data).decode("utf-8", "replace"))
-                self._data, self._bytes = [], 0
-        if self._bytes + len(self._rest) > MAX_EVENT_BYTES:
+                if self._data_lines:
+                    found.append(b"\n".join(self._data_lines).decode("utf-8", "replace"))
+                self._data_lines, self._event_bytes = [], 0
+        if self._event_bytes + len(self._partial_line) > MAX_EVENT_BYTES:
             raise RequestFailure("malformed", f"an event of more than {MAX_EVENT_BYTES} bytes")
         return found
 

@@ -27,7 +27,7 @@ NETWORKS_PER_REPEAT = 8
 # Kinds that measure whole networks.
 NETWORK_KINDS = ("network", "layers", "compiled")
 # Shapes that the parameter ranges of the kinds rarely cover (corners.py).
-CORNERS_KIND = "corners"
+CORNER_ROWS_KIND = "corners"
 # Limits of a row without a GPU, small enough for one CPU core.
 MAX_CPU_ROW_BYTES, MAX_CPU_ROW_FLOPS = 1e6, 1e7
 
@@ -132,8 +132,8 @@ def collect_layers(
             with networks.LoadedNetwork(session.torch, session.runner.device, wanted[0].network) as loaded:
                 for setting in wanted:
                     with networks.use_setting_precision(session.torch, setting):
-                        profile_line = layers.profile_operations(session.torch, loaded.make_call(setting))
-                    session.rows.add_layers({"layers_of": setting.key, "slice": session.slice_name, **profile_line})
+                        layer_profile = layers.profile_operations(session.torch, loaded.make_call(setting))
+                    session.rows.add_layers({"layers_of": setting.key, "slice": session.slice_name, **layer_profile})
         except networks.LOAD_ERRORS as error:
             print(f"joulemap collect: {wanted[0].network.name}: {first_error_line(error)}", file=sys.stderr, flush=True)
         gc.collect()
@@ -141,7 +141,7 @@ def collect_layers(
 
 
 def plan_operations(options: argparse.Namespace) -> list[design.PlannedRow]:
-    if options.kinds == [CORNERS_KIND]:
+    if options.kinds == [CORNER_ROWS_KIND]:
         return corners.plan_corner_rows()
     if not options.listed:
         return design.plan_designed_rows(options.kinds, options.scale)
@@ -302,13 +302,13 @@ def run_collection(options: argparse.Namespace) -> int:
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     cli = make_parser()
     options = cli.parse_args(arguments)
-    others = (*NETWORK_KINDS, CORNERS_KIND)
+    others = (*NETWORK_KINDS, CORNER_ROWS_KIND)
     unknown = [kind for kind in options.kinds if kind not in others and kind not in design.OPERATION_KINDS]
     if unknown:
         cli.error(
             f"unknown kind {', '.join(unknown)}; choose from {', '.join(design.OPERATION_KINDS)}, {', '.join(others)}"
         )
-    if CORNERS_KIND in options.kinds and len(options.kinds) > 1:
+    if CORNER_ROWS_KIND in options.kinds and len(options.kinds) > 1:
         cli.error("corners cannot be combined with other kinds: use --kinds corners")
     if options.plan:
         print_plan(options)

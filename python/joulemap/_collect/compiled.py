@@ -73,8 +73,8 @@ def plan_compiled_settings() -> list[list[networks.NetworkSetting]]:
         if listed.training_batch_size:
             dtype = "amp-bf16" if listed.dtype == "bf16" else listed.dtype
             batch_size = listed.training_batch_size
-            training_run = networks.NetworkSetting(network, batch_size, network.sizes[0], dtype, "training")
-            groups.append((listed.relative_compile_cost * TRAINING_COMPILE_FACTOR, [training_run]))
+            training_setting = networks.NetworkSetting(network, batch_size, network.sizes[0], dtype, "training")
+            groups.append((listed.relative_compile_cost * TRAINING_COMPILE_FACTOR, [training_setting]))
     return [settings for _, settings in sorted(groups, key=lambda group: group[0])]
 
 
@@ -126,7 +126,7 @@ def select_unsettled_settings(
 def measure_eager_and_compiled(
     session: CollectorRun, loaded: networks.LoadedNetwork, setting: networks.NetworkSetting, active_s: float
 ) -> None:
-    makers = {
+    call_makers = {
         "eager": lambda: loaded.make_call(setting),
         "compiled": lambda: compile_network_call(session.torch, loaded, setting),
     }
@@ -143,7 +143,7 @@ def measure_eager_and_compiled(
         with networks.use_setting_precision(session.torch, setting):
             session.measure_row(
                 identity,
-                lambda: [makers[mode]()],
+                lambda: [call_makers[mode]()],
                 active_s,
                 False,
                 counted=True,  # noqa: B023 called at once

@@ -28,7 +28,7 @@ def add_convolution_defaults(rng: RandomGenerator, **parameters: int) -> Paramet
     return {**defaults, "channels_last": rng.random() < 0.25, **parameters}
 
 
-def order_parameters(parameters: Parameters) -> Parameters:
+def order_convolution_parameters(parameters: Parameters) -> Parameters:
     names = "batch channels out height width kernel stride padding dilation groups bias channels_last".split()
     return {name: parameters[name] for name in names}
 
@@ -42,7 +42,7 @@ def draw_grouped_convolution(rng: RandomGenerator) -> Parameters:
     width = draw_log_uniform(rng, 64, 512) if is_text else height
     sizes = {"batch": draw_log_uniform(rng, 1, 128), "channels": channels, "out": out, "height": height, "width": width}
     stride = rng.choice((1, 1, 2)) if kernel == 3 else 1
-    return order_parameters(
+    return order_convolution_parameters(
         add_convolution_defaults(rng, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=groups)
     )
 
@@ -51,7 +51,7 @@ def draw_depthwise_with_multiplier(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 32, 512, 8), draw_log_uniform(rng, 7, 56)
     sizes = {"batch": draw_log_uniform(rng, 4, 128), "channels": channels, "out": channels * rng.choice((1, 2, 2, 3))}
     kernel_parameters = {"kernel": rng.choice((3, 3, 5, 7)), "stride": rng.choice((1, 2, 2)), "groups": channels}
-    return order_parameters(
+    return order_convolution_parameters(
         add_convolution_defaults(
             rng, **sizes, height=size, width=size, padding=kernel_parameters["kernel"] // 2, **kernel_parameters
         )
@@ -67,14 +67,16 @@ def draw_patch_embedding(rng: RandomGenerator) -> Parameters:
         "height": size,
     }
     stride = rng.choice((kernel, kernel, max(1, kernel // 2), 2, 4))
-    return order_parameters(add_convolution_defaults(rng, **sizes, width=size, kernel=kernel, stride=stride))
+    return order_convolution_parameters(
+        add_convolution_defaults(rng, **sizes, width=size, kernel=kernel, stride=stride)
+    )
 
 
 def draw_ungrouped_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 64, 1024, 32), draw_log_uniform(rng, 7, 112)
     out = rng.choice((channels, channels, channels * 2))
     sizes = {"batch": draw_log_uniform(rng, 8, 128), "channels": channels, "out": out, "height": size, "width": size}
-    return order_parameters(
+    return order_convolution_parameters(
         add_convolution_defaults(rng, **sizes, kernel=3, stride=rng.choice((1, 1, 2)), padding=1)
     )
 
@@ -87,7 +89,7 @@ def draw_narrow_convolution(rng: RandomGenerator) -> Parameters:
         "out": draw_log_uniform(rng, 8, 128, 8),
     }
     kernel = rng.choice((1, 1, 3))
-    return order_parameters(
+    return order_convolution_parameters(
         add_convolution_defaults(rng, **sizes, height=size, width=size, kernel=kernel, padding=kernel // 2)
     )
 
@@ -130,7 +132,7 @@ def draw_varied_group_convolution(rng: RandomGenerator) -> Parameters:
         "out": channels * rng.choice((1, 1, 1, 1, 2)),
     }
     stride = rng.choice((1, 1, 2))
-    return order_parameters(
+    return order_convolution_parameters(
         add_convolution_defaults(
             rng, **sizes, height=size, width=size, kernel=kernel, stride=stride, padding=kernel // 2, groups=groups
         )
@@ -148,7 +150,7 @@ def draw_depthwise_convolution(rng: RandomGenerator) -> Parameters:
         "width": size,
     }
     drawn = add_convolution_defaults(rng, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=channels)
-    return order_parameters({**drawn, "channels_last": rng.random() < 0.4})
+    return order_convolution_parameters({**drawn, "channels_last": rng.random() < 0.4})
 
 
 def draw_pointwise_convolution(rng: RandomGenerator) -> Parameters:
@@ -158,14 +160,16 @@ def draw_pointwise_convolution(rng: RandomGenerator) -> Parameters:
     )
     sizes = {"batch": draw_log_uniform(rng, 1, 256), "channels": channels, "out": max(8, min(out, 4096))}
     stride = rng.choice((1, 1, 1, 1, 1, 2))
-    return order_parameters(add_convolution_defaults(rng, **sizes, height=size, width=size, kernel=1, stride=stride))
+    return order_convolution_parameters(
+        add_convolution_defaults(rng, **sizes, height=size, width=size, kernel=1, stride=stride)
+    )
 
 
 def draw_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 16, 768, 8), draw_log_uniform(rng, 7, 224)
     out = rng.choice((channels, channels, channels * 2, draw_log_uniform(rng, 16, 768, 8)))
     sizes = {"batch": draw_log_uniform(rng, 1, 256), "channels": channels, "out": out, "height": size, "width": size}
-    return order_parameters(
+    return order_convolution_parameters(
         add_convolution_defaults(rng, **sizes, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
     )
 
@@ -176,7 +180,7 @@ def draw_large_kernel_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = rng.choice((3, draw_log_uniform(rng, 16, 768, 8))), draw_log_uniform(rng, 14, 224, 2)
     sizes = {"batch": draw_log_uniform(rng, 1, 128), "channels": channels, "out": draw_log_uniform(rng, 32, 1024, 8)}
     padding = 0 if stride == kernel else kernel // 2
-    return order_parameters(
+    return order_convolution_parameters(
         add_convolution_defaults(rng, **sizes, height=size, width=size, kernel=kernel, stride=stride, padding=padding)
     )
 
@@ -187,8 +191,8 @@ USUAL_IMAGE_SIDES = (224, 192, 256, 160, 288)
 USUAL_CHANNEL_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 
-def draw_usual_image(rng: RandomGenerator, halvings: tuple[int, int]) -> Parameters:
-    side = rng.choice((224, 224, *USUAL_IMAGE_SIDES)) // 2 ** rng.randint(*halvings)
+def draw_usual_image_shape(rng: RandomGenerator, halving_range: tuple[int, int]) -> Parameters:
+    side = rng.choice((224, 224, *USUAL_IMAGE_SIDES)) // 2 ** rng.randint(*halving_range)
     return {"batch": 2 ** rng.choice((0, 2, 3, 4, 5, 5, 6, 6, 7, 7)), "height": side, "width": side}
 
 
@@ -198,35 +202,39 @@ def draw_usual_grouped_convolution(rng: RandomGenerator) -> Parameters:
         [many for many in (2, 3, 4, 6, 8, 12, 16, 24, 32, 32, 64) if many * group_width <= 4096]
     )
     parameters = {
-        **draw_usual_image(rng, (1, 5)),
+        **draw_usual_image_shape(rng, (1, 5)),
         "channels": channels,
         "out": channels,
         "groups": channels // group_width,
     }
-    return order_parameters(
+    return order_convolution_parameters(
         add_convolution_defaults(rng, **parameters, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
     )
 
 
 def draw_usual_depthwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, kernel = rng.choice(USUAL_CHANNEL_WIDTHS[1:]), rng.choice((3, 3, 5, 7))
-    parameters = {**draw_usual_image(rng, (1, 5)), "channels": channels, "out": channels, "groups": channels}
+    parameters = {**draw_usual_image_shape(rng, (1, 5)), "channels": channels, "out": channels, "groups": channels}
     drawn = add_convolution_defaults(
         rng, **parameters, kernel=kernel, stride=rng.choice((1, 1, 1, 2)), padding=kernel // 2
     )
-    return order_parameters({**drawn, "channels_last": rng.random() < 0.4})
+    return order_convolution_parameters({**drawn, "channels_last": rng.random() < 0.4})
 
 
 def draw_usual_pointwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, by = rng.choice(USUAL_CHANNEL_WIDTHS), rng.choice((1, 2, 3, 4, 4, 6, 0.25, 0.25, 0.5))
-    parameters = {**draw_usual_image(rng, (2, 5)), "channels": channels, "out": max(8, int(channels * by))}
-    return order_parameters(add_convolution_defaults(rng, **parameters, kernel=1))
+    parameters = {**draw_usual_image_shape(rng, (2, 5)), "channels": channels, "out": max(8, int(channels * by))}
+    return order_convolution_parameters(add_convolution_defaults(rng, **parameters, kernel=1))
 
 
 def draw_usual_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels = rng.choice(USUAL_CHANNEL_WIDTHS[1:-1])
-    parameters = {**draw_usual_image(rng, (0, 5)), "channels": channels, "out": channels * rng.choice((1, 1, 1, 2))}
-    return order_parameters(
+    parameters = {
+        **draw_usual_image_shape(rng, (0, 5)),
+        "channels": channels,
+        "out": channels * rng.choice((1, 1, 1, 2)),
+    }
+    return order_convolution_parameters(
         add_convolution_defaults(rng, **parameters, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
     )
 
@@ -235,9 +243,13 @@ def draw_usual_downsampling_convolution(rng: RandomGenerator) -> Parameters:
     kernel, stride = rng.choice(((2, 2), (2, 2), (4, 4), (7, 2), (3, 2), (5, 2)))
     into = rng.choice(USUAL_CHANNEL_WIDTHS[2:-2])
     stem = kernel > 2 and rng.random() < 0.6
-    parameters = {**draw_usual_image(rng, (0, 0) if stem else (1, 4)), "channels": 3 if stem else into, "out": into * 2}
+    parameters = {
+        **draw_usual_image_shape(rng, (0, 0) if stem else (1, 4)),
+        "channels": 3 if stem else into,
+        "out": into * 2,
+    }
     padding = 0 if stride == kernel else kernel // 2
-    return order_parameters(
+    return order_convolution_parameters(
         add_convolution_defaults(rng, **parameters, kernel=kernel, stride=stride, padding=padding)
     )
 

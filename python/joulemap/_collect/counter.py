@@ -31,8 +31,8 @@ class CounterReading(NamedTuple):
 class CounterReader(contextlib.AbstractContextManager):
     """Reads the counter from a thread while the context is open."""
 
-    def __init__(self, read_j: Callable[[], Optional[float]]) -> None:
-        self._read_j, self.readings = read_j, []  # type: ignore[var-annotated]
+    def __init__(self, read_energy_j: Callable[[], Optional[float]]) -> None:
+        self._read_energy_j, self.readings = read_energy_j, []  # type: ignore[var-annotated]
         self._stop_event = threading.Event()
         self._thread = threading.Thread(target=self._read_loop, daemon=True)
 
@@ -46,7 +46,7 @@ class CounterReader(contextlib.AbstractContextManager):
 
     def _read_loop(self) -> None:
         while not self._stop_event.is_set():
-            before_ns, joules = time.monotonic_ns(), self._read_j()
+            before_ns, joules = time.monotonic_ns(), self._read_energy_j()
             if joules is None:
                 return
             self.readings.append(CounterReading(before_ns, time.monotonic_ns(), joules))

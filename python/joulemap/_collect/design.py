@@ -28,7 +28,11 @@ from .tables import parse_cell
 OPERATION_KINDS: dict[str, OperationKind] = {
     kind.name: kind
     for kind in [
-        *kinds_products.KINDS, *kinds_images.KINDS, *kinds_elements.KINDS, *kinds_optimizer.KINDS, *kinds_recurrent.KINDS
+        *kinds_products.KINDS,
+        *kinds_images.KINDS,
+        *kinds_elements.KINDS,
+        *kinds_optimizer.KINDS,
+        *kinds_recurrent.KINDS,
     ]  # fmt: skip
 }
 # Rows whose tensors have this many bytes may be measured cold: a second call would find its data in the cache (50 to
@@ -108,12 +112,12 @@ def draw_rows_of_kind(kind: OperationKind, count: int) -> Iterator[PlannedRow]:
 
 
 def draw_row(kind: OperationKind, point: Sequence[float], layers: Sequence[real_layers.RealLayer]) -> PlannedRow | None:
-    *shape, dtype_u, pass_u, cold_u, source_u, tiny_u = point
+    *shape, dtype_coordinate, pass_coordinate, cold_coordinate, source_coordinate, tiny_coordinate = point
     parameters, source = kind.draw_parameters(shape), "designed"
-    if layers and source_u < 0.5:
-        layer = choose_option(source_u * 2, layers)
+    if layers and source_coordinate < 0.5:
+        layer = choose_option(source_coordinate * 2, layers)
         parameters, source = real_layers.scale_layer_to_batch(layer, shape[0]), layer.family
-    dtype, which = choose_option(dtype_u, kind.dtypes), choose_option(pass_u, kind.passes)
+    dtype, which = choose_option(dtype_coordinate, kind.dtypes), choose_option(pass_coordinate, kind.passes)
     if has_no_backward(kind.name, parameters):
         which = kind.passes[0]
     work = kind.forward_work(parameters)
@@ -122,27 +126,31 @@ def draw_row(kind: OperationKind, point: Sequence[float], layers: Sequence[real_
         return None
     if not is_within_size_limits(cost, dtype):
         return None
-    if kind.in_graph and tiny_u > TINY_ROW_SHARE and min_duration_s(cost, dtype) < MAX_TINY_OPERATION_S:
+    if kind.in_graph and tiny_coordinate > TINY_ROW_SHARE and min_duration_s(cost, dtype) < MAX_TINY_OPERATION_S:
         return None
     if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # no variance: 1 value per channel
         return None
-    cold = kind.in_graph and COLD_ROW_BYTES_RANGE[0] <= cost.bytes <= COLD_ROW_BYTES_RANGE[1] and cold_u < COLD_ROW_SHARE
+    cold = (
+        kind.in_graph
+        and COLD_ROW_BYTES_RANGE[0] <= cost.bytes <= COLD_ROW_BYTES_RANGE[1]
+        and cold_coordinate < COLD_ROW_SHARE
+    )
     return PlannedRow(kind.name, parameters, dtype, which, cold, source)
 
 
 def has_no_backward(kind: str, parameters: Parameters) -> bool:
     """Returns whether the operation gives no gradient, or passes its gradient on without launching a kernel."""
-    forwards_gradient = {"add": "same", "reduce": "sum"}
-    return bool(parameters.get("from_bytes")) or forwards_gradient.get(kind, "") == parameters.get("form")
+    gradient_forwarding_forms = {"add": "same", "reduce": "sum"}
+    return bool(parameters.get("from_bytes")) or gradient_forwarding_forms.get(kind, "") == parameters.get("form")
 
 
 def plan_designed_rows(kinds: Sequence[str] = (), scale: float = 1.0) -> list[PlannedRow]:
     """Returns all rows of the given kinds (all kinds if none is given) in measurement order."""
-    positioned = []
+    positioned_rows = []
     for kind in OPERATION_KINDS.values():
         if kinds and kind.name not in kinds:
             continue
         jitter = random.Random(f"{DESIGN_SEED} {kind.name}")
         rows = list(draw_rows_of_kind(kind, max(1, round(kind.row_count * scale))))
-        positioned += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
-    return [row for _, row in sorted(positioned, key=lambda item: item[0])]
+        positioned_rows += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
+    return [row for _, row in sorted(positioned_rows, key=lambda item: item[0])]

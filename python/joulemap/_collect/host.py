@@ -24,7 +24,7 @@ class HostSpeedMeter:
     """Launch speed of the host. One instance per process, used from its main thread."""
 
     def __init__(self, launch: Callable[[], Any], wait: Callable[[], Any]) -> None:
-        self._launch, self._synchronize = launch, wait
+        self._launch_kernel, self._synchronize = launch, wait
         self._allowed_processors = sorted(os.sched_getaffinity(0))
         self.fastest_launch_s = min(self.time_launch_s() for _ in range(5))
 
@@ -36,7 +36,7 @@ class HostSpeedMeter:
             self._synchronize()
             begin = time.perf_counter()
             for _ in range(TIMED_LAUNCH_COUNT):
-                self._launch()
+                self._launch_kernel()
             times_s.append((time.perf_counter() - begin) / TIMED_LAUNCH_COUNT)
         self._synchronize()
         return min(times_s)
@@ -44,14 +44,14 @@ class HostSpeedMeter:
     def move_to_fastest_processors(self) -> float:
         """Moves the launching threads to the processors that are fastest now; returns the duration of a launch there
         in s."""
-        by_processor = []
+        launch_times = []
         for processor in self._allowed_processors:
             os.sched_setaffinity(0, {processor})
-            by_processor.append((self.time_launch_s(), processor))
-        by_processor.sort()
-        self._pin_threads({processor for _, processor in by_processor[:LAUNCH_PROCESSOR_COUNT]})
-        self.fastest_launch_s = min(self.fastest_launch_s, by_processor[0][0])
-        return by_processor[0][0]
+            launch_times.append((self.time_launch_s(), processor))
+        launch_times.sort()
+        self._pin_threads({processor for _, processor in launch_times[:LAUNCH_PROCESSOR_COUNT]})
+        self.fastest_launch_s = min(self.fastest_launch_s, launch_times[0][0])
+        return launch_times[0][0]
 
     def _pin_threads(self, processors: set[int]) -> None:
         """Pins the launching threads to `processors`. Other threads may run on any allowed processor, to stay out of

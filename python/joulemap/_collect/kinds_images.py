@@ -47,15 +47,15 @@ def height_and_width(p, name: str) -> tuple[int, int]:
     return p[name], value_along_width(p, name)
 
 
-def output_side(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+def compute_output_side(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
     return max(0, (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1)
 
 
 def output_pixel_count(p) -> int:
     dilation = p.get("dilation", 1)
-    height = output_side(p["height"], p["kernel"], p["stride"], p["padding"], dilation)
+    height = compute_output_side(p["height"], p["kernel"], p["stride"], p["padding"], dilation)
     width_parameters = (value_along_width(p, name) for name in ("kernel", "stride", "padding"))
-    return height * output_side(p["width"], *width_parameters, dilation)
+    return height * compute_output_side(p["width"], *width_parameters, dilation)
 
 
 def build_convolution(make, p):

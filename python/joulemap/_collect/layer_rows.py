@@ -43,7 +43,7 @@ def element_count(sizes: Any) -> int:
     return math.prod(sizes) if sizes else 1
 
 
-def to_batch_rows_width(sizes: list) -> dict:
+def shape_to_batch_rows_width(sizes: list) -> dict:
     """Returns any tensor shape as (batch, rows, width)."""
     if len(sizes) >= 4:
         return {"batch": sizes[0], "rows": sizes[1], "width": element_count(sizes[2:])}
@@ -52,12 +52,12 @@ def to_batch_rows_width(sizes: list) -> dict:
     return {"batch": 1, "rows": sizes[0] if len(sizes) == 2 else 1, "width": sizes[-1] if sizes else 1}
 
 
-def parse_list(text: str, otherwise: list) -> list:
+def parse_list(text: str, default_value: list) -> list:
     try:
         found = json.loads(text)
     except (json.JSONDecodeError, TypeError):
-        return otherwise
-    return found if isinstance(found, list) and found else otherwise
+        return default_value
+    return found if isinstance(found, list) and found else default_value
 
 
 def is_channels_last(call: DispatcherCall) -> bool:
@@ -88,14 +88,14 @@ def convert_convolution_call(call: DispatcherCall) -> Optional[tuple]:
         "bias": int(len(call.sizes) > 2 and bool(call.sizes[2])),
         "channels_last": int(is_channels_last(call)),
     }
-    for name, per_dimension in (
+    for name, values_by_dimension in (
         ("kernel", weight[2:]),
         ("stride", stride),
         ("padding", padding),
         ("dilation", dilation),
     ):
-        if per_dimension[0] != per_dimension[1]:
-            parameters[f"{name}_width"] = per_dimension[1]
+        if values_by_dimension[0] != values_by_dimension[1]:
+            parameters[f"{name}_width"] = values_by_dimension[1]
     return "convolution", parameters | ({"transposed": 1} if transposed else {})
 
 
@@ -157,19 +157,19 @@ def convert_two_operand_call(call: DispatcherCall) -> tuple:
     if element_count(y) > element_count(x):
         x, y = y, x
     if not y or element_count(y) == 1:
-        return kind, {"form": "scalar", **to_batch_rows_width(x)}
+        return kind, {"form": "scalar", **shape_to_batch_rows_width(x)}
     if element_count(x) == element_count(y):
-        return kind, {"form": "same", **to_batch_rows_width(x)}
+        return kind, {"form": "same", **shape_to_batch_rows_width(x)}
     if y[-1] == 1:
-        return kind, {"form": "row", **to_batch_rows_width(x)}
-    return kind, {"form": "last", **to_batch_rows_width(x)}
+        return kind, {"form": "row", **shape_to_batch_rows_width(x)}
+    return kind, {"form": "last", **shape_to_batch_rows_width(x)}
 
 
 def convert_concatenate_call(call: DispatcherCall) -> Optional[tuple]:
     parts = call.sizes[0]
     if not parts or not isinstance(parts[0], list):
         return None
-    return "concatenate", {**to_batch_rows_width(parts[0]), "parts": len(parts)}
+    return "concatenate", {**shape_to_batch_rows_width(parts[0]), "parts": len(parts)}
 
 
 def convert_reduce_call(call: DispatcherCall) -> tuple:
@@ -179,7 +179,7 @@ def convert_reduce_call(call: DispatcherCall) -> tuple:
     parameters = (
         {"batch": 1, "rows": element_count(x[:kept]), "width": element_count(x[kept:])}
         if last
-        else to_batch_rows_width(x)
+        else shape_to_batch_rows_width(x)
     )
     where = "all" if len(over) in (0, len(x)) else "last" if last else "rows"
     return "reduce", {"form": {"sum": "sum", "amax": "amax"}.get(call.name, "mean"), "over": where, **parameters}
@@ -190,10 +190,10 @@ def convert_copy_call(call: DispatcherCall) -> tuple:
     kinds = [kind for kind in call.types[:2] if kind in DTYPE_NAMES]
     if call.name == "_to_copy":
         to = {"15": "bf16", "5": "fp16", "6": "fp32"}.get(call.arguments[1] if len(call.arguments) > 1 else "", "fp32")
-        return "cast", {"to": to, **to_batch_rows_width(call.sizes[0])}
+        return "cast", {"to": to, **shape_to_batch_rows_width(call.sizes[0])}
     if call.name == "copy_" and len(set(kinds)) == 2:
-        return "cast", {"to": DTYPE_NAMES[kinds[0]], **to_batch_rows_width(call.sizes[0])}
-    return "reshape", {"form": "heads", **to_batch_rows_width(call.sizes[0])}
+        return "cast", {"to": DTYPE_NAMES[kinds[0]], **shape_to_batch_rows_width(call.sizes[0])}
+    return "reshape", {"form": "heads", **shape_to_batch_rows_width(call.sizes[0])}
 
 
 def convert_embedding_call(call: DispatcherCall) -> tuple:
@@ -238,16 +238,16 @@ ROW_HANDLERS: dict[str, Callable[[DispatcherCall], Optional[tuple]]] = {
 
 def classify_call(call: DispatcherCall) -> Optional[tuple]:
     if call.name in ACTIVATION_FORMS:
-        return "activation", {"form": ACTIVATION_FORMS[call.name], **to_batch_rows_width(call.sizes[0])}
+        return "activation", {"form": ACTIVATION_FORMS[call.name], **shape_to_batch_rows_width(call.sizes[0])}
     if call.name.startswith(ATTENTION_PREFIX):
         return convert_attention_call(call)
     if call.name in ADD_OPERATIONS or call.name in MULTIPLY_OPERATIONS:
         return convert_two_operand_call(call)
     if call.name in ELEMENTWISE_OPERATIONS and call.sizes:
         largest = max((sizes for sizes in call.sizes if sizes), key=element_count, default=[1])
-        return "activation", {"form": call.name.rstrip("_"), **to_batch_rows_width(largest)}
+        return "activation", {"form": call.name.rstrip("_"), **shape_to_batch_rows_width(largest)}
     if call.name in ("native_dropout", "bernoulli_"):
-        return "dropout", {**to_batch_rows_width(call.sizes[0]), "rate": 0.1}
+        return "dropout", {**shape_to_batch_rows_width(call.sizes[0]), "rate": 0.1}
     handler = ROW_HANDLERS.get(call.name)
     return handler(call) if handler else None
 

@@ -66,21 +66,21 @@ def sum_trace_by_operation(events: list[dict]) -> dict:
     """Sums a trace by operation; times in microseconds."""
     calls, parents = find_parent_calls([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
     numbers = [call.get("args", {}).get("External id") for call in calls]
-    by_id = {number: index for index, number in enumerate(numbers) if number is not None}
+    index_by_event_id = {number: index for index, number in enumerate(numbers) if number is not None}
     forward_calls = map_sequence_to_forward_call(calls, parents)
-    sums_of_operations: dict[OperationIdentity, list[float]] = {}
+    sums_by_operation: dict[OperationIdentity, list[float]] = {}
     counted: set[tuple[OperationIdentity, int]] = set()
     busy_us = kernels = unassigned_us = 0.0
     for event in events:
         if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset"):
             continue
         busy_us, kernels = busy_us + event["dur"], kernels + 1
-        index = by_id.get(event["args"].get("External id"))
+        index = index_by_event_id.get(event["args"].get("External id"))
         if index is None:
             unassigned_us += event["dur"]
             continue
         identity, which = identify_operation(index, calls, parents, forward_calls)
-        sums = sums_of_operations.setdefault(identity, [0, 0.0, 0])
+        sums = sums_by_operation.setdefault(identity, [0, 0.0, 0])
         sums[1] += event["dur"]
         sums[2] += 1
         if (identity, which) not in counted:
@@ -88,14 +88,14 @@ def sum_trace_by_operation(events: list[dict]) -> dict:
             sums[0] += 1
     operations = [
         [*identity, count, round(time_us, 3), launches]
-        for identity, (count, time_us, launches) in sums_of_operations.items()
+        for identity, (count, time_us, launches) in sums_by_operation.items()
     ]
-    calls_made = sum(1 for call, parent in zip(calls, parents) if parent is None and call["cat"] == "cpu_op")
+    outermost_call_count = sum(1 for call, parent in zip(calls, parents) if parent is None and call["cat"] == "cpu_op")
     return {
         "busy_us": busy_us,
         "kernels": kernels,
         "untold_us": unassigned_us,
-        "calls": calls_made,
+        "calls": outermost_call_count,
         "operations": operations,
     }
 
@@ -139,8 +139,8 @@ def find_outermost_operation(index: int, calls: list[dict], parents: list[Option
     operations = [
         ancestor for ancestor in enclosing_calls(index, parents) if calls[ancestor]["name"].startswith("aten::")
     ]
-    unwrapped = [ancestor for ancestor in operations if calls[ancestor]["name"] not in COMPOSITE_OPERATIONS]
-    return unwrapped[-1] if unwrapped else operations[0] if operations else index
+    inner_operations = [ancestor for ancestor in operations if calls[ancestor]["name"] not in COMPOSITE_OPERATIONS]
+    return inner_operations[-1] if inner_operations else operations[0] if operations else index
 
 
 def identify_operation(

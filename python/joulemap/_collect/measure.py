@@ -54,7 +54,7 @@ class RunResult(NamedTuple):
 
 
 class CudaRunner:
-    """Runs calls on one stream of one device. Graphs share the memory pool of `_pool_graph`; only one other graph
+    """Runs calls on one stream of one device. Graphs share the memory pool of `_memory_pool_graph`; only one other graph
     exists at a time."""
 
     device = "cuda"
@@ -62,7 +62,7 @@ class CudaRunner:
     def __init__(self, torch: Any, read_state: Callable[[], GpuState]) -> None:
         self.torch, self._read_state = torch, read_state
         self._stream = torch.cuda.Stream()
-        self._pool_graph: Optional[Any] = None
+        self._memory_pool_graph: Optional[Any] = None
         self._host: Optional[HostSpeedMeter] = None
         self._small_tensor = torch.zeros(8, device="cuda") + 1  # loads the kernel of + before a graph captures it
         torch.cuda.synchronize()
@@ -177,25 +177,25 @@ class CudaRunner:
         for _ in range(repetitions):
             next_call()()
         end.record(self._stream)
-        state = self._read_state_late(begin_ns, active_s)
+        state = self._read_state_near_end(begin_ns, active_s)
         self._stream.synchronize()
         end_ns = time.monotonic_ns()
         time_s = begin.elapsed_time(end) * 1e-3 / (repetitions * calls_per_replay)
         return RunResult(begin_ns, end_ns, repetitions * calls_per_replay, time_s, time_s, way, state)
 
-    def _read_state_late(self, begin_ns: int, active_s: float) -> GpuState:
+    def _read_state_near_end(self, begin_ns: int, active_s: float) -> GpuState:
         """Reads clocks and limits late in the run: they change within tens of milliseconds."""
         time.sleep(max(0.0, STATE_READ_TIME_SHARE * active_s - (time.monotonic_ns() - begin_ns) * 1e-9))
         return self._read_state()
 
     def _make_graph(self, calls: Sequence[OperationCall], count: int) -> Any:
-        if self._pool_graph is None:
-            self._pool_graph = self.torch.cuda.CUDAGraph()
+        if self._memory_pool_graph is None:
+            self._memory_pool_graph = self.torch.cuda.CUDAGraph()
             self._capture_graph(
-                self._pool_graph, [lambda: self._small_tensor + 1], 1, self.torch.cuda.graph_pool_handle()
+                self._memory_pool_graph, [lambda: self._small_tensor + 1], 1, self.torch.cuda.graph_pool_handle()
             )
         graph = self.torch.cuda.CUDAGraph()
-        self._capture_graph(graph, calls, count, self._pool_graph.pool())
+        self._capture_graph(graph, calls, count, self._memory_pool_graph.pool())
         return graph
 
     def _capture_graph(self, graph: Any, calls: Sequence[OperationCall], count: int, pool: Any) -> None:
@@ -211,7 +211,7 @@ class CudaRunner:
 
     def release_memory(self) -> None:
         if self.torch.cuda.memory_reserved() > MAX_RESERVED_BYTES:
-            self._pool_graph = None
+            self._memory_pool_graph = None
             self.torch.cuda.empty_cache()
 
 

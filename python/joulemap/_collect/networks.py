@@ -29,7 +29,7 @@ PRECISIONS_BY_PASS = {
 }
 NETWORK_PASSES = ("inference", "training")
 # Values of Network.package for networks that this package defines; the other values are names of Python packages.
-OWN_PACKAGES = ("mlp", "recurrent")
+BUILT_IN_PACKAGES = ("mlp", "recurrent")
 # Errors that skip a network. Packages raise them if their installed version lacks it.
 LOAD_ERRORS = (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError)
 
@@ -108,7 +108,7 @@ class LoadedNetwork(contextlib.AbstractContextManager):
 
     def __init__(self, torch: Any, device: str, network: Network) -> None:
         self._torch, self._device, self._network = torch, device, network
-        if network.package not in OWN_PACKAGES:
+        if network.package not in BUILT_IN_PACKAGES:
             importlib.import_module(
                 network.package
             )  # before the device is set: modules imported here need no default device

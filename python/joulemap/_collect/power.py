@@ -50,15 +50,19 @@ def estimate_steady_power(samples: Sequence[PowerSample], begin_ns: int, end_ns:
     if len(covered) < 3:
         return None
     # watts = power + before * decay, where the decay is known.
-    decays = [math.exp(-(sample.time_ns - POWER_LAG_NS - begin_ns) / POWER_TIME_CONSTANT_NS) for sample in covered]
-    count, sum_d = len(covered), sum(decays)
-    sum_dd = sum(decay * decay for decay in decays)
+    decay_factors = [
+        math.exp(-(sample.time_ns - POWER_LAG_NS - begin_ns) / POWER_TIME_CONSTANT_NS) for sample in covered
+    ]
+    count, sum_d = len(covered), sum(decay_factors)
+    sum_dd = sum(decay * decay for decay in decay_factors)
     sum_w = sum(sample.watts for sample in covered)
-    sum_dw = sum(decay * sample.watts for decay, sample in zip(decays, covered))
+    sum_dw = sum(decay * sample.watts for decay, sample in zip(decay_factors, covered))
     determinant = count * sum_dd - sum_d * sum_d
     power = (sum_dd * sum_w - sum_d * sum_dw) / determinant
     before = (count * sum_dw - sum_d * sum_w) / determinant
-    squared_residuals = sum((sample.watts - power - before * decay) ** 2 for sample, decay in zip(covered, decays))
+    squared_residuals = sum(
+        (sample.watts - power - before * decay) ** 2 for sample, decay in zip(covered, decay_factors)
+    )
     variance = squared_residuals / (count - 2) * sum_dd / determinant
     return PowerEstimate(power, math.sqrt(max(0.0, variance)), count)
 
@@ -95,7 +99,7 @@ class NvmlGpu:
             self._check_code(found, f"neither GPU {uuid} nor GPU 0 exists")
         self.samples: list[PowerSample] = []
         self.mean_power = RunningMean()
-        self._last_us = time.time_ns() // 1000
+        self._last_sample_us = time.time_ns() // 1000
         self._read_lock = threading.Lock()
         threading.Thread(target=self._read_loop, daemon=True).start()
 
@@ -113,7 +117,7 @@ class NvmlGpu:
         with self._read_lock:
             now_ns, unix_ns = time.monotonic_ns(), time.time_ns()
             values, count, kind = (NvmlSample * self.MAX_SAMPLES)(), ctypes.c_uint(self.MAX_SAMPLES), ctypes.c_uint()
-            since = ctypes.c_ulonglong(self._last_us)
+            since = ctypes.c_ulonglong(self._last_sample_us)
             output_arguments = ctypes.byref(kind), ctypes.byref(count), values
             code = self.nvml.nvmlDeviceGetSamples(self.device, 0, since, *output_arguments)
             if code == 6:  # NVML_ERROR_NOT_FOUND: no new samples
@@ -121,8 +125,8 @@ class NvmlGpu:
             self._check_code(code, "nvmlDeviceGetSamples (power)")
             for value in values[: count.value]:
                 # The driver sometimes returns the newest sample twice, a microsecond apart.
-                if value.timestamp_us >= self._last_us + 1000:
-                    self._last_us = value.timestamp_us
+                if value.timestamp_us >= self._last_sample_us + 1000:
+                    self._last_sample_us = value.timestamp_us
                     at_ns = value.timestamp_us * 1000 - (unix_ns - now_ns)
                     self.samples.append(PowerSample(at_ns, (value.milliwatts & 0xFFFFFFFF) * 1e-3))
                     self.mean_power.add_value(self.samples[-1].watts)
@@ -141,7 +145,7 @@ class NvmlGpu:
         return value.value * 1e-3
 
     def power_limit_w(self) -> Optional[float]:
-        value = self._read_number(self.nvml.nvmlDeviceGetEnforcedPowerLimit)
+        value = self._read_nvml_number(self.nvml.nvmlDeviceGetEnforcedPowerLimit)
         return None if value is None else value * 1e-3
 
     def read_state(self) -> GpuState:
@@ -150,12 +154,12 @@ class NvmlGpu:
         read_reasons = getattr(self.nvml, newer if hasattr(self.nvml, newer) else older)
         is_known = read_reasons(self.device, ctypes.byref(reasons)) == 0
         return GpuState(
-            self._read_number(self.nvml.nvmlDeviceGetTemperature, 0),
-            self._read_number(self.nvml.nvmlDeviceGetClockInfo, 1),
+            self._read_nvml_number(self.nvml.nvmlDeviceGetTemperature, 0),
+            self._read_nvml_number(self.nvml.nvmlDeviceGetClockInfo, 1),
             bool(reasons.value & THROTTLE_REASON_BITS) if is_known else None,
         )
 
-    def _read_number(self, call, *which: int) -> Optional[int]:
+    def _read_nvml_number(self, call, *which: int) -> Optional[int]:
         value = ctypes.c_uint()
         return value.value if call(self.device, *which, ctypes.byref(value)) == 0 else None
 
@@ -179,13 +183,13 @@ class SimulatedGpu:
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.mean_power = RunningMean()
         self.samples: list[PowerSample] = []
-        self._clock_ns, self._next_ns = clock_ns, clock_ns()
+        self._clock_ns, self._next_sample_ns = clock_ns, clock_ns()
 
     def read_samples(self) -> None:
         now_ns = self._clock_ns()
-        while self._next_ns <= now_ns:
-            self.samples.append(PowerSample(self._next_ns, self.SIMULATED_POWER_W))
-            self._next_ns += 20_000_000
+        while self._next_sample_ns <= now_ns:
+            self.samples.append(PowerSample(self._next_sample_ns, self.SIMULATED_POWER_W))
+            self._next_sample_ns += 20_000_000
 
     def drop_samples_before(self, at_ns: int) -> None:
         self.samples = [sample for sample in self.samples if sample.time_ns >= at_ns]

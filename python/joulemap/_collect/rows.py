@@ -21,7 +21,7 @@ MIN_CALL_S = 3e-7
 # A shorter call (s) must be measured in a graph. Slightly below measure.MAX_GRAPH_CALL_S, since back-to-back calls
 # overlap.
 MIN_CALL_WITHOUT_GRAPH_S = 7e-4
-KINDS_NEVER_IN_GRAPH = {"network", "compiled", "optimizer", "input", "recurrent"}
+KINDS_WITHOUT_CUDA_GRAPH = {"network", "compiled", "optimizer", "input", "recurrent"}
 # Failure text of early slices for lost power samples; such rows are no longer written.
 MISSING_SAMPLES_REASON = "too few samples of power"
 
@@ -49,11 +49,11 @@ class RowStore:
         }
         self.measurement_counts = Counter(line["key"] for line in read_measured_rows(folder))
         self._keys_to_repeat = find_disturbed_networks(folder)
-        self.groups_not_in_graph = {line["not_in_graph"] for line in read_json_lines(folder) if "not_in_graph" in line}
-        begun_file = folder / "begun"
-        if begun_file.exists() and (key := begun_file.read_text()) and key not in self.measurement_counts:
+        self.uncapturable_groups = {line["not_in_graph"] for line in read_json_lines(folder) if "not_in_graph" in line}
+        begun_row_file = folder / "begun"
+        if begun_row_file.exists() and (key := begun_row_file.read_text()) and key not in self.measurement_counts:
             self.add_failure(key, "the process that measured it ended")
-        begun_file.unlink(missing_ok=True)
+        begun_row_file.unlink(missing_ok=True)
 
     def is_settled(self, key: str) -> bool:
         return (key in self.measurement_counts and key not in self._keys_to_repeat) or key in self.failed_keys
@@ -101,8 +101,8 @@ def read_json_lines(folder: Path) -> Iterator[dict]:
 
 def read_measured_rows(folder: Path) -> list[dict]:
     lines = list(read_json_lines(folder))
-    not_in_graph = {line["not_in_graph"] for line in lines if "not_in_graph" in line}
-    rows = [line for line in lines if "energy_j" in line and is_valid_row(line, not_in_graph)]
+    uncapturable_groups = {line["not_in_graph"] for line in lines if "not_in_graph" in line}
+    rows = [line for line in lines if "energy_j" in line and is_valid_row(line, uncapturable_groups)]
     # The same row may be stored as a JSON line and in a table.
     return list({(row["key"], row.get("slice"), row.get("repeat")): row for row in rows}.values())
 
@@ -120,10 +120,10 @@ def find_disturbed_networks(folder: Path) -> set[str]:
     undisturbed = [row for row in undisturbed if row.get("quiet_windows") or was_host_ahead(row, MAX_ISSUE_SHARE)]
     known = {row["key"] for row in undisturbed if has_plausible_time(row, busy_s.get(row["key"]))}
     known |= {row["key"] for row in networks if was_host_ahead(row, SMALL_ISSUE_SHARE)}
-    host_bound = {
+    host_bound_keys = {
         row["key"] for row in networks if busy_s.get(row["key"], 0.0) < MIN_BUSY_SHARE * (row.get("time_s") or 0.0)
     }
-    return host_bound - known
+    return host_bound_keys - known
 
 
 def was_host_ahead(row: dict, share: float) -> bool:
@@ -138,9 +138,9 @@ def has_plausible_time(row: dict, busy_s: Optional[float]) -> bool:
     return (row.get("time_s") or 0.0) < MAX_STEP_RATIO * max(row["issue_s"], busy_s)
 
 
-def is_valid_row(row: dict, not_in_graph: set[str]) -> bool:
+def is_valid_row(row: dict, uncapturable_groups: set[str]) -> bool:
     """Returns False for rows that launched nothing, and for rows that ran without a graph although they are short."""
-    if row["kind"] in KINDS_NEVER_IN_GRAPH or capture_group_key(row) in not_in_graph:
+    if row["kind"] in KINDS_WITHOUT_CUDA_GRAPH or capture_group_key(row) in uncapturable_groups:
         return True
     return row["time_s"] >= (MIN_CALL_S if row["way"] == "graph" else MIN_CALL_WITHOUT_GRAPH_S)
 

@@ -41,17 +41,17 @@ class CollectorRun:
         torch: Any,
         runner: Any,
         gpu: Any,
-        rows_store: rows.RowStore,
+        row_store: rows.RowStore,
         active_s: float,
         deadline_s: float = math.inf,
     ) -> None:
-        self.torch, self.runner, self.gpu, self.rows, self.active_s = torch, runner, gpu, rows_store, active_s
+        self.torch, self.runner, self.gpu, self.rows, self.active_s = torch, runner, gpu, row_store, active_s
         self.slice_name = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         self.idle_w: Optional[float] = None
-        self._pending: list[PendingRow] = []
+        self._pending_rows: list[PendingRow] = []
         self._begin_s = time.monotonic()
         self._deadline_s = deadline_s
-        self._shown_s = -math.inf  # when the progress was last shown
+        self._last_progress_s = -math.inf  # when the progress was last shown
         self.measured_count = 0
 
     def warm_up(self) -> None:
@@ -62,15 +62,17 @@ class CollectorRun:
         time.sleep(min(IDLE_TIME_S, 5 * self.active_s))
         self.gpu.read_samples()
         # Excludes the beginning, during which power still falls.
-        idle = estimate_steady_power(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
+        idle = estimate_steady_power(
+            self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns()
+        )
         self.idle_w = idle.watts if idle else None
 
     def _show_progress(self, key: str) -> None:
         """Shows a progress line if stderr is a terminal, at most once a second."""
         now_s = time.monotonic()
-        if not sys.stderr.isatty() or now_s - self._shown_s < 1:
+        if not sys.stderr.isatty() or now_s - self._last_progress_s < 1:
             return
-        self._shown_s = now_s
+        self._last_progress_s = now_s
         left = f", at most {(self._deadline_s - now_s) / 60:.0f} min left" if self._deadline_s < math.inf else ""
         print(
             f"\r\x1b[Kjoulemap collect: {self.measured_count} rows{left}; {key}"[:100],
@@ -88,7 +90,7 @@ class CollectorRun:
         self.rows.begin_row(key)
         begin = time.monotonic()
         counter_reader = CounterReader(self.gpu.energy_j) if counted else contextlib.nullcontext()
-        in_graph = in_graph and group not in self.rows.groups_not_in_graph
+        in_graph = in_graph and group not in self.rows.uncapturable_groups
         try:
             with counter_reader:
                 calls = self.runner.allocate_calls(make_calls)
@@ -110,7 +112,7 @@ class CollectorRun:
             self.rows.end_row()
         run_s = (run.end_ns - run.begin_ns) * 1e-9
         counter_w = mean_power_w(counter_reader.readings, run.begin_ns, run.end_ns) if counted else None
-        self._pending.append(
+        self._pending_rows.append(
             PendingRow(identity, run, counter_w, begin - self._begin_s, time.monotonic() - begin - run_s)
         )
         self.measured_count += 1
@@ -123,7 +125,7 @@ class CollectorRun:
     def _wait_for_clock_recovery(self) -> None:
         """Waits after a power- or temperature-limited row: clocks stay low for a moment and would affect the next
         row."""
-        if self._pending and self._pending[-1].run_result.state.limited:
+        if self._pending_rows and self._pending_rows[-1].run_result.state.limited:
             time.sleep(RECOVERY_PAUSE_S)
 
     def _record_failure(self, key: str, error: BaseException) -> None:
@@ -137,9 +139,9 @@ class CollectorRun:
 
     def write_sampled_rows(self) -> None:
         until_ns = self.gpu.last_sample_ns()
-        while self._pending and self._pending[0].run_result.end_ns + POWER_LAG_NS <= until_ns:
-            self._write_row(self._pending.pop(0))
-        self.gpu.drop_samples_before(self._pending[0].run_result.begin_ns if self._pending else until_ns)
+        while self._pending_rows and self._pending_rows[0].run_result.end_ns + POWER_LAG_NS <= until_ns:
+            self._write_row(self._pending_rows.pop(0))
+        self.gpu.drop_samples_before(self._pending_rows[0].run_result.begin_ns if self._pending_rows else until_ns)
 
     def _write_row(self, pending: PendingRow) -> None:
         run = pending.run_result
@@ -179,10 +181,10 @@ class CollectorRun:
         )
 
     def write_remaining_rows(self) -> None:
-        if self._shown_s > -math.inf:
+        if self._last_progress_s > -math.inf:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)  # clears the progress
         for _ in range(15):  # the driver publishes samples with an irregular delay
-            if not self._pending:
+            if not self._pending_rows:
                 return
             time.sleep(0.1)
             self.gpu.read_samples()

@@ -27,9 +27,7 @@ def summarize_rows(rows: Sequence[MeasuredRow]) -> str:
         parts += [f"{len(named)} networks of {len(families)} families:"]
         parts += [group_table("network", networks, lambda row: f"{row['pass']}, {row['dtype']}")]
     if compiled := [row for row in rows if row["kind"] == "compiled"]:
-        parts += [
-            group_table("torch.compile and eager", compiled, lambda row: f"{row['pass']}, {row['way']}")
-        ]
+        parts += [group_table("torch.compile and eager", compiled, lambda row: f"{row['pass']}, {row['way']}")]
     return "\n\n".join([*parts, repeats_table(rows)])
 
 
@@ -53,23 +51,23 @@ def table_line(name: str, rows: Sequence[MeasuredRow]) -> str:
     times, joules = (format_percentiles([row[column] for row in rows]) for column in ("time_s", "energy_j"))
     limited = sum(bool(row["limited"]) for row in rows) / len(rows)
     known = median([row["power_error_w"] / row["power_w"] for row in rows])
-    powers = "..".join(f"{value:.0f}" for value in p10_median_p90([row["power_w"] for row in rows]))
+    powers = "..".join(f"{value:.0f}" for value in compute_p10_median_p90([row["power_w"] for row in rows]))
     return f"| {name} | {distinct} | {times}s | {joules}J | {powers} W | {limited:.0%} | {known:.2%} |"
 
 
-def p10_median_p90(values: Sequence[float]) -> tuple[float, float, float]:
+def compute_p10_median_p90(values: Sequence[float]) -> tuple[float, float, float]:
     """P10, median, P90."""
     ordered = sorted(values)
     return tuple(ordered[round(share * (len(ordered) - 1))] for share in (0.1, 0.5, 0.9))  # type: ignore[return-value]
 
 
 def median(values: Sequence[float]) -> float:
-    return p10_median_p90(values)[1]
+    return compute_p10_median_p90(values)[1]
 
 
 def format_percentiles(values: Sequence[float]) -> str:
     """Formats P10, median and P90 with one unit prefix, that of the median."""
-    low, median_value, high = p10_median_p90(values)
+    low, median_value, high = compute_p10_median_p90(values)
     prefix, scale = next(
         (item for item in (("", 1.0), ("m", 1e3), ("u", 1e6)) if median_value * item[1] >= 1), ("n", 1e9)
     )
@@ -105,8 +103,8 @@ def group_repeats_within_slices(groups: Sequence[Sequence[MeasuredRow]]) -> list
 
 def group_repeats_across_slices(groups: Sequence[Sequence[MeasuredRow]]) -> list[list[MeasuredRow]]:
     """Returns the first row of each slice: another day, perhaps another card."""
-    first_rows = [list({row["slice"]: row for row in reversed(group)}.values()) for group in groups]
-    return [group for group in first_rows if len(group) > 1]
+    first_rows_per_slice = [list({row["slice"]: row for row in reversed(group)}.values()) for group in groups]
+    return [group for group in first_rows_per_slice if len(group) > 1]
 
 
 def format_repeat_lines(where: str, groups: Sequence[Sequence[MeasuredRow]]) -> list[str]:

@@ -13,12 +13,12 @@ from typing import Any, Callable, Sequence
 
 from .shapes import (
     OperationSpec,
-    to_batch_rows_width,
+    shape_to_batch_rows_width,
     broadcast_form,
     element_count,
     is_tensor,
     shape_with_dim_as_width,
-    tensors_in,
+    collect_tensors,
 )
 
 ACTIVATION_FORMS = {"hardtanh": "relu6", "_softmax": "softmax", "_log_softmax": "log_softmax"}
@@ -61,15 +61,15 @@ def dtype_name(dtype: Any) -> str:
 
 def classify_pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Classifies an operation on one or more tensors that writes each element once."""
-    shapes = sorted((argument.shape for argument in tensors_in(args)), key=element_count, reverse=True)
+    shapes = sorted((argument.shape for argument in collect_tensors(args)), key=element_count, reverse=True)
     out = outs[0].shape if outs else shapes[0]
     shapes = [shape for shape in shapes if element_count(shape) > 1 or element_count(out) == 1]
     numbers = sum(isinstance(argument, (int, float)) for argument in args[:2])
     if len(shapes) < 2 and not (name in ("add", "sub", "mul", "div", "rsub") and (numbers or len(args) > 1)):
-        return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), to_batch_rows_width(out))]
+        return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), shape_to_batch_rows_width(out))]
     kind = "multiply" if name in MULTIPLY_OPERATIONS else "add"
     if len(shapes) < 2:
-        return [OperationSpec(kind, "scalar", to_batch_rows_width(out))]
+        return [OperationSpec(kind, "scalar", shape_to_batch_rows_width(out))]
     # The operand whose shape differs most from the output determines the form: the smallest one if the largest has the
     # shape of the output, otherwise the largest.
     form, parameters = broadcast_form(out, shapes[-1] if list(shapes[0]) == list(out) else shapes[0])
@@ -81,11 +81,11 @@ def classify_softmax(name: str, args: Sequence, outs: Sequence) -> Sequence[Oper
 
 
 def classify_fill(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("activation", "fill", to_batch_rows_width(outs[0].shape))]
+    return [OperationSpec("activation", "fill", shape_to_batch_rows_width(outs[0].shape))]
 
 
 def classify_activation(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), to_batch_rows_width(outs[0].shape))]
+    return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), shape_to_batch_rows_width(outs[0].shape))]
 
 
 def classify_gather(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
@@ -93,7 +93,7 @@ def classify_gather(name: str, args: Sequence, outs: Sequence) -> Sequence[Opera
     values = args[2] if name.startswith(("scatter", "index_put", "_index_put", "index_copy", "index_add")) else None
     values = args[3] if name.startswith(("scatter", "index_copy", "index_add")) and len(args) > 3 else values
     shape = values.shape if is_tensor(values) else outs[0].shape
-    return [OperationSpec("reshape", "gather", to_batch_rows_width(shape))]
+    return [OperationSpec("reshape", "gather", shape_to_batch_rows_width(shape))]
 
 
 def reshape_form(x: Any) -> str:
@@ -127,7 +127,7 @@ def has_same_memory_order(x: Any, y: Any) -> bool:
 
 
 def make_copy_spec(source: Any, target: Any) -> Sequence[OperationSpec]:
-    parameters = to_batch_rows_width(target.shape)
+    parameters = shape_to_batch_rows_width(target.shape)
     if source.dtype != target.dtype:
         return [OperationSpec("cast", dtype_name(target.dtype), parameters)]
     if has_same_memory_order(source, target):
@@ -144,7 +144,7 @@ def classify_copy(name: str, args: Sequence, outs: Sequence) -> Sequence[Operati
 
 
 def classify_host_read(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("cast", "fp32", to_batch_rows_width(args[0].shape))]
+    return [OperationSpec("cast", "fp32", shape_to_batch_rows_width(args[0].shape))]
 
 
 def classify_concatenate(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
@@ -167,7 +167,7 @@ def classify_reduce(name: str, args: Sequence, outs: Sequence) -> Sequence[Opera
     if is_tensor(dims):  # elementwise maximum of two tensors
         return classify_pointwise(name, args, outs)
     if isinstance(dims, bool) or dims is None or dims == []:
-        return [OperationSpec("reduce", form, {**to_batch_rows_width(x.shape), "over": 2})]
+        return [OperationSpec("reduce", form, {**shape_to_batch_rows_width(x.shape), "over": 2})]
     reduced_dims = [dims] if isinstance(dims, int) else list(dims)
     return [OperationSpec("reduce", form, reduction_parameters([int(size) for size in x.shape] or [1], reduced_dims))]
 
@@ -178,7 +178,7 @@ def reduction_parameters(sizes: list[int], dims: list[int]) -> dict[str, int]:
     dims = sorted(dim % len(sizes) for dim in dims)
     width = math.prod(sizes[dim] for dim in dims)
     if width == math.prod(sizes):
-        return {**to_batch_rows_width(sizes), "over": 2}
+        return {**shape_to_batch_rows_width(sizes), "over": 2}
     if dims[-1] == len(sizes) - 1:
         rest = [size for index, size in enumerate(sizes) if index not in dims]
         return {"batch": rest[0], "rows": math.prod(rest[1:]), "width": width, "over": 0}
@@ -187,11 +187,11 @@ def reduction_parameters(sizes: list[int], dims: list[int]) -> dict[str, int]:
 
 
 def classify_elementwise_loss(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    specs = [OperationSpec("add", "same", to_batch_rows_width(args[0].shape))]
+    specs = [OperationSpec("add", "same", shape_to_batch_rows_width(args[0].shape))]
     return (
         specs
         if outs[0].dim()
-        else [*specs, OperationSpec("reduce", "mean", {**to_batch_rows_width(args[0].shape), "over": 2})]
+        else [*specs, OperationSpec("reduce", "mean", {**shape_to_batch_rows_width(args[0].shape), "over": 2})]
     )
 
 
@@ -207,7 +207,7 @@ def classify_foreach(name: str, args: Sequence, outs: Sequence) -> Sequence[Oper
         return [OperationSpec("cast", dtype_name(first[0].dtype), size)]
     if base_name == "zero":
         return [OperationSpec("activation", "fill", size)]
-    lists = [argument for argument in args[1:] if isinstance(argument, (list, tuple)) and tensors_in(argument)]
+    lists = [argument for argument in args[1:] if isinstance(argument, (list, tuple)) and collect_tensors(argument)]
     if not lists:
         return [OperationSpec("activation", base_name, size)]
     return [OperationSpec("multiply" if base_name in MULTIPLY_OPERATIONS else "add", "same", size)]
@@ -217,8 +217,8 @@ def classify_slice_gradient(name: str, args: Sequence, outs: Sequence) -> Sequen
     """The gradient of a slice or selection: PyTorch fills a tensor with zeros and copies the partial gradient into
     it."""
     return [
-        OperationSpec("activation", "fill", to_batch_rows_width(outs[0].shape)),
-        OperationSpec("cast", dtype_name(outs[0].dtype), to_batch_rows_width(args[0].shape)),
+        OperationSpec("activation", "fill", shape_to_batch_rows_width(outs[0].shape)),
+        OperationSpec("cast", dtype_name(outs[0].dtype), shape_to_batch_rows_width(args[0].shape)),
     ]
 
 

@@ -12,11 +12,11 @@ class FakeTensorFactory:
 
     def __init__(self, torch: Any, mode: Any) -> None:
         self._torch, self._mode = torch, mode
-        self._fakes: dict[int, tuple[Any, Any]] = {}
+        self._fake_tensors: dict[int, tuple[Any, Any]] = {}
 
     def find_or_make_fake(self, tensor: Any) -> Any:
-        if id(tensor) in self._fakes:
-            return self._fakes[id(tensor)][1]
+        if id(tensor) in self._fake_tensors:
+            return self._fake_tensors[id(tensor)][1]
         torch = self._torch
         with self._mode, torch.no_grad():
             fake = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
@@ -24,7 +24,7 @@ class FakeTensorFactory:
                 fake = torch.nn.Parameter(fake, requires_grad=tensor.requires_grad)
             elif tensor.requires_grad:
                 fake.requires_grad_(True)
-        self._fakes[id(tensor)] = (tensor, fake)
+        self._fake_tensors[id(tensor)] = (tensor, fake)
         return fake
 
     def replace_tensors(self, value: Any) -> Any:

@@ -8,7 +8,7 @@ import math
 from typing import Any, Optional, Sequence
 
 from . import elements, recurrent
-from .shapes import OperationSpec, to_batch_rows_width, tensors_in
+from .shapes import OperationSpec, shape_to_batch_rows_width, collect_tensors
 
 
 def make_dense_spec(rows: int, in_features: int, out: int, bias: bool) -> OperationSpec:
@@ -202,7 +202,7 @@ def classify_packed_attention(name: str, args: Sequence, outs: Sequence) -> Sequ
 
 
 def classify_dropout(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("dropout", "", to_batch_rows_width(args[0].shape))]
+    return [OperationSpec("dropout", "", shape_to_batch_rows_width(args[0].shape))]
 
 
 def classify_embedding(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
@@ -238,7 +238,7 @@ def classify_multi_head_attention(name: str, args: Sequence, outs: Sequence) -> 
 def classify_encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """A whole transformer encoder layer as one call, in inference."""
     x, width, heads, inner = args[0], int(args[1]), int(args[2]), int(args[14].shape[0])
-    rows, shape = x.numel() // width, to_batch_rows_width(x.shape)
+    rows, shape = x.numel() // width, shape_to_batch_rows_width(x.shape)
     attention_parameters = {
         "batch": int(x.shape[0]),
         "heads": heads,
@@ -274,10 +274,14 @@ def operation_handlers() -> dict[str, elements.OperationHandler]:
     handlers_by_name |= dict.fromkeys(
         ("convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"), classify_convolution
     )
-    pools = "max_pool2d_with_indices avg_pool2d avg_pool1d max_pool1d max_pool3d_with_indices avg_pool3d".split()
-    handlers_by_name |= dict.fromkeys(pools, classify_pooling)
-    pools = "_adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool1d _adaptive_avg_pool3d adaptive_max_pool3d".split()
-    handlers_by_name |= dict.fromkeys(pools, classify_adaptive_pooling)
+    pooling_operations = (
+        "max_pool2d_with_indices avg_pool2d avg_pool1d max_pool1d max_pool3d_with_indices avg_pool3d".split()
+    )
+    handlers_by_name |= dict.fromkeys(pooling_operations, classify_pooling)
+    pooling_operations = (
+        "_adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool1d _adaptive_avg_pool3d adaptive_max_pool3d".split()
+    )
+    handlers_by_name |= dict.fromkeys(pooling_operations, classify_adaptive_pooling)
     sides = [f"{form}_pad{dimensions}d" for form in ("reflection", "replication") for dimensions in (1, 2, 3)]
     handlers_by_name |= dict.fromkeys(["constant_pad_nd", *sides], classify_padding)
     sizes = "nearest1d nearest2d linear1d bilinear2d bicubic2d nearest3d trilinear3d".split()
@@ -285,8 +289,10 @@ def operation_handlers() -> dict[str, elements.OperationHandler]:
     handlers_by_name |= dict.fromkeys(
         ["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact2d"], classify_resize
     )
-    norms = "native_batch_norm cudnn_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training"
-    handlers_by_name |= dict.fromkeys([*norms.split(), "_batch_norm_with_update", "batch_norm"], classify_batch_norm)
+    norm_operations = "native_batch_norm cudnn_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training"
+    handlers_by_name |= dict.fromkeys(
+        [*norm_operations.split(), "_batch_norm_with_update", "batch_norm"], classify_batch_norm
+    )
     handlers_by_name |= dict.fromkeys(("native_layer_norm", "_fused_rms_norm"), classify_layer_norm)
     handlers_by_name |= {
         "native_group_norm": classify_group_norm,
@@ -327,6 +333,6 @@ def classify_operation(func: Any, name: str, args: Sequence, outs: Sequence) -> 
         return elements.classify_foreach(name, args, outs)
     if name.endswith("_copy") and outs:  # a materialized view
         return elements.classify_clone(name, args, outs)
-    if any(str(tag) == "Tag.pointwise" for tag in func.tags) and tensors_in(args):
+    if any(str(tag) == "Tag.pointwise" for tag in func.tags) and collect_tensors(args):
         return elements.classify_pointwise(name, args, outs)
     return None

@@ -81,8 +81,10 @@ class ReplacementKernels:
         if q.dim() != ATTENTION_DIMENSIONS:  # no fused kernel supports this rank
             if attn_mask is not None and attn_mask.dtype == self._torch.bool:
                 attn_mask = self._torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
-            unfused = self._torch.ops.aten._scaled_dot_product_attention_math
-            return unfused(q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
+            unfused_attention = self._torch.ops.aten._scaled_dot_product_attention_math
+            return unfused_attention(
+                q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+            )[0]
         spec = make_attention_spec(q, k, is_causal)
         if attn_mask is not None:  # a mask selects another kernel
             spec.parameters["masked"] = 1
@@ -104,21 +106,21 @@ class ReplacementKernels:
         return self.single_kernel(make_row_norm_spec("rms", x, normalized_shape), "aten.rms_norm", x.shape, *tensors)
 
     def softmax(self, x, dim, dtype=None):
-        return self._torch.ops.aten._softmax(self._cast_unrecorded(x, dtype), dim, False)
+        return self._torch.ops.aten._softmax(self._cast_without_recording(x, dtype), dim, False)
 
     def safe_softmax(self, x, dim, dtype=None):
         """Softmax that sets fully masked rows to zero. Finding these rows has no gradient."""
         result = self.softmax(x, dim, dtype)
-        masked = (x.detach() == float("-inf")).all(dim, keepdim=True)
+        is_row_masked = (x.detach() == float("-inf")).all(dim, keepdim=True)
         if not self.is_traced((x,)):
-            return self._torch.where(masked, 0.0, result)
-        self._torch.where(masked, x.new_zeros(()), result.detach())
+            return self._torch.where(is_row_masked, 0.0, result)
+        self._torch.where(is_row_masked, x.new_zeros(()), result.detach())
         return result
 
     def log_softmax(self, x, dim, dtype=None):
-        return self._torch.ops.aten._log_softmax(self._cast_unrecorded(x, dtype), dim, False)
+        return self._torch.ops.aten._log_softmax(self._cast_without_recording(x, dtype), dim, False)
 
-    def _cast_unrecorded(self, x: Any, dtype: Any) -> Any:
+    def _cast_without_recording(self, x: Any, dtype: Any) -> Any:
         if dtype is None or dtype == x.dtype:
             return x
         if not self.is_traced((x,)) or x.dtype not in (self._torch.float16, self._torch.bfloat16):
@@ -126,17 +128,17 @@ class ReplacementKernels:
         with self._recorder.pause_recording():
             return x.to(dtype)
 
-    def make_32_bit_kernel(self, func: Any, cast_inside: bool) -> Callable:
+    def make_32_bit_kernel(self, func: Any, has_fused_cast: bool) -> Callable:
         torch, low_precision = self._torch, (self._torch.float16, self._torch.bfloat16)
 
         def cast(value: Any) -> Any:
             if is_tensor(value) and value.dtype in low_precision:
-                return self._cast_unrecorded(value, torch.float32) if cast_inside else value.to(torch.float32)
+                return self._cast_without_recording(value, torch.float32) if has_fused_cast else value.to(torch.float32)
             return value
 
         def compute(*args: Any, **named: Any) -> Any:
             with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)):
-                if cast_inside and named.get("dtype") is not None:
+                if has_fused_cast and named.get("dtype") is not None:
                     return func(*args, **named)
                 return func(*map(cast, args), **{key: cast(value) for key, value in named.items()})
 
@@ -173,8 +175,8 @@ def select_gpu_kernels(torch: Any, recorder: Any, autocast: Any) -> Iterator[Non
                 library.impl(name, kernel, "AutogradCPU")
             if autocast is not None:
                 register_autocast_kernels(torch, library, kernels, autocast)
-        casting = torch.autocast("cpu", dtype=autocast) if autocast is not None else contextlib.nullcontext()
-        with casting, disable_fake_tensor_check(), disable_flex_compile():
+        autocast_context = torch.autocast("cpu", dtype=autocast) if autocast is not None else contextlib.nullcontext()
+        with autocast_context, disable_fake_tensor_check(), disable_flex_compile():
             yield
     finally:
         library._destroy()

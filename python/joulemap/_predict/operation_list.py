@@ -91,14 +91,14 @@ def _split_arguments(inputs: Any, named: Optional[dict]) -> tuple:
 
 
 def run_to_fill_model_caches(
-    torch: Any, model: Any, discarded: OperationTrace, args: tuple, kwargs: dict, training: bool, autocast: Any
+    torch: Any, model: Any, discarded_trace: OperationTrace, args: tuple, kwargs: dict, training: bool, autocast: Any
 ) -> None:
     """Runs once to create state that a module caches for later calls (positions, masks): it is not part of
     each pass."""
     with (
         torch.set_grad_enabled(training),
-        select_gpu_kernels(torch, discarded, autocast),
-        make_dispatch_mode(torch, discarded),
+        select_gpu_kernels(torch, discarded_trace, autocast),
+        make_dispatch_mode(torch, discarded_trace),
     ):
         model(*args, **kwargs)
 

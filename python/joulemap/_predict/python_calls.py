@@ -40,7 +40,7 @@ class PythonCallCounter(contextlib.AbstractContextManager):
 
     def __init__(self) -> None:
         self.call_count: Optional[int] = None
-        self._outside_paths, self._outside_depth = {}, 0  # type: ignore[var-annotated]
+        self._is_excluded_by_path, self._excluded_depth = {}, 0  # type: ignore[var-annotated]
 
     def __enter__(self) -> PythonCallCounter:
         if sys.getprofile() is None:
@@ -54,15 +54,17 @@ class PythonCallCounter(contextlib.AbstractContextManager):
 
     def _on_event(self, frame: FrameType, event: str, _: Any) -> None:
         if event == "call":
-            if self._outside_depth or self._is_outside(frame):
-                self._outside_depth += 1
+            if self._excluded_depth or self._is_excluded(frame):
+                self._excluded_depth += 1
             elif frame.f_code.co_name != HOOK_WRAPPER_NAME:
                 self.call_count += 1  # type: ignore[operator]
-        elif event == "return" and self._outside_depth:
-            self._outside_depth -= 1
+        elif event == "return" and self._excluded_depth:
+            self._excluded_depth -= 1
 
-    def _is_outside(self, frame: FrameType) -> bool:
+    def _is_excluded(self, frame: FrameType) -> bool:
         path = frame.f_code.co_filename
-        if path not in self._outside_paths:
-            self._outside_paths[path] = path.startswith(PACKAGE_PATH) or any(part in path for part in TRACING_PATHS)
-        return self._outside_paths[path]
+        if path not in self._is_excluded_by_path:
+            self._is_excluded_by_path[path] = path.startswith(PACKAGE_PATH) or any(
+                part in path for part in TRACING_PATHS
+            )
+        return self._is_excluded_by_path[path]

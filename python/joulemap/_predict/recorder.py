@@ -16,7 +16,7 @@ from typing import Any, Iterator, Optional, Sequence
 from .elements import dtype_name
 from .layers import make_attention_spec, classify_operation, make_dense_spec
 from .scalar_values import ScalarValueTracker
-from .shapes import OperationSpec, tensors_in
+from .shapes import OperationSpec, collect_tensors
 
 # Operations that launch nothing: PyTorch's internal bookkeeping on fake tensors.
 OPERATIONS_WITHOUT_LAUNCH = {
@@ -138,7 +138,7 @@ class OperationTrace:
             return
         layer = self._find_layer(node, forward)
         source = f"{func.namespace}.{name}"
-        main_input = dtype_determining_tensor(name, tensors_in(args), outs)
+        dtype_tensor = dtype_determining_tensor(name, collect_tensors(args), outs)
         if is_view(func) or name in UNMARKED_VIEW_OPERATIONS:
             specs: Optional[Sequence[OperationSpec]] = [OperationSpec("view", "", {"batch": 1, "rows": 1, "width": 1})]
         else:
@@ -150,7 +150,7 @@ class OperationTrace:
         if in_place and node is None:
             self._reclaim_nodes_of_clone()
         for spec in specs:
-            self.record_spec(spec, source, main_input, layer)
+            self.record_spec(spec, source, dtype_tensor, layer)
 
     def _merge_log_softmax_into_loss(self, specs: Optional[Sequence[OperationSpec]]) -> bool:
         """Merges log softmax and the following selection into one loss."""
@@ -171,13 +171,15 @@ class OperationTrace:
     def record_unknown(self, name: str, namespace: str, args: Sequence, outs: Sequence) -> None:
         layer, source = self._find_layer(None, None), f"{namespace}.{name}"
         spec = self._make_unknown_spec(namespace, source, layer, args, outs)
-        self.record_spec(spec, source, dtype_determining_tensor(name, tensors_in(args), outs), layer)
+        self.record_spec(spec, source, dtype_determining_tensor(name, collect_tensors(args), outs), layer)
 
-    def _make_unknown_spec(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> OperationSpec:
+    def _make_unknown_spec(
+        self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence
+    ) -> OperationSpec:
         known = namespace in ("aten", "prims")
         reason = "an operation of unknown kind" if known else f"an operation of the library {namespace}"
         self.unknown_operations.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
-        sizes = [sum(int(tensor.numel()) for tensor in tensors) for tensors in (tensors_in(args), outs)]
+        sizes = [sum(int(tensor.numel()) for tensor in tensors) for tensors in (collect_tensors(args), outs)]
         return OperationSpec(
             "unknown", "", {"batch": 1, "rows": 1, "width": max(sizes), "in": sizes[0], "out": sizes[1]}
         )
@@ -226,7 +228,10 @@ class OperationTrace:
         if into and not weights:
             sizes = forward["parameters"]
             self.record_spec(
-                make_dense_spec(sizes["rows"], sizes["out"], sizes["in"], False), forward["source"], None, forward["layer"]
+                make_dense_spec(sizes["rows"], sizes["out"], sizes["in"], False),
+                forward["source"],
+                None,
+                forward["layer"],
             )
             self.operations[-1]["dtype"] = forward["dtype"]
             return True
@@ -237,10 +242,10 @@ class OperationTrace:
 def dtype_determining_tensor(name: str, tensors: Sequence, outs: Sequence) -> Any:
     """Returns the tensor whose type the operation computes in: the first floating-point one; for elementwise
     operations the widest."""
-    floating = [tensor for tensor in tensors if tensor.dtype.is_floating_point]
-    if name in ("add", "sub", "mul", "div", "where", "addcmul") and len(floating) > 1:
-        return max(floating, key=lambda tensor: tensor.dtype.itemsize)
-    return floating[0] if floating else outs[0] if outs else None
+    floating_point_tensors = [tensor for tensor in tensors if tensor.dtype.is_floating_point]
+    if name in ("add", "sub", "mul", "div", "where", "addcmul") and len(floating_point_tensors) > 1:
+        return max(floating_point_tensors, key=lambda tensor: tensor.dtype.itemsize)
+    return floating_point_tensors[0] if floating_point_tensors else outs[0] if outs else None
 
 
 def is_view(func: Any) -> bool:
@@ -253,7 +258,7 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
     """Returns the dispatch mode that passes every operation to the recorder."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    node_of = torch._C._current_autograd_node
+    get_current_node = torch._C._current_autograd_node
     plain: dict[Any, str] = {}
     scalars = ScalarValueTracker(torch)
 
@@ -274,10 +279,10 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
                 scalars.read_scalar(args[0]) if name == "_local_scalar_dense" else make_fake_outputs(torch, name, args)
             )
             out = func(*args, **(kwargs or {})) if out is None else out
-            outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
+            outs = collect_tensors(out) if isinstance(out, (list, tuple)) else collect_tensors([out])
             scalars.record_outputs(func, name, args, outs)
             given = [*args, *(kwargs or {}).values()] if name in OPERATIONS_WITH_KEYWORD_TENSORS else args
-            recorder.record_operation(func, name, given, outs, node_of(), name != func.overloadpacket.__name__)
+            recorder.record_operation(func, name, given, outs, get_current_node(), name != func.overloadpacket.__name__)
             return out
 
     return DispatchRecorder()
@@ -288,7 +293,7 @@ def record_higher_order_operator(torch: Any, recorder: OperationTrace, func: Any
     kernel."""
     with recorder.pause_recording():
         out = func(*args, **named)
-    outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
+    outs = collect_tensors(out) if isinstance(out, (list, tuple)) else collect_tensors([out])
     name = func.name()
     if name == "flex_attention":
         recorder.record_spec(make_attention_spec(args[0], args[1], False), f"higher_order.{name}", args[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Sequence
 
-from .shapes import OperationSpec, to_batch_rows_width
+from .shapes import OperationSpec, shape_to_batch_rows_width
 
 GATE_COUNTS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # Forms, indexed by the argument `mode` of _cudnn_rnn.
@@ -131,7 +131,7 @@ class RecurrentKernels:
         note = "packed sequences of different lengths: each counts as the longest"
         self._recorder.notes += [] if note in self._recorder.notes else [note]
         rows, steps = int(x.shape[0]) * int(x.shape[1]), int(x.shape[1 if batch_first else 0])
-        spec = OperationSpec("reshape", "gather", to_batch_rows_width([rows, *x.shape[2:]]))
+        spec = OperationSpec("reshape", "gather", shape_to_batch_rows_width([rows, *x.shape[2:]]))
         (data,) = self._single_kernel(spec, "aten._pack_padded_sequence", [[rows, *x.shape[2:]]], x)
         with self._recorder.pause_recording():
             return data, self._torch.full((steps,), rows // max(1, steps), dtype=self._torch.int64)
@@ -143,7 +143,7 @@ class RecurrentKernels:
         steps = int(batch_sizes.shape[0])
         batch = int(data.shape[0]) // max(1, steps)
         shape = [batch, steps, *data.shape[1:]] if batch_first else [steps, batch, *data.shape[1:]]
-        spec = OperationSpec("reshape", "gather", to_batch_rows_width(data.shape))
+        spec = OperationSpec("reshape", "gather", shape_to_batch_rows_width(data.shape))
         (padded,) = self._single_kernel(spec, "aten._pad_packed_sequence", [shape], data)
         with self._recorder.pause_recording():
             return padded, self._torch.full((batch,), steps, dtype=self._torch.int64)
@@ -163,20 +163,24 @@ class RecurrentKernels:
     def lstm_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
         if not self._is_traced((x, w_ih)):
             return self._torch.ops.aten.lstm_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
-        from_input, from_state = self._compute_gate_products(x, hx[0], w_ih, w_hh)
+        input_gate_products, state_gate_products = self._compute_gate_products(x, hx[0], w_ih, w_hh)
         shapes = [list(hx[0].shape), list(hx[1].shape)]
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
-        spec = make_gates_spec("lstm_cell", from_input)
-        return self._single_kernel(spec, "aten._thnn_fused_lstm_cell", shapes, from_input, from_state, hx[1], *biases)
+        spec = make_gates_spec("lstm_cell", input_gate_products)
+        return self._single_kernel(
+            spec, "aten._thnn_fused_lstm_cell", shapes, input_gate_products, state_gate_products, hx[1], *biases
+        )
 
     def gru_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
         if not self._is_traced((x, w_ih)):
             return self._torch.ops.aten.gru_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
-        from_input, from_state = self._compute_gate_products(x, hx, w_ih, w_hh)
+        input_gate_products, state_gate_products = self._compute_gate_products(x, hx, w_ih, w_hh)
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
-        spec = make_gates_spec("gru_cell", from_input)
+        spec = make_gates_spec("gru_cell", input_gate_products)
         shapes = [list(hx.shape)]
-        return self._single_kernel(spec, "aten._thnn_fused_gru_cell", shapes, from_input, from_state, hx, *biases)[0]
+        return self._single_kernel(
+            spec, "aten._thnn_fused_gru_cell", shapes, input_gate_products, state_gate_products, hx, *biases
+        )[0]
 
     def _compute_gate_products(self, x: Any, state: Any, w_ih: Any, w_hh: Any) -> tuple:
         return self._torch.matmul(x, w_ih.t()), self._torch.matmul(state, w_hh.t())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
-from .shapes import tensors_in
+from .shapes import collect_tensors
 
 
 class ScalarValueTracker:
@@ -18,7 +18,7 @@ class ScalarValueTracker:
     def __init__(self, torch: Any) -> None:
         from torch.utils._python_dispatch import _disable_current_modes
 
-        self._torch, self._real_tensors = torch, _disable_current_modes
+        self._torch, self._disable_torch_modes = torch, _disable_current_modes
         self._known_scalars: dict[int, tuple[Any, Any]] = {}
         self._filled_tensors: dict[
             int, tuple[Any, Any]
@@ -31,7 +31,7 @@ class ScalarValueTracker:
             return
         if len(outs) != 1 or outs[0].dim() != 0 or self._torch._C._current_autograd_node() is not None:
             return
-        out, tensors = outs[0], tensors_in(args)
+        out, tensors = outs[0], collect_tensors(args)
         values = [self._find_value(tensor) for tensor in tensors]
         if name in ("fill", "full", "scalar_tensor"):
             number = args[0] if name == "scalar_tensor" else args[1]
@@ -48,15 +48,15 @@ class ScalarValueTracker:
     def _find_value(self, tensor: Any) -> Any:
         constant = tensor.constant if hasattr(tensor, "constant") else tensor  # a host tensor has data
         if constant is not None and constant.dim() == 0 and constant.device.type == "cpu":
-            with self._real_tensors():
+            with self._disable_torch_modes():
                 return constant.item()
         if id(tensor) in self._known_scalars:
             return self._known_scalars[id(tensor)][1]
         return self._filled_tensors.get(storage_id(tensor), (None, None))[1]
 
     def _compute_scalar(self, func: Any, args: Sequence) -> Any:
-        values = {id(tensor): self._find_value(tensor) for tensor in tensors_in(args)}
-        with self._real_tensors():
+        values = {id(tensor): self._find_value(tensor) for tensor in collect_tensors(args)}
+        with self._disable_torch_modes():
             real = [
                 self._torch.tensor(values[id(tensor)], dtype=tensor.dtype) if id(tensor) in values else tensor
                 for tensor in args

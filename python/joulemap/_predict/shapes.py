@@ -20,7 +20,7 @@ def element_count(shape: Sequence[int]) -> int:
     return math.prod(int(size) for size in shape)
 
 
-def to_batch_rows_width(shape: Sequence[int]) -> dict[str, int]:
+def shape_to_batch_rows_width(shape: Sequence[int]) -> dict[str, int]:
     """Returns any shape as batch, rows and width; for images the width is all pixels of a channel."""
     sizes = [int(size) for size in shape]
     if len(sizes) >= 4:
@@ -42,9 +42,9 @@ def broadcast_form(shape: Sequence[int], second: Sequence[int]) -> tuple[str, di
     "scalar", "last" (it has the trailing dimensions), or "row" (any other way); and the shape of the first operand in
     those terms."""
     if list(shape) == list(second):
-        return "same", to_batch_rows_width(shape)
+        return "same", shape_to_batch_rows_width(shape)
     if element_count(second) == 1:
-        return "scalar", to_batch_rows_width(shape)
+        return "scalar", shape_to_batch_rows_width(shape)
     padded = [1] * (len(shape) - len(second)) + [int(size) for size in second]
     used = [index for index, size in enumerate(padded) if size != 1]
     first, last = used[0], used[-1]
@@ -63,12 +63,12 @@ def is_tensor(value: Any) -> bool:
     return hasattr(value, "storage_offset")
 
 
-def tensors_in(values: Any) -> list:
+def collect_tensors(values: Any) -> list:
     """Returns all tensors among the arguments, including those in lists."""
     found = []
     for value in values:
         if is_tensor(value):
             found.append(value)
         elif isinstance(value, (list, tuple)):
-            found += tensors_in(value)
+            found += collect_tensors(value)
     return found

@@ -42,22 +42,22 @@ class _FrameworkFinder:
     """Finds the joulemap package that belongs to the running `joulemap record`, and detects imports of frameworks."""
 
     def __init__(self, packages):
-        self._packages = packages
-        self._waiting = dict(CAPTURE_MODULES)
-        self._searching = set()  # names and threads: other finders may ask this one again
+        self._package_folder = packages
+        self._pending_capture_modules = dict(CAPTURE_MODULES)
+        self._active_searches = set()  # names and threads: other finders may ask this one again
 
     def find_spec(self, name, path=None, target=None):
         if name == "joulemap":
             from importlib.machinery import PathFinder
 
-            return PathFinder.find_spec(name, [self._packages], target)
+            return PathFinder.find_spec(name, [self._package_folder], target)
         search = (name, get_ident())
-        if name in self._waiting and search not in self._searching:
-            self._searching.add(search)
+        if name in self._pending_capture_modules and search not in self._active_searches:
+            self._active_searches.add(search)
             try:
                 return self._find_watched_spec(name, path, target)
             finally:
-                self._searching.discard(search)
+                self._active_searches.discard(search)
         return None
 
     def _find_watched_spec(self, name, path, target):
@@ -92,7 +92,7 @@ class _FrameworkFinder:
             if not watched and vars(loader).get("exec_module") is execute_and_watch:
                 del loader.exec_module
             execute(module)  # if it fails, the program may retry the import
-            capture_module = self._waiting.pop(name, None)
+            capture_module = self._pending_capture_modules.pop(name, None)
             if capture_module is None:
                 return
             try:
@@ -119,7 +119,7 @@ def _finish_recording():
 
 
 def _wrap_exec_calls():
-    leave, execute, execute_in = os._exit, os.execv, os.execve
+    leave, execute, execute_with_environment = os._exit, os.execv, os.execve
 
     def _exit(status):
         _finish_recording()
@@ -134,9 +134,9 @@ def _wrap_exec_calls():
     def execve(path, argv, env):
         if isinstance(path, int) or os.access(path, os.X_OK):
             _finish_recording()
-        execute_in(path, argv, env)
+        execute_with_environment(path, argv, env)
 
-    for wrapper, original in ((_exit, leave), (execv, execute), (execve, execute_in)):
+    for wrapper, original in ((_exit, leave), (execv, execute), (execve, execute_with_environment)):
         wrapper.__doc__ = original.__doc__
         wrapper.__module__ = original.__module__
         setattr(os, wrapper.__name__, wrapper)

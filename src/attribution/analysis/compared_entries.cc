@@ -35,42 +35,42 @@ struct ComparedSideValues {
   explicit ComparedSideValues(std::size_t recordings) : energy_j(recordings), within_recording_sd_j(recordings) {}
 };
 
-struct TwoSidedEntry {
+struct ComparedEntry {
   DifferenceEntry entry;
   ComparedSideValues a;
   ComparedSideValues b;
   statistics::RunContrast contrast = {};
 };
 
-using TwoSidedEntries = std::map<EntryKey, TwoSidedEntry>;
+using ComparedEntriesByKey = std::map<EntryKey, ComparedEntry>;
 
-void collect_side_values(TwoSidedEntries& gathered, std::span<const RecordingEntries> side,
-                         ComparedSideValues TwoSidedEntry::*values, std::pair<std::size_t, std::size_t> recordings) {
+void collect_side_values(ComparedEntriesByKey& entries_by_key, std::span<const RecordingEntries> side,
+                         ComparedSideValues ComparedEntry::*values, std::pair<std::size_t, std::size_t> recordings) {
   for (std::size_t i = 0; i < side.size(); ++i) {
     for (const ReportRow& row : side[i].rows->rows) {
       if (!row.energy_j || row.path == std::vector<std::string>{std::string(kProbeModeScopeName)}) continue;
-      TwoSidedEntry& one =
-          gathered
+      ComparedEntry& one =
+          entries_by_key
               .try_emplace(
                   {row.device, row.path},
-                  TwoSidedEntry{{}, ComparedSideValues(recordings.first), ComparedSideValues(recordings.second)})
+                  ComparedEntry{{}, ComparedSideValues(recordings.first), ComparedSideValues(recordings.second)})
               .first->second;
       one.entry.path = row.path;
       one.entry.name = row.name;
       one.entry.display_name = row.display_name;
       one.entry.device = row.device;
-      ComparedSideValues& here = one.*values;
-      here.is_present = true;
-      here.energy_j[i] = *row.energy_j / side[i].unit_count;
-      here.has_waiting = here.has_waiting || row.waiting_j.has_value();
+      ComparedSideValues& side_values = one.*values;
+      side_values.is_present = true;
+      side_values.energy_j[i] = *row.energy_j / side[i].unit_count;
+      side_values.has_waiting = side_values.has_waiting || row.waiting_j.has_value();
       const double share = 1 / side[i].unit_count / static_cast<double>(side.size());
-      here.waiting_j += row.waiting_j.value_or(0) * share;
-      here.has_count = here.has_count && row.count.has_value();
-      here.count += static_cast<double>(row.count.value_or(0)) * share;
-      here.time_s += row.time_s * share;
-      if (!row.low_j || !row.high_j) here.is_known = false;
-      if (!here.is_known) continue;
-      here.within_recording_sd_j[i] = 0.5 * (*row.high_j - *row.low_j) / kNormalHalfWidth90 / side[i].unit_count;
+      side_values.waiting_j += row.waiting_j.value_or(0) * share;
+      side_values.has_count = side_values.has_count && row.count.has_value();
+      side_values.count += static_cast<double>(row.count.value_or(0)) * share;
+      side_values.time_s += row.time_s * share;
+      if (!row.low_j || !row.high_j) side_values.is_known = false;
+      if (!side_values.is_known) continue;
+      side_values.within_recording_sd_j[i] = 0.5 * (*row.high_j - *row.low_j) / kNormalHalfWidth90 / side[i].unit_count;
     }
   }
 }
@@ -89,9 +89,9 @@ double mean_energy(const ComparedSideValues& side) {
 // Factor that widens the intervals of entries: the variation between runs affects all entries of a run together, and is
 // known with the few degrees of freedom of the total.
 double run_variation_widening_factor(const statistics::RunContrast& run, double level) {
-  constexpr double kMany = 1e6;
+  constexpr double kNormalLimitDegreesOfFreedom = 1e6;
   return statistics::two_sided_t_quantile(level, run.degrees_of_freedom) /
-         statistics::two_sided_t_quantile(level, kMany);
+         statistics::two_sided_t_quantile(level, kNormalLimitDegreesOfFreedom);
 }
 
 void set_compared_energy(std::optional<ComparedEnergy>& energy, const ComparedSideValues& side, double half_width_j,
@@ -106,7 +106,7 @@ void set_compared_energy(std::optional<ComparedEnergy>& energy, const ComparedSi
   energy->high_j = energy->energy_j + half_width_j;
 }
 
-void fill_in_entry_difference(TwoSidedEntry& one, double alpha, double half_widths) {
+void fill_in_entry_difference(ComparedEntry& one, double alpha, double half_widths) {
   DifferenceEntry& entry = one.entry;
   const bool is_known = (!one.a.is_present || one.a.is_known) && (!one.b.is_present || one.b.is_known);
   set_compared_energy(entry.a, one.a, half_widths * one.contrast.standard_error_a, one.a.is_known);
@@ -128,7 +128,7 @@ void fill_in_entry_difference(TwoSidedEntry& one, double alpha, double half_widt
   }
 }
 
-double difference_p_value(const TwoSidedEntry& one, double factor) {
+double difference_p_value(const ComparedEntry& one, double factor) {
   const bool is_compared = one.a.is_present && one.b.is_present && one.a.is_known && one.b.is_known;
   if (!is_compared) return std::numeric_limits<double>::quiet_NaN();
   const double error_j = factor * one.contrast.standard_error();
@@ -149,11 +149,12 @@ std::vector<IdleDifference> compare_idle_energy(std::span<const RecordingEntries
       }
     }
   };
-  add(a, &IdleDifference::a_j);
-  add(b, &IdleDifference::b_j);
+  add(a, &IdleDifference::energy_a_j);
+  add(b, &IdleDifference::energy_b_j);
   std::vector<IdleDifference> all;
   for (const auto& [key, one] : found) all.push_back(one);
-  std::ranges::stable_sort(all, std::greater(), [](const IdleDifference& one) { return std::abs(one.b_j - one.a_j); });
+  std::ranges::stable_sort(all, std::greater(),
+                           [](const IdleDifference& one) { return std::abs(one.energy_b_j - one.energy_a_j); });
   return all;
 }
 
@@ -162,13 +163,13 @@ std::vector<IdleDifference> compare_idle_energy(std::span<const RecordingEntries
 void compare_entries(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b,
                      const statistics::RunContrast& run, RunDifference& difference) {
   difference.idle = compare_idle_energy(a, b);
-  TwoSidedEntries gathered;
-  collect_side_values(gathered, a, &TwoSidedEntry::a, {a.size(), b.size()});
-  collect_side_values(gathered, b, &TwoSidedEntry::b, {a.size(), b.size()});
+  ComparedEntriesByKey entries_by_key;
+  collect_side_values(entries_by_key, a, &ComparedEntry::a, {a.size(), b.size()});
+  collect_side_values(entries_by_key, b, &ComparedEntry::b, {a.size(), b.size()});
   const double alpha = 1 - difference.interval;
   const double factor = run_variation_widening_factor(run, difference.interval);
   std::vector<double> probabilities;
-  for (auto& [key, one] : gathered) {
+  for (auto& [key, one] : entries_by_key) {
     one.contrast =
         statistics::contrast_runs(to_run_group(one.a), to_run_group(one.b), {run.relative_sd, kEntryDegreesOfFreedom});
     probabilities.push_back(difference_p_value(one, factor));
@@ -182,7 +183,7 @@ void compare_entries(std::span<const RecordingEntries> a, std::span<const Record
   difference.entry_confidence = 1 - alpha * static_cast<double>(std::max<std::ptrdiff_t>(found, 1)) /
                                         static_cast<double>(std::max<std::ptrdiff_t>(tests, 1));
   std::size_t index = 0;
-  for (auto& [key, one] : gathered) {
+  for (auto& [key, one] : entries_by_key) {
     const double p = adjusted_p_values[index++];
     if (!std::isnan(p)) one.entry.p_adjusted = p;
     fill_in_entry_difference(

@@ -9,7 +9,7 @@
 namespace joulemap::attribution {
 namespace {
 
-Result<RunReports> read_rows(const std::string& file, RecordedSteps read, RowLevel level, bool is_steady) {
+Result<RunReports> read_recording_rows(const std::string& file, RecordedSteps read, RowLevel level, bool is_steady) {
   const std::vector<std::string> files = {file};
   RunReports reports{.rows = {}, .steps = std::move(read.steps), .is_steady = is_steady};
   reports.steady_state = find_steady_state(reports.steps);
@@ -34,17 +34,17 @@ Result<OperatorRecording> read_operator_recording(const std::string& file, RunRe
   const ReportResult& rows = recording.reports.rows;
   recording.work.idle = rows.idle;
   if (!recording.reports.is_steady) {
-    recording.work.work = operator_work(rows, rows);
+    recording.work.work = collect_operator_work(rows, rows);
     return recording;
   }
   const Result<ReportResult> whole = build_report(std::span(&file, 1), {.level = RowLevel::work});
   if (!whole) return whole.error();
-  recording.work.work = operator_work(rows, *whole);
+  recording.work.work = collect_operator_work(rows, *whole);
   return recording;
 }
 
 Result<RunDifference> compare_operator_work(std::span<const std::string> files, std::vector<RunReports> reports,
-                                            std::size_t of_a, const ComparisonQuery& query) {
+                                            std::size_t recording_count_a, const ComparisonQuery& query) {
   std::vector<OperatorRecording> recordings;
   for (std::size_t i = 0; i < files.size(); ++i) {
     Result<OperatorRecording> one = read_operator_recording(files[i], std::move(reports[i]));
@@ -52,7 +52,7 @@ Result<RunDifference> compare_operator_work(std::span<const std::string> files, 
     recordings.push_back(std::move(*one));
   }
   const std::span<const OperatorRecording> all = recordings;
-  return compare_operators(all.first(of_a), all.subspan(of_a), query);
+  return compare_operators(all.first(recording_count_a), all.subspan(recording_count_a), query);
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ Result<RunDifference> compare_recordings(std::span<const std::string> a, std::sp
   const bool is_steady = can_compare_steady_states(steady, query);
   std::vector<RunReports> reports;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    Result<RunReports> one = read_rows(files[i], std::move(read[i]), level, is_steady);
+    Result<RunReports> one = read_recording_rows(files[i], std::move(read[i]), level, is_steady);
     if (!one) return std::move(one).error();
     reports.push_back(std::move(*one));
   }

@@ -25,11 +25,11 @@ constexpr std::uint64_t kRecordingsSeed = 20261117;
 
 struct SteppedProgram {
   double startup_s = 1;
-  double step_w = 300;  // in steady state
+  double steady_step_w = 300;  // in steady state
   bool has_steps = true;
 };
 
-// Records one run: 60 W during start-up, three times `step_w` during warm-up, then `step_w` with noise whose
+// Records one run: 60 W during start-up, three times `steady_step_w` during warm-up, then `steady_step_w` with noise whose
 // autocorrelation decays within half a second.
 std::string write_program_recording(const std::string& file, const SteppedProgram& program,
                                     statistics::Random& random) {
@@ -49,7 +49,7 @@ std::string write_program_recording(const std::string& file, const SteppedProgra
     const std::int64_t step = (at_ns - first_ns) / kProgramStep_ns;
     const bool is_step = at_ns >= first_ns && step < kProgramStepCount;
     noise = 0.98 * noise + 0.2 * 0.01 * random.normal();  // standard deviation 1 %
-    const double watts = !is_step ? 60 : program.step_w * (step < kWarmUpSteps ? 3 : 1) * (1 + noise);
+    const double watts = !is_step ? 60 : program.steady_step_w * (step < kWarmUpSteps ? 3 : 1) * (1 + noise);
     joules += watts * seconds(kReadPeriod_ns);
   }
   for (int step = 0; step < kProgramStepCount && program.has_steps; ++step) {
@@ -70,7 +70,8 @@ class SteppedProgramRecorder {
     for (std::size_t i = 0; i < count; ++i) {
       const double run = factor * (1 + kRunVariationPrior.relative_sd * random_.normal());
       files.push_back(write_program_recording(folder_.path() + "/" + std::to_string(count_++) + ".joule",
-                                              {.startup_s = 1 + 2 * random_.uniform(), .step_w = 300 * run}, random_));
+                                              {.startup_s = 1 + 2 * random_.uniform(), .steady_step_w = 300 * run},
+                                              random_));
     }
     return files;
   }
@@ -91,9 +92,9 @@ Result<RunDifference> compare_files(const std::vector<std::string>& a, const std
 
 TEST(ComparedRecordings, ExcludesStartUpAndWarmUpFromTheSteadyStep) {
   SteppedProgramRecorder recorder(kRecordingsSeed);
-  const std::vector<std::string> brief = {recorder.record({.startup_s = 0.5})};
-  const std::vector<std::string> lengthy = {recorder.record({.startup_s = 6})};
-  const Result<RunDifference> found = compare_files(brief, lengthy);
+  const std::vector<std::string> short_startup_files = {recorder.record({.startup_s = 0.5})};
+  const std::vector<std::string> long_startup_files = {recorder.record({.startup_s = 6})};
+  const Result<RunDifference> found = compare_files(short_startup_files, long_startup_files);
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->is_steady);
   EXPECT_NEAR(found->total.a->energy_j, 6, 0.1);
@@ -103,7 +104,7 @@ TEST(ComparedRecordings, ExcludesStartUpAndWarmUpFromTheSteadyStep) {
   EXPECT_NEAR(found->entries[0].a->energy_j, 6, 0.15) << "rows are of the steady state, too";
   EXPECT_GE(found->b.recordings[0].exclusion->warm_up_steps, static_cast<std::size_t>(kWarmUpSteps));
   EXPECT_GT(found->b.recordings[0].exclusion->time_s, 6);
-  const Result<RunDifference> all = compare_files(brief, lengthy, {.whole_run = true});
+  const Result<RunDifference> all = compare_files(short_startup_files, long_startup_files, {.whole_run = true});
   EXPECT_FALSE(all->is_steady);
   EXPECT_EQ(all->total.verdict, ChangeVerdict::grew) << "5 s more of start-up";
 }

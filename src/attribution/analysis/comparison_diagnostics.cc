@@ -40,30 +40,30 @@ void add_unit_and_step_diagnostics(RunDifference& difference, bool is_whole_run_
                               "mark steps with jm.step(), or record more steps"});
 }
 
-void add_unsettled_run_diagnostics(RunDifference& difference, std::string_view letter, const ComparedRun& side) {
+void add_unsettled_run_diagnostics(RunDifference& difference, std::string_view side_letter, const ComparedRun& side) {
   for (const ComparedRecording& recording : side.recordings) {
     if (!recording.exclusion || recording.exclusion->is_settled) continue;
     difference.diagnostics.add(
         {"not_settled", 1,
-         fmt::format("{}: the energy of a step still changes in the second half of {}", letter, recording.input),
+         fmt::format("{}: the energy of a step still changes in the second half of {}", side_letter, recording.input),
          "record for longer"});
   }
 }
 
 // Fraction of the energy that GPUs used while idle; empty if other domains are counted.
 std::optional<double> idle_gpu_energy_fraction(const ReportResult& rows) {
-  double all_j = 0;
+  double total_j = 0;
   for (const DomainEnergy& domain : rows.domains) {
     if (!domain.is_counted || !domain.joules || domain.provenance != Provenance::measured) continue;
     if (domain.device_model.empty()) return std::nullopt;
-    all_j += *domain.joules;
+    total_j += *domain.joules;
   }
-  if (!rows.idle_j || all_j <= 0) return std::nullopt;
-  return *rows.idle_j / all_j;
+  if (!rows.idle_j || total_j <= 0) return std::nullopt;
+  return *rows.idle_j / total_j;
 }
 
 // A command that did not end well did only a part of its work.
-void add_failed_command_diagnostic(RunDifference& difference, std::string_view letter, const ReportResult& rows) {
+void add_failed_command_diagnostic(RunDifference& difference, std::string_view side_letter, const ReportResult& rows) {
   std::string end;
   if (rows.signal) {
     end = fmt::format("was killed by signal {}", *rows.signal);
@@ -75,7 +75,7 @@ void add_failed_command_diagnostic(RunDifference& difference, std::string_view l
   const std::string input = rows.inputs.empty() ? std::string("a recording") : rows.inputs.front();
   difference.diagnostics.add(
       {"command_failed", 1,
-       fmt::format("{}: the command of {} {}: the comparison covers what it did until then", letter, input, end),
+       fmt::format("{}: the command of {} {}: the comparison covers what it did until then", side_letter, input, end),
        "record a run that ends well"});
 }
 
@@ -114,13 +114,13 @@ void add_unequal_load_diagnostic(RunDifference& difference) {
 
 void add_recording_diagnostics(RunDifference& difference, std::span<const RunReports> a,
                                std::span<const RunReports> b) {
-  for (const auto& [letter, side] : {std::pair("A", a), std::pair("B", b)}) {
+  for (const auto& [side_letter, side] : {std::pair("A", a), std::pair("B", b)}) {
     for (const RunReports& run : side) {
       for (Diagnostic note : run.rows.diagnostics.list()) {
-        note.message = fmt::format("{}: {}", letter, note.message);
+        note.message = fmt::format("{}: {}", side_letter, note.message);
         difference.diagnostics.add(std::move(note));
       }
-      add_failed_command_diagnostic(difference, letter, run.rows);
+      add_failed_command_diagnostic(difference, side_letter, run.rows);
     }
   }
 }

@@ -54,37 +54,37 @@ std::vector<std::uint64_t> find_step_of_each_kernel(const Activity& activity, st
 
 }  // namespace
 
-LayerDistribution HostView::make_layer_distribution(const LayerKey& layer, std::string_view per,
-                                                    const EnergySamples& samples, std::size_t max_points) {
+LayerDistribution MachineViewBuilder::make_layer_distribution(const LayerKey& layer, std::string_view per,
+                                                              const EnergySamples& samples, std::size_t max_points) {
   std::vector<float> joules;
-  for (const Sample& sample : samples.closed_samples) joules.push_back(sample.energy_j);
+  for (const EnergySample& sample : samples.finished_samples) joules.push_back(sample.energy_j);
   LayerDistribution distribution{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
   distribution.mean_j = std::accumulate(joules.begin(), joules.end(), 0.0) / static_cast<double>(joules.size());
   std::ranges::sort(joules);
   for (std::size_t i = 0; i < kDistributionQuantileCount; ++i) {
     const double at =
         static_cast<double>(i * (joules.size() - 1)) / static_cast<double>(kDistributionQuantileCount - 1);
-    const auto below = static_cast<std::size_t>(at);
-    const std::size_t above = std::min(below + 1, joules.size() - 1);
-    const double part = at - static_cast<double>(below);
-    distribution.quantiles_j.push_back((1 - part) * joules[below] + part * joules[above]);
+    const auto lower_index = static_cast<std::size_t>(at);
+    const std::size_t upper_index = std::min(lower_index + 1, joules.size() - 1);
+    const double part = at - static_cast<double>(lower_index);
+    distribution.quantiles_j.push_back((1 - part) * joules[lower_index] + part * joules[upper_index]);
   }
   if (max_points == 0) return distribution;
   const std::size_t stride = (joules.size() + max_points - 1) / max_points;
   for (std::size_t i = 0; i < joules.size(); i += stride) {
-    const Sample& sample = samples.closed_samples[i];
+    const EnergySample& sample = samples.finished_samples[i];
     distribution.points.push_back({sample.begin_ms * 1e-3, sample.energy_j, {}});
     if (sample.step >= 0) distribution.points.back().step = sample.step;
   }
   return distribution;
 }
 
-std::uint32_t HostView::ms_since_begin(std::int64_t time_ns) const {
+std::uint32_t MachineViewBuilder::ms_since_begin(std::int64_t time_ns) const {
   return static_cast<std::uint32_t>(std::max<std::int64_t>(time_ns - span_.begin_ns, 0) / kNanosecondsPerMillisecond);
 }
 
-HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums, DistributionLevel level,
-                   std::vector<std::int64_t> steps_ns)
+MachineViewBuilder::MachineViewBuilder(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums,
+                                       DistributionLevel level, std::vector<std::int64_t> steps_ns)
     : span_(span),
       machine_energy_(energy),
       activity_sums_(sums),
@@ -93,22 +93,23 @@ HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sum
       distribution_level_(level),
       step_begins_ns_(std::move(steps_ns)) {}
 
-std::vector<std::string> HostView::distribution_row_path(const ResolvedScope& resolved_scope) const {
+std::vector<std::string> MachineViewBuilder::distribution_row_path(const ResolvedScope& resolved_scope) const {
   return distribution_level_ == DistributionLevel::phase ? resolved_scope.phase_path() : resolved_scope.layer_path();
 }
 
-std::uint64_t HostView::count_steps_between(std::int64_t begin_ns, std::int64_t end_ns) const {
+std::uint64_t MachineViewBuilder::count_steps_between(std::int64_t begin_ns, std::int64_t end_ns) const {
   const auto from = std::ranges::lower_bound(step_begins_ns_, begin_ns);
   return static_cast<std::uint64_t>(std::ranges::lower_bound(from, step_begins_ns_.end(), end_ns) - from);
 }
 
-TimeCurve* HostView::find_phase_curve(PhaseCurves& curves, const ResolvedScope& resolved_scope) const {
+TimeCurve* MachineViewBuilder::find_phase_curve(PhaseCurves& curves, const ResolvedScope& resolved_scope) const {
   std::string name = phase_name(resolved_scope);
   if (name.empty() || (curves.size() >= kMaxPhaseCurves && !curves.contains(name))) return nullptr;
   return &curves.try_emplace(std::move(name), span_, kPhaseCurveCells).first->second;
 }
 
-HostView::KernelAccumulators& HostView::find_or_add_kernel_accumulators(std::uint32_t process, const Kernel& kernel) {
+MachineViewBuilder::KernelAccumulators& MachineViewBuilder::find_or_add_kernel_accumulators(std::uint32_t process,
+                                                                                            const Kernel& kernel) {
   const auto [slot, is_new] = kernel_accumulators_.try_emplace({process, kernel.class_id, kernel.queue, kernel.scope});
   KernelAccumulators& known = slot->second;
   if (!is_new) return known;
@@ -126,7 +127,7 @@ HostView::KernelAccumulators& HostView::find_or_add_kernel_accumulators(std::uin
   return known;
 }
 
-void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
+void MachineViewBuilder::add_kernels(std::uint32_t process, const Activity& activity) {
   const std::uint64_t first = step_count_ + 1;
   const std::vector<std::uint64_t> steps = find_step_of_each_kernel(activity, first);
   step_count_ += activity.steps.size();
@@ -137,26 +138,26 @@ void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
     if (accumulators.phase != nullptr) accumulators.phase->add(kernel.start_ns, kernel.end_ns, time_s);
     if (accumulators.layer == nullptr || steps[i] == 0) continue;
     EnergySamples& layer = *accumulators.layer;
-    if (layer.step != steps[i] && layer.step != 0) layer.close(layer.open_sample_j);
+    if (layer.step != steps[i] && layer.step != 0) layer.finish_sample(layer.current_sample_j);
     if (layer.step != steps[i]) {
-      layer.open_sample_j = 0;
-      layer.open_sample = {0, ms_since_begin(kernel.start_ns), activity.steps[steps[i] - first].number};
+      layer.current_sample_j = 0;
+      layer.current_sample = {0, ms_since_begin(kernel.start_ns), activity.steps[steps[i] - first].number};
     }
     layer.step = steps[i];
-    layer.open_sample_j += kernel_energy_j(accumulators, kernel);
+    layer.current_sample_j += kernel_energy_j(accumulators, kernel);
   }
   add_step_details(process, activity, steps, first);
 }
 
-double HostView::kernel_energy_j(const KernelAccumulators& accumulators, const Kernel& kernel) const {
+double MachineViewBuilder::kernel_energy_j(const KernelAccumulators& accumulators, const Kernel& kernel) const {
   const std::int64_t length_ns = kernel.end_ns - kernel.start_ns;
   return seconds(length_ns) * accumulators.weight.weight_for_duration(static_cast<double>(length_ns)) *
          gpu_attribution_.kernel_power_per_weight(accumulators.device, kernel);
 }
 
 // `steps`: serial number of the step of each kernel, counted from `first`.
-void HostView::add_step_details(std::uint32_t process, const Activity& activity, std::span<const std::uint64_t> steps,
-                                std::uint64_t first) {
+void MachineViewBuilder::add_step_details(std::uint32_t process, const Activity& activity,
+                                          std::span<const std::uint64_t> steps, std::uint64_t first) {
   struct KernelRange {
     std::int64_t first_start_ns = INT64_MAX;
     std::size_t begin = 0;
@@ -188,7 +189,7 @@ void HostView::add_step_details(std::uint32_t process, const Activity& activity,
   }
 }
 
-void HostView::add_waits(std::uint32_t process, const Activity& activity) {
+void MachineViewBuilder::add_waits(std::uint32_t process, const Activity& activity) {
   ProcessActivity& names = activity_sums_.process_activity(process);
   const TimeSpan span{activity.begin_ns, activity.end_ns};
   for (const WaitTally& wait : activity.waits) {
@@ -198,12 +199,13 @@ void HostView::add_waits(std::uint32_t process, const Activity& activity) {
   }
 }
 
-HostView::ScopeAccumulators& HostView::find_or_add_scope_accumulators(std::uint32_t process, std::uint32_t scope) {
+MachineViewBuilder::ScopeAccumulators& MachineViewBuilder::find_or_add_scope_accumulators(std::uint32_t process,
+                                                                                          std::uint32_t scope) {
   const auto [slot, is_new] = scope_accumulators_.try_emplace({process, scope});
   if (!is_new) return slot->second;
   const ResolvedScope& resolved_scope = activity_sums_.process_activity(process).scopes.resolved_scope(scope);
   slot->second.phase = find_phase_curve(cpu_phases_, resolved_scope);
-  slot->second.is_layer = resolved_scope.op.empty() && resolved_scope.function.empty();
+  slot->second.is_layer_scope = resolved_scope.op.empty() && resolved_scope.function.empty();
   std::vector<std::string> path = distribution_row_path(resolved_scope);
   if (!path.empty() && !resolved_scope.is_probe())
     slot->second.layer = &cpu_layers_[{std::move(path), std::string(kCpuDevice)}];
@@ -212,41 +214,42 @@ HostView::ScopeAccumulators& HostView::find_or_add_scope_accumulators(std::uint3
 
 // Calls are counted in the interval in which they begin: energy of an interval without a call is added to the next
 // interval that has one.
-void HostView::add_scope_energies(std::uint32_t process, const Activity& activity) {
+void MachineViewBuilder::add_scope_energies(std::uint32_t process, const Activity& activity) {
   if (activity.scope_tallies.empty()) return;
   const CpuAttribution::Rates rates = cpu_attribution_.mean_rates_between(activity.begin_ns, activity.end_ns);
-  const std::vector<double> present_s = busy_wall_s(activity);
+  const std::vector<double> busy_time_s = busy_wall_s(activity);
   const std::uint64_t steps = count_steps_between(activity.begin_ns, activity.end_ns);
   std::map<EnergySamples*, std::uint64_t> calls;  // or steps, at level phase
   for (std::size_t i = 0; i < activity.scope_tallies.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
-    const ScopeAccumulators& here = find_or_add_scope_accumulators(process, tally.scope);
+    const ScopeAccumulators& scope_values = find_or_add_scope_accumulators(process, tally.scope);
     const double cpu_s = seconds(tally.cpu_ns + tally.helper_threads_cpu_ns);
-    if (here.phase != nullptr) here.phase->add(activity.begin_ns, activity.end_ns, cpu_s);
-    if (here.layer == nullptr || !machine_energy_.cpu_energy_j) continue;
-    here.layer->open_sample_j += cpu_attribution_.attribute_tally(process, tally, present_s[i], rates).total_j();
+    if (scope_values.phase != nullptr) scope_values.phase->add(activity.begin_ns, activity.end_ns, cpu_s);
+    if (scope_values.layer == nullptr || !machine_energy_.cpu_energy_j) continue;
+    scope_values.layer->current_sample_j +=
+        cpu_attribution_.attribute_tally(process, tally, busy_time_s[i], rates).total_j();
     if (distribution_level_ == DistributionLevel::phase) {
-      calls[here.layer] = steps;
-    } else if (here.is_layer) {
-      calls[here.layer] += tally.count;
+      calls[scope_values.layer] = steps;
+    } else if (scope_values.is_layer_scope) {
+      calls[scope_values.layer] += tally.count;
     }
   }
   for (const auto& [layer, count] : calls) {
     if (count == 0) continue;
-    layer->open_sample.begin_ms = ms_since_begin(activity.begin_ns);
-    layer->close(layer->open_sample_j / static_cast<double>(count));
-    layer->sum_j += layer->open_sample_j;
-    layer->open_sample_j = 0;
+    layer->current_sample.begin_ms = ms_since_begin(activity.begin_ns);
+    layer->finish_sample(layer->current_sample_j / static_cast<double>(count));
+    layer->sum_j += layer->current_sample_j;
+    layer->current_sample_j = 0;
   }
 }
 
-void HostView::add(std::uint32_t process, const Activity& activity) {
+void MachineViewBuilder::add(std::uint32_t process, const Activity& activity) {
   add_kernels(process, activity);
   add_scope_energies(process, activity);
   add_waits(process, activity);
 }
 
-std::vector<NamedPhaseSpan> HostView::phases() const {
+std::vector<NamedPhaseSpan> MachineViewBuilder::phases() const {
   const PhaseCurves& curves = gpu_phases_.empty() ? cpu_phases_ : gpu_phases_;
   std::vector<NamedPhaseSpan> spans;
   const double length_ns = static_cast<double>(span_.end_ns - span_.begin_ns);
@@ -256,15 +259,15 @@ std::vector<NamedPhaseSpan> HostView::phases() const {
   for (std::size_t cell = 0; cell < kPhaseCurveCells && !curves.empty(); ++cell) {
     const auto most = std::ranges::max_element(curves, {}, [&](const auto& curve) { return curve.second[cell]; });
     if (most->second[cell] < kMinPhaseBusyFraction * most->second.cell_s()) continue;
-    const bool goes_on =
+    const bool is_same_phase =
         !spans.empty() && spans.back().name == most->first && spans.back().span.end_ns == edge_ns(cell);
-    if (goes_on) spans.back().span.end_ns = edge_ns(cell + 1);
-    if (!goes_on) spans.push_back({most->first, {edge_ns(cell), edge_ns(cell + 1)}});
+    if (is_same_phase) spans.back().span.end_ns = edge_ns(cell + 1);
+    if (!is_same_phase) spans.push_back({most->first, {edge_ns(cell), edge_ns(cell + 1)}});
   }
   return spans;
 }
 
-std::vector<LayerDistribution> HostView::layer_distributions(const ViewLimits& limits) const {
+std::vector<LayerDistribution> MachineViewBuilder::layer_distributions(const ViewLimits& limits) const {
   struct RankedDistribution {
     double sum_j;
     LayerDistribution distribution;
@@ -272,13 +275,13 @@ std::vector<LayerDistribution> HostView::layer_distributions(const ViewLimits& l
   std::vector<RankedDistribution> all;
   for (const auto& [layer, samples] : gpu_layers_) {
     EnergySamples whole = samples;
-    if (samples.step != 0) whole.close(samples.open_sample_j);
-    if (whole.closed_samples.size() < kMinDistributionSamples) continue;
+    if (samples.step != 0) whole.finish_sample(samples.current_sample_j);
+    if (whole.finished_samples.size() < kMinDistributionSamples) continue;
     LayerDistribution distribution = make_layer_distribution(layer, "step", whole, limits.layer_points);
     all.push_back({distribution.mean_j * static_cast<double>(distribution.samples), std::move(distribution)});
   }
   for (const auto& [layer, samples] : cpu_layers_) {
-    if (samples.closed_samples.size() < kMinDistributionSamples) continue;
+    if (samples.finished_samples.size() < kMinDistributionSamples) continue;
     const std::string_view per = distribution_level_ == DistributionLevel::phase ? "step" : "call";
     all.push_back({samples.sum_j, make_layer_distribution(layer, per, samples, limits.layer_points)});
   }
@@ -289,18 +292,18 @@ std::vector<LayerDistribution> HostView::layer_distributions(const ViewLimits& l
   return distributions;
 }
 
-const StepDetails* HostView::find_details_with_most_steps() const {
+const StepDetails* MachineViewBuilder::find_details_with_most_steps() const {
   const auto most =
       std::ranges::max_element(step_details_, {}, [](const auto& details) { return details.second.step_count(); });
   return most == step_details_.end() ? nullptr : &most->second;
 }
 
-std::uint64_t HostView::count_steps_with_kernels() const {
+std::uint64_t MachineViewBuilder::count_steps_with_kernels() const {
   const StepDetails* const details = find_details_with_most_steps();
   return details == nullptr ? 0 : details->step_count();
 }
 
-std::vector<StepDetail> HostView::step_details() {
+std::vector<StepDetail> MachineViewBuilder::step_details() {
   for (auto& [key, curve] : waits_by_cause_) curve.finish();
   std::vector<StepDetail> all;
   const StepDetails* const details = find_details_with_most_steps();
@@ -309,7 +312,7 @@ std::vector<StepDetail> HostView::step_details() {
   return all;
 }
 
-StepDetail HostView::make_step_detail(const CollectedStep& step) {
+StepDetail MachineViewBuilder::make_step_detail(const CollectedStep& step) {
   StepDetail detail;
   detail.number = static_cast<std::uint64_t>(step.number);
   detail.begin_s = seconds(step.begin_ns - span_.begin_ns);
@@ -323,7 +326,7 @@ StepDetail HostView::make_step_detail(const CollectedStep& step) {
     }
     detail.other_layers += layer.layer != nullptr ? 1 : 0;
     detail.other_s += layer.time_s;
-    detail.other_j += layer.energy_j;
+    detail.other_layers_j += layer.energy_j;
   }
   const double length_s = seconds(step.gpu_span.end_ns - step.gpu_span.begin_ns);
   for (const auto& [device, busy_s] : step.busy_s) {
@@ -336,7 +339,8 @@ StepDetail HostView::make_step_detail(const CollectedStep& step) {
 
 // Splits the idle time of a step among causes in proportion to the waits recorded for its time. These are sums over
 // about a second, so they also contain neighbouring steps.
-std::vector<StepWait> HostView::estimate_step_gpu_waits(const std::string& device, double idle_s, TimeSpan span) {
+std::vector<StepWait> MachineViewBuilder::estimate_step_gpu_waits(const std::string& device, double idle_s,
+                                                                  TimeSpan span) {
   const auto gpu = machine_energy_.gpus.find(device);
   if (gpu == machine_energy_.gpus.end() || idle_s <= 0) return {};
   std::map<IdleCause, double> recorded_s;
@@ -350,8 +354,8 @@ std::vector<StepWait> HostView::estimate_step_gpu_waits(const std::string& devic
   if (recorded_s.empty()) all_s = recorded_s[IdleCause::unknown] = idle_s;
   const std::optional<double> idle_w = gpu_attribution_.idle_power_w(device, span.begin_ns, span.end_ns);
   std::vector<StepWait> waits;
-  for (const auto& [cause, cause_s] : recorded_s) {
-    const double time_s = idle_s * cause_s / all_s;
+  for (const auto& [cause, time_by_cause_s] : recorded_s) {
+    const double time_s = idle_s * time_by_cause_s / all_s;
     waits.push_back({cause, gpu->second.domain_name, time_s, idle_w ? std::optional(*idle_w * time_s) : std::nullopt});
   }
   return waits;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostView: the timeline of one machine, for pages and plots: which phase ran most at each moment, and how the energy
-// of each layer varies from step to step. Part of the third pass over a recording, next to the ledgers. Memory grows
-// with layers and individually recorded steps. Pure; joules, CLOCK_MONOTONIC of that machine.
+// MachineViewBuilder: the timeline of one machine, for pages and plots: which phase ran most at each moment, and how
+// the energy of each layer varies from step to step. Part of the third pass over a recording, next to the ledgers.
+// Memory grows with layers and individually recorded steps. Pure; joules, CLOCK_MONOTONIC of that machine.
 //
 // On a GPU, the energy of a layer in a step is the sum over its kernels, each at its own time, by the power of its
 // class. For CPUs a recording contains only sums over intervals of at most a second: there it is the mean over the
@@ -50,11 +50,11 @@ struct MachineView {
   std::uint64_t steps_with_kernel_records = 0;  // steps with kernel records
 };
 
-class HostView {
+class MachineViewBuilder {
  public:
-  // `energy` and `sums` are finished and must outlive the HostView. `steps_ns`: begins of steps, sorted.
-  HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums,
-           DistributionLevel level = DistributionLevel::layer, std::vector<std::int64_t> steps_ns = {});
+  // `energy` and `sums` are finished and must outlive the MachineViewBuilder. `steps_ns`: begins of steps, sorted.
+  MachineViewBuilder(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums,
+                     DistributionLevel level = DistributionLevel::layer, std::vector<std::int64_t> steps_ns = {});
 
   void add(std::uint32_t process, const Activity& activity);
 
@@ -67,21 +67,21 @@ class HostView {
   std::uint64_t count_steps_with_kernels() const;
 
  private:
-  struct Sample {  // energy of a layer in a step, or per call in an interval
+  struct EnergySample {  // energy of a layer in a step, or per call in an interval
     float energy_j = 0;
     std::uint32_t begin_ms = 0;  // ms since the command began
     std::int64_t step = -1;      // number of the step, on a GPU; -1 on CPUs
   };
   struct EnergySamples {
-    std::vector<Sample> closed_samples;
-    double sum_j = 0;          // on CPUs: energy of all intervals with a sample
-    double open_sample_j = 0;  // energy so far in the current step or interval
-    std::uint64_t step = 0;    // serial number of the current step; 0: none yet
-    Sample open_sample;
+    std::vector<EnergySample> finished_samples;
+    double sum_j = 0;             // on CPUs: energy of all intervals with a sample
+    double current_sample_j = 0;  // energy so far in the current step or interval
+    std::uint64_t step = 0;       // serial number of the current step; 0: none yet
+    EnergySample current_sample;
 
-    void close(double energy_j) {
-      closed_samples.push_back(open_sample);
-      closed_samples.back().energy_j = static_cast<float>(energy_j);
+    void finish_sample(double energy_j) {
+      finished_samples.push_back(current_sample);
+      finished_samples.back().energy_j = static_cast<float>(energy_j);
     }
   };
   using PhaseCurves = std::map<std::string, TimeCurve>;
@@ -96,10 +96,10 @@ class HostView {
   struct ScopeAccumulators {
     TimeCurve* phase = nullptr;
     EnergySamples* layer = nullptr;
-    bool is_layer = false;  // the layer itself, not an operation or function in it
+    bool is_layer_scope = false;  // the layer itself, not an operation or function in it
   };
   using KernelKey = std::array<std::uint32_t, 4>;  // process, class, queue, scope
-  struct KeyHash {
+  struct KernelKeyHash {
     std::size_t operator()(const KernelKey& key) const {
       std::uint64_t hash = 0;
       for (const std::uint32_t part : key) hash = (hash ^ part) * kGoldenRatio64;
@@ -136,7 +136,7 @@ class HostView {
   PhaseCurves cpu_phases_;
   std::map<LayerKey, EnergySamples> gpu_layers_;
   std::map<LayerKey, EnergySamples> cpu_layers_;
-  std::unordered_map<KernelKey, KernelAccumulators, KeyHash> kernel_accumulators_;
+  std::unordered_map<KernelKey, KernelAccumulators, KernelKeyHash> kernel_accumulators_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, ScopeAccumulators> scope_accumulators_;
   std::uint64_t step_count_ = 0;
   std::map<std::uint32_t, StepDetails> step_details_;                      // by process

@@ -30,8 +30,8 @@ struct GroupChange {
   DifferenceEntry* entry = nullptr;
   char costlier_letter = 'B';
   char cheaper_letter = 'A';
-  const OperatorGroupSide* costlier_side = nullptr;
-  const OperatorGroupSide* cheaper_side = nullptr;
+  const OperatorGroupContent* costlier_side = nullptr;
+  const OperatorGroupContent* cheaper_side = nullptr;
   ComparedEnergy costlier_energy = {};
   ComparedEnergy cheaper_energy = {};
   bool is_one_sided = false;
@@ -59,7 +59,7 @@ std::string short_kernel_name(std::string_view kernel) {
       kernel.size() > kMaxShortKernelNameLength ? kernel.substr(kernel.size() - kMaxShortKernelNameLength) : kernel);
 }
 
-std::string largest_kernel_name(const OperatorGroupSide& side) {
+std::string largest_kernel_name(const OperatorGroupContent& side) {
   return side.kernels.empty() ? std::string("unknown") : short_kernel_name(side.kernels.front().name);
 }
 
@@ -71,7 +71,7 @@ std::string format_phase_suffix(const OperatorGroup& group) {
   return group.phase.empty() ? "" : " (" + group.phase + ")";
 }
 
-double common_kernel_fraction(const OperatorGroupSide& x, const OperatorGroupSide& y) {
+double common_kernel_fraction(const OperatorGroupContent& x, const OperatorGroupContent& y) {
   double common = 0;
   for (const OperatorGroupKernel& one : x.kernels) {
     const auto other = std::ranges::find(y.kernels, one.name, &OperatorGroupKernel::name);
@@ -81,7 +81,7 @@ double common_kernel_fraction(const OperatorGroupSide& x, const OperatorGroupSid
 }
 
 // Whether both sides ran largely the same code: kernels, or operations on a CPU.
-bool runs_same_code(const GroupChange& change) {
+bool has_same_code(const GroupChange& change) {
   if (!change.costlier_side->kernels.empty() && !change.cheaper_side->kernels.empty())
     return common_kernel_fraction(*change.costlier_side, *change.cheaper_side) >= kMinCommonKernelFraction;
   const std::vector<std::string>& more = change.costlier_side->operations;
@@ -167,7 +167,7 @@ OptionalCause explain_precision(const GroupChange& change) {
 }
 
 OptionalCause explain_more_calls(const GroupChange& change) {
-  if (change.is_one_sided || !runs_same_code(change) ||
+  if (change.is_one_sided || !has_same_code(change) ||
       change.costlier_call_count() < kMinCallRatio * change.cheaper_call_count() || change.cheaper_call_count() <= 0)
     return {};
   return OperatorGroupCause{
@@ -176,8 +176,8 @@ OptionalCause explain_more_calls(const GroupChange& change) {
 }
 
 OptionalCause explain_different_kernel(const GroupChange& change) {
-  if (change.is_one_sided || change.is_kind(kWaitingGroupKind) || runs_same_code(change)) return {};
-  const auto name = [&](const OperatorGroupSide& side) {
+  if (change.is_one_sided || change.is_kind(kWaitingGroupKind) || has_same_code(change)) return {};
+  const auto name = [&](const OperatorGroupContent& side) {
     return change.is_on_cpu() ? side.operations.front() : largest_kernel_name(side);
   };
   return OperatorGroupCause{
@@ -195,12 +195,13 @@ OptionalCause explain_one_sided_group(const GroupChange& change) {
 // The same code: it takes longer, or its power is higher. Only the energy shows it, so it must exceed the noise.
 OptionalCause explain_duration_or_power(const GroupChange& change) {
   if (!is_beyond_noise(*change.entry) || change.is_kind(kWaitingGroupKind)) return {};
-  const double more_s = change.costlier_energy.time_s.value_or(0);
-  const double less_s = change.cheaper_energy.time_s.value_or(0);
-  if (less_s > 0 && more_s > kMinLongerDurationRatio * less_s) {
-    return OperatorGroupCause{"duration",
-                              fmt::format("the same {} of {} take {:.0f} % longer in {}", change.work_unit_name(),
-                                          change.group().kind, 100 * (more_s / less_s - 1), change.costlier_letter)};
+  const double costlier_time_s = change.costlier_energy.time_s.value_or(0);
+  const double cheaper_time_s = change.cheaper_energy.time_s.value_or(0);
+  if (cheaper_time_s > 0 && costlier_time_s > kMinLongerDurationRatio * cheaper_time_s) {
+    return OperatorGroupCause{
+        "duration",
+        fmt::format("the same {} of {} take {:.0f} % longer in {}", change.work_unit_name(), change.group().kind,
+                    100 * (costlier_time_s / cheaper_time_s - 1), change.costlier_letter)};
   }
   return OperatorGroupCause{"power", fmt::format("the same {} of {} use more power in {}", change.work_unit_name(),
                                                  change.group().kind, change.costlier_letter)};
@@ -226,67 +227,72 @@ double call_count_on_side(const GroupChange& change, char side) {
   return change.costlier_letter == side ? change.costlier_call_count() : change.cheaper_call_count();
 }
 
-const OperatorGroupSide& operator_side_named(const GroupChange& change, char side) {
+const OperatorGroupContent& get_operator_side(const GroupChange& change, char side) {
   return change.costlier_letter == side ? *change.costlier_side : *change.cheaper_side;
 }
 
-bool has_fusing_kernel(const OperatorGroupSide& side) {
+bool has_fusing_kernel(const OperatorGroupContent& side) {
   return std::ranges::any_of(side.kernels, [](const OperatorGroupKernel& kernel) {
     return std::ranges::any_of(kFusedKernelNameParts,
                                [&](auto part) { return kernel.name.find(part) != std::string::npos; });
   });
 }
 
-// Whether the group contains a fused version on side `fused`.
-bool has_fused_version(const GroupChange& change, char fused, char parts) {
-  if (is_only_on_side(change, fused))
+// Whether the group contains a fused version on side `fused_side`.
+bool has_fused_version(const GroupChange& change, char fused_side, char unfused_side) {
+  if (is_only_on_side(change, fused_side))
     return is_one_of(kFusedOperationKinds, change.group().kind) ||
-           has_fusing_kernel(operator_side_named(change, fused));
+           has_fusing_kernel(get_operator_side(change, fused_side));
   if (change.is_one_sided ||
       !(is_one_of(kUnfusedPartKinds, change.group().kind) || is_one_of(kFusedOperationKinds, change.group().kind)))
     return false;
-  const bool is_replaced = !runs_same_code(change) && call_count_on_side(change, parts) >=
-                                                          kMinUnfusedCallRatio * call_count_on_side(change, fused);
-  return is_replaced && !change.is_kind("matmul") && !change.is_kind("copy");
+  const bool is_kernel_replaced =
+      !has_same_code(change) &&
+      call_count_on_side(change, unfused_side) >= kMinUnfusedCallRatio * call_count_on_side(change, fused_side);
+  return is_kernel_replaced && !change.is_kind("matmul") && !change.is_kind("copy");
 }
 
-bool is_unfused_part(const GroupChange& change, char parts, bool has_fused_attention) {
+bool is_unfused_part(const GroupChange& change, char unfused_side, bool has_fused_attention) {
   if (!is_one_of(kUnfusedPartKinds, change.group().kind)) return false;
   if (change.is_kind("matmul") && !has_fused_attention) return false;
-  return change.costlier_letter == parts;
+  return change.costlier_letter == unfused_side;
 }
 
-// Assigns the cause to the changes of one device and phase, if `parts` runs the parts of what `fused` runs fused.
-void assign_unfused_cause(std::span<GroupChange* const> changes, char fused, char parts) {
-  std::vector<GroupChange*> cluster;
+// Assigns the cause to the changes of one device and phase, if `unfused_side` runs the parts of what `fused_side` runs
+// fused.
+void assign_unfused_cause(std::span<GroupChange* const> changes, char fused_side, char unfused_side) {
+  std::vector<GroupChange*> fusion_changes;
   bool has_fused_attention = false;
   for (GroupChange* change : changes) {
-    if (!has_fused_version(*change, fused, parts)) continue;
-    cluster.push_back(change);
+    if (!has_fused_version(*change, fused_side, unfused_side)) continue;
+    fusion_changes.push_back(change);
     has_fused_attention = has_fused_attention || change->is_kind("attention");
   }
-  if (cluster.empty()) return;
+  if (fusion_changes.empty()) return;
   for (GroupChange* change : changes) {
-    if (std::ranges::find(cluster, change) == cluster.end() && is_unfused_part(*change, parts, has_fused_attention))
-      cluster.push_back(change);
+    if (std::ranges::find(fusion_changes, change) == fusion_changes.end() &&
+        is_unfused_part(*change, unfused_side, has_fused_attention))
+      fusion_changes.push_back(change);
   }
-  double of_parts = 0;
-  double of_fused = 0;
+  double unfused_call_count = 0;
+  double fused_call_count = 0;
   double saved_j = 0;
   std::set<std::string> kinds;
-  for (const GroupChange* change : cluster) {
-    of_parts += call_count_on_side(*change, parts);
-    of_fused += call_count_on_side(*change, fused);
-    saved_j += change->costlier_letter == parts ? change->energy_difference_j() : -change->energy_difference_j();
+  for (const GroupChange* change : fusion_changes) {
+    unfused_call_count += call_count_on_side(*change, unfused_side);
+    fused_call_count += call_count_on_side(*change, fused_side);
+    saved_j += change->costlier_letter == unfused_side ? change->energy_difference_j() : -change->energy_difference_j();
     kinds.insert(change->group().kind);
   }
-  if (of_parts < kMinUnfusedCallRatio * of_fused || saved_j <= 0) return;
-  const GroupChange& first = *cluster.front();
-  const std::string fused_count = of_fused > 0 ? format_count(of_fused) + " " : std::string();  // else unknown
-  const std::string text = fmt::format("{} runs {} {} per {} where {} runs {}fused ones: {}{}", parts,
-                                       format_count(of_parts), first.work_unit_name(), first.unit_name, fused,
-                                       fused_count, fmt::join(kinds, ", "), format_phase_suffix(first.group()));
-  for (GroupChange* change : cluster) change->entry->group->cause = {"unfused", text};
+  if (unfused_call_count < kMinUnfusedCallRatio * fused_call_count || saved_j <= 0) return;
+  const GroupChange& first = *fusion_changes.front();
+  const std::string fused_count =
+      fused_call_count > 0 ? format_count(fused_call_count) + " " : std::string();  // else unknown
+  const std::string text =
+      fmt::format("{} runs {} {} per {} where {} runs {}fused ones: {}{}", unfused_side,
+                  format_count(unfused_call_count), first.work_unit_name(), first.unit_name, fused_side, fused_count,
+                  fmt::join(kinds, ", "), format_phase_suffix(first.group()));
+  for (GroupChange* change : fusion_changes) change->entry->group->cause = {"unfused", text};
 }
 
 // --- A layout concerns several groups, too: the conversions, and other kernels of the same operations.
@@ -306,8 +312,8 @@ void assign_layout_cause(std::span<GroupChange* const> changes) {
       fmt::format("{} converts the memory layout of tensors around convolutions ({}) and runs kernels of that layout",
                   largest->costlier_letter, largest_kernel_name(*largest->costlier_side));
   for (GroupChange* change : changes) {
-    const bool is_of_layout = is_one_of(kLayoutDependentKinds, change->group().kind) && !change->is_one_sided;
-    if (change->is_kind("layout conversion") || (is_of_layout && !runs_same_code(*change)))
+    const bool is_layout_dependent = is_one_of(kLayoutDependentKinds, change->group().kind) && !change->is_one_sided;
+    if (change->is_kind("layout conversion") || (is_layout_dependent && !has_same_code(*change)))
       change->entry->group->cause = {"layout", text};
   }
 }
@@ -325,15 +331,15 @@ std::vector<GroupChange> collect_group_changes(RunDifference& difference) {
   std::vector<GroupChange> changes;
   for (DifferenceEntry& entry : difference.entries) {
     if (!entry.group || !entry.low_j || std::abs(entry.difference_j.value_or(0)) < least_j) continue;
-    const bool grew = *entry.difference_j > 0;
+    const bool is_increase = *entry.difference_j > 0;
     GroupChange& change = changes.emplace_back();
     change.entry = &entry;
-    change.costlier_letter = grew ? 'B' : 'A';
-    change.cheaper_letter = grew ? 'A' : 'B';
-    change.costlier_side = grew ? &entry.group->b : &entry.group->a;
-    change.cheaper_side = grew ? &entry.group->a : &entry.group->b;
-    change.costlier_energy = (grew ? entry.b : entry.a).value_or(ComparedEnergy{});
-    change.cheaper_energy = (grew ? entry.a : entry.b).value_or(ComparedEnergy{});
+    change.costlier_letter = is_increase ? 'B' : 'A';
+    change.cheaper_letter = is_increase ? 'A' : 'B';
+    change.costlier_side = is_increase ? &entry.group->b : &entry.group->a;
+    change.cheaper_side = is_increase ? &entry.group->a : &entry.group->b;
+    change.costlier_energy = (is_increase ? entry.b : entry.a).value_or(ComparedEnergy{});
+    change.cheaper_energy = (is_increase ? entry.a : entry.b).value_or(ComparedEnergy{});
     change.is_one_sided = !entry.a || !entry.b;
     change.unit_name = difference.per;
   }
@@ -350,7 +356,7 @@ void assign_causes_across_groups(std::vector<GroupChange>& changes) {
                                !change.entry->group->cause.code.empty();
     if (!has_own_cause) by_phase[{change.entry->device, change.group().phase}].push_back(&change);
   }
-  for (const auto& [place, list] : by_phase) {
+  for (const auto& [device_and_phase, list] : by_phase) {
     assign_unfused_cause(list, 'A', 'B');
     assign_unfused_cause(list, 'B', 'A');
   }
@@ -358,20 +364,22 @@ void assign_causes_across_groups(std::vector<GroupChange>& changes) {
 
 struct CauseEnergySum {
   DifferenceCause cause;
-  double a_j = 0;
-  double b_j = 0;
+  double energy_a_j = 0;
+  double energy_b_j = 0;
   double variance_j2 = 0;  // of half widths of intervals
 };
 
 // Errors of groups are independent, except for the variation between runs, which the total contains.
-bool exceeds_noise(const CauseEnergySum& sum, const RunDifference& difference) {
+bool is_cause_beyond_noise(const CauseEnergySum& sum, const RunDifference& difference) {
   const DifferenceEntry& total = difference.total;
   const double most_j = larger_total_j(difference);
-  const double of_runs = total.low_j && most_j > 0 ? 0.5 * (*total.high_j - *total.low_j) / most_j : 0;
+  const double run_variation_fraction = total.low_j && most_j > 0 ? 0.5 * (*total.high_j - *total.low_j) / most_j : 0;
   // Causes are few: their intervals have the level of the total, not that of hundreds of entries.
-  const double narrower = statistics::two_sided_t_quantile(difference.interval, kIntervalDegreesOfFreedom) /
-                          statistics::two_sided_t_quantile(difference.entry_confidence, kIntervalDegreesOfFreedom);
-  const double half_width_j = std::max(narrower * std::sqrt(sum.variance_j2), of_runs * std::max(sum.a_j, sum.b_j));
+  const double interval_narrowing_factor =
+      statistics::two_sided_t_quantile(difference.interval, kIntervalDegreesOfFreedom) /
+      statistics::two_sided_t_quantile(difference.entry_confidence, kIntervalDegreesOfFreedom);
+  const double half_width_j = std::max(interval_narrowing_factor * std::sqrt(sum.variance_j2),
+                                       run_variation_fraction * std::max(sum.energy_a_j, sum.energy_b_j));
   return std::abs(sum.cause.difference_j) >= std::max(kMinCauseEnergyShare * most_j, half_width_j);
 }
 
@@ -386,8 +394,8 @@ std::map<std::string, CauseEnergySum> sum_energies_by_cause(const RunDifference&
     cause.paths.push_back(entry.path);
     if (std::ranges::find(cause.kinds, entry.group->kind) == cause.kinds.end())
       cause.kinds.push_back(entry.group->kind);
-    sum.a_j += energy_or_zero_j(entry.a);
-    sum.b_j += energy_or_zero_j(entry.b);
+    sum.energy_a_j += energy_or_zero_j(entry.a);
+    sum.energy_b_j += energy_or_zero_j(entry.b);
     const double half_width_j = 0.5 * (*entry.high_j - *entry.low_j);
     sum.variance_j2 += half_width_j * half_width_j;
   }
@@ -406,7 +414,7 @@ std::string find_cause_text(const CauseEnergySum& sum, const RunDifference& diff
 // Keeps the causes whose sum exceeds the noise.
 void add_significant_causes(RunDifference& difference) {
   std::map<std::string, CauseEnergySum> sums = sum_energies_by_cause(difference);
-  std::erase_if(sums, [&](const auto& entry) { return !exceeds_noise(entry.second, difference); });
+  std::erase_if(sums, [&](const auto& entry) { return !is_cause_beyond_noise(entry.second, difference); });
   for (auto& [code, sum] : sums) {
     sum.cause.text = find_cause_text(sum, difference);
     difference.causes.push_back(sum.cause);

@@ -10,8 +10,8 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-OperatorGroupSide operator_side(Path kernels, std::string precision = {}, Path shapes = {}) {
-  OperatorGroupSide out;
+OperatorGroupContent operator_side(Path kernels, std::string precision = {}, Path shapes = {}) {
+  OperatorGroupContent out;
   for (std::string& name : kernels) out.kernels.push_back({std::move(name), 1});
   out.precision = std::move(precision);
   out.shapes = std::move(shapes);
@@ -19,24 +19,26 @@ OperatorGroupSide operator_side(Path kernels, std::string precision = {}, Path s
 }
 
 struct GroupSides {
-  std::optional<double> a_j;
-  std::optional<double> b_j;
-  double a_calls = 1;
-  double b_calls = 1;
-  double a_s = 1;
-  double b_s = 1;
+  std::optional<double> energy_a_j;
+  std::optional<double> energy_b_j;
+  double calls_a = 1;
+  double calls_b = 1;
+  double time_a_s = 1;
+  double time_b_s = 1;
 };
 
-DifferenceEntry group(Path path, const GroupSides& sides, OperatorGroupSide a = operator_side({"k"}),
-                      OperatorGroupSide b = operator_side({"k"})) {
+DifferenceEntry group(Path path, const GroupSides& sides, OperatorGroupContent a = operator_side({"k"}),
+                      OperatorGroupContent b = operator_side({"k"})) {
   DifferenceEntry entry;
   entry.device = "gpu0";
   entry.group = OperatorGroup{
       .kind = path.front(), .phase = path.size() > 1 ? path[1] : "", .a = std::move(a), .b = std::move(b)};
   entry.path = std::move(path);
-  if (sides.a_j) entry.a = ComparedEnergy{.energy_j = *sides.a_j, .count = sides.a_calls, .time_s = sides.a_s};
-  if (sides.b_j) entry.b = ComparedEnergy{.energy_j = *sides.b_j, .count = sides.b_calls, .time_s = sides.b_s};
-  entry.difference_j = sides.b_j.value_or(0) - sides.a_j.value_or(0);
+  if (sides.energy_a_j)
+    entry.a = ComparedEnergy{.energy_j = *sides.energy_a_j, .count = sides.calls_a, .time_s = sides.time_a_s};
+  if (sides.energy_b_j)
+    entry.b = ComparedEnergy{.energy_j = *sides.energy_b_j, .count = sides.calls_b, .time_s = sides.time_b_s};
+  entry.difference_j = sides.energy_b_j.value_or(0) - sides.energy_a_j.value_or(0);
   entry.low_j = *entry.difference_j - 0.01;
   entry.high_j = *entry.difference_j + 0.01;
   return entry;
@@ -45,15 +47,15 @@ DifferenceEntry group(Path path, const GroupSides& sides, OperatorGroupSide a = 
 RunDifference difference_with_causes(std::vector<DifferenceEntry> entries) {
   RunDifference difference;
   difference.per = "step";
-  double a_j = 0;
-  double b_j = 0;
+  double energy_a_j = 0;
+  double energy_b_j = 0;
   for (const DifferenceEntry& entry : entries) {
-    a_j += entry.a ? entry.a->energy_j : 0;
-    b_j += entry.b ? entry.b->energy_j : 0;
+    energy_a_j += entry.a ? entry.a->energy_j : 0;
+    energy_b_j += entry.b ? entry.b->energy_j : 0;
   }
-  difference.total.a = ComparedEnergy{.energy_j = a_j};
-  difference.total.b = ComparedEnergy{.energy_j = b_j};
-  difference.total.difference_j = b_j - a_j;
+  difference.total.a = ComparedEnergy{.energy_j = energy_a_j};
+  difference.total.b = ComparedEnergy{.energy_j = energy_b_j};
+  difference.total.difference_j = energy_b_j - energy_a_j;
   difference.entries = std::move(entries);
   explain_operator_differences(difference);
   return difference;
@@ -92,11 +94,11 @@ TEST(OperatorCauses, LargerShapesAreACauseOfTheirOwn) {
   EXPECT_TRUE(contains(cause_text_of(entry), "64x8x8 instead of 16x8x8")) << cause_text_of(entry);
 }
 
-TEST(OperatorCauses, MoreLaunchesOfTheSameKernels) {
+TEST(OperatorCauses, MoreLaunchesOfTheSameKernelsAreACause) {
   EXPECT_EQ(cause_code_of(group({"matmul", "forward"}, {1, 2, 4, 8})), "calls");
 }
 
-TEST(OperatorCauses, AnotherKernelForTheSameWork) {
+TEST(OperatorCauses, AnotherKernelForTheSameWorkIsACause) {
   const DifferenceEntry entry = group({"convolution", "forward"}, {1, 5}, operator_side({"void winograd<float>(int)"}),
                                       operator_side({"implicit_gemm"}));
   EXPECT_EQ(cause_code_of(entry), "kernel");
@@ -146,7 +148,7 @@ TEST(OperatorCauses, ConversionsExplainOtherKernelsOfTheirLayout) {
   EXPECT_NEAR(difference.causes.front().difference_j, 9, 1e-12);
 }
 
-TEST(OperatorCauses, PartsOfAttentionIncludeItsProducts) {
+TEST(OperatorCauses, PartsOfAttentionIncludeMatrixProducts) {
   const RunDifference difference = difference_with_causes({group({"matmul", "forward", "b"}, {std::nullopt, 4, 1, 2}),
                                                            group({"softmax", "forward"}, {std::nullopt, 3}),
                                                            group({"attention", "forward"}, {2, std::nullopt})});
@@ -161,10 +163,10 @@ TEST(OperatorCauses, AnOptimizerWithManyKernelsIsUnfused) {
 }
 
 TEST(OperatorCauses, NoiseAndSmallDifferencesHaveNoCause) {
-  DifferenceEntry noisy = group({"matmul", "forward"}, {1, 2, 1, 2});
-  noisy.low_j = -1;
-  noisy.high_j = 3;
-  EXPECT_EQ(cause_code_of(noisy), "");
+  DifferenceEntry noisy_entry = group({"matmul", "forward"}, {1, 2, 1, 2});
+  noisy_entry.low_j = -1;
+  noisy_entry.high_j = 3;
+  EXPECT_EQ(cause_code_of(noisy_entry), "");
   const RunDifference difference =
       difference_with_causes({group({"matmul", "forward"}, {100, 200}), group({"copy", "forward"}, {0.1, 0.2})});
   EXPECT_EQ(difference.entries.back().group->cause.code, "") << "less than 1 % of the total";

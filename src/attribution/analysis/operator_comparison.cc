@@ -27,9 +27,9 @@ std::vector<RunReports> replace_report_rows(std::span<const OperatorRecording> s
 Result<RunDifference> compare_operators(std::span<const OperatorRecording> a, std::span<const OperatorRecording> b,
                                         const ComparisonQuery& query) {
   MatchedWork matched = match_operator_work(collect_recorded_work(a), collect_recorded_work(b));
-  const std::vector<RunReports> of_a = replace_report_rows(a, std::move(matched.a));
-  const std::vector<RunReports> of_b = replace_report_rows(b, std::move(matched.b));
-  Result<RunDifference> difference = compare_runs(of_a, of_b, query);
+  const std::vector<RunReports> runs_a = replace_report_rows(a, std::move(matched.a));
+  const std::vector<RunReports> runs_b = replace_report_rows(b, std::move(matched.b));
+  Result<RunDifference> difference = compare_runs(runs_a, runs_b, query);
   if (!difference) return difference;
   add_operator_groups(*difference, matched);
   explain_operator_differences(*difference);

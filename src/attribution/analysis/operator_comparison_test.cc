@@ -53,7 +53,7 @@ OperatorRecording make_operator_recording(std::vector<ReportRow> rows, std::vect
   result.rows = std::move(rows);
   result.idle = idle;
   OperatorRecording recording{{.rows = result, .elapsed_s = 10, .energy_j = sum_j}, {}};
-  recording.work = {operator_work(result, result), std::move(idle)};
+  recording.work = {collect_operator_work(result, result), std::move(idle)};
   return recording;
 }
 
@@ -154,8 +154,8 @@ TEST(OperatorComparison, OnlyTheLargestOfManyShapesAreMatchedOneToOne) {
   const RecordedWork b = make_matmuls_of_shapes(kShapes, 20000);
   const MatchedWork matched = match_operator_work({&a, 1}, {&b, 1});
   ASSERT_EQ(matched.b[0].size(), 1001u) << "1000 groups of one shape each, and one of the rest";
-  const auto is_rest = [](const ReportRow& row) { return row.path.back() == "several shapes"; };
-  EXPECT_EQ(std::ranges::count_if(matched.b[0], is_rest), 1);
+  const auto is_several_shapes_row = [](const ReportRow& row) { return row.path.back() == "several shapes"; };
+  EXPECT_EQ(std::ranges::count_if(matched.b[0], is_several_shapes_row), 1);
   double energy_j = 0;
   for (const ReportRow& row : matched.b[0]) energy_j += *row.energy_j;
   EXPECT_NEAR(energy_j, kShapes * 1e6 - kShapes * (kShapes - 1) / 2.0, 1e-3);
@@ -166,7 +166,7 @@ TEST(OperatorComparison, KernelsOfUnsampledStepsHaveTheOperationsOfSampledOnes) 
       report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName, kLinearOperation}, 30),
                       operation_row({"train", "forward", "m", kGemmKernelName, "torch.mm [8,8] [8,8]"}, 10)});
   const std::vector<OperatorWork> work =
-      operator_work(report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName}, 100)}), whole);
+      collect_operator_work(report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName}, 100)}), whole);
   ASSERT_EQ(work.size(), 2u);
   const auto linear = std::ranges::find(work, "torch.nn.functional.linear", &OperatorWork::operation);
   ASSERT_NE(linear, work.end());
@@ -178,27 +178,28 @@ TEST(OperatorComparison, RecomputedModulesHaveTheOperationsOfTheirForwardPass) {
   const ReportResult whole =
       report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName, kLinearOperation}, 30)});
   const std::vector<OperatorWork> work =
-      operator_work(report_of_rows({operation_row({"train", "recompute", "m", kGemmKernelName}, 100)}), whole);
+      collect_operator_work(report_of_rows({operation_row({"train", "recompute", "m", kGemmKernelName}, 100)}), whole);
   ASSERT_EQ(work.size(), 1u);
   EXPECT_EQ(work.front().phase, "recompute");
   EXPECT_EQ(work.front().shape.key, "128x64x32");
 }
 
 TEST(OperatorComparison, ProbingIsNoPartOfTheRun) {
-  EXPECT_TRUE(operator_work(report_of_rows({operation_row({"probe"}, 100)}), {}).empty());
+  EXPECT_TRUE(collect_operator_work(report_of_rows({operation_row({"probe"}, 100)}), {}).empty());
 }
 
 // Rows with random phases, operations, shapes and kernels.
 std::vector<ReportRow> random_rows(statistics::Random& random) {
-  const auto one_of = [&](const Path& list) { return list[random.uniform_below(list.size())]; };
+  const auto pick_random = [&](const Path& list) { return list[random.uniform_below(list.size())]; };
   std::vector<ReportRow> rows;
   const std::size_t count = 1 + random.uniform_below(20);
   for (std::size_t i = 0; i < count; ++i) {
-    Path path = {"train", one_of({"forward", "backward", "recompute", "optimizer", ""}), one_of({"", "a", "b.c"}),
-                 one_of({kGemmKernelName, "vectorized_elementwise_kernel", "HtoD", "CatArrayBatchedCopy", "unnamed"})};
-    const std::string operation = one_of({"", "torch.mm", "torch.add", "torch.cat", "torch.relu"});
+    Path path = {
+        "train", pick_random({"forward", "backward", "recompute", "optimizer", ""}), pick_random({"", "a", "b.c"}),
+        pick_random({kGemmKernelName, "vectorized_elementwise_kernel", "HtoD", "CatArrayBatchedCopy", "unnamed"})};
+    const std::string operation = pick_random({"", "torch.mm", "torch.add", "torch.cat", "torch.relu"});
     const std::string size = std::to_string(1 << random.uniform_below(4));
-    if (!operation.empty()) path.push_back(operation + one_of({"", " [" + size + ",8] [8," + size + "]", " ()"}));
+    if (!operation.empty()) path.push_back(operation + pick_random({"", " [" + size + ",8] [8," + size + "]", " ()"}));
     rows.push_back(operation_row(std::move(path), 100 * random.uniform(), 1 + random.uniform_below(900)));
   }
   return rows;
@@ -216,16 +217,16 @@ TEST(OperatorComparison, DifferencesOfGroupsAddUpToTheDifferenceOfTheTotals) {
     a.reports.rows.totals = total_energy(a.reports.rows.domains);
     const RunDifference difference = compare(a, b);
     double sum_j = 0;
-    double a_j = 0;
-    double matched_a_j = 0;
+    double energy_a_j = 0;
+    double matched_energy_a_j = 0;
     for (const DifferenceEntry& one : difference.entries) {
       sum_j += *one.difference_j;
-      a_j += one.a ? one.a->energy_j : 0;
-      if (one.path.front() != kUnassignedGroupKind && one.a) matched_a_j += one.a->energy_j;
+      energy_a_j += one.a ? one.a->energy_j : 0;
+      if (one.path.front() != kUnassignedGroupKind && one.a) matched_energy_a_j += one.a->energy_j;
     }
     EXPECT_NEAR(sum_j, *difference.total.difference_j, 1e-9);
-    EXPECT_NEAR(a_j, difference.total.a->energy_j, 1e-9);
-    EXPECT_NEAR(400 * matched_a_j, *a.reports.energy_j - 50, 1e-6) << "matching neither loses nor repeats work";
+    EXPECT_NEAR(energy_a_j, difference.total.a->energy_j, 1e-9);
+    EXPECT_NEAR(400 * matched_energy_a_j, *a.reports.energy_j - 50, 1e-6) << "matching neither loses nor repeats work";
     EXPECT_NEAR(entry(difference, {std::string(kUnassignedGroupKind)}).a->energy_j, 50.0 / 400, 1e-9);
   }
 }

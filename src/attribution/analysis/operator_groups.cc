@@ -94,9 +94,9 @@ UnmatchedShapes find_unmatched_shapes(const ShapeSums& one, const ShapeSums& oth
   return rest;
 }
 
-void set_group_label(GroupLabels& matchings, std::size_t side, const OperationFamily& family, const std::string& key,
-                     const GroupLabel& matching) {
-  matchings.labels_by_side[side][{family, key}] = matching;
+void set_group_label(GroupLabels& group_labels, std::size_t side, const OperationFamily& family, const std::string& key,
+                     const GroupLabel& group_label) {
+  group_labels.labels_by_side[side][{family, key}] = group_label;
 }
 
 // Index of the most similar shape of `others` that is not matched yet; of equally similar ones, the first. None if no
@@ -123,36 +123,36 @@ void remove_matched_shapes(UnmatchedShapes& shapes, const std::vector<bool>& is_
   shapes = std::move(rest);
 }
 
-void match_shapes_of_family(GroupLabels& matchings, const OperationFamily& family, const ShapeSums& a,
+void match_shapes_of_family(GroupLabels& group_labels, const OperationFamily& family, const ShapeSums& a,
                             const ShapeSums& b) {
   for (const auto& [key, sum] : a) {
     if (b.contains(key))
-      set_group_label(matchings, 0, family, key, {sum.shape.text}),
-          set_group_label(matchings, 1, family, key, {sum.shape.text});
+      set_group_label(group_labels, 0, family, key, {sum.shape.text}),
+          set_group_label(group_labels, 1, family, key, {sum.shape.text});
   }
-  UnmatchedShapes of_a = find_unmatched_shapes(a, b);
-  UnmatchedShapes of_b = find_unmatched_shapes(b, a);
-  std::vector<bool> is_matched_a(std::min(of_a.size(), kMaxComparedShapes));
-  std::vector<bool> is_matched_b(std::min(of_b.size(), kMaxComparedShapes));
+  UnmatchedShapes shapes_a = find_unmatched_shapes(a, b);
+  UnmatchedShapes shapes_b = find_unmatched_shapes(b, a);
+  std::vector<bool> is_matched_a(std::min(shapes_a.size(), kMaxComparedShapes));
+  std::vector<bool> is_matched_b(std::min(shapes_b.size(), kMaxComparedShapes));
   for (std::size_t i = 0; i < is_matched_b.size(); ++i) {
-    const std::optional<std::size_t> k = find_most_similar_shape(of_b[i]->second, of_a, is_matched_a);
+    const std::optional<std::size_t> k = find_most_similar_shape(shapes_b[i]->second, shapes_a, is_matched_a);
     if (!k) continue;
-    const GroupLabel matching{of_a[*k]->second.shape.text + " -> " + of_b[i]->second.shape.text, true};
-    set_group_label(matchings, 0, family, of_a[*k]->first, matching);
-    set_group_label(matchings, 1, family, of_b[i]->first, matching);
+    const GroupLabel group_label{shapes_a[*k]->second.shape.text + " -> " + shapes_b[i]->second.shape.text, true};
+    set_group_label(group_labels, 0, family, shapes_a[*k]->first, group_label);
+    set_group_label(group_labels, 1, family, shapes_b[i]->first, group_label);
     is_matched_a[*k] = is_matched_b[i] = true;
   }
-  remove_matched_shapes(of_a, is_matched_a);
-  remove_matched_shapes(of_b, is_matched_b);
-  const bool is_on_both = !of_a.empty() && !of_b.empty();
-  for (const auto& [side, rest] : {std::pair(0, &of_a), std::pair(1, &of_b)}) {
+  remove_matched_shapes(shapes_a, is_matched_a);
+  remove_matched_shapes(shapes_b, is_matched_b);
+  const bool is_on_both_sides = !shapes_a.empty() && !shapes_b.empty();
+  for (const auto& [side, rest] : {std::pair(0, &shapes_a), std::pair(1, &shapes_b)}) {
     for (const auto* entry : *rest) {
-      const bool is_single = !is_on_both || rest->size() == 1;
-      const std::string label = is_on_both && !(of_a.size() == 1 && of_b.size() == 1 && is_single)
+      const bool is_single_shape = !is_on_both_sides || rest->size() == 1;
+      const std::string label = is_on_both_sides && !(shapes_a.size() == 1 && shapes_b.size() == 1 && is_single_shape)
                                     ? std::string(kSeveralShapesLabel)
-                                : is_on_both ? of_b.front()->second.shape.text
-                                             : entry->second.shape.text;
-      set_group_label(matchings, static_cast<std::size_t>(side), family, entry->first, {label});
+                                : is_on_both_sides ? shapes_b.front()->second.shape.text
+                                                   : entry->second.shape.text;
+      set_group_label(group_labels, static_cast<std::size_t>(side), family, entry->first, {label});
     }
   }
 }
@@ -169,11 +169,11 @@ std::vector<std::string> make_group_path(const OperationFamily& family, const st
   return path;
 }
 
-bool is_cpu(std::string_view device) { return device.ends_with(kCpuDevice); }
+bool is_cpu_device(std::string_view device) { return device.ends_with(kCpuDevice); }
 
 // Of a CPU only the energy without work is known, not what it waited for.
 std::vector<std::string> make_idle_group_path(const IdleEntry& entry) {
-  if (is_cpu(entry.device)) return {std::string(kIdleGroupKind)};
+  if (is_cpu_device(entry.device)) return {std::string(kIdleGroupKind)};
   return {std::string(kWaitingGroupKind), std::string(to_string(entry.cause))};
 }
 
@@ -182,7 +182,7 @@ struct GroupSum {
   double energy_j = 0;
   double time_s = 0;
   double count = 0;
-  double energy_with_count_j = 0;               // energy of the rows whose calls are known
+  double counted_rows_energy_j = 0;             // energy of the rows whose calls are known
   std::map<std::string, double> half_widths_j;  // by kernel
   bool has_interval = true;
 
@@ -191,7 +191,7 @@ struct GroupSum {
     energy_j += joules;
     time_s += seconds;
     count += calls.value_or(0);
-    if (calls) energy_with_count_j += joules;
+    if (calls) counted_rows_energy_j += joules;
     if (half_width_j) half_widths_j[kernel] += *half_width_j;
     has_interval = has_interval && half_width_j.has_value();
   }
@@ -201,15 +201,15 @@ using DeviceAndGroupPath = std::pair<std::string, std::vector<std::string>>;  //
 
 std::vector<ReportRow> make_group_rows(const std::map<DeviceAndGroupPath, GroupSum>& sums) {
   std::vector<ReportRow> rows;
-  for (const auto& [place, sum] : sums) {
+  for (const auto& [device_and_path, sum] : sums) {
     ReportRow& row = rows.emplace_back();
-    std::tie(row.device, row.path) = place;
+    std::tie(row.device, row.path) = device_and_path;
     row.name = row.path.back();
     for (const std::string& part : row.path) row.display_name += (row.display_name.empty() ? "" : " ") + part;
     row.energy_j = sum.energy_j;
     row.time_s = sum.time_s;
-    if (sum.energy_with_count_j > 0 && sum.energy_with_count_j >= kMinEnergyFractionWithCount * sum.energy_j)
-      row.count = static_cast<std::uint64_t>(std::llround(sum.count * sum.energy_j / sum.energy_with_count_j));
+    if (sum.counted_rows_energy_j > 0 && sum.counted_rows_energy_j >= kMinEnergyFractionWithCount * sum.energy_j)
+      row.count = static_cast<std::uint64_t>(std::llround(sum.count * sum.energy_j / sum.counted_rows_energy_j));
     if (!sum.has_interval) continue;
     double variance_j2 = 0;
     for (const auto& [kernel, half_width_j] : sum.half_widths_j) variance_j2 += half_width_j * half_width_j;
@@ -245,8 +245,8 @@ std::vector<std::pair<std::string, double>> largest_entries(const std::map<std::
   return list;
 }
 
-OperatorGroupSide make_operator_group_side(const EnergiesByName& names) {
-  OperatorGroupSide side;
+OperatorGroupContent make_operator_group_side(const EnergiesByName& names) {
+  OperatorGroupContent side;
   for (const auto& [name, energy_j] : largest_entries(names.operations)) side.operations.push_back(name);
   for (const auto& [name, energy_j] : largest_entries(names.kernels))
     side.kernels.push_back({name, energy_j / names.energy_j});
@@ -264,27 +264,27 @@ struct GroupDescription {
 };
 
 std::vector<ReportRow> group_recorded_work(const RecordedWork& recording, std::size_t side,
-                                           const GroupLabels& matchings,
+                                           const GroupLabels& group_labels,
                                            std::map<DeviceAndGroupPath, GroupDescription>& groups) {
   std::map<DeviceAndGroupPath, GroupSum> sums;
   for (const OperatorWork& work : recording.work) {
     const OperationFamily family = operation_family(work);
-    const GroupLabel& matching = matchings.labels_by_side[side].at({family, work.shape.key});
-    const DeviceAndGroupPath place{work.device, make_group_path(family, matching.label)};
-    sums[place].add(work.kernel, work.energy_j, work.time_s, work.count, work.half_width_j);
-    GroupDescription& names = groups[place];
+    const GroupLabel& group_label = group_labels.labels_by_side[side].at({family, work.shape.key});
+    const DeviceAndGroupPath device_and_path{work.device, make_group_path(family, group_label.label)};
+    sums[device_and_path].add(work.kernel, work.energy_j, work.time_s, work.count, work.half_width_j);
+    GroupDescription& names = groups[device_and_path];
     names.kind = kind_name(family);
     names.phase = family.phase;
-    names.has_different_shapes = matching.has_different_shapes;
+    names.has_different_shapes = group_label.has_different_shapes;
     names.sides[side].add(work);
   }
   for (const IdleEntry& entry : recording.idle) {
     if (!entry.energy_j) continue;
-    const DeviceAndGroupPath place{entry.device, make_idle_group_path(entry)};
+    const DeviceAndGroupPath device_and_path{entry.device, make_idle_group_path(entry)};
     std::optional<double> half_width_j;
     if (entry.low_j && entry.high_j) half_width_j = 0.5 * (*entry.high_j - *entry.low_j);
-    sums[place].add({}, *entry.energy_j, entry.time_s, std::nullopt, half_width_j);
-    groups[place].kind = place.second.front();
+    sums[device_and_path].add({}, *entry.energy_j, entry.time_s, std::nullopt, half_width_j);
+    groups[device_and_path].kind = device_and_path.second.front();
   }
   return make_group_rows(sums);
 }
@@ -292,21 +292,21 @@ std::vector<ReportRow> group_recorded_work(const RecordedWork& recording, std::s
 }  // namespace
 
 MatchedWork match_operator_work(std::span<const RecordedWork> a, std::span<const RecordedWork> b) {
-  const std::map<OperationFamily, ShapeSums> of_a = sum_energy_by_shape(a);
-  const std::map<OperationFamily, ShapeSums> of_b = sum_energy_by_shape(b);
-  GroupLabels matchings;
+  const std::map<OperationFamily, ShapeSums> shapes_a = sum_energy_by_shape(a);
+  const std::map<OperationFamily, ShapeSums> shapes_b = sum_energy_by_shape(b);
+  GroupLabels group_labels;
   static const ShapeSums kNone;
-  for (const auto& [family, shapes] : of_a)
-    match_shapes_of_family(matchings, family, shapes, of_b.contains(family) ? of_b.at(family) : kNone);
-  for (const auto& [family, shapes] : of_b) {
-    if (!of_a.contains(family)) match_shapes_of_family(matchings, family, kNone, shapes);
+  for (const auto& [family, shapes] : shapes_a)
+    match_shapes_of_family(group_labels, family, shapes, shapes_b.contains(family) ? shapes_b.at(family) : kNone);
+  for (const auto& [family, shapes] : shapes_b) {
+    if (!shapes_a.contains(family)) match_shapes_of_family(group_labels, family, kNone, shapes);
   }
   MatchedWork matched;
   std::map<DeviceAndGroupPath, GroupDescription> groups;
-  for (const RecordedWork& one : a) matched.a.push_back(group_recorded_work(one, 0, matchings, groups));
-  for (const RecordedWork& one : b) matched.b.push_back(group_recorded_work(one, 1, matchings, groups));
-  for (const auto& [place, names] : groups) {
-    matched.groups.emplace_back(place,
+  for (const RecordedWork& one : a) matched.a.push_back(group_recorded_work(one, 0, group_labels, groups));
+  for (const RecordedWork& one : b) matched.b.push_back(group_recorded_work(one, 1, group_labels, groups));
+  for (const auto& [device_and_path, names] : groups) {
+    matched.groups.emplace_back(device_and_path,
                                 OperatorGroup{names.kind, names.phase, make_operator_group_side(names.sides[0]),
                                               make_operator_group_side(names.sides[1]), names.has_different_shapes});
   }
@@ -315,20 +315,20 @@ MatchedWork match_operator_work(std::span<const RecordedWork> a, std::span<const
 
 void add_operator_groups(RunDifference& difference, const MatchedWork& matched) {
   const std::map<DeviceAndGroupPath, OperatorGroup> groups(matched.groups.begin(), matched.groups.end());
-  double rest_a_j = difference.total.a ? difference.total.a->energy_j : 0;
-  double rest_b_j = difference.total.b ? difference.total.b->energy_j : 0;
+  double unassigned_a_j = difference.total.a ? difference.total.a->energy_j : 0;
+  double unassigned_b_j = difference.total.b ? difference.total.b->energy_j : 0;
   for (DifferenceEntry& entry : difference.entries) {
-    rest_a_j -= entry.a ? entry.a->energy_j : 0;
-    rest_b_j -= entry.b ? entry.b->energy_j : 0;
+    unassigned_a_j -= entry.a ? entry.a->energy_j : 0;
+    unassigned_b_j -= entry.b ? entry.b->energy_j : 0;
     const auto found = groups.find({entry.device, entry.path});
     if (found != groups.end()) entry.group = found->second;
   }
   DifferenceEntry rest;
   rest.name = rest.display_name = kUnassignedGroupKind;
   rest.path = {rest.name};
-  rest.a = ComparedEnergy{.energy_j = rest_a_j};
-  rest.b = ComparedEnergy{.energy_j = rest_b_j};
-  rest.difference_j = rest_b_j - rest_a_j;
+  rest.a = ComparedEnergy{.energy_j = unassigned_a_j};
+  rest.b = ComparedEnergy{.energy_j = unassigned_b_j};
+  rest.difference_j = unassigned_b_j - unassigned_a_j;
   rest.group = OperatorGroup{.kind = rest.name};
   difference.entries.push_back(std::move(rest));
 }

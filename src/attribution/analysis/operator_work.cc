@@ -29,8 +29,8 @@ using OperationEnergies = std::map<std::string, double>;
 struct OperationEnergyTable {
   std::map<DeviceAndWorkPath, OperationEnergies> energies;
 
-  const OperationEnergies* find_energies(const DeviceAndWorkPath& place) const {
-    const auto found = energies.find(place);
+  const OperationEnergies* find_energies(const DeviceAndWorkPath& device_and_path) const {
+    const auto found = energies.find(device_and_path);
     return found == energies.end() ? nullptr : &found->second;
   }
 };
@@ -83,13 +83,14 @@ OperatorWork make_operator_work(const ReportRow& row, const std::string& operati
   }
   work.phase = phase_name(row.path[phase_path_index]);
   work.kernel = row.path[kernel_path_index];
-  const std::size_t blank = operation_and_tensors.find(' ');
-  work.operation = operation_and_tensors.substr(0, blank);
-  const std::string tensors = blank == std::string::npos ? std::string() : operation_and_tensors.substr(blank + 1);
+  const std::size_t blank_position = operation_and_tensors.find(' ');
+  work.operation = operation_and_tensors.substr(0, blank_position);
+  const std::string tensors =
+      blank_position == std::string::npos ? std::string() : operation_and_tensors.substr(blank_position + 1);
   work.kind = scopes::kind_of_work(work.operation, work.kernel);
-  const bool is_update = work.phase == "optimizer" && work.kind != OperationKind::host_copy &&
-                         work.kind != OperationKind::communication && work.kind != OperationKind::layout;
-  if (is_update) work.kind = OperationKind::optimizer;
+  const bool is_optimizer_update = work.phase == "optimizer" && work.kind != OperationKind::host_copy &&
+                                   work.kind != OperationKind::communication && work.kind != OperationKind::layout;
+  if (is_optimizer_update) work.kind = OperationKind::optimizer;
   work.shape = scopes::shape_of_operation(work.kind, work.operation, tensors);
   work.precision = precision_of_work(work);
   return work;
@@ -97,7 +98,7 @@ OperatorWork make_operator_work(const ReportRow& row, const std::string& operati
 
 }  // namespace
 
-std::vector<OperatorWork> operator_work(const ReportResult& rows, const ReportResult& whole) {
+std::vector<OperatorWork> collect_operator_work(const ReportResult& rows, const ReportResult& whole) {
   const OperationEnergyTable shares = collect_operation_energies(whole);
   std::vector<OperatorWork> all;
   for (const ReportRow& row : rows.rows) {
@@ -105,11 +106,11 @@ std::vector<OperatorWork> operator_work(const ReportResult& rows, const ReportRe
       continue;
     const OperationEnergies* operations = nullptr;
     if (has_full_work_path(row) && row.path.size() == kWorkPathLength) {
-      DeviceAndWorkPath place = device_and_work_path(row);
-      operations = shares.find_energies(place);
-      if (operations == nullptr && place.second[phase_path_index] == "recompute") {
-        place.second[phase_path_index] = "forward";
-        operations = shares.find_energies(place);
+      DeviceAndWorkPath device_and_path = device_and_work_path(row);
+      operations = shares.find_energies(device_and_path);
+      if (operations == nullptr && device_and_path.second[phase_path_index] == "recompute") {
+        device_and_path.second[phase_path_index] = "forward";
+        operations = shares.find_energies(device_and_path);
       }
     }
     if (operations == nullptr) {

@@ -35,6 +35,6 @@ struct OperatorWork {
 };
 
 // `rows`: the compared part of the run, `whole`: the whole run, both at level work.
-std::vector<OperatorWork> operator_work(const ReportResult& rows, const ReportResult& whole);
+std::vector<OperatorWork> collect_operator_work(const ReportResult& rows, const ReportResult& whole);
 
 }  // namespace joulemap::attribution

@@ -26,9 +26,9 @@ RecordedEnergy::Result record_h200_energy(const H200Phases& gpu, TimeSpan span, 
 TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const double load_s = 5 + 0.21 * static_cast<double>(seed);
-    const H200Phases gpu{.phases = {{2, 128}, {load_s, 650}, {2.5, 128}, {6, 650}, {1, 128}}, .seed = seed};
-    const std::int64_t idle_ns = gpu.begin_ns() + H200Phases::to_ns(2 + load_s);
+    const double loaded_phase_s = 5 + 0.21 * static_cast<double>(seed);
+    const H200Phases gpu{.phases = {{2, 128}, {loaded_phase_s, 650}, {2.5, 128}, {6, 650}, {1, 128}}, .seed = seed};
+    const std::int64_t idle_ns = gpu.begin_ns() + H200Phases::to_ns(2 + loaded_phase_s);
     const TimeSpan idle{idle_ns + 100 * kMillisecond_ns, idle_ns + 2400 * kMillisecond_ns};
     const RecordedEnergy::Result part = record_h200_energy(gpu, idle);  // as `report --time` does
     EXPECT_NEAR(part.domain_table.rows.at(0).mean_w.value(), 128, 128 * 0.02);
@@ -68,7 +68,7 @@ TEST(PowerOverTime, WithoutPowerHistoryPowerIsConstantBetweenReads) {
     if (sample.channel == 0) recorded.add(sample);
   }
   const RecordedEnergy::Result energy = recorded.finish();
-  const double truth_j = gpu.joules_until(gpu.end_s()) - gpu.joules_until(gpu.begin_s);
+  const double truth_j = gpu.compute_joules_until(gpu.end_s()) - gpu.compute_joules_until(gpu.begin_s);
   EXPECT_NEAR(energy.domain_table.rows.at(0).joules.value() / truth_j, 1, 0.01);
   double sum_j = 0;
   for (const std::optional<double>& watts : energy.power_series.at(0).watts) sum_j += watts.value() * energy.slice_s;
@@ -83,13 +83,14 @@ TEST(PowerOverTime, TheFirstTrainingStepsExcludeStartUpEnergy) {
   const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kMillisecond_ns;
   const RecordedEnergy::Result energy = record_h200_energy(gpu, span);
   ASSERT_EQ(energy.domain_curves.size(), 1u);
-  std::vector<StepOrEpochMark> moments;
+  std::vector<StepOrEpochMark> step_marks;
   for (std::uint64_t step = 0; step < 100; ++step)
-    moments.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond_ns, step});
+    step_marks.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond_ns, step});
   const EnergyFunction between = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return energy.domain_curves[0].curve.joules_at(to_ns) - energy.domain_curves[0].curve.joules_at(from_ns);
   };
-  const std::vector<StepOrEpochEnergy> steps = energies_between_marks(moments, between, span, ProbeSpans(span));
+  const std::vector<StepOrEpochEnergy> steps =
+      compute_energies_between_marks(step_marks, between, span, ProbeSpans(span));
   for (std::size_t step = 0; step < 99; ++step) EXPECT_NEAR(steps[step].energy_j.value(), 35, 2.5) << "step " << step;
 }
 
@@ -99,16 +100,16 @@ TEST(PowerOverTime, TheLastStepHasTheLengthOfTheOtherSteps) {
   const EnergyFunction energy_j = [](std::int64_t from_ns, std::int64_t to_ns) {
     return 100 * seconds(to_ns - from_ns);
   };
-  std::vector<StepOrEpochMark> moments;
+  std::vector<StepOrEpochMark> step_marks;
   for (std::uint64_t step = 0; step < 50; ++step)
-    moments.push_back({static_cast<std::int64_t>(step) * 30 * kMillisecond_ns, step});
-  const LedgerResult steps = step_rows("step", moments, energy_j, span, ProbeSpans(span));
+    step_marks.push_back({static_cast<std::int64_t>(step) * 30 * kMillisecond_ns, step});
+  const LedgerResult steps = make_step_rows("step", step_marks, energy_j, span, ProbeSpans(span));
   for (const ReportRow& row : steps.rows) EXPECT_NEAR(row.energy_j.value(), 3, 1e-9) << row.name;
   EXPECT_NEAR(steps.unattributed_j.value(), 2000 - 150, 1e-6);
-  const LedgerResult epochs = step_rows("epoch", moments, energy_j, span, ProbeSpans(span));
+  const LedgerResult epochs = make_step_rows("epoch", step_marks, energy_j, span, ProbeSpans(span));
   EXPECT_NEAR(epochs.rows.back().energy_j.value(), 2000 - 49 * 3, 1e-6) << "an epoch ends with the command";
-  moments.resize(2);
-  const LedgerResult few = step_rows("step", moments, energy_j, span, ProbeSpans(span));
+  step_marks.resize(2);
+  const LedgerResult few = make_step_rows("step", step_marks, energy_j, span, ProbeSpans(span));
   EXPECT_NEAR(few.rows.back().energy_j.value(), 2000 - 3, 1e-6) << "two do not show how long a step takes";
 }
 

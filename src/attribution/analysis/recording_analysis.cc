@@ -146,8 +146,8 @@ void add_missing_samples_diagnostic(ReportResult& result, const std::vector<Surv
 
 // A program that was killed or exited without cleanup could not be probed and left no diagnostic.
 void add_missing_probe_diagnostic(ReportResult& result) {
-  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kProbeFactName; };
-  if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
+  const auto is_request_fact = [](const EnvironmentFact& fact) { return fact.name == kProbeFactName; };
+  if (std::none_of(result.environment.begin(), result.environment.end(), is_request_fact)) return;
   if (result.probe || result.is_clipped || result.diagnostics.contains("not_probed")) return;
   result.diagnostics.add({"not_probed", 1,
                           "not probed: no process of the command used PyTorch modules and exited normally from Python",
@@ -156,8 +156,8 @@ void add_missing_probe_diagnostic(ReportResult& result) {
 
 // A run of less than a few seconds is too short for a pause and left no diagnostic.
 void add_missing_dither_diagnostic(ReportResult& result) {
-  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kDitherFactName; };
-  if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
+  const auto is_request_fact = [](const EnvironmentFact& fact) { return fact.name == kDitherFactName; };
+  if (std::none_of(result.environment.begin(), result.environment.end(), is_request_fact)) return;
   if (result.dither_s || result.diagnostics.contains("not_dithered")) return;
   result.diagnostics.add({"not_dithered", 1,
                           "not dithered: no process of the command used PyTorch modules for long enough",
@@ -177,7 +177,7 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
       *files, survey, make_partial_progress_callback(query.on_progress, 0, kProgressFractionAfterSurvey));
   if (!summary) return std::move(summary).error();
   survey.finish();
-  if (const Status clipped = survey.limit_time_range(query.time_range); !clipped) return clipped.error();
+  if (const Status clip_status = survey.limit_time_range(query.time_range); !clip_status) return clip_status.error();
   survey.exclude_domains(query.excluded_domains);
   const KernelPriors priors = query.library ? KernelPriors::make_from_library(*query.library)
                                             : KernelPriors::make_from_recording(survey.kernel_priors());
@@ -185,10 +185,10 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   HostTotals totals(survey.sources(), {query.levels, spreads}, query.mode, priors);
   RecordingAnalysis found{.summary = {}, .sources = survey.sources(), .ledgers = {}};
   EnergySumVisitor energy(survey.sources(), query.power_slice_count, totals, query.views ? &found.events : nullptr);
-  Result<recording::RecordingSummary> again = recording::read_recording(
+  Result<recording::RecordingSummary> third_pass_summary = recording::read_recording(
       *files, energy,
       make_partial_progress_callback(query.on_progress, kProgressFractionAfterSurvey, kProgressFractionAfterSums));
-  if (!again) return std::move(again).error();
+  if (!third_pass_summary) return std::move(third_pass_summary).error();
 
   ReportResult& result = found.summary;
   result.inputs.assign(paths.begin(), paths.end());
@@ -196,12 +196,12 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   result.file_bytes = summary->bytes;
   result.diagnostics = summary->diagnostics;
   survey.fill_in_metadata(result);
-  const bool all_written = !result.diagnostics.contains("recording_write_failed");
-  result.complete = summary->all_sources_ended && summary->damaged_ranges == 0 && all_written;
-  const bool several = energy.recorded_source_count() > 1 && survey.machine_count() > 1;
+  const bool is_fully_written = !result.diagnostics.contains("recording_write_failed");
+  result.complete = summary->all_sources_ended && summary->damaged_ranges == 0 && is_fully_written;
+  const bool has_several_machines = energy.recorded_source_count() > 1 && survey.machine_count() > 1;
   const std::vector<std::string> hosts = survey.host_names();
   std::vector<HostEnergy> energies = energy.finish();
-  for (HostEnergy& one : energies) one.prefix = several ? hosts[one.source] + "/" : "";
+  for (HostEnergy& one : energies) one.prefix = has_several_machines ? hosts[one.source] + "/" : "";
   drop_estimates_if_measured(energies, hosts, result.diagnostics);
   HostAttribution attribution = std::move(totals).attribute_energies(energies);
   for (auto& [source, source_energy, prefix] : energies) {
@@ -274,7 +274,7 @@ Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string
   RecordingSurvey survey;
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
   survey.finish();
-  if (const Status clipped = survey.limit_time_range(time_range); !clipped) return clipped.error();
+  if (const Status clip_status = survey.limit_time_range(time_range); !clip_status) return clip_status.error();
   // Without priors from a library: learning from them would count the same data repeatedly.
   const KernelPriors none;
   HostTotals totals(survey.sources(), {{RowLevel::kernel}}, AttributionMode::regress, none);

@@ -29,8 +29,8 @@ SurveyedSource& RecordingSurvey::find_or_add_source(std::uint32_t source) {
   return sources_[source];
 }
 
-void RecordingSurvey::on_source(std::uint32_t source, const RecordingSource& described) {
-  find_or_add_source(source).source = described;
+void RecordingSurvey::on_source(std::uint32_t source, const RecordingSource& recorded_source) {
+  find_or_add_source(source).source = recorded_source;
 }
 
 void RecordingSurvey::on_channels(std::uint32_t source, std::uint32_t first_channel,
@@ -99,20 +99,21 @@ void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) {
 }
 
 void RecordingSurvey::exclude_domains(std::span<const DomainClass> classes) {
-  const auto holds = [&](DomainClass wanted) {
+  const auto is_class_excluded = [&](DomainClass wanted) {
     return std::find(classes.begin(), classes.end(), wanted) != classes.end();
   };
-  const bool leaves_platform = holds(DomainClass::cpu) || holds(DomainClass::memory);
+  const bool excludes_platforms = is_class_excluded(DomainClass::cpu) || is_class_excluded(DomainClass::memory);
   for (SurveyedSource& seen : sources_) {
-    std::vector<std::string> platforms;
+    std::vector<std::string> excluded_platforms;
     for (Channel& channel : seen.channels) {
-      const bool is_left_platform = leaves_platform && channel.domain_class == DomainClass::platform;
-      if (is_left_platform) platforms.push_back(channel.domain);
-      if (is_left_platform || holds(channel.domain_class)) channel.is_countable = false;
+      const bool is_excluded_platform = excludes_platforms && channel.domain_class == DomainClass::platform;
+      if (is_excluded_platform) excluded_platforms.push_back(channel.domain);
+      if (is_excluded_platform || is_class_excluded(channel.domain_class)) channel.is_countable = false;
     }
     // The domains inside an excluded platform domain now count towards the totals.
     for (Channel& channel : seen.channels) {
-      if (std::find(platforms.begin(), platforms.end(), channel.part_of) != platforms.end()) channel.part_of.clear();
+      if (std::find(excluded_platforms.begin(), excluded_platforms.end(), channel.part_of) != excluded_platforms.end())
+        channel.part_of.clear();
     }
   }
 }
@@ -135,9 +136,9 @@ void RecordingSurvey::finish() {
 
 Status RecordingSurvey::limit_time_range(const CommandTimeRange& time_range) {
   if (time_range.is_whole_run()) return Done{};
-  constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
+  constexpr auto kNsPerSecond = static_cast<double>(kNanosecondsPerSecond);
   double longest_s = 0;
-  bool is_any_left = false;
+  bool has_time_left = false;
   for (SurveyedSource& seen : sources_) {
     const std::optional<TimeSpan> span = seen.command_span();
     if (!span) continue;
@@ -145,12 +146,12 @@ Status RecordingSurvey::limit_time_range(const CommandTimeRange& time_range) {
     longest_s = std::max(longest_s, length_s);
     const double from_s = std::clamp(time_range.from_s, 0.0, length_s);
     const double to_s = std::clamp(time_range.to_s.value_or(length_s), from_s, length_s);
-    seen.command_begin_ns = span->begin_ns + static_cast<std::int64_t>(from_s * kSecond);
-    seen.command_end_ns = span->begin_ns + static_cast<std::int64_t>(to_s * kSecond);
+    seen.command_begin_ns = span->begin_ns + static_cast<std::int64_t>(from_s * kNsPerSecond);
+    seen.command_end_ns = span->begin_ns + static_cast<std::int64_t>(to_s * kNsPerSecond);
     seen.is_clipped = true;
-    is_any_left = is_any_left || to_s > from_s;
+    has_time_left = has_time_left || to_s > from_s;
   }
-  if (is_any_left) return Done{};
+  if (has_time_left) return Done{};
   return Error{ErrorCode::usage,
                fmt::format("the recording has no data in that time range: the command ran for {:.3f} s", longest_s),
                "--time FROM,TO takes seconds since the start of the command"};
@@ -180,17 +181,17 @@ void RecordingSurvey::count_steps(ReportResult& result) const {
 }
 
 std::size_t RecordingSurvey::machine_count() const {
-  std::set<std::string> boots;
-  for (const SurveyedSource& seen : sources_) boots.insert(seen.source.boot_id);
-  return boots.size();
+  std::set<std::string> boot_ids;
+  for (const SurveyedSource& seen : sources_) boot_ids.insert(seen.source.boot_id);
+  return boot_ids.size();
 }
 
 std::vector<std::string> RecordingSurvey::host_names() const {
-  std::map<std::string, std::set<std::string>> boots;  // by name
-  for (const SurveyedSource& seen : sources_) boots[seen.source.host].insert(seen.source.boot_id);
+  std::map<std::string, std::set<std::string>> boot_ids;  // by name
+  for (const SurveyedSource& seen : sources_) boot_ids[seen.source.host].insert(seen.source.boot_id);
   std::vector<std::string> names;
   for (const SurveyedSource& seen : sources_) {
-    const std::set<std::string>& same = boots[seen.source.host];
+    const std::set<std::string>& same = boot_ids[seen.source.host];
     const auto index = std::distance(same.begin(), same.find(seen.source.boot_id));
     names.push_back(same.size() == 1 ? seen.source.host : fmt::format("{}:{}", seen.source.host, index));
   }
@@ -211,9 +212,9 @@ void RecordingSurvey::fill_in_metadata(ReportResult& result) const {
     if (result.command.empty()) result.command = seen.source.command;
     if (seen.recording_end) {
       // Of several recorders, one whose command failed determines how the run ended.
-      const bool went_well = result.exit_code.value_or(0) == 0 && !result.signal;
-      if (went_well) result.exit_code = seen.recording_end->exit_code;
-      if (went_well) result.signal = seen.recording_end->signal;
+      const bool is_successful = result.exit_code.value_or(0) == 0 && !result.signal;
+      if (is_successful) result.exit_code = seen.recording_end->exit_code;
+      if (is_successful) result.signal = seen.recording_end->signal;
       // Of a part of the run it is unknown.
       if (!seen.is_clipped)
         result.overhead_cpu_s = result.overhead_cpu_s.value_or(0) + seen.recording_end->overhead_cpu_s;

@@ -52,7 +52,7 @@ struct SurveyedSource {
 
 class RecordingSurvey final : public recording::RecordingVisitor {
  public:
-  void on_source(std::uint32_t source, const RecordingSource& described) override;
+  void on_source(std::uint32_t source, const RecordingSource& recorded_source) override;
   void on_channels(std::uint32_t source, std::uint32_t first_channel, std::span<const Channel> channels) override;
   void on_samples(std::uint32_t source, std::span<const Sample> samples) override;
   void on_clock(std::uint32_t source, const ClockPair& pair) override;

@@ -158,18 +158,18 @@ TEST(ReportProperties, BranchesSumTheirRowsAndTheirIntervalsUseErrorCorrelation)
     ASSERT_FALSE(result->groups.empty());
     for (const ReportRow& group : result->groups) {
       double energy_j = 0;
-      double width_j = 0;
+      double row_widths_sum_j = 0;
       for (const ReportRow& row : result->rows) {
         const bool is_within = row.device == group.device && row.path.size() >= group.path.size() &&
                                std::equal(group.path.begin(), group.path.end(), row.path.begin());
         if (!is_within) continue;
         energy_j += row.energy_j.value_or(0);
-        width_j += row.high_j.value_or(0) - row.low_j.value_or(0);
+        row_widths_sum_j += row.high_j.value_or(0) - row.low_j.value_or(0);
       }
       SCOPED_TRACE(fmt::format("{} on {}", fmt::join(group.path, "/"), group.device));
       EXPECT_NEAR(group.energy_j.value_or(0), energy_j, 1e-9 * *result->attributed_j);
-      const double own_width_j = group.high_j.value_or(0) - group.low_j.value_or(0);
-      EXPECT_LE(own_width_j, 1.05 * width_j + 1e-9);
+      const double branch_width_j = group.high_j.value_or(0) - group.low_j.value_or(0);
+      EXPECT_LE(branch_width_j, 1.05 * row_widths_sum_j + 1e-9);
     }
   }
 }
@@ -218,11 +218,11 @@ TEST(ReportProperties, ShiftingAllTimesChangesNothing) {
   for (const std::uint64_t seed : kSeeds) {
     const std::vector<std::string> files = record(folder, seed, 0);
     for (const std::int64_t shift_ns : {std::int64_t{1}, std::int64_t{123'456'789'123}, std::int64_t{1} << 50}) {
-      const std::vector<std::string> moved = record(folder, seed, shift_ns);
+      const std::vector<std::string> shifted_files = record(folder, seed, shift_ns);
       for (const RowLevel level : {RowLevel::op, RowLevel::kernel}) {
         SCOPED_TRACE(fmt::format("seed {} moved by {} ns, by {}", seed, shift_ns, row_level_name(level)));
         const ReportResult before = build_expected_report(files, level);
-        const ReportResult after = build_expected_report(moved, level);
+        const ReportResult after = build_expected_report(shifted_files, level);
         EXPECT_NEAR(*after.attributed_j, *before.attributed_j, 1e-6 * *before.attributed_j);
         EXPECT_NEAR(*after.idle_j, *before.idle_j, 1e-6 * *before.attributed_j);
         ASSERT_EQ(after.rows.size(), before.rows.size());

@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<std::size_t, 3> kAdvisedRecordingCounts = {1, 3, 5};
 // Relative standard error that two estimates by one power model of one machine do not share: programs differ in the
 // power of their instructions. An assumption; the model's scale, which is less certain, cancels in their ratio.
-constexpr double kUnsharedEstimateRelativeError = 0.1;
+constexpr double kIndependentEstimateError = 0.1;
 // The same where other processes used the machine much more during one recording than during another: threads that wait
 // for each other spin longer, and caches are shared, so that the same work takes up to several times the CPU time.
 constexpr double kLoadedEstimateRelativeError = 0.5;
@@ -63,17 +63,17 @@ std::set<std::string> find_counted_domains(const ReportResult& result, Provenanc
 }
 
 Result<std::string> choose_comparison_unit(const std::vector<RecordingWithRates>& all, const std::string& wanted) {
-  const auto have = [&](std::string_view per) {
+  const auto has_unit = [&](std::string_view per) {
     return std::all_of(all.begin(), all.end(),
                        [&](const RecordingWithRates& one) { return unit_count(one.rates, per).has_value(); });
   };
   if (!wanted.empty()) {
-    if (have(wanted)) return wanted;
+    if (has_unit(wanted)) return wanted;
     return Error{ErrorCode::usage, fmt::format("not all recordings have {}s", wanted),
                  "compare whole runs with --per run"};
   }
   for (const char* per : {"sample", "step", "epoch"}) {
-    if (have(per)) return std::string(per);
+    if (has_unit(per)) return std::string(per);
   }
   return std::string("run");
 }
@@ -91,12 +91,13 @@ void set_common_domain_fraction(RecordingWithRates& one, const std::set<std::str
 // What the comparison excludes: time and energy of the whole run minus those of the steady steps.
 SteadyStateExclusion compute_steady_state_exclusion(const RunReports& reports) {
   const SteadyState& steady_state = *reports.steady_state;
-  const double kept = static_cast<double>(steady_state.steps - steady_state.long_steps);
-  SteadyStateExclusion left{.warm_up_steps = steady_state.first_step, .long_steps = steady_state.long_steps};
-  left.time_s = std::max(reports.elapsed_s - kept * steady_state.time_s, 0.0);
-  if (reports.energy_j) left.energy_j = std::max(*reports.energy_j - steady_state.energy_sum_j, 0.0);
-  left.is_settled = steady_state.is_settled;
-  return left;
+  const double steady_step_count = static_cast<double>(steady_state.steps - steady_state.outlier_steps);
+  SteadyStateExclusion excluded_part{.warm_up_steps = steady_state.first_step,
+                                     .outlier_steps = steady_state.outlier_steps};
+  excluded_part.time_s = std::max(reports.elapsed_s - steady_step_count * steady_state.time_s, 0.0);
+  if (reports.energy_j) excluded_part.energy_j = std::max(*reports.energy_j - steady_state.energy_sum_j, 0.0);
+  excluded_part.is_settled = steady_state.is_settled;
+  return excluded_part;
 }
 
 void compute_per_unit_values(RecordingWithRates& one, std::string_view per, bool is_steady) {
@@ -105,19 +106,20 @@ void compute_per_unit_values(RecordingWithRates& one, std::string_view per, bool
   if (!reports.rows.inputs.empty()) recording.input = reports.rows.inputs.front();
   recording.steps = one.rates.steps.value_or(0);
   const double units = unit_count(one.rates, per).value_or(1);
-  double scatter = 0;
+  double relative_standard_error = 0;
   if (reports.steady_state && reports.steady_state->energy_j > 0)
-    scatter = reports.steady_state->standard_error_j / reports.steady_state->energy_j;
-  recording.within_run_error = add_in_quadrature(one.sensor_relative_error, scatter);
+    relative_standard_error = reports.steady_state->standard_error_j / reports.steady_state->energy_j;
+  recording.within_run_relative_error = add_in_quadrature(one.sensor_relative_error, relative_standard_error);
   if (is_steady) {
-    const double of_step = units / recording.steps;
-    recording.units = of_step * static_cast<double>(reports.steady_state->steps - reports.steady_state->long_steps);
+    const double units_per_step = units / recording.steps;
+    recording.units =
+        units_per_step * static_cast<double>(reports.steady_state->steps - reports.steady_state->outlier_steps);
     recording.energy_j =
-        one.common_domain_fraction * one.command_energy_fraction * reports.steady_state->energy_j / of_step;
+        one.common_domain_fraction * one.command_energy_fraction * reports.steady_state->energy_j / units_per_step;
     recording.exclusion = compute_steady_state_exclusion(reports);
     if (recording.exclusion->energy_j) *recording.exclusion->energy_j *= one.command_energy_fraction;
-    one.units_in_rows = of_step * reports.steps_in_rows;
-    one.time_s = reports.steady_state->time_s / of_step;
+    one.units_in_rows = units_per_step * reports.steps_in_rows;
+    one.time_s = reports.steady_state->time_s / units_per_step;
   } else {
     recording.units = one.units_in_rows = units;
     recording.energy_j =
@@ -149,28 +151,28 @@ statistics::RunContrast estimate_total_contrast(std::span<const RecordingWithRat
                                                 std::span<const RecordingWithRates> b,
                                                 const statistics::VariationPrior& prior) {
   std::array<std::vector<double>, 2> energy_j;
-  std::array<std::vector<double>, 2> within_j;
+  std::array<std::vector<double>, 2> within_run_errors_j;
   for (const std::size_t side : {0, 1}) {
     for (const RecordingWithRates& one : side == 0 ? a : b) {
       energy_j[side].push_back(one.recording.energy_j);
-      within_j[side].push_back(one.recording.within_run_error * one.recording.energy_j);
+      within_run_errors_j[side].push_back(one.recording.within_run_relative_error * one.recording.energy_j);
     }
   }
-  return statistics::contrast_runs({energy_j[0], within_j[0]}, {energy_j[1], within_j[1]}, prior);
+  return statistics::contrast_runs({energy_j[0], within_run_errors_j[0]}, {energy_j[1], within_run_errors_j[1]}, prior);
 }
 
 void fill_in_total_difference(RunDifference& difference, const statistics::RunContrast& contrast) {
-  const double widths = statistics::two_sided_t_quantile(difference.interval, contrast.degrees_of_freedom);
+  const double half_width_factor = statistics::two_sided_t_quantile(difference.interval, contrast.degrees_of_freedom);
   const auto side = [&](double mean_j, double error_j) {
-    return ComparedEnergy{mean_j, mean_j - widths * error_j, mean_j + widths * error_j};
+    return ComparedEnergy{mean_j, mean_j - half_width_factor * error_j, mean_j + half_width_factor * error_j};
   };
   DifferenceEntry& total = difference.total;
   total.name = total.display_name = "total";
   total.a = side(contrast.mean_a, contrast.standard_error_a);
   total.b = side(contrast.mean_b, contrast.standard_error_b);
   total.difference_j = contrast.difference();
-  total.low_j = *total.difference_j - widths * contrast.standard_error();
-  total.high_j = *total.difference_j + widths * contrast.standard_error();
+  total.low_j = *total.difference_j - half_width_factor * contrast.standard_error();
+  total.high_j = *total.difference_j + half_width_factor * contrast.standard_error();
   if (contrast.mean_a > 0) total.relative_change = *total.difference_j / contrast.mean_a;
   total.verdict = *total.low_j > 0    ? ChangeVerdict::grew
                   : *total.high_j < 0 ? ChangeVerdict::shrank
@@ -181,14 +183,15 @@ void set_detectable_changes(RunDifference& difference, const statistics::RunCont
                             const statistics::VariationPrior& prior) {
   difference.variation.sd = contrast.relative_sd;
   difference.variation.degrees_of_freedom = contrast.degrees_of_freedom;
-  const auto smallest = [&](double freedom, std::size_t of_a, std::size_t of_b) {
-    return statistics::smallest_detectable_change(contrast.relative_sd, freedom, of_a, of_b, difference.interval);
+  const auto detectable_change = [&](double t_degrees_of_freedom, std::size_t recordings_a, std::size_t recordings_b) {
+    return statistics::smallest_detectable_change(contrast.relative_sd, t_degrees_of_freedom, recordings_a,
+                                                  recordings_b, difference.interval);
   };
   difference.smallest_detectable_change =
-      smallest(contrast.degrees_of_freedom, difference.a.recordings.size(), difference.b.recordings.size());
+      detectable_change(contrast.degrees_of_freedom, difference.a.recordings.size(), difference.b.recordings.size());
   for (const std::size_t runs : kAdvisedRecordingCounts) {
-    const double freedom = prior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
-    difference.detectable_changes.push_back({runs, smallest(freedom, runs, runs)});
+    const double t_degrees_of_freedom = prior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
+    difference.detectable_changes.push_back({runs, detectable_change(t_degrees_of_freedom, runs, runs)});
   }
 }
 
@@ -234,10 +237,10 @@ bool has_unequal_load(std::span<const RecordingWithRates> all) {
 
 // Limits the interval of an estimated row to the error that two estimates of it by one power model do not share. The
 // CPU time of the row is known; its power, which is not, is that of the same code in both.
-void limit_to_unshared_error(ReportRow& row, double unshared_relative_error) {
+void limit_to_independent_error(ReportRow& row, double independent_relative_error) {
   if (!row.energy_j || !row.low_j || !row.high_j) return;
   const double half_width_j =
-      std::min(0.5 * (*row.high_j - *row.low_j), kNormalHalfWidth90 * unshared_relative_error * *row.energy_j);
+      std::min(0.5 * (*row.high_j - *row.low_j), kNormalHalfWidth90 * independent_relative_error * *row.energy_j);
   row.low_j = *row.energy_j - half_width_j;
   row.high_j = *row.energy_j + half_width_j;
 }
@@ -248,17 +251,18 @@ struct ComparedSideEntries {
   std::vector<RecordingEntries> entries;
 };
 
-// `unshared_relative_error`: set if the energies are estimates without other processes.
+// `independent_relative_error`: set if the energies are estimates without other processes.
 ComparedSideEntries make_side_entries(std::span<const RecordingWithRates> side,
-                                      std::optional<double> unshared_relative_error) {
+                                      std::optional<double> independent_relative_error) {
   ComparedSideEntries found;
   found.filtered_reports.reserve(side.size());
   for (const RecordingWithRates& one : side) {
     const ReportResult* rows = &one.reports->rows;
-    if (unshared_relative_error) {
+    if (independent_relative_error) {
       found.filtered_reports.push_back(*rows);
       std::erase_if(found.filtered_reports.back().rows, is_background_row);
-      for (ReportRow& row : found.filtered_reports.back().rows) limit_to_unshared_error(row, *unshared_relative_error);
+      for (ReportRow& row : found.filtered_reports.back().rows)
+        limit_to_independent_error(row, *independent_relative_error);
       rows = &found.filtered_reports.back();
     }
     found.entries.push_back({rows, one.units_in_rows});
@@ -311,23 +315,24 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
     set_common_domain_fraction(one, shared.common_domains);
     if (compares_command) exclude_other_processes(one);
   }
-  std::optional<double> unshared_error;
+  std::optional<double> independent_error;
   if (compares_command)
-    unshared_error = has_unequal_load(all) ? kLoadedEstimateRelativeError : kUnsharedEstimateRelativeError;
+    independent_error = has_unequal_load(all) ? kLoadedEstimateRelativeError : kIndependentEstimateError;
   for (RecordingWithRates& one : all) {
-    one.sensor_relative_error = std::min(one.sensor_relative_error, unshared_error.value_or(one.sensor_relative_error));
+    one.sensor_relative_error =
+        std::min(one.sensor_relative_error, independent_error.value_or(one.sensor_relative_error));
     compute_per_unit_values(one, *per, difference.is_steady);
   }
-  const auto of_a = std::span<const RecordingWithRates>(all).first(a.size());
-  const auto of_b = std::span<const RecordingWithRates>(all).subspan(a.size());
-  difference.a = make_compared_run(of_a);
-  difference.b = make_compared_run(of_b);
+  const auto recordings_a = std::span<const RecordingWithRates>(all).first(a.size());
+  const auto recordings_b = std::span<const RecordingWithRates>(all).subspan(a.size());
+  difference.a = make_compared_run(recordings_a);
+  difference.b = make_compared_run(recordings_b);
   difference.domains.assign(shared.common_domains.begin(), shared.common_domains.end());
-  const statistics::RunContrast contrast = estimate_total_contrast(of_a, of_b, prior);
+  const statistics::RunContrast contrast = estimate_total_contrast(recordings_a, recordings_b, prior);
   fill_in_total_difference(difference, contrast);
   set_detectable_changes(difference, contrast, prior);
-  compare_entries(make_side_entries(of_a, unshared_error).entries, make_side_entries(of_b, unshared_error).entries,
-                  contrast, difference);
+  compare_entries(make_side_entries(recordings_a, independent_error).entries,
+                  make_side_entries(recordings_b, independent_error).entries, contrast, difference);
   difference.failure_threshold = query.failure_threshold;
   difference.failed = query.failure_threshold && difference.total.verdict == ChangeVerdict::grew &&
                       difference.total.relative_change.value_or(0) > *query.failure_threshold;

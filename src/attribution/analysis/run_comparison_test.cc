@@ -15,7 +15,7 @@ constexpr std::uint64_t kComparisonSeed = 20261117;
 constexpr double kStep_s = 0.02;
 
 // Steps of 10 J, which vary by up to three times `spread_j`; the first forty are warm-up, of 30 J.
-std::vector<StepEnergy> steps_with_warm_up(double factor, double spread_j = 0.1) {
+std::vector<StepEnergy> make_steps_with_warm_up(double factor, double spread_j = 0.1) {
   std::vector<StepEnergy> steps;
   for (int i = 0; i < 400; ++i) {
     const double energy_j = factor * (10 + (i % 7 - 3) * spread_j + (i < 40 ? 20 : 0));
@@ -25,8 +25,8 @@ std::vector<StepEnergy> steps_with_warm_up(double factor, double spread_j = 0.1)
 }
 
 // Reports of a whole run: the rows include start-up.
-RunReports whole_run_reports(double factor) {
-  RunReports reports{.rows = make_scaled_training_report(factor), .steps = steps_with_warm_up(factor)};
+RunReports make_whole_run_reports(double factor) {
+  RunReports reports{.rows = make_scaled_training_report(factor), .steps = make_steps_with_warm_up(factor)};
   reports.steady_state = find_steady_state(reports.steps);
   reports.elapsed_s = 10;
   reports.energy_j = joules_of(reports.rows.totals.measured);
@@ -34,14 +34,14 @@ RunReports whole_run_reports(double factor) {
 }
 
 RunReports steady_state(double factor) {
-  RunReports reports = whole_run_reports(factor);
+  RunReports reports = make_whole_run_reports(factor);
   reports.is_steady = true;
   reports.rows.is_clipped = true;
   reports.steps_in_rows = static_cast<double>(reports.steady_state->steps);
   return reports;
 }
 
-Result<RunDifference> compare_pair(const RunReports& a, const RunReports& b, const ComparisonQuery& query = {}) {
+Result<RunDifference> compare_two_runs(const RunReports& a, const RunReports& b, const ComparisonQuery& query = {}) {
   return compare_runs({&a, 1}, {&b, 1}, query);
 }
 
@@ -62,7 +62,7 @@ bool has_changed_entry(const RunDifference& difference) {
 }
 
 TEST(RunComparison, ARunComparedWithItselfIsWithinNoise) {
-  const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1), {.failure_threshold = 0.0});
+  const Result<RunDifference> found = compare_two_runs(steady_state(1), steady_state(1), {.failure_threshold = 0.0});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->per, "sample");
   EXPECT_TRUE(found->is_steady);
@@ -73,7 +73,7 @@ TEST(RunComparison, ARunComparedWithItselfIsWithinNoise) {
 }
 
 TEST(RunComparison, ComparesSteadyStepsAndReportsExcludedOnes) {
-  const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1), {.per = "step"});
+  const Result<RunDifference> found = compare_two_runs(steady_state(1), steady_state(1), {.per = "step"});
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->total.a->energy_j, 10, 0.01) << "not the 30 J of warm-up";
   const ComparedRecording& recording = found->a.recordings.front();
@@ -87,7 +87,7 @@ TEST(RunComparison, ComparesSteadyStepsAndReportsExcludedOnes) {
 
 TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
   const Result<RunDifference> found =
-      compare_pair(whole_run_reports(1), whole_run_reports(1.5), {.per = "step", .whole_run = true});
+      compare_two_runs(make_whole_run_reports(1), make_whole_run_reports(1.5), {.per = "step", .whole_run = true});
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->is_steady);
   EXPECT_DOUBLE_EQ(found->total.a->energy_j, 4500.0 / 400);
@@ -95,16 +95,17 @@ TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
   EXPECT_EQ(found->total.verdict, ChangeVerdict::grew);
   EXPECT_LT(*found->total.low_j, 5.0);
   EXPECT_GT(*found->total.high_j, 5.0);
-  const DifferenceEntry& grown = entry(*found, "gpu0", "backward layer1.0.conv1");
-  EXPECT_NEAR(*grown.difference_j, 700.0 / 400, 1e-12);
-  EXPECT_EQ(grown.verdict, ChangeVerdict::grew);
-  EXPECT_EQ(
-      compare_pair(whole_run_reports(1.5), whole_run_reports(1), {.per = "step", .whole_run = true})->total.verdict,
-      ChangeVerdict::shrank);
+  const DifferenceEntry& larger_entry = entry(*found, "gpu0", "backward layer1.0.conv1");
+  EXPECT_NEAR(*larger_entry.difference_j, 700.0 / 400, 1e-12);
+  EXPECT_EQ(larger_entry.verdict, ChangeVerdict::grew);
+  EXPECT_EQ(compare_two_runs(make_whole_run_reports(1.5), make_whole_run_reports(1), {.per = "step", .whole_run = true})
+                ->total.verdict,
+            ChangeVerdict::shrank);
 }
 
 TEST(RunComparison, OneRecordingPerSideCannotEstablishRunToRunVariation) {
-  const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1.026), {.failure_threshold = 0.01});
+  const Result<RunDifference> found =
+      compare_two_runs(steady_state(1), steady_state(1.026), {.failure_threshold = 0.01});
   EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise) << "2.6 % between two runs of one program on an H200";
   EXPECT_FALSE(found->failed);
   EXPECT_GT(*found->smallest_detectable_change, 0.05);
@@ -112,19 +113,20 @@ TEST(RunComparison, OneRecordingPerSideCannotEstablishRunToRunVariation) {
   ASSERT_EQ(found->detectable_changes.size(), 3u);
   EXPECT_NEAR(found->detectable_changes[0].relative_change, *found->smallest_detectable_change, 1e-12);
   EXPECT_GT(found->detectable_changes[1].relative_change, found->detectable_changes[2].relative_change);
-  EXPECT_EQ(compare_pair(steady_state(1), steady_state(1.026), {.run_sd = 0.002})->total.verdict, ChangeVerdict::grew)
+  EXPECT_EQ(compare_two_runs(steady_state(1), steady_state(1.026), {.run_sd = 0.002})->total.verdict,
+            ChangeVerdict::grew)
       << "by a stated prior";
 }
 
 TEST(RunComparison, FailsOnlyWhenTheTotalGrowsBeyondThresholdAndNoise) {
-  EXPECT_TRUE(compare_pair(steady_state(1), steady_state(1.2), {.failure_threshold = 0.05})->failed);
-  EXPECT_FALSE(compare_pair(steady_state(1), steady_state(1.12), {.failure_threshold = 0.15})->failed)
+  EXPECT_TRUE(compare_two_runs(steady_state(1), steady_state(1.2), {.failure_threshold = 0.05})->failed);
+  EXPECT_FALSE(compare_two_runs(steady_state(1), steady_state(1.12), {.failure_threshold = 0.15})->failed)
       << "grew, but by less";
-  EXPECT_FALSE(compare_pair(steady_state(1.2), steady_state(1), {.failure_threshold = 0.05})->failed) << "shrank";
-  EXPECT_FALSE(compare_pair(steady_state(1), steady_state(1.2), {})->failed) << "no gate was given";
-  RunReports uncertain = steady_state(1.2);
-  uncertain.rows.domains[0].uncertainty_j = 2000;
-  EXPECT_FALSE(compare_pair(steady_state(1), uncertain, {.failure_threshold = 0.05})->failed)
+  EXPECT_FALSE(compare_two_runs(steady_state(1.2), steady_state(1), {.failure_threshold = 0.05})->failed) << "shrank";
+  EXPECT_FALSE(compare_two_runs(steady_state(1), steady_state(1.2), {})->failed) << "no gate was given";
+  RunReports uncertain_run = steady_state(1.2);
+  uncertain_run.rows.domains[0].uncertainty_j = 2000;
+  EXPECT_FALSE(compare_two_runs(steady_state(1), uncertain_run, {.failure_threshold = 0.05})->failed)
       << "grew within the noise";
 }
 
@@ -134,14 +136,14 @@ TEST(RunComparison, AutocorrelatedStepsWidenTheNoise) {
   for (std::size_t i = 0; i < autocorrelated.steps.size(); ++i)
     autocorrelated.steps[i].energy_j = 11 + 4 * std::sin(double(i) / 40);
   autocorrelated.steady_state = find_steady_state(autocorrelated.steps);
-  EXPECT_EQ(compare_pair(steady_state(1), steady)->total.verdict, ChangeVerdict::grew);
-  EXPECT_EQ(compare_pair(steady_state(1), autocorrelated)->total.verdict, ChangeVerdict::within_noise);
+  EXPECT_EQ(compare_two_runs(steady_state(1), steady)->total.verdict, ChangeVerdict::grew);
+  EXPECT_EQ(compare_two_runs(steady_state(1), autocorrelated)->total.verdict, ChangeVerdict::within_noise);
 }
 
 TEST(RunComparison, EntriesOfOneSideAreAddedOrRemoved) {
   RunReports b = steady_state(1);
   b.rows.rows[0].path.back() = b.rows.rows[0].name = "layer1.0.conv9";
-  const Result<RunDifference> found = compare_pair(steady_state(1), b);
+  const Result<RunDifference> found = compare_two_runs(steady_state(1), b);
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv9").verdict, ChangeVerdict::appeared);
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, ChangeVerdict::gone);
 }
@@ -151,7 +153,7 @@ TEST(RunComparison, ReportsThatACommandWasKilledOrFailed) {
   killed.rows.signal = 9;
   RunReports failed = steady_state(1);
   failed.rows.exit_code = 3;
-  const Result<RunDifference> found = compare_pair(killed, failed);
+  const Result<RunDifference> found = compare_two_runs(killed, failed);
   ASSERT_TRUE(found);
   std::vector<std::string> messages;
   for (const Diagnostic& one : found->diagnostics.list()) {
@@ -162,18 +164,18 @@ TEST(RunComparison, ReportsThatACommandWasKilledOrFailed) {
   EXPECT_NE(messages[0].find("killed by signal 9"), std::string::npos);
   EXPECT_NE(messages[1].find("B: "), std::string::npos);
   EXPECT_NE(messages[1].find("failed with exit code 3"), std::string::npos);
-  EXPECT_FALSE(compare_pair(steady_state(1), steady_state(1))->diagnostics.contains("command_failed"));
+  EXPECT_FALSE(compare_two_runs(steady_state(1), steady_state(1))->diagnostics.contains("command_failed"));
 }
 
 TEST(RunComparison, RefusesToCompareMeasurementWithEstimate) {
   RunReports b = steady_state(1);
   b.rows.domains.erase(b.rows.domains.begin());
   b.rows.totals = total_energy(b.rows.domains);
-  EXPECT_FALSE(compare_pair(steady_state(1), b));
+  EXPECT_FALSE(compare_two_runs(steady_state(1), b));
 }
 
 // A run on a CPU without a sensor: its model has an error of 60 %, and other processes use `background_j`.
-RunReports estimated_run(double factor, double background_j) {
+RunReports make_estimated_run(double factor, double background_j) {
   RunReports reports = steady_state(factor);
   ReportResult& rows = reports.rows;
   rows.domains.erase(rows.domains.begin());
@@ -197,7 +199,7 @@ RunReports estimated_run(double factor, double background_j) {
 }
 
 TEST(RunComparison, EstimatesOfOneMachineAreComparedWithoutTheirCommonErrorAndOtherProcesses) {
-  const Result<RunDifference> less = compare_pair(estimated_run(1, 300), estimated_run(0.5, 200));
+  const Result<RunDifference> less = compare_two_runs(make_estimated_run(1, 300), make_estimated_run(0.5, 200));
   ASSERT_TRUE(less);
   EXPECT_NEAR(*less->total.relative_change, -0.5, 0.01);
   EXPECT_EQ(less->total.verdict, ChangeVerdict::shrank);
@@ -209,7 +211,7 @@ TEST(RunComparison, EstimatesOfOneMachineAreComparedWithoutTheirCommonErrorAndOt
   EXPECT_FALSE(std::ranges::any_of(
       less->entries, [](const DifferenceEntry& one) { return !one.path.empty() && one.path[0] == "background"; }));
   EXPECT_FALSE(less->diagnostics.contains("unequal_load"));
-  const Result<RunDifference> equal = compare_pair(estimated_run(1, 200), estimated_run(1, 300));
+  const Result<RunDifference> equal = compare_two_runs(make_estimated_run(1, 200), make_estimated_run(1, 300));
   ASSERT_TRUE(equal);
   EXPECT_EQ(equal->total.verdict, ChangeVerdict::within_noise);
 }
@@ -219,13 +221,13 @@ TEST(RunComparison, EvaluationStepsAreNotCounted) {
   const double steps = static_cast<double>(run.steps.size());
   for (int batch = 0; batch < 5; ++batch) run.steps.push_back({11.0 + batch, 12.0 + batch, 1, 2, true});
   run.steady_state = find_steady_state(run.steps);
-  const Result<RunDifference> found = compare_pair(run, run);
+  const Result<RunDifference> found = compare_two_runs(run, run);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->a.recordings[0].steps, steps);
 }
 
 TEST(RunComparison, AnEstimateThatDoublesBesideOtherProcessesIsNotCalledAChange) {
-  const Result<RunDifference> found = compare_pair(estimated_run(1, 200), estimated_run(2, 8000));
+  const Result<RunDifference> found = compare_two_runs(make_estimated_run(1, 200), make_estimated_run(2, 8000));
   ASSERT_TRUE(found);
   EXPECT_NEAR(*found->total.relative_change, 1, 0.01);
   EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
@@ -233,9 +235,9 @@ TEST(RunComparison, AnEstimateThatDoublesBesideOtherProcessesIsNotCalledAChange)
 }
 
 TEST(RunComparison, EstimatesOfTwoMachinesKeepTheErrorOfTheModel) {
-  RunReports other = estimated_run(0.5, 200);
+  RunReports other = make_estimated_run(0.5, 200);
   other.rows.hosts = {"node2"};
-  const Result<RunDifference> found = compare_pair(estimated_run(1, 200), other);
+  const Result<RunDifference> found = compare_two_runs(make_estimated_run(1, 200), other);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
   EXPECT_FALSE(found->diagnostics.contains("estimates_compared"));
@@ -247,7 +249,7 @@ TEST(RunComparison, TheTotalHasOnlyDomainsOfAllRecordings) {
   b.rows.totals = total_energy(b.rows.domains);
   for (StepEnergy& step : b.steps) step.energy_j *= 4800.0 / 4500;
   b.steady_state = find_steady_state(b.steps);
-  const Result<RunDifference> found = compare_pair(steady_state(1), b);
+  const Result<RunDifference> found = compare_two_runs(steady_state(1), b);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->domains, std::vector<std::string>{"gpu0"});
   EXPECT_NEAR(*found->total.relative_change, 0, 1e-9);
@@ -255,23 +257,23 @@ TEST(RunComparison, TheTotalHasOnlyDomainsOfAllRecordings) {
 }
 
 TEST(RunComparison, RefusesAUnitThatOneRecordingLacks) {
-  RunReports b = whole_run_reports(1);
+  RunReports b = make_whole_run_reports(1);
   b.rows.epochs = 0;
-  EXPECT_FALSE(compare_pair(whole_run_reports(1), b, {.per = "epoch"}));
-  EXPECT_TRUE(compare_pair(whole_run_reports(1), b, {.per = "run"}));
+  EXPECT_FALSE(compare_two_runs(make_whole_run_reports(1), b, {.per = "epoch"}));
+  EXPECT_TRUE(compare_two_runs(make_whole_run_reports(1), b, {.per = "run"}));
 }
 
 TEST(RunComparison, ComparesRunsWithoutStepsWholeAndReportsIt) {
-  RunReports bare{.rows = make_training_report()};
-  bare.rows.steps = bare.rows.epochs = 0;
-  bare.rows.metrics.clear();
+  RunReports run_without_units{.rows = make_training_report()};
+  run_without_units.rows.steps = run_without_units.rows.epochs = 0;
+  run_without_units.rows.metrics.clear();
   EXPECT_FALSE(can_compare_steady_states(std::vector<std::optional<SteadyState>>{std::nullopt}, {}));
-  const Result<RunDifference> found = compare_pair(bare, bare);
+  const Result<RunDifference> found = compare_two_runs(run_without_units, run_without_units);
   EXPECT_EQ(found->per, "run");
   EXPECT_FALSE(found->is_steady);
-  RunReports few = bare;
+  RunReports few = run_without_units;
   few.rows.steps = 5;
-  EXPECT_TRUE(compare_pair(few, few)->diagnostics.contains("no_steady_state"));
+  EXPECT_TRUE(compare_two_runs(few, few)->diagnostics.contains("no_steady_state"));
 }
 
 TEST(RunComparison, EpochsAndRunsAreComparedWhole) {
@@ -294,8 +296,8 @@ class SimulatedRuns {
       runs.push_back(steady_state(factor * (1 + kRunVariationPrior.relative_sd * random_.normal())));
       for (ReportRow& row : runs.back().rows.rows) {
         if (!row.energy_j || !row.low_j) continue;
-        const double off_j = 0.5 * (*row.high_j - *row.low_j) / 1.6449 * random_.normal();
-        for (std::optional<double>* value : {&row.energy_j, &row.low_j, &row.high_j}) **value += off_j;
+        const double offset_j = 0.5 * (*row.high_j - *row.low_j) / 1.6449 * random_.normal();
+        for (std::optional<double>* value : {&row.energy_j, &row.low_j, &row.high_j}) **value += offset_j;
       }
     }
     return runs;
@@ -354,22 +356,22 @@ TEST(RunComparison, ListsIdleEnergyPerStepByCauseWithTheLargestChangeFirst) {
   RunReports a = steady_state(1);
   RunReports b = steady_state(1);
   const double steps = a.steps_in_rows;
-  const auto idle = [&](IdleCause cause, double per_step_j) {
+  const auto idle = [&](IdleCause cause, double energy_per_step_j) {
     IdleEntry entry;
     entry.cause = cause;
     entry.device = "gpu0";
-    entry.energy_j = per_step_j * steps;
+    entry.energy_j = energy_per_step_j * steps;
     return entry;
   };
   a.rows.idle = {idle(IdleCause::launch, 2), idle(IdleCause::data, 1)};
   b.rows.idle = {idle(IdleCause::launch, 2.1), idle(IdleCause::data, 2), idle(IdleCause::data, 3)};
   a.rows.rows.front().waiting_j = 0.5 * steps;
-  const Result<RunDifference> found = compare_pair(a, b, {.per = "step"});
+  const Result<RunDifference> found = compare_two_runs(a, b, {.per = "step"});
   ASSERT_TRUE(found);
   ASSERT_EQ(found->idle.size(), 2U);
   EXPECT_EQ(found->idle[0].cause, IdleCause::data);
-  EXPECT_DOUBLE_EQ(found->idle[0].a_j, 1);
-  EXPECT_DOUBLE_EQ(found->idle[0].b_j, 5);
+  EXPECT_DOUBLE_EQ(found->idle[0].energy_a_j, 1);
+  EXPECT_DOUBLE_EQ(found->idle[0].energy_b_j, 5);
   EXPECT_EQ(found->idle[1].cause, IdleCause::launch);
   const auto waits = [](const DifferenceEntry& entry) { return entry.a && entry.a->waiting_j; };
   const auto waiting = std::ranges::find_if(found->entries, waits);

@@ -27,46 +27,50 @@ double seconds_since_begin(const TimeSpan& span, std::int64_t time_ns) { return 
 
 std::vector<StepOrEpochView> group_steps_or_epochs(const std::vector<StepOrEpochEnergy>& energies,
                                                    const TimeSpan& command, const ViewLimits& limits) {
-  std::vector<StepOrEpochView> stages;
-  const std::size_t group_size = (energies.size() + limits.steps_and_epochs - 1) / limits.steps_and_epochs;
+  std::vector<StepOrEpochView> steps_or_epochs;
+  const std::size_t group_size = (energies.size() + limits.max_steps_or_epochs - 1) / limits.max_steps_or_epochs;
   for (std::size_t i = 0; i < energies.size(); ++i) {
     const StepOrEpochEnergy& one = energies[i];
     if (i % group_size == 0) {
-      stages.push_back({.number = one.number, .count = 0, .begin_s = seconds_since_begin(command, one.span.begin_ns)});
-      if (one.energy_j) stages.back().energy_j = 0;
+      steps_or_epochs.push_back(
+          {.number = one.number, .count = 0, .begin_s = seconds_since_begin(command, one.span.begin_ns)});
+      if (one.energy_j) steps_or_epochs.back().energy_j = 0;
     }
-    StepOrEpochView& stage = stages.back();
-    ++stage.count;
-    stage.end_s = seconds_since_begin(command, one.span.end_ns);
-    stage.time_s += one.time_s;
-    stage.energy_j = one.energy_j && stage.energy_j ? std::optional(*stage.energy_j + *one.energy_j) : std::nullopt;
+    StepOrEpochView& step_or_epoch = steps_or_epochs.back();
+    ++step_or_epoch.count;
+    step_or_epoch.end_s = seconds_since_begin(command, one.span.end_ns);
+    step_or_epoch.time_s += one.time_s;
+    step_or_epoch.energy_j =
+        one.energy_j && step_or_epoch.energy_j ? std::optional(*step_or_epoch.energy_j + *one.energy_j) : std::nullopt;
   }
-  return stages;
+  return steps_or_epochs;
 }
 
 std::vector<NamedTimeSpan> make_named_spans(const std::vector<TimeSpan>& spans, const TimeSpan& command,
                                             std::string_view name) {
-  std::vector<NamedTimeSpan> bands;
+  std::vector<NamedTimeSpan> named_spans;
   for (const TimeSpan& span : spans) {
-    bands.push_back(
+    named_spans.push_back(
         {std::string(name), seconds_since_begin(command, span.begin_ns), seconds_since_begin(command, span.end_ns)});
   }
-  return bands;
+  return named_spans;
 }
 
 // Merges neighbouring bands of one name whose gap is too small to see.
-std::vector<NamedTimeSpan> merge_close_spans(std::vector<NamedTimeSpan> bands, double least_gap_s) {
-  std::ranges::sort(bands, {}, [](const NamedTimeSpan& band) { return std::tie(band.name, band.begin_s); });
-  std::vector<NamedTimeSpan> joined;
-  for (NamedTimeSpan& band : bands) {
-    if (!joined.empty() && joined.back().name == band.name && band.begin_s - joined.back().end_s < least_gap_s) {
-      joined.back().end_s = std::max(joined.back().end_s, band.end_s);
-      joined.back().count += band.count;
+std::vector<NamedTimeSpan> merge_close_spans(std::vector<NamedTimeSpan> named_spans, double min_gap_s) {
+  std::ranges::sort(named_spans, {},
+                    [](const NamedTimeSpan& named_span) { return std::tie(named_span.name, named_span.begin_s); });
+  std::vector<NamedTimeSpan> merged_spans;
+  for (NamedTimeSpan& named_span : named_spans) {
+    if (!merged_spans.empty() && merged_spans.back().name == named_span.name &&
+        named_span.begin_s - merged_spans.back().end_s < min_gap_s) {
+      merged_spans.back().end_s = std::max(merged_spans.back().end_s, named_span.end_s);
+      merged_spans.back().count += named_span.count;
     } else {
-      joined.push_back(std::move(band));
+      merged_spans.push_back(std::move(named_span));
     }
   }
-  return joined;
+  return merged_spans;
 }
 
 // The regions whose names took the most time, merged if there are too many to show.
@@ -77,42 +81,44 @@ std::vector<NamedTimeSpan> make_region_spans(const std::vector<NamedSpan>& regio
   std::vector<std::pair<double, std::string>> names;
   for (const auto& [name, sum_s] : time_s) names.emplace_back(sum_s, name);
   std::ranges::sort(names, std::greater<>());
-  std::vector<NamedTimeSpan> bands;
+  std::vector<NamedTimeSpan> named_spans;
   if (names.size() > kMaxRegionNames) names.resize(kMaxRegionNames);
   for (const auto& [sum_s, name] : names) {
     for (const NamedSpan& region : regions) {
       if (region.name != name || region.span.end_ns < command.begin_ns || region.span.begin_ns > command.end_ns)
         continue;
-      bands.push_back({name, std::max(seconds_since_begin(command, region.span.begin_ns), 0.0),
-                       seconds_since_begin(command, std::min(region.span.end_ns, command.end_ns))});
+      named_spans.push_back({name, std::max(seconds_since_begin(command, region.span.begin_ns), 0.0),
+                             seconds_since_begin(command, std::min(region.span.end_ns, command.end_ns))});
     }
   }
   const double length_s = seconds(command.end_ns - command.begin_ns);
-  if (bands.size() > limits.steps_and_epochs)
-    bands = merge_close_spans(std::move(bands), length_s / static_cast<double>(limits.steps_and_epochs));
-  std::ranges::stable_sort(bands, {}, &NamedTimeSpan::begin_s);
-  return bands;
+  if (named_spans.size() > limits.max_steps_or_epochs)
+    named_spans = merge_close_spans(std::move(named_spans), length_s / static_cast<double>(limits.max_steps_or_epochs));
+  std::ranges::stable_sort(named_spans, {}, &NamedTimeSpan::begin_s);
+  return named_spans;
 }
 
 // Sets the mean loss of each stage (an epoch, a step or a group of steps) from the losses reported during it. Both are
 // sorted by time.
-void add_metric_losses(std::vector<StepOrEpochView>& stages, const MetricValues& losses, const TimeSpan& command) {
+void add_metric_losses(std::vector<StepOrEpochView>& steps_or_epochs, const MetricValues& losses,
+                       const TimeSpan& command) {
   std::size_t next = 0;
   std::optional<double> before;
-  for (StepOrEpochView& stage : stages) {
+  for (StepOrEpochView& step_or_epoch : steps_or_epochs) {
     double sum = 0;
     std::size_t count = 0;
-    for (; next < losses.values.size() && seconds_since_begin(command, losses.values[next].time_ns) < stage.end_s;
+    for (;
+         next < losses.values.size() && seconds_since_begin(command, losses.values[next].time_ns) < step_or_epoch.end_s;
          ++next) {
-      if (seconds_since_begin(command, losses.values[next].time_ns) < stage.begin_s) continue;
+      if (seconds_since_begin(command, losses.values[next].time_ns) < step_or_epoch.begin_s) continue;
       sum += losses.values[next].value;
       ++count;
     }
     if (count == 0) continue;
-    stage.loss = sum / static_cast<double>(count);
-    if (before && *before > *stage.loss && stage.energy_j)
-      stage.joules_per_loss = *stage.energy_j / (*before - *stage.loss);
-    before = stage.loss;
+    step_or_epoch.loss = sum / static_cast<double>(count);
+    if (before && *before > *step_or_epoch.loss && step_or_epoch.energy_j)
+      step_or_epoch.joules_per_loss = *step_or_epoch.energy_j / (*before - *step_or_epoch.loss);
+    before = step_or_epoch.loss;
   }
 }
 
@@ -128,44 +134,44 @@ MetricSeries make_metric_series(const std::string& name, const MetricValues& val
   return series;
 }
 
-// The command's span on the machine of a source, by boot id; null if no recorder ran on that machine. `by_boot`: cache,
-// filled by the first call.
+// The command's span on the machine of a source, by boot id; null if no recorder ran on that machine.
+// `spans_by_boot_id`: cache, filled by the first call.
 const TimeSpan* find_command_span(const std::vector<SurveyedSource>& sources, std::uint32_t source,
-                                  std::map<std::string, TimeSpan>& by_boot) {
-  if (by_boot.empty()) {
+                                  std::map<std::string, TimeSpan>& spans_by_boot_id) {
+  if (spans_by_boot_id.empty()) {
     for (const SurveyedSource& seen : sources) {
       const std::optional<TimeSpan> span = seen.command_span();
-      if (seen.source.role == "recorder" && span) by_boot.try_emplace(seen.source.boot_id, *span);
+      if (seen.source.role == "recorder" && span) spans_by_boot_id.try_emplace(seen.source.boot_id, *span);
     }
   }
-  const auto known = by_boot.find(source < sources.size() ? sources[source].source.boot_id : "");
-  return known == by_boot.end() ? nullptr : &known->second;
+  const auto known = spans_by_boot_id.find(source < sources.size() ? sources[source].source.boot_id : "");
+  return known == spans_by_boot_id.end() ? nullptr : &known->second;
 }
 
 void add_run_events(RunView& view, const RecordingAnalysis& found, const ViewLimits& limits) {
-  std::map<std::string, TimeSpan> by_boot;
+  std::map<std::string, TimeSpan> spans_by_boot_id;
   std::map<std::string, std::uint32_t>
-      source_of_metric;  // of several processes with the same metric, the one with the most values
+      source_by_metric;  // of several processes with the same metric, the one with the most values
   for (const auto& [key, values] : found.events.metrics()) {
-    const auto [known, is_new] = source_of_metric.try_emplace(key.second, key.first);
+    const auto [known, is_new] = source_by_metric.try_emplace(key.second, key.first);
     if (!is_new && values.count > found.events.metrics().at({known->second, key.second}).count)
       known->second = key.first;
     if (key.second == "samples") view.rates.samples = view.rates.samples.value_or(0) + values.sum;
   }
-  bool has_loss = false;
-  for (const auto& [name, source] : source_of_metric) {
-    const TimeSpan* const command = find_command_span(found.sources, source, by_boot);
+  bool has_loss_metric = false;
+  for (const auto& [name, source] : source_by_metric) {
+    const TimeSpan* const command = find_command_span(found.sources, source, spans_by_boot_id);
     if (command == nullptr) continue;
     const MetricValues& values = found.events.metrics().at({source, name});
     view.metrics.push_back(make_metric_series(name, values, *command, limits.metric_points));
-    if (has_loss || name.find("loss") == std::string::npos) continue;
-    if (source_of_metric.contains("loss") && name != "loss") continue;
-    has_loss = true;
+    if (has_loss_metric || name.find("loss") == std::string::npos) continue;
+    if (source_by_metric.contains("loss") && name != "loss") continue;
+    has_loss_metric = true;
     add_metric_losses(view.steps, values, *command);
     add_metric_losses(view.epochs, values, *command);
   }
   for (const auto& [source, regions] : found.events.regions()) {
-    const TimeSpan* const command = find_command_span(found.sources, source, by_boot);
+    const TimeSpan* const command = find_command_span(found.sources, source, spans_by_boot_id);
     if (command != nullptr && view.regions.empty()) view.regions = make_region_spans(regions, *command, limits);
   }
 }
@@ -210,7 +216,7 @@ void set_run_rates(RunView& view, std::size_t steps) {
   };
   view.rates.steps = known(steps);
   std::size_t epochs = 0;
-  for (const StepOrEpochView& stage : view.epochs) epochs += stage.count;
+  for (const StepOrEpochView& step_or_epoch : view.epochs) epochs += step_or_epoch.count;
   view.rates.epochs = known(epochs);
   view.rates.samples = samples;
 }

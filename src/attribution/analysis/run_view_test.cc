@@ -54,18 +54,18 @@ RunView build_expected_view(const std::string& file) {
   return view ? std::move(*view) : RunView();
 }
 
-double sum_energy_j(const std::vector<StepOrEpochView>& stages) {
+double sum_energy_j(const std::vector<StepOrEpochView>& steps_or_epochs) {
   double sum_j = 0;
-  for (const StepOrEpochView& stage : stages) sum_j += stage.energy_j.value_or(0);
+  for (const StepOrEpochView& step_or_epoch : steps_or_epochs) sum_j += step_or_epoch.energy_j.value_or(0);
   return sum_j;
 }
 
 TEST(RunView, GroupsManyStepsAndPreservesTheirEnergy) {
   const TemporaryDirectory folder;
   const RunView view = build_expected_view(write_step_recording(folder));
-  EXPECT_LE(view.steps.size(), ViewLimits{}.steps_and_epochs);
+  EXPECT_LE(view.steps.size(), ViewLimits{}.max_steps_or_epochs);
   std::uint64_t steps = 0;
-  for (const StepOrEpochView& stage : view.steps) steps += stage.count;
+  for (const StepOrEpochView& step_or_epoch : view.steps) steps += step_or_epoch.count;
   EXPECT_EQ(steps, kStepCount);
   EXPECT_NEAR(sum_energy_j(view.steps), 500, 1);
   EXPECT_EQ(view.epochs.size(), 5u);
@@ -76,7 +76,7 @@ TEST(RunView, ReturnsAllStepsOnRequest) {
   const TemporaryDirectory folder;
   const std::string file = write_step_recording(folder);
   ViewQuery query;
-  query.limits.steps_and_epochs = 10'000;
+  query.limits.max_steps_or_epochs = 10'000;
   const Result<RunView> view = build_run_view({&file, 1}, query);
   ASSERT_TRUE(view);
   ASSERT_EQ(view->steps.size(), kStepCount);

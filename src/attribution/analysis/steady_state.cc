@@ -36,14 +36,14 @@ double median_of_values(std::vector<double> values) {
 
 MedianAndScaledMad compute_median_and_scaled_mad(std::span<const double> energies_j) {
   std::vector<double> values(energies_j.begin(), energies_j.end());
-  MedianAndScaledMad typical{median_of_values(values), 0};
-  for (double& value : values) value = std::abs(value - typical.median);
-  typical.deviation =
-      std::max(kStandardDeviationPerMad * median_of_values(std::move(values)), kEqualStepTolerance * typical.median);
-  return typical;
+  MedianAndScaledMad median_and_mad{median_of_values(values), 0};
+  for (double& value : values) value = std::abs(value - median_and_mad.median);
+  median_and_mad.deviation = std::max(kStandardDeviationPerMad * median_of_values(std::move(values)),
+                                      kEqualStepTolerance * median_and_mad.median);
+  return median_and_mad;
 }
 
-std::vector<double> means_of_blocks(std::span<const double> values, std::size_t count) {
+std::vector<double> compute_block_means(std::span<const double> values, std::size_t count) {
   std::vector<double> means(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t from = i * values.size() / count;
@@ -66,9 +66,9 @@ std::size_t count_truncated_batches(const std::vector<double>& batches) {
     const std::size_t truncated = batches.size() - left;
     if (2 * truncated > batches.size()) continue;
     const auto n = static_cast<double>(left);
-    const double marginal = std::max(squares - sum * sum / n, 0.0) / (n * n);
-    if (2 * (truncated + 1) > batches.size() || marginal <= least) {
-      least = marginal;
+    const double mser_statistic = std::max(squares - sum * sum / n, 0.0) / (n * n);
+    if (2 * (truncated + 1) > batches.size() || mser_statistic <= least) {
+      least = mser_statistic;
       best = truncated;
     }
   }
@@ -96,7 +96,7 @@ double lag_one_autocorrelation(const std::vector<double>& values, double mean) {
 }
 
 BlockMeanEstimate estimate_block_mean(std::span<const double> energies_j) {
-  std::vector<double> blocks = means_of_blocks(energies_j, std::min(kAutocorrelationBlockCount, energies_j.size()));
+  std::vector<double> blocks = compute_block_means(energies_j, std::min(kAutocorrelationBlockCount, energies_j.size()));
   std::vector<double> sorted = blocks;
   std::sort(sorted.begin(), sorted.end());
   const auto trimmed = static_cast<std::size_t>(kTrimmedBlockFraction * static_cast<double>(sorted.size()));
@@ -114,84 +114,88 @@ BlockMeanEstimate estimate_block_mean(std::span<const double> energies_j) {
   for (const double block : blocks) squares += (block - sum / n) * (block - sum / n);
   result.autocorrelation = lag_one_autocorrelation(blocks, sum / n);
   const double kept = 1 - 2 * static_cast<double>(trimmed) / n;
-  const double inflation = (1 + result.autocorrelation) / (1 - result.autocorrelation);
-  result.standard_error = std::sqrt(squares / (n - 1) / n * inflation) / kept;
+  const double variance_inflation = (1 + result.autocorrelation) / (1 - result.autocorrelation);
+  result.standard_error = std::sqrt(squares / (n - 1) / n * variance_inflation) / kept;
   return result;
 }
 
 // Divides the evaluation during the steady state among its steps.
-void add_evaluation(SteadyState& steady, std::span<const StepEnergy> all_steps) {
+void add_evaluation_energy(SteadyState& steady, std::span<const StepEnergy> all_steps) {
   double energy_j = 0;
   double time_s = 0;
-  double squares_j2 = 0;
+  double sum_of_squares_j2 = 0;
   double count = 0;
   for (const StepEnergy& step : all_steps) {
     if (!step.is_evaluation || step.begin_s < steady.begin_s || step.end_s > steady.end_s) continue;
     energy_j += step.energy_j;
     time_s += step.time_s;
-    squares_j2 += step.energy_j * step.energy_j;
+    sum_of_squares_j2 += step.energy_j * step.energy_j;
     count += 1;
   }
   if (count == 0) return;
   const auto steps = static_cast<double>(steady.steps);
-  const double variance_j2 = count > 1 ? std::max(squares_j2 - energy_j * energy_j / count, 0.0) / (count - 1) : 0;
+  const double variance_j2 =
+      count > 1 ? std::max(sum_of_squares_j2 - energy_j * energy_j / count, 0.0) / (count - 1) : 0;
   steady.energy_j += energy_j / steps;
   steady.time_s += time_s / steps;
   steady.energy_sum_j += energy_j;
   steady.standard_error_j = std::hypot(steady.standard_error_j, std::sqrt(variance_j2 * count) / steps);
 }
 
-std::vector<StepEnergy> without_evaluation_steps(std::span<const StepEnergy> all_steps) {
+std::vector<StepEnergy> exclude_evaluation_steps(std::span<const StepEnergy> all_steps) {
   std::vector<StepEnergy> steps;
-  std::ranges::copy_if(all_steps, std::back_inserter(steps), [](const StepEnergy& step) { return !step.is_evaluation; });
+  std::ranges::copy_if(all_steps, std::back_inserter(steps),
+                       [](const StepEnergy& step) { return !step.is_evaluation; });
   return steps;
 }
 
 }  // namespace
 
 std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> all_steps) {
-  const std::vector<StepEnergy> judged_steps = without_evaluation_steps(all_steps);
-  const std::span<const StepEnergy> steps = judged_steps;
+  const std::vector<StepEnergy> training_steps = exclude_evaluation_steps(all_steps);
+  const std::span<const StepEnergy> steps = training_steps;
   if (steps.size() < kMinStepsForSteadyState) return std::nullopt;
   std::vector<double> energies_j;
   for (const StepEnergy& step : steps.first(steps.size() - 1)) energies_j.push_back(step.energy_j);
   // Clamps outliers: the truncation rule would otherwise remove all steps before one.
-  const MedianAndScaledMad late = compute_median_and_scaled_mad(std::span(energies_j).subspan(energies_j.size() / 2));
-  std::vector<double> bounded = energies_j;
-  for (double& energy_j : bounded) {
-    energy_j = std::clamp(energy_j, late.median - kOutlierDeviations * late.deviation,
-                          late.median + kOutlierDeviations * late.deviation);
+  const MedianAndScaledMad second_half =
+      compute_median_and_scaled_mad(std::span(energies_j).subspan(energies_j.size() / 2));
+  std::vector<double> clamped_energies_j = energies_j;
+  for (double& energy_j : clamped_energies_j) {
+    energy_j = std::clamp(energy_j, second_half.median - kOutlierDeviations * second_half.deviation,
+                          second_half.median + kOutlierDeviations * second_half.deviation);
   }
-  const std::size_t batch = bounded.size() >= kMinStepsForBatches ? kStepsPerBatch : 1;
-  const std::vector<double> batches = means_of_blocks(bounded, bounded.size() / batch);
+  const std::size_t batch = clamped_energies_j.size() >= kMinStepsForBatches ? kStepsPerBatch : 1;
+  const std::vector<double> batches = compute_block_means(clamped_energies_j, clamped_energies_j.size() / batch);
   const std::size_t truncated = count_truncated_batches(batches);
 
-  SteadyState steady{.first_step = truncated * bounded.size() / batches.size()};
+  SteadyState steady{.first_step = truncated * clamped_energies_j.size() / batches.size()};
   steady.steps = energies_j.size() - steady.first_step;
   steady.is_settled = 2 * (truncated + 1) <= batches.size();
   steady.begin_s = steps[steady.first_step].begin_s;
   steady.end_s = steps[energies_j.size() - 1].end_s;
   const std::span<const double> kept = std::span(energies_j).subspan(steady.first_step);
-  const MedianAndScaledMad typical = compute_median_and_scaled_mad(kept);
-  const auto is_far_out = [&](double energy_j) {
-    return std::abs(energy_j - typical.median) > kOutlierDeviations * typical.deviation;
+  const MedianAndScaledMad median_and_mad = compute_median_and_scaled_mad(kept);
+  const auto is_outlier = [&](double energy_j) {
+    return std::abs(energy_j - median_and_mad.median) > kOutlierDeviations * median_and_mad.deviation;
   };
-  const auto far_out = static_cast<std::size_t>(std::count_if(kept.begin(), kept.end(), is_far_out));
-  const bool are_rare = static_cast<double>(far_out) <= kMaxOutlierFraction * static_cast<double>(kept.size());
-  steady.long_steps = are_rare ? far_out : 0;
-  std::vector<double> usual_j;
+  const auto outlier_count = static_cast<std::size_t>(std::count_if(kept.begin(), kept.end(), is_outlier));
+  const bool are_outliers_rare =
+      static_cast<double>(outlier_count) <= kMaxOutlierFraction * static_cast<double>(kept.size());
+  steady.outlier_steps = are_outliers_rare ? outlier_count : 0;
+  std::vector<double> inlier_energies_j;
   for (std::size_t i = steady.first_step; i < energies_j.size(); ++i) {
-    if (are_rare && is_far_out(energies_j[i])) continue;
-    usual_j.push_back(energies_j[i]);
+    if (are_outliers_rare && is_outlier(energies_j[i])) continue;
+    inlier_energies_j.push_back(energies_j[i]);
     steady.energy_sum_j += energies_j[i];
     steady.time_s += steps[i].time_s;
   }
-  steady.time_s /= static_cast<double>(usual_j.size());
-  const BlockMeanEstimate mean = estimate_block_mean(usual_j);
+  steady.time_s /= static_cast<double>(inlier_energies_j.size());
+  const BlockMeanEstimate mean = estimate_block_mean(inlier_energies_j);
   steady.energy_j = mean.mean;
   steady.standard_error_j = mean.standard_error;
   steady.autocorrelation = mean.autocorrelation;
-  add_evaluation(steady, all_steps);
+  add_evaluation_energy(steady, all_steps);
   return steady;
 }
 

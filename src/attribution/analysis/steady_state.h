@@ -30,9 +30,9 @@ struct StepEnergy {
 };
 
 struct SteadyState {
-  std::size_t first_step = 0;  // index of the first steady step
-  std::size_t steps = 0;       // number of steps from first_step to the last but one of the run
-  std::size_t long_steps = 0;  // number of these that are excluded from the mean
+  std::size_t first_step = 0;     // index of the first steady step
+  std::size_t steps = 0;          // number of steps from first_step to the last but one of the run
+  std::size_t outlier_steps = 0;  // number of these that are excluded from the mean
   double begin_s = 0;
   double end_s = 0;
   double energy_j = 0;          // per step: a trimmed mean, and its part of the evaluation

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kSteadySeed = 24;
 
 // Steps of 10 ms after two seconds of start-up.
-std::vector<StepEnergy> steps_with_energy(std::size_t count, const std::function<double(std::size_t)>& energy_j) {
+std::vector<StepEnergy> make_steps_with_energy(std::size_t count, const std::function<double(std::size_t)>& energy_j) {
   std::vector<StepEnergy> steps;
   for (std::size_t i = 0; i < count; ++i) {
     const double begin_s = 2 + 0.01 * static_cast<double>(i);
@@ -25,7 +25,8 @@ std::vector<StepEnergy> steps_with_energy(std::size_t count, const std::function
 }
 
 TEST(SteadyState, EqualStepsAreSteadyFromTheFirstToTheLastButOne) {
-  const auto steady = find_steady_state(steps_with_energy(400, [](std::size_t i) { return i == 399 ? 30.0 : 5.0; }));
+  const auto steady =
+      find_steady_state(make_steps_with_energy(400, [](std::size_t i) { return i == 399 ? 30.0 : 5.0; }));
   ASSERT_TRUE(steady);
   EXPECT_EQ(steady->first_step, 0u);
   EXPECT_EQ(steady->steps, 399u);
@@ -39,11 +40,14 @@ TEST(SteadyState, EqualStepsAreSteadyFromTheFirstToTheLastButOne) {
 TEST(SteadyState, ExcludesWarmUpOfAnyShape) {
   statistics::Random random(kSteadySeed);
   const auto noise = [&] { return 0.05 * random.normal(); };
-  const auto first_calls = [&](std::size_t i) { return (i < 3 ? 400.0 : 5.0) + noise(); };
-  const auto tuning = [&](std::size_t i) { return (i < 60 ? 9.0 : 5.0) + noise(); };
-  const auto rising_power = [&](std::size_t i) { return 5 - 2 * std::exp(-static_cast<double>(i) / 20) + noise(); };
-  for (const auto& energy_j : std::vector<std::function<double(std::size_t)>>{first_calls, tuning, rising_power}) {
-    const auto steady = find_steady_state(steps_with_energy(500, energy_j));
+  const auto first_calls_energy_j = [&](std::size_t i) { return (i < 3 ? 400.0 : 5.0) + noise(); };
+  const auto tuning_energy_j = [&](std::size_t i) { return (i < 60 ? 9.0 : 5.0) + noise(); };
+  const auto rising_power_energy_j = [&](std::size_t i) {
+    return 5 - 2 * std::exp(-static_cast<double>(i) / 20) + noise();
+  };
+  for (const auto& energy_j :
+       std::vector<std::function<double(std::size_t)>>{first_calls_energy_j, tuning_energy_j, rising_power_energy_j}) {
+    const auto steady = find_steady_state(make_steps_with_energy(500, energy_j));
     ASSERT_TRUE(steady);
     EXPECT_GT(steady->first_step, 0u);
     EXPECT_LT(steady->first_step, 150u);
@@ -54,58 +58,60 @@ TEST(SteadyState, ExcludesWarmUpOfAnyShape) {
 
 TEST(SteadyState, ExcludesRareLongStepsAndIncludesFrequentOnes) {
   statistics::Random random(kSteadySeed);
-  const auto with_long = [&](std::size_t every) {
-    return find_steady_state(steps_with_energy(
+  const auto find_with_long_steps = [&](std::size_t every) {
+    return find_steady_state(make_steps_with_energy(
         1000, [&](std::size_t i) { return (i % every == every - 1 ? 15.0 : 5.0) + 0.05 * random.normal(); }));
   };
-  const auto checkpoints = with_long(250);
-  EXPECT_EQ(checkpoints->long_steps, 3u);  // one of the four is the last step
-  EXPECT_NEAR(checkpoints->energy_j, 5, 0.02);
-  const auto accumulation = with_long(8);
-  EXPECT_EQ(accumulation->long_steps, 0u);
-  EXPECT_NEAR(accumulation->energy_j, 5 + 10.0 / 8, 0.15);
+  const auto with_checkpoint_steps = find_with_long_steps(250);
+  EXPECT_EQ(with_checkpoint_steps->outlier_steps, 3u);  // one of the four is the last step
+  EXPECT_NEAR(with_checkpoint_steps->energy_j, 5, 0.02);
+  const auto with_accumulation_steps = find_with_long_steps(8);
+  EXPECT_EQ(with_accumulation_steps->outlier_steps, 0u);
+  EXPECT_NEAR(with_accumulation_steps->energy_j, 5 + 10.0 / 8, 0.15);
 }
 
 TEST(SteadyState, ABriefDisturbanceDoesNotMoveTheMean) {
   statistics::Random random(kSteadySeed);
-  const auto steady = find_steady_state(steps_with_energy(
+  const auto steady = find_steady_state(make_steps_with_energy(
       1000, [&](std::size_t i) { return (i >= 600 && i < 640 ? 8.0 : 5.0) + 0.05 * random.normal(); }));
   EXPECT_NEAR(steady->energy_j, 5, 0.02);
 }
 
 TEST(SteadyState, CorrelatedStepsWidenTheStandardError) {
   statistics::Random random(kSteadySeed);
-  std::vector<double> white;
-  std::vector<double> slow;
+  std::vector<double> white_noise_j;
+  std::vector<double> correlated_noise_j;
   double state = 0;
   for (int i = 0; i < 2000; ++i) {
-    const double shock = random.normal();
-    state = 0.999 * state + std::sqrt(1 - 0.999 * 0.999) * shock;
-    white.push_back(10 + 0.1 * shock);
-    slow.push_back(10 + 0.1 * state);
+    const double noise_draw = random.normal();
+    state = 0.999 * state + std::sqrt(1 - 0.999 * 0.999) * noise_draw;
+    white_noise_j.push_back(10 + 0.1 * noise_draw);
+    correlated_noise_j.push_back(10 + 0.1 * state);
   }
-  const auto independent = find_steady_state(steps_with_energy(2000, [&](std::size_t i) { return white[i]; }));
-  const auto correlated = find_steady_state(steps_with_energy(2000, [&](std::size_t i) { return slow[i]; }));
-  EXPECT_LT(independent->standard_error_j, 2 * 0.1 / std::sqrt(2000.0));
-  EXPECT_GT(correlated->standard_error_j, 5 * independent->standard_error_j);
-  EXPECT_GT(correlated->autocorrelation, 0.2);
+  const auto with_white_noise =
+      find_steady_state(make_steps_with_energy(2000, [&](std::size_t i) { return white_noise_j[i]; }));
+  const auto with_correlated_noise =
+      find_steady_state(make_steps_with_energy(2000, [&](std::size_t i) { return correlated_noise_j[i]; }));
+  EXPECT_LT(with_white_noise->standard_error_j, 2 * 0.1 / std::sqrt(2000.0));
+  EXPECT_GT(with_correlated_noise->standard_error_j, 5 * with_white_noise->standard_error_j);
+  EXPECT_GT(with_correlated_noise->autocorrelation, 0.2);
 }
 
 TEST(SteadyState, ARunThatKeepsChangingIsNotSteady) {
   const auto steady =
-      find_steady_state(steps_with_energy(300, [](std::size_t i) { return 5 + 0.01 * static_cast<double>(i); }));
+      find_steady_state(make_steps_with_energy(300, [](std::size_t i) { return 5 + 0.01 * static_cast<double>(i); }));
   ASSERT_TRUE(steady);
   EXPECT_FALSE(steady->is_settled);
 }
 
 TEST(SteadyState, FewStepsHaveNoSteadyState) {
   EXPECT_FALSE(find_steady_state({}));
-  EXPECT_FALSE(find_steady_state(steps_with_energy(11, [](std::size_t) { return 5.0; })));
-  EXPECT_TRUE(find_steady_state(steps_with_energy(12, [](std::size_t) { return 5.0; })));
+  EXPECT_FALSE(find_steady_state(make_steps_with_energy(11, [](std::size_t) { return 5.0; })));
+  EXPECT_TRUE(find_steady_state(make_steps_with_energy(12, [](std::size_t) { return 5.0; })));
 }
 
 TEST(SteadyState, StepsWithoutEnergyGiveZeroAndNoNan) {
-  const auto steady = find_steady_state(steps_with_energy(200, [](std::size_t) { return 0.0; }));
+  const auto steady = find_steady_state(make_steps_with_energy(200, [](std::size_t) { return 0.0; }));
   ASSERT_TRUE(steady);
   EXPECT_EQ(steady->energy_j, 0);
   EXPECT_FALSE(std::isnan(steady->standard_error_j));
@@ -113,7 +119,7 @@ TEST(SteadyState, StepsWithoutEnergyGiveZeroAndNoNan) {
 
 TEST(SteadyState, ItsSumContainsAllStepsAlthoughTheMeanIsTrimmed) {
   // Every fifth of the run is a validation with a tenth of the energy.
-  const auto steps = steps_with_energy(200, [](std::size_t i) { return i % 50 >= 40 ? 1.0 : 10.0; });
+  const auto steps = make_steps_with_energy(200, [](std::size_t i) { return i % 50 >= 40 ? 1.0 : 10.0; });
   const auto steady = find_steady_state(steps);
   ASSERT_TRUE(steady);
   double sum_j = 0;
@@ -137,7 +143,7 @@ TEST(SteadyState, EvaluationIsPartOfTheEnergyOfAStepAndItsStepsAreNotJudged) {
   EXPECT_EQ(steady->steps, 59u) << "all but the last step";
   EXPECT_NEAR(steady->energy_j, 10 + 9 * 3 * 2 / 59.0, 1e-9) << "the last evaluation follows the last step";
   EXPECT_NEAR(steady->time_s, 1 + 9 * 3 / 59.0, 1e-9);
-  EXPECT_EQ(steady->long_steps, 0u);
+  EXPECT_EQ(steady->outlier_steps, 0u);
 }
 
 }  // namespace

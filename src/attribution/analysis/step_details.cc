@@ -28,8 +28,9 @@ double length_of_union_s(std::vector<TimeSpan>& spans) {
 }  // namespace
 
 void StepDetails::remove_unless_kept(std::uint64_t index) {
-  const bool is_long = std::ranges::any_of(longest_steps_, [&](const auto& entry) { return entry.second == index; });
-  if (!is_evenly_spaced(index) && !is_long) steps_.erase(index);
+  const bool is_among_longest =
+      std::ranges::any_of(longest_steps_, [&](const auto& entry) { return entry.second == index; });
+  if (!is_evenly_spaced(index) && !is_among_longest) steps_.erase(index);
 }
 
 void StepDetails::double_stride() {
@@ -42,10 +43,10 @@ void StepDetails::double_stride() {
 
 // Of equal steps the first ones count: else each step would displace an earlier one.
 bool StepDetails::keep_if_among_longest(std::int64_t duration_ns, std::uint64_t index) {
-  const bool is_full = longest_steps_.size() >= kMaxLongStepDetails;
-  if (is_full && duration_ns <= longest_steps_.begin()->first) return false;
+  const bool has_max_long_steps = longest_steps_.size() >= kMaxLongStepDetails;
+  if (has_max_long_steps && duration_ns <= longest_steps_.begin()->first) return false;
   longest_steps_.emplace(duration_ns, index);
-  if (!is_full) return true;
+  if (!has_max_long_steps) return true;
   const std::uint64_t shortest = longest_steps_.begin()->second;
   longest_steps_.erase(longest_steps_.begin());
   remove_unless_kept(shortest);
@@ -54,14 +55,14 @@ bool StepDetails::keep_if_among_longest(std::int64_t duration_ns, std::uint64_t 
 
 bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns) {
   const std::uint64_t index = step_count_++;
-  const auto previous = index == 0 ? steps_.end() : steps_.find(index - 1);
+  const auto previous_step = index == 0 ? steps_.end() : steps_.find(index - 1);
   // Compares first, so that the subtraction cannot overflow: a program may give its steps any numbers.
-  const bool is_next = last_step_number_ < step.number && last_step_number_ == step.number - 1;
-  if (previous != steps_.end() && is_next)
-    previous->second.gpu_span.end_ns = std::max(first_kernel_ns, previous->second.gpu_span.begin_ns);
+  const bool is_consecutive_step = last_step_number_ < step.number && last_step_number_ == step.number - 1;
+  if (previous_step != steps_.end() && is_consecutive_step)
+    previous_step->second.gpu_span.end_ns = std::max(first_kernel_ns, previous_step->second.gpu_span.begin_ns);
   last_step_number_ = step.number;
-  const bool is_long = keep_if_among_longest(step.end_ns - step.begin_ns, index);
-  if (!is_evenly_spaced(index) && !is_long) return false;
+  const bool is_among_longest = keep_if_among_longest(step.end_ns - step.begin_ns, index);
+  if (!is_evenly_spaced(index) && !is_among_longest) return false;
   even_step_count_ += is_evenly_spaced(index) ? 1 : 0;
   steps_.try_emplace(index, CollectedStep{.number = step.number,
                                           .begin_ns = step.begin_ns,

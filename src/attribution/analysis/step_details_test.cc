@@ -12,25 +12,26 @@ namespace {
 constexpr std::int64_t kStep_ns = 10 * kNanosecondsPerMillisecond;
 const std::string kDevice = "GPU-1";
 const LayerKey kConvLayer{{"train", "forward", "conv"}, "gpu0"};
-const LayerKey kFc{{"train", "forward", "fc"}, "gpu0"};
+const LayerKey kFullyConnectedLayer{{"train", "forward", "fc"}, "gpu0"};
 
 StepRecord make_step(std::int64_t number, std::int64_t length_ns = kStep_ns) {
   return {.number = number, .begin_ns = number * kStep_ns, .end_ns = number * kStep_ns + length_ns};
 }
 
 // A kernel of one millisecond.
-StepKernel kernel_at(std::int64_t start_ns, const LayerKey* layer, double energy_j) {
+StepKernel make_step_kernel(std::int64_t start_ns, const LayerKey* layer, double energy_j) {
   return {{start_ns, start_ns + kNanosecondsPerMillisecond}, &kDevice, layer, energy_j};
 }
 
 TEST(StepDetails, SumsTheKernelsOfEachLayer) {
   StepDetails details;
   ASSERT_TRUE(details.add_step(make_step(0), 0));
-  details.add_kernels(std::vector{kernel_at(0, &kConvLayer, 1), kernel_at(kStep_ns / 2, &kFc, 5),
-                                  kernel_at(kStep_ns / 4, &kConvLayer, 2), kernel_at(kStep_ns / 4, nullptr, 0.5)});
+  details.add_kernels(
+      std::vector{make_step_kernel(0, &kConvLayer, 1), make_step_kernel(kStep_ns / 2, &kFullyConnectedLayer, 5),
+                  make_step_kernel(kStep_ns / 4, &kConvLayer, 2), make_step_kernel(kStep_ns / 4, nullptr, 0.5)});
   const CollectedStep& step = *details.steps().at(0);
   ASSERT_EQ(step.layers.size(), 3u);
-  EXPECT_EQ(step.layers[0].layer, &kFc);
+  EXPECT_EQ(step.layers[0].layer, &kFullyConnectedLayer);
   EXPECT_DOUBLE_EQ(step.layers[1].energy_j, 3);
   EXPECT_DOUBLE_EQ(step.layers[1].time_s, 2e-3);
   EXPECT_EQ(step.layers[2].layer, nullptr);
@@ -40,16 +41,17 @@ TEST(StepDetails, SumsTheKernelsOfEachLayer) {
 TEST(StepDetails, CountsTheTimeOfConcurrentKernelsOnce) {
   StepDetails details;
   details.add_step(make_step(0), 0);
-  details.add_kernels(std::vector{kernel_at(0, &kConvLayer, 1), kernel_at(kNanosecondsPerMillisecond / 2, &kFc, 1)});
+  details.add_kernels(std::vector{make_step_kernel(0, &kConvLayer, 1),
+                                  make_step_kernel(kNanosecondsPerMillisecond / 2, &kFullyConnectedLayer, 1)});
   EXPECT_DOUBLE_EQ(details.steps().at(0)->busy_s.at(kDevice), 1.5e-3);
 }
 
 TEST(StepDetails, AStepLastsUntilTheFirstKernelOfTheNextStep) {
   StepDetails details;
   details.add_step(make_step(0), 0);
-  details.add_kernels(std::vector{kernel_at(0, &kConvLayer, 1)});
+  details.add_kernels(std::vector{make_step_kernel(0, &kConvLayer, 1)});
   details.add_step(make_step(1), kStep_ns);
-  details.add_kernels(std::vector{kernel_at(kStep_ns, &kConvLayer, 1)});
+  details.add_kernels(std::vector{make_step_kernel(kStep_ns, &kConvLayer, 1)});
   details.add_step(make_step(9), 9 * kStep_ns);  // the steps between were not traced
   EXPECT_EQ(details.steps().at(0)->gpu_span.end_ns, kStep_ns);
   EXPECT_EQ(details.steps().at(1)->gpu_span.end_ns, kStep_ns + kNanosecondsPerMillisecond);
@@ -62,7 +64,7 @@ TEST(StepDetails, OfManyStepsItKeepsEvenlyChosenOnesAndTheLongest) {
   for (std::int64_t number = 0; number < 10'000; ++number) {
     const std::int64_t length_ns = long_steps.contains(number) ? 5 * kStep_ns : kStep_ns;
     if (!details.add_step(make_step(number, length_ns), number * kStep_ns)) continue;
-    details.add_kernels(std::vector{kernel_at(number * kStep_ns, &kConvLayer, 1)});
+    details.add_kernels(std::vector{make_step_kernel(number * kStep_ns, &kConvLayer, 1)});
     ++wanted;
   }
   EXPECT_EQ(details.step_count(), 10'000u);

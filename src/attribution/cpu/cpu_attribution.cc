@@ -15,7 +15,7 @@ constexpr double kIntervalProbability = 0.9;
 
 // Standard normal draws for a row, seeded by its path: the same in every report of the recording.
 std::vector<double> draw_row_normals(const std::vector<std::string>& path) {
-  std::uint64_t seed = kFnvBasis;
+  std::uint64_t seed = kFnvOffsetBasis;
   for (const std::string& name : path) seed = fnv1a('\n', fnv1a(name, seed));
   statistics::Random random(seed);
   std::vector<double> normal_draws;
@@ -29,30 +29,31 @@ CpuAttribution::CpuAttribution(const MachineEnergy& energy, const ActivitySums& 
     : inputs_(energy.cpu_inputs ? &*energy.cpu_inputs : nullptr), has_idle_time_(energy.has_idle_time) {
   const TimeCurve& captured_s = sums.captured_cpu_s();
   measured_j_per_modelled_j_ = idle_j_per_busy_wall_s_ = TimeCurve(captured_s.span(), captured_s.size());
-  TimeCurve present_s(captured_s.span(), captured_s.size());
+  TimeCurve busy_time_s(captured_s.span(), captured_s.size());
   TimeCurve modelled_j(captured_s.span(), captured_s.size());
   if (inputs_ != nullptr) {
     for (const CpuUse::Slice& slice : inputs_->cpu_use.slices) {
-      present_s.add(slice.begin_ns, slice.end_ns, slice.busy_wall_s);
+      busy_time_s.add(slice.begin_ns, slice.end_ns, slice.busy_wall_s);
       const double other_cpus = inputs_->other_cpu_s.mean_rate(slice.begin_ns, slice.end_ns);
       modelled_j.add(slice.begin_ns, slice.end_ns,
                      modelled_cpu_j(slice.column, slice.cpu_s, slice.mean_busy_cpus() + other_cpus));
     }
   }
   const double uncaptured_s = std::max(energy.command_cpu_s.value_or(0) - captured_s.total(), 0.0);
-  const double own_s = uncaptured_s / static_cast<double>(captured_s.size());
+  const double uncaptured_per_cell_s = uncaptured_s / static_cast<double>(captured_s.size());
   std::vector<TimeCell> cells;
   for (std::size_t cell = 0; cell < captured_s.size(); ++cell) {
     TimeCell cell_values{.joules = energy.cpu_energy_j ? (*energy.cpu_energy_j)[cell] : 0,
                          .length_s = captured_s.cell_s()};
     cell_values.captured_s = captured_s[cell];
-    cell_values.busy_wall_s = inputs_ != nullptr ? present_s[cell] : cell_values.captured_s;
+    cell_values.busy_wall_s = inputs_ != nullptr ? busy_time_s[cell] : cell_values.captured_s;
     cell_values.modelled_j = inputs_ != nullptr ? modelled_j[cell] : cell_values.captured_s;
-    const double machine_s = energy.machine_cpu_s ? (*energy.machine_cpu_s)[cell] : 0;
+    const double machine_cell_cpu_s = energy.machine_cpu_s ? (*energy.machine_cpu_s)[cell] : 0;
     cell_values.other_cpu_s =
-        inputs_ != nullptr ? inputs_->other_cpu_s[cell] : std::max(machine_s - cell_values.captured_s, 0.0);
-    cell_values.other_cpu_s = std::max(cell_values.other_cpu_s, own_s);
-    cell_values.background_fraction = cell_values.other_cpu_s > 0 ? 1 - own_s / cell_values.other_cpu_s : 0;
+        inputs_ != nullptr ? inputs_->other_cpu_s[cell] : std::max(machine_cell_cpu_s - cell_values.captured_s, 0.0);
+    cell_values.other_cpu_s = std::max(cell_values.other_cpu_s, uncaptured_per_cell_s);
+    cell_values.background_fraction =
+        cell_values.other_cpu_s > 0 ? 1 - uncaptured_per_cell_s / cell_values.other_cpu_s : 0;
     background_s_ += cell_values.other_cpu_s * cell_values.background_fraction;
     cells.push_back(cell_values);
   }
@@ -106,43 +107,46 @@ void CpuAttribution::redistribute_between_readings(std::vector<TimeCell>& cells)
 
 void CpuAttribution::attribute_cell(std::size_t cell, const TimeCell& cell_values) {
   const CpuPowers& powers = inputs_->powers;
-  const double present = std::min(cell_values.busy_wall_s / cell_values.length_s, 1.0);
+  const double command_busy_fraction = std::min(cell_values.busy_wall_s / cell_values.length_s, 1.0);
   const double other_cpus = cell_values.other_cpu_s / cell_values.length_s;
-  const double active = any_cpu_busy_fraction(present, other_cpus);
+  const double any_busy_fraction = any_cpu_busy_fraction(command_busy_fraction, other_cpus);
   const double modelled_other_processes_j = this->modelled_other_processes_j(cell_values);
   const double idle_j = powers.watts[powers.idle_index()] * cell_values.length_s;
   const double modelled_total_j = this->modelled_cell_j(cell_values);
   if (modelled_total_j <= 0) return;
-  const double scale = cell_values.joules / modelled_total_j;
-  if (has_idle_time_) idle_j_ += scale * idle_j * (1 - active);
+  const double measured_to_modelled = cell_values.joules / modelled_total_j;
+  if (has_idle_time_) idle_j_ += measured_to_modelled * idle_j * (1 - any_busy_fraction);
   // While both the command and other processes have busy CPUs, idle power is split by the number of CPUs of each.
-  const double other_present = std::min(other_cpus, 1.0);
-  double command = 0;
-  if (present > 0) {
+  const double other_busy_fraction = std::min(other_cpus, 1.0);
+  double command_idle_fraction = 0;
+  if (command_busy_fraction > 0) {
     const double cpus = cell_values.captured_s / cell_values.busy_wall_s;
-    const double others = other_present > 0 ? other_cpus / other_present : 0;
+    const double others = other_busy_fraction > 0 ? other_cpus / other_busy_fraction : 0;
     const double total_cpus = std::max(std::min(cpus + others, inputs_->cpu_count), cpus);
-    command = present * (1 - other_present + other_present * cpus / total_cpus);
+    command_idle_fraction = command_busy_fraction * (1 - other_busy_fraction + other_busy_fraction * cpus / total_cpus);
   }
-  measured_j_per_modelled_j_.set(cell, scale * cell_values.length_s);
+  measured_j_per_modelled_j_.set(cell, measured_to_modelled * cell_values.length_s);
   if (cell_values.busy_wall_s > 0)
-    idle_j_per_busy_wall_s_.set(cell, scale * idle_j * command / cell_values.busy_wall_s * cell_values.length_s);
+    idle_j_per_busy_wall_s_.set(
+        cell, measured_to_modelled * idle_j * command_idle_fraction / cell_values.busy_wall_s * cell_values.length_s);
   const auto other_index = static_cast<std::uint16_t>(powers.other_processes_index());
   const auto idle_index = static_cast<std::uint16_t>(powers.idle_index());
-  background_energy_.add(other_index, scale * modelled_other_processes_j * cell_values.background_fraction);
-  background_energy_.add(idle_index, scale * idle_j * (active - command) * cell_values.background_fraction);
-  energy_by_unknown_.add(other_index, scale * modelled_other_processes_j);
-  energy_by_unknown_.add(idle_index, scale * idle_j * (active - command));
+  background_energy_.add(other_index,
+                         measured_to_modelled * modelled_other_processes_j * cell_values.background_fraction);
+  background_energy_.add(idle_index, measured_to_modelled * idle_j * (any_busy_fraction - command_idle_fraction) *
+                                         cell_values.background_fraction);
+  energy_by_unknown_.add(other_index, measured_to_modelled * modelled_other_processes_j);
+  energy_by_unknown_.add(idle_index, measured_to_modelled * idle_j * (any_busy_fraction - command_idle_fraction));
 }
 
 void CpuAttribution::attribute_cell_by_time(std::size_t cell, const TimeCell& cell_values) {
-  const double all_s = cell_values.modelled_j + cell_values.other_cpu_s;  // all powers are 1 W
-  const double active = any_cpu_busy_fraction(cell_values.busy_wall_s / cell_values.length_s,
-                                              cell_values.other_cpu_s / cell_values.length_s);
+  const double total_cpu_s = cell_values.modelled_j + cell_values.other_cpu_s;  // all powers are 1 W
+  const double any_busy_fraction = any_cpu_busy_fraction(cell_values.busy_wall_s / cell_values.length_s,
+                                                         cell_values.other_cpu_s / cell_values.length_s);
   // A gap in an imported trace does not show whether the machine was idle.
-  if (has_idle_time_) idle_j_ += cell_values.joules * (1 - active);
-  if (all_s <= 0) return;
-  const double rate = cell_values.joules * active / all_s;
+  if (has_idle_time_) idle_j_ += cell_values.joules * (1 - any_busy_fraction);
+  if (total_cpu_s <= 0) return;
+  const double rate = cell_values.joules * any_busy_fraction / total_cpu_s;
   measured_j_per_modelled_j_.set(cell, rate * cell_values.length_s);
   const auto other_index = static_cast<std::uint16_t>(inputs_ != nullptr ? inputs_->powers.other_processes_index() : 1);
   background_energy_.add(other_index, rate * cell_values.other_cpu_s * cell_values.background_fraction);
@@ -154,7 +158,7 @@ CpuAttribution::Rates CpuAttribution::mean_rates_between(std::int64_t from_ns, s
           inputs_ != nullptr ? inputs_->other_cpu_s.mean_rate(from_ns, to_ns) : 0};
 }
 
-EnergyByColumn CpuAttribution::attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
+EnergyByColumn CpuAttribution::attribute_tally(std::uint32_t process, const ScopeTally& tally, double busy_time_s,
                                                const Rates& rates) const {
   const double cpu_s = seconds(tally.cpu_ns + tally.helper_threads_cpu_ns);
   EnergyByColumn joules;
@@ -163,11 +167,11 @@ EnergyByColumn CpuAttribution::attribute_tally(std::uint32_t process, const Scop
     return joules;
   }
   const std::uint16_t column = inputs_->cpu_use.column_of_scope(process, tally.scope);
-  const double cpus = present_s > 0 ? cpu_s / present_s : 1;
+  const double cpus = busy_time_s > 0 ? cpu_s / busy_time_s : 1;
   joules.add(column,
              modelled_cpu_j(column, cpu_s, cpus + rates.uncaptured_busy_cpus) * rates.measured_j_per_modelled_j);
   if (inputs_->powers.is_fitted) {
-    joules.add(static_cast<std::uint16_t>(inputs_->powers.idle_index()), present_s * rates.idle_j_per_busy_wall_s);
+    joules.add(static_cast<std::uint16_t>(inputs_->powers.idle_index()), busy_time_s * rates.idle_j_per_busy_wall_s);
   }
   return joules;
 }
@@ -176,40 +180,40 @@ EnergyByColumn CpuAttribution::attribute_tally(std::uint32_t process, const Scop
 // the others lose.
 std::vector<double> CpuAttribution::energy_replicates(const EnergyByColumn& joules) const {
   const CpuPowers& powers = inputs_->powers;
-  const auto ratio = [&](std::size_t unknown, std::size_t r) {
+  const auto power_ratio = [&](std::size_t unknown, std::size_t r) {
     return powers.watts[unknown] > 0 ? powers.power_replicates[unknown][r] / powers.watts[unknown] : 1;
   };
-  std::vector<double> drawn(kPowerReplicateCount);
+  std::vector<double> replicates_j(kPowerReplicateCount);
   for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
-    double before_j = powers.is_fitted ? idle_j_ : 0;
-    double after_j = before_j * ratio(powers.idle_index(), r);
+    double fitted_total_j = powers.is_fitted ? idle_j_ : 0;
+    double replicate_total_j = fitted_total_j * power_ratio(powers.idle_index(), r);
     for (const auto& [unknown, all_j] : energy_by_unknown_.joules_by_column()) {
-      before_j += all_j;
-      after_j += all_j * ratio(unknown, r);
+      fitted_total_j += all_j;
+      replicate_total_j += all_j * power_ratio(unknown, r);
     }
-    for (const auto& [unknown, row_j] : joules.joules_by_column()) drawn[r] += row_j * ratio(unknown, r);
-    if (after_j > 0) drawn[r] *= before_j / after_j;
-    drawn[r] *= powers.gain_replicates[r];
+    for (const auto& [unknown, row_j] : joules.joules_by_column()) replicates_j[r] += row_j * power_ratio(unknown, r);
+    if (replicate_total_j > 0) replicates_j[r] *= fitted_total_j / replicate_total_j;
+    replicates_j[r] *= powers.gain_replicates[r];
   }
-  return drawn;
+  return replicates_j;
 }
 
 void CpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules, double spread) const {
   row.basis = kCpuTimeBasis;
   if (inputs_ == nullptr || !row.energy_j) return;
   const CpuPowers& powers = inputs_->powers;
-  double known_j = 0;
-  double unknown_j = 0;
+  double regressed_j = 0;
+  double unregressed_j = 0;
   for (const auto& [unknown, part_j] : joules.joules_by_column()) {
-    if (unknown != powers.idle_index()) (powers.is_regressed[unknown] ? known_j : unknown_j) += part_j;
+    if (unknown != powers.idle_index()) (powers.is_regressed[unknown] ? regressed_j : unregressed_j) += part_j;
   }
-  if (known_j > unknown_j) row.basis = kRegressedBasis;
+  if (regressed_j > unregressed_j) row.basis = kRegressedBasis;
   if (inputs_->is_estimated) row.basis = kEstimatedBasis;
-  if (powers.is_fitted && powers.is_regressed[powers.idle_index()]) row.dynamic_j = known_j + unknown_j;
-  std::vector<double> drawn = energy_replicates(joules);
+  if (powers.is_fitted && powers.is_regressed[powers.idle_index()]) row.dynamic_j = regressed_j + unregressed_j;
+  std::vector<double> replicates_j = energy_replicates(joules);
   const std::vector<double> normal_draws = draw_row_normals(row.path);
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) drawn[r] *= std::max(1 + spread * normal_draws[r], 0.0);
-  const auto [low_j, high_j] = central_interval(std::move(drawn), kIntervalProbability);
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) replicates_j[r] *= std::max(1 + spread * normal_draws[r], 0.0);
+  const auto [low_j, high_j] = central_interval(std::move(replicates_j), kIntervalProbability);
   row.low_j = std::min(low_j, *row.energy_j);
   row.high_j = std::max(high_j, *row.energy_j);
 }

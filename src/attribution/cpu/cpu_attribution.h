@@ -36,7 +36,7 @@ class CpuAttribution {
 
   // Joules of a tally by unknown of CpuPowers: its energy by CPU time, and its part of idle power. `busy_wall_s`: its
   // busy wall time, as busy_wall_s() returns it.
-  EnergyByColumn attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
+  EnergyByColumn attribute_tally(std::uint32_t process, const ScopeTally& tally, double busy_time_s,
                                  const Rates& rates) const;
   const EnergyByColumn& background_energy() const { return background_energy_; }
   double background_s() const { return background_s_; }

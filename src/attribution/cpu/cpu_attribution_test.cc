@@ -23,7 +23,7 @@ constexpr double kCpuCount = 4;
 constexpr double kIdle_w = 21;
 constexpr double kBusy_w = 90;  // power of all CPUs together, above idle
 
-struct Layer {
+struct SimulatedLayer {
   double cpus = 1;
   double factor = 1;  // power of a busy CPU relative to the usual
   double typical_length_ms = 10;
@@ -31,7 +31,7 @@ struct Layer {
 };
 
 struct CpuScenario {
-  std::vector<Layer> layers;
+  std::vector<SimulatedLayer> layers;
   double neighbour_factor = 1;
   bool has_neighbour = true;
   double pause_ms = 0;  // after each step
@@ -41,7 +41,7 @@ struct CpuScenario {
 // What a recording of the scene contains, and the true energies.
 class SimulatedCpu {
  public:
-  SimulatedCpu(CpuScenario scene, std::uint64_t seed) : scenario_(std::move(scene)), random_(seed) {
+  SimulatedCpu(CpuScenario scenario, std::uint64_t seed) : scenario_(std::move(scenario)), random_(seed) {
     span_ = {0, static_cast<std::int64_t>(scenario_.seconds * 1e9)};
     Activity names;
     names.begin_ns = 0, names.end_ns = 1;
@@ -55,9 +55,9 @@ class SimulatedCpu {
     run();
   }
 
-  LedgerResult account(bool regress, bool estimated = false, double gain_spread = 0.01) {
+  LedgerResult attribute_energy(bool regress, bool estimated = false, double gain_spread = 0.01) {
     ActivitySums sums(span_);
-    CpuWork work(span_);
+    CpuWorkCollector work(span_);
     for (const Activity& activity : activities_) sums.add(kProcess, activity), work.add(kProcess, activity);
     sums.finish();
     CpuAttributionInputs known{.cpu_use = work.finish(sums)};
@@ -84,7 +84,7 @@ class SimulatedCpu {
     return ledger.finish();
   }
 
-  const std::vector<Layer>& layers() const { return scenario_.layers; }
+  const std::vector<SimulatedLayer>& layers() const { return scenario_.layers; }
   double true_background_j() const { return true_background_j_; }
   double idle_j() const { return idle_j_; }
   double measured_j() const { return measured_j_; }
@@ -93,38 +93,38 @@ class SimulatedCpu {
   double uniform(double from, double to) { return std::uniform_real_distribution<double>(from, to)(random_); }
 
   void run() {
-    std::int64_t left_ms = 0;
+    std::int64_t remaining_ms = 0;
     std::size_t at = scenario_.layers.size();  // index of the current layer; this value: paused
     std::int64_t neighbour_ms = 0;
     bool neighbour = false;
     const auto ticks = static_cast<std::int64_t>(scenario_.seconds * 1000);
     for (std::int64_t tick = 0; tick < ticks; ++tick) {
-      while (left_ms <= 0) {
+      while (remaining_ms <= 0) {
         at = (at + 1) % (scenario_.layers.size() + 1);
-        const bool pause = at == scenario_.layers.size();
-        const double typical_length_ms = pause ? scenario_.pause_ms : scenario_.layers[at].typical_length_ms;
-        left_ms = std::llround(uniform(0.7, 1.3) * typical_length_ms);
+        const bool is_pause = at == scenario_.layers.size();
+        const double typical_length_ms = is_pause ? scenario_.pause_ms : scenario_.layers[at].typical_length_ms;
+        remaining_ms = std::llround(uniform(0.7, 1.3) * typical_length_ms);
       }
       if (--neighbour_ms <= 0) {
         neighbour = scenario_.has_neighbour && !neighbour;
         neighbour_ms = std::llround(uniform(300, 3000));
       }
-      --left_ms;
-      pass(tick, at, neighbour);
+      --remaining_ms;
+      simulate_tick(tick, at, neighbour);
     }
   }
 
-  void pass(std::int64_t tick, std::size_t at, bool neighbour) {
-    Layer nothing{0, 0, 0, 0};
-    Layer& layer = at < scenario_.layers.size() ? scenario_.layers[at] : nothing;
+  void simulate_tick(std::int64_t tick, std::size_t at, bool neighbour) {
+    SimulatedLayer no_layer{0, 0, 0, 0};
+    SimulatedLayer& layer = at < scenario_.layers.size() ? scenario_.layers[at] : no_layer;
     const double neighbour_cpus = neighbour ? 1 : 0;
     const double all = layer.cpus + neighbour_cpus;
-    const double strength =
+    const double mean_power_factor =
         all > 0 ? (layer.cpus * layer.factor + neighbour_cpus * scenario_.neighbour_factor) / all : 0;
     noise_ = 0.8 * noise_ + 0.6 * std::normal_distribution<double>(0, 0.03)(random_);
-    const double dynamic_j = kBusy_w * std::pow(all / kCpuCount, 0.8) * strength * (1 + noise_) * kTick_s;
+    const double dynamic_j = kBusy_w * std::pow(all / kCpuCount, 0.8) * mean_power_factor * (1 + noise_) * kTick_s;
     if (all > 0) {
-      const double share = layer.cpus * layer.factor / (all * strength);
+      const double share = layer.cpus * layer.factor / (all * mean_power_factor);
       layer.true_j += dynamic_j * share + kIdle_w * kTick_s * layer.cpus / all;
       true_background_j_ += dynamic_j * (1 - share) + kIdle_w * kTick_s * neighbour_cpus / all;
     } else {
@@ -133,7 +133,7 @@ class SimulatedCpu {
     joules_ += dynamic_j + kIdle_w * kTick_s;
     machine_s_ += all * kTick_s;
     if (at < scenario_.layers.size()) add_time(at, layer.cpus);
-    if ((tick + 1) % 10 == 0) end_segment((tick + 1) * kTick_ns);
+    if ((tick + 1) % 10 == 0) finish_activity((tick + 1) * kTick_ns);
     if ((tick + 1) % 50 == 0) {
       readings_.push_back({(tick + 1) * kTick_ns, joules_});
       machine_.push_back({(tick + 1) * kTick_ns, std::floor(machine_s_ * 100) / 100});
@@ -149,7 +149,7 @@ class SimulatedCpu {
     tally->helper_threads_cpu_ns += static_cast<std::int64_t>((cpus - 1) * static_cast<double>(kTick_ns));
   }
 
-  void end_segment(std::int64_t now_ns) {
+  void finish_activity(std::int64_t now_ns) {
     Activity activity;
     activity.begin_ns = now_ns - 10 * kTick_ns;
     activity.end_ns = now_ns;
@@ -176,10 +176,10 @@ class SimulatedCpu {
 CpuScenario training(std::uint64_t seed) {
   std::mt19937_64 random(seed * 77 + 5);
   const auto uniform = [&](double from, double to) { return std::uniform_real_distribution<double>(from, to)(random); };
-  CpuScenario scene;
-  for (const double cpus : {1, 3, 2, 3, 1, 2}) scene.layers.push_back({cpus, uniform(0.6, 1.5), uniform(12, 40), 0});
-  scene.neighbour_factor = uniform(0.6, 1.5);
-  return scene;
+  CpuScenario scenario;
+  for (const double cpus : {1, 3, 2, 3, 1, 2}) scenario.layers.push_back({cpus, uniform(0.6, 1.5), uniform(12, 40), 0});
+  scenario.neighbour_factor = uniform(0.6, 1.5);
+  return scenario;
 }
 
 const ReportRow* find_row(const LedgerResult& result, const std::string& name) {
@@ -215,19 +215,19 @@ void expect_energy_is_conserved(const LedgerResult& result, double measured_j) {
 
 TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) {
   IntervalScore found;
-  IntervalScore by_time;
+  IntervalScore time_split_score;
   IntervalScore background;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimulatedCpu machine(training(seed), seed);
-    const LedgerResult regressed = machine.account(true);
-    const LedgerResult shared = machine.account(false);
+    const LedgerResult regressed = machine.attribute_energy(true);
+    const LedgerResult shared = machine.attribute_energy(false);
     expect_energy_is_conserved(regressed, machine.measured_j());
     expect_energy_is_conserved(shared, machine.measured_j());
     for (std::size_t i = 0; i < machine.layers().size(); ++i) {
       const std::string name = "layer" + std::to_string(i);
       found.add(find_row(regressed, name), machine.layers()[i].true_j);
-      by_time.add(find_row(shared, name), machine.layers()[i].true_j);
+      time_split_score.add(find_row(shared, name), machine.layers()[i].true_j);
       EXPECT_EQ(find_row(regressed, name)->basis, "regressed");
       EXPECT_EQ(find_row(shared, name)->basis, "cpu-time");
     }
@@ -235,21 +235,22 @@ TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) 
   }
   std::printf(
       "layers: %.1f %% RMS, by CPU time %.1f %%; background %.1f %%; intervals hold %.0f %%, by CPU time %.0f %%\n",
-      100 * found.rms(), 100 * by_time.rms(), 100 * background.rms(), 100 * found.coverage(), 100 * by_time.coverage());
+      100 * found.rms(), 100 * time_split_score.rms(), 100 * background.rms(), 100 * found.coverage(),
+      100 * time_split_score.coverage());
   EXPECT_LT(found.rms(), 0.08);
-  EXPECT_LT(found.rms(), by_time.rms() / 2);
+  EXPECT_LT(found.rms(), time_split_score.rms() / 2);
   EXPECT_LT(background.rms(), 0.05);
   EXPECT_GE(found.coverage(), 0.80);  // 90 % of 72 rows, with allowance for chance
-  EXPECT_GE(by_time.coverage(), 0.80);
+  EXPECT_GE(time_split_score.coverage(), 0.80);
   EXPECT_GE(background.held, 9u);
 }
 
 TEST(CpuAttribution, UnidentifiablePowersAreSplitByCpuTimeWithAWideInterval) {
-  CpuScenario scene;
-  scene.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // each recorded interval contains equal parts of both
-  scene.has_neighbour = false;
-  SimulatedCpu machine(scene, 7);
-  const LedgerResult result = machine.account(true);
+  CpuScenario scenario;
+  scenario.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // each recorded interval contains equal parts of both
+  scenario.has_neighbour = false;
+  SimulatedCpu machine(scenario, 7);
+  const LedgerResult result = machine.attribute_energy(true);
   for (std::size_t i = 0; i < 2; ++i) {
     const ReportRow* const row = find_row(result, "layer" + std::to_string(i));
     ASSERT_NE(row, nullptr);
@@ -260,11 +261,11 @@ TEST(CpuAttribution, UnidentifiablePowersAreSplitByCpuTimeWithAWideInterval) {
 }
 
 TEST(CpuAttribution, SeparatesIdlePowerWhenTheMachineIdles) {
-  CpuScenario scene = training(3);
-  scene.pause_ms = 150;
-  scene.has_neighbour = false;
-  SimulatedCpu machine(scene, 3);
-  const LedgerResult result = machine.account(true);
+  CpuScenario scenario = training(3);
+  scenario.pause_ms = 150;
+  scenario.has_neighbour = false;
+  SimulatedCpu machine(scenario, 3);
+  const LedgerResult result = machine.attribute_energy(true);
   expect_energy_is_conserved(result, machine.measured_j());
   EXPECT_NEAR(*result.idle_j, machine.idle_j(), 0.1 * machine.idle_j());
   const ReportRow* const row = find_row(result, "layer1");
@@ -275,7 +276,7 @@ TEST(CpuAttribution, SeparatesIdlePowerWhenTheMachineIdles) {
 
 TEST(CpuAttribution, AnEstimateHasItsProvenanceAndTheUncertaintyOfItsModel) {
   SimulatedCpu machine(training(5), 5);
-  const LedgerResult result = machine.account(false, true, 0.25);
+  const LedgerResult result = machine.attribute_energy(false, true, 0.25);
   for (const ReportRow& row : result.rows) {
     EXPECT_EQ(row.basis, "estimated");
     EXPECT_LT(*row.low_j, 0.75 * *row.energy_j);

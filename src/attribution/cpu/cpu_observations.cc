@@ -33,17 +33,17 @@ std::vector<std::int64_t> choose_observation_edges(const CpuUse& use,
                                                    std::span<const std::vector<EnergyPoint>> domains) {
   std::int64_t first_ns = INT64_MIN;
   std::int64_t last_ns = INT64_MAX;
-  std::span<const EnergyPoint> grid;
+  std::span<const EnergyPoint> densest_readings;
   for (const std::vector<EnergyPoint>& points : domains) {
     if (points.size() < 2) return {};
     first_ns = std::max(first_ns, points.front().time_ns);
     last_ns = std::min(last_ns, points.back().time_ns);
-    if (points.size() > grid.size()) grid = points;
+    if (points.size() > densest_readings.size()) densest_readings = points;
   }
   std::vector<std::int64_t> edges_ns;
   const auto add = [&](std::int64_t edge_ns) {
-    const bool far = edges_ns.empty() || edge_ns - edges_ns.back() >= kMinObservationLength_ns;
-    if (far && edge_ns >= first_ns && edge_ns <= last_ns) edges_ns.push_back(edge_ns);
+    const bool is_far_enough = edges_ns.empty() || edge_ns - edges_ns.back() >= kMinObservationLength_ns;
+    if (is_far_enough && edge_ns >= first_ns && edge_ns <= last_ns) edges_ns.push_back(edge_ns);
   };
   for (const TimeSpan& sample_span : use.sample_spans) {
     if (sample_span.end_ns - sample_span.begin_ns > kMaxDenseSampleSpan_ns) {
@@ -51,9 +51,9 @@ std::vector<std::int64_t> choose_observation_edges(const CpuUse& use,
       add(sample_span.end_ns);
       continue;
     }
-    auto point = std::lower_bound(grid.begin(), grid.end(), sample_span.begin_ns,
+    auto point = std::lower_bound(densest_readings.begin(), densest_readings.end(), sample_span.begin_ns,
                                   [](const EnergyPoint& a, std::int64_t time_ns) { return a.time_ns < time_ns; });
-    for (; point != grid.end() && point->time_ns < sample_span.end_ns; ++point) add(point->time_ns);
+    for (; point != densest_readings.end() && point->time_ns < sample_span.end_ns; ++point) add(point->time_ns);
   }
   return edges_ns;
 }
@@ -103,16 +103,18 @@ void CpuObservations::fill_matrix(const CpuUse& use, const MachineCpuTime& machi
   const std::vector<double> other_cpu_s =
       other_cpu_s_between(edges_ns, captured_s, machine.readings, machine.cpu_count, kAllCpusBusyFraction);
   std::vector<double> lengths_s;
-  std::vector<double> possible;  // factor that limits CPU time, which may be reported late, to all CPUs
+  std::vector<double> cpu_time_limit_factors;  // factor that limits CPU time, which may be reported late, to all CPUs
   for (std::size_t row = 0; row < size(); ++row) {
     lengths_s.push_back(seconds(edges_ns[row + 1] - edges_ns[row]));
-    possible.push_back(std::min(machine.cpu_count * lengths_s[row] / std::max(captured_s[row], 1e-9), 1.0));
-    captured_s[row] *= possible[row];
+    cpu_time_limit_factors.push_back(
+        std::min(machine.cpu_count * lengths_s[row] / std::max(captured_s[row], 1e-9), 1.0));
+    captured_s[row] *= cpu_time_limit_factors[row];
   }
   for (const SliceInRow& part : parts) {
     const double cpus = part.slice->mean_busy_cpus() + other_cpu_s[part.row] / lengths_s[part.row];
     matrix_[part.row * unknown_count_ + part.slice->column] +=
-        part.cpu_s * possible[part.row] * cpu_power_factor(std::min(cpus, machine.cpu_count), busy_cpu_exponent);
+        part.cpu_s * cpu_time_limit_factors[part.row] *
+        cpu_power_factor(std::min(cpus, machine.cpu_count), busy_cpu_exponent);
   }
   for (std::size_t row = 0; row < size(); ++row) {
     const std::span<double> entries = std::span(matrix_).subspan(row * unknown_count_, unknown_count_);
@@ -128,14 +130,14 @@ void CpuObservations::fill_matrix(const CpuUse& use, const MachineCpuTime& machi
 }
 
 std::vector<double> CpuObservations::residuals(std::span<const double> watts) const {
-  std::vector<double> left;
+  std::vector<double> observation_residuals;
   for (std::size_t row = 0; row < size(); ++row) {
-    double modelled = 0;
+    double modelled_energy = 0;
     const std::span<const double> entries = (*this)[row];
-    for (std::size_t k = 0; k < unknown_count_; ++k) modelled += entries[k] * watts[k];
-    left.push_back(scaled_energies_[row] - modelled);
+    for (std::size_t k = 0; k < unknown_count_; ++k) modelled_energy += entries[k] * watts[k];
+    observation_residuals.push_back(scaled_energies_[row] - modelled_energy);
   }
-  return left;
+  return observation_residuals;
 }
 
 statistics::NormalEquations CpuObservations::normal_equations(std::span<const double> weights) const {

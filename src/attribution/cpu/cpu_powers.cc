@@ -48,36 +48,37 @@ constexpr double kOtherProcessesPowerRelativeError = 0.1;
 constexpr std::size_t kAutocorrelationBlockObservations = 20;
 constexpr double kMinRelativeNoise = 1e-3;  // of an observation; a smaller value is chance
 
-double weighted_residual_sd(std::span<const double> residuals, std::span<const double> weights, double used) {
+double weighted_residual_sd(std::span<const double> residuals, std::span<const double> weights,
+                            double effective_parameter_count) {
   double sum = 0;
   double count = 0;
   for (std::size_t i = 0; i < residuals.size(); ++i) {
     sum += weights[i] * residuals[i] * residuals[i];
     count += weights[i];
   }
-  return std::sqrt(sum / std::max(count - used, 1.0));
+  return std::sqrt(sum / std::max(count - effective_parameter_count, 1.0));
 }
 
 // Ratio of the standard deviation of block sums to that of independent residuals.
 double autocorrelation_sd_inflation(std::span<const double> residuals, std::span<const double> weights) {
-  double blocks = 0;
-  double row_squares = 0;
+  double block_sum_squares = 0;
+  double sum_of_squares = 0;
   for (std::size_t begin = 0; begin + kAutocorrelationBlockObservations <= residuals.size();
        begin += kAutocorrelationBlockObservations) {
     double sum = 0;
     for (std::size_t i = begin; i < begin + kAutocorrelationBlockObservations; ++i) {
       sum += weights[i] * residuals[i];
-      row_squares += weights[i] * residuals[i] * weights[i] * residuals[i];
+      sum_of_squares += weights[i] * residuals[i] * weights[i] * residuals[i];
     }
-    blocks += sum * sum;
+    block_sum_squares += sum * sum;
   }
-  return row_squares > 0 ? std::max(std::sqrt(blocks / row_squares), 1.0) : 1;
+  return sum_of_squares > 0 ? std::max(std::sqrt(block_sum_squares / sum_of_squares), 1.0) : 1;
 }
 
 std::vector<double> huber_weights(std::span<const double> residuals) {
-  std::vector<double> sizes;
-  for (const double residual : residuals) sizes.push_back(std::abs(residual));
-  const double usual = std::max(1.4826 * median_or(std::move(sizes), 0.0), 1e-12);
+  std::vector<double> magnitudes;
+  for (const double residual : residuals) magnitudes.push_back(std::abs(residual));
+  const double usual = std::max(1.4826 * median_or(std::move(magnitudes), 0.0), 1e-12);
   std::vector<double> weights;
   for (const double residual : residuals) {
     weights.push_back(statistics::huber_weight(residual / usual, kCpuHuberThreshold));
@@ -120,9 +121,9 @@ class CpuPowerPriors {
   double sd_w() const { return kCpuPowerRelativeSd * common_power_w_; }
   // Prior observations: each power differs from the mean of all by zero, with a precision given by the spread.
   void add_power_prior_observations(statistics::NormalEquations& sums, double noise) const {
-    const double other_weight = -1.0 / static_cast<double>(busy_unknown_count_);
+    const double mean_weight = -1.0 / static_cast<double>(busy_unknown_count_);
     for (std::size_t k = 0; k < busy_unknown_count_; ++k) {
-      std::vector<double> row(busy_unknown_count_ + 1, other_weight);
+      std::vector<double> row(busy_unknown_count_ + 1, mean_weight);
       row[k] += 1;
       row[busy_unknown_count_] = 0;
       sums.add_observation(row, 0, std::pow(noise / sd_w(), 2));
@@ -181,12 +182,13 @@ CpuPowerFit fit_powers_robustly(const CpuObservations& observations, double idle
     fit.watts = statistics::nonnegative_least_squares(sums, make_solver_priors).x;
     fit.unscaled_covariance = statistics::unscaled_posterior_covariance(sums, make_solver_priors);
     fit.data_fractions = priors.data_fractions(fit);
-    double used = 0;
-    for (const double share : fit.data_fractions) used += std::max(share, 0.0);
+    double effective_parameter_count = 0;
+    for (const double share : fit.data_fractions) effective_parameter_count += std::max(share, 0.0);
     fit.residuals = observations.residuals(fit.watts);
     fit.weights = huber_weights(fit.residuals);
-    const double inflation = autocorrelation_sd_inflation(fit.residuals, fit.weights);
-    fit.noise = std::max(weighted_residual_sd(fit.residuals, fit.weights, used) * inflation, kMinRelativeNoise * mean);
+    const double sd_inflation = autocorrelation_sd_inflation(fit.residuals, fit.weights);
+    fit.noise = std::max(weighted_residual_sd(fit.residuals, fit.weights, effective_parameter_count) * sd_inflation,
+                         kMinRelativeNoise * mean);
   }
   fit.prior_cost = priors.prior_distance_cost(fit.watts);
   fit.weighted_cpu_s = observations.weighted_cpu_s();
@@ -209,31 +211,36 @@ std::optional<double> measured_idle_w(const CpuObservations& observations) {
   return median_or(std::move(watts), 0.0);
 }
 
-// Draws replicates of the powers, by unknown: one of the fits at random, by `odds`, and a deviation from its
+// Draws replicates of the powers, by unknown: one of the fits at random, by `fit_probabilities`, and a deviation from its
 // covariance. Converts watts of a fit with another growth exponent to those of `best` for the same joules.
 std::vector<std::vector<double>> draw_power_replicates(const std::vector<CpuPowerFit>& fits,
-                                                       const std::vector<double>& odds, const CpuPowerFit& best) {
+                                                       const std::vector<double>& fit_probabilities,
+                                                       const CpuPowerFit& best) {
   const std::size_t size = best.watts.size();
-  std::vector<std::vector<double>> lower;
-  lower.reserve(fits.size());
-  for (const CpuPowerFit& fit : fits) lower.push_back(statistics::cholesky_factor(fit.unscaled_covariance, size));
+  std::vector<std::vector<double>> cholesky_factors;
+  cholesky_factors.reserve(fits.size());
+  for (const CpuPowerFit& fit : fits)
+    cholesky_factors.push_back(statistics::cholesky_factor(fit.unscaled_covariance, size));
   Random random(kReplicateSeed);
-  std::vector<std::vector<double>> drawn(size, std::vector<double>(kPowerReplicateCount));
+  std::vector<std::vector<double>> replicates_w(size, std::vector<double>(kPowerReplicateCount));
   for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
-    std::size_t law = 0;
-    for (double left = random.uniform(); law + 1 < fits.size() && left >= odds[law]; ++law) left -= odds[law];
+    std::size_t fit_index = 0;
+    for (double left = random.uniform(); fit_index + 1 < fits.size() && left >= fit_probabilities[fit_index];
+         ++fit_index)
+      left -= fit_probabilities[fit_index];
     std::vector<double> z;
     for (std::size_t k = 0; k < size; ++k) z.push_back(random.normal());
     for (std::size_t i = 0; i < size; ++i) {
-      double off = 0;
-      for (std::size_t k = 0; k <= i; ++k) off += lower[law][i * size + k] * z[k];
-      const double same_j = best.weighted_cpu_s[i] > 0 ? fits[law].weighted_cpu_s[i] / best.weighted_cpu_s[i] : 1;
-      const double watts = (fits[law].watts[i] + fits[law].noise * off) * same_j;
+      double deviation = 0;
+      for (std::size_t k = 0; k <= i; ++k) deviation += cholesky_factors[fit_index][i * size + k] * z[k];
+      const double equal_energy_factor =
+          best.weighted_cpu_s[i] > 0 ? fits[fit_index].weighted_cpu_s[i] / best.weighted_cpu_s[i] : 1;
+      const double watts = (fits[fit_index].watts[i] + fits[fit_index].noise * deviation) * equal_energy_factor;
       const double error = i + 2 == size ? kOtherProcessesPowerRelativeError : kModelPowerRelativeError;
-      drawn[i][r] = std::max(watts * (1 + error * random.normal()), 0.0);
+      replicates_w[i][r] = std::max(watts * (1 + error * random.normal()), 0.0);
     }
   }
-  return drawn;
+  return replicates_w;
 }
 
 // Cost of a fit: Huber loss of the residuals, in units of the noise, plus the prior's cost.
@@ -258,9 +265,9 @@ CpuPowers make_equal_cpu_powers(std::size_t columns) {
   powers.is_regressed.assign(columns + 2, false);
   Random random(kReplicateSeed);
   for (std::size_t k = 0; k < columns + 2; ++k) {
-    std::vector<double>& drawn = powers.power_replicates.emplace_back();
+    std::vector<double>& replicates_w = powers.power_replicates.emplace_back();
     for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
-      drawn.push_back(std::max(powers.watts[k] * (1 + kCpuPowerRelativeSd * random.normal()), 0.0));
+      replicates_w.push_back(std::max(powers.watts[k] * (1 + kCpuPowerRelativeSd * random.normal()), 0.0));
     }
   }
   return powers;
@@ -287,23 +294,24 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
     powers.observation_count = observations.size();
     powers.relative_noise = fits.back().noise / mean_scaled_energy(observations);
   }
-  const std::size_t idles = powers.is_idle_measured ? 1 : kPriorIdleFractions.size();
+  const std::size_t idle_prior_count = powers.is_idle_measured ? 1 : kPriorIdleFractions.size();
   double noise = fits.front().noise;
   for (const CpuPowerFit& fit : fits) noise = std::min(noise, fit.noise);
   const auto cost = [&](const CpuPowerFit& fit) { return compute_fit_cost(fit, noise); };
   // Growth exponents are compared at the default idle fraction; the other fractions get the same probability.
   std::size_t usual = 0;
-  for (std::size_t i = 0; i < fits.size(); i += idles) usual = cost(fits[i]) < cost(fits[usual]) ? i : usual;
+  for (std::size_t i = 0; i < fits.size(); i += idle_prior_count) usual = cost(fits[i]) < cost(fits[usual]) ? i : usual;
   const CpuPowerFit& best = fits[usual];
-  std::vector<double> odds;
-  for (std::size_t i = 0; i < fits.size(); ++i) odds.push_back(std::exp(cost(best) - cost(fits[i - i % idles])));
-  const double all = std::accumulate(odds.begin(), odds.end(), 0.0);
-  for (double& one : odds) one /= all;
+  std::vector<double> fit_probabilities;
+  for (std::size_t i = 0; i < fits.size(); ++i)
+    fit_probabilities.push_back(std::exp(cost(best) - cost(fits[i - i % idle_prior_count])));
+  const double all = std::accumulate(fit_probabilities.begin(), fit_probabilities.end(), 0.0);
+  for (double& one : fit_probabilities) one /= all;
   powers.busy_cpu_exponent = best.busy_cpu_exponent;
   powers.watts = best.watts;
   for (const double share : best.data_fractions) powers.is_regressed.push_back(share >= kMinIdentifiedFraction);
   powers.is_regressed[powers.idle_index()] = powers.is_idle_measured;
-  powers.power_replicates = draw_power_replicates(fits, odds, best);
+  powers.power_replicates = draw_power_replicates(fits, fit_probabilities, best);
   powers.is_fitted = true;
   return powers;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CpuUse: CPU use over time, by column: a column is a layer in a phase (or a region), the same in all processes of a
-// machine; operations belong to their layer's column. CpuWork collects it in the second pass over the recording,
+// machine; operations belong to their layer's column. CpuWorkCollector collects it in the second pass over the recording,
 // because the fit of a layer's power needs the whole run. Memory: a few dozen bytes for each scope in each recorded
 // interval. Pure; CPU seconds, ns of CLOCK_MONOTONIC.
 //
@@ -46,9 +46,9 @@ struct CpuUse {
   std::uint16_t column_of_scope(std::uint32_t process, std::uint32_t scope) const;
 };
 
-class CpuWork {
+class CpuWorkCollector {
  public:
-  explicit CpuWork(TimeSpan span) : span_(span) {}
+  explicit CpuWorkCollector(TimeSpan span) : span_(span) {}
 
   void add(std::uint32_t process, const Activity& activity);
   // `sums` resolves scopes. The layers with the most CPU time get a column each; if there are more than 40, the last

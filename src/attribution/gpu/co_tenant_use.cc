@@ -38,7 +38,7 @@ std::vector<BusySlice> CoTenantUse::busy_slices(TimeSpan span) const {
     if (share > 0 && end_ns > begin_ns) slices.push_back({begin_ns, end_ns, share * seconds(end_ns - begin_ns)});
   };
   std::int64_t last_ns = span.begin_ns;
-  for (const Point& point : busy_fractions_) {
+  for (const BusyFractionPoint& point : busy_fractions_) {
     add(last_ns, point.time_ns, point.busy_fraction);
     last_ns = std::max(last_ns, point.time_ns);
   }

@@ -37,11 +37,11 @@ class CoTenantUse {
   void add_co_tenant_diagnostic(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:
-  struct Point {
+  struct BusyFractionPoint {
     std::int64_t time_ns;
     double busy_fraction;  // busy fraction since the previous point; below 0: unknown
   };
-  std::vector<Point> busy_fractions_;
+  std::vector<BusyFractionPoint> busy_fractions_;
   bool has_co_tenants_ = false;
   std::uint64_t failed_reading_count_ = 0;
 };

@@ -19,7 +19,7 @@ constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
-Reading percent(double time_s, std::uint64_t raw, ReadCode code = ReadCode::ok) {
+Reading make_percent_reading(double time_s, std::uint64_t raw, ReadCode code = ReadCode::ok) {
   const auto time_ns = static_cast<std::int64_t>(time_s * 1e9);
   return {raw, time_ns, time_ns, code};
 }
@@ -32,7 +32,9 @@ double total_s(const std::vector<BusySlice>& slices) {
 
 TEST(CoTenantUse, EachReadingCoversTheTimeSinceThePreviousOne) {
   CoTenantUse use;
-  for (const Reading& reading : {percent(-1, 90), percent(2, 50), percent(4, 0), percent(8, 25)}) use.add(reading);
+  for (const Reading& reading : {make_percent_reading(-1, 90), make_percent_reading(2, 50), make_percent_reading(4, 0),
+                                 make_percent_reading(8, 25)})
+    use.add(reading);
   EXPECT_TRUE(use.has_co_tenants());
   const std::vector<BusySlice> slices = use.busy_slices(kSpan);
   ASSERT_EQ(slices.size(), 3u);
@@ -44,19 +46,20 @@ TEST(CoTenantUse, EachReadingCoversTheTimeSinceThePreviousOne) {
 
 TEST(CoTenantUse, IsEmptyWithoutReadingsOrCoTenants) {
   EXPECT_TRUE(CoTenantUse().busy_slices(kSpan).empty());
-  CoTenantUse no_co_tenants;
-  no_co_tenants.add(percent(1, 0));
-  no_co_tenants.add(percent(3, 0));
-  EXPECT_TRUE(no_co_tenants.busy_slices(kSpan).empty());
-  EXPECT_FALSE(no_co_tenants.has_co_tenants());
+  CoTenantUse use_without_co_tenants;
+  use_without_co_tenants.add(make_percent_reading(1, 0));
+  use_without_co_tenants.add(make_percent_reading(3, 0));
+  EXPECT_TRUE(use_without_co_tenants.busy_slices(kSpan).empty());
+  EXPECT_FALSE(use_without_co_tenants.has_co_tenants());
   Diagnostics diagnostics;
-  no_co_tenants.add_co_tenant_diagnostic("gpu0", diagnostics);
+  use_without_co_tenants.add_co_tenant_diagnostic("gpu0", diagnostics);
   EXPECT_TRUE(diagnostics.empty());
 }
 
 TEST(CoTenantUse, ReportsUnreadableUseWithoutGuessing) {
   CoTenantUse use;
-  for (const Reading& reading : {percent(0, 0), percent(2, 40), percent(4, 0, ReadCode::denied), percent(6, 40)})
+  for (const Reading& reading : {make_percent_reading(0, 0), make_percent_reading(2, 40),
+                                 make_percent_reading(4, 0, ReadCode::denied), make_percent_reading(6, 40)})
     use.add(reading);
   EXPECT_NEAR(total_s(use.busy_slices({0, 6 * kSecond_ns})), 1.6, 1e-9);
   Diagnostics diagnostics;
@@ -66,8 +69,8 @@ TEST(CoTenantUse, ReportsUnreadableUseWithoutGuessing) {
 
 TEST(CoTenantUse, UseOfAKilledRecorderIsNotExtrapolated) {
   CoTenantUse use;
-  use.add(percent(0, 0));
-  use.add(percent(1, 100));
+  use.add(make_percent_reading(0, 0));
+  use.add(make_percent_reading(1, 100));
   EXPECT_NEAR(total_s(use.busy_slices({0, 100 * kSecond_ns})), 1 + 5, 1e-9);
 }
 
@@ -145,46 +148,48 @@ TEST(CoTenantsOnAGpu, WithoutCapturedWorkLeaveTheRestUnattributed) {
   EXPECT_NEAR(*gpu.result.unattributed_j, 2100, 1);
 }
 
-TEST(CoTenantsOnAGpu, AreNoRowWhereThereAreNone) {
+TEST(CoTenantsOnAGpu, HaveNoRowWhereThereAreNone) {
   const CoTenantGpu gpu(5, 0);
   EXPECT_EQ(gpu.row("background"), nullptr);
   EXPECT_NEAR(gpu.energy_j("gemm"), 1500, 1);
 }
 
-// Kernel kinds from `first_co_tenant` on belong to a co-tenant: their kernels are not recorded, only their busy
+// Kernel kinds from `first_co_tenant_kind` on belong to a co-tenant: their kernels are not recorded, only their busy
 // fraction of every two seconds.
-LedgerResult attribute_with_co_tenants(const SimulatedRun& run, std::uint32_t first_co_tenant) {
+LedgerResult attribute_with_co_tenants(const SimulatedRun& run, std::uint32_t first_co_tenant_kind) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy recorded(channels, span, 10);
   for (const Sample& sample : run.samples) recorded.add(sample);
   const RecordedEnergy::Result energy = recorded.finish();
-  SimulatedRun ours = run;
-  std::erase_if(ours.kernels, [&](const SimulatedKernel& kernel) { return kernel.kind >= first_co_tenant; });
+  SimulatedRun own_process_run = run;
+  std::erase_if(own_process_run.kernels,
+                [&](const SimulatedKernel& kernel) { return kernel.kind >= first_co_tenant_kind; });
   TimeCurve co_tenant_rate(span, 20'000);
   for (const SimulatedKernel& kernel : run.kernels) {
     const double time_s = static_cast<double>(kernel.end_ns - kernel.start_ns) * 1e-9;
-    if (kernel.kind >= first_co_tenant) co_tenant_rate.add(kernel.start_ns, kernel.end_ns, time_s);
+    if (kernel.kind >= first_co_tenant_kind) co_tenant_rate.add(kernel.start_ns, kernel.end_ns, time_s);
   }
   co_tenant_rate.finish();
   CoTenantUse use;
   for (std::int64_t now_ns = span.begin_ns; now_ns < span.end_ns; now_ns += 2 * kSecond_ns) {
     const double share = co_tenant_rate.mean_rate(now_ns - 2 * kSecond_ns, now_ns);
-    use.add(percent(static_cast<double>(now_ns) * 1e-9, static_cast<std::uint64_t>(100 * share)));
+    use.add(make_percent_reading(static_cast<double>(now_ns) * 1e-9, static_cast<std::uint64_t>(100 * share)));
   }
   ActivitySums sums(span);
-  GpuWork work(span);
-  const std::vector<Activity> activities = activities_of(ours);
+  GpuWorkCollector work(span);
+  const std::vector<Activity> activities = activities_of(own_process_run);
   for (const Activity& activity : activities) {
     sums.add(kProcess, activity);
     work.add(kProcess, activity);
   }
   sums.finish();
   work.add_co_tenants("GPU-1", use.busy_slices(span));
-  std::map<std::string, DeviceWork> works = work.finish(sums.processes());
+  std::map<std::string, DeviceWork> work_by_device = work.finish(sums.processes());
   MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j};
   gpu.co_tenant_s = make_busy_curve(use.busy_slices(span), span);
-  gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.domain_curves[0].counter_updates}, span);
+  gpu.powers =
+      find_kernel_powers(std::move(work_by_device.at("GPU-1")), {energy.domain_curves[0].counter_updates}, span);
   MachineEnergy machine;
   machine.gpus.emplace("GPU-1", std::move(gpu));
   EXPECT_TRUE(learn_kernel_powers_from_fit(machine, "a GPU").empty());
@@ -193,19 +198,19 @@ LedgerResult attribute_with_co_tenants(const SimulatedRun& run, std::uint32_t fi
   return ledger.finish();
 }
 
-// Of nine kernel kinds, those from `first_co_tenant` on belong to the co-tenant.
-void expect_intervals_cover(std::uint32_t first_co_tenant) {
+// Of nine kernel kinds, those from `first_co_tenant_kind` on belong to the co-tenant.
+void expect_intervals_cover(std::uint32_t first_co_tenant_kind) {
   constexpr std::uint64_t kSeeds = 8;
   int held = 0;
   int rows = 0;
   double squares = 0;
   double widths = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", others from kind " << first_co_tenant << " on");
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", others from kind " << first_co_tenant_kind << " on");
     const SimulatedRun run = SimulatedGpu({}, seed).simulate_mixture(60);
-    const LedgerResult ledger = attribute_with_co_tenants(run, first_co_tenant);
+    const LedgerResult ledger = attribute_with_co_tenants(run, first_co_tenant_kind);
     double co_tenant_j = 0;
-    for (std::size_t kind = first_co_tenant; kind < run.joules.size(); ++kind) co_tenant_j += run.joules[kind];
+    for (std::size_t kind = first_co_tenant_kind; kind < run.joules.size(); ++kind) co_tenant_j += run.joules[kind];
     for (const ReportRow& row : ledger.rows) {
       const bool is_co_tenant = row.name == "background";
       const double truth_j = is_co_tenant ? co_tenant_j : run.joules[static_cast<std::size_t>(row.name.back() - '0')];
@@ -218,7 +223,7 @@ void expect_intervals_cover(std::uint32_t first_co_tenant) {
     }
   }
   const double error = std::sqrt(squares / kSeeds);
-  std::cout << "others from kind " << first_co_tenant << " on: " << 100 * error << " % off, +- "
+  std::cout << "others from kind " << first_co_tenant_kind << " on: " << 100 * error << " % off, +- "
             << 100 * widths / kSeeds << " %, " << held << " of " << rows << " intervals hold\n";
   EXPECT_LT(error, 0.3);
   EXPECT_GE(held, rows * 8 / 10);

@@ -27,8 +27,8 @@ struct PowerFitAccuracy {
   double interval_coverage = 0;  // coverage of the 90 % intervals
 };
 
-PowerFitAccuracy simulate_accuracy(const SimulatedGpu::Dither& dither, double length_s, std::size_t kernels_per_class,
-                                   std::uint64_t seeds) {
+PowerFitAccuracy simulate_accuracy(const SimulatedGpu::DitherSettings& dither, double length_s,
+                                   std::size_t kernels_per_class, std::uint64_t seeds) {
   PowerFitAccuracy accuracy;
   double count = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -67,15 +67,16 @@ PowerFitAccuracy simulate_accuracy(const SimulatedGpu::Dither& dither, double le
 // 60 s of identical steps with nine kernel kinds each: without pauses the observations hardly differ.
 TEST(Dithering, SeparatesKernelClassesOfEqualSteps) {
   for (const std::size_t kernels_per_class : {1U, 5U, 20U}) {
-    const PowerFitAccuracy without = simulate_accuracy({.share = 0}, 60, kernels_per_class, 3);
-    const PowerFitAccuracy with = simulate_accuracy({}, 60, kernels_per_class, 3);
+    const PowerFitAccuracy undithered_accuracy = simulate_accuracy({.share = 0}, 60, kernels_per_class, 3);
+    const PowerFitAccuracy dithered_accuracy = simulate_accuracy({}, 60, kernels_per_class, 3);
     std::printf("60 s, steps of %4.1f ms: %.1f %% without pauses (%.0f %% of intervals hold), %.1f %% with (%.0f %%)\n",
-                static_cast<double>(kernels_per_class) * 9 * 0.203, 100 * without.error,
-                100 * without.interval_coverage, 100 * with.error, 100 * with.interval_coverage);
+                static_cast<double>(kernels_per_class) * 9 * 0.203, 100 * undithered_accuracy.error,
+                100 * undithered_accuracy.interval_coverage, 100 * dithered_accuracy.error,
+                100 * dithered_accuracy.interval_coverage);
     if (kernels_per_class == 1) continue;  // shorter than the sensor's time constant: little is gained
-    EXPECT_LT(with.error, 0.03);
-    EXPECT_LT(3 * with.error, without.error);
-    EXPECT_GE(with.interval_coverage, 0.85);
+    EXPECT_LT(dithered_accuracy.error, 0.03);
+    EXPECT_LT(3 * dithered_accuracy.error, undithered_accuracy.error);
+    EXPECT_GE(dithered_accuracy.interval_coverage, 0.85);
   }
 }
 

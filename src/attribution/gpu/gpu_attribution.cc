@@ -35,9 +35,10 @@ TimeSpan find_device_kernel_span(const ActivitySums& sums, const std::string& de
 
 // Splits the energy of each cell among kernels, co-tenants and idle, by weight. Concurrent kernels, including those of
 // co-tenants, share the time.
-GpuAttribution::Device GpuAttribution::split_gpu_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s) {
+GpuAttribution::DeviceEnergySplit GpuAttribution::split_gpu_energy(const MachineEnergy::Gpu& gpu,
+                                                                   const TimeCurve* busy_s) {
   const TimeCurve& grid = busy_s != nullptr ? *busy_s : *gpu.co_tenant_s;
-  Device device{&gpu, TimeCurve(grid.span(), grid.size()), 0, 0, busy_s != nullptr};
+  DeviceEnergySplit device{&gpu, TimeCurve(grid.span(), grid.size()), 0, 0, busy_s != nullptr};
   const std::optional<GpuPowers>& powers = gpu.powers;
   const double idle_weight = powers ? powers->power_fit.idle_power().watts : 1;
   const double co_tenant_weight =
@@ -66,7 +67,7 @@ GpuAttribution::Device GpuAttribution::split_gpu_energy(const MachineEnergy::Gpu
 // Idle energy of a cell belongs to the scopes that the device waited for in it. Waiting times are sums over intervals
 // of about a second, so they do not match cells exactly: where they cover at least half of a cell's idle time, they get
 // all of its idle energy.
-void GpuAttribution::split_idle_energy_among_waits(Device& device, const TimeCurve* wait_s) {
+void GpuAttribution::split_idle_energy_among_waits(DeviceEnergySplit& device, const TimeCurve* wait_s) {
   const TimeCurve& idle_j = device.idle_j_over_time;
   device.idle_j_per_waiting_s = device.idle_s_per_waiting_s = TimeCurve(idle_j.span(), idle_j.size());
   device.unexplained_j = device.unexplained_s = device.idle_j_per_waiting_s;
@@ -91,10 +92,11 @@ void GpuAttribution::split_idle_energy_among_waits(Device& device, const TimeCur
 GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& sums) {
   for (const auto& [name, gpu] : energy.gpus) {
     const auto busy_s = sums.gpu_busy_s().find(name);
-    const bool is_used = busy_s != sums.gpu_busy_s().end();
-    if (!is_used && !gpu.co_tenant_s) continue;
-    Device& device = devices_.emplace(name, split_gpu_energy(gpu, is_used ? &busy_s->second : nullptr)).first->second;
-    if (is_used) device.slices = sums.gpu_kernel_intervals().at(name);
+    const bool has_kernels = busy_s != sums.gpu_busy_s().end();
+    if (!has_kernels && !gpu.co_tenant_s) continue;
+    DeviceEnergySplit& device =
+        devices_.emplace(name, split_gpu_energy(gpu, has_kernels ? &busy_s->second : nullptr)).first->second;
+    if (has_kernels) device.slices = sums.gpu_kernel_intervals().at(name);
     device.work = find_device_kernel_span(sums, name, device.power_per_weight.span());
     device.has_idle_power = gpu.powers && has_distinct_idle_power(gpu.powers->power_fit);
     const auto wait_s = sums.gpu_wait_s().find(name);
@@ -110,7 +112,7 @@ double GpuAttribution::power_per_weight(const std::string& device, std::int64_t 
 double GpuAttribution::kernel_power_per_weight(const std::string& device, const Kernel& kernel) const {
   const auto known = devices_.find(device);
   if (known == devices_.end()) return 0;
-  const Device& found = known->second;
+  const DeviceEnergySplit& found = known->second;
   if (found.has_idle_power) {
     const auto after = std::ranges::upper_bound(found.slices, kernel.start_ns, {}, &TimeSpan::begin_ns);
     if (after != found.slices.begin() && std::prev(after)->end_ns > kernel.start_ns)
@@ -121,8 +123,9 @@ double GpuAttribution::kernel_power_per_weight(const std::string& device, const 
 
 GpuAttribution::KernelWeight GpuAttribution::kernel_weight(const std::string& device, std::uint32_t process,
                                                            std::uint32_t class_id, double length_ns) const {
-  const KernelWeightByDuration by_length = kernel_weight_by_duration(device, process, class_id);
-  return {by_length.weight_for_duration(length_ns), by_length.column(), by_length.is_power_known()};
+  const KernelWeightByDuration weight_by_duration = kernel_weight_by_duration(device, process, class_id);
+  return {weight_by_duration.weight_for_duration(length_ns), weight_by_duration.column(),
+          weight_by_duration.is_power_known()};
 }
 
 double GpuAttribution::KernelWeightByDuration::weight_for_duration(double length_ns) const {
@@ -204,7 +207,7 @@ GpuAttribution::IdleTimeAndEnergy GpuAttribution::unexplained_idle_between(const
 
 std::optional<std::pair<double, double>> GpuAttribution::idle_energy_interval(const std::string& domain,
                                                                               double joules) const {
-  const Device* const device = find_device(domain);
+  const DeviceEnergySplit* const device = find_device(domain);
   const auto all = class_joules_by_domain_.find(domain);
   if (device == nullptr) return std::nullopt;
   EnergyByColumn idle;
@@ -227,7 +230,7 @@ std::vector<GpuAttribution::CoTenantEnergy> GpuAttribution::co_tenant_energies()
   return all;
 }
 
-const GpuAttribution::Device* GpuAttribution::find_device(const std::string& domain) const {
+const GpuAttribution::DeviceEnergySplit* GpuAttribution::find_device(const std::string& domain) const {
   for (const auto& [name, device] : devices_) {
     if (device.gpu->domain_name == domain && device.gpu->powers) return &device;
   }
@@ -236,39 +239,39 @@ const GpuAttribution::Device* GpuAttribution::find_device(const std::string& dom
 
 // Energy of a row, in J, under each replicate of the powers. The GPU's total stays the same, so what one row gains the
 // others lose.
-std::vector<double> GpuAttribution::energy_replicates(const Device& device, const EnergyByColumn& joules,
+std::vector<double> GpuAttribution::energy_replicates(const DeviceEnergySplit& device, const EnergyByColumn& joules,
                                                       const EnergyByColumn& all) const {
   const PowerFit& fit = device.gpu->powers->power_fit;
   const std::size_t idle = fit.classes.size() - 1;
-  std::vector<double> drawn(kPowerReplicateCount);
+  std::vector<double> replicates_j(kPowerReplicateCount);
   for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
-    double before_j = device.idle_j;
-    double after_j = device.idle_j * replicate_power_ratio(fit, idle, r);
+    double fitted_total_j = device.idle_j;
+    double replicate_total_j = device.idle_j * replicate_power_ratio(fit, idle, r);
     for (const auto& [column, all_j] : all.joules_by_column()) {
-      before_j += all_j;
-      after_j += all_j * replicate_power_ratio(fit, column, r);
+      fitted_total_j += all_j;
+      replicate_total_j += all_j * replicate_power_ratio(fit, column, r);
     }
     for (const auto& [column, row_j] : joules.joules_by_column())
-      drawn[r] += row_j * replicate_power_ratio(fit, column, r);
-    if (after_j > 0) drawn[r] *= before_j / after_j * fit.gain_replicates[r];
+      replicates_j[r] += row_j * replicate_power_ratio(fit, column, r);
+    if (replicate_total_j > 0) replicates_j[r] *= fitted_total_j / replicate_total_j * fit.gain_replicates[r];
   }
-  return drawn;
+  return replicates_j;
 }
 
 void GpuAttribution::add_attribution_basis_diagnostics(Diagnostics& diagnostics) const {
   for (const auto& [domain, joules] : class_joules_by_domain_) {
-    const Device* const device = find_device(domain);
+    const DeviceEnergySplit* const device = find_device(domain);
     if (device == nullptr) continue;
     const PowerFit& fit = device->gpu->powers->power_fit;
-    double by_time_j = 0;
-    double by_library_j = 0;
+    double time_split_j = 0;
+    double library_power_j = 0;
     double all_j = 0;
     for (const auto& [column, column_j] : joules.joules_by_column()) {
       if (column == device->gpu->powers->co_tenant_column) continue;
       all_j += column_j;
       const KernelClassPower& power = fit.classes[column];
-      if (power.is_from_library) by_library_j += column_j;
-      if (!power.is_regressed && !power.is_from_library) by_time_j += column_j;
+      if (power.is_from_library) library_power_j += column_j;
+      if (!power.is_regressed && !power.is_from_library) time_split_j += column_j;
     }
     if (fit.slowdown_exponent > 0) {
       diagnostics.add({"slowed_kernels", 1,
@@ -277,48 +280,49 @@ void GpuAttribution::add_attribution_basis_diagnostics(Diagnostics& diagnostics)
                                    domain, fit.slowdown_exponent),
                        ""});
     }
-    if (by_library_j > kMinReportedIdleFraction * all_j) {
+    if (library_power_j > kMinReportedIdleFraction * all_j) {
       diagnostics.add({"kernels_by_library", 1,
                        fmt::format("{}: {:.0f} % of kernel energy is attributed with powers from the kernel library, "
                                    "learned from earlier recordings",
-                                   domain, 100 * by_library_j / all_j),
+                                   domain, 100 * library_power_j / all_j),
                        "report --library none uses this recording only"});
     }
-    if (by_time_j <= kMinReportedIdleFraction * all_j) continue;
-    const bool by_gauge = fit.time_constant_ns > 0;
+    if (time_split_j <= kMinReportedIdleFraction * all_j) continue;
+    const bool is_gauge_fit = fit.time_constant_ns > 0;
     const bool is_probed = std::ranges::any_of(fit.classes, &KernelClassPower::is_probed);
-    const std::string_view kind = by_gauge ? "power samples" : "counter intervals";
+    const std::string_view kind = is_gauge_fit ? "power samples" : "counter intervals";
     const std::string seen = fit.observation_count > 0 ? fmt::format("{} {} cannot", fit.observation_count, kind)
                                                        : fmt::format("too few {} to", kind);
     diagnostics.add(
         {"kernels_by_time", 1,
          fmt::format("{}: {} separate all kernel classes; {:.0f} % of kernel energy is split by time{}", domain, seen,
-                     100 * by_time_j / all_j, fit.uses_default_powers ? " and the usual power of such kernels" : ""),
-         is_probed  ? "record for longer"
-         : by_gauge ? "record with --probe for measurements of each module, or record for longer"
-                    : "record with --probe for measurements of each module, record for longer, or use --period 100"});
+                     100 * time_split_j / all_j, fit.uses_default_powers ? " and the usual power of such kernels" : ""),
+         is_probed ? "record for longer"
+         : is_gauge_fit
+             ? "record with --probe for measurements of each module, or record for longer"
+             : "record with --probe for measurements of each module, record for longer, or use --period 100"});
   }
 }
 
 void GpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules) const {
   row.basis = kTimeShareBasis;
-  const Device* const device = find_device(row.device);
+  const DeviceEnergySplit* const device = find_device(row.device);
   const auto all = class_joules_by_domain_.find(row.device);
   if (device == nullptr || all == class_joules_by_domain_.end() || !row.energy_j) return;
   const PowerFit& fit = device->gpu->powers->power_fit;
   double regressed_j = 0;
   double probed_j = 0;
-  double by_library_j = 0;
+  double library_power_j = 0;
   double dynamic_j = 0;
   double sum_j = 0;
   for (const auto& [column, column_j] : joules.joules_by_column()) {
     sum_j += column_j;
     if (fit.classes[column].is_regressed) regressed_j += column_j;
     if (fit.classes[column].is_probed) probed_j += column_j;
-    if (fit.classes[column].is_from_library) by_library_j += column_j;
+    if (fit.classes[column].is_from_library) library_power_j += column_j;
     dynamic_j += column_j * std::max(1 - fit.idle_power().watts / fit.classes[column].watts, 0.0);
   }
-  if (by_library_j > sum_j / 2) row.basis = kLibraryBasis;
+  if (library_power_j > sum_j / 2) row.basis = kLibraryBasis;
   if (regressed_j > sum_j / 2) row.basis = probed_j > regressed_j / 2 ? kProbedBasis : kRegressedBasis;
   if (fit.idle_power().is_regressed) row.dynamic_j = dynamic_j;
   const auto [low_j, high_j] = central_interval(energy_replicates(*device, joules, all->second), kIntervalProbability);

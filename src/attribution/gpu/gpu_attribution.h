@@ -128,7 +128,7 @@ class GpuAttribution {
   void add_attribution_basis_diagnostics(Diagnostics& diagnostics) const;
 
  private:
-  struct Device {
+  struct DeviceEnergySplit {
     const MachineEnergy::Gpu* gpu = nullptr;
     TimeCurve power_per_weight;
     double idle_j = 0;
@@ -144,13 +144,13 @@ class GpuAttribution {
     TimeCurve unexplained_j = {};
     TimeCurve unexplained_s = {};
   };
-  static void split_idle_energy_among_waits(Device& device, const TimeCurve* wait_s);
-  static Device split_gpu_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
-  std::vector<double> energy_replicates(const Device& device, const EnergyByColumn& joules,
+  static void split_idle_energy_among_waits(DeviceEnergySplit& device, const TimeCurve* wait_s);
+  static DeviceEnergySplit split_gpu_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
+  std::vector<double> energy_replicates(const DeviceEnergySplit& device, const EnergyByColumn& joules,
                                         const EnergyByColumn& all) const;
-  const Device* find_device(const std::string& domain) const;
+  const DeviceEnergySplit* find_device(const std::string& domain) const;
 
-  std::map<std::string, Device> devices_;
+  std::map<std::string, DeviceEnergySplit> devices_;
   std::map<std::string, EnergyByColumn> class_joules_by_domain_;
 };
 

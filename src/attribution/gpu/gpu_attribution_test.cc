@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kProcess = 2;
 
-LedgerResult account(const SimulatedRun& run, bool with_kernels = true) {
+LedgerResult attribute_energy(const SimulatedRun& run, bool with_kernels = true) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy recorded(channels, span, 10);
@@ -28,16 +28,17 @@ LedgerResult account(const SimulatedRun& run, bool with_kernels = true) {
     if (!with_kernels) activity.kernels.clear();
   }
   ActivitySums sums(span);
-  GpuWork work(span);
+  GpuWorkCollector work(span);
   for (const Activity& activity : activities) {
     sums.add(kProcess, activity);
     work.add(kProcess, activity);
   }
   sums.finish();
-  std::map<std::string, DeviceWork> works = work.finish(sums.processes());
+  std::map<std::string, DeviceWork> work_by_device = work.finish(sums.processes());
   MachineEnergy machine;
   MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}};
-  gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.domain_curves[0].counter_updates}, span);
+  gpu.powers =
+      find_kernel_powers(std::move(work_by_device.at("GPU-1")), {energy.domain_curves[0].counter_updates}, span);
   gpu.energy_j = lag_corrected_curve(energy.domain_curves[0].curve, gpu.powers->power_fit.counter_lag_ns, gpu.energy_j);
   const double measured_j = gpu.energy_j.total();
   machine.gpus.emplace("GPU-1", std::move(gpu));
@@ -58,7 +59,7 @@ TEST(GpuAttribution, RowsOfAMixtureMatchTheEnergyOfTheirKernels) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu({}, seed);
     const SimulatedRun run = gpu.simulate_mixture(40);
-    const LedgerResult result = account(run);
+    const LedgerResult result = attribute_energy(run);
     ASSERT_EQ(result.rows.size(), run.joules.size());
     for (const ReportRow& row : result.rows) {
       const double truth_j = run.joules[kernel_kind_of(row)];
@@ -78,7 +79,7 @@ TEST(GpuAttribution, RowsOfAMixtureMatchTheEnergyOfTheirKernels) {
 TEST(GpuAttribution, RowsOfASteadyLoopAreTimeProportionalAndMarkedSo) {
   SimulatedGpu gpu({}, 5);
   const SimulatedRun run = gpu.steady_loop(30, 5);
-  const LedgerResult result = account(run);
+  const LedgerResult result = attribute_energy(run);
   ASSERT_EQ(result.rows.size(), run.joules.size());
   int inside = 0;
   for (const ReportRow& row : result.rows) {
@@ -94,13 +95,13 @@ TEST(GpuAttribution, RowsOfASteadyLoopAreTimeProportionalAndMarkedSo) {
 TEST(GpuAttribution, TalliesAloneIdentifyLessAndStillSumToTheTotal) {
   SimulatedGpu gpu({}, 6);
   const SimulatedRun run = gpu.simulate_mixture(60);
-  const LedgerResult result = account(run, false);
+  const LedgerResult result = attribute_energy(run, false);
   for (const ReportRow& row : result.rows) EXPECT_GT(*row.energy_j, 0) << row.name;
 }
 
 TEST(GpuAttribution, AShortRunIsTimeProportional) {
   SimulatedGpu gpu({}, 7);
-  const LedgerResult result = account(gpu.simulate_mixture(1.1));
+  const LedgerResult result = attribute_energy(gpu.simulate_mixture(1.1));
   for (const ReportRow& row : result.rows) {
     EXPECT_EQ(row.basis, "time-share");
     EXPECT_LT(*row.low_j, *row.energy_j);

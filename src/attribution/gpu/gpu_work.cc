@@ -33,10 +33,10 @@ KernelPowerKey kernel_power_key_of_class(const ProcessActivity& names, std::uint
 // The classes with the most time get a column each, the others one for each kind.
 std::map<KernelPowerKey, std::uint16_t> assign_class_columns(const std::map<KernelPowerKey, std::int64_t>& times) {
   std::vector<std::pair<std::int64_t, KernelPowerKey>> ranked;
-  double all_ns = 0;
+  double total_kernel_ns = 0;
   for (const auto& [kernel_key, time_ns] : times) {
     ranked.emplace_back(time_ns, kernel_key);
-    all_ns += static_cast<double>(time_ns);
+    total_kernel_ns += static_cast<double>(time_ns);
   }
   std::sort(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
@@ -44,7 +44,7 @@ std::map<KernelPowerKey, std::uint16_t> assign_class_columns(const std::map<Kern
   std::map<KernelKind, std::uint16_t> rest;
   std::uint16_t next = 0;
   for (const auto& [time_ns, kernel_key] : ranked) {
-    if (next < kMaxClassColumns && static_cast<double>(time_ns) >= kMinClassTimeFraction * all_ns) {
+    if (next < kMaxClassColumns && static_cast<double>(time_ns) >= kMinClassTimeFraction * total_kernel_ns) {
       columns.emplace(kernel_key, next++);
       continue;
     }
@@ -57,8 +57,8 @@ std::map<KernelPowerKey, std::uint16_t> assign_class_columns(const std::map<Kern
 
 }  // namespace
 
-std::uint32_t GpuWork::find_or_add_series(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id,
-                                          bool is_one_time) {
+std::uint32_t GpuWorkCollector::find_or_add_series(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id,
+                                                   bool is_one_time) {
   const auto [series, is_new] = series_index_.try_emplace(KernelSeries{process, queue, class_id, is_one_time},
                                                           static_cast<std::uint32_t>(series_index_.size()));
   if (is_new) {
@@ -68,7 +68,7 @@ std::uint32_t GpuWork::find_or_add_series(std::uint32_t process, std::uint32_t q
   return series->second;
 }
 
-void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePaths& scopes) {
+void GpuWorkCollector::add(std::uint32_t process, const Activity& activity, const ScopePaths& scopes) {
   for (const KernelTally& tally : activity.kernel_tallies) {
     const std::int64_t begin_ns = std::max(activity.begin_ns, span_.begin_ns);
     const std::int64_t end_ns = std::min(activity.end_ns, span_.end_ns);
@@ -93,13 +93,13 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePa
     // Whether the scope runs once does not matter here: single kernels never extrapolate.
     if (!same) series = find_or_add_series(process, kernel.queue, kernel.class_id, false);
     last = &kernel;
-    const std::int64_t most_ns = std::numeric_limits<std::uint32_t>::max();
-    kernels_.push_back({start_ns, static_cast<std::uint32_t>(std::min(end_ns - start_ns, most_ns)), series});
+    const std::int64_t max_length_ns = std::numeric_limits<std::uint32_t>::max();
+    kernels_.push_back({start_ns, static_cast<std::uint32_t>(std::min(end_ns - start_ns, max_length_ns)), series});
   }
 }
 
-std::vector<GpuWork::SeriesColumn> GpuWork::assign_series_columns(const std::map<std::uint32_t, ProcessActivity>& names,
-                                                                  std::map<std::string, DeviceWork>& devices) const {
+std::vector<GpuWorkCollector::SeriesColumn> GpuWorkCollector::assign_series_columns(
+    const std::map<std::uint32_t, ProcessActivity>& names, std::map<std::string, DeviceWork>& devices) const {
   std::map<std::string, std::map<KernelPowerKey, std::int64_t>> times;
   for (const auto& [series, index] : series_index_) {
     const auto process = names.find(series.process);
@@ -146,7 +146,7 @@ std::vector<GpuWork::SeriesColumn> GpuWork::assign_series_columns(const std::map
 }
 
 // Adds co-tenants as sums: their single kernels are unknown. The command's own kernels in that time stay single.
-void GpuWork::add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) const {
+void GpuWorkCollector::add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) const {
   for (const auto& [device, slices] : co_tenant_slices_) {
     DeviceWork& work = devices.at(device);
     for (const BusySlice& slice : slices) {
@@ -158,7 +158,7 @@ void GpuWork::add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) c
 
 // Takes the duration at full speed of a class from its series with the most kernels: kernels of a class take as long in
 // every queue, in the run or in probing.
-void GpuWork::find_full_speed_durations(std::vector<SeriesColumn>& series_columns) const {
+void GpuWorkCollector::find_full_speed_durations(std::vector<SeriesColumn>& series_columns) const {
   std::vector<std::uint64_t> counts(series_columns.size());
   for (const StoredKernel& kernel : kernels_) ++counts[kernel.series];
   std::vector<std::uint64_t> seen(series_columns.size());
@@ -170,9 +170,9 @@ void GpuWork::find_full_speed_durations(std::vector<SeriesColumn>& series_column
   std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t> most;  // of the largest series
   for (const auto& [series, index] : series_index_) {
     if (series_columns[index].device == nullptr || counts[index] == 0) continue;
-    std::uint64_t& so_far = most[{series_columns[index].device, series.process, series.class_id}];
-    if (counts[index] <= so_far) continue;
-    so_far = counts[index];
+    std::uint64_t& max_count = most[{series_columns[index].device, series.process, series.class_id}];
+    if (counts[index] <= max_count) continue;
+    max_count = counts[index];
     series_columns[index].device->full_speed_ns[{series.process, series.class_id}] =
         full_speed_duration_ns(std::move(lengths_ns[index]));
   }
@@ -183,46 +183,51 @@ void GpuWork::find_full_speed_durations(std::vector<SeriesColumn>& series_column
   }
 }
 
-Extrapolation GpuWork::SeriesColumn::compute_extrapolation(const KernelTimeSum& sum) const {
+Extrapolation GpuWorkCollector::SeriesColumn::compute_extrapolation(const KernelTimeSum& sum) const {
   const TimeSpan recorded_span{sum.begin_ns, sum.end_ns};
   return process_names == nullptr ? Extrapolation{recorded_span, 1}
                                   : process_names->extrapolate(recorded_span, is_one_time, class_id);
 }
 
 // For each sum: true if the kernels that it counts were also recorded singly.
-std::vector<bool> GpuWork::find_sums_with_recorded_kernels(const std::vector<SeriesColumn>& series_columns) const {
-  std::vector<bool> detailed(sums_.size(), false);
-  double kept_s = 0;
+std::vector<bool> GpuWorkCollector::find_sums_with_recorded_kernels(
+    const std::vector<SeriesColumn>& series_columns) const {
+  std::vector<bool> has_recorded_kernels(sums_.size(), false);
+  double stored_kernel_s = 0;
   double summed_s = 0;
-  for (const StoredKernel& kernel : kernels_) kept_s += seconds(kernel.length_ns);
+  for (const StoredKernel& kernel : kernels_) stored_kernel_s += seconds(kernel.length_ns);
   std::map<std::pair<std::int64_t, std::int64_t>, double> slices;
-  std::set<std::pair<std::int64_t, std::int64_t>> scaled;  // intervals whose sums extrapolate to untraced steps
+  std::set<std::pair<std::int64_t, std::int64_t>>
+      extrapolated_intervals;  // intervals whose sums extrapolate to untraced steps
   for (const KernelTimeSum& sum : sums_) {
     summed_s += seconds(sum.time_ns);
     slices[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
     if (series_columns[sum.series].compute_extrapolation(sum).kernel_weight != 1)
-      scaled.emplace(sum.begin_ns, sum.end_ns);
+      extrapolated_intervals.emplace(sum.begin_ns, sum.end_ns);
   }
-  if (scaled.empty() && kept_s >= kMinCompleteTraceFraction * summed_s) return std::vector<bool>(sums_.size(), true);
-  TimeCurve kept(span_, cell_count_for_span(span_));
+  if (extrapolated_intervals.empty() && stored_kernel_s >= kMinCompleteTraceFraction * summed_s)
+    return std::vector<bool>(sums_.size(), true);
+  TimeCurve stored_kernel_time(span_, cell_count_for_span(span_));
   for (const StoredKernel& kernel : kernels_) {
-    kept.add(kernel.start_ns, kernel.start_ns + kernel.length_ns, seconds(kernel.length_ns));
+    stored_kernel_time.add(kernel.start_ns, kernel.start_ns + kernel.length_ns, seconds(kernel.length_ns));
   }
-  kept.finish();
+  stored_kernel_time.finish();
   for (std::size_t i = 0; i < sums_.size(); ++i) {
-    if (scaled.contains({sums_[i].begin_ns, sums_[i].end_ns})) continue;
-    const double here_s = kept.amount_between(sums_[i].begin_ns, sums_[i].end_ns);
-    detailed[i] = here_s >= kMinTracedFractionOfSlice * slices[{sums_[i].begin_ns, sums_[i].end_ns}];
+    if (extrapolated_intervals.contains({sums_[i].begin_ns, sums_[i].end_ns})) continue;
+    const double recorded_kernel_s = stored_kernel_time.amount_between(sums_[i].begin_ns, sums_[i].end_ns);
+    has_recorded_kernels[i] =
+        recorded_kernel_s >= kMinTracedFractionOfSlice * slices[{sums_[i].begin_ns, sums_[i].end_ns}];
   }
-  return detailed;
+  return has_recorded_kernels;
 }
 
-std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, ProcessActivity>& names) {
+std::map<std::string, DeviceWork> GpuWorkCollector::finish(const std::map<std::uint32_t, ProcessActivity>& names) {
   std::map<std::string, DeviceWork> devices;
   std::vector<SeriesColumn> series_columns = assign_series_columns(names, devices);
   find_full_speed_durations(series_columns);
-  const std::vector<bool> detailed = find_sums_with_recorded_kernels(series_columns);
-  std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // (end, begin) of intervals where sums replace kernels
+  const std::vector<bool> has_recorded_kernels = find_sums_with_recorded_kernels(series_columns);
+  std::set<std::pair<std::int64_t, std::int64_t>>
+      summed_intervals;  // (end, begin) of intervals where sums replace kernels
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const KernelTimeSum& sum = sums_[i];
     const SeriesColumn& at = series_columns[sum.series];
@@ -232,16 +237,16 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
     const double slowdown = slowdown_factor(sum.mean_ns, at.full_speed_ns);
     for_each_span_outside_gaps(at.idle_gaps, all.span, [&](TimeSpan part, double share) {
       at.device->slices.push_back({part.begin_ns, part.end_ns, at.column, share * busy_s, slowdown});
-      if (detailed[i]) return;
+      if (has_recorded_kernels[i]) return;
       at.device->timeline.add_busy_sum(part.begin_ns, part.end_ns, at.column, share * busy_s);
-      coarse.emplace(part.end_ns, part.begin_ns);
+      summed_intervals.emplace(part.end_ns, part.begin_ns);
     });
   }
   for (const StoredKernel& kernel : kernels_) {
     const SeriesColumn& at = series_columns[kernel.series];
-    const auto slice = coarse.upper_bound({kernel.start_ns, std::numeric_limits<std::int64_t>::max()});
-    const bool is_in_sum = slice != coarse.end() && slice->second <= kernel.start_ns;
-    if (at.device == nullptr || is_in_sum) continue;
+    const auto slice = summed_intervals.upper_bound({kernel.start_ns, std::numeric_limits<std::int64_t>::max()});
+    const bool is_covered_by_sum = slice != summed_intervals.end() && slice->second <= kernel.start_ns;
+    if (at.device == nullptr || is_covered_by_sum) continue;
     at.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, at.column,
                                    slowdown_factor(kernel.length_ns, at.full_speed_ns));
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuWork: collects the kernels that ran on the GPUs of one machine until all names are known, then builds a timeline
-// for each GPU. The classes with the most time get a column each; the rest get a column per KernelKind. The timeline
-// uses single kernels where all of them were recorded, and sums elsewhere. Memory: 16 bytes for each kernel here, and
-// 16 more in the timeline. Pure; ns of CLOCK_MONOTONIC.
+// GpuWorkCollector: collects the kernels that ran on the GPUs of one machine until all names are known, then builds a
+// timeline for each GPU. The classes with the most time get a column each; the rest get a column per KernelKind. The
+// timeline uses single kernels where all of them were recorded, and sums elsewhere. Memory: 16 bytes for each kernel
+// here, and 16 more in the timeline. Pure; ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +47,9 @@ struct DeviceWork {
   FullSpeedDurations full_speed_ns = {};
 };
 
-class GpuWork {
+class GpuWorkCollector {
  public:
-  explicit GpuWork(TimeSpan span) : span_(span) {}
+  explicit GpuWorkCollector(TimeSpan span) : span_(span) {}
 
   // `scopes`: scopes of that process recorded so far.
   void add(std::uint32_t process, const Activity& activity, const ScopePaths& scopes = {});

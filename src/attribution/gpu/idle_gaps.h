@@ -29,8 +29,8 @@ inline bool is_idle_gap(const Activity& activity) {
 
 // Calls use(part, share) for the parts of `interval` outside of the gaps; shares are proportional to their length and
 // add up to 1. If gaps cover all of it or none, calls use(interval, 1). `gaps` are sorted and do not overlap.
-template <class Use>
-void for_each_span_outside_gaps(std::span<const TimeSpan> gaps, TimeSpan interval, const Use& use) {
+template <class VisitSpan>
+void for_each_span_outside_gaps(std::span<const TimeSpan> gaps, TimeSpan interval, const VisitSpan& visit_span) {
   const auto length_ns = static_cast<double>(interval.end_ns - interval.begin_ns);
   const auto first = std::ranges::partition_point(gaps, [&](TimeSpan gap) { return gap.end_ns <= interval.begin_ns; });
   const auto for_each_gap = [&](const auto& visit) {
@@ -41,16 +41,16 @@ void for_each_span_outside_gaps(std::span<const TimeSpan> gaps, TimeSpan interva
   };
   double outside_ns = length_ns;
   for_each_gap([&](TimeSpan gap) { outside_ns -= static_cast<double>(gap.end_ns - gap.begin_ns); });
-  if (outside_ns <= 0 || outside_ns == length_ns) return use(interval, 1.0);
+  if (outside_ns <= 0 || outside_ns == length_ns) return visit_span(interval, 1.0);
   std::int64_t begin_ns = interval.begin_ns;
-  const auto use_until = [&](std::int64_t end_ns) {
-    if (end_ns > begin_ns) use(TimeSpan{begin_ns, end_ns}, static_cast<double>(end_ns - begin_ns) / outside_ns);
+  const auto visit_until = [&](std::int64_t end_ns) {
+    if (end_ns > begin_ns) visit_span(TimeSpan{begin_ns, end_ns}, static_cast<double>(end_ns - begin_ns) / outside_ns);
   };
   for_each_gap([&](TimeSpan gap) {
-    use_until(gap.begin_ns);
+    visit_until(gap.begin_ns);
     begin_ns = gap.end_ns;
   });
-  use_until(interval.end_ns);
+  visit_until(interval.end_ns);
 }
 
 }  // namespace joulemap::attribution

@@ -10,7 +10,7 @@
 namespace joulemap::attribution {
 namespace {
 
-std::vector<TimeSpan> spans_outside_gaps(const std::vector<TimeSpan>& gaps, TimeSpan interval) {
+std::vector<TimeSpan> collect_spans_outside_gaps(const std::vector<TimeSpan>& gaps, TimeSpan interval) {
   std::vector<TimeSpan> parts;
   double shares = 0;
   for_each_span_outside_gaps(gaps, interval, [&](TimeSpan part, double share) {
@@ -22,24 +22,26 @@ std::vector<TimeSpan> spans_outside_gaps(const std::vector<TimeSpan>& gaps, Time
   return parts;
 }
 
-bool is_equal(TimeSpan a, TimeSpan b) { return a.begin_ns == b.begin_ns && a.end_ns == b.end_ns; }
+bool is_equal_span(TimeSpan a, TimeSpan b) { return a.begin_ns == b.begin_ns && a.end_ns == b.end_ns; }
 
 TEST(IdleGaps, CutTheIntervalIntoTheTimesBetweenThem) {
-  const std::vector<TimeSpan> parts = spans_outside_gaps({{-50, 10}, {30, 60}, {90, 200}}, {0, 100});
+  const std::vector<TimeSpan> parts = collect_spans_outside_gaps({{-50, 10}, {30, 60}, {90, 200}}, {0, 100});
   ASSERT_EQ(parts.size(), 2U);
-  EXPECT_TRUE(is_equal(parts[0], {10, 30}));
-  EXPECT_TRUE(is_equal(parts[1], {60, 90}));
+  EXPECT_TRUE(is_equal_span(parts[0], {10, 30}));
+  EXPECT_TRUE(is_equal_span(parts[1], {60, 90}));
 }
 
-TEST(IdleGaps, ShortOnesDoNotMatter) { EXPECT_EQ(spans_outside_gaps({{10, 14}, {40, 44}}, {0, 100}).size(), 1U); }
+TEST(IdleGaps, ShortGapsDoNotMatter) {
+  EXPECT_EQ(collect_spans_outside_gaps({{10, 14}, {40, 44}}, {0, 100}).size(), 1U);
+}
 
 TEST(IdleGaps, AnIntervalThatIsAllGapStaysWhole) {
-  const std::vector<TimeSpan> parts = spans_outside_gaps({{-10, 110}}, {0, 100});
+  const std::vector<TimeSpan> parts = collect_spans_outside_gaps({{-10, 110}}, {0, 100});
   ASSERT_EQ(parts.size(), 1U);
-  EXPECT_TRUE(is_equal(parts[0], {0, 100}));
+  EXPECT_TRUE(is_equal_span(parts[0], {0, 100}));
 }
 
-TEST(IdleGaps, PartsNeverLieInAGap) {
+TEST(IdleGaps, SpansOutsideGapsNeverLieInAGap) {
   statistics::Random random(20261118);
   for (int round = 0; round < 1000; ++round) {
     std::vector<TimeSpan> gaps;
@@ -49,8 +51,8 @@ TEST(IdleGaps, PartsNeverLieInAGap) {
       at_ns = begin_ns + 60 + static_cast<std::int64_t>(random.uniform_below(300));
       gaps.push_back({begin_ns, at_ns});
     }
-    const std::vector<TimeSpan> parts = spans_outside_gaps(gaps, {0, 1000});
-    if (parts.size() == 1 && is_equal(parts[0], {0, 1000})) continue;
+    const std::vector<TimeSpan> parts = collect_spans_outside_gaps(gaps, {0, 1000});
+    if (parts.size() == 1 && is_equal_span(parts[0], {0, 1000})) continue;
     for (const TimeSpan part : parts) {
       for (const TimeSpan gap : gaps) {
         const std::int64_t inside_ns =

@@ -36,12 +36,12 @@ double effective_degrees_of_freedom(const statistics::NormalEquations& sums, dou
 }
 
 double residual_noise_j(const std::vector<double>& residuals, double used, double median_j) {
-  std::vector<double> sizes;
-  sizes.reserve(residuals.size());
-  for (const double residual : residuals) sizes.push_back(std::abs(residual));
+  std::vector<double> magnitudes;
+  magnitudes.reserve(residuals.size());
+  for (const double residual : residuals) magnitudes.push_back(std::abs(residual));
   const double observations = static_cast<double>(residuals.size());
-  const double typical_j = kMadToStandardDeviation * median_or(std::move(sizes), 0.0);
-  return std::max({typical_j * std::sqrt(observations / std::max(observations - used, 1.0)),
+  const double mad_sd_j = kMadToStandardDeviation * median_or(std::move(magnitudes), 0.0);
+  return std::max({mad_sd_j * std::sqrt(observations / std::max(observations - used, 1.0)),
                    kMinGpuRelativeNoise * median_j, kMinResidualNoise_j});
 }
 
@@ -75,9 +75,9 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
     lengths_s.push_back(seconds(edges_ns[i] - edges_ns[i - 1]));
   }
   busy_times_ = timeline.busy_times(edges_ns, parameters.slowdown_exponent);
-  const double usual_s = std::max(median_or(lengths_s, 0.0), 1e-9);
+  const double median_length_s = std::max(median_or(lengths_s, 0.0), 1e-9);
   for (std::size_t i = 0; i < scaled_joules_.size(); ++i) {
-    const double scale = std::sqrt(std::max(lengths_s[i] / usual_s, 1.0));
+    const double scale = std::sqrt(std::max(lengths_s[i] / median_length_s, 1.0));
     scaled_joules_[i] /= scale;
     for (std::size_t k = 0; k < busy_times_.column_count; ++k)
       busy_times_.busy_seconds[i * busy_times_.column_count + k] /= scale;
@@ -87,13 +87,13 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
 
 IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::span<const PowerPoint> samples,
                                            const SensorParameters& parameters, double period_s) {
-  std::vector<std::int64_t> moments_ns;
+  std::vector<std::int64_t> times_ns;
   for (const PowerPoint& point : samples) {
-    moments_ns.push_back(point.time_ns - parameters.lag_ns);
+    times_ns.push_back(point.time_ns - parameters.lag_ns);
     scaled_joules_.push_back(point.watts * period_s);
   }
   busy_times_ =
-      timeline.exponential_moving_averages(moments_ns, parameters.time_constant_ns, parameters.slowdown_exponent);
+      timeline.exponential_moving_averages(times_ns, parameters.time_constant_ns, parameters.slowdown_exponent);
   for (double& share : busy_times_.busy_seconds) share *= period_s;
   median_energy_j_ = median_or(scaled_joules_, 0.0);
 }

@@ -29,9 +29,9 @@ constexpr double kMaxPowerLimitedFraction = 0.8;
 // Relative spread of a finding; empty where the data do not identify the power, or not well enough.
 std::optional<double> learned_relative_sd(const KernelClassPower& found) {
   if (!found.is_regressed || found.watts <= 0) return std::nullopt;
-  const double own = (found.high_w - found.low_w) / 2 / kNormalHalfWidth90 / found.watts;
-  if (own > kMaxLearnedRelativeSd) return std::nullopt;
-  return std::max(own, kMinLearnedRelativeSd);
+  const double fit_relative_sd = (found.high_w - found.low_w) / 2 / kNormalHalfWidth90 / found.watts;
+  if (fit_relative_sd > kMaxLearnedRelativeSd) return std::nullopt;
+  return std::max(fit_relative_sd, kMinLearnedRelativeSd);
 }
 
 // Visitor that collects the kernel classes and GPU models of a recording.
@@ -50,18 +50,18 @@ class KernelClassVisitor final : public recording::RecordingVisitor {
       time.count += tally.count;
     }
   }
-  std::vector<KernelPower> make_priors(const KernelPriors& known) const {
-    std::map<KernelPowerKey, ObservedKernels> by_code;
+  std::vector<KernelPower> make_required_priors(const KernelPriors& known) const {
+    std::map<KernelPowerKey, ObservedKernels> kernels_by_key;
     for (const auto& [id, one] : kernel_classes_) {
       const auto time = class_times_.find(id);
       if (time == class_times_.end()) continue;
       const ObservedKernels seen = recording::make_observed_kernels(one, time->second.time_s, time->second.count);
-      const auto [same, is_new] = by_code.try_emplace(seen.kernel_key, seen);
+      const auto [same, is_new] = kernels_by_key.try_emplace(seen.kernel_key, seen);
       if (!is_new) recording::add_observed_kernels(same->second, seen);
     }
     std::vector<ObservedKernels> seen;
-    if (by_code.empty()) return {};
-    for (const auto& [kernel_key, one] : by_code) seen.push_back(one);
+    if (kernels_by_key.empty()) return {};
+    for (const auto& [kernel_key, one] : kernels_by_key) seen.push_back(one);
     seen.push_back({recording::idle_power_key(), 0, 0, 0, 0});
     std::vector<KernelPower> all;
     for (const std::string& gpu : gpu_models_) {
@@ -91,25 +91,26 @@ std::vector<KernelPower> learn_kernel_powers_from_fit(const MachineEnergy& energ
     // Next to co-tenants kernels take longer and use a different power than alone.
     if (!gpu.powers || gpu.powers->co_tenant_column || model.empty()) continue;
     // A busy GPU uses no less power than an idle one: a fit that contradicts this is wrong.
-    const double least_w = std::max(gpu.powers->power_fit.idle_power().watts, 1.5);
-    const bool at_full_speed =
+    const double min_power_w = std::max(gpu.powers->power_fit.idle_power().watts, 1.5);
+    const bool is_at_full_speed =
         gpu.powers->power_fit.slowdown_exponent > 0 && gpu.power_limited_fraction < kMaxPowerLimitedFraction;
-    const double limited = at_full_speed ? 0 : kPowerLimitRelativeSd * gpu.power_limited_fraction;
+    const double power_limit_relative_sd = is_at_full_speed ? 0 : kPowerLimitRelativeSd * gpu.power_limited_fraction;
     ObservedKernels idle{recording::idle_power_key(), 0, 0, 0, 1};
     for (std::size_t column = 0; column < gpu.powers->kernels_by_column.size(); ++column) {
       const std::vector<ObservedKernels>& seen = gpu.powers->kernels_by_column[column];
       const KernelClassPower& found = gpu.powers->power_fit.classes[column];
       for (const ObservedKernels& one : seen) idle.time_s += one.time_s;
-      if (seen.size() != 1 || found.watts < least_w) continue;
-      if (const std::optional<double> own = learned_relative_sd(found)) {
-        findings.push_back(
-            recording::make_measured_entry(model, seen.front(), found.watts, add_in_quadrature(*own, limited)));
+      if (seen.size() != 1 || found.watts < min_power_w) continue;
+      if (const std::optional<double> fit_relative_sd = learned_relative_sd(found)) {
+        findings.push_back(recording::make_measured_entry(
+            model, seen.front(), found.watts, add_in_quadrature(*fit_relative_sd, power_limit_relative_sd)));
       }
     }
     // The entry of idle gets the time of all classes: a full library drops entries with little time first.
     const KernelClassPower& waiting = gpu.powers->power_fit.idle_power();
-    if (const std::optional<double> own = learned_relative_sd(waiting); own && idle.time_s > 0) {
-      findings.push_back(recording::make_measured_entry(model, idle, waiting.watts, *own));
+    if (const std::optional<double> fit_relative_sd = learned_relative_sd(waiting);
+        fit_relative_sd && idle.time_s > 0) {
+      findings.push_back(recording::make_measured_entry(model, idle, waiting.watts, *fit_relative_sd));
     }
   }
   return findings;
@@ -121,7 +122,7 @@ Result<std::vector<KernelPower>> find_required_priors(std::span<const std::strin
   KernelClassVisitor survey;
   const Result<recording::RecordingSummary> read = recording::read_recording(*files, survey);
   if (!read) return read.error();
-  return survey.make_priors(priors);
+  return survey.make_required_priors(priors);
 }
 
 }  // namespace joulemap::attribution

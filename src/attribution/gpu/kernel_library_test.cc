@@ -21,12 +21,12 @@ namespace {
 constexpr std::uint32_t kProcess = 2;
 const std::string kGpuModel = "Simulated";
 
-struct AccountedRun {
+struct AttributedRun {
   MachineEnergy machine;
   LedgerResult ledger;
 };
 
-AccountedRun account(const SimulatedRun& run, const KernelPriors& known, double power_limited = 0) {
+AttributedRun attribute_energy(const SimulatedRun& run, const KernelPriors& known, double power_limited_fraction = 0) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy recorded(channels, span, 10);
@@ -34,16 +34,16 @@ AccountedRun account(const SimulatedRun& run, const KernelPriors& known, double 
   const RecordedEnergy::Result energy = recorded.finish();
   const std::vector<Activity> activities = activities_of(run);
   ActivitySums sums(span);
-  GpuWork work(span);
+  GpuWorkCollector work(span);
   for (const Activity& activity : activities) {
     sums.add(kProcess, activity);
     work.add(kProcess, activity);
   }
   sums.finish();
   DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
-  const std::vector<KernelClassPrior> priors = known.column_priors(kGpuModel, device.kernels_by_column);
-  AccountedRun result;
-  MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}, kGpuModel, power_limited};
+  const std::vector<KernelClassPrior> priors = known.find_column_priors(kGpuModel, device.kernels_by_column);
+  AttributedRun result;
+  MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}, kGpuModel, power_limited_fraction};
   gpu.powers = find_kernel_powers(std::move(device), {energy.domain_curves[0].counter_updates}, span, priors);
   gpu.energy_j = lag_corrected_curve(energy.domain_curves[0].curve, gpu.powers->power_fit.counter_lag_ns, gpu.energy_j);
   result.machine.gpus.emplace("GPU-1", std::move(gpu));
@@ -54,22 +54,22 @@ AccountedRun account(const SimulatedRun& run, const KernelPriors& known, double 
 }
 
 // Another card of the same model: all powers differ by a common factor, and each by a small factor of its own.
-SimulatedGpu::Traits make_other_gpu_traits(std::uint64_t seed) {
+SimulatedGpu::GpuParameters make_other_gpu_traits(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<> normal;
-  SimulatedGpu::Traits traits;
+  SimulatedGpu::GpuParameters traits;
   const double level = 1 + 0.04 * normal(random);
   for (double& watts : traits.watts) watts *= level * (1 + 0.04 * normal(random));
   return traits;
 }
 
-std::vector<KernelPower> learn_library(int recordings, std::uint64_t seed) {
+std::vector<KernelPower> learn_kernel_library(int recordings, std::uint64_t seed) {
   std::vector<KernelPower> library;
   for (int i = 0; i < recordings; ++i) {
     SimulatedGpu gpu(make_other_gpu_traits(seed * 100 + static_cast<std::uint64_t>(i)),
                      seed * 10 + static_cast<std::uint64_t>(i));
-    recording::merge_into_kernel_library(library,
-                                         learn_kernel_powers_from_fit(account(gpu.simulate_mixture(40), {}).machine));
+    recording::merge_into_kernel_library(
+        library, learn_kernel_powers_from_fit(attribute_energy(gpu.simulate_mixture(40), {}).machine));
   }
   return library;
 }
@@ -95,15 +95,15 @@ TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
   ErrorTally by_time;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const KernelPriors priors = KernelPriors::make_from_library(learn_library(2, seed));
+    const KernelPriors priors = KernelPriors::make_from_library(learn_kernel_library(2, seed));
     SimulatedGpu gpu(make_other_gpu_traits(seed * 1000), seed);
     const SimulatedRun run = gpu.steady_loop(20, 5);
-    const LedgerResult result = account(run, priors).ledger;
+    const LedgerResult result = attribute_energy(run, priors).ledger;
     for (const ReportRow& row : result.rows) EXPECT_EQ(row.basis, "library") << row.name;
     EXPECT_TRUE(result.diagnostics.contains("kernels_by_library"));
     EXPECT_FALSE(result.diagnostics.contains("kernels_by_time"));
     add_rows(known, result, run);
-    add_rows(by_time, account(run, {}).ledger, run);
+    add_rows(by_time, attribute_energy(run, {}).ledger, run);
   }
   std::printf("equal steps by the library: %.1f %%, by time %.1f %%; 90 %% intervals hold in %.0f %% of %d\n",
               100 * known.rms(), 100 * by_time.rms(), 100.0 * known.covered_count / known.count, known.count);
@@ -113,26 +113,26 @@ TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
 }
 
 TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
-  const std::vector<KernelPower> library = learn_library(2, 3);
+  const std::vector<KernelPower> library = learn_kernel_library(2, 3);
   SimulatedGpu gpu(make_other_gpu_traits(7), 7);
   const SimulatedRun run = gpu.simulate_mixture(60);
   ErrorTally known;
-  ErrorTally alone;
-  add_rows(known, account(run, KernelPriors::make_from_library(library)).ledger, run);
-  add_rows(alone, account(run, {}).ledger, run);
-  EXPECT_LT(known.rms(), alone.rms() + 0.01);
+  ErrorTally errors_without_library;
+  add_rows(known, attribute_energy(run, KernelPriors::make_from_library(library)).ledger, run);
+  add_rows(errors_without_library, attribute_energy(run, {}).ledger, run);
+  EXPECT_LT(known.rms(), errors_without_library.rms() + 0.01);
 }
 
 // The library contains half of the classes; the other half get priors from similar classes.
 TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
-  std::vector<KernelPower> library = learn_library(2, 5);
+  std::vector<KernelPower> library = learn_kernel_library(2, 5);
   const auto is_dropped = [](const KernelPower& known) {
     return known.kernel_key != recording::idle_power_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
   };
   std::erase_if(library, is_dropped);
   SimulatedGpu gpu(make_other_gpu_traits(11), 11);
   const SimulatedRun run = gpu.steady_loop(20, 5);
-  const AccountedRun result = account(run, KernelPriors::make_from_library(library));
+  const AttributedRun result = attribute_energy(run, KernelPriors::make_from_library(library));
   ErrorTally all;
   add_rows(all, result.ledger, run);
   EXPECT_GE(all.covered_count, all.count - 2);
@@ -146,7 +146,7 @@ TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
 TEST(KernelLibrary, DoesNotLearnFromItsOwnPriors) {
   SimulatedGpu gpu({}, 4);
   const SimulatedRun run = gpu.steady_loop(20, 5);
-  const AccountedRun result = account(run, KernelPriors::make_from_library(learn_library(1, 4)));
+  const AttributedRun result = attribute_energy(run, KernelPriors::make_from_library(learn_kernel_library(1, 4)));
   for (const KernelPower& found : learn_kernel_powers_from_fit(result.machine))
     EXPECT_EQ(found.kernel_key, recording::idle_power_key()) << found.kernel_key.name;
 }
@@ -154,35 +154,36 @@ TEST(KernelLibrary, DoesNotLearnFromItsOwnPriors) {
 TEST(KernelLibrary, AGpuAtItsPowerLimitAddsLessPrecision) {
   SimulatedGpu gpu({}, 6);
   const SimulatedRun run = gpu.simulate_mixture(40);
-  const std::vector<KernelPower> free = learn_kernel_powers_from_fit(account(run, {}).machine);
-  const std::vector<KernelPower> held = learn_kernel_powers_from_fit(account(run, {}, 1.0).machine);
-  ASSERT_EQ(free.size(), held.size());
-  ASSERT_GE(free.size(), 9U);
-  for (std::size_t i = 0; i < free.size(); ++i) {
-    if (free[i].kernel_key == recording::idle_power_key()) continue;
-    EXPECT_GT(recording::predictive_relative_sd(held[i]), recording::predictive_relative_sd(free[i]) + 0.03);
+  const std::vector<KernelPower> unlimited_powers = learn_kernel_powers_from_fit(attribute_energy(run, {}).machine);
+  const std::vector<KernelPower> held = learn_kernel_powers_from_fit(attribute_energy(run, {}, 1.0).machine);
+  ASSERT_EQ(unlimited_powers.size(), held.size());
+  ASSERT_GE(unlimited_powers.size(), 9U);
+  for (std::size_t i = 0; i < unlimited_powers.size(); ++i) {
+    if (unlimited_powers[i].kernel_key == recording::idle_power_key()) continue;
+    EXPECT_GT(recording::predictive_relative_sd(held[i]),
+              recording::predictive_relative_sd(unlimited_powers[i]) + 0.03);
   }
 }
 
 TEST(KernelLibrary, TheSameInputGivesTheSameBits) {
-  const KernelPriors priors = KernelPriors::make_from_library(learn_library(1, 2));
+  const KernelPriors priors = KernelPriors::make_from_library(learn_kernel_library(1, 2));
   SimulatedGpu gpu({}, 2);
   const SimulatedRun run = gpu.steady_loop(10, 5);
-  const LedgerResult once = account(run, priors).ledger;
-  const LedgerResult again = account(run, priors).ledger;
-  ASSERT_EQ(once.rows.size(), again.rows.size());
-  for (std::size_t i = 0; i < once.rows.size(); ++i) {
-    EXPECT_EQ(once.rows[i].energy_j, again.rows[i].energy_j);
-    EXPECT_EQ(once.rows[i].low_j, again.rows[i].low_j);
+  const LedgerResult first_ledger = attribute_energy(run, priors).ledger;
+  const LedgerResult second_ledger = attribute_energy(run, priors).ledger;
+  ASSERT_EQ(first_ledger.rows.size(), second_ledger.rows.size());
+  for (std::size_t i = 0; i < first_ledger.rows.size(); ++i) {
+    EXPECT_EQ(first_ledger.rows[i].energy_j, second_ledger.rows[i].energy_j);
+    EXPECT_EQ(first_ledger.rows[i].low_j, second_ledger.rows[i].low_j);
   }
 }
 
 // For a recording that is too short for any regression.
 TEST(KernelLibrary, AttributesAFewObservationsByPriorsAlone) {
-  const KernelPriors priors = KernelPriors::make_from_library(learn_library(2, 8));
+  const KernelPriors priors = KernelPriors::make_from_library(learn_kernel_library(2, 8));
   SimulatedGpu gpu(make_other_gpu_traits(8), 8);
   const SimulatedRun run = gpu.steady_loop(1.2, 5);
-  const LedgerResult result = account(run, priors).ledger;
+  const LedgerResult result = attribute_energy(run, priors).ledger;
   ASSERT_EQ(result.rows.size(), run.joules.size());
   ErrorTally known;
   add_rows(known, result, run);

@@ -62,14 +62,14 @@ std::string_view find_family_by_word(const std::string& text) {
 
 // Text outside of all brackets.
 std::string remove_bracketed_text(std::string_view text) {
-  std::string outside;
+  std::string text_outside_brackets;
   int depth = 0;
   for (const char c : text) {
     if (c == '<' || c == '(') ++depth;
-    if (depth == 0) outside.push_back(c);
+    if (depth == 0) text_outside_brackets.push_back(c);
     if ((c == '>' || c == ')') && depth > 0) --depth;
   }
-  return outside;
+  return text_outside_brackets;
 }
 
 // Log of the fraction of a full GPU's power that a kernel with this number of blocks uses.
@@ -83,8 +83,9 @@ double log_occupancy_power_fraction(KernelKind kind, double blocks) {
 
 std::string kernel_name_stem(const KernelPowerKey& kernel_key) {
   std::string name = demangle(kernel_key.name);
-  constexpr std::string_view kAnonymous = "(anonymous namespace)::";
-  for (auto at = name.find(kAnonymous); at != name.npos; at = name.find(kAnonymous)) name.erase(at, kAnonymous.size());
+  constexpr std::string_view kAnonymousNamespacePrefix = "(anonymous namespace)::";
+  for (auto at = name.find(kAnonymousNamespacePrefix); at != name.npos; at = name.find(kAnonymousNamespacePrefix))
+    name.erase(at, kAnonymousNamespacePrefix.size());
   std::string stem = remove_bracketed_text(name);
   if (stem.starts_with("void ")) stem.erase(0, 5);
   std::erase_if(stem, [](char c) { return c >= '0' && c <= '9'; });
@@ -106,7 +107,7 @@ std::string_view kernel_family(const KernelPowerKey& kernel_key) {
 // standard deviation.
 double KernelPowerHierarchy::estimate_between_variance(std::span<const SiblingEstimates> groups, double usual) {
   double squares = 0;
-  double free = 0;
+  double degrees_of_freedom = 0;
   for (const SiblingEstimates& group : groups) {
     const double count = static_cast<double>(group.size());
     double mean = 0;
@@ -114,50 +115,51 @@ double KernelPowerHierarchy::estimate_between_variance(std::span<const SiblingEs
     for (const Estimate& one : group) {
       squares += (one.mean - mean) * (one.mean - mean) - one.variance * (1 - 1 / count);
     }
-    free += count - 1;
+    degrees_of_freedom += count - 1;
   }
-  return (std::max(squares, 0.0) + kPriorDegreesOfFreedom * usual * usual) / (free + kPriorDegreesOfFreedom);
+  return (std::max(squares, 0.0) + kPriorDegreesOfFreedom * usual * usual) /
+         (degrees_of_freedom + kPriorDegreesOfFreedom);
 }
 
 KernelPowerHierarchy::Estimate KernelPowerHierarchy::estimate_group_mean(const SiblingEstimates& members,
-                                                                         double between) {
+                                                                         double between_variance) {
   Estimate all;
   double precision = 0;
   for (const Estimate& one : members) {
-    precision += 1 / (one.variance + between);
-    all.mean += one.mean / (one.variance + between);
+    precision += 1 / (one.variance + between_variance);
+    all.mean += one.mean / (one.variance + between_variance);
   }
   return {all.mean / precision, 1 / precision};
 }
 
 KernelPowerHierarchy::Estimate KernelPowerHierarchy::shrink_to_parent(const Estimate& own, const Estimate& parent,
-                                                                      double between) {
-  return estimate_group_mean({own, {parent.mean, parent.variance + between}}, 0);
+                                                                      double between_variance) {
+  return estimate_group_mean({own, {parent.mean, parent.variance + between_variance}}, 0);
 }
 
 KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> known) {
-  std::map<std::pair<std::string, std::string>, SiblingEstimates> by_stem;
+  std::map<std::pair<std::string, std::string>, SiblingEstimates> estimates_by_stem;
   for (const KernelPower& one : known) {
     if (one.kernel_key == recording::idle_power_key()) continue;
     const double spread = recording::predictive_relative_sd(one);
-    by_stem[{std::string(kernel_family(one.kernel_key)), kernel_name_stem(one.kernel_key)}].push_back(
+    estimates_by_stem[{std::string(kernel_family(one.kernel_key)), kernel_name_stem(one.kernel_key)}].push_back(
         {std::log(one.watts) - log_occupancy_power_fraction(one.kernel_key.kind, one.blocks), spread * spread});
   }
-  if (by_stem.empty()) return;
-  const auto groups_of = [](const auto& by_key) {
+  if (estimates_by_stem.empty()) return;
+  const auto collect_sibling_groups = [](const auto& by_key) {
     std::vector<SiblingEstimates> groups;
     for (const auto& [key, group] : by_key) groups.push_back(group);
     return groups;
   };
-  class_variance_ = estimate_between_variance(groups_of(by_stem), kPriorClassLogSd);
-  std::map<std::string, SiblingEstimates> by_family;
-  for (const auto& [key, group] : by_stem) {
+  class_variance_ = estimate_between_variance(collect_sibling_groups(estimates_by_stem), kPriorClassLogSd);
+  std::map<std::string, SiblingEstimates> estimates_by_family;
+  for (const auto& [key, group] : estimates_by_stem) {
     stem_log_powers_[key] = estimate_group_mean(group, class_variance_);
-    by_family[key.first].push_back(stem_log_powers_[key]);
+    estimates_by_family[key.first].push_back(stem_log_powers_[key]);
   }
-  stem_variance_ = estimate_between_variance(groups_of(by_family), kPriorStemLogSd);
+  stem_variance_ = estimate_between_variance(collect_sibling_groups(estimates_by_family), kPriorStemLogSd);
   SiblingEstimates families;
-  for (const auto& [family, group] : by_family) {
+  for (const auto& [family, group] : estimates_by_family) {
     family_log_powers_[family] = estimate_group_mean(group, stem_variance_);
     families.push_back(family_log_powers_[family]);
   }

@@ -46,8 +46,8 @@ class KernelPowerHierarchy {
   };
   using SiblingEstimates = std::vector<Estimate>;
   static double estimate_between_variance(std::span<const SiblingEstimates> groups, double usual);
-  static Estimate estimate_group_mean(const SiblingEstimates& members, double between);
-  static Estimate shrink_to_parent(const Estimate& own, const Estimate& parent, double between);
+  static Estimate estimate_group_mean(const SiblingEstimates& members, double between_variance);
+  static Estimate shrink_to_parent(const Estimate& own, const Estimate& parent, double between_variance);
 
   double class_variance_ = 0;  // variance between classes of a stem
   double stem_variance_ = 0;   // variance between stems of a family

@@ -85,22 +85,22 @@ TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
     std::normal_distribution<> normal;
     std::vector<KernelPower> library;
     for (const char* family : {"gemm", "pool", "softmax", "elementwise", "reduce"}) {
-      const double of_family = std::log(500) + 0.25 * normal(random);
+      const double family_log_power = std::log(500) + 0.25 * normal(random);
       for (char stem = 'a'; stem < 'e'; ++stem) {
-        const double of_stem = of_family + 0.15 * normal(random);
+        const double stem_log_power = family_log_power + 0.15 * normal(random);
         for (int i = 0; i < 4; ++i) {
           const std::string name = std::string(family) + "_" + stem + "<" + std::to_string(i) + ">";
-          const double of_class = of_stem + 0.1 * normal(random);
+          const double class_log_power = stem_log_power + 0.1 * normal(random);
           library.push_back(
-              library_entry(name, std::exp(of_class + 0.07 * normal(random))));  // 7 %: spread of one finding
+              library_entry(name, std::exp(class_log_power + 0.07 * normal(random))));  // 7 %: spread of one finding
         }
       }
     }
     for (std::size_t i = 0; i < library.size(); ++i) {
-      std::vector<KernelPower> without_class = library;
-      without_class.erase(without_class.begin() + static_cast<std::ptrdiff_t>(i));
-      const KernelClassPrior prior =
-          KernelPowerHierarchy(without_class).predict_power(make_kernel_observation(library[i].kernel_key.name));
+      std::vector<KernelPower> library_without_class = library;
+      library_without_class.erase(library_without_class.begin() + static_cast<std::ptrdiff_t>(i));
+      const KernelClassPrior prior = KernelPowerHierarchy(library_without_class)
+                                         .predict_power(make_kernel_observation(library[i].kernel_key.name));
       const double deviation = std::log(library[i].watts / prior.watts) / prior.relative_sd;
       if (std::abs(deviation) < 1.645) ++inside;
       ++count;
@@ -113,19 +113,22 @@ TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
 TEST(KernelPriors, PriorsFromARecordingEqualThoseOfTheLibrary) {
   const KernelPriors library =
       KernelPriors::make_from_library({library_entry("add<1>", 600), library_entry("gemm<1>", 900)});
-  const std::vector<ObservedKernels> here = {make_kernel_observation("add<1>"), make_kernel_observation("add<2>")};
-  const KernelPriors from_recording = KernelPriors::make_from_recording(library.find_kernel_powers("H200", here));
-  const std::vector<std::vector<ObservedKernels>> columns = {{here[0]}, {here[1]}, here};
-  const std::vector<KernelClassPrior> before = library.column_priors("H200", columns);
-  const std::vector<KernelClassPrior> after = from_recording.column_priors("H200", columns);
+  const std::vector<ObservedKernels> observed_kernels = {make_kernel_observation("add<1>"),
+                                                         make_kernel_observation("add<2>")};
+  const KernelPriors from_recording =
+      KernelPriors::make_from_recording(library.find_kernel_powers("H200", observed_kernels));
+  const std::vector<std::vector<ObservedKernels>> columns = {
+      {observed_kernels[0]}, {observed_kernels[1]}, observed_kernels};
+  const std::vector<KernelClassPrior> before = library.find_column_priors("H200", columns);
+  const std::vector<KernelClassPrior> after = from_recording.find_column_priors("H200", columns);
   ASSERT_EQ(before.size(), 4U);  // three classes and idle
   ASSERT_EQ(after.size(), 4U);
   for (std::size_t i = 0; i < before.size(); ++i) {
     EXPECT_NEAR(before[i].watts, after[i].watts, 1e-9);
     EXPECT_NEAR(before[i].relative_sd, after[i].relative_sd, 1e-9);
   }
-  EXPECT_TRUE(library.find_kernel_powers("A100", here).empty());
-  EXPECT_TRUE(library.column_priors("A100", columns).empty());
+  EXPECT_TRUE(library.find_kernel_powers("A100", observed_kernels).empty());
+  EXPECT_TRUE(library.find_column_priors("A100", columns).empty());
 }
 
 }  // namespace

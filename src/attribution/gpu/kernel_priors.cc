@@ -21,7 +21,8 @@ KernelClassPrior make_class_prior(const KernelPower& known) {
 }
 
 // Prior of a column with several classes: their time-weighted mean.
-KernelClassPrior time_weighted_prior(std::span<const ObservedKernels> seen, std::span<const KernelClassPrior> priors) {
+KernelClassPrior combine_priors_by_time(std::span<const ObservedKernels> seen,
+                                        std::span<const KernelClassPrior> priors) {
   double all_s = 0;
   for (const ObservedKernels& one : seen) all_s += one.time_s;
   KernelClassPrior mean{0, 0, false};
@@ -57,22 +58,22 @@ KernelPriors KernelPriors::make_from_library(std::vector<KernelPower> library) {
 }
 
 std::string KernelPriors::resolve_gpu_model(const std::string& gpu) const {
-  const bool is_only_one = !kernel_powers_.empty() && kernel_powers_.front().gpu == kernel_powers_.back().gpu;
-  return gpu.empty() && is_only_one ? kernel_powers_.front().gpu : gpu;
+  const bool has_single_gpu_model = !kernel_powers_.empty() && kernel_powers_.front().gpu == kernel_powers_.back().gpu;
+  return gpu.empty() && has_single_gpu_model ? kernel_powers_.front().gpu : gpu;
 }
 
 std::vector<KernelPower> KernelPriors::find_kernel_powers(const std::string& gpu,
                                                           std::span<const ObservedKernels> seen) const {
   const std::string model = resolve_gpu_model(gpu);
-  std::vector<KernelPower> of_gpu;
+  std::vector<KernelPower> gpu_powers;
   for (const KernelPower& known : kernel_powers_) {
-    if (known.gpu == model) of_gpu.push_back(known);
+    if (known.gpu == model) gpu_powers.push_back(known);
   }
   std::vector<KernelPower> found;
-  const KernelPowerHierarchy hierarchy(of_gpu);
+  const KernelPowerHierarchy hierarchy(gpu_powers);
   if (hierarchy.empty()) return found;
   for (const ObservedKernels& one : seen) {
-    if (const KernelPower* known = recording::find_kernel_power(of_gpu, model, one.kernel_key)) {
+    if (const KernelPower* known = recording::find_kernel_power(gpu_powers, model, one.kernel_key)) {
       found.push_back(*known);
       continue;
     }
@@ -85,8 +86,8 @@ std::vector<KernelPower> KernelPriors::find_kernel_powers(const std::string& gpu
   return found;
 }
 
-std::vector<KernelClassPrior> KernelPriors::column_priors(const std::string& gpu,
-                                                          std::span<const std::vector<ObservedKernels>> columns) const {
+std::vector<KernelClassPrior> KernelPriors::find_column_priors(
+    const std::string& gpu, std::span<const std::vector<ObservedKernels>> columns) const {
   std::vector<ObservedKernels> seen;
   for (const std::vector<ObservedKernels>& column : columns) seen.insert(seen.end(), column.begin(), column.end());
   const std::vector<KernelPower> found = find_kernel_powers(gpu, seen);
@@ -97,7 +98,7 @@ std::vector<KernelClassPrior> KernelPriors::column_priors(const std::string& gpu
   for (const std::vector<ObservedKernels>& column : columns) {
     std::vector<KernelClassPrior> members;
     for (std::size_t i = 0; i < column.size(); ++i) members.push_back(make_class_prior(*next++));
-    priors.push_back(members.empty() ? hierarchy.predict_power({}) : time_weighted_prior(column, members));
+    priors.push_back(members.empty() ? hierarchy.predict_power({}) : combine_priors_by_time(column, members));
   }
   const KernelPower* const idle =
       recording::find_kernel_power(kernel_powers_, resolve_gpu_model(gpu), recording::idle_power_key());

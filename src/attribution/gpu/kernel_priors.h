@@ -26,8 +26,8 @@ class KernelPriors {
   // idle if the library has no entry of it.
   std::vector<KernelPower> find_kernel_powers(const std::string& gpu, std::span<const ObservedKernels> seen) const;
   // The same for regression columns, which may combine several classes each. The result has one more element, for idle.
-  std::vector<KernelClassPrior> column_priors(const std::string& gpu,
-                                              std::span<const std::vector<ObservedKernels>> columns) const;
+  std::vector<KernelClassPrior> find_column_priors(const std::string& gpu,
+                                                   std::span<const std::vector<ObservedKernels>> columns) const;
 
  private:
   KernelPriors(std::vector<KernelPower> powers, bool is_frozen);

@@ -28,10 +28,10 @@ double full_speed_duration_ns(std::vector<std::uint32_t> lengths_ns) {
   std::nth_element(lengths_ns.begin(), fast, lengths_ns.end());
   const double full_speed_ns = *fast;
   if (full_speed_ns < kMinFullSpeedDuration_ns) return 0;
-  const auto similar = std::count_if(lengths_ns.begin(), lengths_ns.end(), [&](std::uint32_t length_ns) {
+  const auto similar_count = std::count_if(lengths_ns.begin(), lengths_ns.end(), [&](std::uint32_t length_ns) {
     return length_ns >= kMinFullSpeedRatio * full_speed_ns && length_ns <= kMaxSlowdown * full_speed_ns;
   });
-  return static_cast<double>(similar) >= kMinSimilarDurationFraction * static_cast<double>(lengths_ns.size())
+  return static_cast<double>(similar_count) >= kMinSimilarDurationFraction * static_cast<double>(lengths_ns.size())
              ? full_speed_ns
              : 0;
 }

@@ -48,14 +48,15 @@ struct SlowedRun {
   std::vector<PowerPoint> history;
 };
 
-SlowedRun slowed_run(const SimulatedGpu::Traits& traits, std::uint64_t seed, double length_s) {
+SlowedRun simulate_slowed_run(const SimulatedGpu::GpuParameters& traits, std::uint64_t seed, double length_s) {
   SlowedRun slowed{SimulatedGpu(traits, seed).simulate_mixture(length_s), KernelTimeline(traits.watts.size()), {}};
   std::vector<std::vector<std::uint32_t>> lengths_ns(traits.watts.size());
   for (const SimulatedKernel& kernel : slowed.run.kernels) {
     lengths_ns[kernel.kind].push_back(static_cast<std::uint32_t>(kernel.end_ns - kernel.start_ns));
   }
   std::vector<double> full_speed_ns;
-  for (const std::vector<std::uint32_t>& of_kind : lengths_ns) full_speed_ns.push_back(full_speed_duration_ns(of_kind));
+  for (const std::vector<std::uint32_t>& kind_lengths_ns : lengths_ns)
+    full_speed_ns.push_back(full_speed_duration_ns(kind_lengths_ns));
   for (const SimulatedKernel& kernel : slowed.run.kernels) {
     const auto length_ns = static_cast<double>(kernel.end_ns - kernel.start_ns);
     slowed.timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind),
@@ -80,43 +81,45 @@ struct RelativeErrors {
 
 // Five of nine kernel kinds are compute-bound, and clocks fall to 80 % for a third of the time, as at a power limit.
 TEST(KernelSlowdown, SeparatesPowersUnderAnIntermittentPowerLimit) {
-  RelativeErrors one_power;
-  RelativeErrors by_slowdown;
+  RelativeErrors errors_without_slowdown;
+  RelativeErrors errors_by_slowdown;
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::Traits traits{.updates_per_read = 25, .slowdown = 1.25, .compute_bound_classes = 5};
-    const SlowedRun slowed = slowed_run(traits, seed, 20);
-    const std::optional<PowerFit> plain = fit_powers(slowed.timeline, {{}, slowed.history});
+    const SimulatedGpu::GpuParameters traits{.updates_per_read = 25, .slowdown = 1.25, .compute_bound_classes = 5};
+    const SlowedRun slowed = simulate_slowed_run(traits, seed, 20);
+    const std::optional<PowerFit> fit_without_slowdown = fit_powers(slowed.timeline, {{}, slowed.history});
     const std::optional<PowerFit> fit = fit_powers(slowed.timeline, {{}, slowed.history, {}, {}, true});
-    ASSERT_TRUE(plain && fit);
-    EXPECT_EQ(plain->slowdown_exponent, 0) << "nothing says that clocks were held back";
+    ASSERT_TRUE(fit_without_slowdown && fit);
+    EXPECT_EQ(fit_without_slowdown->slowdown_exponent, 0) << "nothing says that clocks were held back";
     EXPECT_NEAR(fit->slowdown_exponent, 3, 0.5);
-    EXPECT_LT(fit->residual_sd_j, plain->residual_sd_j);
+    EXPECT_LT(fit->residual_sd_j, fit_without_slowdown->residual_sd_j);
     for (std::size_t kind = 0; kind < traits.compute_bound_classes; ++kind) {
-      const double slowed_w = slowed.run.slowed_j[kind] / slowed.run.slowed_s[kind];
-      const double full_w =
+      const double slowed_power_w = slowed.run.slowed_j[kind] / slowed.run.slowed_s[kind];
+      const double full_speed_w =
           (slowed.run.joules[kind] - slowed.run.slowed_j[kind]) / (slowed.run.busy_s[kind] - slowed.run.slowed_s[kind]);
-      for (const auto& [slowdown, truth_w] : {std::pair(1.0, full_w), std::pair(traits.slowdown, slowed_w)}) {
-        one_power.add(plain->class_power_w(kind, slowdown), truth_w);
-        by_slowdown.add(fit->class_power_w(kind, slowdown), truth_w);
+      for (const auto& [slowdown, truth_w] :
+           {std::pair(1.0, full_speed_w), std::pair(traits.slowdown, slowed_power_w)}) {
+        errors_without_slowdown.add(fit_without_slowdown->class_power_w(kind, slowdown), truth_w);
+        errors_by_slowdown.add(fit->class_power_w(kind, slowdown), truth_w);
       }
-      if (fit->classes[kind].low_w <= full_w && full_w <= fit->classes[kind].high_w) ++inside;
+      if (fit->classes[kind].low_w <= full_speed_w && full_speed_w <= fit->classes[kind].high_w) ++inside;
     }
   }
   std::printf("at a limit that comes and goes: %.1f %% with one power, %.1f %% by pace; %d of %d intervals hold\n",
-              100 * one_power.rms(), 100 * by_slowdown.rms(), inside, by_slowdown.count / 2);
-  EXPECT_LT(by_slowdown.rms(), 0.02);
-  EXPECT_LT(5 * by_slowdown.rms(), one_power.rms());
-  EXPECT_GE(inside, by_slowdown.count / 2 * 85 / 100);
+              100 * errors_without_slowdown.rms(), 100 * errors_by_slowdown.rms(), inside,
+              errors_by_slowdown.count / 2);
+  EXPECT_LT(errors_by_slowdown.rms(), 0.02);
+  EXPECT_LT(5 * errors_by_slowdown.rms(), errors_without_slowdown.rms());
+  EXPECT_GE(inside, errors_by_slowdown.count / 2 * 85 / 100);
 }
 
 // Kernels that take longer for other reasons, at unchanged power, are not mistaken for lowered clocks.
 TEST(KernelSlowdown, IgnoresLengthsUnrelatedToPower) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::Traits traits{.updates_per_read = 25};
-    SlowedRun slowed = slowed_run(traits, seed, 10);
+    const SimulatedGpu::GpuParameters traits{.updates_per_read = 25};
+    SlowedRun slowed = simulate_slowed_run(traits, seed, 10);
     std::mt19937_64 random(seed);
     KernelTimeline timeline(traits.watts.size());
     for (const SimulatedKernel& kernel : slowed.run.kernels) {

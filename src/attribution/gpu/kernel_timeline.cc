@@ -47,12 +47,12 @@ void KernelTimeline::add_busy_sum(std::int64_t begin_ns, std::int64_t end_ns, st
 }
 
 void KernelTimeline::finish() {
-  const auto earlier = [](const KernelPiece& a, const KernelPiece& b) {
+  const auto is_earlier = [](const KernelPiece& a, const KernelPiece& b) {
     if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
     return a.class_index != b.class_index ? a.class_index < b.class_index : a.length_ns < b.length_ns;
   };
-  if (!std::is_sorted(kernel_pieces_.begin(), kernel_pieces_.end(), earlier))
-    std::sort(kernel_pieces_.begin(), kernel_pieces_.end(), earlier);
+  if (!std::is_sorted(kernel_pieces_.begin(), kernel_pieces_.end(), is_earlier))
+    std::sort(kernel_pieces_.begin(), kernel_pieces_.end(), is_earlier);
   split_concurrent_time();
   std::sort(busy_sums_.begin(), busy_sums_.end(), [](const BusySum& a, const BusySum& b) {
     if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
@@ -71,7 +71,7 @@ void KernelTimeline::split_concurrent_time() {
   shared.reserve(kernel_pieces_.size());
   std::vector<RunningKernel> running;
   std::int64_t now_ns = 0;
-  const auto advance = [&](std::int64_t until_ns) {
+  const auto split_time_until = [&](std::int64_t until_ns) {
     while (!running.empty() && now_ns < until_ns) {
       std::int64_t next_ns = until_ns;
       for (const RunningKernel& one : running) next_ns = std::min(next_ns, one.end_ns);
@@ -87,13 +87,13 @@ void KernelTimeline::split_concurrent_time() {
     now_ns = std::max(now_ns, until_ns);
   };
   for (const KernelPiece& piece : kernel_pieces_) {
-    advance(piece.start_ns);
+    split_time_until(piece.start_ns);
     now_ns = piece.start_ns;
     if (running.size() < kMaxConcurrentKernels) {
       running.push_back({piece.start_ns + piece.length_ns, piece.class_index, piece.slowdown});
     }
   }
-  advance(INT64_MAX);
+  split_time_until(INT64_MAX);
   kernel_pieces_ = std::move(shared);
 }
 
@@ -138,19 +138,21 @@ BusyTimeMatrix KernelTimeline::busy_times(std::span<const std::int64_t> edges_ns
   return rows;
 }
 
-BusyTimeMatrix KernelTimeline::exponential_moving_averages(std::span<const std::int64_t> moments_ns,
+BusyTimeMatrix KernelTimeline::exponential_moving_averages(std::span<const std::int64_t> times_ns,
                                                            std::int64_t time_constant_ns,
                                                            double slowdown_exponent) const {
   BusyTimeMatrix rows{class_count_ + 1, {}};
-  rows.busy_seconds.resize(moments_ns.size() * rows.column_count);
-  const double per_ns = -1.0 / static_cast<double>(time_constant_ns);
-  const auto left_of = [&](std::int64_t ago_ns) { return std::exp(per_ns * static_cast<double>(ago_ns)); };
+  rows.busy_seconds.resize(times_ns.size() * rows.column_count);
+  const double decay_rate_per_ns = -1.0 / static_cast<double>(time_constant_ns);
+  const auto decay_factor = [&](std::int64_t age_ns) {
+    return std::exp(decay_rate_per_ns * static_cast<double>(age_ns));
+  };
   const std::array<double, 256> busy_fraction = busy_fractions_by_slowdown(slowdown_exponent);
   std::vector<double> averages(class_count_);
   auto next = kernel_pieces_.begin();
   std::int64_t last_ns = INT64_MIN;
-  for (std::size_t row = 0; row < moments_ns.size(); ++row) {
-    const std::int64_t now_ns = moments_ns[row];
+  for (std::size_t row = 0; row < times_ns.size(); ++row) {
+    const std::int64_t now_ns = times_ns[row];
     const std::int64_t horizon_ns = now_ns - kMaxKernelAgeInTimeConstants * time_constant_ns;
     if (last_ns < horizon_ns) {
       std::fill(averages.begin(), averages.end(), 0.0);
@@ -159,14 +161,14 @@ BusyTimeMatrix KernelTimeline::exponential_moving_averages(std::span<const std::
         return piece.start_ns + piece.length_ns <= horizon_ns;
       });
     }
-    const double left = left_of(now_ns - last_ns);
-    for (double& share : averages) share *= left;
+    const double last_decay = decay_factor(now_ns - last_ns);
+    for (double& share : averages) share *= last_decay;
     // Pieces that share time have the same begin and end; all others are disjoint and in order.
     for (auto piece = next; piece != kernel_pieces_.end() && piece->start_ns < now_ns; ++piece) {
       const std::int64_t from_ns = std::max(piece->start_ns, last_ns);
       const std::int64_t to_ns = std::min(piece->start_ns + piece->length_ns, now_ns);
-      const double counted = busy_fraction[piece->slowdown] / piece->concurrent_kernels;
-      averages[piece->class_index] += (left_of(now_ns - to_ns) - left_of(now_ns - from_ns)) * counted;
+      const double busy_share = busy_fraction[piece->slowdown] / piece->concurrent_kernels;
+      averages[piece->class_index] += (decay_factor(now_ns - to_ns) - decay_factor(now_ns - from_ns)) * busy_share;
       if (piece->start_ns + piece->length_ns <= now_ns) next = piece + 1;
     }
     double busy = 0;
@@ -189,17 +191,17 @@ bool KernelTimeline::has_only_individual_kernels(std::int64_t from_ns, std::int6
 }
 
 std::vector<std::size_t> KernelTimeline::select_observation_edges(std::span<const std::int64_t> edges_ns) const {
-  std::vector<std::size_t> useful;
+  std::vector<std::size_t> usable_edges;
   std::size_t next = 0;
-  std::int64_t taken_ns = INT64_MIN;  // end of the sum that already has an edge
+  std::int64_t last_sum_end_ns = INT64_MIN;  // end of the sum that already has an edge
   for (std::size_t i = 0; i < edges_ns.size(); ++i) {
     while (next < busy_sums_.size() && busy_sums_[next].end_ns <= edges_ns[i]) ++next;
-    const bool in_a_sum = next < busy_sums_.size() && busy_sums_[next].begin_ns < edges_ns[i];
-    if (in_a_sum && edges_ns[i] < taken_ns) continue;
-    taken_ns = in_a_sum ? busy_sums_[next].end_ns : INT64_MIN;
-    useful.push_back(i);
+    const bool is_inside_sum = next < busy_sums_.size() && busy_sums_[next].begin_ns < edges_ns[i];
+    if (is_inside_sum && edges_ns[i] < last_sum_end_ns) continue;
+    last_sum_end_ns = is_inside_sum ? busy_sums_[next].end_ns : INT64_MIN;
+    usable_edges.push_back(i);
   }
-  return useful;
+  return usable_edges;
 }
 
 }  // namespace joulemap::attribution

@@ -43,7 +43,7 @@ class KernelTimeline {
   // Exponential moving average with this time constant, at increasing times: a row for each time, with the fraction of
   // every class and of idle; each row sums to 1. Uses single kernels only: sums count as idle (see
   // has_only_individual_kernels()).
-  BusyTimeMatrix exponential_moving_averages(std::span<const std::int64_t> moments_ns, std::int64_t time_constant_ns,
+  BusyTimeMatrix exponential_moving_averages(std::span<const std::int64_t> times_ns, std::int64_t time_constant_ns,
                                              double slowdown_exponent = 0) const;
   // True if all kernels between these times were recorded individually. False outside of the recorded time.
   bool has_only_individual_kernels(std::int64_t from_ns, std::int64_t to_ns) const;

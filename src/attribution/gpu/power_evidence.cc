@@ -61,38 +61,39 @@ constexpr std::size_t kModelSearchPartCount = 6;
 
 // From the first kernel on: before it the GPU may be in a sleep state, whose power differs from idle between kernels.
 std::vector<EnergyPoint> select_usable_updates(const KernelTimeline& timeline, std::span<const EnergyPoint> points) {
-  std::vector<EnergyPoint> in_range;
+  std::vector<EnergyPoint> points_in_range;
   for (const EnergyPoint& point : points) {
     if (point.time_ns < timeline.begin_ns() - kCounterLagRange.max_lag_ns) continue;
-    if (!in_range.empty() && point.time_ns <= in_range.back().time_ns) continue;
-    in_range.push_back(point);
+    if (!points_in_range.empty() && point.time_ns <= points_in_range.back().time_ns) continue;
+    points_in_range.push_back(point);
     if (point.time_ns > timeline.end_ns() + kCounterLagRange.max_lag_ns) break;
   }
   std::vector<std::int64_t> edges_ns;
-  edges_ns.reserve(in_range.size());
-  for (const EnergyPoint& point : in_range) edges_ns.push_back(point.time_ns);
-  std::vector<EnergyPoint> useful;
-  for (const std::size_t edge : timeline.select_observation_edges(edges_ns)) useful.push_back(in_range[edge]);
-  return useful;
+  edges_ns.reserve(points_in_range.size());
+  for (const EnergyPoint& point : points_in_range) edges_ns.push_back(point.time_ns);
+  std::vector<EnergyPoint> usable_points;
+  for (const std::size_t edge : timeline.select_observation_edges(edges_ns))
+    usable_points.push_back(points_in_range[edge]);
+  return usable_points;
 }
 
 // History samples whose whole averaging window contains only kernels that were recorded singly.
 std::vector<PowerPoint> select_usable_history(const KernelTimeline& timeline, std::span<const PowerPoint> points) {
-  std::vector<PowerPoint> useful;
+  std::vector<PowerPoint> usable_points;
   for (const PowerPoint& point : points) {
-    if (!useful.empty() && point.time_ns <= useful.back().time_ns) continue;
+    if (!usable_points.empty() && point.time_ns <= usable_points.back().time_ns) continue;
     if (timeline.has_only_individual_kernels(point.time_ns - kGaugeAveragingWindow_ns, point.time_ns + kLagGridStep_ns))
-      useful.push_back(point);
+      usable_points.push_back(point);
   }
-  return useful;
+  return usable_points;
 }
 
 double median_period_s(const std::vector<PowerPoint>& points) {
-  std::vector<std::int64_t> apart_ns;
-  for (std::size_t i = 1; i < points.size(); ++i) apart_ns.push_back(points[i].time_ns - points[i - 1].time_ns);
-  if (apart_ns.empty()) return 1;
-  const auto median = apart_ns.begin() + static_cast<std::ptrdiff_t>(apart_ns.size() / 2);
-  std::nth_element(apart_ns.begin(), median, apart_ns.end());
+  std::vector<std::int64_t> periods_ns;
+  for (std::size_t i = 1; i < points.size(); ++i) periods_ns.push_back(points[i].time_ns - points[i - 1].time_ns);
+  if (periods_ns.empty()) return 1;
+  const auto median = periods_ns.begin() + static_cast<std::ptrdiff_t>(periods_ns.size() / 2);
+  std::nth_element(periods_ns.begin(), median, periods_ns.end());
   return seconds(*median);
 }
 
@@ -106,13 +107,13 @@ class SensorModelSearch {
 
   SensorModelEstimate find_best_model() {
     if (evidence_.is_from_gauge()) {
-      for (const std::int64_t time_constant_ns : kTimeConstantGrid_ns) try_lags(time_constant_ns);
+      for (const std::int64_t time_constant_ns : kTimeConstantGrid_ns) try_lag_range(time_constant_ns);
       refine_time_constant();
     } else {
-      try_lags(0);
+      try_lag_range(0);
     }
     refine_lag();
-    const Key best = best_tried_parameters();
+    const Key best = find_best_tried_key();
     SensorModelEstimate found{{best.second, best.first}, lag_range_.min_lag_ns, lag_range_.max_lag_ns, false};
     noise_j_ = tried_models_.at(best).noise;
     double most = 0;
@@ -144,23 +145,24 @@ class SensorModelSearch {
   std::vector<AlternativeSensorModel> find_alternative_models(Key best) {
     const double tolerance = std::max(kMaxExcessCostIn90Region, kModelErrorCostFraction * model_cost(best));
     std::vector<AlternativeSensorModel> alternatives;
-    const auto is_near = [&](Key key) {
-      const double worse = model_cost(key) - model_cost(best);
-      if (worse <= tolerance && key != best)
-        alternatives.push_back(make_alternative_model(key, std::exp(-kMaxExcessCostIn90Region * worse / tolerance)));
-      return worse <= tolerance;
+    const auto is_nearly_as_good = [&](Key key) {
+      const double excess_cost = model_cost(key) - model_cost(best);
+      if (excess_cost <= tolerance && key != best)
+        alternatives.push_back(
+            make_alternative_model(key, std::exp(-kMaxExcessCostIn90Region * excess_cost / tolerance)));
+      return excess_cost <= tolerance;
     };
     for (const double by : {kAlternativeTimeConstantRatio, 1 / kAlternativeTimeConstantRatio}) {
       Key key = best;
       for (int i = 0; i < kMaxAlternativesPerSide; ++i) {
         key = find_best_lag(static_cast<std::int64_t>(static_cast<double>(key.first) * by), key.second);
-        if (!is_near(key)) break;
+        if (!is_nearly_as_good(key)) break;
       }
     }
     for (const int side : {-1, 1}) {
       for (int i = 1; i <= kMaxAlternativesPerSide; ++i) {
         const Key key{best.first, best.second + side * i * kAlternativeLagStep_ns};
-        if (!try_sensor_model(key) || !is_near(key)) break;
+        if (!try_sensor_model(key) || !is_nearly_as_good(key)) break;
       }
     }
     if (!alternatives.empty()) alternatives.insert(alternatives.begin(), make_alternative_model(best, 1));
@@ -175,15 +177,15 @@ class SensorModelSearch {
     Key best{time_constant_ns, lag_ns};
     try_sensor_model(best);
     for (const std::int64_t step_ns : {kLagGridStep_ns / 4, kLagGridStep_ns / 8}) {
-      for (const std::int64_t away_ns : {-step_ns, step_ns}) {
-        const Key key{time_constant_ns, best.second + away_ns};
+      for (const std::int64_t lag_offset_ns : {-step_ns, step_ns}) {
+        const Key key{time_constant_ns, best.second + lag_offset_ns};
         if (try_sensor_model(key) && model_cost(key) < model_cost(best)) best = key;
       }
     }
     return best;
   }
 
-  void try_lags(std::int64_t time_constant_ns) {
+  void try_lag_range(std::int64_t time_constant_ns) {
     for (std::int64_t lag_ns = lag_range_.min_lag_ns; lag_ns <= lag_range_.max_lag_ns; lag_ns += kLagGridStep_ns) {
       try_sensor_model({time_constant_ns, lag_ns});
     }
@@ -202,19 +204,19 @@ class SensorModelSearch {
   // Lag and time constant are partly interchangeable: a larger lag looks like a longer time constant.
   void refine_time_constant() {
     for (const double factor : {1.25, 1.1}) {
-      const auto [time_constant_ns, lag_ns] = best_tried_parameters();
+      const auto [time_constant_ns, lag_ns] = find_best_tried_key();
       for (const double by : {factor, 1 / factor}) {
-        const auto other_ns = static_cast<std::int64_t>(static_cast<double>(time_constant_ns) * by);
-        for (const std::int64_t away_ns : {-kLagGridStep_ns / 2, std::int64_t{0}, kLagGridStep_ns / 2}) {
-          try_sensor_model({other_ns, lag_ns + away_ns});
+        const auto other_time_constant_ns = static_cast<std::int64_t>(static_cast<double>(time_constant_ns) * by);
+        for (const std::int64_t lag_offset_ns : {-kLagGridStep_ns / 2, std::int64_t{0}, kLagGridStep_ns / 2}) {
+          try_sensor_model({other_time_constant_ns, lag_ns + lag_offset_ns});
         }
       }
     }
-    try_lags(best_tried_parameters().first);
+    try_lag_range(find_best_tried_key().first);
   }
   void refine_lag() {
     for (std::int64_t step_ns = kLagGridStep_ns / 2; step_ns >= kRefinedLagStep_ns / 2; step_ns /= 2) {
-      const Key best = best_tried_parameters();
+      const Key best = find_best_tried_key();
       try_sensor_model({best.first, best.second - step_ns});
       try_sensor_model({best.first, best.second + step_ns});
     }
@@ -226,15 +228,16 @@ class SensorModelSearch {
   double prior_cost(Key key) const {
     if (!evidence_.is_from_gauge()) return 0;
     const bool calibrated = calibrated_lag_ && calibrated_lag_->time_constant_ns > 0;
-    const auto usual_ns = static_cast<double>(calibrated ? calibrated_lag_->time_constant_ns : kDefaultTimeConstant_ns);
-    const double time_constant = std::log(static_cast<double>(key.first) / usual_ns) /
+    const auto expected_time_constant_ns =
+        static_cast<double>(calibrated ? calibrated_lag_->time_constant_ns : kDefaultTimeConstant_ns);
+    const double time_constant = std::log(static_cast<double>(key.first) / expected_time_constant_ns) /
                                  (calibrated ? kCalibratedTimeConstantRelativeSd : kDefaultTimeConstantRelativeSd);
     const double lag_ns =
         static_cast<double>(key.second - (calibrated ? calibrated_lag_->lag_ns : lag_range_.default_lag_ns));
     const double lag = lag_ns / static_cast<double>(calibrated ? kCalibratedLagSd_ns : kDefaultLagSd_ns);
     return (time_constant * time_constant + lag * lag) / 2;
   }
-  Key best_tried_parameters() const {
+  Key find_best_tried_key() const {
     Key best = tried_models_.begin()->first;
     double least = model_cost(best);
     for (const auto& [key, tried] : tried_models_) {
@@ -254,12 +257,14 @@ class SensorModelSearch {
       const auto before = at;
       side < 0 ? --at : ++at;
       if (at->first.first != best.first) return before->first.second;
-      const double worse = model_cost(at->first) - model_cost(best);
+      const double excess_cost = model_cost(at->first) - model_cost(best);
       // Costs grow quadratically with the distance.
-      if (worse > kMaxExcessCostIn90Interval) {
-        const double share = std::sqrt(kMaxExcessCostIn90Interval / worse);
-        const auto away_ns = static_cast<std::int64_t>(share * static_cast<double>(at->first.second - best.second));
-        return side < 0 ? std::min(last_ns, best.second + away_ns) : std::max(last_ns, best.second + away_ns);
+      if (excess_cost > kMaxExcessCostIn90Interval) {
+        const double share = std::sqrt(kMaxExcessCostIn90Interval / excess_cost);
+        const auto lag_offset_ns =
+            static_cast<std::int64_t>(share * static_cast<double>(at->first.second - best.second));
+        return side < 0 ? std::min(last_ns, best.second + lag_offset_ns)
+                        : std::max(last_ns, best.second + lag_offset_ns);
       }
       last_ns = at->first.second;
     }
@@ -325,8 +330,8 @@ double find_slowdown_exponent(const UsablePowerEvidence& evidence, const SensorP
     residuals.push_back(observations.residuals(fit.watts));
     if (residuals.size() == 1 || fit.noise_j < noise) noise = fit.noise_j;
   }
-  const double without = huber_cost(residuals.front(), noise);
-  double least = without - kMinLagCostRange;
+  const double cost_without_slowdown = huber_cost(residuals.front(), noise);
+  double least = cost_without_slowdown - kMinLagCostRange;
   double best = 0;
   for (std::size_t i = 1; i < residuals.size(); ++i) {
     const double cost = huber_cost(residuals[i], noise);

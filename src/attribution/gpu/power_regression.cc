@@ -69,11 +69,11 @@ class GroupedPowerFit {
     for (const double share : groups.identified_fractions) is_identified_.push_back(share >= kMinIdentifiedFraction);
   }
   std::vector<double> solve(const statistics::NormalEquations& grouped) const {
-    const std::vector<double> above_w =
+    const std::vector<double> power_above_idle_w =
         statistics::nonnegative_least_squares(grouped.with_differences_from(idle_group_), group_priors_).x;
     std::vector<double> all;
     for (const std::size_t group : groups_.group_by_unknown) {
-      all.push_back(above_w[idle_group_] + (group == idle_group_ ? 0 : above_w[group]));
+      all.push_back(power_above_idle_w[idle_group_] + (group == idle_group_ ? 0 : power_above_idle_w[group]));
     }
     return all;
   }
@@ -91,8 +91,9 @@ class GroupedPowerFit {
 };
 
 // The weights, with 0 for observations that overlap the probing.
-std::vector<double> weights_outside_probing(std::span<const TimeSpan> probing, const UsablePowerEvidence& evidence,
-                                            std::vector<double> weights, std::int64_t lag_ns) {
+std::vector<double> compute_weights_outside_probing(std::span<const TimeSpan> probing,
+                                                    const UsablePowerEvidence& evidence, std::vector<double> weights,
+                                                    std::int64_t lag_ns) {
   const std::size_t observed = std::min(weights.size(), evidence.observation_count());  // the rest: add_idle_power()
   for (std::size_t row = 0; row < observed; ++row) {
     const TimeSpan seen = evidence.observation_span(row);
@@ -104,13 +105,13 @@ std::vector<double> weights_outside_probing(std::span<const TimeSpan> probing, c
 }
 
 // By class: whether it is known without the probing as well.
-std::vector<bool> classes_known_without_probing(std::span<const TimeSpan> probing, const UsablePowerEvidence& evidence,
-                                                const IntervalObservations& observations, const RobustFit& fit,
-                                                std::int64_t lag_ns) {
+std::vector<bool> find_classes_known_unprobed(std::span<const TimeSpan> probing, const UsablePowerEvidence& evidence,
+                                              const IntervalObservations& observations, const RobustFit& fit,
+                                              std::int64_t lag_ns) {
   std::vector<bool> known(observations.column_count(), true);
   if (probing.empty()) return known;
   const statistics::NormalEquations sums =
-      observations.normal_equations(weights_outside_probing(probing, evidence, fit.weights, lag_ns));
+      observations.normal_equations(compute_weights_outside_probing(probing, evidence, fit.weights, lag_ns));
   const SeparableGroups groups =
       find_groups_with_sensor_uncertainty(sums, fit.prior_precision, observations.column_times_s(), {});
   for (std::size_t k = 0; k < known.size(); ++k) known[k] = groups.identified_fractions[k] >= kMinIdentifiedFraction;
@@ -124,67 +125,71 @@ struct PowerSolver {
   std::function<std::vector<double>(Random&)>
       draw_perturbed_powers;                  // from all observations, with perturbed priors; or empty
   std::vector<double> relative_model_errors;  // by class: relative model error
-  double effective_unknowns = 0;              // effective number of unknowns that the data identify
+  double effective_unknown_count = 0;         // effective number of unknowns that the data identify
 };
 
 PowerSolver make_group_solver(const GroupedPowerFit& fit, const SeparableGroups& groups) {
-  PowerSolver solution{[&fit](const statistics::NormalEquations& sums) { return fit.group_unknowns(sums); },
-                       [&fit](const statistics::NormalEquations& sums) { return fit.solve(sums); },
-                       {},
-                       {},
-                       0};
-  for (const double share : groups.data_fractions) solution.effective_unknowns += share;
+  PowerSolver power_solver{[&fit](const statistics::NormalEquations& sums) { return fit.group_unknowns(sums); },
+                           [&fit](const statistics::NormalEquations& sums) { return fit.solve(sums); },
+                           {},
+                           {},
+                           0};
+  for (const double share : groups.data_fractions) power_solver.effective_unknown_count += share;
   for (std::size_t k = 0; k < groups.identified_fractions.size(); ++k) {
-    solution.relative_model_errors.push_back(fit.is_identified(k) ? kSeparatedClassRelativeSd
-                                                                  : kTimeSplitPowerRelativeSd);
+    power_solver.relative_model_errors.push_back(fit.is_identified(k) ? kSeparatedClassRelativeSd
+                                                                      : kTimeSplitPowerRelativeSd);
   }
-  return solution;
+  return power_solver;
 }
 
 PowerSolver make_library_solver(const LibraryPriorFit& fit, const statistics::NormalEquations& sums) {
-  PowerSolver solution{[](const statistics::NormalEquations& some) { return some; },
-                       [&fit](const statistics::NormalEquations& some) { return fit.solve(some); },
-                       [&fit, &sums](Random& random) { return fit.draw_replicate(sums, random); },
-                       std::vector<double>(sums.size(), kSeparatedClassRelativeSd), 0};
-  for (const double share : fit.data_fractions(sums)) solution.effective_unknowns += share;
-  return solution;
+  PowerSolver power_solver{[](const statistics::NormalEquations& some) { return some; },
+                           [&fit](const statistics::NormalEquations& some) { return fit.solve(some); },
+                           [&fit, &sums](Random& random) { return fit.draw_replicate(sums, random); },
+                           std::vector<double>(sums.size(), kSeparatedClassRelativeSd), 0};
+  for (const double share : fit.data_fractions(sums)) power_solver.effective_unknown_count += share;
+  return power_solver;
 }
 
 class PowerBootstrap {
  public:
-  PowerBootstrap(const IntervalObservations& observations, const RobustFit& robust, const PowerSolver& solution)
-      : solver_(solution) {
+  PowerBootstrap(const IntervalObservations& observations, const RobustFit& robust_fit, const PowerSolver& power_solver)
+      : solver_(power_solver) {
     const std::size_t count =
         std::clamp<std::size_t>(observations.size() / kMinObservationsPerBlock, 2, kMaxBootstrapBlocks);
     for (std::size_t i = 0; i < count; ++i) {
-      blocks_.push_back(solution.prepare_equations(observations.normal_equations(
-          robust.weights, i * observations.size() / count, (i + 1) * observations.size() / count)));
+      blocks_.push_back(power_solver.prepare_equations(observations.normal_equations(
+          robust_fit.weights, i * observations.size() / count, (i + 1) * observations.size() / count)));
     }
   }
 
-  // `watts`: the fitted powers. `lag_w`: their change per standard deviation of the lag. `sensor_changes`: changes
-  // under alternative sensor models. Returns watts by class, then by replicate.
-  std::vector<std::vector<double>> draw_replicates(const std::vector<double>& watts, const std::vector<double>& lag_w,
+  // `watts`: the fitted powers. `lag_power_change_w`: their change per standard deviation of the lag. `sensor_changes`:
+  // changes under alternative sensor models. Returns watts by class, then by replicate.
+  std::vector<std::vector<double>> draw_replicates(const std::vector<double>& watts,
+                                                   const std::vector<double>& lag_power_change_w,
                                                    const SensorModelReplicates& sensor_changes) {
     // A fit follows the noise of the blocks by its degrees of freedom, so errors look smaller than they are.
     const double blocks = static_cast<double>(blocks_.size());
-    const double widening = std::sqrt(blocks / std::max(blocks - solver_.effective_unknowns, 1.0));
-    std::vector<std::vector<double>> drawn(watts.size(), std::vector<double>(kPowerReplicateCount));
+    const double widening_factor = std::sqrt(blocks / std::max(blocks - solver_.effective_unknown_count, 1.0));
+    std::vector<std::vector<double>> replicates_w(watts.size(), std::vector<double>(kPowerReplicateCount));
     for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
       statistics::NormalEquations sums(blocks_.front().size());
       for (const statistics::NormalEquations& block : blocks_) sums.add(block, random_.exponential());
       const std::vector<double> found = solver_.solve(sums);
-      const std::vector<double> perturbed =
+      const std::vector<double> perturbed_powers_w =
           solver_.draw_perturbed_powers ? solver_.draw_perturbed_powers(random_) : watts;
       const double lag = random_.normal();
-      const std::span<const double> sensed_w = sensor_changes.draw_power_change(random_);
+      const std::span<const double> sensor_power_change_w = sensor_changes.draw_power_change(random_);
       for (std::size_t k = 0; k < watts.size(); ++k) {
         const double sd_w = solver_.relative_model_errors[k] * watts[k] * random_.normal();
-        const double perturbed_w = perturbed[k] - watts[k] + (sensed_w.empty() ? 0 : sensed_w[k]);
-        drawn[k][r] = std::max(watts[k] + widening * (found[k] - watts[k]) + lag * lag_w[k] + sd_w + perturbed_w, 0.0);
+        const double perturbation_w =
+            perturbed_powers_w[k] - watts[k] + (sensor_power_change_w.empty() ? 0 : sensor_power_change_w[k]);
+        replicates_w[k][r] = std::max(
+            watts[k] + widening_factor * (found[k] - watts[k]) + lag * lag_power_change_w[k] + sd_w + perturbation_w,
+            0.0);
       }
     }
-    return drawn;
+    return replicates_w;
   }
 
  private:
@@ -207,17 +212,17 @@ std::pair<double, double> central_interval(std::vector<double> values, double sh
 }
 
 double PowerFit::class_power_w(std::size_t column, double slowdown) const {
-  const double full_w = classes[column].watts;
-  if (slowdown_exponent <= 0 || slowdown <= 1 || full_w <= idle_power().watts) return full_w;
-  return idle_power().watts + (full_w - idle_power().watts) * std::pow(slowdown, -slowdown_exponent);
+  const double full_speed_w = classes[column].watts;
+  if (slowdown_exponent <= 0 || slowdown <= 1 || full_speed_w <= idle_power().watts) return full_speed_w;
+  return idle_power().watts + (full_speed_w - idle_power().watts) * std::pow(slowdown, -slowdown_exponent);
 }
 
 void PowerFit::widen_gain_uncertainty(double spread) {
-  const double widening = add_in_quadrature(gain_spread, spread) / gain_spread;
-  for (double& gain : gain_replicates) gain = 1 + widening * (gain - 1);
+  const double widening_factor = add_in_quadrature(gain_spread, spread) / gain_spread;
+  for (double& gain : gain_replicates) gain = 1 + widening_factor * (gain - 1);
 }
 
-PowerFit powers_from_priors(std::span<const KernelClassPrior> priors, double gain_spread) {
+PowerFit make_powers_from_priors(std::span<const KernelClassPrior> priors, double gain_spread) {
   PowerFit fit;
   fit.gain_spread = gain_spread;
   Random random(kReplicateSeed);
@@ -225,14 +230,14 @@ PowerFit powers_from_priors(std::span<const KernelClassPrior> priors, double gai
   for (std::size_t k = 0; k + 1 < priors.size(); ++k)
     mean_w += priors[k].watts / static_cast<double>(priors.size() - 1);
   for (std::size_t k = 0; k < priors.size(); ++k) {
-    const bool is_guess = priors[k].watts <= 0;
-    const double watts = is_guess ? kDefaultIdleFraction * mean_w : priors[k].watts;
-    const double spread =
-        is_guess ? kTimeSplitPowerRelativeSd : add_in_quadrature(priors[k].relative_sd, kSeparatedClassRelativeSd);
-    std::vector<double>& drawn = fit.power_replicates.emplace_back();
+    const bool has_unknown_prior = priors[k].watts <= 0;
+    const double watts = has_unknown_prior ? kDefaultIdleFraction * mean_w : priors[k].watts;
+    const double spread = has_unknown_prior ? kTimeSplitPowerRelativeSd
+                                            : add_in_quadrature(priors[k].relative_sd, kSeparatedClassRelativeSd);
+    std::vector<double>& replicates_w = fit.power_replicates.emplace_back();
     for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
-      drawn.push_back(std::max(watts * (1 + spread * random.normal()), 0.0));
-    const auto [low, high] = central_interval(drawn, 0.9);
+      replicates_w.push_back(std::max(watts * (1 + spread * random.normal()), 0.0));
+    const auto [low, high] = central_interval(replicates_w, 0.9);
     fit.classes.push_back({watts, low, high, 0, false, false, k + 1 < priors.size() && priors[k].is_known});
   }
   for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
@@ -246,13 +251,13 @@ PowerFit make_equal_class_powers(std::size_t classes, double busy_w, const IdleP
   fit.gain_spread = gain_spread;
   Random random(kReplicateSeed);
   for (std::size_t k = 0; k < classes + 1; ++k) {
-    std::vector<double>& drawn = fit.power_replicates.emplace_back();
+    std::vector<double>& replicates_w = fit.power_replicates.emplace_back();
     const bool is_idle = k == classes;
     const double watts = is_idle ? idle.watts : busy_w;
     const double sd_w = is_idle ? idle.sd_w : kTimeSplitPowerRelativeSd * busy_w;
     for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
-      drawn.push_back(std::max(watts + sd_w * random.normal(), 0.0));
-    const auto [low, high] = central_interval(drawn, 0.9);
+      replicates_w.push_back(std::max(watts + sd_w * random.normal(), 0.0));
+    const auto [low, high] = central_interval(replicates_w, 0.9);
     fit.classes.push_back({watts, low, high, 0, false, false});
   }
   for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
@@ -264,52 +269,57 @@ PowerFit make_equal_class_powers(std::size_t classes, double busy_w, const IdleP
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence,
                                    std::span<const KernelClassPrior> priors) {
   if (timeline.empty()) return std::nullopt;
-  const UsablePowerEvidence useful(timeline, evidence);
-  if (useful.observation_count() < kMinNoiseObservations) return std::nullopt;
-  SensorModelEstimate lag = find_sensor_model(useful, evidence.calibrated_sensor);
+  const UsablePowerEvidence usable_evidence(timeline, evidence);
+  if (usable_evidence.observation_count() < kMinNoiseObservations) return std::nullopt;
+  SensorModelEstimate lag = find_sensor_model(usable_evidence, evidence.calibrated_sensor);
   if (evidence.is_throttled)
-    lag.best_parameters.slowdown_exponent = find_slowdown_exponent(useful, lag.best_parameters);
-  const IntervalObservations observations = useful.make_observations(lag.best_parameters);
+    lag.best_parameters.slowdown_exponent = find_slowdown_exponent(usable_evidence, lag.best_parameters);
+  const IntervalObservations observations = usable_evidence.make_observations(lag.best_parameters);
   PowerPrior prior = fit_busy_and_idle_prior(observations);
-  const bool is_implausible = prior.busy_w < kMinPlausibleBusyToIdlePowerRatio * prior.idle_w;
-  if (is_implausible) prior = make_fallback_busy_and_idle_prior(priors, observations);
-  const RobustFit robust = fit_powers_robustly(observations, prior, 5);
-  const statistics::NormalEquations sums = observations.normal_equations(robust.weights);
+  const bool is_prior_implausible = prior.busy_w < kMinPlausibleBusyToIdlePowerRatio * prior.idle_w;
+  if (is_prior_implausible) prior = make_fallback_busy_and_idle_prior(priors, observations);
+  const RobustFit robust_fit = fit_powers_robustly(observations, prior, 5);
+  const statistics::NormalEquations sums = observations.normal_equations(robust_fit.weights);
   const std::vector<double> sensor_variance = sensor_model_uncertainty(lag.alternatives, prior.sd_w);
-  const SeparableGroups groups =
-      find_groups_with_sensor_uncertainty(sums, robust.prior_precision, observations.column_times_s(), sensor_variance);
-  const GroupedPowerFit grouped(prior, robust.prior_precision, groups);
-  const double redundancy = redundancy_variance_factor(
-      observations, is_implausible ? std::vector<double>(observations.column_count()) : groups.identified_fractions);
-  const LibraryPriorFit library(priors, prior, redundancy * robust.prior_precision * prior.sd_w * prior.sd_w);
+  const SeparableGroups groups = find_groups_with_sensor_uncertainty(sums, robust_fit.prior_precision,
+                                                                     observations.column_times_s(), sensor_variance);
+  const GroupedPowerFit grouped(prior, robust_fit.prior_precision, groups);
+  const double redundancy_factor =
+      redundancy_variance_factor(observations, is_prior_implausible ? std::vector<double>(observations.column_count())
+                                                                    : groups.identified_fractions);
+  const LibraryPriorFit library(priors, prior,
+                                redundancy_factor * robust_fit.prior_precision * prior.sd_w * prior.sd_w);
   const bool has_library = !priors.empty();
-  if (is_implausible && !has_library && !identifies_any_class(groups)) return std::nullopt;
-  PowerSolver solution = has_library ? make_library_solver(library, sums) : make_group_solver(grouped, groups);
-  const auto solved = [&](const statistics::NormalEquations& some) {
-    return solution.solve(solution.prepare_equations(some));
+  if (is_prior_implausible && !has_library && !identifies_any_class(groups)) return std::nullopt;
+  PowerSolver power_solver = has_library ? make_library_solver(library, sums) : make_group_solver(grouped, groups);
+  const auto solve_equations = [&](const statistics::NormalEquations& some) {
+    return power_solver.solve(power_solver.prepare_equations(some));
   };
-  const std::vector<double> watts = solved(sums);
-  if (is_implausible && !has_library && !are_powers_plausible(watts, observations.column_times_s()))
+  const std::vector<double> watts = solve_equations(sums);
+  if (is_prior_implausible && !has_library && !are_powers_plausible(watts, observations.column_times_s()))
     return std::nullopt;
   // A class at idle power or below is at a bound of the fit: the observations do not determine its power.
   for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
-    if (watts[k] <= watts.back()) solution.relative_model_errors[k] = kTimeSplitPowerRelativeSd;
+    if (watts[k] <= watts.back()) power_solver.relative_model_errors[k] = kTimeSplitPowerRelativeSd;
   }
   const auto solve_powers_at_lag = [&](std::int64_t lag_ns) {
-    return solved(
-        useful.make_observations({lag_ns, lag.best_parameters.time_constant_ns, lag.best_parameters.slowdown_exponent})
-            .normal_equations(robust.weights));
+    return solve_equations(
+        usable_evidence
+            .make_observations({lag_ns, lag.best_parameters.time_constant_ns, lag.best_parameters.slowdown_exponent})
+            .normal_equations(robust_fit.weights));
   };
   const std::vector<double> low_w = solve_powers_at_lag(lag.lag_low_ns);
   const std::vector<double> high_w = solve_powers_at_lag(lag.lag_high_ns);
-  std::vector<double> lag_w;
-  for (std::size_t k = 0; k < watts.size(); ++k) lag_w.push_back((high_w[k] - low_w[k]) / 2 / kNormalHalfWidth90);
+  std::vector<double> lag_power_change_w;
+  for (std::size_t k = 0; k < watts.size(); ++k)
+    lag_power_change_w.push_back((high_w[k] - low_w[k]) / 2 / kNormalHalfWidth90);
 
   PowerFit fit;
-  const SensorModelReplicates sensor_changes(lag.alternatives, solved);
-  fit.power_replicates = PowerBootstrap(observations, robust, solution).draw_replicates(watts, lag_w, sensor_changes);
-  const std::vector<bool> without =
-      classes_known_without_probing(evidence.probing_spans, useful, observations, robust, lag.best_parameters.lag_ns);
+  const SensorModelReplicates sensor_changes(lag.alternatives, solve_equations);
+  fit.power_replicates =
+      PowerBootstrap(observations, robust_fit, power_solver).draw_replicates(watts, lag_power_change_w, sensor_changes);
+  const std::vector<bool> known_without_probing = find_classes_known_unprobed(
+      evidence.probing_spans, usable_evidence, observations, robust_fit, lag.best_parameters.lag_ns);
   const std::vector<bool> prior_dominated =
       has_library ? is_prior_dominated(library, priors, sums) : std::vector<bool>();
   Random random(kReplicateSeed + 1);
@@ -317,26 +327,26 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
     fit.gain_replicates.push_back(1 + fit.gain_spread * random.normal());
   for (std::size_t k = 0; k < watts.size(); ++k) {
-    std::vector<double> drawn = fit.power_replicates[k];
-    for (std::size_t r = 0; r < kPowerReplicateCount; ++r) drawn[r] *= fit.gain_replicates[r];
-    const auto [low, high] = central_interval(std::move(drawn), 0.9);
+    std::vector<double> replicates_w = fit.power_replicates[k];
+    for (std::size_t r = 0; r < kPowerReplicateCount; ++r) replicates_w[r] *= fit.gain_replicates[r];
+    const auto [low, high] = central_interval(std::move(replicates_w), 0.9);
     const bool is_known =
-        grouped.is_identified(k) && !(is_implausible && has_library) && !(has_library && prior_dominated[k]);
-    const bool by_library = has_library && !is_known && k + 1 < priors.size() && priors[k].is_known;
-    fit.classes.push_back(
-        {watts[k], low, high, groups.identified_fractions[k], is_known, is_known && !without[k], by_library});
+        grouped.is_identified(k) && !(is_prior_implausible && has_library) && !(has_library && prior_dominated[k]);
+    const bool is_from_library_entry = has_library && !is_known && k + 1 < priors.size() && priors[k].is_known;
+    fit.classes.push_back({watts[k], low, high, groups.identified_fractions[k], is_known,
+                           is_known && !known_without_probing[k], is_from_library_entry});
   }
   fit.lag_ns = lag.best_parameters.lag_ns;
   fit.time_constant_ns = lag.best_parameters.time_constant_ns;
   fit.slowdown_exponent = lag.best_parameters.slowdown_exponent;
   fit.counter_lag_ns =
-      useful.is_from_gauge() ? evidence.calibrated_sensor.counter_lag_ns() : lag.best_parameters.lag_ns;
+      usable_evidence.is_from_gauge() ? evidence.calibrated_sensor.counter_lag_ns() : lag.best_parameters.lag_ns;
   fit.lag_low_ns = lag.lag_low_ns;
   fit.lag_high_ns = lag.lag_high_ns;
   fit.is_lag_identified = lag.is_identified;
-  fit.residual_sd_j = robust.noise_j;
+  fit.residual_sd_j = robust_fit.noise_j;
   fit.observation_count =
-      std::min(observations.size(), useful.observation_count());  // without those of add_idle_power()
+      std::min(observations.size(), usable_evidence.observation_count());  // without those of add_idle_power()
   fit.separable_group_count = has_library ? sums.size() : groups.group_count;
   return fit;
 }

@@ -73,7 +73,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
                                    std::span<const KernelClassPrior> priors = {});
 
 // Powers from priors alone, for recordings with too few observations.
-PowerFit powers_from_priors(std::span<const KernelClassPrior> priors, double gain_spread = kDefaultGainRelativeSd);
+PowerFit make_powers_from_priors(std::span<const KernelClassPrior> priors, double gain_spread = kDefaultGainRelativeSd);
 // Powers of a recording that identifies none: `busy_w` for all classes, which gives a time-proportional split of what
 // is not idle energy. The replicates have the usual spread of class powers.
 PowerFit make_equal_class_powers(std::size_t classes, double busy_w, const IdlePower& idle,

@@ -71,7 +71,7 @@ std::vector<PowerPoint> power_points_of(const SimulatedRun& run) {
 
 // Powers of kernel kinds that differ by 2.5 % from the usual ones, as the model spread assumes. Intervals must cover
 // the usual power.
-SimulatedGpu::Traits add_random_offsets(SimulatedGpu::Traits usual, std::uint64_t seed) {
+SimulatedGpu::GpuParameters add_random_offsets(SimulatedGpu::GpuParameters usual, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (double& watts : usual.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
   return usual;
@@ -84,7 +84,7 @@ TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::Traits usual;
+    const SimulatedGpu::GpuParameters usual;
     SimulatedGpu gpu(add_random_offsets(usual, seed), seed);
     const SimulatedRun run = gpu.simulate_mixture(40);
     const std::size_t kinds = run.busy_s.size();
@@ -127,7 +127,7 @@ TEST(PowerRegression, DriverHistoryIdentifiesPowersInTenSeconds) {
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::Traits usual{.updates_per_read = 25};
+    const SimulatedGpu::GpuParameters usual{.updates_per_read = 25};
     SimulatedGpu gpu(add_random_offsets(usual, seed), seed);
     const SimulatedRun run = gpu.simulate_mixture(10);
     const std::vector<PowerPoint> history = power_points_of(run);
@@ -208,11 +208,11 @@ TEST(PowerRegression, TheSameInputGivesTheSameBits) {
   SimulatedGpu gpu({}, 3);
   const SimulatedRun run = gpu.simulate_mixture(20);
   const KernelTimeline timeline = make_timeline(run.kernels, run.busy_s.size());
-  const std::optional<PowerFit> once = fit_powers(timeline, {counter_updates_of(run)});
-  const std::optional<PowerFit> again = fit_powers(timeline, {counter_updates_of(run)});
-  ASSERT_TRUE(once && again);
-  EXPECT_EQ(once->power_replicates, again->power_replicates);
-  EXPECT_EQ(once->lag_ns, again->lag_ns);
+  const std::optional<PowerFit> first_fit = fit_powers(timeline, {counter_updates_of(run)});
+  const std::optional<PowerFit> second_fit = fit_powers(timeline, {counter_updates_of(run)});
+  ASSERT_TRUE(first_fit && second_fit);
+  EXPECT_EQ(first_fit->power_replicates, second_fit->power_replicates);
+  EXPECT_EQ(first_fit->lag_ns, second_fit->lag_ns);
 }
 
 TEST(PowerRegression, OutlierIntervalsHaveLittleWeight) {
@@ -220,16 +220,17 @@ TEST(PowerRegression, OutlierIntervalsHaveLittleWeight) {
   const SimulatedRun run = gpu.simulate_mixture(40);
   const KernelTimeline timeline = make_timeline(run.kernels, run.busy_s.size());
   std::vector<EnergyPoint> updates = counter_updates_of(run);
-  const std::optional<PowerFit> plain = fit_powers(timeline, {updates});
+  const std::optional<PowerFit> fit_without_fault = fit_powers(timeline, {updates});
   double added_j = 0;
   for (std::size_t i = 0; i < updates.size(); ++i) {
     if (i % 40 == 20) added_j += 60;  // the energy of a usual interval once more
     updates[i].joules += added_j;
   }
-  const std::optional<PowerFit> odd = fit_powers(timeline, {updates});
-  ASSERT_TRUE(plain && odd);
+  const std::optional<PowerFit> fit_with_misplaced_update = fit_powers(timeline, {updates});
+  ASSERT_TRUE(fit_without_fault && fit_with_misplaced_update);
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
-    EXPECT_NEAR(odd->classes[kind].watts / plain->classes[kind].watts, 1, 0.03) << kind;
+    EXPECT_NEAR(fit_with_misplaced_update->classes[kind].watts / fit_without_fault->classes[kind].watts, 1, 0.03)
+        << kind;
   }
 }
 

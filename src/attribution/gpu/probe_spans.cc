@@ -9,7 +9,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Intersection of two spans; has length 0 where they do not overlap.
-TimeSpan span_intersection(const TimeSpan& a, const TimeSpan& b) {
+TimeSpan intersect_spans(const TimeSpan& a, const TimeSpan& b) {
   const std::int64_t begin_ns = std::max(a.begin_ns, b.begin_ns);
   return {begin_ns, std::max(begin_ns, std::min(a.end_ns, b.end_ns))};
 }
@@ -27,7 +27,7 @@ void ProbeSpans::add(std::uint32_t process, const Mark& mark) {
 
 void ProbeSpans::finish() {
   std::vector<TimeSpan> found;
-  for (const auto& [key, span] : spans_by_region_id_) found.push_back(span_intersection(span, command_span_));
+  for (const auto& [key, span] : spans_by_region_id_) found.push_back(intersect_spans(span, command_span_));
   std::sort(found.begin(), found.end(), [](const TimeSpan& a, const TimeSpan& b) { return a.begin_ns < b.begin_ns; });
   for (const TimeSpan& span : found) {
     if (span.end_ns <= span.begin_ns) continue;
@@ -45,7 +45,7 @@ double ProbeSpans::total_s() const { return time_in_spans_between_s(command_span
 double ProbeSpans::time_in_spans_between_s(std::int64_t from_ns, std::int64_t to_ns) const {
   std::int64_t sum_ns = 0;
   for (const TimeSpan& span : spans_) {
-    const TimeSpan part = span_intersection(span, {from_ns, to_ns});
+    const TimeSpan part = intersect_spans(span, {from_ns, to_ns});
     sum_ns += part.end_ns - part.begin_ns;
   }
   return seconds(sum_ns);
@@ -59,7 +59,7 @@ double ProbeSpans::energy_in_spans_between(const EnergyFunction& energy_j, std::
                                            std::int64_t to_ns) const {
   double sum = 0;
   for (const TimeSpan& span : spans_) {
-    const TimeSpan part = span_intersection(span, {from_ns, to_ns});
+    const TimeSpan part = intersect_spans(span, {from_ns, to_ns});
     if (part.end_ns > part.begin_ns) sum += energy_j(part.begin_ns, part.end_ns);
   }
   return sum;

@@ -93,23 +93,23 @@ std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
 }
 
 // Ledger of a simulated run with probing. `activities`: what was recorded; empty: everything.
-LedgerResult account(const SimulatedRun& run, RowLevel level, std::vector<Activity> activities = {}) {
+LedgerResult attribute_energy(const SimulatedRun& run, RowLevel level, std::vector<Activity> activities = {}) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
   const RecordedEnergy::Result energy = recorded_energy_of(run);
   if (activities.empty()) activities = probed_activities_of(run);
   ActivitySums sums(span);
-  GpuWork work(span);
+  GpuWorkCollector work(span);
   for (const Activity& activity : activities) {
     sums.add(kProcess, activity);
     work.add(kProcess, activity, sums.process_activity(kProcess).scopes);
   }
   sums.finish();
-  std::map<std::string, DeviceWork> works = work.finish(sums.processes());
+  std::map<std::string, DeviceWork> work_by_device = work.finish(sums.processes());
   MachineEnergy machine;
   MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}};
-  gpu.powers =
-      find_kernel_powers(std::move(works.at("GPU-1")), {energy.domain_curves[0].counter_updates, {}, probing}, span);
+  gpu.powers = find_kernel_powers(std::move(work_by_device.at("GPU-1")),
+                                  {energy.domain_curves[0].counter_updates, {}, probing}, span);
   gpu.energy_j = lag_corrected_curve(energy.domain_curves[0].curve, gpu.powers->power_fit.counter_lag_ns, gpu.energy_j);
   machine.gpus.emplace("GPU-1", std::move(gpu));
   Ledger ledger(level, machine, sums);
@@ -126,7 +126,7 @@ double sum_values(const std::vector<double>& values) {
 TEST(Probing, RowsHaveTheEnergyOfTheRunAndProbingIsASeparateRow) {
   SimulatedGpu gpu({}, 11);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
-  const LedgerResult result = account(run, RowLevel::kernel);
+  const LedgerResult result = attribute_energy(run, RowLevel::kernel);
   ASSERT_EQ(result.rows.size(), run.joules.size() + 1);
   int inside = 0;
   for (const ReportRow& row : result.rows) {
@@ -148,7 +148,7 @@ TEST(Probing, SeparatesLayersOfTheRunFromTheirReplays) {
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
   for (const RowLevel level : {RowLevel::layer, RowLevel::phase, RowLevel::op, RowLevel::region}) {
     SCOPED_TRACE(row_level_name(level));
-    const LedgerResult result = account(run, level);
+    const LedgerResult result = attribute_energy(run, level);
     bool probed = false;
     for (const ReportRow& row : result.rows) {
       const bool is_probe = row.path == std::vector<std::string>{"probe"};
@@ -176,7 +176,7 @@ TEST(Probing, ReplayedKernelsAreNotExtrapolatedInLightMode) {
   const std::int64_t half_ns = run.probe_begin_ns / 2;
   activities.front().steps = {{.number = 0, .begin_ns = 0, .end_ns = half_ns, .is_traced = true},
                               {.number = 1, .begin_ns = half_ns, .end_ns = run.probe_begin_ns}};
-  for (const ReportRow& row : account(run, RowLevel::layer, activities).rows) {
+  for (const ReportRow& row : attribute_energy(run, RowLevel::layer, activities).rows) {
     const bool is_probe = row.path.front() == "probe";
     EXPECT_NEAR(row.time_s / kernel_time_s(run, is_probe), is_probe ? 1 : 2, 1e-6);
   }
@@ -215,7 +215,7 @@ TEST(Probing, BelongsToNoStep) {
   ProbeSpans probing(span);
   probing.add(1, region(MarkKind::region_begin, 1, 6));
   probing.finish();
-  const LedgerResult result = step_rows("step", {{0, 0}, {2 * kNanosecondsPerSecond, 1}}, between, span, probing);
+  const LedgerResult result = make_step_rows("step", {{0, 0}, {2 * kNanosecondsPerSecond, 1}}, between, span, probing);
   ASSERT_EQ(result.rows.size(), 3U);
   EXPECT_NEAR(*result.rows[0].energy_j, 200, 1e-6);
   EXPECT_NEAR(*result.rows[1].energy_j, 400, 1e-6);

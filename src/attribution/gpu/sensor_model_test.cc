@@ -54,24 +54,24 @@ TEST(SensorModel, UsesTheCalibrationOfTheDevice) {
   ChannelCalibration history = channel_calibration("gpu0-power-history", "GPU-0", 0.001);
   history.time_constant_s = 0.015;
   const std::vector<ChannelCalibration> all = {counter, history, channel_calibration("gpu1-energy", "GPU-1", 0.03)};
-  const SensorModel sensing = find_calibrated_sensor_model(all, kChannels, "GPU-0");
-  ASSERT_TRUE(sensing.counter_lag && sensing.history_lag);
-  EXPECT_EQ(sensing.counter_lag_ns(), 14'000'000);
-  EXPECT_EQ(sensing.counter_lag->low_ns, 12'000'000);
-  EXPECT_EQ(sensing.counter_lag->high_ns, 17'000'000);
-  EXPECT_EQ(sensing.history_lag->time_constant_ns, 15'000'000);
-  EXPECT_DOUBLE_EQ(sensing.gain_spread, 0.008);
+  const SensorModel sensor_model = find_calibrated_sensor_model(all, kChannels, "GPU-0");
+  ASSERT_TRUE(sensor_model.counter_lag && sensor_model.history_lag);
+  EXPECT_EQ(sensor_model.counter_lag_ns(), 14'000'000);
+  EXPECT_EQ(sensor_model.counter_lag->low_ns, 12'000'000);
+  EXPECT_EQ(sensor_model.counter_lag->high_ns, 17'000'000);
+  EXPECT_EQ(sensor_model.history_lag->time_constant_ns, 15'000'000);
+  EXPECT_DOUBLE_EQ(sensor_model.gain_spread, 0.008);
 }
 
 TEST(SensorModel, UsesDefaultsWithoutACalibration) {
   const std::vector<ChannelCalibration> all = {channel_calibration("gpu0-energy", "GPU-0", std::nullopt),
                                                channel_calibration("gpu0-power-history", "GPU-0", 0.001),
                                                channel_calibration("other-energy", "GPU-0", 0.03)};
-  const SensorModel sensing = find_calibrated_sensor_model(all, kChannels, "GPU-0");
-  EXPECT_FALSE(sensing.counter_lag);
-  EXPECT_FALSE(sensing.history_lag) << "a lag alone does not say what it remembers";
-  EXPECT_EQ(sensing.counter_lag_ns(), kUsualCounterLag_ns);
-  EXPECT_DOUBLE_EQ(sensing.gain_spread, kDefaultGainRelativeSd);
+  const SensorModel sensor_model = find_calibrated_sensor_model(all, kChannels, "GPU-0");
+  EXPECT_FALSE(sensor_model.counter_lag);
+  EXPECT_FALSE(sensor_model.history_lag) << "a lag alone does not say what it remembers";
+  EXPECT_EQ(sensor_model.counter_lag_ns(), kUsualCounterLag_ns);
+  EXPECT_DOUBLE_EQ(sensor_model.gain_spread, kDefaultGainRelativeSd);
 }
 
 // Every lag fits a noisy run of a steady loop: the fit then takes the calibrated lag, whose uncertainty is small.

@@ -22,11 +22,11 @@ std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorMo
 
 SensorModelReplicates::SensorModelReplicates(std::span<const AlternativeSensorModel> alternatives,
                                              const SolveFunction& solve) {
-  std::vector<double> best_w;
+  std::vector<double> best_model_w;
   for (const AlternativeSensorModel& other : alternatives) {
     std::vector<double> watts = solve(other.normal_equations);
-    if (best_w.empty()) best_w = watts;
-    for (std::size_t k = 0; k < watts.size(); ++k) watts[k] -= best_w[k];
+    if (best_model_w.empty()) best_model_w = watts;
+    for (std::size_t k = 0; k < watts.size(); ++k) watts[k] -= best_model_w[k];
     cumulative_weights_.push_back(other.weight + (cumulative_weights_.empty() ? 0 : cumulative_weights_.back()));
     power_changes_w_.push_back(std::move(watts));
   }
@@ -34,8 +34,8 @@ SensorModelReplicates::SensorModelReplicates(std::span<const AlternativeSensorMo
 
 std::span<const double> SensorModelReplicates::draw_power_change(statistics::Random& random) const {
   if (cumulative_weights_.empty()) return {};
-  const double chosen = random.uniform() * cumulative_weights_.back();
-  const auto at = std::upper_bound(cumulative_weights_.begin(), cumulative_weights_.end() - 1, chosen);
+  const double drawn_weight = random.uniform() * cumulative_weights_.back();
+  const auto at = std::upper_bound(cumulative_weights_.begin(), cumulative_weights_.end() - 1, drawn_weight);
   return power_changes_w_[static_cast<std::size_t>(at - cumulative_weights_.begin())];
 }
 

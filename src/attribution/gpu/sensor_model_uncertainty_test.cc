@@ -26,13 +26,14 @@ struct ClassCounts {
 // Identical steps of `step_ms` with nine kernel kinds. Powers and the time constant of the gauge differ a little from
 // the defaults.
 ClassCounts simulate_class_counts(double step_ms, std::uint64_t seed) {
-  SimulatedGpu::Traits traits{.updates_per_read = 25, .time_constant_s = seed % 2 == 0 ? 0.0145 : 0.0105};
+  SimulatedGpu::GpuParameters traits{.updates_per_read = 25, .time_constant_s = seed % 2 == 0 ? 0.0145 : 0.0105};
   const std::vector<double> usual_w = traits.watts;
   std::mt19937_64 random(seed);
   for (double& watts : traits.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
-  const double class_ms = (step_ms - 0.3) / static_cast<double>(usual_w.size());
-  const auto kernels_per_class = static_cast<std::size_t>(std::max(std::lround(class_ms / 0.2), 1L));
-  traits.kernel_ns = static_cast<std::int64_t>(class_ms * 1e6 / static_cast<double>(kernels_per_class)) - traits.gap_ns;
+  const double class_duration_ms = (step_ms - 0.3) / static_cast<double>(usual_w.size());
+  const auto kernels_per_class = static_cast<std::size_t>(std::max(std::lround(class_duration_ms / 0.2), 1L));
+  traits.kernel_ns =
+      static_cast<std::int64_t>(class_duration_ms * 1e6 / static_cast<double>(kernels_per_class)) - traits.gap_ns;
   const SimulatedRun run = SimulatedGpu(traits, seed).steady_loop(20, kernels_per_class);
   KernelTimeline timeline(usual_w.size());
   for (const SimulatedKernel& kernel : run.kernels) {

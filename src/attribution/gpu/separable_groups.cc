@@ -31,10 +31,11 @@ Posterior solve_posterior(const statistics::NormalEquations& sums, double precis
 }
 
 SeparableGroups make_separable_groups(const statistics::NormalEquations& sums, double precision,
-                                      std::vector<std::size_t> group_of, std::vector<double> identified_fractions) {
-  const std::size_t count = 1 + *std::max_element(group_of.begin(), group_of.end());
-  Posterior known = solve_posterior(sums.with_grouped_unknowns(group_of, count), precision);
-  return {std::move(group_of), count, std::move(known.data_fractions), std::move(identified_fractions)};
+                                      std::vector<std::size_t> group_indices,
+                                      std::vector<double> identified_fractions) {
+  const std::size_t count = 1 + *std::max_element(group_indices.begin(), group_indices.end());
+  Posterior known = solve_posterior(sums.with_grouped_unknowns(group_indices, count), precision);
+  return {std::move(group_indices), count, std::move(known.data_fractions), std::move(identified_fractions)};
 }
 
 // The pair whose errors are most anti-correlated, so that one gains what the other loses; empty if no pair is confused.
@@ -44,7 +45,7 @@ std::optional<std::pair<std::size_t, std::size_t>> find_most_anticorrelated_pair
   const std::size_t size = known.data_fractions.size();
   const auto is_known = [&](std::size_t i) { return known.data_fractions[i] >= kMinIdentifiedFraction; };
   std::optional<std::pair<std::size_t, std::size_t>> found;
-  double worst = 0;
+  double lowest_correlation = 0;
   for (std::size_t i = 0; i < size; ++i) {
     for (std::size_t j = i + 1; j < size; ++j) {
       if (is_known(i) && is_known(j)) continue;
@@ -53,9 +54,9 @@ std::optional<std::pair<std::size_t, std::size_t>> find_most_anticorrelated_pair
           known.unscaled_covariance[i * size + j] /
           std::sqrt(known.unscaled_covariance[i * size + i] * known.unscaled_covariance[j * size + j]);
       if (correlation >= (is_known(i) || is_known(j) ? kMaxErrorCorrelationWithKnown : kMaxErrorCorrelation) ||
-          correlation >= worst)
+          correlation >= lowest_correlation)
         continue;
-      worst = correlation;
+      lowest_correlation = correlation;
       found = {i, j};
     }
   }
@@ -92,8 +93,8 @@ std::vector<double> identified_difference_fractions(const statistics::NormalEqua
 
 }  // namespace
 
-SeparableGroups separable_groups(const statistics::NormalEquations& sums, double precision,
-                                 std::span<const double> times_s) {
+SeparableGroups find_separable_groups(const statistics::NormalEquations& sums, double precision,
+                                      std::span<const double> times_s) {
   SeparableGroups result;
   for (std::size_t i = 0; i < sums.size(); ++i) result.group_by_unknown.push_back(i);
   result.group_count = sums.size();
@@ -115,22 +116,22 @@ SeparableGroups separable_groups(const statistics::NormalEquations& sums, double
 SeparableGroups find_groups_with_sensor_uncertainty(const statistics::NormalEquations& sums, double precision,
                                                     std::span<const double> times_s,
                                                     std::span<const double> sensor_variance) {
-  SeparableGroups found = separable_groups(sums, precision, times_s);
+  SeparableGroups found = find_separable_groups(sums, precision, times_s);
   const std::size_t classes = found.group_by_unknown.size() - 1;
   std::vector<bool> is_uncertain(found.group_count);
-  bool any_known = false;
+  bool has_identified_group = false;
   for (std::size_t k = 0; k < found.identified_fractions.size() && !sensor_variance.empty(); ++k) {
-    const bool seemed_known = found.identified_fractions[k] >= kMinIdentifiedFraction;
+    const bool was_identified = found.identified_fractions[k] >= kMinIdentifiedFraction;
     found.identified_fractions[k] = std::max(found.identified_fractions[k] - sensor_variance[k], 0.0);
-    if (k < classes && seemed_known && found.identified_fractions[k] < kMinIdentifiedFraction)
+    if (k < classes && was_identified && found.identified_fractions[k] < kMinIdentifiedFraction)
       is_uncertain[found.group_by_unknown[k]] = true;
   }
   for (std::size_t k = 0; k < classes; ++k)
-    any_known = any_known || found.identified_fractions[k] >= kMinIdentifiedFraction;
-  if (!any_known) {
-    std::vector<std::size_t> merged(classes + 1, 0);
-    merged.back() = found.identified_fractions.back() >= kMinIdentifiedFraction ? 1 : 0;
-    return make_separable_groups(sums, precision, std::move(merged), std::move(found.identified_fractions));
+    has_identified_group = has_identified_group || found.identified_fractions[k] >= kMinIdentifiedFraction;
+  if (!has_identified_group) {
+    std::vector<std::size_t> merged_groups(classes + 1, 0);
+    merged_groups.back() = found.identified_fractions.back() >= kMinIdentifiedFraction ? 1 : 0;
+    return make_separable_groups(sums, precision, std::move(merged_groups), std::move(found.identified_fractions));
   }
   const auto first = std::find(is_uncertain.begin(), is_uncertain.end(), true);
   if (first == is_uncertain.end()) return found;
@@ -138,13 +139,13 @@ SeparableGroups find_groups_with_sensor_uncertainty(const statistics::NormalEqua
   // Renumber groups in order of their first members.
   std::vector<std::size_t> number(found.group_count + 1, found.group_count + 1);
   std::size_t next = 0;
-  std::vector<std::size_t> group_of;
+  std::vector<std::size_t> group_indices;
   for (const std::size_t group : found.group_by_unknown) {
     std::size_t& new_group = number[is_uncertain[group] ? found.group_count : group];
     if (new_group > found.group_count) new_group = next++;
-    group_of.push_back(new_group);
+    group_indices.push_back(new_group);
   }
-  return make_separable_groups(sums, precision, std::move(group_of), std::move(found.identified_fractions));
+  return make_separable_groups(sums, precision, std::move(group_indices), std::move(found.identified_fractions));
 }
 
 }  // namespace joulemap::attribution

@@ -29,8 +29,8 @@ struct SeparableGroups {
 // All priors are equal except for their value; `precision` as in statistics::Prior. A group has the same prior
 // precision as one unknown. The last unknown is idle: nothing is merged with it where it is known. `times_s`: total
 // busy time of each unknown.
-SeparableGroups separable_groups(const statistics::NormalEquations& sums, double precision,
-                                 std::span<const double> times_s);
+SeparableGroups find_separable_groups(const statistics::NormalEquations& sums, double precision,
+                                      std::span<const double> times_s);
 
 // The same, with sensor-model uncertainty: `sensor_variance`, by unknown, is the variance that the sensor model leaves
 // open, as a fraction of the prior variance. Unknowns that only seemed separable share one value. If no single class

@@ -26,7 +26,7 @@ TEST(SeparableGroups, ClassesThatAlwaysRunTogetherFormOneGroup) {
     const double fourth = static_cast<double>(random() % 100) / 1000;
     sums.add_observation(std::vector<double>{both, third, 2 * both, fourth}, 10);
   }
-  const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_time_weights(sums));
+  const SeparableGroups groups = find_separable_groups(sums, 1e-4, unknown_time_weights(sums));
   EXPECT_EQ(groups.group_by_unknown, (std::vector<std::size_t>{0, 1, 0, 2})) << "seed " << kSeed;
   EXPECT_EQ(groups.group_count, 3u);
   EXPECT_LT(groups.identified_fractions[0], kMinIdentifiedFraction);
@@ -36,7 +36,7 @@ TEST(SeparableGroups, ClassesThatAlwaysRunTogetherFormOneGroup) {
 TEST(SeparableGroups, EqualStepsAreOneGroup) {
   statistics::NormalEquations sums(6);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0.01, 0.02, 0.03, 0.01, 0.02, 0.01}, 50);
-  const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_time_weights(sums));
+  const SeparableGroups groups = find_separable_groups(sums, 1e-4, unknown_time_weights(sums));
   EXPECT_EQ(groups.group_count, 1u);
 }
 
@@ -45,13 +45,13 @@ TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotSeparable) {
   statistics::NormalEquations sums(4);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0.08, 0.01, 0.01, 0}, 50);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0, 0, 0, 0.1}, 10);
-  const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_time_weights(sums));
+  const SeparableGroups groups = find_separable_groups(sums, 1e-4, unknown_time_weights(sums));
   for (std::size_t k = 0; k < 3; ++k) EXPECT_LT(groups.identified_fractions[k], 0.1) << k;
   EXPECT_GT(groups.identified_fractions[3], kMinIdentifiedFraction);
 }
 
 TEST(SeparableGroups, WithoutDataThereAreNoGroups) {
-  const SeparableGroups groups = separable_groups(statistics::NormalEquations(2), 1, std::vector<double>{1, 1});
+  const SeparableGroups groups = find_separable_groups(statistics::NormalEquations(2), 1, std::vector<double>{1, 1});
   for (const double share : groups.data_fractions) EXPECT_NEAR(share, 0, 1e-12);
 }
 

@@ -47,9 +47,9 @@ void TracedSteps::add(const StepRecord& step) {
       run.traced_steps.push_back({{step.begin_ns, step.end_ns}, step.kernels, step_count_ <= kWarmUpStepCount});
   } else if (!traced_runs_.empty()) {
     TracedRun& run = traced_runs_.back();
-    const double usual_s = median_step_s(run);
-    const bool has_pause = step_s > kMaxStepDurationRatio * usual_s;
-    const double work_s = has_pause ? usual_s : step_s;
+    const double median_s = median_step_s(run);
+    const bool has_pause = step_s > kMaxStepDurationRatio * median_s;
+    const double work_s = has_pause ? median_s : step_s;
     ++run.untraced_count;
     run.untraced_work_s += work_s;
     run.extrapolated_end_ns = std::max(run.extrapolated_end_ns, step.begin_ns + seconds_to_ns(work_s));
@@ -63,9 +63,9 @@ void TracedSteps::add(const StepRecord& step) {
 }
 
 bool TracedSteps::is_similar_to_untraced(const TracedRun& run, const Step& step) {
-  const double typical_s = run.untraced_work_s / static_cast<double>(run.untraced_count);
+  const double mean_untraced_s = run.untraced_work_s / static_cast<double>(run.untraced_count);
   const double step_s = seconds(step.span.end_ns - step.span.begin_ns);
-  return step_s <= kMaxStepDurationRatio * typical_s && typical_s <= kMaxStepDurationRatio * step_s;
+  return step_s <= kMaxStepDurationRatio * mean_untraced_s && mean_untraced_s <= kMaxStepDurationRatio * step_s;
 }
 
 // For a run that extrapolates to untraced steps: marks the steps that resemble them. The first steps of a program only
@@ -73,9 +73,10 @@ bool TracedSteps::is_similar_to_untraced(const TracedRun& run, const Step& step)
 std::vector<bool> TracedSteps::find_typical_steps(const TracedRun& run) {
   std::vector<bool> typical(run.traced_steps.size());
   if (run.traced_count > kMaxComparedSteps) return typical;
-  for (const bool with_first : {false, true}) {
+  for (const bool includes_first_steps : {false, true}) {
     for (std::size_t i = 0; i < typical.size(); ++i)
-      typical[i] = is_similar_to_untraced(run, run.traced_steps[i]) && (with_first || !run.traced_steps[i].is_first);
+      typical[i] =
+          is_similar_to_untraced(run, run.traced_steps[i]) && (includes_first_steps || !run.traced_steps[i].is_first);
     if (std::ranges::find(typical, true) != typical.end()) break;
   }
   return typical;
@@ -87,35 +88,36 @@ double TracedSteps::extrapolation_weight(const TracedRun& run, std::uint64_t typ
   if (typical_count > 0) return 1 + untraced_count / static_cast<double>(typical_count);
   double traced_s = 0;
   for (const Step& step : run.traced_steps) traced_s += seconds(step.span.end_ns - step.span.begin_ns);
-  const bool can_compare = run.traced_count <= kMaxComparedSteps && traced_s > 0;
-  return 1 + (can_compare ? run.untraced_work_s / traced_s : untraced_count / static_cast<double>(run.traced_count));
+  const bool can_compare_durations = run.traced_count <= kMaxComparedSteps && traced_s > 0;
+  return 1 + (can_compare_durations ? run.untraced_work_s / traced_s
+                                    : untraced_count / static_cast<double>(run.traced_count));
 }
 
 void TracedSteps::add_kernel_weights(const TracedRun& run, TimeSpan traced_span, WeightedKernelSum& weights) {
   const std::vector<bool> typical = find_typical_steps(run);
   const auto typical_count = static_cast<std::uint64_t>(std::ranges::count(typical, true));
   const double weight = extrapolation_weight(run, typical_count);
-  WeightedKernelSum of_steps;
+  WeightedKernelSum traced_sum;
   for (std::size_t i = 0; i < run.traced_steps.size(); ++i) {
     if (!spans_overlap(run.traced_steps[i].span, traced_span)) continue;
     const auto kernels = static_cast<double>(std::max<std::uint64_t>(run.traced_steps[i].kernel_count, 1));
-    of_steps.kernel_count += kernels;
-    of_steps.weight_sum += kernels * (typical_count == 0 || typical[i] ? weight : 1);
+    traced_sum.kernel_count += kernels;
+    traced_sum.weight_sum += kernels * (typical_count == 0 || typical[i] ? weight : 1);
   }
   // No compared step overlaps: kernels that ran after the last step ended, or of steps beyond kMaxComparedSteps.
-  if (of_steps.kernel_count <= 0) of_steps = {weight, 1};
-  weights.weight_sum += of_steps.weight_sum;
-  weights.kernel_count += of_steps.kernel_count;
+  if (traced_sum.kernel_count <= 0) traced_sum = {weight, 1};
+  weights.weight_sum += traced_sum.weight_sum;
+  weights.kernel_count += traced_sum.kernel_count;
 }
 
 // Time in `span` during which the run did no work although a step went on.
 double TracedSteps::paused_s(const TracedRun& run, TimeSpan span) {
   double sum_s = 0;
   for (const TimeSpan& pause : run.untraced_pauses) sum_s += overlap_s(pause, span);
-  const double usual_s = median_step_s(run);
+  const double median_s = median_step_s(run);
   for (const Step& step : run.traced_steps) {
-    if (seconds(step.span.end_ns - step.span.begin_ns) > kMaxStepDurationRatio * usual_s)
-      sum_s += overlap_s({step.span.begin_ns + seconds_to_ns(usual_s), step.span.end_ns}, span);
+    if (seconds(step.span.end_ns - step.span.begin_ns) > kMaxStepDurationRatio * median_s)
+      sum_s += overlap_s({step.span.begin_ns + seconds_to_ns(median_s), step.span.end_ns}, span);
   }
   return sum_s;
 }

@@ -46,34 +46,36 @@ double default_power_over_idle_ratio(const ObservedKernels& seen) {
     return key.name.find("DtoD") != std::string::npos ? kDeviceCopyPowerRatio : kBusCopyPowerRatio;
   const PowerCurve& curve = family_power_curve(kernel_family(key));
   const double x = std::pow(1e6 * seen.mean_kernel_s() / curve.half_power_duration_us, curve.exponent);
-  const double filled = key.kind == KernelKind::kernel && seen.blocks > 0
-                            ? std::clamp(seen.blocks / kH200MultiprocessorCount, kMinMultiprocessorFraction, 1.0)
-                            : 1;
-  return curve.max_power_ratio * filled * x / (x + 1);
+  const double filled_fraction =
+      key.kind == KernelKind::kernel && seen.blocks > 0
+          ? std::clamp(seen.blocks / kH200MultiprocessorCount, kMinMultiprocessorFraction, 1.0)
+          : 1;
+  return curve.max_power_ratio * filled_fraction * x / (x + 1);
 }
 
 std::vector<KernelClassPrior> make_default_priors(std::span<const std::vector<ObservedKernels>> columns,
                                                   const IdlePower& idle, double mean_busy_w) {
-  std::vector<double> above;
+  std::vector<double> ratios_above_idle;
   double all_s = 0;
-  double all_above_s = 0;
+  double total_above_idle_sum = 0;
   for (const std::vector<ObservedKernels>& column : columns) {
     double column_s = 0;
-    double above_s = 0;
+    double above_idle_sum = 0;
     for (const ObservedKernels& seen : column) {
       column_s += seen.time_s;
-      above_s += seen.time_s * default_power_over_idle_ratio(seen);
+      above_idle_sum += seen.time_s * default_power_over_idle_ratio(seen);
     }
-    above.push_back(column_s > 0 ? above_s / column_s : -1);
+    ratios_above_idle.push_back(column_s > 0 ? above_idle_sum / column_s : -1);
     all_s += column_s;
-    all_above_s += above_s;
+    total_above_idle_sum += above_idle_sum;
   }
   std::vector<KernelClassPrior> priors;
-  if (all_above_s <= 0) return priors;
-  const double mean_above = all_above_s / all_s;
-  const double above_w = std::max(mean_busy_w - idle.watts, 0.0) / mean_above;
-  for (const double multiple : above) {
-    const double watts = idle.watts + above_w * (multiple < 0 ? mean_above : multiple);
+  if (total_above_idle_sum <= 0) return priors;
+  const double mean_ratio_above_idle = total_above_idle_sum / all_s;
+  const double watts_per_ratio = std::max(mean_busy_w - idle.watts, 0.0) / mean_ratio_above_idle;
+  for (const double ratio_above_idle : ratios_above_idle) {
+    const double watts =
+        idle.watts + watts_per_ratio * (ratio_above_idle < 0 ? mean_ratio_above_idle : ratio_above_idle);
     priors.push_back({watts, kFamilyCurveRelativeSd, false});
   }
   priors.push_back({idle.watts, idle.sd_w / idle.watts, true});

@@ -21,9 +21,9 @@ TEST(UsualKernelPowers, AreLowForShortKernelsAndGrowWithDuration) {
     EXPECT_LT(default_power_over_idle_ratio(kernels(name, 1)), 0.5) << name;
     double before = 0;
     for (const double microseconds : {1.0, 3.0, 10.0, 30.0, 100.0, 1000.0}) {
-      const double now = default_power_over_idle_ratio(kernels(name, microseconds));
-      EXPECT_GT(now, before) << name << " " << microseconds;
-      before = now;
+      const double current_ratio = default_power_over_idle_ratio(kernels(name, microseconds));
+      EXPECT_GT(current_ratio, before) << name << " " << microseconds;
+      before = current_ratio;
     }
     EXPECT_GT(before, 3) << name;
   }

@@ -41,11 +41,11 @@ void ProcessActivity::group_rare_kernel_classes() {
       const auto time = kernel_ns_by_class.find(id);
       ranked.emplace_back(time == kernel_ns_by_class.end() ? 0 : time->second, id);
     }
-    const auto last_named = ranked.begin() + static_cast<std::ptrdiff_t>(kMaxKernelClassRows);
-    std::ranges::nth_element(ranked, last_named, [](const auto& a, const auto& b) {
+    const auto last_named_class = ranked.begin() + static_cast<std::ptrdiff_t>(kMaxKernelClassRows);
+    std::ranges::nth_element(ranked, last_named_class, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
-    for (auto other = last_named; other != ranked.end(); ++other) {
+    for (auto other = last_named_class; other != ranked.end(); ++other) {
       const KernelKind kind = kernel_classes[other->second].kind;
       kernel_classes[other->second] = {other->second, kind, std::string(kOtherKernelsName), {}, {}};
     }

@@ -24,7 +24,8 @@ bool is_plain_fill(const std::string& demangled_name) {
 
 EnergyCauseClass cause_class_of_activity(GpuActivityKind kind) {
   if (kind == GpuActivityKind::compute) return EnergyCauseClass::compute;
-  return kind == GpuActivityKind::collective ? EnergyCauseClass::synchronization : EnergyCauseClass::memory;
+  return kind == GpuActivityKind::collective_communication ? EnergyCauseClass::synchronization
+                                                           : EnergyCauseClass::memory;
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ GpuActivityKind classify_gpu_activity(const KernelClass& kernel) {
                                                          : GpuActivityKind::memcpy_except_to_host;
   if (kernel.kind == KernelKind::fill) return GpuActivityKind::fill;
   if (kernel.kind == KernelKind::graph) return GpuActivityKind::compute;
-  if (kernel.name.find("nccl") != std::string::npos) return GpuActivityKind::collective;
+  if (kernel.name.find("nccl") != std::string::npos) return GpuActivityKind::collective_communication;
   const std::string name = demangle(kernel.name);
   if (is_plain_fill(name)) return GpuActivityKind::fill;
   const bool is_layout = kernel_family({KernelKind::kernel, kernel.name, 1}) == "layout";
@@ -78,14 +79,14 @@ CauseEvidence make_cause_evidence(GpuActivityKind kind, double time_s, double co
 
 // The median over rows that launch no copies, so that it contains no waiting.
 void RowCauses::finish() {
-  std::vector<double> of_one_s;
+  std::vector<double> launch_times_s;
   for (const auto& [path, all] : evidence_by_path_) {
     if (all.launch_count < kMinLaunchCount || all.copy_count + all.read_back_count > 0 || all.cpu_work_s <= 0) continue;
-    of_one_s.push_back(all.cpu_work_s / all.launch_count);
+    launch_times_s.push_back(all.cpu_work_s / all.launch_count);
   }
-  if (of_one_s.empty()) return;
-  const auto median = of_one_s.begin() + static_cast<std::ptrdiff_t>(of_one_s.size() / 2);
-  std::nth_element(of_one_s.begin(), median, of_one_s.end());
+  if (launch_times_s.empty()) return;
+  const auto median = launch_times_s.begin() + static_cast<std::ptrdiff_t>(launch_times_s.size() / 2);
+  std::nth_element(launch_times_s.begin(), median, launch_times_s.end());
   median_launch_s_ = *median;
 }
 
@@ -96,30 +97,32 @@ std::optional<EnergyCause> RowCauses::gpu_cause(const CauseEvidence& evidence) c
 
 std::optional<EnergyCause> RowCauses::cpu_cause(const RowPath& path, const CauseEvidence& evidence) const {
   if (evidence.cpu_work_s + evidence.cpu_wait_s + evidence.unclassified_s <= 0) return std::nullopt;
-  AmountByCause cause_s;
-  cause_s[EnergyCauseClass::synchronization] = std::max(evidence.cpu_wait_s, 0.0);
-  AmountByCause named_s;
+  AmountByCause time_by_cause_s;
+  time_by_cause_s[EnergyCauseClass::synchronization] = std::max(evidence.cpu_wait_s, 0.0);
+  AmountByCause name_based_time_s;
   const std::optional<EnergyCauseClass> name =
       has_function_names_ ? scopes::cause_class_from_name(path.back()) : std::nullopt;
-  named_s[name.value_or(EnergyCauseClass::compute)] = evidence.unclassified_s;
+  name_based_time_s[name.value_or(EnergyCauseClass::compute)] = evidence.unclassified_s;
   const auto known = evidence_by_path_.find(path);
   const CauseEvidence all = known == evidence_by_path_.end() ? CauseEvidence() : known->second;
   if (all.launch_count > kMinLaunchCount) {
     const bool has_copies = all.read_back_count > 0 || 2 * all.copy_count > all.launch_count;
     const double launching_s =
         has_copies ? std::min(evidence.cpu_work_s, median_launch_s_ * all.launch_count) : evidence.cpu_work_s;
-    cause_s[EnergyCauseClass::launch] = launching_s;
-    cause_s[all.read_back_count > 0 ? EnergyCauseClass::synchronization : EnergyCauseClass::memory] +=
+    time_by_cause_s[EnergyCauseClass::launch] = launching_s;
+    time_by_cause_s[all.read_back_count > 0 ? EnergyCauseClass::synchronization : EnergyCauseClass::memory] +=
         evidence.cpu_work_s - launching_s;
   } else {
     const bool is_name_only_evidence = name || !has_host_evidence_;
-    (is_name_only_evidence ? named_s : cause_s)[name.value_or(EnergyCauseClass::compute)] += evidence.cpu_work_s;
+    (is_name_only_evidence ? name_based_time_s : time_by_cause_s)[name.value_or(EnergyCauseClass::compute)] +=
+        evidence.cpu_work_s;
   }
   EnergyCause cause;
-  cause.times_s.add(cause_s);
-  cause.times_s.add(named_s);
+  cause.times_s.add(time_by_cause_s);
+  cause.times_s.add(name_based_time_s);
   cause.largest_class = cause.times_s.largest_class();
-  cause.basis = named_s[cause.largest_class] > cause_s[cause.largest_class] ? CauseBasis::name : CauseBasis::ledger;
+  cause.basis = name_based_time_s[cause.largest_class] > time_by_cause_s[cause.largest_class] ? CauseBasis::name
+                                                                                              : CauseBasis::ledger;
   return cause;
 }
 

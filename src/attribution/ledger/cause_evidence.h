@@ -27,7 +27,7 @@ enum class GpuActivityKind : std::uint8_t {
   fill,
   memcpy_except_to_host,
   device_to_host_copy,
-  collective
+  collective_communication
 };
 GpuActivityKind classify_gpu_activity(const KernelClass& kernel);
 

@@ -55,7 +55,7 @@ TimeSpan overlap_with_span(const Activity& activity, TimeSpan span) {
 }
 
 // `share`: of the sums of the activity, in the span.
-Activity make_scaled_part(const Activity& activity, TimeSpan span, double share) {
+Activity make_scaled_activity(const Activity& activity, TimeSpan span, double share) {
   const TimeSpan inside = overlap_with_span(activity, span);
   Activity rest;
   rest.scopes = activity.scopes;
@@ -87,7 +87,7 @@ Activity make_scaled_part(const Activity& activity, TimeSpan span, double share)
 }  // namespace
 
 Activity clip_activity(const Activity& activity, TimeSpan span) {
-  return make_scaled_part(activity, span, overlap_fraction(activity, overlap_with_span(activity, span)));
+  return make_scaled_activity(activity, span, overlap_fraction(activity, overlap_with_span(activity, span)));
 }
 
 std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, const TracedSteps& steps,
@@ -97,8 +97,8 @@ std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, con
   traced.kernel_tallies.clear();
   traced.waits.clear();
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool is_alone = scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClassId;
-    (is_alone ? traced : extrapolated).kernel_tallies.push_back(tally);
+    const bool is_never_extrapolated = scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClassId;
+    (is_never_extrapolated ? traced : extrapolated).kernel_tallies.push_back(tally);
   }
   for (const WaitTally& wait : activity.waits) {
     (scopes.is_one_time(wait.scope) ? traced : extrapolated).waits.push_back(wait);
@@ -110,7 +110,7 @@ std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, con
   extrapolated.begin_ns = all.span.begin_ns;
   extrapolated.end_ns = all.span.end_ns;
   scale_all_tallies(extrapolated, all.kernel_weight);
-  Activity part = make_scaled_part(extrapolated, span, steps.work_fraction(all.span, span));
+  Activity part = make_scaled_activity(extrapolated, span, steps.work_fraction(all.span, span));
   if (!part.kernel_tallies.empty() || !part.waits.empty()) parts.push_back(std::move(part));
   return parts;
 }

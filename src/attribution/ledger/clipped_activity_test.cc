@@ -17,23 +17,23 @@ Activity make_activity_10_to_20() {
 }
 
 TEST(ClippedActivity, ScalesTalliesByTheTimeInsideTheSpan) {
-  const Activity half = clip_activity(make_activity_10_to_20(), {15, 100});
-  EXPECT_EQ(half.begin_ns, 15);
-  EXPECT_EQ(half.end_ns, 20);
-  EXPECT_EQ(half.scope_tallies[0].count, 5u);
-  EXPECT_EQ(half.scope_tallies[0].cpu_ns, 40);
-  EXPECT_EQ(half.scope_tallies[0].helper_threads_cpu_ns, 10);
-  EXPECT_EQ(half.kernel_tallies[0].count, 3u);
-  EXPECT_EQ(half.kernel_tallies[0].time_ns, 4);
+  const Activity clipped_activity = clip_activity(make_activity_10_to_20(), {15, 100});
+  EXPECT_EQ(clipped_activity.begin_ns, 15);
+  EXPECT_EQ(clipped_activity.end_ns, 20);
+  EXPECT_EQ(clipped_activity.scope_tallies[0].count, 5u);
+  EXPECT_EQ(clipped_activity.scope_tallies[0].cpu_ns, 40);
+  EXPECT_EQ(clipped_activity.scope_tallies[0].helper_threads_cpu_ns, 10);
+  EXPECT_EQ(clipped_activity.kernel_tallies[0].count, 3u);
+  EXPECT_EQ(clipped_activity.kernel_tallies[0].time_ns, 4);
 }
 
 TEST(ClippedActivity, CutsSingleKernelsAtTheEdge) {
-  const Activity half = clip_activity(make_activity_10_to_20(), {15, 100});
-  ASSERT_EQ(half.kernels.size(), 2u);
-  EXPECT_EQ(half.kernels[0].start_ns, 15);
-  EXPECT_EQ(half.kernels[0].end_ns, 17);
-  ASSERT_EQ(half.steps.size(), 1u);
-  EXPECT_EQ(half.steps[0].number, 2);
+  const Activity clipped_activity = clip_activity(make_activity_10_to_20(), {15, 100});
+  ASSERT_EQ(clipped_activity.kernels.size(), 2u);
+  EXPECT_EQ(clipped_activity.kernels[0].start_ns, 15);
+  EXPECT_EQ(clipped_activity.kernels[0].end_ns, 17);
+  ASSERT_EQ(clipped_activity.steps.size(), 1u);
+  EXPECT_EQ(clipped_activity.steps[0].number, 2);
 }
 
 TEST(ClippedActivity, DropsEverythingButNamesOutsideTheSpan) {
@@ -45,12 +45,12 @@ TEST(ClippedActivity, DropsEverythingButNamesOutsideTheSpan) {
 }
 
 TEST(ClippedActivity, PreservesScopeSharesOfTheWholeRun) {
-  Activity without_span;
-  without_span.shares = {{1, 2, 3, 1000}};
-  EXPECT_EQ(clip_activity(without_span, {30, 40}).shares.size(), 1u);
-  Activity with_span = make_activity_10_to_20();
-  with_span.shares = without_span.shares;
-  EXPECT_TRUE(clip_activity(with_span, {30, 40}).shares.empty());
+  Activity activity_without_span;
+  activity_without_span.shares = {{1, 2, 3, 1000}};
+  EXPECT_EQ(clip_activity(activity_without_span, {30, 40}).shares.size(), 1u);
+  Activity activity_with_span = make_activity_10_to_20();
+  activity_with_span.shares = activity_without_span.shares;
+  EXPECT_TRUE(clip_activity(activity_with_span, {30, 40}).shares.empty());
 }
 
 TEST(ClippedActivity, IsUnchangedWithinTheSpan) {

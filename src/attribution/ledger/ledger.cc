@@ -51,9 +51,9 @@ namespace {
 // these names mean something else.
 std::string module_row_name(const std::string& module) {
   const std::string_view first = std::string_view(module).substr(0, module.find('.'));
-  const bool is_taken = first == kProbeModeScopeName || first == kBackgroundRowName || first == kProgramRowName ||
-                        first == kTrainModeScopeName;
-  return is_taken ? "module " + module : module;
+  const bool is_reserved_name = first == kProbeModeScopeName || first == kBackgroundRowName ||
+                                first == kProgramRowName || first == kTrainModeScopeName;
+  return is_reserved_name ? "module " + module : module;
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ void Ledger::add_to_row(std::vector<std::string> path, const std::string& device
   entry.energy_basis = basis;
   entry.has_energy = entry.has_energy || has_energy;
   entry.is_module = entry.is_module || !resolved_scope.module.empty();
-  const auto grow = [&](RowAmount& sum, bool entered) {
+  const auto add_amount = [&](RowAmount& sum, bool entered) {
     if (entered) sum.count += amount.count;
     if (entered) sum.sampled_count += amount.sampled_count;
     sum.time_s += amount.time_s;
@@ -117,9 +117,9 @@ void Ledger::add_to_row(std::vector<std::string> path, const std::string& device
   };
   // Entering an operation or a function does not count as entering its layer. A kernel counts for its layer in any
   // case.
-  grow(entry.amount, (resolved_scope.op.empty() && resolved_scope.function.empty()) || device != kCpuDevice);
+  add_amount(entry.amount, (resolved_scope.op.empty() && resolved_scope.function.empty()) || device != kCpuDevice);
   if (const std::string part = operation_or_function_name(resolved_scope); !part.empty())
-    grow(entry.amounts_by_operation[part], true);
+    add_amount(entry.amounts_by_operation[part], true);
 }
 
 void Ledger::add_scope_energy(std::uint32_t process, const ScopeTally& tally, const EnergyByColumn& joules) {
@@ -134,15 +134,15 @@ void Ledger::add_scope_energy(std::uint32_t process, const ScopeTally& tally, co
              machine_energy_.cpu_energy_j.has_value());
 }
 
-// `inside`: the share of the activity within the command's time; work outside of it gets no energy.
-void Ledger::add_scope_energies(std::uint32_t process, const Activity& activity, double inside) {
+// `fraction_in_span`: the share of the activity within the command's time; work outside of it gets no energy.
+void Ledger::add_scope_energies(std::uint32_t process, const Activity& activity, double fraction_in_span) {
   CpuAttribution::Rates rates = cpu_attribution_.mean_rates_between(activity.begin_ns, activity.end_ns);
-  rates.measured_j_per_modelled_j *= inside;
-  rates.idle_j_per_busy_wall_s *= inside;
-  const std::vector<double> present_s = busy_wall_s(activity);
-  for (std::size_t i = 0; i < present_s.size(); ++i) {
+  rates.measured_j_per_modelled_j *= fraction_in_span;
+  rates.idle_j_per_busy_wall_s *= fraction_in_span;
+  const std::vector<double> busy_time_s = busy_wall_s(activity);
+  for (std::size_t i = 0; i < busy_time_s.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
-    add_scope_energy(process, tally, cpu_attribution_.attribute_tally(process, tally, present_s[i], rates));
+    add_scope_energy(process, tally, cpu_attribution_.attribute_tally(process, tally, busy_time_s[i], rates));
   }
 }
 
@@ -190,7 +190,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
   add_to_row(std::move(path), shown, amount, resolved_scope, kTimeShareBasis, has_energy);
 }
 
-void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double inside) {
+void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double fraction_in_span) {
   ProcessActivity& names = activity_sums_.process_activity(process);
   std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, is_one_time, is lost
   for (const KernelTally& tally : activity.kernel_tallies) {
@@ -203,15 +203,15 @@ void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double
       for_each_span_outside_gaps(names.idle_gaps_of(device), all.span, [&](TimeSpan part, double share) {
         rate += share * gpu_attribution_.power_per_weight(device, part.begin_ns, part.end_ns);
       });
-      known->second = {device, inside * rate, all.kernel_weight};
+      known->second = {device, fraction_in_span * rate, all.kernel_weight};
     }
     add_kernel(process, tally, known->second);
   }
 }
 
 void Ledger::add(std::uint32_t process, const Activity& activity) {
-  const double inside = activity_fraction_in_span(activity, activity_sums_.captured_cpu_s().span());
-  if (row_level_ != RowLevel::kernel) add_scope_energies(process, activity, inside);
+  const double fraction_in_span = activity_fraction_in_span(activity, activity_sums_.captured_cpu_s().span());
+  if (row_level_ != RowLevel::kernel) add_scope_energies(process, activity, fraction_in_span);
   ScopePaths& scopes = activity_sums_.process_activity(process).scopes;
   for (const ScopeShare& share : activity.shares) {
     if (row_level_ == RowLevel::rank) break;  // all of it belongs to one rank
@@ -226,8 +226,8 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     if (!is_function && !operation_or_function_name(fine).empty()) sum.count += share.count;
     sum.time_s += seconds(share.time_ns);
   }
-  add_kernels(process, activity, inside);
-  add_waits(process, activity, inside);
+  add_kernels(process, activity, fraction_in_span);
+  add_waits(process, activity, fraction_in_span);
   add_unexplained_idle(process, activity);
 }
 
@@ -293,9 +293,9 @@ void Ledger::add_unattributed_energy(LedgerResult& result) const {
   if (!machine_energy_.cpu_energy_j && gpus.empty()) return;
   double attributed_j = 0;
   for (const ReportRow& row : result.rows) attributed_j += row.energy_j.value_or(0);
-  const bool only_gpus = row_level_ == RowLevel::kernel;
+  const bool counts_only_gpus = row_level_ == RowLevel::kernel;
   result.attributed_j = attributed_j;
-  result.idle_j = (only_gpus ? 0 : cpu_attribution_.idle_j()) + gpu_attribution_.idle_j();
+  result.idle_j = (counts_only_gpus ? 0 : cpu_attribution_.idle_j()) + gpu_attribution_.idle_j();
   const double rest_j = measured_j - attributed_j - *result.idle_j;
   result.unattributed_j = std::abs(rest_j) < kRelativeRoundingError * measured_j ? 0 : rest_j;
   result.idle = make_idle_entries();
@@ -363,13 +363,13 @@ constexpr double kMinOperationTimeFraction = 0.25;
 // Relative standard deviation, from step to step, of the shares of operations within their layer.
 constexpr double kStepShareRelativeSd = 0.2;
 
-double relative_sampling_error(double of_one, std::uint64_t samples) {
-  return of_one / std::sqrt(static_cast<double>(std::max(samples, std::uint64_t{1})));
+double relative_sampling_error(double single_sample_sd, std::uint64_t samples) {
+  return single_sample_sd / std::sqrt(static_cast<double>(std::max(samples, std::uint64_t{1})));
 }
 
 }  // namespace
 
-std::optional<RowLevel> parse_level(std::string_view name) {
+std::optional<RowLevel> parse_row_level(std::string_view name) {
   for (const auto& [text, level] : kRowLevelNames) {
     if (text == name) return level;
   }
@@ -396,9 +396,9 @@ void Ledger::split_coarse_scope(const std::vector<std::string>& coarse, const Am
       part.energy_by_column.add(whole.amount.energy_by_column, share);
       part.waiting_s = whole.amount.waiting_s * share;
       part.waiting_j = whole.amount.waiting_j * share;
-      const bool is_only_seen = amount.sampled_count > 0;  // a function known from stack samples
+      const bool is_stack_sampled = amount.sampled_count > 0;  // a function known from stack samples
       const CauseEvidence& evidence = whole.amount.cause_evidence;
-      part.cause_evidence.add(is_only_seen ? evidence.with_unclassified_cpu_time() : evidence, share);
+      part.cause_evidence.add(is_stack_sampled ? evidence.with_unclassified_cpu_time() : evidence, share);
       const std::vector<std::string>& fine = path.empty() ? coarse : path;
       add_to_row(fine, key.second, part, {}, whole.energy_basis, whole.has_energy);
       RowSum& row = rows_[{fine, key.second}];
@@ -465,10 +465,10 @@ double Ledger::steps_per_sampled_step() const {
 
 void Ledger::split_row_by_operation(const RowKey& key, const RowSum& entry, std::map<RowKey, RowSum>& split_entries) {
   double sampled_s = 0;
-  double sampled_j = 0;
+  double sampled_operations_j = 0;
   for (const auto& [part, amount] : entry.amounts_by_operation) {
     sampled_s += amount.time_s;
-    sampled_j += amount.energy_j;
+    sampled_operations_j += amount.energy_j;
   }
   for (const auto& [part, amount] : entry.amounts_by_operation) {
     const double share = amount.time_s / sampled_s;
@@ -487,19 +487,19 @@ void Ledger::split_row_by_operation(const RowKey& key, const RowSum& entry, std:
     row.amount.cause_evidence.add(amount.cause_evidence, entry.amount.time_s / sampled_s);
     row.amount.waiting_s = entry.amount.waiting_s * share;
     row.amount.waiting_j = entry.amount.waiting_j * share;
-    if (sampled_j <= 0) {
+    if (sampled_operations_j <= 0) {
       row.amount.energy_by_column.add(entry.amount.energy_by_column, share);
       continue;
     }
     // The energy of each operation in sampled steps is known, not only its time.
-    const double energy_share = amount.energy_j / sampled_j;
+    const double energy_share = amount.energy_j / sampled_operations_j;
     row.amount.energy_j = entry.amount.energy_j * energy_share;
     if (key.second == kCpuDevice) {
       row.amount.energy_by_column.add(entry.amount.energy_by_column, energy_share);
       row.sampling_relative_sd =
           relative_sampling_error(kStepShareRelativeSd * (1 - energy_share), entry.amount.sampled_count);
     } else {
-      row.amount.energy_by_column.add(amount.energy_by_column, entry.amount.energy_j / sampled_j);
+      row.amount.energy_by_column.add(amount.energy_by_column, entry.amount.energy_j / sampled_operations_j);
     }
   }
 }
@@ -527,14 +527,14 @@ void Ledger::split_rows_by_operation() {
       split_entries.emplace(key, std::move(entry));
       continue;
     }
-    const double of_parts = operation_time_fraction(key, entry, sampled_s, steps);
+    const double operation_fraction = operation_time_fraction(key, entry, sampled_s, steps);
     RowSum shared = entry;
     shared.amount = {entry.amount.count, entry.amount.sampled_count, 0, 0, {}, {}};
-    add_scaled_amount(shared.amount, entry.amount, of_parts);
+    add_scaled_amount(shared.amount, entry.amount, operation_fraction);
     split_row_by_operation(key, shared, split_entries);
-    if (of_parts == 1) continue;
+    if (operation_fraction == 1) continue;
     entry.amounts_by_operation.clear();
-    add_scaled_amount(entry.amount, entry.amount, -of_parts);
+    add_scaled_amount(entry.amount, entry.amount, -operation_fraction);
     split_entries.emplace(key, std::move(entry));
   }
   rows_ = std::move(split_entries);
@@ -620,7 +620,7 @@ bool has_queue_on_device(const ProcessActivity& names, const std::string& device
 
 }  // namespace
 
-void Ledger::add_waits(std::uint32_t process, const Activity& activity, double inside) {
+void Ledger::add_waits(std::uint32_t process, const Activity& activity, double fraction_in_span) {
   ProcessActivity& names = activity_sums_.process_activity(process);
   for (const WaitTally& wait : activity.waits) {
     const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
@@ -631,7 +631,7 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double i
     const double time_s = seconds(wait.time_ns) * all.kernel_weight;
     const auto rate = gpu_attribution_.idle_per_waiting_second(device, all.span.begin_ns, all.span.end_ns);
     charge_idle_energy(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
-                       {inside * time_s * rate.idle_s_per_waiting_s, inside * time_s * rate.watts});
+                       {fraction_in_span * time_s * rate.idle_s_per_waiting_s, fraction_in_span * time_s * rate.watts});
   }
 }
 
@@ -639,8 +639,8 @@ void Ledger::charge_idle_energy(std::uint32_t process, const WaitTally& wait, Ti
                                 const IdleEnergy& idle) {
   const ResolvedScope& scope = activity_sums_.process_activity(process).scopes.resolved_scope(wait.scope);
   // Rows of kernels and functions are not scopes.
-  const bool has_row = row_level_ != RowLevel::kernel && row_level_ != RowLevel::function;
-  std::vector<std::string> path = has_row ? row_path_of_scope(process, scope) : std::vector<std::string>();
+  const bool has_scope_row = row_level_ != RowLevel::kernel && row_level_ != RowLevel::function;
+  std::vector<std::string> path = has_scope_row ? row_path_of_scope(process, scope) : std::vector<std::string>();
   IdleEnergy& sum =
       idle_energies_[{idle_cause_of_wait(activity_sums_.process_activity(process), wait, span), {path, domain}}];
   sum.time_s += idle.time_s;
@@ -661,33 +661,33 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
   if (!has_gpu_wait_times() || !names.is_partly_traced() || activity.scope_tallies.empty() || length_s <= 0) return;
   std::set<std::string> devices;
   for (const auto& [id, queue] : names.kernel_queues) devices.insert(names.device_of_queue(id));
-  double scopes_s = 0;
+  double scope_time_s = 0;
   for (const ScopeTally& tally : activity.scope_tallies) {
-    if (tally.scope != 0) scopes_s += seconds(tally.wall_ns);
+    if (tally.scope != 0) scope_time_s += seconds(tally.wall_ns);
   }
-  const double whole_s = std::max(scopes_s, length_s);  // without threads in the root scope
+  const double total_time_s = std::max(scope_time_s, length_s);  // without threads in the root scope
   for (const std::string& device : devices) {
     const auto gpu = machine_energy_.gpus.find(device);
     GpuAttribution::IdleTimeAndEnergy idle =
         gpu_attribution_.unexplained_idle_between(device, activity.begin_ns, activity.end_ns);
     if (gpu == machine_energy_.gpus.end() || idle.energy_j <= 0) continue;
-    const auto users =
+    const auto processes_on_device =
         static_cast<double>(std::ranges::count_if(activity_sums_.processes(), [&](const auto& process_names) {
           return process_names.second.is_partly_traced() && has_queue_on_device(process_names.second, device);
         }));
-    idle = {idle.time_s / users, idle.energy_j / users};
-    const auto charge = [&](std::uint32_t scope, double share) {
+    idle = {idle.time_s / processes_on_device, idle.energy_j / processes_on_device};
+    const auto charge_scope = [&](std::uint32_t scope, double share) {
       const WaitTally wait{.queue = 0, .scope = scope, .kind = WaitKind::host, .count = 1, .time_ns = 0};
       charge_idle_energy(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
                          {share * idle.time_s, share * idle.energy_j});
     };
     for (const ScopeTally& tally : activity.scope_tallies) {
-      if (tally.scope != 0 && tally.wall_ns > 0) charge(tally.scope, seconds(tally.wall_ns) / whole_s);
+      if (tally.scope != 0 && tally.wall_ns > 0) charge_scope(tally.scope, seconds(tally.wall_ns) / total_time_s);
     }
-    if (scopes_s < whole_s) charge(0, 1 - scopes_s / whole_s);
-    IdleEnergy& explained = idle_charged_to_host_[gpu->second.domain_name];
-    explained.time_s += idle.time_s;
-    explained.energy_j += idle.energy_j;
+    if (scope_time_s < total_time_s) charge_scope(0, 1 - scope_time_s / total_time_s);
+    IdleEnergy& charged_idle = idle_charged_to_host_[gpu->second.domain_name];
+    charged_idle.time_s += idle.time_s;
+    charged_idle.energy_j += idle.energy_j;
   }
 }
 
@@ -700,11 +700,12 @@ std::vector<IdleEntry> Ledger::make_idle_entries() const {
     sum.energy_j += energy_j;
   };
   for (const GpuAttribution::UnexplainedIdle& idle : gpu_attribution_.unexplained_idle()) {
-    const auto explained = idle_charged_to_host_.find(idle.device);
-    const IdleEnergy by_host = explained == idle_charged_to_host_.end() ? IdleEnergy() : explained->second;
+    const auto charged_idle = idle_charged_to_host_.find(idle.device);
+    const IdleEnergy charged_to_host =
+        charged_idle == idle_charged_to_host_.end() ? IdleEnergy() : charged_idle->second;
     add(IdleCause::startup, idle.device, idle.before_first_kernel_s, idle.before_first_kernel_j);
-    add(IdleCause::unknown, idle.device, std::max(idle.between_kernels_s - by_host.time_s, 0.0),
-        idle.between_kernels_j - by_host.energy_j);
+    add(IdleCause::unknown, idle.device, std::max(idle.between_kernels_s - charged_to_host.time_s, 0.0),
+        idle.between_kernels_j - charged_to_host.energy_j);
     add(IdleCause::shutdown, idle.device, idle.after_last_kernel_s, idle.after_last_kernel_j);
   }
   if (row_level_ != RowLevel::kernel) add(IdleCause::unknown, std::string(kCpuDevice), 0, cpu_attribution_.idle_j());
@@ -715,7 +716,7 @@ std::vector<IdleEntry> Ledger::make_idle_entries() const {
     std::tie(entry.path, entry.device) = key.second;
     entry.time_s = sum.time_s;
     entry.energy_j = sum.energy_j;
-    entry.is_in_rows = !entry.path.empty();
+    entry.is_included_in_rows = !entry.path.empty();
     if (const auto interval = gpu_attribution_.idle_energy_interval(entry.device, sum.energy_j))
       std::tie(entry.low_j, entry.high_j) = *interval;
   }

@@ -59,7 +59,7 @@ enum class RowLevel : std::uint8_t {
   token,    // prefill, decode and waste of a serving engine
   work,     // kernels by mode, phase, module and operation, to compare programs (analysis/operator_work.h)
 };
-std::optional<RowLevel> parse_level(std::string_view name);
+std::optional<RowLevel> parse_row_level(std::string_view name);
 std::string_view row_level_name(RowLevel level);
 
 // Sums over the branches of the tree of rows (scopes/path_tree.h).
@@ -120,15 +120,15 @@ class Ledger {
     double energy_j = 0;
   };
 
-  void add_scope_energies(std::uint32_t process, const Activity& activity, double inside);
+  void add_scope_energies(std::uint32_t process, const Activity& activity, double fraction_in_span);
   void add_scope_energy(std::uint32_t process, const ScopeTally& tally, const EnergyByColumn& joules);
   struct KernelRate {
     std::string device;
     double power_per_weight = 0;      // J per second of a kernel of weight 1
     double extrapolation_factor = 1;  // in light mode: number of kernels that a traced one extrapolates to
   };
-  void add_kernels(std::uint32_t process, const Activity& activity, double inside);
-  void add_waits(std::uint32_t process, const Activity& activity, double inside);
+  void add_kernels(std::uint32_t process, const Activity& activity, double fraction_in_span);
+  void add_waits(std::uint32_t process, const Activity& activity, double fraction_in_span);
   void add_unexplained_idle(std::uint32_t process, const Activity& activity);
   void charge_idle_energy(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
                           const IdleEnergy& idle);

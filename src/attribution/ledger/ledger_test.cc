@@ -51,7 +51,7 @@ struct LedgerOutcome {
   }
 };
 
-LedgerOutcome account(RowLevel level, const MachineEnergy& energy, const std::vector<Activity>& activities) {
+LedgerOutcome attribute_energy(RowLevel level, const MachineEnergy& energy, const std::vector<Activity>& activities) {
   ActivitySums sums(kSpan);
   for (const Activity& activity : activities) sums.add(kProcess, activity);
   sums.finish();
@@ -64,16 +64,18 @@ LedgerOutcome account(RowLevel level, const MachineEnergy& energy, const std::ve
   return outcome;
 }
 
-LedgerOutcome account(RowLevel level, const MachineEnergy& energy, Activity activity, TimeSpan active = kSpan) {
+LedgerOutcome attribute_energy(RowLevel level, const MachineEnergy& energy, Activity activity,
+                               TimeSpan active = kSpan) {
   activity.begin_ns = active.begin_ns;
   activity.end_ns = active.end_ns;
-  return account(level, energy, std::vector{std::move(activity)});
+  return attribute_energy(level, energy, std::vector{std::move(activity)});
 }
 
 TEST(Ledger, SplitsCpuEnergyByCpuTime) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 6), cpu(7, 3), cpu(0, 1)};
-  const LedgerOutcome outcome = account(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
   EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // CPU time in the root scope
@@ -83,7 +85,8 @@ TEST(Ledger, SplitsCpuEnergyByCpuTime) {
 TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 2.5)};
-  const LedgerOutcome outcome = account(RowLevel::phase, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::phase, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward"}), 250, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 750, 1e-6);
 }
@@ -94,7 +97,7 @@ TEST(Ledger, EnergyOfOtherProcessesIsBackground) {
   MachineEnergy energy{.cpu_energy_j = make_constant_rate_curve(1000)};
   energy.machine_cpu_s = make_constant_rate_curve(20);
   energy.command_cpu_s = 10;  // s, of which five were not captured
-  const LedgerOutcome outcome = account(RowLevel::layer, energy, activity);
+  const LedgerOutcome outcome = attribute_energy(RowLevel::layer, energy, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 250, 1e-6);
   EXPECT_NEAR(outcome.energy({"background"}), 500, 1e-6);
   EXPECT_NEAR(*outcome.result.unattributed_j, 250, 1e-6);
@@ -104,7 +107,8 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   Activity activity = names();
   // One step of ten was sampled. In that step, the time of the layer is the sum of its operations.
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
-  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
@@ -116,7 +120,8 @@ TEST(Ledger, OperationsOutsideOfLayersGetOnlyTheirOwnTime) {
   activity.scopes.push_back({12, 1, ScopeKind::op, "Tensor.item"});
   // One step of ten was sampled. The program read its files for nine seconds, and called item() once in a step.
   activity.scope_tallies = {cpu(4, 1, 20, 2), cpu(1, 9, 0), cpu(12, 0.1, 1, 1)};
-  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   const ReportRow* const item = outcome.row({"train", "Tensor.item"});
   ASSERT_NE(item, nullptr);
   EXPECT_EQ(item->count, 10u);
@@ -133,7 +138,8 @@ TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
   ScopeTally waits = cpu(12, 0.001, 20, 2);  // two of twenty calls were in sampled steps
   waits.wall_ns = 7'000'000'000;
   activity.scope_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
-  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
   const ReportRow* const loader = outcome.row({"train", "dataloader"});
   ASSERT_TRUE(empty != nullptr && loader != nullptr && empty->cause && loader->cause);
@@ -146,7 +152,8 @@ TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
 TEST(Ledger, OperationsOfAModuleThatAlsoComputesGetTheirOwnTimeOnly) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
-  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->time_s, 0.1, 1e-6);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv"})->time_s, 9.81, 1e-6);
 }
@@ -156,7 +163,8 @@ TEST(Ledger, SplitsOperationsByShapeAtLevelTensorOnly) {
   activity.scopes.push_back({10, 5, ScopeKind::tensors, "[64,3,224,224] [64,3,7,7]"});
   activity.scopes.push_back({11, 5, ScopeKind::tensors, "[64,64,56,56] [64,64,3,3]"});
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
-  const LedgerOutcome tensors = account(RowLevel::tensor, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome tensors =
+      attribute_energy(RowLevel::tensor, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   const ReportRow* const first =
       tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
   ASSERT_NE(first, nullptr);
@@ -164,7 +172,8 @@ TEST(Ledger, SplitsOperationsByShapeAtLevelTensorOnly) {
   EXPECT_EQ(first->count, 20u);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are unknown
-  const LedgerOutcome operations = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome operations =
+      attribute_energy(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
 }
@@ -222,14 +231,16 @@ TEST(Ledger, AModuleHasTheEnergyOfAllItsPasses) {
   Activity activity = names();
   activity.scopes.push_back({10, 1, ScopeKind::phase, "optimizer"});
   activity.scope_tallies = {cpu(4, 1), cpu(7, 2), cpu(10, 1)};
-  const LedgerOutcome outcome = account(RowLevel::module, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::module, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   const auto backward = [](const LedgerOutcome& of) { return of.row({"train", "backward", "net.conv"}); };
   EXPECT_EQ(backward(outcome), nullptr);
   EXPECT_NEAR(outcome.energy({"net.conv"}), 3 * outcome.energy({"train", "optimizer"}), 1e-6);
-  const LedgerOutcome by_layer = account(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
-  ASSERT_NE(backward(by_layer), nullptr);
+  const LedgerOutcome layer_outcome =
+      attribute_energy(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  ASSERT_NE(backward(layer_outcome), nullptr);
   EXPECT_NEAR(outcome.energy({"net.conv"}),
-              by_layer.energy({"train", "forward", "net.conv"}) + *backward(by_layer)->energy_j, 1e-6);
+              layer_outcome.energy({"train", "forward", "net.conv"}) + *backward(layer_outcome)->energy_j, 1e-6);
 }
 
 TEST(Ledger, AModuleNamedLikeASpecialRowHasARowOfItsOwn) {
@@ -237,7 +248,8 @@ TEST(Ledger, AModuleNamedLikeASpecialRowHasARowOfItsOwn) {
     Activity activity = names();
     activity.scopes.push_back({10, 2, ScopeKind::module, name});
     activity.scope_tallies = {cpu(4, 1), cpu(10, 2)};
-    const LedgerOutcome outcome = account(RowLevel::module, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+    const LedgerOutcome outcome =
+        attribute_energy(RowLevel::module, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
     EXPECT_NEAR(outcome.energy({"module " + name}), 2 * outcome.energy({"net.conv"}), 1e-6) << name;
   }
 }
@@ -253,7 +265,7 @@ TEST(ScopePaths, CountsOperationsWithUnknownInputs) {
 TEST(Ledger, WithAllCallsRecordedOperationsHaveTheirTimeAndTheLayerTheRest) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
-  const LedgerOutcome outcome = account(
+  const LedgerOutcome outcome = attribute_energy(
       RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000), .has_sampled_operations = false}, activity);
   const std::vector<std::string> layer = {"train", "forward", "net.conv"};
   const ReportRow* const conv = outcome.row({"train", "forward", "net.conv", "torch.conv2d"});
@@ -270,7 +282,8 @@ TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
   activity.scopes.push_back({10, 7, ScopeKind::op, "torch.relu"});
   activity.scope_tallies = {cpu(4, 4.5, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1),
                             cpu(7, 4, 20, 2),   cpu(10, 0.5, 2, 2), cpu(8, 1)};
-  const LedgerOutcome outcome = account(RowLevel::function, {.cpu_energy_j = make_constant_rate_curve(1100)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::function, {.cpu_energy_j = make_constant_rate_curve(1100)}, activity);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 412.5, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.relu"}), 137.5 + 450, 1e-6);
   EXPECT_EQ(outcome.row({"torch.relu"})->count, 10u + 20u);
@@ -284,20 +297,23 @@ TEST(Ledger, WithoutOperationsFunctionsAreSampledFunctions) {
   activity.scopes.push_back({12, 4, ScopeKind::function, "torch.nn.functional.conv2d"});
   activity.scope_tallies = {cpu(0, 2), cpu(8, 3), cpu(4, 4.5, 20, 2), cpu(5, 0.5, 3, 3)};
   activity.shares = {{0, 10, 2, 1000}, {8, 11, 5, 1000}, {4, 12, 9, 1000}};
-  const LedgerOutcome outcome = account(RowLevel::function, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::function, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"__main__.augment"}), 200, 1e-6);
   EXPECT_NEAR(outcome.energy({"json.loads"}), 300, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 500, 1e-6);  // its operation was recorded
   EXPECT_EQ(outcome.row({"json.loads"})->count, 0u);
-  const LedgerOutcome by_layer = account(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
-  EXPECT_EQ(by_layer.row({"train", "forward", "net.conv"})->count, 20u);
+  const LedgerOutcome layer_outcome =
+      attribute_energy(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  EXPECT_EQ(layer_outcome.row({"train", "forward", "net.conv"})->count, 20u);
 }
 
 TEST(Ledger, ProfilerSharesSplitACoarseScope) {
   Activity activity = names();
   activity.scope_tallies = {cpu(1, 10)};
   activity.shares = {{1, 4, 2, 3'000'000}, {1, 7, 1, 1'000'000}};
-  const LedgerOutcome outcome = account(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train"}), nullptr);
@@ -318,7 +334,7 @@ TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
                     {0, 0, WaitKind::host, 1, 1 * kSecond_ns}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
-  const LedgerOutcome outcome = account(RowLevel::layer, energy, activity);
+  const LedgerOutcome outcome = attribute_energy(RowLevel::layer, energy, activity);
   const ReportRow* const layer = outcome.row({"train", "forward", "net.conv"}, "gpu0");
   ASSERT_NE(layer, nullptr);
   EXPECT_NEAR(*layer->energy_j, 400, 1e-6);
@@ -329,36 +345,37 @@ TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
   EXPECT_NEAR(causes[IdleCause::synchronization], 200, 1e-6);
   EXPECT_NEAR(causes[IdleCause::host], 100, 1e-6) << "in no scope, and there are no steps";
   double idle_j = 0;
-  double in_rows_j = 0;
+  double idle_in_rows_j = 0;
   for (const IdleEntry& entry : outcome.result.idle) {
     idle_j += *entry.energy_j;
-    if (entry.is_in_rows) in_rows_j += *entry.energy_j;
+    if (entry.is_included_in_rows) idle_in_rows_j += *entry.energy_j;
   }
   EXPECT_NEAR(idle_j, *outcome.result.idle_j, 1e-6);
   double waiting_j = 0;
   for (const ReportRow& row : outcome.result.rows) waiting_j += row.waiting_j.value_or(0);
-  EXPECT_NEAR(waiting_j, in_rows_j, 1e-6);
+  EXPECT_NEAR(waiting_j, idle_in_rows_j, 1e-6);
 }
 
 TEST(Ledger, IdleEnergyOutsideOfScopesIsThatOfStepsOrLiesBetweenThem) {
-  const auto during = [](int begin_s, int end_s, Activity activity = {}) {
+  const auto make_activity_during = [](int begin_s, int end_s, Activity activity = {}) {
     activity.begin_ns = kSpan.begin_ns + begin_s * kSecond_ns;
     activity.end_ns = kSpan.begin_ns + end_s * kSecond_ns;
     activity.waits = {{0, 0, WaitKind::host, 1, 2 * kSecond_ns}};
     return activity;
   };
-  std::vector<Activity> activities = {during(0, 4, names()), during(4, 6), during(6, 10)};
-  for (Activity* const with_step : {&activities[0], &activities[2]}) {
-    with_step->kernel_tallies = {{0, 0, 4, 100, 2 * kSecond_ns}};
-    StepRecord& step = with_step->steps.emplace_back();
-    step.begin_ns = with_step->begin_ns;
-    step.end_ns = with_step->end_ns;
+  std::vector<Activity> activities = {make_activity_during(0, 4, names()), make_activity_during(4, 6),
+                                      make_activity_during(6, 10)};
+  for (Activity* const activity_with_step : {&activities[0], &activities[2]}) {
+    activity_with_step->kernel_tallies = {{0, 0, 4, 100, 2 * kSecond_ns}};
+    StepRecord& step = activity_with_step->steps.emplace_back();
+    step.begin_ns = activity_with_step->begin_ns;
+    step.end_ns = activity_with_step->end_ns;
     step.is_traced = true;
     step.kernels = 100;
   }
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
-  std::map<IdleCause, double> causes = sum_idle_by_cause(account(RowLevel::layer, energy, activities).result);
+  std::map<IdleCause, double> causes = sum_idle_by_cause(attribute_energy(RowLevel::layer, energy, activities).result);
   EXPECT_NEAR(causes[IdleCause::between], 200, 1);
   EXPECT_NEAR(causes[IdleCause::host], 400, 1);
 }
@@ -379,7 +396,7 @@ TEST(Ledger, IdleEnergyOfUntracedStepsBelongsToTheScopesOfTheHost) {
   activity.waits = {{0, 4, WaitKind::host, 1, kSecond_ns / 100}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
-  const LedgerOutcome outcome = account(RowLevel::layer, energy, activity);
+  const LedgerOutcome outcome = attribute_energy(RowLevel::layer, energy, activity);
   std::map<IdleCause, double> causes = sum_idle_by_cause(outcome.result);
   EXPECT_NEAR(causes[IdleCause::unknown], 0, 1e-6);
   EXPECT_NEAR(causes[IdleCause::data], 0.6 * *outcome.result.idle_j, 0.02 * *outcome.result.idle_j);
@@ -416,7 +433,7 @@ TEST(Ledger, IdleEnergyWithoutKnownWaitsIsStartupShutdownOrUnknown) {
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const TimeSpan active{kSpan.begin_ns + 2 * kSecond_ns, kSpan.end_ns - 1 * kSecond_ns};
-  const LedgerOutcome outcome = account(RowLevel::layer, energy, activity, active);
+  const LedgerOutcome outcome = attribute_energy(RowLevel::layer, energy, activity, active);
   std::map<IdleCause, double> causes = sum_idle_by_cause(outcome.result);
   EXPECT_NEAR(causes[IdleCause::startup], 200, 1);
   EXPECT_NEAR(causes[IdleCause::shutdown], 100, 1);
@@ -439,7 +456,7 @@ TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
   joules.add(kSpan.begin_ns, gap.begin_ns, 1400);
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", joules});
-  const LedgerOutcome outcome = account(RowLevel::layer, energy, std::vector{kernels, gap});
+  const LedgerOutcome outcome = attribute_energy(RowLevel::layer, energy, std::vector{kernels, gap});
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}, "gpu0"), 1400, 1);
   EXPECT_NEAR(*outcome.row({"train", "forward", "net.conv"}, "gpu0")->waiting_j, 800, 1);
   EXPECT_NEAR(sum_idle_by_cause(outcome.result)[IdleCause::unknown], 0, 1);
@@ -454,7 +471,7 @@ TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
     activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
     return activity;
   };
-  const auto causes_between = [&](int first_s, int last_s) {
+  const auto sum_idle_causes_between = [&](int first_s, int last_s) {
     ActivitySums sums(kSpan);
     sums.add(kProcess, names());
     sums.add_activity_outside_span(kProcess, outside(first_s, first_s + 1));
@@ -465,9 +482,9 @@ TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
     energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
     return sum_idle_by_cause(Ledger(RowLevel::layer, energy, sums).finish());
   };
-  EXPECT_NEAR(causes_between(-5, 20)[IdleCause::unknown], 1000, 1);
-  EXPECT_NEAR(causes_between(15, 20)[IdleCause::startup], 1000, 1);
-  EXPECT_NEAR(causes_between(-5, -2)[IdleCause::shutdown], 1000, 1);
+  EXPECT_NEAR(sum_idle_causes_between(-5, 20)[IdleCause::unknown], 1000, 1);
+  EXPECT_NEAR(sum_idle_causes_between(15, 20)[IdleCause::startup], 1000, 1);
+  EXPECT_NEAR(sum_idle_causes_between(-5, -2)[IdleCause::shutdown], 1000, 1);
 }
 
 TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
@@ -475,12 +492,12 @@ TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
-  const LedgerOutcome by_layer = account(RowLevel::layer, energy, activity);
-  EXPECT_NEAR(by_layer.energy({"train", "forward", "net.conv"}, "gpu0"), 600, 1e-6);
-  EXPECT_NEAR(*by_layer.result.idle_j, 200, 1e-6);
-  EXPECT_NEAR(by_layer.energy({"program"}, "gpu0"), 200, 1e-6) << "launched in no scope";
-  EXPECT_NEAR(*by_layer.result.unattributed_j, 0, 1e-6);
-  const LedgerOutcome by_kernel = account(RowLevel::kernel, energy, activity);
+  const LedgerOutcome layer_outcome = attribute_energy(RowLevel::layer, energy, activity);
+  EXPECT_NEAR(layer_outcome.energy({"train", "forward", "net.conv"}, "gpu0"), 600, 1e-6);
+  EXPECT_NEAR(*layer_outcome.result.idle_j, 200, 1e-6);
+  EXPECT_NEAR(layer_outcome.energy({"program"}, "gpu0"), 200, 1e-6) << "launched in no scope";
+  EXPECT_NEAR(*layer_outcome.result.unattributed_j, 0, 1e-6);
+  const LedgerOutcome by_kernel = attribute_energy(RowLevel::kernel, energy, activity);
   EXPECT_NEAR(by_kernel.energy({"_Z4gemmv"}, "gpu0"), 600, 1e-6);
   EXPECT_EQ(by_kernel.row({"_Z4gemmv"}, "gpu0")->display_name, "gemm()");
   EXPECT_NEAR(by_kernel.energy({"HtoD"}, "gpu0"), 200, 1e-6);
@@ -492,11 +509,12 @@ TEST(Ledger, AStackHasLayersAndEndsInTheirKernels) {
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 4, 10, 2 * kSecond_ns}};
   MachineEnergy energy{.cpu_energy_j = make_constant_rate_curve(100)};
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
-  const LedgerOutcome stacks = account(RowLevel::stack, energy, activity);
+  const LedgerOutcome stacks = attribute_energy(RowLevel::stack, energy, activity);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "gemm()"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "HtoD"}, "gpu0"), 200, 1e-6);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv"}), 20, 1e-6);
-  EXPECT_NEAR(*stacks.result.attributed_j, *account(RowLevel::layer, energy, activity).result.attributed_j, 1e-6);
+  EXPECT_NEAR(*stacks.result.attributed_j, *attribute_energy(RowLevel::layer, energy, activity).result.attributed_j,
+              1e-6);
 }
 
 TEST(Ledger, ConcurrentKernelsShareTheEnergy) {
@@ -504,7 +522,7 @@ TEST(Ledger, ConcurrentKernelsShareTheEnergy) {
   activity.kernel_tallies = {{0, 0, 4, 100, 15 * kSecond_ns}, {1, 0, 4, 10, 5 * kSecond_ns}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
-  const LedgerOutcome outcome = account(RowLevel::kernel, energy, activity);
+  const LedgerOutcome outcome = attribute_energy(RowLevel::kernel, energy, activity);
   EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 750, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
 }
@@ -517,7 +535,7 @@ TEST(Ledger, UntracedStepsEqualTracedOnes) {
   }
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
-  const LedgerOutcome outcome = account(RowLevel::kernel, energy, activity);
+  const LedgerOutcome outcome = attribute_energy(RowLevel::kernel, energy, activity);
   EXPECT_EQ(outcome.row({"_Z4gemmv"}, "gpu0")->count, 1000u);
   EXPECT_NEAR(outcome.row({"_Z4gemmv"}, "gpu0")->time_s, 10, 1e-6);
   EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 1000, 1e-6);
@@ -527,7 +545,7 @@ TEST(Ledger, WithoutSamplesTimesRemain) {
   Activity activity = names();
   activity.scope_tallies = {cpu(8, 4)};
   activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
-  const LedgerOutcome outcome = account(RowLevel::layer, {}, activity);
+  const LedgerOutcome outcome = attribute_energy(RowLevel::layer, {}, activity);
   ASSERT_NE(outcome.row({"setup"}), nullptr);
   EXPECT_FALSE(outcome.row({"setup"})->energy_j);
   EXPECT_NEAR(outcome.row({"setup"})->time_s, 4, 1e-9);

@@ -68,12 +68,12 @@ BusyAndIdlePower estimate_busy_and_idle_power(const DeviceWork& work, const Powe
   }
   IdlePower idle = *evidence.calibrated_sensor.active_idle_power;
   double busy_w = kDefaultBusyToIdlePowerRatio * idle.watts;
-  const double busy_spread_w = kBusyToIdlePowerRatioSd * idle.watts;
+  const double busy_sd_w = kBusyToIdlePowerRatioSd * idle.watts;
   if (joules > 0) {
-    const double surplus_j = joules - busy_w * busy_s - idle.watts * idle_s;
-    const double busy_variance = busy_spread_w * busy_spread_w * busy_s;
+    const double residual_j = joules - busy_w * busy_s - idle.watts * idle_s;
+    const double busy_variance = busy_sd_w * busy_sd_w * busy_s;
     const double idle_variance = idle.sd_w * idle.sd_w * idle_s;
-    const double factor = surplus_j / std::max(busy_variance * busy_s + idle_variance * idle_s, 1e-9);
+    const double factor = residual_j / std::max(busy_variance * busy_s + idle_variance * idle_s, 1e-9);
     busy_w += factor * busy_variance;
     idle.watts = std::max(idle.watts + factor * idle_variance, kMinBusyPower_w);
   }
@@ -91,11 +91,11 @@ TimeCurve scale_to_curve_total(TimeCurve curve, const TimeCurve& grid) {
 }  // namespace
 
 std::optional<AttributionMode> parse_attribution_mode(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, AttributionMode>, 3> kModes = {
+  constexpr std::array<std::pair<std::string_view, AttributionMode>, 3> kAttributionModeNames = {
       {{"regress", AttributionMode::regress},
        {"integral", AttributionMode::integral},
        {"hold", AttributionMode::sample_and_hold}}};
-  for (const auto& [text, mode] : kModes) {
+  for (const auto& [text, mode] : kAttributionModeNames) {
     if (text == name) return mode;
   }
   return std::nullopt;
@@ -113,15 +113,15 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
   std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
   if (!fit) {
     fit = priors.empty() ? make_equal_class_powers(work.timeline.class_count(), mean.busy_w, mean.idle, gain_spread)
-                         : powers_from_priors(priors, gain_spread);
+                         : make_powers_from_priors(priors, gain_spread);
   }
   fit->uses_default_powers = !usual.empty();
   for (KernelClassPower& power : fit->classes) power.watts = std::max(power.watts, kMinBusyPower_w);
   if (work.co_tenant_column) widen_co_tenant_power_uncertainty(*fit, *work.co_tenant_column);
   TimeCurve modelled_j(span, cell_count_for_span(span));
-  for (const DeviceWork::Slice& stretch : work.slices) {
-    modelled_j.add(stretch.begin_ns, stretch.end_ns,
-                   stretch.busy_s * fit->class_power_w(stretch.column, stretch.slowdown));
+  for (const DeviceWork::Slice& busy_slice : work.slices) {
+    modelled_j.add(busy_slice.begin_ns, busy_slice.end_ns,
+                   busy_slice.busy_s * fit->class_power_w(busy_slice.column, busy_slice.slowdown));
   }
   modelled_j.finish();
   return {std::move(*fit),       std::move(work.class_columns),
@@ -131,16 +131,16 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
 
 TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, const TimeCurve& grid) {
   if (curve.counter_updates().size() < 2) return grid;
-  TimeCurve earlier(grid.span(), grid.size());
+  TimeCurve lag_corrected(grid.span(), grid.size());
   const double cell_ns = grid.cell_s() * static_cast<double>(kNanosecondsPerSecond);
   double before_j = curve.joules_at(grid.span().begin_ns, lag_ns);
   for (std::size_t cell = 0; cell < grid.size(); ++cell) {
     const auto end_ns = grid.span().begin_ns + static_cast<std::int64_t>(cell_ns * static_cast<double>(cell + 1));
     const double until_j = curve.joules_at(end_ns, lag_ns);
-    earlier.set(cell, until_j - before_j);
+    lag_corrected.set(cell, until_j - before_j);
     before_j = until_j;
   }
-  return scale_to_curve_total(std::move(earlier), grid);
+  return scale_to_curve_total(std::move(lag_corrected), grid);
 }
 
 TimeCurve modelled_energy_curve(std::span<const EnergyPoint> counter_updates, std::int64_t lag_ns,
@@ -160,7 +160,7 @@ TimeCurve modelled_energy_curve(std::span<const EnergyPoint> counter_updates, st
   };
   // Before the first and after the last update, keeps the energy over time of `grid`.
   TimeCurve scaled(grid.span(), grid.size());
-  const auto keep = [&](std::int64_t from_ns, std::int64_t to_ns) {
+  const auto copy_grid_energy = [&](std::int64_t from_ns, std::int64_t to_ns) {
     if (to_ns <= from_ns) return;
     for (std::size_t cell = 0; cell < grid.size(); ++cell) {
       const std::int64_t begin_ns = std::max(from_ns, edge_ns(cell));
@@ -168,15 +168,15 @@ TimeCurve modelled_energy_curve(std::span<const EnergyPoint> counter_updates, st
       if (end_ns > begin_ns) scaled.add(begin_ns, end_ns, grid.amount_between(begin_ns, end_ns));
     }
   };
-  keep(grid.span().begin_ns, counter_updates.front().time_ns - lag_ns);
-  keep(counter_updates.back().time_ns - lag_ns, grid.span().end_ns);
+  copy_grid_energy(grid.span().begin_ns, counter_updates.front().time_ns - lag_ns);
+  copy_grid_energy(counter_updates.back().time_ns - lag_ns, grid.span().end_ns);
   for (std::size_t i = 1; i < counter_updates.size(); ++i) {
     const std::int64_t from_ns = std::max(counter_updates[i - 1].time_ns - lag_ns, grid.span().begin_ns);
     const std::int64_t to_ns = std::min(counter_updates[i].time_ns - lag_ns, grid.span().end_ns);
     const std::int64_t length_ns = counter_updates[i].time_ns - counter_updates[i - 1].time_ns;
     if (to_ns <= from_ns || length_ns <= 0) continue;
-    const double inside = static_cast<double>(to_ns - from_ns) / static_cast<double>(length_ns);
-    const double joules = inside * (counter_updates[i].joules - counter_updates[i - 1].joules);
+    const double inside_fraction = static_cast<double>(to_ns - from_ns) / static_cast<double>(length_ns);
+    const double joules = inside_fraction * (counter_updates[i].joules - counter_updates[i - 1].joules);
     const double modelled_j = model.amount_between(from_ns, to_ns);
     if (modelled_j <= 0) {
       scaled.add(from_ns, to_ns, joules);
@@ -198,15 +198,16 @@ TimeCurve sample_and_hold_curve(std::span<const EnergyPoint> counter_updates, co
     const double length_s = seconds(counter_updates[from + 1].time_ns - counter_updates[from].time_ns);
     return length_s > 0 ? (counter_updates[from + 1].joules - counter_updates[from].joules) / length_s : 0;
   };
-  const auto hold = [](TimeCurve& held, TimeSpan span, double watts) {
-    held.add(span.begin_ns, span.end_ns, watts * seconds(span.end_ns - span.begin_ns));
+  const auto add_constant_power = [](TimeCurve& held_curve, TimeSpan span, double watts) {
+    held_curve.add(span.begin_ns, span.end_ns, watts * seconds(span.end_ns - span.begin_ns));
   };
-  TimeCurve held(grid.span(), grid.size());
-  hold(held, {grid.span().begin_ns, counter_updates[1].time_ns}, power_w(0));
+  TimeCurve held_curve(grid.span(), grid.size());
+  add_constant_power(held_curve, {grid.span().begin_ns, counter_updates[1].time_ns}, power_w(0));
   for (std::size_t i = 1; i + 1 < counter_updates.size(); ++i)
-    hold(held, {counter_updates[i].time_ns, counter_updates[i + 1].time_ns}, power_w(i - 1));
-  hold(held, {counter_updates.back().time_ns, grid.span().end_ns}, power_w(counter_updates.size() - 2));
-  return scale_to_curve_total(std::move(held), grid);
+    add_constant_power(held_curve, {counter_updates[i].time_ns, counter_updates[i + 1].time_ns}, power_w(i - 1));
+  add_constant_power(held_curve, {counter_updates.back().time_ns, grid.span().end_ns},
+                     power_w(counter_updates.size() - 2));
+  return scale_to_curve_total(std::move(held_curve), grid);
 }
 
 }  // namespace joulemap::attribution

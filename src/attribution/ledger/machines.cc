@@ -43,7 +43,7 @@ std::vector<std::int64_t> reading_times_ns(const std::vector<EnergyPoint>& readi
 bool is_serving_row_level(RowLevel level) { return level == RowLevel::request || level == RowLevel::token; }
 
 // Rows of domains, steps and epochs need no attribution; those of requests have their own (serving_ledger.h).
-bool needs_attribution(RowLevel level) {
+bool is_attributed_level(RowLevel level) {
   return level != RowLevel::domain && level != RowLevel::step && level != RowLevel::epoch &&
          level != RowLevel::request && level != RowLevel::token;
 }
@@ -84,8 +84,8 @@ Machines::Host* Machines::find_or_add_host(std::uint32_t source) {
     if (host.boot_id != boot_ids_[source]) continue;
     // A machine may be recorded several times in sequence: a process belongs to the last recording that began before
     // the process did.
-    const bool is_later = found != nullptr && host.span.begin_ns > found->span.begin_ns;
-    if (found == nullptr || (is_later && host.span.begin_ns <= start_times_ns_[source])) found = &host;
+    const bool is_later_recorder = found != nullptr && host.span.begin_ns > found->span.begin_ns;
+    if (found == nullptr || (is_later_recorder && host.span.begin_ns <= start_times_ns_[source])) found = &host;
   }
   return found;
 }
@@ -101,11 +101,11 @@ void Machines::add_to_activity_sums(std::uint32_t source, const Activity& activi
 // Calls `use` with the parts of the activity that lie in the span of the host.
 void Machines::for_each_clipped_activity(Host& host, std::uint32_t source, const Activity& activity,
                                          const std::function<void(const Activity&)>& use) {
-  const auto light = light_mode_steps_.find(source);
-  if (light == light_mode_steps_.end())
+  const auto light_steps = light_mode_steps_.find(source);
+  if (light_steps == light_mode_steps_.end())
     return is_within_span(activity, host.span) ? use(activity) : use(clip_activity(activity, host.span));
   const ScopePaths& scopes = host.activity_sums.process_activity(source).scopes;
-  for (const Activity& part : clip_activity(activity, host.span, light->second, scopes)) use(part);
+  for (const Activity& part : clip_activity(activity, host.span, light_steps->second, scopes)) use(part);
 }
 
 void Machines::add_clipped_activity_sums(Host& host, std::uint32_t source, const Activity& activity) const {
@@ -139,21 +139,21 @@ namespace {
 
 // Times at which the energy of a domain is known best: updates of its counter and, where they are far apart because the
 // counter is expensive to read, values of the power history between them. Sorted.
-std::vector<std::int64_t> times_of_known_energy_ns(const RecordedEnergy::Result::DomainCurve& curve,
-                                                   std::int64_t lag_ns) {
-  const bool is_slow = curve.domain_class == DomainClass::gpu && !curve.counter_updates.empty();
+std::vector<std::int64_t> list_known_energy_times_ns(const RecordedEnergy::Result::DomainCurve& curve,
+                                                     std::int64_t lag_ns) {
+  const bool is_slow_counter = curve.domain_class == DomainClass::gpu && !curve.counter_updates.empty();
   std::vector<std::int64_t> times_ns;
-  for (const EnergyPoint& point : is_slow ? curve.counter_updates : curve.readings)
+  for (const EnergyPoint& point : is_slow_counter ? curve.counter_updates : curve.readings)
     times_ns.push_back(point.time_ns - lag_ns);
   const std::size_t updates = times_ns.size();
   for (const PowerPoint& point : curve.power_history) {
     const std::int64_t time_ns = point.time_ns - lag_ns;
     const auto known = std::span(times_ns).first(updates);
     const auto after = std::ranges::lower_bound(known, time_ns);
-    const bool is_far = (after == known.end() || *after - time_ns >= kMinHistoryInterval_ns) &&
-                        (after == known.begin() || time_ns - *(after - 1) >= kMinHistoryInterval_ns);
-    const bool is_next = times_ns.size() > updates && time_ns - times_ns.back() < kMinHistoryInterval_ns;
-    if (is_far && !is_next) times_ns.push_back(time_ns);
+    const bool is_far_from_updates = (after == known.end() || *after - time_ns >= kMinHistoryInterval_ns) &&
+                                     (after == known.begin() || time_ns - *(after - 1) >= kMinHistoryInterval_ns);
+    const bool is_close_to_previous = times_ns.size() > updates && time_ns - times_ns.back() < kMinHistoryInterval_ns;
+    if (is_far_from_updates && !is_close_to_previous) times_ns.push_back(time_ns);
   }
   std::ranges::sort(times_ns);
   return times_ns;
@@ -173,11 +173,11 @@ void Machines::fit_serving_model(Host& host, const RecordedEnergy::Result& energ
     const bool is_gpu = curve.domain_class == DomainClass::gpu;
     const auto gpu = host.energy.gpus.find(curve.device);
     const bool is_fitted = is_gpu && gpu != host.energy.gpus.end() && gpu->second.powers;
-    const bool is_slow = is_gpu && !curve.counter_updates.empty();
-    const std::int64_t usual_ns = is_slow ? kUsualCounterLag_ns : 0;
-    lags_ns.push_back(is_fitted ? gpu->second.powers->power_fit.counter_lag_ns : usual_ns);
+    const bool is_slow_counter = is_gpu && !curve.counter_updates.empty();
+    const std::int64_t expected_lag_ns = is_slow_counter ? kUsualCounterLag_ns : 0;
+    lags_ns.push_back(is_fitted ? gpu->second.powers->power_fit.counter_lag_ns : expected_lag_ns);
     if (is_gpu == has_gpu_edges ? edges_ns.empty() : is_gpu) {
-      edges_ns = times_of_known_energy_ns(curve, lags_ns.back());
+      edges_ns = list_known_energy_times_ns(curve, lags_ns.back());
       has_gpu_edges = is_gpu;
     }
     for (const DomainEnergy& row : energy.domain_table.rows) {
@@ -209,7 +209,7 @@ void Machines::add_lost_kernels(Host& host) {
 }
 
 bool Machines::has_attributed_level() const {
-  return std::ranges::any_of(requested_results_.levels, needs_attribution);
+  return std::ranges::any_of(requested_results_.levels, is_attributed_level);
 }
 
 // Called after the sums are finished.
@@ -238,8 +238,10 @@ CpuAttributionInputs Machines::cpu_attribution_inputs(Host& host, RecordedEnergy
   // An estimate is proportional to CPU time and contains no information on powers.
   if (needs_kernel_powers() && !known.is_estimated) fitted = fit_cpu_powers(known.cpu_use, machine, domains);
   known.powers = fitted ? std::move(*fitted) : make_equal_cpu_powers(known.cpu_use.column_count);
-  const double own = joules > 0 ? uncertainty_j / joules : 0;
-  draw_gain_replicates(known.powers, known.is_estimated ? own : add_in_quadrature(own, kRaplGainRelativeSd));
+  const double energy_relative_error = joules > 0 ? uncertainty_j / joules : 0;
+  draw_gain_replicates(known.powers, known.is_estimated
+                                         ? energy_relative_error
+                                         : add_in_quadrature(energy_relative_error, kRaplGainRelativeSd));
   return known;
 }
 
@@ -248,11 +250,11 @@ void Machines::add_co_tenants(Host& host, const RecordedEnergy::Result& energy) 
   std::uint32_t ordinal = 0;
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     if (curve.domain_class != DomainClass::gpu) continue;
-    const std::string by_number = fmt::format("ordinal {}", ordinal++);
+    const std::string ordinal_name = fmt::format("ordinal {}", ordinal++);
     if (curve.co_tenant_slices.empty()) continue;
-    const auto& used = host.activity_sums.gpu_busy_s();
-    const bool is_numbered = !used.contains(curve.device) && used.contains(by_number);
-    const std::string& device = is_numbered ? by_number : curve.device;
+    const auto& busy_by_device = host.activity_sums.gpu_busy_s();
+    const bool has_ordinal_name = !busy_by_device.contains(curve.device) && busy_by_device.contains(ordinal_name);
+    const std::string& device = has_ordinal_name ? ordinal_name : curve.device;
     host.co_tenant_s.insert_or_assign(device, make_busy_curve(curve.co_tenant_slices, host.span));
     if (needs_kernel_powers()) host.gpu_work.add_co_tenants(device, curve.co_tenant_slices);
   }
@@ -267,7 +269,7 @@ MachineEnergy::Gpu Machines::make_gpu_energy(const Host& host, const RecordedEne
   if (attribution_mode_ == AttributionMode::sample_and_hold)
     gpu.energy_j = sample_and_hold_curve(curve.counter_updates, curve.energy_j);
   if (work != nullptr) {
-    std::vector<KernelClassPrior> priors = priors_.column_priors(curve.device_model, work->kernels_by_column);
+    std::vector<KernelClassPrior> priors = priors_.find_column_priors(curve.device_model, work->kernels_by_column);
     SensorModel known = find_calibrated_sensor_model(host.calibration, host.channels, curve.device);
     if (!known.active_idle_power) known.active_idle_power = default_idle_power(curve.device_model);
     if (known.active_idle_power && !priors.empty() && !priors.back().is_known)
@@ -301,10 +303,10 @@ void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result&
   host.probing_spans.finish();
   host.dithering_spans.finish();
   add_co_tenants(host, energy);
-  std::map<std::string, DeviceWork> works = host.gpu_work.finish(host.activity_sums.processes());
-  const auto work_of = [&](const std::string& device) {
-    const auto work = works.find(device);
-    return work == works.end() ? nullptr : &work->second;
+  std::map<std::string, DeviceWork> work_by_device = host.gpu_work.finish(host.activity_sums.processes());
+  const auto find_device_work = [&](const std::string& device) {
+    const auto work = work_by_device.find(device);
+    return work == work_by_device.end() ? nullptr : &work->second;
   };
   std::uint32_t ordinal = 0;
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
@@ -313,13 +315,13 @@ void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result&
       add_to_curve_sum(host.energy.cpu_energy_j, curve.energy_j);
       continue;
     }
-    host.energy.gpus.insert_or_assign(curve.device,
-                                      make_gpu_energy(host, curve, work_of(curve.device), {prefix, curve.device}));
+    host.energy.gpus.insert_or_assign(
+        curve.device, make_gpu_energy(host, curve, find_device_work(curve.device), {prefix, curve.device}));
     // Where a process could not identify the GPU of an ordinal, NVML's order applies.
-    const std::string by_number = fmt::format("ordinal {}", ordinal++);
-    if (host.activity_sums.gpu_busy_s().contains(by_number)) {
-      host.energy.gpus.insert_or_assign(by_number,
-                                        make_gpu_energy(host, curve, work_of(by_number), {prefix, by_number}));
+    const std::string ordinal_name = fmt::format("ordinal {}", ordinal++);
+    if (host.activity_sums.gpu_busy_s().contains(ordinal_name)) {
+      host.energy.gpus.insert_or_assign(
+          ordinal_name, make_gpu_energy(host, curve, find_device_work(ordinal_name), {prefix, ordinal_name}));
     }
   }
   fit_serving_model(host, energy);
@@ -333,7 +335,7 @@ void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result&
   host.energy.has_idle_time = host.energy.machine_cpu_s || host.energy.command_cpu_s;
   if (has_attributed_level() && host.energy.cpu_energy_j) host.energy.cpu_inputs = cpu_attribution_inputs(host, energy);
   for (const RowLevel level : requested_results_.levels) {
-    if (needs_attribution(level)) host.ledgers.try_emplace(level, level, host.energy, host.activity_sums);
+    if (is_attributed_level(level)) host.ledgers.try_emplace(level, level, host.energy, host.activity_sums);
   }
   if (!requested_results_.views) return;
   host.view.emplace(host.span, host.energy, host.activity_sums, *requested_results_.views,
@@ -349,7 +351,7 @@ void Machines::add(std::uint32_t source, const Activity& activity) {
   });
 }
 
-LedgerResult Machines::serving_rows(Host& host, RowLevel level) {
+LedgerResult Machines::make_serving_rows(Host& host, RowLevel level) {
   if (!host.serving.has_steps()) return {};
   if (!host.serving_result) host.serving_result = host.serving.finish();
   LedgerResult result =
@@ -361,10 +363,10 @@ LedgerResult Machines::serving_rows(Host& host, RowLevel level) {
 }
 
 LedgerResult Machines::make_host_result(Host& host, RowLevel level, const BranchSumOptions& grouping) const {
-  if (is_serving_row_level(level)) return serving_rows(host, level);
-  if (!needs_attribution(level)) {
-    return step_rows(row_level_name(level), select_step_or_epoch_marks(host, level), make_host_energy_function(host),
-                     host.span, host.probing_spans);
+  if (is_serving_row_level(level)) return make_serving_rows(host, level);
+  if (!is_attributed_level(level)) {
+    return make_step_rows(row_level_name(level), select_step_or_epoch_marks(host, level),
+                          make_host_energy_function(host), host.span, host.probing_spans);
   }
   const auto ledger = host.ledgers.find(level);
   LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish(grouping);
@@ -379,16 +381,16 @@ LedgerResult Machines::make_host_result(Host& host, RowLevel level, const Branch
 LedgerResult Machines::finish(RowLevel level, const BranchSumOptions& grouping) {
   LedgerResult all;
   if (hosts_.size() == 1) return make_host_result(hosts_.begin()->second, level, grouping);
-  std::vector<std::vector<ReportRow>> of_hosts;
+  std::vector<std::vector<ReportRow>> rows_by_host;
   for (auto& [recorder, host] : hosts_) {
     LedgerResult one = make_host_result(host, level, grouping);
     prefix_device_names(one.rows, host.prefix);
     prefix_device_names(one.groups, host.prefix);
-    of_hosts.push_back(std::exchange(one.rows, {}));
+    rows_by_host.push_back(std::exchange(one.rows, {}));
     merge_ledger_totals(all, std::move(one));
   }
-  all.rows = needs_attribution(level) || is_serving_row_level(level) ? merge_machine_rows(std::move(of_hosts))
-                                                                     : merge_step_rows(of_hosts);
+  all.rows = is_attributed_level(level) || is_serving_row_level(level) ? merge_machine_rows(std::move(rows_by_host))
+                                                                       : merge_step_rows(rows_by_host);
   for (ReportRow& row : all.rows) {
     if (row.energy_j && all.attributed_j.value_or(0) > 0) row.share = *row.energy_j / *all.attributed_j;
   }
@@ -410,10 +412,10 @@ EnergyFunction Machines::make_host_energy_function(const Host& host) {
 
 // Those of the process that reported most: ranks of one run report the same steps.
 std::vector<StepOrEpochMark> Machines::select_step_or_epoch_marks(const Host& host, RowLevel level) {
-  const auto& marks_of_processes = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
+  const auto& marks_by_process = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
   const auto most =
-      std::ranges::max_element(marks_of_processes, {}, [](const auto& marks) { return marks.second.size(); });
-  if (most == marks_of_processes.end()) return {};
+      std::ranges::max_element(marks_by_process, {}, [](const auto& marks) { return marks.second.size(); });
+  if (most == marks_by_process.end()) return {};
   std::vector<StepOrEpochMark> marks = most->second;
   const auto evaluations = host.evaluation_marks.find(most->first);
   if (level == RowLevel::step && evaluations != host.evaluation_marks.end())
@@ -424,8 +426,8 @@ std::vector<StepOrEpochMark> Machines::select_step_or_epoch_marks(const Host& ho
 std::vector<StepOrEpochEnergy> Machines::compute_step_or_epoch_energies(const Host& host, RowLevel level) {
   const LastStepEndRule last =
       level == RowLevel::step ? LastStepEndRule::after_median_length : LastStepEndRule::at_command_end;
-  return energies_between_marks(select_step_or_epoch_marks(host, level), make_host_energy_function(host), host.span,
-                                host.probing_spans, last);
+  return compute_energies_between_marks(select_step_or_epoch_marks(host, level), make_host_energy_function(host),
+                                        host.span, host.probing_spans, last);
 }
 
 std::vector<MachineView> Machines::views(const ViewLimits& limits) {

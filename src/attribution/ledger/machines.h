@@ -63,12 +63,12 @@ class Machines {
     TimeSpan span;
     double cpu_count = std::numeric_limits<double>::infinity();
     ActivitySums activity_sums;
-    GpuWork gpu_work;
+    GpuWorkCollector gpu_work;
     ProbeSpans probing_spans;
     ProbeSpans dithering_spans;
     std::vector<Channel> channels;
     std::vector<ChannelCalibration> calibration;
-    CpuWork cpu_work;
+    CpuWorkCollector cpu_work;
     MachineEnergy energy;
     std::vector<EnergyCurve> gpu_energy_curves;                        // of all counted domains
     std::map<std::uint32_t, std::vector<StepOrEpochMark>> step_marks;  // by process
@@ -78,7 +78,7 @@ class Machines {
     std::map<std::string, TimeCurve> co_tenant_s;                   // by device: time in which co-tenants kept it busy
     std::string prefix;                                             // of the names of its devices
     std::map<RowLevel, Ledger> ledgers;
-    std::optional<HostView> view;
+    std::optional<MachineViewBuilder> view;
     ServingLedger serving;
     std::optional<ServingResult> serving_result;
 
@@ -112,7 +112,7 @@ class Machines {
   static std::vector<StepOrEpochMark> select_step_or_epoch_marks(const Host& host, RowLevel level);
   static std::vector<StepOrEpochEnergy> compute_step_or_epoch_energies(const Host& host, RowLevel level);
   static void fit_serving_model(Host& host, const RecordedEnergy::Result& energy);
-  static LedgerResult serving_rows(Host& host, RowLevel level);
+  static LedgerResult make_serving_rows(Host& host, RowLevel level);
   LedgerResult make_host_result(Host& host, RowLevel level, const BranchSumOptions& grouping) const;
 
   RequestedResults requested_results_;

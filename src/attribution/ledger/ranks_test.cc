@@ -70,9 +70,9 @@ std::string write_recorder(const TemporaryDirectory& folder, const ClusterNode& 
 }
 
 // Writes the file of one rank, which keeps a CPU busy with one layer all the time, and its GPU half of the time.
-std::string write_rank_recording(const TemporaryDirectory& folder, const ClusterNode& machine, int local,
+std::string write_rank_recording(const TemporaryDirectory& folder, const ClusterNode& machine, int local_rank,
                                  std::int64_t pid = 200) {
-  RecordingSource source = make_recording_source(pid + local);
+  RecordingSource source = make_recording_source(pid + local_rank);
   source.started_ns = machine.begin_ns + kSecond_ns / 2;
   source.role = "process";
   source.host = machine.host;
@@ -80,7 +80,7 @@ std::string write_rank_recording(const TemporaryDirectory& folder, const Cluster
   const std::string path = folder.path() + fmt::format("/{}-rank{}.joule", machine.boot, source.pid);
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(path, source, 0);
   EXPECT_TRUE(writer);
-  writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::to_string(machine.first_rank + local)});
+  writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::to_string(machine.first_rank + local_rank)});
   for (int step = 0; step < machine.steps; ++step) {
     const std::int64_t time_ns = machine.begin_ns + step * kRunLength_s * kSecond_ns / machine.steps;
     writer->add(Mark{time_ns, MarkKind::step, static_cast<std::uint64_t>(step), 0, {}});
@@ -91,7 +91,7 @@ std::string write_rank_recording(const TemporaryDirectory& folder, const Cluster
       activity.scopes = {
           {1, 0, ScopeKind::mode, "train"}, {2, 1, ScopeKind::phase, "forward"}, {3, 2, ScopeKind::module, "conv"}};
       activity.classes = {{0, KernelKind::kernel, "gemm", {}, {}}};
-      activity.queues = {{0, gpu_channel(machine.boot, local).device, 0, 1, 7}};
+      activity.queues = {{0, gpu_channel(machine.boot, local_rank).device, 0, 1, 7}};
     }
     activity.begin_ns = machine.begin_ns + second * kSecond_ns;
     activity.end_ns = activity.begin_ns + kSecond_ns;
@@ -107,7 +107,8 @@ std::vector<std::string> write_run(const TemporaryDirectory& folder, const std::
   std::vector<std::string> files;
   for (const ClusterNode& machine : machines) {
     files.push_back(write_recorder(folder, machine));
-    for (int local = 0; local < machine.ranks; ++local) files.push_back(write_rank_recording(folder, machine, local));
+    for (int local_rank = 0; local_rank < machine.ranks; ++local_rank)
+      files.push_back(write_rank_recording(folder, machine, local_rank));
   }
   return files;
 }
@@ -236,13 +237,15 @@ TEST(Ranks, ThatFailOnOneMachineFailTheRun) {
 TEST(Ranks, OfAMachineWithTwoSamplersAreMeasuredOnce) {
   const TemporaryDirectory folder;
   std::vector<std::string> files = write_run(folder, {kTwoMachines[0]});
-  const double alone_j = joules_of(build_expected_report(files, RowLevel::domain).totals.measured).value_or(0);
-  ClusterNode again = kTwoMachines[0];
-  again.begin_ns += kSecond_ns / 10;  // two ranks that each started a recorder
-  files.push_back(write_recorder(folder, again, 101));
+  const double single_recorder_j =
+      joules_of(build_expected_report(files, RowLevel::domain).totals.measured).value_or(0);
+  ClusterNode second_recorder = kTwoMachines[0];
+  second_recorder.begin_ns += kSecond_ns / 10;  // two ranks that each started a recorder
+  files.push_back(write_recorder(folder, second_recorder, 101));
   for (const RowLevel level : {RowLevel::domain, RowLevel::layer, RowLevel::rank}) {
     const ReportResult result = build_expected_report(files, level);
-    EXPECT_NEAR(joules_of(result.totals.measured).value_or(0), alone_j, 1e-3 * alone_j) << row_level_name(level);
+    EXPECT_NEAR(joules_of(result.totals.measured).value_or(0), single_recorder_j, 1e-3 * single_recorder_j)
+        << row_level_name(level);
     EXPECT_TRUE(result.diagnostics.contains("duplicate_samples"));
     expect_consistent_ledger(result);
     EXPECT_EQ(result.domains.front().name, "package-0");
@@ -251,14 +254,14 @@ TEST(Ranks, OfAMachineWithTwoSamplersAreMeasuredOnce) {
 
 TEST(Ranks, OfAMachineRecordedTwiceInARowAreSummed) {
   const TemporaryDirectory folder;
-  ClusterNode later = kTwoMachines[0];
-  later.begin_ns += 100 * kSecond_ns;
+  ClusterNode later_recording = kTwoMachines[0];
+  later_recording.begin_ns += 100 * kSecond_ns;
   std::vector<std::string> files = write_run(folder, {kTwoMachines[0]});
-  const double once_j = build_expected_report(files, RowLevel::layer).attributed_j.value_or(0);
-  files.push_back(write_recorder(folder, later, 101));
-  files.push_back(write_rank_recording(folder, later, 0, 301));
+  const double single_recording_j = build_expected_report(files, RowLevel::layer).attributed_j.value_or(0);
+  files.push_back(write_recorder(folder, later_recording, 101));
+  files.push_back(write_rank_recording(folder, later_recording, 0, 301));
   const ReportResult both = build_expected_report(files, RowLevel::layer);
-  EXPECT_GT(both.attributed_j.value_or(0), 1.4 * once_j);
+  EXPECT_GT(both.attributed_j.value_or(0), 1.4 * single_recording_j);
   EXPECT_EQ(both.rows.size(), 3u);
   EXPECT_EQ(find(both, {"train", "forward", "conv"}, "cpu")->count, 30u);
 }

@@ -54,7 +54,7 @@ void RecordedEnergy::add(const Sample& sample) {
   if (sample.channel >= channel_states_.size()) return;  // the reader has reported such samples
   ChannelState& state = channel_states_[sample.channel];
   curves_.observe(sample);
-  if (curves_.curve_of(sample.channel) != nullptr) {
+  if (curves_.curve_of_channel(sample.channel) != nullptr) {
     add_energy_reading(sample.channel, sample.reading);
   } else if (state.cpu_time) {
     add_cpu_time_reading(state, sample.reading);
@@ -71,7 +71,7 @@ void RecordedEnergy::add_energy_reading(std::size_t channel, const Reading& read
   ChannelState& state = channel_states_[channel];
   const bool is_counter = state.channel.kind == ChannelKind::counter;
   if (!is_counter || reading.code != ReadCode::ok || state.readings.size() >= kMaxCounterReadings) return;
-  const double joules = curves_.curve_of(channel)->tally().joules;
+  const double joules = curves_.curve_of_channel(channel)->tally().joules;
   const double before_j = state.readings.empty() ? 0 : state.readings.back().joules;
   if (joules > before_j) state.readings.push_back({reading.time_ns(), joules});
 }
@@ -89,10 +89,10 @@ void RecordedEnergy::add_cpu_time_reading(ChannelState& state, const Reading& re
 
 void RecordedEnergy::add_gauge_reading(ChannelState& state, const Reading& reading) const {
   if (state.gauge_track.co_tenants) state.gauge_track.co_tenants->add(reading);
-  const std::int64_t into_ns = reading.time_ns() - span_.begin_ns;
+  const std::int64_t offset_ns = reading.time_ns() - span_.begin_ns;
   const std::int64_t length_ns = std::max<std::int64_t>(span_.end_ns - span_.begin_ns, 1);
-  if (reading.code != ReadCode::ok || into_ns < 0 || into_ns >= length_ns) return;
-  const auto slice = static_cast<std::size_t>(static_cast<double>(into_ns) / static_cast<double>(length_ns) *
+  if (reading.code != ReadCode::ok || offset_ns < 0 || offset_ns >= length_ns) return;
+  const auto slice = static_cast<std::size_t>(static_cast<double>(offset_ns) / static_cast<double>(length_ns) *
                                               static_cast<double>(slice_count_));
   state.gauge_track.slice_sums[std::min(slice, slice_count_ - 1)] +=
       static_cast<double>(reading.raw) * state.channel.scale;
@@ -120,23 +120,24 @@ RecordedEnergy::Result RecordedEnergy::finish() {
 }
 
 std::vector<ChannelEnergy> RecordedEnergy::compute_channel_energies(Result& result) const {
-  constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
+  constexpr auto kNsPerSecond = static_cast<double>(kNanosecondsPerSecond);
   std::vector<ChannelEnergy> energies;
   for (const EnergyCurve& curve : curves_.curves()) {
     energies.push_back(curve.energy_between(span_.begin_ns, span_.end_ns));
     const UpdateTimeEstimator* const clock = curve.clock();
     if (clock == nullptr || !clock->is_locked()) continue;
     const UpdateInterval last = clock->last_update_before(span_.end_ns);
-    result.counter_updates.push_back({curve.channel().name, clock->period_ns() / kSecond, seconds(last.half_width_ns()),
-                                      last.midpoint_ns(), clock->irregular_update_count()});
+    result.counter_updates.push_back({curve.channel().name, clock->period_ns() / kNsPerSecond,
+                                      seconds(last.half_width_ns()), last.midpoint_ns(),
+                                      clock->irregular_update_count()});
   }
   return energies;
 }
 
 void RecordedEnergy::add_gauge_tracks(Result& result) const {
   for (const ChannelState& state : channel_states_) {
-    const bool without_others = state.gauge_track.co_tenants && !state.gauge_track.co_tenants->has_co_tenants();
-    if (state.gauge_track.slice_sums.empty() || without_others) continue;
+    const bool has_no_co_tenants = state.gauge_track.co_tenants && !state.gauge_track.co_tenants->has_co_tenants();
+    if (state.gauge_track.slice_sums.empty() || has_no_co_tenants) continue;
     ReportTrack gauge_track{state.channel.name, state.channel.quantity, {}};
     for (std::size_t i = 0; i < slice_count_; ++i) {
       const auto count = static_cast<double>(state.gauge_track.slice_counts[i]);
@@ -149,7 +150,7 @@ void RecordedEnergy::add_gauge_tracks(Result& result) const {
 std::optional<std::size_t> RecordedEnergy::find_channel_of_domain(const DomainEnergy& row) const {
   for (std::size_t i = 0; i < channel_states_.size(); ++i) {
     const Channel& channel = channel_states_[i].channel;
-    if (curves_.curve_of(i) != nullptr && channel.name == row.channel && channel.sensor == row.sensor) return i;
+    if (curves_.curve_of_channel(i) != nullptr && channel.name == row.channel && channel.sensor == row.sensor) return i;
   }
   return std::nullopt;
 }
@@ -165,7 +166,7 @@ void RecordedEnergy::add_power_series(Result& result) const {
     if (!channel) continue;
     PowerSeries& series = result.power_series.emplace_back(PowerSeries{row.name, {}});
     for (std::size_t i = 0; i < slice_count_; ++i)
-      series.watts.push_back(curves_.curve_of(*channel)->mean_w({edge_ns(i), edge_ns(i + 1)}));
+      series.watts.push_back(curves_.curve_of_channel(*channel)->mean_w({edge_ns(i), edge_ns(i + 1)}));
   }
 }
 
@@ -206,15 +207,15 @@ void RecordedEnergy::add_domain_curves(Result& result) {
     const std::optional<std::size_t> index = find_channel_of_domain(row);
     if (!row.is_counted || !row.joules || row.provenance != shown || !index) continue;
     ChannelState& state = channel_states_[*index];
-    const EnergyCurve& curve = *curves_.curve_of(*index);
+    const EnergyCurve& curve = *curves_.curve_of_channel(*index);
     const std::string& device = state.channel.device;
     std::vector<EnergyPoint> updates = curve.counter_updates();
     // Readings of a slow counter that is read once in each of its periods all show a new value, but not when it
     // updated: the readings replace the updates, with a constant delay that the regression finds as lag.
-    const bool is_slow = state.channel.refresh_s >= kMinSlowUpdatePeriod_s;
+    const bool is_slow_counter = state.channel.refresh_s >= kMinSlowUpdatePeriod_s;
     const bool is_gpu = state.channel.domain_class == DomainClass::gpu;
     if (updates.empty() && is_gpu) updates = state.readings;
-    if (is_slow) state.readings.clear();
+    if (is_slow_counter) state.readings.clear();
     result.domain_curves.push_back(
         {.domain = row.name,
          .domain_class = state.channel.domain_class,

@@ -78,14 +78,14 @@ const ResolvedScope& ScopePaths::resolved_scope(std::uint32_t scope) {
 
 ScopePaths::OperationCounts ScopePaths::count_operations() const {
   OperationCounts counts;
-  std::unordered_set<std::uint32_t> with_tensors;
+  std::unordered_set<std::uint32_t> operations_with_tensors;
   for (const auto& [id, scope] : scopes_) {
     if (scope.kind == ScopeKind::op) ++counts.operation_count;
     if (scope.kind != ScopeKind::tensors || !scopes::has_tensor_text(scope.name)) continue;
     const auto parent = scopes_.find(scope.parent);
-    if (parent != scopes_.end() && parent->second.kind == ScopeKind::op) with_tensors.insert(scope.parent);
+    if (parent != scopes_.end() && parent->second.kind == ScopeKind::op) operations_with_tensors.insert(scope.parent);
   }
-  counts.tensorless_operation_count = counts.operation_count - with_tensors.size();
+  counts.tensorless_operation_count = counts.operation_count - operations_with_tensors.size();
   return counts;
 }
 

@@ -28,13 +28,14 @@ ReportRow make_step_or_epoch_row(std::string name, double time_s, std::optional<
 constexpr std::size_t kMinStepsForMedianLength = 3;
 
 // Estimates where the last step ended, from the median length of the others; `latest_ns` if there are too few.
-std::int64_t estimate_last_step_end_ns(const std::vector<StepOrEpochMark>& moments, std::int64_t latest_ns) {
+std::int64_t estimate_last_step_end_ns(const std::vector<StepOrEpochMark>& step_marks, std::int64_t latest_ns) {
   std::vector<std::int64_t> lengths_ns;
-  for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
+  for (std::size_t i = 1; i < step_marks.size(); ++i)
+    lengths_ns.push_back(step_marks[i].time_ns - step_marks[i - 1].time_ns);
   if (lengths_ns.size() < kMinStepsForMedianLength) return latest_ns;
   const auto median = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
   std::nth_element(lengths_ns.begin(), median, lengths_ns.end());
-  return std::min(latest_ns, moments.back().time_ns + *median);
+  return std::min(latest_ns, step_marks.back().time_ns + *median);
 }
 
 // Adds a row of another recording of the same machine. Their errors are correlated: interval widths add up.
@@ -42,8 +43,8 @@ void add_row(ReportRow& sum, const ReportRow& row) {
   const auto add = [](std::optional<double>& amount, const std::optional<double>& more) {
     amount = amount && more ? std::optional(*amount + *more) : std::nullopt;
   };
-  const bool is_larger = row.energy_j.value_or(0) > sum.energy_j.value_or(0);
-  if (is_larger) sum.basis = row.basis;
+  const bool has_more_energy = row.energy_j.value_or(0) > sum.energy_j.value_or(0);
+  if (has_more_energy) sum.basis = row.basis;
   sum.count = sum.count && row.count ? std::optional(*sum.count + *row.count) : std::nullopt;
   sum.time_s += row.time_s;
   add(sum.energy_j, row.energy_j);
@@ -74,41 +75,44 @@ void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const 
   }
 }
 
-std::vector<std::int64_t> training_mark_times_ns(const std::vector<StepOrEpochMark>& moments) {
+std::vector<std::int64_t> training_mark_times_ns(const std::vector<StepOrEpochMark>& step_marks) {
   std::vector<std::int64_t> begins_ns;
-  for (const StepOrEpochMark& moment : moments) {
-    if (!moment.is_evaluation) begins_ns.push_back(moment.time_ns);
+  for (const StepOrEpochMark& step_mark : step_marks) {
+    if (!step_mark.is_evaluation) begins_ns.push_back(step_mark.time_ns);
   }
   std::sort(begins_ns.begin(), begins_ns.end());
   return begins_ns;
 }
 
-std::vector<StepOrEpochEnergy> energies_between_marks(std::vector<StepOrEpochMark> moments,
-                                                      const EnergyFunction& energy_j, TimeSpan span,
-                                                      const ProbeSpans& probing, LastStepEndRule last) {
-  std::sort(moments.begin(), moments.end(),
+std::vector<StepOrEpochEnergy> compute_energies_between_marks(std::vector<StepOrEpochMark> step_marks,
+                                                              const EnergyFunction& energy_j, TimeSpan span,
+                                                              const ProbeSpans& probing, LastStepEndRule last) {
+  std::sort(step_marks.begin(), step_marks.end(),
             [](const StepOrEpochMark& a, const StepOrEpochMark& b) { return a.time_ns < b.time_ns; });
   const std::int64_t last_ns =
-      last == LastStepEndRule::after_median_length ? estimate_last_step_end_ns(moments, span.end_ns) : span.end_ns;
+      last == LastStepEndRule::after_median_length ? estimate_last_step_end_ns(step_marks, span.end_ns) : span.end_ns;
   std::vector<StepOrEpochEnergy> energies;
-  energies.reserve(moments.size());
-  for (std::size_t i = 0; i < moments.size(); ++i) {
-    const std::int64_t begin_ns = std::max(moments[i].time_ns, span.begin_ns);
-    const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : last_ns;
-    std::optional<double> own_j;
-    if (energy_j) own_j = energy_j(begin_ns, end_ns) - probing.energy_in_spans_between(energy_j, begin_ns, end_ns);
+  energies.reserve(step_marks.size());
+  for (std::size_t i = 0; i < step_marks.size(); ++i) {
+    const std::int64_t begin_ns = std::max(step_marks[i].time_ns, span.begin_ns);
+    const std::int64_t end_ns = i + 1 < step_marks.size() ? step_marks[i + 1].time_ns : last_ns;
+    std::optional<double> step_energy_j;
+    if (energy_j)
+      step_energy_j = energy_j(begin_ns, end_ns) - probing.energy_in_spans_between(energy_j, begin_ns, end_ns);
     const double time_s = seconds(end_ns - begin_ns) - probing.time_in_spans_between_s(begin_ns, end_ns);
-    energies.push_back({moments[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), own_j, moments[i].is_evaluation});
+    energies.push_back(
+        {step_marks[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), step_energy_j, step_marks[i].is_evaluation});
   }
   return energies;
 }
 
-LedgerResult step_rows(std::string_view name, std::vector<StepOrEpochMark> moments, const EnergyFunction& energy_j,
-                       TimeSpan span, const ProbeSpans& probing) {
+LedgerResult make_step_rows(std::string_view name, std::vector<StepOrEpochMark> step_marks,
+                            const EnergyFunction& energy_j, TimeSpan span, const ProbeSpans& probing) {
   LedgerResult result;
   double attributed_j = 0;
   const LastStepEndRule last = name == "step" ? LastStepEndRule::after_median_length : LastStepEndRule::at_command_end;
-  for (const StepOrEpochEnergy& one : energies_between_marks(std::move(moments), energy_j, span, probing, last)) {
+  for (const StepOrEpochEnergy& one :
+       compute_energies_between_marks(std::move(step_marks), energy_j, span, probing, last)) {
     result.rows.push_back(make_step_or_epoch_row(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
     result.rows.back().name = fmt::format("{}", one.number);
     if (one.is_evaluation) result.rows.back().display_name += " (evaluation)";
@@ -128,13 +132,13 @@ LedgerResult step_rows(std::string_view name, std::vector<StepOrEpochMark> momen
   return result;
 }
 
-std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>& of_machines) {
+std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>& rows_by_machine) {
   std::vector<ReportRow> all;
-  std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> index_of;  // by path and occurrence
-  for (const std::vector<ReportRow>& rows : of_machines) {
+  std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> row_indices;  // by path and occurrence
+  for (const std::vector<ReportRow>& rows : rows_by_machine) {
     std::map<std::vector<std::string>, std::uint64_t> seen;
     for (const ReportRow& row : rows) {
-      const auto [slot, is_new] = index_of.try_emplace({row.path, seen[row.path]++}, all.size());
+      const auto [slot, is_new] = row_indices.try_emplace({row.path, seen[row.path]++}, all.size());
       if (is_new) {
         all.push_back(row);
         continue;
@@ -148,9 +152,9 @@ std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>
   return all;
 }
 
-std::vector<ReportRow> merge_machine_rows(std::vector<std::vector<ReportRow>> of_machines) {
+std::vector<ReportRow> merge_machine_rows(std::vector<std::vector<ReportRow>> rows_by_machine) {
   std::map<std::pair<std::vector<std::string>, std::string>, ReportRow> all;
-  for (std::vector<ReportRow>& rows : of_machines) {
+  for (std::vector<ReportRow>& rows : rows_by_machine) {
     for (ReportRow& row : rows) {
       const auto [known, is_new] = all.try_emplace({row.path, row.device}, row);
       if (!is_new) add_row(known->second, row);

@@ -32,7 +32,7 @@ struct EvaluationMark {
 void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const EvaluationMark> evaluations);
 
 // Times of the marks without evaluation steps, sorted.
-std::vector<std::int64_t> training_mark_times_ns(const std::vector<StepOrEpochMark>& moments);
+std::vector<std::int64_t> training_mark_times_ns(const std::vector<StepOrEpochMark>& step_marks);
 
 struct StepOrEpochEnergy {
   std::uint64_t number = 0;
@@ -43,22 +43,22 @@ struct StepOrEpochEnergy {
 };
 enum class LastStepEndRule : std::uint8_t { at_command_end, after_median_length };
 // One element for each mark, in order of time. `energy_j`: energy of the machine; may be empty.
-std::vector<StepOrEpochEnergy> energies_between_marks(std::vector<StepOrEpochMark> moments,
-                                                      const EnergyFunction& energy_j, TimeSpan span,
-                                                      const ProbeSpans& probing,
-                                                      LastStepEndRule last = LastStepEndRule::at_command_end);
+std::vector<StepOrEpochEnergy> compute_energies_between_marks(std::vector<StepOrEpochMark> step_marks,
+                                                              const EnergyFunction& energy_j, TimeSpan span,
+                                                              const ProbeSpans& probing,
+                                                              LastStepEndRule last = LastStepEndRule::at_command_end);
 
 // `name`: "step" or "epoch"; the last step ends after the median length. `energy_j`: of all counted domains; empty if
 // none is known. Several processes of one run (ranks) number the same steps: the caller passes those of the process
 // with the most.
-LedgerResult step_rows(std::string_view name, std::vector<StepOrEpochMark> moments, const EnergyFunction& energy_j,
-                       TimeSpan span, const ProbeSpans& probing);
+LedgerResult make_step_rows(std::string_view name, std::vector<StepOrEpochMark> step_marks,
+                            const EnergyFunction& energy_j, TimeSpan span, const ProbeSpans& probing);
 
 // The same steps on several machines: one row for each number, with the energy of all and the time of the slowest. A
 // number that a machine reports repeatedly is matched with those of the other machines in order.
-std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>& of_machines);
+std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>& rows_by_machine);
 // Other rows of several machines, the largest first. Merges rows of equal path and device, from a machine that was
 // recorded several times.
-std::vector<ReportRow> merge_machine_rows(std::vector<std::vector<ReportRow>> of_machines);
+std::vector<ReportRow> merge_machine_rows(std::vector<std::vector<ReportRow>> rows_by_machine);
 
 }  // namespace joulemap::attribution

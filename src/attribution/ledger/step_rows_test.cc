@@ -61,7 +61,7 @@ TEST(EvaluationSteps, HaveRowsOfTheirOwnButNoTimesAmongTheSteps) {
   mark_evaluation_steps(steps, std::vector<EvaluationMark>{{30, 1}});
   EXPECT_EQ(training_mark_times_ns(steps), (std::vector<std::int64_t>{10, 30}));
   const TimeSpan span{0, 40};
-  const LedgerResult result = step_rows("step", steps, {}, span, ProbeSpans(span));
+  const LedgerResult result = make_step_rows("step", steps, {}, span, ProbeSpans(span));
   ASSERT_EQ(result.rows.size(), 3u);
   EXPECT_EQ(result.rows[1].display_name, "step 1 (evaluation)");
   EXPECT_EQ(result.rows[2].display_name, "step 2");

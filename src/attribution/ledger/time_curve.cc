@@ -35,11 +35,11 @@ void TimeCurve::add(std::int64_t from_ns, std::int64_t to_ns, double amount) {
   if (to_ns <= from_ns || cells_.empty()) return;
   const double from = cell_position(from_ns);
   const double to = cell_position(to_ns);
-  const double per_cell = amount * cell_ns_ / static_cast<double>(to_ns - from_ns);
+  const double amount_per_cell = amount * cell_ns_ / static_cast<double>(to_ns - from_ns);
   for (auto cell = static_cast<std::size_t>(from); cell < cells_.size() && static_cast<double>(cell) < to; ++cell) {
     const double begin = std::max(from, static_cast<double>(cell));
     const double end = std::min(to, static_cast<double>(cell + 1));
-    cells_[cell] += per_cell * (end - begin);
+    cells_[cell] += amount_per_cell * (end - begin);
   }
 }
 

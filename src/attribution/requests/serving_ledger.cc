@@ -23,7 +23,7 @@ double count_computed_tokens(const StepRequest& entry) {
   return double{1} * entry.prompt_tokens + entry.decoded_tokens + entry.rejected_tokens;
 }
 
-std::array<float, kStepTermCount> step_terms(std::span<const StepRequest> entries) {
+std::array<float, kStepTermCount> sum_step_terms(std::span<const StepRequest> entries) {
   StepTerms sum{1};
   for (const StepRequest& entry : entries) {
     add_scaled_terms(sum, request_step_terms(entry));
@@ -52,9 +52,10 @@ std::uint64_t length_range_end(std::uint64_t begin) { return begin == 0 ? 0 : 2 
 
 double percentile(const std::vector<double>& sorted, double fraction) {
   const double position = fraction * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+  const auto lower_index = static_cast<std::size_t>(position);
+  const std::size_t upper_index = std::min(lower_index + 1, sorted.size() - 1);
+  return sorted[lower_index] +
+         (position - static_cast<double>(lower_index)) * (sorted[upper_index] - sorted[lower_index]);
 }
 
 RequestDistribution make_request_distribution(std::vector<double> joules, std::uint64_t from, std::uint64_t to) {
@@ -73,16 +74,16 @@ bool is_completely_recorded(const ServedRequest& request) {
   return request.status == RequestStatus::finished && !request.is_clipped;
 }
 
-template <class LengthOf>
+template <class GetLength>
 std::vector<RequestDistribution> energy_distributions_by_length(const std::vector<ServedRequest>& requests,
-                                                                LengthOf length_of) {
-  std::map<std::uint64_t, std::vector<double>> by_length;
+                                                                GetLength get_length) {
+  std::map<std::uint64_t, std::vector<double>> energies_by_length;
   for (const ServedRequest& request : requests) {
     if (is_completely_recorded(request))
-      by_length[length_range_begin(length_of(request))].push_back(request.shares.shapley_j);
+      energies_by_length[length_range_begin(get_length(request))].push_back(request.shares.shapley_j);
   }
   std::vector<RequestDistribution> all;
-  for (auto& [begin, joules] : by_length)
+  for (auto& [begin, joules] : energies_by_length)
     all.push_back(make_request_distribution(std::move(joules), begin, length_range_end(begin)));
   return all;
 }
@@ -128,7 +129,8 @@ bool ServingLedger::is_step_inside_command(const EngineStep& step) const {
 void ServingLedger::observe_steps(std::uint32_t source, const EngineSteps& batch) {
   Engine& engine = engines_[source];
   for_each_step(batch, [&](const EngineStep& step, std::span<const StepRequest> entries) {
-    const std::int64_t begin_ns = std::max(engine.observed_extents.extended_begin_ns(step, entries), command_.begin_ns);
+    const std::int64_t begin_ns =
+        std::max(engine.observed_step_extents.extended_begin_ns(step, entries), command_.begin_ns);
     if (!is_step_inside_command(step) || std::ranges::none_of(entries, has_computed_tokens)) return;
     for (const StepRequest& entry : entries) {
       if (has_computed_tokens(entry)) engine.active_request_numbers.insert(entry.request);
@@ -136,7 +138,7 @@ void ServingLedger::observe_steps(std::uint32_t source, const EngineSteps& batch
     ++step_count_;
     if (!serving_span_) serving_span_ = {begin_ns, step.end_ns};
     serving_span_ = {std::min(serving_span_->begin_ns, begin_ns), std::max(serving_span_->end_ns, step.end_ns)};
-    const std::array<float, kStepTermCount> terms = step_terms(entries);
+    const std::array<float, kStepTermCount> terms = sum_step_terms(entries);
     if (partial_step_count_ == 0) partial_step_ = {begin_ns, step.end_ns, {}};
     partial_step_.begin_ns = std::min(partial_step_.begin_ns, begin_ns);
     partial_step_.end_ns = std::max(partial_step_.end_ns, step.end_ns);
@@ -174,11 +176,11 @@ void ServingLedger::find_steady_state() {
   }
   if (decoded.empty()) return;
   std::ranges::sort(decoded);
-  double before_s = 0;
+  double cumulative_s = 0;
   float median = decoded.back().first;
   for (const auto& [tokens, time_s] : decoded) {
-    before_s += time_s;
-    if (before_s < decoding_s / 2) continue;
+    cumulative_s += time_s;
+    if (cumulative_s < decoding_s / 2) continue;
     median = tokens;
     break;
   }
@@ -214,19 +216,19 @@ std::uint32_t ServingLedger::find_or_add_label(const std::string& kind, const st
   return known->second;
 }
 
-void ServingLedger::register_request(Engine& engine, const EngineRequest& given) {
-  if (!engine.active_request_numbers.contains(given.number)) return;
-  engine.request_index_by_number.insert_or_assign(given.number, static_cast<std::uint32_t>(requests_.size()));
+void ServingLedger::register_request(Engine& engine, const EngineRequest& engine_request) {
+  if (!engine.active_request_numbers.contains(engine_request.number)) return;
+  engine.request_index_by_number.insert_or_assign(engine_request.number, static_cast<std::uint32_t>(requests_.size()));
   Request& request = requests_.emplace_back();
   if (listed_requests_.size() >= max_listed_requests_) return;
-  if (!engine.listed_id_hashes.insert(std::hash<std::string>()(given.id)).second) ++repeated_id_count_;
+  if (!engine.listed_id_hashes.insert(std::hash<std::string>()(engine_request.id)).second) ++repeated_id_count_;
   request.listed_index = static_cast<std::uint32_t>(listed_requests_.size());
-  ListedRequest& listed = listed_requests_.emplace_back();
-  listed.sums.id = given.id;
-  listed.sums.tenant = given.tenant;
-  listed.sums.model = given.model;
-  listed.tenant = find_or_add_label("tenant", given.tenant);
-  listed.model = find_or_add_label("model", given.model);
+  ListedRequest& listed_request = listed_requests_.emplace_back();
+  listed_request.sums.id = engine_request.id;
+  listed_request.sums.tenant = engine_request.tenant;
+  listed_request.sums.model = engine_request.model;
+  listed_request.tenant = find_or_add_label("tenant", engine_request.tenant);
+  listed_request.model = find_or_add_label("model", engine_request.model);
 }
 
 // Null if no step inside the command works on the request. The pointer is valid until the next request is registered.
@@ -271,7 +273,8 @@ ServingLedger::StepEnergies ServingLedger::compute_step_energies(std::int64_t be
 }
 
 void ServingLedger::add_step(Engine& engine, const EngineStep& step, std::span<const StepRequest> entries) {
-  const std::int64_t begin_ns = std::max(engine.added_extents.extended_begin_ns(step, entries), command_.begin_ns);
+  const std::int64_t begin_ns =
+      std::max(engine.attributed_step_extents.extended_begin_ns(step, entries), command_.begin_ns);
   const bool has_energy = is_step_inside_command(step);
   StepEnergies energies = has_energy ? compute_step_energies(begin_ns, step, entries) : StepEnergies{};
   for (const StepRequest& entry : entries) {
@@ -293,22 +296,22 @@ void ServingLedger::add_step(Engine& engine, const EngineStep& step, std::span<c
 void ServingLedger::add_step_request(Request& request, const StepRequest& entry, StepEnergies& step) {
   const std::uint32_t recomputed = update_cached_tokens(request, entry);
   if (has_computed_tokens(entry)) {
-    add_tokens(request, entry, step, recomputed);
-    add_energy(request, entry, step, recomputed);
+    add_request_tokens(request, entry, step, recomputed);
+    add_request_energy(request, entry, step, recomputed);
   }
   apply_request_events(request, entry);
 }
 
-void ServingLedger::add_tokens(Request& request, const StepRequest& entry, StepEnergies& step,
-                               std::uint32_t recomputed) {
+void ServingLedger::add_request_tokens(Request& request, const StepRequest& entry, StepEnergies& step,
+                                       std::uint32_t recomputed) {
   step.prompt_tokens += entry.prompt_tokens - recomputed;
   step.output_tokens += entry.decoded_tokens;
   step.decoded_tokens += entry.decoded_tokens - (entry.prompt_tokens > 0 && entry.decoded_tokens > 0 ? 1 : 0);
   serving_result_.cached_tokens += entry.cached_tokens;
   serving_result_.rejected_tokens += entry.rejected_tokens;
   serving_result_.recomputed_tokens += recomputed;
-  if (ListedRequest* const listed = find_listed_request(request)) {
-    ServedRequest& sums = listed->sums;
+  if (ListedRequest* const listed_request = find_listed_request(request)) {
+    ServedRequest& sums = listed_request->sums;
     if (!request.has_begun) sums.begin_s = seconds(step.begin_ns - command_.begin_ns);
     sums.end_s = std::max(sums.end_s, seconds(step.end_ns - command_.begin_ns));
     // The first token of a request that began before the reported part is not known.
@@ -324,8 +327,8 @@ void ServingLedger::add_tokens(Request& request, const StepRequest& entry, StepE
   request.has_begun = true;
 }
 
-void ServingLedger::add_energy(Request& request, const StepRequest& entry, StepEnergies& step,
-                               std::uint32_t recomputed) {
+void ServingLedger::add_request_energy(Request& request, const StepRequest& entry, StepEnergies& step,
+                                       std::uint32_t recomputed) {
   StepTerms prefill{};
   StepTerms decode{};
   const StepTerms terms = request_step_terms(entry);
@@ -354,23 +357,23 @@ void ServingLedger::add_energy(Request& request, const StepRequest& entry, StepE
   serving_result_.cached_j += step.scale * model_.coefficients[kPromptAttentionTerm] * entry.prompt_tokens *
                               std::min(static_cast<double>(request.cached_tokens), before);
   const double cached = entry.cached_tokens;
-  saved_amounts_[kPromptTerm] += step.scale * cached;
-  saved_amounts_[kPromptAttentionTerm] += step.scale * cached * cached / 2;
-  ListedRequest* const listed = find_listed_request(request);
-  if (listed == nullptr) return;
-  ServedRequest& sums = listed->sums;
+  cache_saved_amounts_[kPromptTerm] += step.scale * cached;
+  cache_saved_amounts_[kPromptAttentionTerm] += step.scale * cached * cached / 2;
+  ListedRequest* const listed_request = find_listed_request(request);
+  if (listed_request == nullptr) return;
+  ServedRequest& sums = listed_request->sums;
   sums.shares.shapley_j += prefill_j + decode_j;
-  sums.shares.token_j += step.tokens > 0 ? step.energy_j * count_computed_tokens(entry) / step.tokens : 0;
-  sums.shares.time_j += step.energy_j / step.requests;
+  sums.shares.token_share_j += step.tokens > 0 ? step.energy_j * count_computed_tokens(entry) / step.tokens : 0;
+  sums.shares.step_share_j += step.energy_j / step.requests;
   sums.shares.saved_without_request_j +=
       variable_j + (step.requests == 1 ? step.fixed_j : 0) + (step.prompts == 1 ? prompt_fixed_j : 0);
   sums.fixed_j += step.fixed_j / step.requests + prompt_fixed_j;
-  sums.context_j += prefill[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
-                    decode[kContextTerm] * model_.coefficients[kContextTerm];
+  sums.kv_cache_read_j += prefill[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
+                          decode[kContextTerm] * model_.coefficients[kContextTerm];
   StepTerms amounts = prefill;
   add_scaled_terms(amounts, decode);
-  add_scaled_terms(listed->amounts, amounts);
-  for (const std::uint32_t label : {listed->tenant, listed->model}) {
+  add_scaled_terms(listed_request->amounts, amounts);
+  for (const std::uint32_t label : {listed_request->tenant, listed_request->model}) {
     add_scaled_terms(labels_[label].amounts, amounts);
     add_scaled_terms(labels_[label].avoidable_amounts, amounts);
     for (const StepTerm term : {kFixedTerm, kPromptStepTerm}) labels_[label].avoidable_amounts[term] -= amounts[term];
@@ -382,17 +385,17 @@ void ServingLedger::add_energy(Request& request, const StepRequest& entry, StepE
 void ServingLedger::add_avoidable_fixed_terms(Engine& engine, std::span<const StepRequest> entries, double scale) {
   for (const auto member : {&ListedRequest::tenant, &ListedRequest::model}) {
     for (const StepTerm term : {kFixedTerm, kPromptStepTerm}) {
-      std::optional<std::uint32_t> only;
+      std::optional<std::uint32_t> common_label;
       bool is_mixed = false;
       for (const StepRequest& entry : entries) {
         if (term == kFixedTerm ? !has_computed_tokens(entry) : entry.prompt_tokens == 0) continue;
         const Request* const request = find_request(engine, entry.request);
-        const ListedRequest* const listed = request == nullptr ? nullptr : find_listed_request(*request);
-        is_mixed = is_mixed || listed == nullptr || (only && *only != listed->*member);
+        const ListedRequest* const listed_request = request == nullptr ? nullptr : find_listed_request(*request);
+        is_mixed = is_mixed || listed_request == nullptr || (common_label && *common_label != listed_request->*member);
         if (is_mixed) break;
-        only = listed->*member;
+        common_label = listed_request->*member;
       }
-      if (only && !is_mixed) labels_[*only].avoidable_amounts[term] += scale;
+      if (common_label && !is_mixed) labels_[*common_label].avoidable_amounts[term] += scale;
     }
   }
 }
@@ -424,10 +427,11 @@ void ServingLedger::add_step_sums(const StepEnergies& step) {
 }
 
 double ServingLedger::half_width_j(double energy_j, const StepTerms& amounts) const {
-  const double gain_j = energy_j * relative_uncertainty_;
-  const double model_j = model_.standard_error_j(amounts);
+  const double gain_error_j = energy_j * relative_uncertainty_;
+  const double model_error_j = model_.standard_error_j(amounts);
   const double deviation_variance_j2 = model_.deviation_variance_j2(energy_j, steps_j_);
-  return kNormalHalfWidth90 * std::sqrt(gain_j * gain_j + model_j * model_j + deviation_variance_j2);
+  return kNormalHalfWidth90 *
+         std::sqrt(gain_error_j * gain_error_j + model_error_j * model_error_j + deviation_variance_j2);
 }
 
 EnergyInterval ServingLedger::add_energy_interval(double energy_j, const StepTerms& amounts) const {
@@ -446,26 +450,26 @@ void ServingLedger::finish_request(const Request& request, ServingResult& result
     result.wasted_aborted_prefill_j += prefill_j;
     result.wasted_aborted_j += prefill_j + std::max(request.decode_j - request.rejected_j, 0.0);
   }
-  ListedRequest* const listed = find_listed_request(request);
-  if (listed == nullptr) {
+  ListedRequest* const listed_request = find_listed_request(request);
+  if (listed_request == nullptr) {
     ++unlisted_request_count_;
     return;
   }
-  ServedRequest& sums = listed->sums;
+  ServedRequest& sums = listed_request->sums;
   sums.status = request.status;
   sums.is_clipped = request.is_clipped;
   sums.prefill_j = request.prefill_j;
   sums.decode_j = request.decode_j;
   sums.wasted_j = is_aborted ? sums.shares.shapley_j : request.recomputed_j + request.rejected_j;
-  const EnergyInterval energy = add_energy_interval(sums.shares.shapley_j, listed->amounts);
+  const EnergyInterval energy = add_energy_interval(sums.shares.shapley_j, listed_request->amounts);
   sums.low_j = energy.low_j;
   sums.high_j = energy.high_j;
-  for (const std::uint32_t label : {listed->tenant, listed->model}) {
-    LabelEnergy& of_label = labels_[label].sums;
-    ++of_label.requests;
-    of_label.prompt_tokens += sums.prompt_tokens;
-    of_label.cached_tokens += sums.cached_tokens;
-    of_label.output_tokens += sums.output_tokens;
+  for (const std::uint32_t label : {listed_request->tenant, listed_request->model}) {
+    LabelEnergy& label_sums = labels_[label].sums;
+    ++label_sums.requests;
+    label_sums.prompt_tokens += sums.prompt_tokens;
+    label_sums.cached_tokens += sums.cached_tokens;
+    label_sums.output_tokens += sums.output_tokens;
   }
   result.listed_requests.push_back(std::move(sums));
 }
@@ -488,28 +492,29 @@ void ServingLedger::finish_requests(ServingResult& result) {
 
 void ServingLedger::add_model(ServingResult& result) const {
   const auto coefficient = [&](StepTerm term) {
-    const double value_j = model_.coefficients[term];
+    const double coefficient_j = model_.coefficients[term];
     const double half_j = kNormalHalfWidth90 * std::sqrt(std::pow(model_.coefficient_standard_error(term), 2) +
-                                                         std::pow(value_j * relative_uncertainty_, 2));
-    return EnergyInterval{value_j, std::max(value_j - half_j, 0.0), value_j + half_j};
+                                                         std::pow(coefficient_j * relative_uncertainty_, 2));
+    return EnergyInterval{coefficient_j, std::max(coefficient_j - half_j, 0.0), coefficient_j + half_j};
   };
-  result.model.per_step = coefficient(kFixedTerm);
-  result.model.per_prompt_step = coefficient(kPromptStepTerm);
-  result.model.per_prompt_token = coefficient(kPromptTerm);
-  result.model.per_prompt_token_pair = coefficient(kPromptAttentionTerm);
-  result.model.per_decoded_token = coefficient(kDecodeTerm);
-  result.model.per_context_token = coefficient(kContextTerm);
+  result.model.energy_per_step = coefficient(kFixedTerm);
+  result.model.energy_per_prompt_step = coefficient(kPromptStepTerm);
+  result.model.energy_per_prompt_token = coefficient(kPromptTerm);
+  result.model.energy_per_prompt_token_pair = coefficient(kPromptAttentionTerm);
+  result.model.energy_per_decoded_token = coefficient(kDecodeTerm);
+  result.model.energy_per_context_token = coefficient(kContextTerm);
   if (has_energy_) result.model.idle_w = model_.idle_w;
   result.model.observations = model_.observations;
   result.model.relative_error = model_.relative_error;
   result.model.is_regressed = model_.is_regressed;
 }
 
-void ServingLedger::add_notes(const ServingResult& result) {
-  std::uint64_t out_of_order = 0;
-  for (const auto& [source, engine] : engines_) out_of_order += engine.added_extents.out_of_order_step_count();
-  if (out_of_order > 0)
-    diagnostics_.add({"engine_steps_out_of_order", out_of_order,
+void ServingLedger::add_serving_diagnostics(const ServingResult& result) {
+  std::uint64_t out_of_order_count = 0;
+  for (const auto& [source, engine] : engines_)
+    out_of_order_count += engine.attributed_step_extents.out_of_order_step_count();
+  if (out_of_order_count > 0)
+    diagnostics_.add({"engine_steps_out_of_order", out_of_order_count,
                       "engine steps began before the step that was reported before them; their times are used as given",
                       "report the steps of an engine in order"});
   if (repeated_id_count_ > 0)
@@ -544,14 +549,15 @@ ServingResult ServingLedger::finish() {
   }
   result.prefill = add_energy_interval(dot_product(prefill_amounts_, model_.coefficients), prefill_amounts_);
   result.decode = add_energy_interval(dot_product(decode_amounts_, model_.coefficients), decode_amounts_);
-  result.saved_by_cache = add_energy_interval(dot_product(saved_amounts_, model_.coefficients), saved_amounts_);
-  result.context_j = prefill_amounts_[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
-                     decode_amounts_[kContextTerm] * model_.coefficients[kContextTerm];
+  result.energy_saved_by_cache =
+      add_energy_interval(dot_product(cache_saved_amounts_, model_.coefficients), cache_saved_amounts_);
+  result.kv_cache_read_j = prefill_amounts_[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
+                           decode_amounts_[kContextTerm] * model_.coefficients[kContextTerm];
   finish_requests(result);
   result.requests_j = steps_j_ - result.wasted_j();
   result.idle_j = std::max(serving_j_ - steps_j_, 0.0);
   result.outside_steps_j = command_j_ - steps_j_ - result.idle_j;
-  for (Label& label : labels_) {
+  for (LabelSums& label : labels_) {
     const EnergyInterval energy = add_energy_interval(dot_product(label.amounts, model_.coefficients), label.amounts);
     const EnergyInterval avoidable =
         add_energy_interval(dot_product(label.avoidable_amounts, model_.coefficients), label.avoidable_amounts);
@@ -570,7 +576,7 @@ ServingResult ServingLedger::finish() {
   set_phase_rates(result.steady_phase);
   set_phase_rates(result.ramp_phases);
   add_model(result);
-  add_notes(result);
+  add_serving_diagnostics(result);
   return result;
 }
 

@@ -32,9 +32,9 @@ namespace joulemap::attribution {
 
 class ServingLedger {
  public:
-  // At most `most_listed` requests are listed one by one.
-  explicit ServingLedger(TimeSpan command, std::size_t most_listed = std::size_t{1} << 20)
-      : command_(command), max_listed_requests_(most_listed) {}
+  // At most `max_listed_requests` requests are listed one by one.
+  explicit ServingLedger(TimeSpan command, std::size_t max_listed_requests = std::size_t{1} << 20)
+      : command_(command), max_listed_requests_(max_listed_requests) {}
 
   void observe_steps(std::uint32_t source, const EngineSteps& steps);
   bool has_steps() const { return step_count_ > 0; }
@@ -47,7 +47,7 @@ class ServingLedger {
   const Diagnostics& diagnostics() const { return diagnostics_; }
 
  private:
-  struct Label {
+  struct LabelSums {
     LabelEnergy sums;
     StepTerms amounts{};
     StepTerms avoidable_amounts{};
@@ -73,8 +73,8 @@ class ServingLedger {
     StepTerms amounts{};  // scaled to the measured energy; of the fixed term: its parts of steps
   };
   struct Engine {  // one process
-    StepExtents observed_extents;
-    StepExtents added_extents;
+    StepExtents observed_step_extents;
+    StepExtents attributed_step_extents;
     std::unordered_set<std::uint32_t> active_request_numbers;  // of requests that steps inside the command worked on
     std::unordered_map<std::uint32_t, std::uint32_t>
         request_index_by_number;                       // index of requests_ by number, of active requests
@@ -108,8 +108,8 @@ class ServingLedger {
   StepEnergies compute_step_energies(std::int64_t begin_ns, const EngineStep& step,
                                      std::span<const StepRequest> entries) const;
   void add_step_request(Request& request, const StepRequest& entry, StepEnergies& step);
-  void add_tokens(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
-  void add_energy(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
+  void add_request_tokens(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
+  void add_request_energy(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
   void add_avoidable_fixed_terms(Engine& engine, std::span<const StepRequest> entries, double scale);
   void add_step_sums(const StepEnergies& step);
   double half_width_j(double energy_j, const StepTerms& amounts) const;
@@ -117,7 +117,7 @@ class ServingLedger {
   void finish_request(const Request& request, ServingResult& result);
   void finish_requests(ServingResult& result);
   void add_model(ServingResult& result) const;
-  void add_notes(const ServingResult& result);
+  void add_serving_diagnostics(const ServingResult& result);
 
   TimeSpan command_;
   std::size_t max_listed_requests_;
@@ -138,13 +138,13 @@ class ServingLedger {
   std::vector<Request> requests_;
   std::vector<ListedRequest> listed_requests_;
   std::uint64_t unlisted_request_count_ = 0;
-  std::vector<Label> labels_;
+  std::vector<LabelSums> labels_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> label_index_;
   std::map<std::uint64_t, BatchSizeEnergy> batch_size_energies_;  // by lower end of the range
   ServingResult serving_result_;
   StepTerms prefill_amounts_{};
   StepTerms decode_amounts_{};
-  StepTerms saved_amounts_{};
+  StepTerms cache_saved_amounts_{};
   double steps_j_ = 0;
   std::uint64_t repeated_id_count_ = 0;
   Diagnostics diagnostics_;

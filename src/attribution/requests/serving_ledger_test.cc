@@ -75,7 +75,7 @@ struct EngineRun {
 // Serves requests in order of their arrival, at most `most` at a time, one chunk of 512 prompt tokens per step and
 // request. Requests arrive at step numbers, so that leaving some out does not change the composition of the others.
 EngineRun simulate_serving(const std::vector<PlannedRequest>& requests, const TrueStepCosts& truth, std::uint64_t seed,
-                           double idle_every = 0) {
+                           double idle_probability = 0) {
   struct RunningRequest {
     std::uint32_t number = 0;
     std::uint32_t prompt_tokens_left = 0;
@@ -129,7 +129,7 @@ EngineRun simulate_serving(const std::vector<PlannedRequest>& requests, const Tr
     run.energy.emplace_back(end_ns, run.total_j);
     now_ns = end_ns;
     std::erase_if(running, [](const RunningRequest& one) { return one.output_tokens_left == 0; });
-    if (running.empty() && random.uniform() < idle_every) {
+    if (running.empty() && random.uniform() < idle_probability) {
       now_ns += 300 * kMs;
       run.total_j += 0.3 * kIdle_w;
       run.energy.emplace_back(now_ns, run.total_j);
@@ -159,8 +159,8 @@ std::vector<PlannedRequest> make_request_mixture(std::size_t count, std::uint64_
 }
 
 // Passes the steps to the ledger once for each of `engines`.
-ServingResult compute_result_with(ServingLedger ledger, const EngineRun& run, Diagnostics* notes = nullptr,
-                                  double relative_uncertainty = 0.01, std::uint32_t engines = 1) {
+ServingResult compute_ledger_result(ServingLedger ledger, const EngineRun& run, Diagnostics* notes = nullptr,
+                                    double relative_uncertainty = 0.01, std::uint32_t engines = 1) {
   for (std::uint32_t engine = 0; engine < engines; ++engine) ledger.observe_steps(engine, run.steps);
   ledger.fit(
       run.counter_update_times(),
@@ -176,11 +176,11 @@ ServingResult compute_result_with(ServingLedger ledger, const EngineRun& run, Di
 
 ServingResult compute_serving_result(const EngineRun& run, Diagnostics* notes = nullptr,
                                      double relative_uncertainty = 0.01) {
-  return compute_result_with(ServingLedger({0, run.end_ns}), run, notes, relative_uncertainty);
+  return compute_ledger_result(ServingLedger({0, run.end_ns}), run, notes, relative_uncertainty);
 }
 
 // A run at constant power whose steps of 10 ms follow each other from 500 ms on, with one entry each.
-EngineRun run_of_entries(std::vector<EngineRequest> requests, std::vector<StepRequest> entries) {
+EngineRun make_run_of_entries(std::vector<EngineRequest> requests, std::vector<StepRequest> entries) {
   constexpr double kPower_w = 300;
   constexpr std::int64_t kStep_ns = 10 * kMs;
   EngineRun run;
@@ -195,7 +195,7 @@ EngineRun run_of_entries(std::vector<EngineRequest> requests, std::vector<StepRe
   return run;
 }
 
-double sum_of_rows_j(const LedgerResult& rows) {
+double sum_row_energies_j(const LedgerResult& rows) {
   return std::accumulate(rows.rows.begin(), rows.rows.end(), 0.0,
                          [](double sum_j, const ReportRow& row) { return sum_j + row.energy_j.value_or(0); });
 }
@@ -206,7 +206,7 @@ const ReportRow& find_row(const LedgerResult& rows, std::string_view name) {
 
 // The parts of a run whose true energy is known. requests + waste + idle + outside = measured energy holds by
 // definition.
-void expect_true_parts(const EngineRun& run, const ServingResult& result, double tolerance) {
+void expect_true_energies(const EngineRun& run, const ServingResult& result, double tolerance) {
   const double true_steps_j = std::accumulate(run.step_j.begin(), run.step_j.end(), 0.0);
   const std::int64_t begin_ns = run.steps.steps.front().begin_ns;
   const std::int64_t end_ns = run.steps.steps.back().end_ns;
@@ -241,23 +241,23 @@ TEST(ServingLedger, StepsHaveTheirEnergyAndRowsSumToIt) {
     }
     const ServingResult result = compute_serving_result(run);
     const double sum_j = result.requests_j + result.wasted_j() + result.idle_j + result.outside_steps_j;
-    expect_true_parts(run, result, 0.1);
-    double listed_j = 0;
-    double tokens_j = 0;
-    double times_j = 0;
+    expect_true_energies(run, result, 0.1);
+    double shapley_shares_j = 0;
+    double token_shares_j = 0;
+    double time_shares_j = 0;
     for (const ServedRequest& request : result.listed_requests) {
-      listed_j += request.shares.shapley_j;
-      tokens_j += request.shares.token_j;
-      times_j += request.shares.time_j;
+      shapley_shares_j += request.shares.shapley_j;
+      token_shares_j += request.shares.token_share_j;
+      time_shares_j += request.shares.step_share_j;
       EXPECT_GE(request.shares.shapley_j, 0);
       EXPECT_NEAR(request.prefill_j + request.decode_j, request.shares.shapley_j, 1e-9 * sum_j);
       EXPECT_LE(request.low_j, request.shares.shapley_j);
       EXPECT_LE(request.wasted_j, request.shares.shapley_j * 1.000001);
     }
     const double steps_j = result.requests_j + result.wasted_j();
-    EXPECT_NEAR(listed_j, steps_j, 1e-6 * sum_j);
-    EXPECT_NEAR(tokens_j, steps_j, 1e-6 * sum_j);
-    EXPECT_NEAR(times_j, steps_j, 1e-6 * sum_j);
+    EXPECT_NEAR(shapley_shares_j, steps_j, 1e-6 * sum_j);
+    EXPECT_NEAR(token_shares_j, steps_j, 1e-6 * sum_j);
+    EXPECT_NEAR(time_shares_j, steps_j, 1e-6 * sum_j);
     for (const LedgerResult& rows : {make_request_rows(result), make_token_rows(result)}) {
       double rows_j = 0;
       for (const ReportRow& row : rows.rows) {
@@ -287,14 +287,14 @@ TEST(ServingLedger, FindsTheCostOfPrefillAndDecode) {
   const EngineRun run = simulate_serving(make_request_mixture(300, 5), truth, 5);
   const ServingResult result = compute_serving_result(run);
   ASSERT_TRUE(result.model.is_regressed);
-  const auto near = [](const EnergyInterval& found, double true_j, double tolerance) {
+  const auto is_near = [](const EnergyInterval& found, double true_j, double tolerance) {
     EXPECT_NEAR(found.energy_j, true_j, tolerance * true_j);
     EXPECT_LE(found.low_j, found.energy_j);
     EXPECT_GE(found.high_j, found.energy_j);
   };
-  near(result.model.per_step, truth.joules[kFixedTerm], 0.1);
-  near(result.model.per_prompt_token, truth.joules[kPromptTerm], 0.1);
-  near(result.model.per_context_token, truth.joules[kContextTerm], 0.3);
+  is_near(result.model.energy_per_step, truth.joules[kFixedTerm], 0.1);
+  is_near(result.model.energy_per_prompt_token, truth.joules[kPromptTerm], 0.1);
+  is_near(result.model.energy_per_context_token, truth.joules[kContextTerm], 0.3);
   double decode_j = 0;
   double prefill_j = 0;
   std::size_t entry = 0;
@@ -311,7 +311,7 @@ TEST(ServingLedger, FindsTheCostOfPrefillAndDecode) {
 // Leave-one-class-out replay: the same arrivals without the requests of one class. The difference in energy is what the
 // class could have avoided. Chooses the default share, and the figures of docs/explanation/requests.md.
 TEST(ServingLedger, AvoidableEnergyPredictsWhatLeavingOutAClassSaves) {
-  double worst_avoidable = 0;
+  double max_avoidable_error = 0;
   double shapley_error = 0;
   double token_error = 0;
   double time_error = 0;
@@ -331,25 +331,26 @@ TEST(ServingLedger, AvoidableEnergyPredictsWhatLeavingOutAClassSaves) {
         return std::accumulate(some.step_j.begin(), some.step_j.end(), 0.0);
       };
       const double saved_j = steps_j(run) - steps_j(simulate_serving(others, truth, seed + 100));
-      double tokens_j = 0;
-      double times_j = 0;
+      double token_shares_j = 0;
+      double time_shares_j = 0;
       for (const ServedRequest& request : result.listed_requests) {
         if (request.tenant != tenant) continue;
-        tokens_j += request.shares.token_j;
-        times_j += request.shares.time_j;
+        token_shares_j += request.shares.token_share_j;
+        time_shares_j += request.shares.step_share_j;
       }
-      const auto error = [&](double found_j) { return std::abs(found_j - saved_j) / saved_j; };
-      worst_avoidable = std::max(worst_avoidable, error(find_tenant_value(result, tenant, &LabelEnergy::avoidable_j)));
+      const auto error = [&](double estimated_saving_j) { return std::abs(estimated_saving_j - saved_j) / saved_j; };
+      max_avoidable_error =
+          std::max(max_avoidable_error, error(find_tenant_value(result, tenant, &LabelEnergy::avoidable_j)));
       shapley_error += error(find_tenant_value(result, tenant, &LabelEnergy::energy_j));
-      token_error += error(tokens_j);
-      time_error += error(times_j);
+      token_error += error(token_shares_j);
+      time_error += error(time_shares_j);
       ++cases;
     }
   }
-  RecordProperty("worst_avoidable", fmt::format("{}", worst_avoidable));
-  fmt::print("avoidable: at most {:.3f}; mean error of shapley {:.3f}, token {:.3f}, time {:.3f}\n", worst_avoidable,
-             shapley_error / cases, token_error / cases, time_error / cases);
-  EXPECT_LT(worst_avoidable, 0.10);
+  RecordProperty("worst_avoidable", fmt::format("{}", max_avoidable_error));
+  fmt::print("avoidable: at most {:.3f}; mean error of shapley {:.3f}, token {:.3f}, time {:.3f}\n",
+             max_avoidable_error, shapley_error / cases, token_error / cases, time_error / cases);
+  EXPECT_LT(max_avoidable_error, 0.10);
   EXPECT_LT(shapley_error, token_error);
   EXPECT_LT(shapley_error, time_error);
 }
@@ -366,15 +367,15 @@ TEST(ServingLedger, NinetyPercentIntervalsCoverTheTruth) {
     std::size_t entry = 0;
     for (std::size_t i = 0; i < run.steps.steps.size(); ++i) {
       const EngineStep& step = run.steps.steps[i];
-      std::array<double, 2> phases_j{};  // without noise: prefill, decode
+      std::array<double, 2> phase_energies_j{};  // without noise: prefill, decode
       for (std::uint32_t k = 0; k < step.requests; ++k) {
         const bool is_decode = run.steps.entries[entry + k].prompt_tokens == 0;
-        phases_j[is_decode ? 1 : 0] += true_share_j(truth, run.steps.entries, entry, step, entry + k);
+        phase_energies_j[is_decode ? 1 : 0] += true_share_j(truth, run.steps.entries, entry, step, entry + k);
       }
       entry += step.requests;
-      const double factor = run.step_j[i] / (phases_j[0] + phases_j[1]);
-      prefill_j += factor * phases_j[0];
-      decode_j += factor * phases_j[1];
+      const double factor = run.step_j[i] / (phase_energies_j[0] + phase_energies_j[1]);
+      prefill_j += factor * phase_energies_j[0];
+      decode_j += factor * phase_energies_j[1];
     }
     for (const auto& [found, true_j] : {std::pair(result.prefill, prefill_j), std::pair(result.decode, decode_j)}) {
       covered += found.low_j <= true_j && true_j <= found.high_j ? 1 : 0;
@@ -423,7 +424,8 @@ TEST(ServingLedger, WasteOfAbortedRequestsIsThatOfTheirOwnPhases) {
   entries.push_back({1, 10, 0, 1, 0, 10, 0});
   for (std::uint32_t i = 0; i < 200; ++i) entries.push_back({1, 0, 0, 1, 0, 11 + i, 0});
   entries.back().events = kRequestAborted;
-  const ServingResult result = compute_serving_result(run_of_entries({{0, "a", "", ""}, {1, "b", "", ""}}, entries));
+  const ServingResult result =
+      compute_serving_result(make_run_of_entries({{0, "a", "", ""}, {1, "b", "", ""}}, entries));
   const ServedRequest& preempted = result.listed_requests[0];
   const ServedRequest& aborted = result.listed_requests[1];
   EXPECT_NEAR(result.wasted_aborted_prefill_j, aborted.prefill_j, 1e-9 * aborted.prefill_j);
@@ -434,11 +436,11 @@ TEST(ServingLedger, WasteOfAbortedRequestsIsThatOfTheirOwnPhases) {
   EXPECT_NEAR(*find_row(rows, "prefill").energy_j, useful_j, 1e-6 * useful_j);
   EXPECT_NEAR(*find_row(rows, "decode").energy_j, 0, 1e-6 * useful_j);
   EXPECT_EQ(find_row(rows, "preempted").count, 9000u);
-  EXPECT_NEAR(sum_of_rows_j(rows), *rows.attributed_j, 1e-9 * *rows.attributed_j);
+  EXPECT_NEAR(sum_row_energies_j(rows), *rows.attributed_j, 1e-9 * *rows.attributed_j);
 }
 
 TEST(ServingLedger, TokensReadBackFromThePrefixCacheAreNotRecomputed) {
-  const EngineRun run = run_of_entries(
+  const EngineRun run = make_run_of_entries(
       {{0, "a", "", ""}},
       {{0, 500, 0, 1, 0, 500, kRequestPreempted}, {0, 300, 200, 1, 0, 500, 0}, {0, 40, 0, 1, 0, 540, 0}});
   const ServingResult result = compute_serving_result(run);
@@ -453,7 +455,7 @@ TEST(ServingLedger, CachedTokensCostLessThanComputedOnes) {
   }
   const ServingResult result = compute_serving_result(run);
   EXPECT_GT(result.cached_tokens, 0u);
-  EXPECT_GT(result.saved_by_cache.energy_j, result.cached_j);
+  EXPECT_GT(result.energy_saved_by_cache.energy_j, result.cached_j);
 }
 
 TEST(ServingLedger, AGapBetweenStepsIsIdleUnlessRequestsWait) {
@@ -484,13 +486,13 @@ TEST(ServingLedger, FaultsOfAnEngineAreReported) {
   EXPECT_TRUE(notes.contains("request_ids_repeated"));
   EXPECT_TRUE(notes.contains("requests_unfinished"));
   EXPECT_EQ(result.listed_requests.size(), 30u);
-  expect_true_parts(run, result, 0.1);
+  expect_true_energies(run, result, 0.1);
 }
 
 TEST(ServingLedger, RequestsBeyondTheLimitAreSummedAndNotListed) {
   const EngineRun run = simulate_serving(make_request_mixture(50, 4), {}, 4);
   Diagnostics notes;
-  const ServingResult result = compute_result_with(ServingLedger({0, run.end_ns}, 20), run, &notes);
+  const ServingResult result = compute_ledger_result(ServingLedger({0, run.end_ns}, 20), run, &notes);
   EXPECT_EQ(result.listed_requests.size(), 20u);
   EXPECT_EQ(result.requests, 50u);
   EXPECT_EQ(result.finished, 50u);
@@ -512,13 +514,13 @@ EngineRun make_40_request_run() {
     entries.push_back({i, 0, 0, 1, 0, 101, 0});
     entries.push_back({i, 0, 0, 1, 1, 102, i % 4 == 0 ? kRequestAborted : kRequestFinished});
   }
-  return run_of_entries(std::move(requests), std::move(entries));
+  return make_run_of_entries(std::move(requests), std::move(entries));
 }
 
 TEST(ServingLedger, TheLimitOfListedRequestsDoesNotChangeSums) {
   const EngineRun run = make_40_request_run();
   const ServingResult all = compute_serving_result(run);
-  const ServingResult few = compute_result_with(ServingLedger({0, run.end_ns}, 3), run);
+  const ServingResult few = compute_ledger_result(ServingLedger({0, run.end_ns}, 3), run);
   EXPECT_EQ(few.listed_requests.size(), 3u);
   EXPECT_EQ(few.requests, 40u);
   EXPECT_EQ(few.finished, 30u);
@@ -531,7 +533,7 @@ TEST(ServingLedger, TheLimitOfListedRequestsDoesNotChangeSums) {
         &ServingResult::wasted_aborted_prefill_j, &ServingResult::wasted_rejected_j})
     EXPECT_NEAR(few.*member, all.*member, 1e-9 * all.requests_j);
   const LedgerResult rows = make_token_rows(few);
-  EXPECT_NEAR(sum_of_rows_j(rows), *rows.attributed_j, 1e-9 * *rows.attributed_j);
+  EXPECT_NEAR(sum_row_energies_j(rows), *rows.attributed_j, 1e-9 * *rows.attributed_j);
 }
 
 TEST(ServingLedger, UnlistedRequestsDoNotReadTheCacheOfEachOther) {
@@ -542,7 +544,7 @@ TEST(ServingLedger, UnlistedRequestsDoNotReadTheCacheOfEachOther) {
     if (begun.insert(entry.request).second) entry.cached_tokens = 100;
   }
   const double cached_j = compute_serving_result(run).cached_j;
-  const ServingResult few = compute_result_with(ServingLedger({0, run.end_ns}, 3), run);
+  const ServingResult few = compute_ledger_result(ServingLedger({0, run.end_ns}, 3), run);
   EXPECT_GT(cached_j, 0);
   EXPECT_LT(cached_j, few.prefill.energy_j);
   EXPECT_NEAR(few.cached_j, cached_j, 1e-9 * cached_j);
@@ -553,7 +555,7 @@ TEST(ServingLedger, OnlyRequestsOfTheReportedPartCountTowardsTheLimit) {
   const std::size_t first = 4 * 37;  // the steps of the last three requests
   Diagnostics notes;
   const ServingResult result =
-      compute_result_with(ServingLedger({run.steps.steps[first].begin_ns, run.end_ns}, 3), run, &notes);
+      compute_ledger_result(ServingLedger({run.steps.steps[first].begin_ns, run.end_ns}, 3), run, &notes);
   EXPECT_EQ(result.requests, 3u);
   ASSERT_EQ(result.listed_requests.size(), 3u);
   EXPECT_EQ(result.listed_requests[0].id, "r37");
@@ -565,7 +567,7 @@ TEST(ServingLedger, StepsOutsideTheReportedPartShowHowRequestsBeganAndEnded) {
   // From the second step of r9, which was preempted in its first one, to the first step of r11.
   const TimeSpan part{run.steps.steps[4 * 9 + 1].begin_ns, run.steps.steps[4 * 11].end_ns};
   Diagnostics notes;
-  const ServingResult result = compute_result_with(ServingLedger(part), run, &notes);
+  const ServingResult result = compute_ledger_result(ServingLedger(part), run, &notes);
   EXPECT_FALSE(notes.contains("requests_unfinished"));
   EXPECT_EQ(result.finished, 3u);
   EXPECT_EQ(result.recomputed_tokens, 2 * 100u);  // of r9 and r10
@@ -576,11 +578,12 @@ TEST(ServingLedger, StepsOutsideTheReportedPartShowHowRequestsBeganAndEnded) {
 }
 
 TEST(ServingLedger, EachRequestHasARowOfItsOwn) {
-  const EngineRun run = run_of_entries({{0, "x", "t", ""}, {1, "x", "t", ""}, {2, "x (2)", "t", ""}, {3, "x", "u", ""}},
-                                       {{0, 10, 0, 1, 0, 10, kRequestFinished},
-                                        {1, 10, 0, 1, 0, 10, kRequestFinished},
-                                        {2, 10, 0, 1, 0, 10, kRequestFinished},
-                                        {3, 10, 0, 1, 0, 10, kRequestFinished}});
+  const EngineRun run =
+      make_run_of_entries({{0, "x", "t", ""}, {1, "x", "t", ""}, {2, "x (2)", "t", ""}, {3, "x", "u", ""}},
+                          {{0, 10, 0, 1, 0, 10, kRequestFinished},
+                           {1, 10, 0, 1, 0, 10, kRequestFinished},
+                           {2, 10, 0, 1, 0, 10, kRequestFinished},
+                           {3, 10, 0, 1, 0, 10, kRequestFinished}});
   Diagnostics notes;
   std::vector<std::vector<std::string>> paths;
   for (const ReportRow& row : make_request_rows(compute_serving_result(run, &notes)).rows) paths.push_back(row.path);
@@ -592,7 +595,7 @@ TEST(ServingLedger, EachRequestHasARowOfItsOwn) {
 TEST(ServingLedger, EnginesMayUseTheSameIds) {
   const EngineRun run = make_40_request_run();
   Diagnostics notes;
-  const ServingResult result = compute_result_with(ServingLedger({0, run.end_ns}), run, &notes, 0.01, 2);
+  const ServingResult result = compute_ledger_result(ServingLedger({0, run.end_ns}), run, &notes, 0.01, 2);
   EXPECT_FALSE(notes.contains("request_ids_repeated"));
   EXPECT_EQ(result.requests, 80u);
   std::set<std::vector<std::string>> paths;
@@ -606,11 +609,11 @@ TEST(ServingLedger, TokenCountsOfADamagedRecordingDoNotWrapAround) {
 
 // Steps of several engines overlap. Each covers most of 20,000 intervals: their product would take a minute.
 TEST(ServingLedger, LongOverlappingStepsAreFittedInLinearTime) {
-  constexpr std::int64_t kLength_ns = 2'000'000 * kMs;
+  constexpr std::int64_t kStepLength_ns = 2'000'000 * kMs;
   std::vector<ObservedStep> steps;
   for (std::int64_t i = 0; i < 100'000; ++i) {
     const auto tokens = static_cast<float>(1 + i % 7);
-    steps.push_back({i * kMs, kLength_ns - i * 7000, {1, 0, 0, 0, tokens, 0}});
+    steps.push_back({i * kMs, kStepLength_ns - i * 7000, {1, 0, 0, 0, tokens, 0}});
   }
   // A quadratic fit takes minutes here.
   const FittedStepModel model = fit_step_model(
@@ -622,7 +625,7 @@ TEST(ServingLedger, LongOverlappingStepsAreFittedInLinearTime) {
     std::ranges::copy(step.terms, terms.begin());
     energy_j += model.mean_energy_scale(step.begin_ns, step.end_ns) * dot_product(terms, model.coefficients);
   }
-  EXPECT_NEAR(energy_j, static_cast<double>(kLength_ns) / 1e7, 1e-6 * energy_j);
+  EXPECT_NEAR(energy_j, static_cast<double>(kStepLength_ns) / 1e7, 1e-6 * energy_j);
 }
 
 TEST(ServingLedger, WithoutEnergyTokensAreCounted) {

@@ -54,10 +54,10 @@ void set_row_energy(ReportRow& row, const ServingResult& serving, const EnergyIn
 class UniqueRequestNames {
  public:
   std::string add(const std::string& tenant, const std::string& id) {
-    std::uint64_t& uses = use_counts_[tenant + '\0' + id];
+    std::uint64_t& use_count = use_counts_[tenant + '\0' + id];
     std::string name = id;
-    while (++uses > 1) {
-      name = fmt::format("{} ({})", id, uses);
+    while (++use_count > 1) {
+      name = fmt::format("{} ({})", id, use_count);
       if (use_counts_.try_emplace(tenant + '\0' + name, 1).second) break;
     }
     return name;
@@ -69,10 +69,10 @@ class UniqueRequestNames {
 
 // Without `wasted_j`. Rounding must not leave energy below zero.
 EnergyInterval subtract_waste(const EnergyInterval& energy, double wasted_j) {
-  constexpr double kRounding = 1e-9;
-  const double left_j = energy.energy_j - wasted_j;
-  return {std::abs(left_j) <= kRounding * energy.energy_j ? 0 : left_j, std::max(energy.low_j - wasted_j, 0.0),
-          std::max(energy.high_j - wasted_j, 0.0)};
+  constexpr double kRelativeRoundingError = 1e-9;
+  const double useful_j = energy.energy_j - wasted_j;
+  return {std::abs(useful_j) <= kRelativeRoundingError * energy.energy_j ? 0 : useful_j,
+          std::max(energy.low_j - wasted_j, 0.0), std::max(energy.high_j - wasted_j, 0.0)};
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ class StepExtents {
     std::int64_t begin_ns = step.begin_ns;
     // Unsigned: a damaged recording may contain any times.
     const std::uint64_t gap_ns = static_cast<std::uint64_t>(step.begin_ns) - static_cast<std::uint64_t>(last_end_ns_);
-    const bool is_scheduling = step.begin_ns > last_end_ns_ && gap_ns <= std::uint64_t{kMaxSchedulingGap_ns};
-    if (has_step_ && is_scheduling && !unfinished_requests_.empty()) begin_ns = last_end_ns_;
+    const bool is_scheduling_gap = step.begin_ns > last_end_ns_ && gap_ns <= std::uint64_t{kMaxSchedulingGap_ns};
+    if (has_step_ && is_scheduling_gap && !unfinished_requests_.empty()) begin_ns = last_end_ns_;
     if (has_step_ && step.begin_ns < last_begin_ns_) ++out_of_order_step_count_;
     for (const StepRequest& entry : entries) {
       if ((entry.events & (kRequestFinished | kRequestAborted)) != 0) {

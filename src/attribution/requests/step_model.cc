@@ -55,15 +55,15 @@ struct EnergyObservation {
   double length_s() const { return seconds(end_ns - begin_ns); }
 };
 
-std::vector<std::int64_t> choose_interval_edges(std::span<const std::int64_t> updates_ns, std::int64_t begin_ns,
+std::vector<std::int64_t> choose_interval_edges(std::span<const std::int64_t> update_times_ns, std::int64_t begin_ns,
                                                 std::int64_t end_ns) {
   const std::int64_t shortest_ns =
       std::max(kMinEnergyInterval_ns, (end_ns - begin_ns) / static_cast<std::int64_t>(kMaxEnergyIntervals));
   std::vector<std::int64_t> edges = {begin_ns};
-  for (const std::int64_t time_ns : updates_ns) {
+  for (const std::int64_t time_ns : update_times_ns) {
     if (time_ns - edges.back() >= shortest_ns && end_ns - time_ns >= shortest_ns) edges.push_back(time_ns);
   }
-  if (updates_ns.empty()) {
+  if (update_times_ns.empty()) {
     const std::int64_t step_ns = std::max(kDefaultEnergyInterval_ns, shortest_ns);
     while (end_ns - edges.back() >= 2 * step_ns) edges.push_back(edges.back() + step_ns);
   }
@@ -133,7 +133,7 @@ Observations make_observations(std::span<const ObservedStep> steps, std::span<co
   for (std::size_t i = 1; i < edges.size(); ++i)
     all.push_back({edges[i - 1], edges[i], std::max(energy_j(edges[i - 1], edges[i]), 0.0)});
   std::int64_t covered_until_ns = edges.front();
-  CoveringStepTerms whole(all.size());
+  CoveringStepTerms covering_terms(all.size());
   for (const ObservedStep& step : steps) {
     const double length_s = seconds(step.end_ns - step.begin_ns);
     const auto add_terms = [&](EnergyObservation& one, double overlap_s) {
@@ -144,28 +144,28 @@ Observations make_observations(std::span<const ObservedStep> steps, std::span<co
     if (last - first > 1) {
       for_each_overlap(first, first + 1, step.begin_ns, step.end_ns, add_terms);
       for_each_overlap(last, all.end(), step.begin_ns, step.end_ns, add_terms);
-      whole.add_step(static_cast<std::size_t>(first + 1 - all.begin()), static_cast<std::size_t>(last - all.begin()),
-                     step.terms, length_s);
+      covering_terms.add_step(static_cast<std::size_t>(first + 1 - all.begin()),
+                              static_cast<std::size_t>(last - all.begin()), step.terms, length_s);
     } else {
       for_each_overlap(first, all.end(), step.begin_ns, step.end_ns, add_terms);
     }
-    const std::int64_t uncovered_ns = std::max(step.begin_ns, covered_until_ns);
-    if (uncovered_ns < step.end_ns) {
-      for_each_overlap(find_observation_ending_after(all, uncovered_ns), all.end(), uncovered_ns, step.end_ns,
-                       [](EnergyObservation& one, double overlap_s) { one.covered_s += overlap_s; });
+    const std::int64_t uncovered_begin_ns = std::max(step.begin_ns, covered_until_ns);
+    if (uncovered_begin_ns < step.end_ns) {
+      for_each_overlap(find_observation_ending_after(all, uncovered_begin_ns), all.end(), uncovered_begin_ns,
+                       step.end_ns, [](EnergyObservation& one, double overlap_s) { one.covered_s += overlap_s; });
     }
     covered_until_ns = std::max(covered_until_ns, step.end_ns);
   }
-  whole.add_terms_to_observations(all);
+  covering_terms.add_terms_to_observations(all);
   for (EnergyObservation& one : all) one.amounts[kIdlePowerIndex] = std::max(one.length_s() - one.covered_s, 0.0);
   return all;
 }
 
 // Robust standard deviation of residuals.
 double robust_standard_deviation(const std::vector<double>& residuals) {
-  std::vector<double> sizes(residuals.size());
-  std::ranges::transform(residuals, sizes.begin(), [](double value) { return std::abs(value); });
-  return 1.4826 * median_or(std::move(sizes), 0.0);
+  std::vector<double> magnitudes(residuals.size());
+  std::ranges::transform(residuals, magnitudes.begin(), [](double value) { return std::abs(value); });
+  return 1.4826 * median_or(std::move(magnitudes), 0.0);
 }
 
 // Seconds per unit of each term, from the durations of all steps: Huber regression with nonnegative coefficients.
@@ -174,7 +174,7 @@ StepTerms fit_step_time_coefficients(std::span<const ObservedStep> steps) {
   for (const ObservedStep& step : steps) {
     for (std::size_t i = 0; i < kStepTermCount; ++i) mean[i] += step.terms[i] / static_cast<double>(steps.size());
   }
-  const auto row_of = [&](const ObservedStep& step) {
+  const auto make_regression_row = [&](const ObservedStep& step) {
     StepTerms row{};
     for (std::size_t i = 0; i < kStepTermCount; ++i) row[i] = mean[i] > 0 ? step.terms[i] / mean[i] : 0;
     return row;
@@ -185,7 +185,7 @@ StepTerms fit_step_time_coefficients(std::span<const ObservedStep> steps) {
   for (int round = 0; round < kStepFitReweightingRounds; ++round) {
     NormalEquations sums(kStepTermCount);
     for (const ObservedStep& step : steps) {
-      const StepTerms row = row_of(step);
+      const StepTerms row = make_regression_row(step);
       const double time_s = seconds(step.end_ns - step.begin_ns);
       double predicted_s = 0;
       for (std::size_t i = 0; i < kStepTermCount; ++i) predicted_s += row[i] * x[i];
@@ -198,7 +198,7 @@ StepTerms fit_step_time_coefficients(std::span<const ObservedStep> steps) {
     const std::size_t stride = steps.size() / kMaxResiduals + 1;
     std::vector<double> residuals;
     for (std::size_t k = 0; k < steps.size(); k += stride) {
-      const StepTerms row = row_of(steps[k]);
+      const StepTerms row = make_regression_row(steps[k]);
       double predicted_s = 0;
       for (std::size_t i = 0; i < kStepTermCount; ++i) predicted_s += row[i] * x[i];
       residuals.push_back(seconds(steps[k].end_ns - steps[k].begin_ns) - predicted_s);
@@ -234,8 +234,8 @@ ScaledPriors make_coefficient_priors(std::span<const ObservedStep> steps,
   for (std::size_t i = 0; i < kStepTermCount; ++i) {
     if (totals[i] <= 0) continue;
     priors[i] = {mean_w * times[i], 1, kCoefficientPriorRelativeSd};
-    const double smallest = kZeroPriorEnergyFraction * energy_j / totals[i];
-    if (priors[i].unit < smallest) priors[i] = {smallest, priors[i].unit / smallest, kZeroPriorRelativeSd};
+    const double min_prior = kZeroPriorEnergyFraction * energy_j / totals[i];
+    if (priors[i].unit < min_prior) priors[i] = {min_prior, priors[i].unit / min_prior, kZeroPriorRelativeSd};
   }
   priors[kIdlePowerIndex] = {kPriorIdlePowerFraction * mean_w, 1, kPriorIdlePowerRelativeSd};
   return priors;
@@ -289,8 +289,8 @@ std::vector<double> block_sandwich_covariance(std::span<const EnergyObservation>
         covariance[i * kRegressionUnknownCount + k] += change[i] * change[k];
     }
   }
-  const double freedom = blocks / std::max(blocks - static_cast<double>(kRegressionUnknownCount), 1.0);
-  for (double& value : covariance) value *= freedom;
+  const double covariance_correction = blocks / std::max(blocks - static_cast<double>(kRegressionUnknownCount), 1.0);
+  for (double& value : covariance) value *= covariance_correction;
   return covariance;
 }
 
@@ -315,8 +315,9 @@ StepEnergyFit fit_step_energy(std::span<const EnergyObservation> observations, c
       sums.add_observation(scaled_amounts(one, scaled), one.energy_j / std::sqrt(one.length_s()), weight);
     }
     for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
-      const double relative = fit.noise / scaled[i].sd;
-      priors[i] = {scaled[i].value, round == 0 ? kWeakPriorPrecision * (sums.gram(i, i) + 1) : relative * relative};
+      const double relative_noise = fit.noise / scaled[i].sd;
+      priors[i] = {scaled[i].value,
+                   round == 0 ? kWeakPriorPrecision * (sums.gram(i, i) + 1) : relative_noise * relative_noise};
     }
     fit.scaled_coefficients = statistics::nonnegative_least_squares(sums, priors).x;
     set_residuals();
@@ -326,9 +327,9 @@ StepEnergyFit fit_step_energy(std::span<const EnergyObservation> observations, c
   fit.covariance = block_sandwich_covariance(observations, scaled, residuals, inverse);
   // Few blocks vary by chance. Independent residuals set the least variance.
   const auto count = static_cast<double>(observations.size());
-  const double freedom = count / std::max(count - static_cast<double>(kRegressionUnknownCount), 1.0);
+  const double covariance_correction = count / std::max(count - static_cast<double>(kRegressionUnknownCount), 1.0);
   for (std::size_t i = 0; i < fit.covariance.size(); ++i)
-    fit.covariance[i] += fit.noise * fit.noise * freedom * inverse[i];
+    fit.covariance[i] += fit.noise * fit.noise * covariance_correction * inverse[i];
   return fit;
 }
 

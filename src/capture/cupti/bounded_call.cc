@@ -20,7 +20,7 @@ std::optional<CuptiResult> call_with_timeout(std::chrono::milliseconds limit, st
   };
   const auto shared = std::make_shared<CallState>();
   try {
-    const ScopedSignalBlock signals_are_for_the_program;
+    const ScopedSignalBlock signal_block;
     std::thread([shared, call = std::move(call)] {
       const CuptiResult outcome = call();
       const std::lock_guard hold(shared->lock);

@@ -8,9 +8,9 @@ namespace joulemap::capture::cupti {
 
 void ClockMap::add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns) {
   const ClockReadings moment{record_ns, monotonic_ns};
-  const bool continues = !segments_.empty() && record_ns >= segments_.back().back().record_ns &&
-                         std::abs(moment.offset_ns() - segments_.back().back().offset_ns()) <= kMinClockJump_ns;
-  if (!continues) segments_.emplace_back();
+  const bool is_same_segment = !segments_.empty() && record_ns >= segments_.back().back().record_ns &&
+                               std::abs(moment.offset_ns() - segments_.back().back().offset_ns()) <= kMinClockJump_ns;
+  if (!is_same_segment) segments_.emplace_back();
   segments_.back().push_back(moment);
   if (++pair_count_ > kMaxClockPairs) drop_oldest_pairs();
 }
@@ -19,12 +19,12 @@ void ClockMap::drop_oldest_pairs() {
   // Drops the oldest segment, or half of it when it is the only one: dropping single pairs would move the rest each
   // time.
   Segment& oldest = segments_.front();
-  const std::size_t leaving = segments_.size() > 1 ? oldest.size() : oldest.size() / 2;
-  pair_count_ -= leaving;
-  if (leaving == oldest.size()) {
+  const std::size_t dropped_pair_count = segments_.size() > 1 ? oldest.size() : oldest.size() / 2;
+  pair_count_ -= dropped_pair_count;
+  if (dropped_pair_count == oldest.size()) {
     segments_.erase(segments_.begin());
   } else {
-    oldest.erase(oldest.begin(), oldest.begin() + static_cast<std::ptrdiff_t>(leaving));
+    oldest.erase(oldest.begin(), oldest.begin() + static_cast<std::ptrdiff_t>(dropped_pair_count));
   }
 }
 
@@ -50,15 +50,15 @@ std::optional<std::int64_t> ClockMap::to_monotonic_ns(std::int64_t record_ns, st
   }
   // The time is outside of all pairs. The newest segment, tried first, extends up to now, because its clock still runs;
   // the others extend only by kMaxSegmentExtension_ns.
-  const auto plausible = [&](std::int64_t monotonic_ns) {
+  const auto is_plausible = [&](std::int64_t monotonic_ns) {
     return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kMaxRecordAhead_ns;
   };
   for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
-    const bool newest = segment == segments_.rbegin();
+    const bool is_newest_segment = segment == segments_.rbegin();
     const std::int64_t mapped_ns = interpolate(*segment, record_ns);
-    if (!plausible(mapped_ns)) continue;
+    if (!is_plausible(mapped_ns)) continue;
     const std::int64_t last_ns = segment->back().record_ns;
-    if (record_ns > last_ns && (newest || record_ns - last_ns <= kMaxSegmentExtension_ns)) return mapped_ns;
+    if (record_ns > last_ns && (is_newest_segment || record_ns - last_ns <= kMaxSegmentExtension_ns)) return mapped_ns;
     if (record_ns < segment->front().record_ns && segment->front().record_ns - record_ns <= kMaxSegmentExtension_ns)
       return mapped_ns;
   }

@@ -72,25 +72,25 @@ bool CuptiApi::can_trace_launches() const {
 
 Result<CuptiApi> CuptiApi::open(const CuptiSearchInputs& search) {
   // An error about an unusable library is more helpful than one about twenty that do not exist.
-  Error useless{
+  Error open_error{
       ErrorCode::not_found, "libcupti not found: kernels are not recorded",
       "set JOULEMAP_CUPTI=/path/to/libcupti.so.12, or install it: pip install nvidia-cuda-cupti-cu12 (CUDA 12) "
       "or nvidia-cuda-cupti (CUDA 13)"};
   for (const std::string& path : cupti_candidates(search)) {
     Result<CuptiApi> api = open_library(path, search.driver_major);
     if (api) return api;
-    if (api.error().code != ErrorCode::not_found || !search.requested_path.empty()) useless = std::move(api).error();
+    if (api.error().code != ErrorCode::not_found || !search.requested_path.empty()) open_error = std::move(api).error();
   }
-  return useless;
+  return open_error;
 }
 
 Result<CuptiApi> CuptiApi::open_library(const std::string& path, int driver_major) {
   // Threads that the library starts must not take this program's signals.
-  const ScopedSignalBlock signals_are_for_the_program;
+  const ScopedSignalBlock signal_block;
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
-    const char* why = ::dlerror();
-    return Error{ErrorCode::not_found, why != nullptr ? why : path, ""};
+    const char* reason = ::dlerror();
+    return Error{ErrorCode::not_found, reason != nullptr ? reason : path, ""};
   }
   CuptiApi api;
   api.library_path_ = path;

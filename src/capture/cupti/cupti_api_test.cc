@@ -22,7 +22,7 @@ using CuptiApiTest = FakeCuptiApiTest;
 
 TEST_F(CuptiApiTest, OpensTheLibraryThatIsNamed) {
   complete_api.reset(kCuda130);
-  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  const Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
   EXPECT_EQ(api->version(), kCuda130);
   EXPECT_TRUE(api->can_trace_launches() && api->can_set_clock() && api->can_trace_graphs());
@@ -31,7 +31,7 @@ TEST_F(CuptiApiTest, OpensTheLibraryThatIsNamed) {
 
 TEST_F(CuptiApiTest, ReportsTheEffectOfMissingFunctions) {
   old.reset(13);
-  const Result<CuptiApi> api = open_fake(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY);
+  const Result<CuptiApi> api = open_fake_cupti(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
   EXPECT_FALSE(api->can_set_clock());
   EXPECT_TRUE(api->diagnostics().contains("cupti_clock"));
@@ -40,14 +40,14 @@ TEST_F(CuptiApiTest, ReportsTheEffectOfMissingFunctions) {
 
 TEST_F(CuptiApiTest, RefusesVersionsOlderThanCuda11) {
   complete_api.reset(12);
-  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  const Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_FALSE(api.has_value());
   EXPECT_EQ(api.error().code, ErrorCode::unsupported);
 }
 
 TEST_F(CuptiApiTest, UsesANewerVersionAndReportsIt) {
   complete_api.reset(150'200);
-  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  const Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
   EXPECT_TRUE(api->diagnostics().contains("cupti_newer"));
 }
@@ -63,20 +63,20 @@ TEST_F(CuptiApiTest, RefusesALibraryThatIsNewerThanTheDriver) {
 }
 
 TEST_F(CuptiApiTest, ReportsAMissingNamedLibrary) {
-  const Result<CuptiApi> api = open_fake("/nowhere/libcupti.so.12");
+  const Result<CuptiApi> api = open_fake_cupti("/nowhere/libcupti.so.12");
   ASSERT_FALSE(api.has_value());
   EXPECT_NE(api.error().message.find("/nowhere/libcupti.so.12"), std::string::npos);
 }
 
 TEST_F(CuptiApiTest, WritesUuidsAsNvmlDoes) {
   complete_api.reset(kCuda130);
-  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  const Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
   EXPECT_EQ(api->device_uuid(1), "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
   EXPECT_EQ(api->device_uuid(9), std::nullopt);
 }
 
-TEST(RealCupti, HasEveryFunctionAndNamesTheCallsThatLaunch) {
+TEST(RealCupti, RealCuptiHasEveryFunctionAndNamesTheCallsThatLaunch) {
   CuptiSearchInputs search;  // finds the toolkit's library, if installed
   const Result<CuptiApi> api = CuptiApi::open(search);
   if (!api) GTEST_SKIP() << api.error().message;

@@ -200,7 +200,7 @@ class OlderCupti : public DetachedSession {
   OlderCupti() : DetachedSession(23) {}  // CUDA 12.5
 };
 
-TEST_F(OlderCupti, IsNeverDetached) {
+TEST_F(OlderCupti, OlderCuptiIsNeverDetached) {
   start_and_detach();
   EXPECT_FALSE(session().is_detached());
 }

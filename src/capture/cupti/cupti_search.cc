@@ -13,11 +13,9 @@ namespace {
 constexpr int kOldestCudaMajor = 11;
 constexpr int kNewestCudaMajor = 13;  // newest CUDA version when this was written
 
-bool starts_with(std::string_view text, std::string_view beginning) {
-  return text.substr(0, beginning.size()) == beginning;
-}
+bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
-std::string_view directory_of(std::string_view path) {
+std::string_view parent_directory(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
@@ -69,7 +67,7 @@ class CuptiCandidateList {
     add_versions_in_directory(nvidia + "/cuda_cupti/lib", majors);
     for (const int major : majors) add_versions_in_directory(nvidia + "/cu" + std::to_string(major) + "/lib", {major});
   }
-  std::vector<std::string> take_paths() { return std::move(candidate_paths_); }
+  std::vector<std::string> take_candidate_paths() { return std::move(candidate_paths_); }
 
  private:
   std::vector<std::string> candidate_paths_;
@@ -77,7 +75,7 @@ class CuptiCandidateList {
 
 void add_candidates_near_library(CuptiCandidateList& candidates, std::string_view library,
                                  const std::vector<int>& majors) {
-  const std::string directory(directory_of(library));
+  const std::string directory(parent_directory(library));
   if (directory.empty()) return;
   candidates.add_versions_in_directory(directory, majors);
   candidates.add_versions_in_directory(directory + "/../extras/CUPTI/lib64", majors);
@@ -118,8 +116,8 @@ void* find_loaded_driver() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOL
 CuptiSearchInputs CuptiSearchInputs::read_from_process() {
   CuptiSearchInputs search;
   // secure_getenv: a setuid program must not load a library that its user names.
-  const char* asked_for = ::secure_getenv("JOULEMAP_CUPTI");
-  search.requested_path = asked_for != nullptr ? asked_for : "";
+  const char* requested_library = ::secure_getenv("JOULEMAP_CUPTI");
+  search.requested_path = requested_library != nullptr ? requested_library : "";
   ::dl_iterate_phdr(
       [](dl_phdr_info* library, std::size_t, void* names) {
         if (library->dlpi_name != nullptr && library->dlpi_name[0] != '\0') {
@@ -143,7 +141,7 @@ std::vector<std::string> cupti_candidates(const CuptiSearchInputs& search) {
     if (is_cuda_related_library(library)) add_candidates_near_library(candidates, library, majors);
   }
   add_toolkit_candidates(candidates, majors);
-  return candidates.take_paths();
+  return candidates.take_candidate_paths();
 }
 
 }  // namespace joulemap::capture::cupti

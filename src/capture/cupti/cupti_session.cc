@@ -58,21 +58,21 @@ CuptiSession::~CuptiSession() {
 }
 
 Status CuptiSession::start() {
-  const ScopedSignalBlock signals_are_for_the_program;  // CUPTI's threads must not take them
-  const std::lock_guard hold_control(control_lock_);
-  RecordIntake* no_intake = nullptr;
-  if (!callback_targets.record_intake.compare_exchange_strong(no_intake, &record_intake_)) {
+  const ScopedSignalBlock signal_block;  // CUPTI's threads must not take them
+  const std::lock_guard control_guard(control_lock_);
+  RecordIntake* expected_intake = nullptr;
+  if (!callback_targets.record_intake.compare_exchange_strong(expected_intake, &record_intake_)) {
     return Error{ErrorCode::usage, "this process already records its kernels", ""};
   }
   const std::lock_guard hold(enable_lock_);
   is_tracing_requested_ = true;
   is_active_.store(true);
-  Status acquired = acquire_cupti();
-  if (!acquired) {
+  Status acquire_status = acquire_cupti();
+  if (!acquire_status) {
     is_active_.store(false);
     unsubscribe();
     callback_targets.record_intake.store(nullptr);
-    return std::move(acquired).error().with_context("recording kernels with " + api_.library_path());
+    return std::move(acquire_status).error().with_context("recording kernels with " + api_.library_path());
   }
   read_clock_pair();
   loss_detector_.reset(take_loss_snapshot(monotonic_ns()));
@@ -106,15 +106,15 @@ void CuptiSession::subscribe() {
   if (callback_ids_.launch_calls.empty()) callback_ids_ = find_driver_callback_ids(api_.functions());
   if (callback_ids_.launch_calls.empty())
     add_diagnostic("kernels_without_places", "CUPTI does not name the functions that launch kernels");
-  const auto enable = [this](CallbackDomain domain, std::uint32_t id) {
+  const auto enable_callback_id = [this](CallbackDomain domain, std::uint32_t id) {
     api_.functions().enable_callback(1, callback_subscriber_, domain, id);
   };
-  for (const std::uint32_t id : callback_ids_.copy_calls) enable(CallbackDomain::driver, id);
+  for (const std::uint32_t id : callback_ids_.copy_calls) enable_callback_id(CallbackDomain::driver, id);
   if (api_.can_trace_graphs()) {
     // Always enabled: a graph may be captured in an untraced step and launched in a traced one.
     for (const std::uint32_t id :
          {kGraphNodeCreated, kGraphNodeCloned, kGraphExecCreated, kGraphNodeUpdated, kGraphNodeParamsSet}) {
-      enable(CallbackDomain::resource, id);
+      enable_callback_id(CallbackDomain::resource, id);
     }
   }
   enable_launch_callbacks(is_tracing_requested_);
@@ -228,9 +228,10 @@ bool CuptiSession::is_own_clock_replaced() {
 void CuptiSession::read_clock_pair() {
   const std::int64_t before_ns = monotonic_ns();
   if (uses_own_clock_) return record_intake_.add_clock_pair(before_ns, before_ns);
-  std::uint64_t theirs_ns = 0;
-  if (api_.functions().get_timestamp(&theirs_ns) != CuptiResult::success) return;
-  record_intake_.add_clock_pair(static_cast<std::int64_t>(theirs_ns), before_ns + (monotonic_ns() - before_ns) / 2);
+  std::uint64_t cupti_clock_ns = 0;
+  if (api_.functions().get_timestamp(&cupti_clock_ns) != CuptiResult::success) return;
+  record_intake_.add_clock_pair(static_cast<std::int64_t>(cupti_clock_ns),
+                                before_ns + (monotonic_ns() - before_ns) / 2);
 }
 
 RecordLossDetector::Snapshot CuptiSession::take_loss_snapshot(std::int64_t now_ns) {
@@ -242,8 +243,8 @@ RecordLossDetector::Snapshot CuptiSession::take_loss_snapshot(std::int64_t now_n
 }
 
 void CuptiSession::poll(std::int64_t now_ns) {
-  const std::unique_lock hold_control(control_lock_, std::try_to_lock);
-  if (!hold_control || !is_active_.load() || other_profiler_since_ns_ || attachment_.load() != Attachment::attached)
+  const std::unique_lock control_guard(control_lock_, std::try_to_lock);
+  if (!control_guard || !is_active_.load() || other_profiler_since_ns_ || attachment_.load() != Attachment::attached)
     return;
   if (has_reattached_.exchange(false)) loss_detector_.reset(take_loss_snapshot(now_ns));
   if (!can_check_clock_ || !is_own_clock_replaced()) read_clock_pair();
@@ -255,7 +256,7 @@ void CuptiSession::poll(std::int64_t now_ns) {
 }
 
 void CuptiSession::reacquire_cupti(std::int64_t now_ns) {
-  const ScopedSignalBlock signals_are_for_the_program;
+  const ScopedSignalBlock signal_block;
   {
     const std::lock_guard hold(enable_lock_);
     has_yielded_to_profiler_ = false;
@@ -263,16 +264,16 @@ void CuptiSession::reacquire_cupti(std::int64_t now_ns) {
     attachment_.store(Attachment::attached);
     record_intake_.abandon_lent_buffers();
     unsubscribe();  // the subscriber may be invalid: the other profiler may have closed CUPTI
-    const Status acquired = acquire_cupti();
-    if (!acquired) add_diagnostic("cupti_lost", acquired.error().message, acquired.error().remedy);
+    const Status acquire_status = acquire_cupti();
+    if (!acquire_status) add_diagnostic("cupti_lost", acquire_status.error().message, acquire_status.error().remedy);
   }
   read_clock_pair();
   loss_detector_.reset(take_loss_snapshot(now_ns));
 }
 
 void CuptiSession::set_other_profiler_running(bool running, std::int64_t now_ns) {
-  const std::unique_lock hold_control(control_lock_, kCuptiLockTimeout);
-  if (!hold_control || !is_active_.load() || running == other_profiler_since_ns_.has_value()) return;
+  const std::unique_lock control_guard(control_lock_, kCuptiLockTimeout);
+  if (!control_guard || !is_active_.load() || running == other_profiler_since_ns_.has_value()) return;
   if (running) {
     other_profiler_since_ns_ = now_ns;
     sink_.on_records_lost(now_ns, INT64_MAX);
@@ -290,8 +291,8 @@ void CuptiSession::yield_to_profiler() {
     was_shared_with_profiler_ = true;
     if (attachment_.load() == Attachment::detached) return;
     attachment_.store(Attachment::attached);
-    const Status switched_off = enable_record_kinds(false);
-    if (!switched_off) add_diagnostic("cupti_kind", switched_off.error().message);
+    const Status disable_status = enable_record_kinds(false);
+    if (!disable_status) add_diagnostic("cupti_kind", disable_status.error().message);
     unsubscribe();  // some profilers fail when they cannot subscribe
   }
   // Forced: CUPTI would give its current buffers to the other profiler, which discards them.
@@ -300,17 +301,17 @@ void CuptiSession::yield_to_profiler() {
 
 void CuptiSession::finish() {
   if (!is_active_.load()) return;
-  const std::unique_lock hold_control(control_lock_, kCuptiLockTimeout);
+  const std::unique_lock control_guard(control_lock_, kCuptiLockTimeout);
   std::unique_lock hold(enable_lock_, kCuptiLockTimeout);
-  if (!hold_control || !hold)
+  if (!control_guard || !hold)
     return add_diagnostic("cupti_hangs", "CUPTI was still busy at the end: its last records are missing");
   if (!is_active_.exchange(false)) return;
   is_tracing_.store(false);
   if (other_profiler_since_ns_) add_record_loss(profiler_losses_, *other_profiler_since_ns_, monotonic_ns());
   const bool has_records =
       !has_yielded_to_profiler_ && attachment_.exchange(Attachment::attached) != Attachment::detached;
-  const auto let_go = [functions = api_.functions(), subscriber = std::exchange(callback_subscriber_, nullptr),
-                       has_records] {
+  const auto release_cupti = [functions = api_.functions(), subscriber = std::exchange(callback_subscriber_, nullptr),
+                              has_records] {
     CuptiResult flushed = CuptiResult::success;
     if (has_records) {
       for (const RecordKind kind : kRecordedKinds) functions.disable_records(kind);
@@ -320,7 +321,7 @@ void CuptiSession::finish() {
     return flushed;
   };
   hold.unlock();
-  const std::optional<CuptiResult> flushed = call_with_timeout(finish_timeout_, let_go);
+  const std::optional<CuptiResult> flushed = call_with_timeout(finish_timeout_, release_cupti);
   record_intake_.stop_accepting_records();
   // Buffers that come back later are ignored; another session may start.
   RecordIntake* own_intake = &record_intake_;
@@ -399,8 +400,8 @@ void CuptiSession::allow_detach(bool allowed) {
   const std::lock_guard hold(enable_lock_);
   is_detach_allowed_.store(allowed);
   if (allowed || !is_active_.load() || has_yielded_to_profiler_ || attachment_.load() == Attachment::attached) return;
-  const Status reattached = ensure_attached();
-  if (!reattached) add_diagnostic("cupti_lost", reattached.error().message, reattached.error().remedy);
+  const Status attach_status = ensure_attached();
+  if (!attach_status) add_diagnostic("cupti_lost", attach_status.error().message, attach_status.error().remedy);
 }
 
 // Requires enable_lock_ to be held.
@@ -415,8 +416,8 @@ void CuptiSession::detach_if_idle(std::int64_t now_ns) {
   {
     const std::lock_guard hold(enable_lock_);
     const std::int64_t untraced_ns = now_ns - untraced_since_ns_;
-    const bool all_is_delivered = !record_intake_.has_lent_buffers() || untraced_ns >= kLentBufferTimeout_ns;
-    if (!can_detach_now() || untraced_ns < kMinIdleBeforeDetach_ns || !all_is_delivered) return;
+    const bool are_all_records_delivered = !record_intake_.has_lent_buffers() || untraced_ns >= kLentBufferTimeout_ns;
+    if (!can_detach_now() || untraced_ns < kMinIdleBeforeDetach_ns || !are_all_records_delivered) return;
   }
   report_flush_failure(api_.functions().flush_buffers(kFlushForced));
   const std::lock_guard hold(enable_lock_);
@@ -447,7 +448,7 @@ void CuptiSession::detach_in_callback() noexcept {
 Status CuptiSession::ensure_attached() {
   const Attachment before = attachment_.exchange(Attachment::attached);
   if (before == Attachment::detached) {
-    const ScopedSignalBlock signals_are_for_the_program;  // CUPTI starts its threads again
+    const ScopedSignalBlock signal_block;  // CUPTI starts its threads again
     has_reattached_.store(true);
     return acquire_cupti();
   }

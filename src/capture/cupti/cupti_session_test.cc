@@ -71,17 +71,17 @@ TEST_F(CuptiSessionTest, DefinesADeviceBeforeItsFirstKernel) {
 TEST_F(CuptiSessionTest, ThreadsLaunchFromTheirOwnScopes) {
   start();
   constexpr std::uint32_t kThreads = 4;
-  constexpr int kEach = 3000;  // fills several buffers
+  constexpr int kLaunchesPerThread = 3000;  // fills several buffers
   std::vector<std::thread> threads;
   for (std::uint32_t scope = 1; scope <= kThreads; ++scope) {
     threads.emplace_back([this, scope] {
       current_scope = scope;
-      for (int i = 0; i < kEach; ++i) fake.launch({.stream = scope});
+      for (int i = 0; i < kLaunchesPerThread; ++i) fake.launch({.stream = scope});
     });
   }
   for (std::thread& thread : threads) thread.join();
   poll_for(1);
-  ASSERT_EQ(received.kernels.size(), kThreads * kEach);
+  ASSERT_EQ(received.kernels.size(), kThreads * kLaunchesPerThread);
   for (const ReceivedEvents::KernelRecord& kernel : received.kernels) {
     ASSERT_EQ(received.launches.at(kernel.facts.correlation).scope, kernel.facts.stream);
   }
@@ -194,7 +194,7 @@ TEST_F(CuptiSessionTest, ADriverThatForbidsRecordsIsAnErrorWithARemedy) {
 
 TEST_F(CuptiSessionTest, AllowsOneSessionPerProcess) {
   start();
-  Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
   CuptiSession second(*std::move(api), received, kLaunchContext);
   EXPECT_FALSE(second.start().has_value());
 }
@@ -202,25 +202,25 @@ TEST_F(CuptiSessionTest, AllowsOneSessionPerProcess) {
 TEST_F(CuptiSessionTest, AllowsANewSessionAfterFinish) {
   start();
   session().finish();
-  ReceivedEvents received_later;
+  ReceivedEvents received_by_second;
   {
-    Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
-    CuptiSession second(*std::move(api), received_later, kLaunchContext);
+    Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
+    CuptiSession second(*std::move(api), received_by_second, kLaunchContext);
     ASSERT_TRUE(second.start().has_value());
     fake.launch({.name = "gemm"});
     second.finish();
   }
   EXPECT_TRUE(received.kernels.empty());
-  ASSERT_EQ(received_later.kernels.size(), 1U);
-  EXPECT_EQ(received_later.kernels[0].name, "gemm");
+  ASSERT_EQ(received_by_second.kernels.size(), 1U);
+  EXPECT_EQ(received_by_second.kernels[0].name, "gemm");
 }
 
 TEST_F(CuptiSessionTest, FeedsTheKernelLog) {
   KernelLog log;
   KernelLogSink sink(log);
-  Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
-  CuptiSession over_log(*std::move(api), sink, kLaunchContext, kFinishTimeout);
-  ASSERT_TRUE(over_log.start().has_value());
+  Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  CuptiSession kernel_log_session(*std::move(api), sink, kLaunchContext, kFinishTimeout);
+  ASSERT_TRUE(kernel_log_session.start().has_value());
   current_step = 1;
   log.begin_step(1, 0, monotonic_ns(), true);
   current_scope = 6;
@@ -228,7 +228,7 @@ TEST_F(CuptiSessionTest, FeedsTheKernelLog) {
   current_scope = 7;
   fake.launch({.name = "gemm", .device = 2});
   fake.launch({.name = "replayed", .graph_node = node, .correlation = fake.launch_graph()});
-  over_log.finish();
+  kernel_log_session.finish();
   Activity activity{.end_ns = monotonic_ns()};
   log.collect_kernel_activity(activity, INT64_MAX, true);
   ASSERT_EQ(activity.kernels.size(), 2U);
@@ -243,14 +243,14 @@ TEST_F(CuptiSessionTest, FeedsTheKernelLog) {
 TEST_F(CuptiSessionTest, StartsWithTheRealLibraryOrReportsWhyNot) {
   Result<CuptiApi> api = CuptiApi::open(CuptiSearchInputs{});
   if (!api) GTEST_SKIP() << api.error().message;
-  CuptiSession real(*std::move(api), received, kLaunchContext, kFinishTimeout);
-  const Status started = real.start();
+  CuptiSession real_session(*std::move(api), received, kLaunchContext, kFinishTimeout);
+  const Status started = real_session.start();
   if (!started) {
     EXPECT_NE(started.error().message.find("CUPTI error"), std::string::npos) << started.error().message;
   }
-  real.poll(monotonic_ns());
-  real.finish();
-  EXPECT_FALSE(real.is_tracing());
+  real_session.poll(monotonic_ns());
+  real_session.finish();
+  EXPECT_FALSE(real_session.is_tracing());
 }
 
 // The fake library behaves like CUPTI of CUDA 11.0: no custom clock, no ids of graph nodes, shorter records.
@@ -285,7 +285,7 @@ TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
   EXPECT_LE(received.kernels[1].facts.end_ns, monotonic_ns() + kMinClockJump_ns);
 }
 
-TEST_F(OldCuptiSessionTest, DoesNotTraceGraphs) {
+TEST_F(OldCuptiSessionTest, OldCuptiDoesNotTraceGraphs) {
   start();
   fake.capture_graph_node();
   EXPECT_TRUE(received.nodes.empty());

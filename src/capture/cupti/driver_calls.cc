@@ -6,9 +6,9 @@ namespace {
 
 constexpr std::uint32_t kMaxCallbackIds = 10'000;  // CUDA 13.0 has 807; ids have no holes
 
-bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> beginnings) {
-  for (const std::string_view beginning : beginnings) {
-    if (text.substr(0, beginning.size()) == beginning) return true;
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
+  for (const std::string_view prefix : prefixes) {
+    if (text.substr(0, prefix.size()) == prefix) return true;
   }
   return false;
 }

@@ -6,7 +6,7 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-TEST(LaunchCalls, AreCallsThatSubmitGpuWork) {
+TEST(LaunchCalls, LaunchCallsAreCallsThatSubmitGpuWork) {
   for (const char* name : {"cuLaunch", "cuLaunchGridAsync", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx",
                            "cuLaunchKernelEx_ptsz", "cuLaunchCooperativeKernel_ptsz",
                            "cuLaunchCooperativeKernelMultiDevice", "cuGraphLaunch", "cuGraphLaunch_ptsz"}) {
@@ -18,14 +18,14 @@ TEST(LaunchCalls, AreCallsThatSubmitGpuWork) {
   }
 }
 
-TEST(LaunchCalls, AreNotCallsWithSimilarNames) {
+TEST(LaunchCalls, CallsWithSimilarNamesAreNoLaunchCalls) {
   for (const char* name : {"INVALID", "", "cuInit", "cuLaunchHostFunc", "cuLaunchHostFunc_ptsz", "cuMemSetAccess",
                            "cuGraphInstantiate", "cuGraphAddMemcpyNode", "cuMemAlloc_v2"}) {
     EXPECT_EQ(driver_call_kind(name), DriverCallKind::none) << name;
   }
 }
 
-TEST(LaunchCalls, KnowThoseThatWaitForTheGpu) {
+TEST(LaunchCalls, RecognizesCallsThatWaitForTheGpu) {
   for (const char* name : {"cuStreamSynchronize", "cuStreamSynchronize_ptsz", "cuCtxSynchronize", "cuCtxSynchronize_v2",
                            "cuEventSynchronize"}) {
     EXPECT_EQ(driver_call_kind(name), DriverCallKind::synchronization) << name;

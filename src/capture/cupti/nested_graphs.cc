@@ -10,15 +10,15 @@ constexpr std::size_t kMaxPendingNodesPerThread =
     1 << 20;  // limit for a thread that creates graphs and never instantiates one
 constexpr std::size_t kMaxTrackedThreads = 1024;
 
-std::uint32_t graph_of_node(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
-std::uint32_t index_in_graph(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
+std::uint32_t graph_id_of_node(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
+std::uint32_t node_index_in_graph(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
 
 // Returns the nodes of a graph whose creation was not reported, up to its last reported index; at most about `most`.
 std::vector<std::uint64_t> find_unreported_nodes(const std::vector<std::uint64_t>& created, std::uint32_t graph,
                                                  std::size_t most) {
   std::vector<std::uint32_t> indices;
   for (const std::uint64_t node : created) {
-    if (graph_of_node(node) == graph) indices.push_back(index_in_graph(node));
+    if (graph_id_of_node(node) == graph) indices.push_back(node_index_in_graph(node));
   }
   std::sort(indices.begin(), indices.end());
   std::vector<std::uint64_t> missing;
@@ -51,13 +51,13 @@ std::vector<NestedGraphTracker::NodePair> NestedGraphTracker::on_graph_instantia
   const std::lock_guard hold(lock_);
   const ThreadNodes thread = std::exchange(nodes_by_thread_[std::this_thread::get_id()], {});
   const auto outer = std::find_if(thread.copied_nodes.rbegin(), thread.copied_nodes.rend(),
-                                  [&](const NodePair& pair) { return graph_of_node(pair.first) == graph; });
+                                  [&](const NodePair& pair) { return graph_id_of_node(pair.first) == graph; });
   if (outer == thread.copied_nodes.rend()) return {};
-  const std::uint32_t executable = graph_of_node(outer->second);
+  const std::uint32_t executable = graph_id_of_node(outer->second);
   // Graph ids increase: graphs nested in the executable were copied after its creation began.
   std::vector<std::uint64_t> nested;
   for (const auto& [original, copy] : thread.copied_nodes) {
-    if (graph_of_node(copy) > executable) nested.push_back(copy);
+    if (graph_id_of_node(copy) > executable) nested.push_back(copy);
   }
   const std::vector<std::uint64_t> unknown = find_unreported_nodes(thread.created_nodes, executable, nested.size());
   if (nested.size() != unknown.size()) return {};
@@ -68,8 +68,9 @@ std::vector<NestedGraphTracker::NodePair> NestedGraphTracker::on_graph_instantia
 
 void NestedGraphTracker::on_node_updated(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  std::deque<std::uint64_t>& updated = nodes_by_thread_[std::this_thread::get_id()].originals_awaiting_parameters;
-  if (updated.size() < kMaxPendingNodesPerThread) updated.push_back(node);
+  std::deque<std::uint64_t>& nodes_awaiting_parameters =
+      nodes_by_thread_[std::this_thread::get_id()].originals_awaiting_parameters;
+  if (nodes_awaiting_parameters.size() < kMaxPendingNodesPerThread) nodes_awaiting_parameters.push_back(node);
 }
 
 bool NestedGraphTracker::has_pending_update() const {
@@ -80,10 +81,11 @@ bool NestedGraphTracker::has_pending_update() const {
 
 std::optional<NestedGraphTracker::NodePair> NestedGraphTracker::on_node_parameters_set(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  std::deque<std::uint64_t>& updated = nodes_by_thread_[std::this_thread::get_id()].originals_awaiting_parameters;
-  if (updated.empty()) return std::nullopt;
-  const NodePair pair{updated.front(), node};
-  updated.pop_front();
+  std::deque<std::uint64_t>& nodes_awaiting_parameters =
+      nodes_by_thread_[std::this_thread::get_id()].originals_awaiting_parameters;
+  if (nodes_awaiting_parameters.empty()) return std::nullopt;
+  const NodePair pair{nodes_awaiting_parameters.front(), node};
+  nodes_awaiting_parameters.pop_front();
   return pair;
 }
 

@@ -44,7 +44,7 @@ TEST(NestedGraphTracker, UnannouncedNodesAreNestedOnesInOrder) {
   EXPECT_TRUE(graphs.on_graph_instantiated(1).empty());
 }
 
-TEST(NestedGraphTracker, DoesNotGuessWhenTheCountsDiffer) {
+TEST(NestedGraphTracker, NodesAreNotMatchedWhenTheirCountsDiffer) {
   NestedGraphTracker graphs;
   make_command_buffer(graphs);
   graphs.on_node_created(node(18, 8));

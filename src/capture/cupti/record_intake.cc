@@ -30,7 +30,7 @@ RecordIntake::RecordCounts RecordIntake::record_counts() const {
 }
 
 void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) noexcept {
-  const BufferPool::BufferLoan loan{monotonic_ns(), buffer_sizing_.next_buffer_bytes()};
+  const BufferPool::BufferLoan loan{monotonic_ns(), buffer_size_policy_.next_buffer_bytes()};
   *buffer = is_accepting_records_.load() ? buffer_pool_.lend_buffer(loan) : nullptr;
   *size = *buffer != nullptr ? loan.bytes : 0;
   *max_records = 0;  // 0: as many as fit
@@ -56,7 +56,7 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
     return;
   }
   if (valid_bytes + kMaxRecordBytes > loan->bytes)
-    buffer_sizing_.adapt_to_fill_time(monotonic_ns() - loan->lent_since_ns);
+    buffer_size_policy_.adapt_to_fill_time(monotonic_ns() - loan->lent_since_ns);
   if (is_accepting_records_.load()) {
     const std::int64_t now_ns = monotonic_ns();
     Record* record = nullptr;
@@ -98,8 +98,8 @@ void RecordIntake::process_record(const Record* record, std::int64_t now_ns) {
     ++counts_.foreign_clock_records;
     return;
   }
-  const std::int64_t silent_since_ns = records_disabled_since_ns_.load();
-  if (facts.graph_node != 0 && *start_ns<silent_since_ns&& * end_ns> silent_since_ns) {
+  const std::int64_t disabled_since_ns = records_disabled_since_ns_.load();
+  if (facts.graph_node != 0 && *start_ns<disabled_since_ns&& * end_ns> disabled_since_ns) {
     ++counts_.incomplete_records;
     return;
   }

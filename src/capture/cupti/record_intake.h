@@ -63,7 +63,7 @@ class RecordIntake {
   const CuptiApi& api_;
   KernelSink& sink_;
   BufferPool buffer_pool_;
-  BufferSizePolicy buffer_sizing_;
+  BufferSizePolicy buffer_size_policy_;
   std::atomic<bool> is_accepting_records_{true};
   std::atomic<std::int64_t> records_disabled_since_ns_{INT64_MAX};
 

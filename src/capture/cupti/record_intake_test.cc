@@ -14,15 +14,15 @@ class RecordIntakeTest : public ::testing::Test {
 
   std::uint8_t* request() {
     std::uint8_t* buffer = nullptr;
-    std::size_t most_records = 1;
-    intake.on_buffer_requested(&buffer, &size, &most_records);
+    std::size_t max_records = 1;
+    intake.on_buffer_requested(&buffer, &size, &max_records);
     EXPECT_EQ(size == 0, buffer == nullptr);
-    EXPECT_EQ(most_records, 0U);
+    EXPECT_EQ(max_records, 0U);
     return buffer;
   }
 
   std::size_t size = 0;  // of the last request
-  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  const Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ReceivedEvents received;
   RecordIntake intake{*api, received, 0};
 };
@@ -85,36 +85,36 @@ TEST_F(RecordIntakeTest, AcceptsABufferThatWasGivenUp) {
 }
 
 TEST(BufferSizePolicy, GrowsFastFillingBuffersAndShrinksSlowOnes) {
-  BufferSizePolicy sizing;
-  for (int i = 0; i < 20; ++i) sizing.adapt_to_fill_time(kNanosecondsPerMillisecond);
-  EXPECT_EQ(sizing.next_buffer_bytes(), kMaxBufferBytes);
-  const std::size_t before = sizing.next_buffer_bytes();
-  sizing.adapt_to_fill_time(kNanosecondsPerSecond / 4);
-  EXPECT_EQ(sizing.next_buffer_bytes(), before);
-  for (int i = 0; i < 20; ++i) sizing.adapt_to_fill_time(kNanosecondsPerSecond);
-  EXPECT_EQ(sizing.next_buffer_bytes(), kMinBufferBytes);
+  BufferSizePolicy size_policy;
+  for (int i = 0; i < 20; ++i) size_policy.adapt_to_fill_time(kNanosecondsPerMillisecond);
+  EXPECT_EQ(size_policy.next_buffer_bytes(), kMaxBufferBytes);
+  const std::size_t before = size_policy.next_buffer_bytes();
+  size_policy.adapt_to_fill_time(kNanosecondsPerSecond / 4);
+  EXPECT_EQ(size_policy.next_buffer_bytes(), before);
+  for (int i = 0; i < 20; ++i) size_policy.adapt_to_fill_time(kNanosecondsPerSecond);
+  EXPECT_EQ(size_policy.next_buffer_bytes(), kMinBufferBytes);
 }
 
 // End to end: CUPTI drops records without a buffer; the next returned buffer reports how many.
 class DroppedRecordsTest : public SessionUnderTest {};
 
-TEST_F(DroppedRecordsTest, AreReported) {
+TEST_F(DroppedRecordsTest, DroppedRecordsAreReported) {
   start();
   fake.set_records_held(true);
-  const int more_than_fit = static_cast<int>(kMaxBuffers * kMaxBufferBytes / 216) + 100;
-  for (int i = 0; i < more_than_fit; ++i) fake.launch({.keeps_running = true});
+  const int overflowing_launch_count = static_cast<int>(kMaxBuffers * kMaxBufferBytes / 216) + 100;
+  for (int i = 0; i < overflowing_launch_count; ++i) fake.launch({.keeps_running = true});
   fake.set_records_held(false);
   fake.release_records(false);
   fake.end_running_records();
   poll_for(2);
   EXPECT_TRUE(session().diagnostics().contains("kernels_dropped"));
   EXPECT_EQ(session().record_counts().forwarded_records + session().record_counts().dropped_records,
-            static_cast<std::uint64_t>(more_than_fit));
+            static_cast<std::uint64_t>(overflowing_launch_count));
 }
 
 class UnreadableRecordsTest : public SessionUnderTest {};
 
-TEST_F(UnreadableRecordsTest, AreReportedAndTheNextBufferIsRead) {
+TEST_F(UnreadableRecordsTest, UnreadableRecordsAreReportedAndTheNextBufferIsRead) {
   start();
   constexpr int kInvalidKind = 21;
   fake.set_function_result("cuptiActivityGetNextRecord", kInvalidKind);

@@ -17,8 +17,9 @@ std::optional<std::int64_t> RecordLossDetector::find_loss_begin_ns(const Snapsho
   // These launches are first seen now, but may have followed the last record immediately.
   if (!no_records_since_ns_) no_records_since_ns_ = snapshot_at_last_record_.now_ns;
   if (snapshot.now_ns - *no_records_since_ns_ < kLossTimeout_ns) return std::nullopt;
-  const bool overflowed = snapshot.launch_count - snapshot_at_last_record_.launch_count > snapshot.lent_record_capacity;
-  if (!overflowed && !snapshot.is_clock_replaced) return std::nullopt;
+  const bool exceeds_lent_capacity =
+      snapshot.launch_count - snapshot_at_last_record_.launch_count > snapshot.lent_record_capacity;
+  if (!exceeds_lent_capacity && !snapshot.is_clock_replaced) return std::nullopt;
   return no_records_since_ns_;
 }
 

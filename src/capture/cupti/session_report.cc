@@ -21,14 +21,15 @@ void report_nonzero_count(Diagnostics& into, const char* code, std::uint64_t cou
 
 }  // namespace
 
-void report_record_losses(const RecordLosses& unexplained, const RecordLosses& by_profiler, Diagnostics& into) {
-  report_nonzero_count(into, "kernels_lost", unexplained.interval_count,
+void report_record_losses(const RecordLosses& unexplained_losses, const RecordLosses& profiler_losses,
+                          Diagnostics& into) {
+  report_nonzero_count(into, "kernels_lost", unexplained_losses.interval_count,
                        "another profiler in this process took the kernel records: the kernels of " +
-                           seconds_text(unexplained.total_ns) + " are missing",
+                           seconds_text(unexplained_losses.total_ns) + " are missing",
                        "run without the other profiler");
   report_nonzero_count(
-      into, "kernels_lost", by_profiler.interval_count,
-      "torch.profiler used CUPTI: the kernels of " + seconds_text(by_profiler.total_ns) + " are missing",
+      into, "kernels_lost", profiler_losses.interval_count,
+      "torch.profiler used CUPTI: the kernels of " + seconds_text(profiler_losses.total_ns) + " are missing",
       "run without torch.profiler");
 }
 
@@ -50,14 +51,14 @@ void report_record_counts(const RecordIntake::RecordCounts& counts, Diagnostics&
                        "");
 }
 
-Error make_kernels_refused_error(const std::string& why, CuptiResult outcome) {
+Error make_kernels_refused_error(const std::string& reason, CuptiResult outcome) {
   if (outcome == CuptiResult::insufficient_privileges) {
     return {
-        ErrorCode::permission, "kernels are not recorded: " + why,
+        ErrorCode::permission, "kernels are not recorded: " + reason,
         "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-profiling.conf "
         "and reboot"};
   }
-  return {ErrorCode::unsupported, "kernels are not recorded: " + why, ""};
+  return {ErrorCode::unsupported, "kernels are not recorded: " + reason, ""};
 }
 
 }  // namespace joulemap::capture::cupti

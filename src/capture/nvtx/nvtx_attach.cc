@@ -28,21 +28,23 @@ std::string to_utf8(const wchar_t* text) {
   for (; *text != 0; ++text) {
     auto point = static_cast<char32_t>(*text);
     if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) point = 0xfffd;
-    const auto tail = [&](int shift) { utf8 += static_cast<char>(0x80 | ((point >> shift) & 0x3f)); };
+    const auto append_continuation_byte = [&](int shift) {
+      utf8 += static_cast<char>(0x80 | ((point >> shift) & 0x3f));
+    };
     if (point < 0x80) {
       utf8 += static_cast<char>(point);
     } else if (point < 0x800) {
       utf8 += static_cast<char>(0xc0 | (point >> 6));
-      tail(0);
+      append_continuation_byte(0);
     } else if (point < 0x10000) {
       utf8 += static_cast<char>(0xe0 | (point >> 12));
-      tail(6);
-      tail(0);
+      append_continuation_byte(6);
+      append_continuation_byte(0);
     } else {
       utf8 += static_cast<char>(0xf0 | (point >> 18));
-      tail(12);
-      tail(6);
-      tail(0);
+      append_continuation_byte(12);
+      append_continuation_byte(6);
+      append_continuation_byte(0);
     }
   }
   return utf8;

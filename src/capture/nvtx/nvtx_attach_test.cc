@@ -33,8 +33,8 @@ int get_function_table(std::uint32_t module, UntypedFunction*** functions, unsig
 }
 
 const void* export_table(std::uint32_t table) {
-  static constexpr CallbackTables kTables{sizeof(CallbackTables), get_function_table};
-  return table == kCallbackTablesExportId ? &kTables : nullptr;
+  static constexpr CallbackTables kCallbackTables{sizeof(CallbackTables), get_function_table};
+  return table == kCallbackTablesExportId ? &kCallbackTables : nullptr;
 }
 
 class NvtxAttachTest : public ::testing::Test {

@@ -113,7 +113,8 @@ TEST(Analyze, ReportsTooFewRowsForSignificance) {
                                       [](const AnalysisFlag& flag) { return flag.code == "p_floor"; });
   EXPECT_TRUE(is_flagged);
   EXPECT_NE(result.comparisons[0].verdict.find("not significant with 6 pairs"), std::string::npos);
-  EXPECT_EQ(result.comparisons[0].minimum_n, 8);  // the smallest p of 8 pairs, times 6 tests: 2 / 2^8 x 6 < 0.05
+  EXPECT_EQ(result.comparisons[0].min_rows_per_level,
+            8);  // the smallest p of 8 pairs, times 6 tests: 2 / 2^8 x 6 < 0.05
 }
 
 TEST(Analyze, ANondominatedCellIsOnTheParetoFront) {
@@ -133,19 +134,19 @@ TEST(Analyze, ANondominatedCellIsOnTheParetoFront) {
 TEST(Analyze, TheNumberOfThreadsChangesNothing) {
   ExperimentData data = make_doubled_energy_data(false);
   data.seed = 42;
-  const AnalysisResult single_threaded = expect_analysis(data, {.thread_count = 1});
-  const AnalysisResult multithreaded = expect_analysis(data, {.thread_count = 4});
-  for (std::size_t cell = 0; cell < single_threaded.cells.size(); ++cell) {
-    EXPECT_EQ(single_threaded.cells[cell].measures[0]->low, multithreaded.cells[cell].measures[0]->low);
-    EXPECT_EQ(single_threaded.cells[cell].measures[0]->high, multithreaded.cells[cell].measures[0]->high);
+  const AnalysisResult single_threaded_result = expect_analysis(data, {.thread_count = 1});
+  const AnalysisResult multithreaded_result = expect_analysis(data, {.thread_count = 4});
+  for (std::size_t cell = 0; cell < single_threaded_result.cells.size(); ++cell) {
+    EXPECT_EQ(single_threaded_result.cells[cell].measures[0]->low, multithreaded_result.cells[cell].measures[0]->low);
+    EXPECT_EQ(single_threaded_result.cells[cell].measures[0]->high, multithreaded_result.cells[cell].measures[0]->high);
   }
-  for (std::size_t i = 0; i < single_threaded.comparisons.size(); ++i) {
-    EXPECT_EQ(single_threaded.comparisons[i].p_adjusted, multithreaded.comparisons[i].p_adjusted);
-    EXPECT_EQ(single_threaded.comparisons[i].low, multithreaded.comparisons[i].low);
+  for (std::size_t i = 0; i < single_threaded_result.comparisons.size(); ++i) {
+    EXPECT_EQ(single_threaded_result.comparisons[i].p_adjusted, multithreaded_result.comparisons[i].p_adjusted);
+    EXPECT_EQ(single_threaded_result.comparisons[i].low, multithreaded_result.comparisons[i].low);
   }
 }
 
-TEST(Analyze, TheFirstEpochIsSeparate) {
+TEST(Analyze, TheFirstEpochIsSummarizedSeparately) {
   ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
   for (ExperimentRow& row : data.rows) row.epochs = {{0, 3, 6.0, {}}, {3, 1, 2.0, {}}, {4, 1, 4.0, {}}};
   const AnalysisResult result = expect_analysis(data);
@@ -171,7 +172,7 @@ TEST(Analyze, DomainsOfOneKindFormOneMeasure) {
 }
 
 // The GPU is measured, the CPUs are only estimated. The estimates of a and b differ greatly, the measurements do not.
-ExperimentData data_with_estimates() {
+ExperimentData make_data_with_estimates() {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {
     const double estimate_j = 1000.0 * static_cast<double>(1 + row.levels[0]);
@@ -186,7 +187,7 @@ bool has_flag(const std::vector<AnalysisFlag>& flags, std::string_view code) {
 }
 
 TEST(Analyze, ComparesMeasuredEnergyAndAddsNoEstimateToIt) {
-  const AnalysisResult result = expect_analysis(data_with_estimates());
+  const AnalysisResult result = expect_analysis(make_data_with_estimates());
   const std::vector<Comparison> energy = select_comparisons(result, "energy_j");
   ASSERT_EQ(energy.size(), 1u);
   EXPECT_FALSE(energy[0].is_different) << energy[0].verdict;
@@ -198,7 +199,7 @@ TEST(Analyze, ComparesMeasuredEnergyAndAddsNoEstimateToIt) {
 }
 
 TEST(Analyze, ComparesAnEstimatedDomainOnlyOnRequest) {
-  const ExperimentData data = data_with_estimates();
+  const ExperimentData data = make_data_with_estimates();
   const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(select_comparisons(result, "package").empty());
   EXPECT_EQ(result.cells[1].measures[2]->mean, 2000);

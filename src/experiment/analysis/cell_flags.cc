@@ -74,14 +74,14 @@ void flag_failed_rows(const CellView& view, std::vector<AnalysisFlag>& flags) {
 
 void flag_implausible_energies(const CellView& view, std::vector<AnalysisFlag>& flags) {
   std::vector<std::size_t> missing;
-  std::map<std::string, std::vector<std::size_t>> zero;
-  std::map<std::string, std::vector<std::size_t>> negative;
+  std::map<std::string, std::vector<std::size_t>> rows_with_zero_energy;
+  std::map<std::string, std::vector<std::size_t>> rows_with_negative_energy;
   for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     const ExperimentRow& row = view.row(i);
     if (!comparable_energy_j(view.table.energy_basis, row)) missing.push_back(row.number);
     for (const DomainEnergy& domain : row.domains) {
-      if (domain.joules && *domain.joules == 0) zero[domain.name].push_back(row.number);
-      if (domain.joules && *domain.joules < 0) negative[domain.name].push_back(row.number);
+      if (domain.joules && *domain.joules == 0) rows_with_zero_energy[domain.name].push_back(row.number);
+      if (domain.joules && *domain.joules < 0) rows_with_negative_energy[domain.name].push_back(row.number);
     }
   }
   if (!missing.empty()) {
@@ -89,12 +89,12 @@ void flag_implausible_energies(const CellView& view, std::vector<AnalysisFlag>& 
     flags.push_back(
         {"missing_energy", fmt::format("{}: no {} energy to compare", row_numbers_text(missing), what), ""});
   }
-  for (const auto& [name, rows] : zero) {
+  for (const auto& [name, rows] : rows_with_zero_energy) {
     flags.push_back({"zero_energy",
                      fmt::format("{}: energy of {} is 0 J, which is impossible", row_numbers_text(rows), name),
                      "run joulemap doctor: the sensor may be frozen"});
   }
-  for (const auto& [name, rows] : negative) {
+  for (const auto& [name, rows] : rows_with_negative_energy) {
     flags.push_back({"negative_energy", fmt::format("{}: energy of {} is negative", row_numbers_text(rows), name), ""});
   }
 }
@@ -117,7 +117,7 @@ void flag_disturbed_time(const CellView& view, std::string_view code, std::strin
 void flag_sample_sum_mismatch(const CellView& view, std::vector<AnalysisFlag>& flags) {
   double least = 0;
   double most = 0;
-  std::size_t apart = 0;
+  std::size_t differing_row_count = 0;
   std::string name;
   for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     for (const DomainEnergy& domain : view.row(i).domains) {
@@ -127,17 +127,17 @@ void flag_sample_sum_mismatch(const CellView& view, std::vector<AnalysisFlag>& f
         least = std::min(least, off);
         most = std::max(most, off);
         name = domain.name;
-        if (std::abs(off) > kSampleSumTolerance) ++apart;
+        if (std::abs(off) > kSampleSumTolerance) ++differing_row_count;
       }
     }
   }
-  if (apart == 0) return;
-  flags.push_back(
-      {"sum_of_samples",
-       fmt::format("{}: the published sum of samples assumes 1 s between samples and differs by {:+.1f} to "
-                   "{:+.1f} % from the integral over the run; {} of {} rows by more than {} %",
-                   name, least * 100, most * 100, apart, view.cell.done_rows.size(), kSampleSumTolerance * 100),
-       "this analysis uses the integral"});
+  if (differing_row_count == 0) return;
+  flags.push_back({"sum_of_samples",
+                   fmt::format("{}: the published sum of samples assumes 1 s between samples and differs by {:+.1f} to "
+                               "{:+.1f} % from the integral over the run; {} of {} rows by more than {} %",
+                               name, least * 100, most * 100, differing_row_count, view.cell.done_rows.size(),
+                               kSampleSumTolerance * 100),
+                   "this analysis uses the integral"});
 }
 
 // Compares the power at the start of each row with the idle power: the row's baseline, else the first row of the cell.
@@ -147,16 +147,16 @@ void flag_power_above_idle(const CellView& view, std::vector<AnalysisFlag>& flag
                                        [&](std::size_t row) { return view.data.rows[row].first.measured.has_value(); });
   const Provenance provenance = is_measured ? Provenance::measured : Provenance::estimated;
   std::optional<double> idle_w;
-  std::vector<double> later_w;
+  std::vector<double> later_start_powers_w;
   for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     const std::optional<double> first_w = power_by_provenance(view.row(i).first, provenance);
     if (!first_w) continue;
-    const std::optional<double> own_w = power_by_provenance(view.row(i).baseline, provenance);
-    if (own_w || idle_w) later_w.push_back(*first_w);
-    if (!idle_w) idle_w = own_w ? own_w : first_w;
+    const std::optional<double> row_baseline_w = power_by_provenance(view.row(i).baseline, provenance);
+    if (row_baseline_w || idle_w) later_start_powers_w.push_back(*first_w);
+    if (!idle_w) idle_w = row_baseline_w ? row_baseline_w : first_w;
   }
-  if (!idle_w || later_w.size() < 2) return;
-  const double usual_w = statistics::median_of(later_w);
+  if (!idle_w || later_start_powers_w.size() < 2) return;
+  const double usual_w = statistics::median_of(later_start_powers_w);
   if (!is_above_idle(usual_w, *idle_w)) return;
   flags.push_back(
       {"cool_down",
@@ -189,8 +189,8 @@ void flag_trend(const Measure& measure, const MeasureSummary& spread, double alp
                     : "conditions changed during the experiment: compare only rows with the same conditions"});
   }
   const statistics::Trend trend = statistics::mann_kendall_trend(values);
-  const double over_all = trend.slope * static_cast<double>(values.size() - 1);
-  if (trend.test.p <= alpha && std::abs(over_all) > kMinFlaggedChange * size) {
+  const double overall_change = trend.slope * static_cast<double>(values.size() - 1);
+  if (trend.test.p <= alpha && std::abs(overall_change) > kMinFlaggedChange * size) {
     flags.push_back(
         {"drift",
          fmt::format("{} drifts with the order of rows: {} to {} over {} rows (tau = {:+.2f}, p = {})",
@@ -206,11 +206,11 @@ void flag_large_spread(const CellView& view, const Measure& measure, const Measu
   if (values.size() < kMinRowsForStandardDeviation) return;
   const bool is_constant = std::all_of(values.begin(), values.end(), [&](double one) { return one == values[0]; });
   if (is_constant) {
-    const bool is_zero = values[0] == 0;
-    flags.push_back(
-        {is_zero ? "all_zero" : "constant",
-         fmt::format("{} is {} in all {} rows", describe_measure(measure), is_zero ? "0" : "the same", values.size()),
-         "a constant value is often not a measurement"});
+    const bool are_values_zero = values[0] == 0;
+    flags.push_back({are_values_zero ? "all_zero" : "constant",
+                     fmt::format("{} is {} in all {} rows", describe_measure(measure),
+                                 are_values_zero ? "0" : "the same", values.size()),
+                     "a constant value is often not a measurement"});
     return;
   }
   if (spread.mean != 0 && measure.kind != MeasureKind::metric &&
@@ -221,12 +221,12 @@ void flag_large_spread(const CellView& view, const Measure& measure, const Measu
                      "inspect the individual rows before the mean"});
   }
   if (spread.outliers.empty()) return;
-  std::vector<std::size_t> having;  // numbers of the rows that have a value
+  std::vector<std::size_t> rows_with_value;  // numbers of the rows that have a value
   for (const std::size_t row : view.cell.done_rows) {
-    if (view.table.values_by_row[row][measure_index]) having.push_back(view.data.rows[row].number);
+    if (view.table.values_by_row[row][measure_index]) rows_with_value.push_back(view.data.rows[row].number);
   }
   std::vector<std::size_t> numbers;
-  for (const std::size_t index : spread.outliers) numbers.push_back(having[index]);
+  for (const std::size_t index : spread.outliers) numbers.push_back(rows_with_value[index]);
   flags.push_back({"outlier",
                    fmt::format("{}: {}; not excluded", describe_measure(measure),
                                row_numbers_text(numbers) + (numbers.size() == 1 ? " is an outlier" : " are outliers")),

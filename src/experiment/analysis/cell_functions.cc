@@ -29,8 +29,8 @@ struct FunctionSums {
   RunningMean cumulative_s;
   double energy_of_rows_j = 0;  // total energy of the rows in which the function's energy is known
   double inclusive_energy_j = 0;
-  AmountByCause causes_s;
-  std::vector<EnergyCauseClass> causes_from_name;  // cause classes derived from the function name
+  AmountByCause cause_times_s;
+  std::vector<EnergyCauseClass> name_inferred_causes;  // cause classes derived from the function name
 };
 
 // `row_j`: none if the row's energies do not match the energy basis.
@@ -44,16 +44,16 @@ void add_function_result(FunctionSums& sums, const FunctionResult& function, con
     sums.energy_of_rows_j += *row_j;
   }
   if (!function.cause) return;
-  sums.causes_s.add(function.cause->times_s);
-  if (function.cause->basis == CauseBasis::name) sums.causes_from_name.push_back(function.cause->largest_class);
+  sums.cause_times_s.add(function.cause->times_s);
+  if (function.cause->basis == CauseBasis::name) sums.name_inferred_causes.push_back(function.cause->largest_class);
 }
 
 std::optional<EnergyCause> largest_energy_cause(const FunctionSums& sums) {
-  if (sums.causes_s.sum() <= 0) return std::nullopt;
-  EnergyCause cause{sums.causes_s.largest_class(), CauseBasis::ledger};
-  if (std::ranges::find(sums.causes_from_name, cause.largest_class) != sums.causes_from_name.end())
+  if (sums.cause_times_s.sum() <= 0) return std::nullopt;
+  EnergyCause cause{sums.cause_times_s.largest_class(), CauseBasis::ledger};
+  if (std::ranges::find(sums.name_inferred_causes, cause.largest_class) != sums.name_inferred_causes.end())
     cause.basis = CauseBasis::name;
-  cause.times_s.add(sums.causes_s, 1 / static_cast<double>(sums.time_s.rows));
+  cause.times_s.add(sums.cause_times_s, 1 / static_cast<double>(sums.time_s.rows));
   return cause;
 }
 
@@ -61,17 +61,17 @@ std::optional<EnergyCause> largest_energy_cause(const FunctionSums& sums) {
 
 std::vector<CellFunctionMean> compute_function_means(const ExperimentData& data, const CellRows& cell,
                                                      const EnergyBasis& energy) {
-  std::map<std::pair<std::string, std::string>, FunctionSums> by_name;  // by (name, device)
+  std::map<std::pair<std::string, std::string>, FunctionSums> sums_by_function;  // by (name, device)
   for (const std::size_t index : cell.done_rows) {
     const ExperimentRow& row = data.rows[index];
     const std::optional<double> row_j =
         has_domains_of_basis(energy, row) ? comparable_energy_j(energy, row) : std::nullopt;
     for (const FunctionResult& function : row.functions) {
-      add_function_result(by_name[{function.name, function.device}], function, row_j);
+      add_function_result(sums_by_function[{function.name, function.device}], function, row_j);
     }
   }
   std::vector<CellFunctionMean> functions;
-  for (const auto& [key, sums] : by_name) {
+  for (const auto& [key, sums] : sums_by_function) {
     CellFunctionMean function{key.first, key.second, sums.time_s.rows, sums.count.mean()};
     function.time_s = sums.time_s.mean().value_or(0);
     function.energy_j = sums.energy_j.mean();

@@ -25,7 +25,7 @@ ExperimentData make_one_cell_data() {
   return data;
 }
 
-TEST(CellFunctions, AreMeansOfTheRowsThatContainThemLargestFirst) {
+TEST(CellFunctions, FunctionsAreMeansOfTheRowsThatContainThemLargestFirst) {
   const ExperimentData data = make_one_cell_data();
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
@@ -41,7 +41,7 @@ TEST(CellFunctions, AreMeansOfTheRowsThatContainThemLargestFirst) {
   EXPECT_EQ(functions[1].energy_j, 5);
 }
 
-TEST(CellFunctions, ExcludeEnergiesOfEstimatedRows) {
+TEST(CellFunctions, FunctionMeansExcludeEnergiesOfEstimatedRows) {
   ExperimentData data = make_one_cell_data();
   data.rows[1].domains = {make_domain_energy("package-0", 100, Provenance::estimated)};
   const Result<AnalysisResult> result = analyze(data, {});
@@ -52,7 +52,7 @@ TEST(CellFunctions, ExcludeEnergiesOfEstimatedRows) {
   EXPECT_EQ(function.time_s, 3) << "of both rows";
 }
 
-TEST(CellFunctions, TheirCauseHasTheMostTimeAndMarksInferenceFromNames) {
+TEST(CellFunctions, CauseOfAFunctionHasTheMostTimeAndMarksInferenceFromNames) {
   const ExperimentData data = make_one_cell_data();
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
@@ -64,7 +64,7 @@ TEST(CellFunctions, TheirCauseHasTheMostTimeAndMarksInferenceFromNames) {
   EXPECT_NEAR(functions[1].cause->times_s.sum(), functions[1].time_s, 1e-12);
 }
 
-TEST(CellFunctions, RoundTripThroughRowJsonAndInferMissingCausesFromNames) {
+TEST(CellFunctions, FunctionsRoundTripThroughRowJsonAndInferMissingCausesFromNames) {
   const ExperimentData data = make_one_cell_data();
   const std::string text = row_json(data.rows[0], {}, data);
   const Result<ExperimentRow> row = parse_row_json(text, "row.json", data);
@@ -81,7 +81,7 @@ TEST(CellFunctions, RoundTripThroughRowJsonAndInferMissingCausesFromNames) {
   EXPECT_EQ(parsed->functions[0].cause->basis, CauseBasis::name);
 }
 
-TEST(RowFlags, AreDiagnosticsOfASingleRow) {
+TEST(RowFlags, RowFlagsAreDiagnosticsOfASingleRow) {
   ExperimentData data = synthetic_experiment({"torch"}, {"net"}, 8,
                                              [](auto, auto, auto block) { return 100.0 + static_cast<double>(block); });
   set_package_energy(data.rows[1], std::nullopt);

@@ -44,14 +44,15 @@ std::vector<CellGroup> group_cells_by_other_factors(const ExperimentData& data, 
 
 std::vector<std::vector<double>> values_in_common_blocks(const ExperimentData& data, const ExperimentTable& table,
                                                          std::span<const std::size_t> cells, std::size_t measure) {
-  std::vector<std::map<std::size_t, double>> maps;
-  for (const std::size_t cell : cells) maps.push_back(values_by_block(data, table, cell, measure));
+  std::vector<std::map<std::size_t, double>> cell_values_by_block;
+  for (const std::size_t cell : cells) cell_values_by_block.push_back(values_by_block(data, table, cell, measure));
   std::vector<std::vector<double>> lists(cells.size());
-  for (const auto& entry : maps.front()) {
+  for (const auto& entry : cell_values_by_block.front()) {
     const auto block = entry.first;  // clang 14 cannot capture a structured binding in a lambda
-    const bool is_complete =
-        std::all_of(maps.begin(), maps.end(), [&](const auto& map) { return map.find(block) != map.end(); });
-    for (std::size_t i = 0; is_complete && i < maps.size(); ++i) lists[i].push_back(maps[i].at(block));
+    const bool is_complete = std::all_of(cell_values_by_block.begin(), cell_values_by_block.end(),
+                                         [&](const auto& map) { return map.find(block) != map.end(); });
+    for (std::size_t i = 0; is_complete && i < cell_values_by_block.size(); ++i)
+      lists[i].push_back(cell_values_by_block[i].at(block));
   }
   return lists;
 }

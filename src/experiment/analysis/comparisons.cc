@@ -31,12 +31,12 @@ void set_location_shift(Comparison& comparison, const std::optional<statistics::
   }
 }
 
-void test_two_levels(Comparison& comparison, const std::vector<double>& a, const std::vector<double>& b,
-                     double confidence) {
+void compare_two_levels(Comparison& comparison, const std::vector<double>& a, const std::vector<double>& b,
+                        double confidence) {
   const bool is_paired = comparison.pairing == Pairing::paired;
   comparison.test = is_paired ? "wilcoxon-signed-rank" : "mann-whitney";
-  comparison.n_a = a.size();
-  comparison.n_b = b.size();
+  comparison.row_count_a = a.size();
+  comparison.row_count_b = b.size();
   if (a.size() < 2 || b.size() < 2) return;
   const statistics::TestResult test = is_paired ? statistics::signed_rank_test(a, b) : statistics::rank_sum_test(a, b);
   comparison.p = test.p;
@@ -44,9 +44,9 @@ void test_two_levels(Comparison& comparison, const std::vector<double>& a, const
   comparison.is_exact = test.p_value_method == statistics::PValueMethod::exact;
   comparison.vargha_delaney_a12 = statistics::vargha_delaney_a12(a, b);
   comparison.cliffs_delta = 2 * *comparison.vargha_delaney_a12 - 1;
-  if (const std::optional<statistics::EffectEstimate> chance = statistics::a12_interval(a, b, confidence)) {
-    comparison.a12_low = chance->low;
-    comparison.a12_high = chance->high;
+  if (const std::optional<statistics::EffectEstimate> a12_estimate = statistics::a12_interval(a, b, confidence)) {
+    comparison.a12_low = a12_estimate->low;
+    comparison.a12_high = a12_estimate->high;
   }
   if (is_paired) {
     set_location_shift(comparison, statistics::paired_shift(a, b, confidence),
@@ -57,16 +57,16 @@ void test_two_levels(Comparison& comparison, const std::vector<double>& a, const
   }
 }
 
-void test_all_levels(Comparison& comparison, const std::vector<std::vector<double>>& lists) {
+void compare_all_levels(Comparison& comparison, const std::vector<std::vector<double>>& lists) {
   const bool is_paired = comparison.pairing == Pairing::paired;
   comparison.test = is_paired ? "friedman" : "kruskal-wallis";
   comparison.is_exact = false;
   std::size_t least = std::numeric_limits<std::size_t>::max();
   for (const std::vector<double>& list : lists) {
-    comparison.n_a += list.size();
+    comparison.row_count_a += list.size();
     least = std::min(least, list.size());
   }
-  comparison.n_b = comparison.n_a;
+  comparison.row_count_b = comparison.row_count_a;
   if (least < 2) return;
   std::vector<std::vector<double>> blocks(is_paired ? least : 0);
   for (std::size_t block = 0; block < blocks.size(); ++block) {
@@ -119,9 +119,9 @@ void run_comparison_task(ComparisonTask& task, const ExperimentData& data, const
       lists.push_back(table.measure_values_of_cell(table.cells[cell], comparison.measure));
   }
   if (comparison.a) {
-    test_two_levels(comparison, lists[0], lists[1], confidence);
+    compare_two_levels(comparison, lists[0], lists[1], confidence);
   } else {
-    test_all_levels(comparison, lists);
+    compare_all_levels(comparison, lists);
   }
 }
 
@@ -146,13 +146,14 @@ void adjust_p_values(std::vector<Comparison>& comparisons, const ComparisonOptio
     const std::vector<double> adjusted_p_values = statistics::adjusted_p_values(p, options.adjustment);
     const auto pairing =
         std::get<1>(key) == Pairing::paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
-    const std::size_t minimum_n = statistics::min_repetitions(pairing, options.significance_level, members.size());
+    const std::size_t min_rows_per_level =
+        statistics::min_repetitions(pairing, options.significance_level, members.size());
     for (std::size_t k = 0; k < members.size(); ++k) {
       Comparison& one = comparisons[members[k]];
       one.p_adjusted = adjusted_p_values[k];
       one.family_size = members.size();
       one.is_different = adjusted_p_values[k] < options.significance_level;
-      if (one.a) one.minimum_n = minimum_n;
+      if (one.a) one.min_rows_per_level = min_rows_per_level;
     }
   }
 }

@@ -40,8 +40,8 @@ std::string p_value_phrase(double p) {
   return text.starts_with('<') ? "p < " + text.substr(1) : "p = " + text;
 }
 
-std::string p_value_phrase(double p, double adjusted) {
-  return fmt::format("{}, adjusted {}", p_value_phrase(p), p_value_text(adjusted));
+std::string p_value_phrase(double p, double adjusted_p) {
+  return fmt::format("{}, adjusted {}", p_value_phrase(p), p_value_text(adjusted_p));
 }
 
 std::string p_value_phrase(const MainEffect& effect) { return p_value_phrase(effect.p, effect.p_adjusted); }
@@ -79,12 +79,13 @@ double percent_of_inverse_ratio(double percent) { return 100 * (1 / (1 + percent
 
 HigherLevelEffect make_higher_level_effect(const MainEffect& effect, const AnalysisResult& result) {
   const std::vector<std::string>& levels = result.factors[effect.factor].levels;
-  const bool is_swapped = effect.percent ? *effect.percent < 0 : effect.difference.value_or(0) < 0;
-  HigherLevelEffect up{levels[is_swapped ? *effect.b : *effect.a], levels[is_swapped ? *effect.a : *effect.b]};
-  up.agreeing_combination_count = is_swapped ? effect.lower : effect.higher;
-  up.opposing_combination_count = is_swapped ? effect.higher : effect.lower;
+  const bool are_levels_swapped = effect.percent ? *effect.percent < 0 : effect.difference.value_or(0) < 0;
+  HigherLevelEffect up{levels[are_levels_swapped ? *effect.b : *effect.a],
+                       levels[are_levels_swapped ? *effect.a : *effect.b]};
+  up.agreeing_combination_count = are_levels_swapped ? effect.lower : effect.higher;
+  up.opposing_combination_count = are_levels_swapped ? effect.higher : effect.lower;
   if (effect.percent) {
-    const auto seen = [&](double percent) { return is_swapped ? percent_of_inverse_ratio(percent) : percent; };
+    const auto seen = [&](double percent) { return are_levels_swapped ? percent_of_inverse_ratio(percent) : percent; };
     up.percent = seen(*effect.percent);
     up.difference = *up.percent;
     const auto [low, high] = std::minmax({seen(*effect.percent_low), seen(*effect.percent_high)});
@@ -94,7 +95,7 @@ HigherLevelEffect make_higher_level_effect(const MainEffect& effect, const Analy
     up.range_text = fmt::format("{:+.3g} to {:+.3g} %", least, most);
   } else if (effect.difference) {
     const std::string& unit = result.measures[effect.measure].unit;
-    const double sign = is_swapped ? -1 : 1;
+    const double sign = are_levels_swapped ? -1 : 1;
     const auto [low, high] = std::minmax({sign * *effect.low, sign * *effect.high});
     up.difference = sign * *effect.difference;
     up.interval_text = fmt::format("{} to {}", amount_text(low, unit), amount_text(high, unit));

@@ -12,7 +12,7 @@ bool contains_name(const std::vector<std::string>& names, std::string_view name)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-EnergyTotals totals_of_kind(const ExperimentRow& row, std::string_view kind) {
+EnergyTotals energy_totals_of_kind(const ExperimentRow& row, std::string_view kind) {
   if (kind.empty()) return total_energy(row.domains);
   std::set<std::string> names;
   for (const DomainEnergy& domain : row.domains) {
@@ -31,7 +31,7 @@ bool lacks_domain_reading(const EnergyTotals& totals, const std::vector<std::str
 EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view kind) {
   std::vector<EnergyTotals> totals;
   for (const ExperimentRow& row : rows) {
-    if (row.state == ExperimentRowState::done) totals.push_back(totals_of_kind(row, kind));
+    if (row.state == ExperimentRowState::done) totals.push_back(energy_totals_of_kind(row, kind));
   }
   EnergyBasis basis;
   const bool is_measured = std::any_of(totals.begin(), totals.end(), [](const auto& one) { return one.measured; });
@@ -45,17 +45,18 @@ EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view k
       if (!contains_name(known, name)) known.push_back(name);
     }
   }
-  std::size_t whole_rows = 0;
-  std::vector<std::size_t> rows_with(known.size());
+  std::size_t complete_row_count = 0;
+  std::vector<std::size_t> row_count_by_domain(known.size());
   for (const EnergyTotals& one : totals) {
     const std::optional<EnergyWithProvenance> energy = energy_by_provenance(one, basis.provenance);
     if (!energy || lacks_domain_reading(one, known)) continue;
-    ++whole_rows;
-    for (std::size_t i = 0; i < known.size(); ++i) rows_with[i] += contains_name(energy->domains, known[i]) ? 1 : 0;
+    ++complete_row_count;
+    for (std::size_t i = 0; i < known.size(); ++i)
+      row_count_by_domain[i] += contains_name(energy->domains, known[i]) ? 1 : 0;
   }
   for (std::size_t i = 0; i < known.size(); ++i) {
-    const bool is_common = whole_rows > 0 && rows_with[i] == whole_rows;
-    (is_common ? basis.domains : basis.excluded_domains).push_back(known[i]);
+    const bool is_common_domain = complete_row_count > 0 && row_count_by_domain[i] == complete_row_count;
+    (is_common_domain ? basis.domains : basis.excluded_domains).push_back(known[i]);
   }
   return basis;
 }

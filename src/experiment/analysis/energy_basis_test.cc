@@ -21,7 +21,7 @@ DomainEnergy estimate(std::string name, double joules) {
   return make_domain_energy(std::move(name), joules, Provenance::estimated);
 }
 
-TEST(EnergyBasis, IsMeasuredWhereAnyRowHasAMeasurement) {
+TEST(EnergyBasis, EnergyBasisIsMeasuredWhereAnyRowHasAMeasurement) {
   const std::vector<ExperimentRow> rows = {
       make_row_with_domains({estimate("package-0", 5)}),
       make_row_with_domains({make_domain_energy("package-0", 7), estimate("dram-0", 2)})};
@@ -32,7 +32,7 @@ TEST(EnergyBasis, IsMeasuredWhereAnyRowHasAMeasurement) {
   EXPECT_EQ(comparable_energy_j(basis, rows[1]), 7);
 }
 
-TEST(EnergyBasis, HasTheDomainsOfAllRows) {
+TEST(EnergyBasis, EnergyBasisHasTheDomainsOfAllRows) {
   const std::vector<ExperimentRow> rows = {
       make_row_with_domains({make_domain_energy("package-0", 5), make_domain_energy("gpu0", 9)}),
       make_row_with_domains({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", 8)})};
@@ -46,7 +46,7 @@ TEST(EnergyBasis, HasTheDomainsOfAllRows) {
   EXPECT_EQ(energy_basis(rows, "package").domains, Names{"package-0"});
 }
 
-TEST(EnergyBasis, OfRowsWithoutACommonDomainIsEmpty) {
+TEST(EnergyBasis, EnergyBasisOfRowsWithoutACommonDomainIsEmpty) {
   const std::vector<ExperimentRow> rows = {make_row_with_domains({make_domain_energy("psys", 5)}),
                                            make_row_with_domains({make_domain_energy("gpu0", 8)})};
   const EnergyBasis basis = energy_basis(rows);
@@ -65,7 +65,7 @@ TEST(EnergyBasis, ARowWithAnUnreadableDomainHasNoEnergyAndDoesNotAffectOtherRows
   EXPECT_FALSE(comparable_energy_j(basis, rows[1]));
 }
 
-TEST(EnergyBasis, IgnoresADomainThatNoRowCouldRead) {
+TEST(EnergyBasis, EnergyBasisIgnoresADomainThatNoRowCouldRead) {
   const std::vector<ExperimentRow> rows = {
       make_row_with_domains({make_domain_energy("gpu0", 9), make_domain_energy("gpu1", {})}),
       make_row_with_domains({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", {})})};
@@ -74,14 +74,14 @@ TEST(EnergyBasis, IgnoresADomainThatNoRowCouldRead) {
   EXPECT_EQ(comparable_energy_j(basis, rows[1]), 8);
 }
 
-TEST(EnergyBasis, IgnoresFailedRows) {
+TEST(EnergyBasis, EnergyBasisIgnoresFailedRows) {
   std::vector<ExperimentRow> rows = {make_row_with_domains({make_domain_energy("gpu0", 9)}),
                                      make_row_with_domains({make_domain_energy("psys", 8)})};
   rows[1].state = ExperimentRowState::failed;
   EXPECT_EQ(energy_basis(rows).domains, Names{"gpu0"});
 }
 
-TEST(EnergyBasis, OfRowsWithoutEnergyIsUnknown) {
+TEST(EnergyBasis, EnergyBasisOfRowsWithoutEnergyIsUnknown) {
   const std::vector<ExperimentRow> rows = {make_row_with_domains({})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_FALSE(basis.has_energy || basis.is_comparable());

@@ -38,7 +38,7 @@ ExperimentData make_two_row_data() {
   return data;
 }
 
-TEST(EpochMeans, HaveEnergyPowerGaugesAndMetricsOfEachEpoch) {
+TEST(EpochMeans, EpochMeansHaveEnergyPowerGaugesAndMetricsOfEachEpoch) {
   const Result<AnalysisResult> result = analyze(make_two_row_data(), {.resample_count = 10});
   ASSERT_TRUE(result) << result.error().message;
   ASSERT_EQ(result->epoch_columns.size(), 2U) << "a column without values is left out";
@@ -59,7 +59,7 @@ TEST(EpochMeans, HaveEnergyPowerGaugesAndMetricsOfEachEpoch) {
   EXPECT_EQ(epochs[1].values[1], 0.75);
 }
 
-TEST(EpochMeans, AreEmptyWithoutEpochs) {
+TEST(EpochMeans, EpochMeansAreEmptyWithoutEpochs) {
   ExperimentData data = make_two_row_data();
   for (ExperimentRow& row : data.rows) row.epochs.clear();
   const Result<AnalysisResult> result = analyze(data, {.resample_count = 10});

@@ -23,12 +23,12 @@ void flag_not_interleaved(const ExperimentData& data, const ExperimentTable& tab
   std::size_t changes = 0;
   for (std::size_t i = 1; i < order.size(); ++i) changes += order[i]->levels != order[i - 1]->levels ? 1 : 0;
   std::size_t cells = 0;
-  std::size_t repeated = 0;
+  std::size_t repeated_cell_count = 0;
   for (const CellRows& cell : table.cells) {
     if (!cell.done_rows.empty()) ++cells;
-    if (cell.done_rows.size() > 1) ++repeated;
+    if (cell.done_rows.size() > 1) ++repeated_cell_count;
   }
-  if (repeated == 0 || changes + 1 > cells) return;
+  if (repeated_cell_count == 0 || changes + 1 > cells) return;
   flags.push_back({"not_interleaved",
                    "all repetitions of a cell ran consecutively: machine drift looks like a difference between cells",
                    "set order = \"blocked-random\""});
@@ -76,11 +76,11 @@ void flag_excluded_estimates(const ExperimentData& data, const EnergyBasis& ener
     }
   }
   if (estimated.empty()) return;
-  const bool is_all = energy.provenance == Provenance::estimated;
-  flags.push_back({is_all ? "estimated_energy" : "estimates_not_added",
-                   is_all ? fmt::format("no row has a measured energy: energies are estimates of {}",
-                                        join_names(energy.domains.empty() ? estimated : energy.domains))
-                          : fmt::format("{}: estimated, not part of any energy", join_names(estimated)),
+  const bool is_estimated_only = energy.provenance == Provenance::estimated;
+  flags.push_back({is_estimated_only ? "estimated_energy" : "estimates_not_added",
+                   is_estimated_only ? fmt::format("no row has a measured energy: energies are estimates of {}",
+                                                   join_names(energy.domains.empty() ? estimated : energy.domains))
+                                     : fmt::format("{}: estimated, not part of any energy", join_names(estimated)),
                    "run joulemap doctor to see how to measure it"});
 }
 
@@ -118,7 +118,7 @@ void flag_unreachable_significance(const AnalysisResult& result, std::vector<Ana
   for (const Comparison& one : result.comparisons) {
     if (!one.p || !one.a) continue;
     auto& [most_n, any] = families[{one.factor, one.pairing}];
-    most_n = std::max(most_n, std::min(one.n_a, one.n_b));
+    most_n = std::max(most_n, std::min(one.row_count_a, one.row_count_b));
     any = &one;
   }
   for (const auto& [key, family] : families) {
@@ -134,7 +134,8 @@ void flag_unreachable_significance(const AnalysisResult& result, std::vector<Ana
              "at {} (smallest p x comparisons = {:.2g})",
              n, is_paired ? "pairs" : "rows per level", p_value_text(floor), any->family_size,
              result.factors[any->factor].name, result.alpha, floor * times),
-         fmt::format("use {} repetitions, or fewer comparisons (--metric, --factor){}", any->minimum_n.value_or(0),
+         fmt::format("use {} repetitions, or fewer comparisons (--metric, --factor){}",
+                     any->min_rows_per_level.value_or(0),
                      result.main_effects.empty() ? "" : "; read the effects over all combinations")});
   }
 }

@@ -66,17 +66,17 @@ void add_correlation(std::vector<LevelCorrelation>& correlations, const Experime
 
 std::vector<LevelCorrelation> level_correlations(const ExperimentData& data, const ExperimentTable& table,
                                                  const std::vector<std::size_t>& factors) {
-  std::vector<CellSelection> selections{{}};
+  std::vector<CellSelection> cell_selections{{}};
   for (const std::size_t factor : factors) {
     for (std::size_t level = 0; level < data.factors[factor].levels.size(); ++level)
-      selections.push_back({factor, level});
+      cell_selections.push_back({factor, level});
   }
   const auto found = std::ranges::find(table.measures, MeasureKind::time, &Measure::kind);
   const std::optional<std::size_t> time = found == table.measures.end()
                                               ? std::nullopt
                                               : std::optional(static_cast<std::size_t>(found - table.measures.begin()));
   std::vector<LevelCorrelation> correlations;
-  for (const CellSelection& cells : selections) {
+  for (const CellSelection& cells : cell_selections) {
     for (std::size_t energy = 0; energy < table.measures.size(); ++energy) {
       const MeasureKind kind = table.measures[energy].kind;
       if (kind != MeasureKind::energy && kind != MeasureKind::domain) continue;

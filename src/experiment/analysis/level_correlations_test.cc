@@ -25,7 +25,7 @@ std::vector<LevelCorrelation> correlations(std::size_t model_count) {
   return level_correlations(data, *make_experiment_table(data, {}), {0});
 }
 
-TEST(LevelCorrelations, AreOfEachDomainAndLevelWithTimeAndPower) {
+TEST(LevelCorrelations, CorrelationsAreOfEachDomainAndLevelWithTimeAndPower) {
   const std::vector<LevelCorrelation> found = correlations(5);
   const auto spearman = [&](std::optional<std::size_t> level, std::size_t energy, std::string_view y) {
     const auto one = std::ranges::find_if(found, [&](const LevelCorrelation& correlation) {
@@ -42,7 +42,7 @@ TEST(LevelCorrelations, AreOfEachDomainAndLevelWithTimeAndPower) {
   EXPECT_EQ(found.front().n, 10U) << "over all cells, each counted once";
 }
 
-TEST(LevelCorrelations, NeedFourCells) {
+TEST(LevelCorrelations, CorrelationsNeedFourCells) {
   const auto found = correlations(3);
   ASSERT_FALSE(found.empty());
   for (const LevelCorrelation& one : found) EXPECT_FALSE(one.level);

@@ -118,13 +118,13 @@ std::optional<double> qualitative_interaction_p(const std::vector<FactorCombinat
   return statistics::qualitative_interaction_test(effects, errors, freedom).p;
 }
 
-void set_effect_size(MainEffect& effect, const EffectEstimate& shift, bool is_log) {
+void set_effect_size(MainEffect& effect, const EffectEstimate& shift, bool is_logarithmic_scale) {
   const auto set = [&](auto& estimate, auto& low, auto& high, auto scale) {
     estimate = scale(shift.estimate);
     low = scale(shift.low);
     high = scale(shift.high);
   };
-  if (is_log) {
+  if (is_logarithmic_scale) {
     set(effect.percent, effect.percent_low, effect.percent_high, [](double log) { return 100 * std::expm1(log); });
   } else {
     set(effect.difference, effect.low, effect.high, [](double value) { return value; });
@@ -134,17 +134,17 @@ void set_effect_size(MainEffect& effect, const EffectEstimate& shift, bool is_lo
 
 // The interval that covers both: the true effect may be the same in all combinations, or differ between them. The
 // interval of combinations counts only if they are enough for its confidence.
-EffectEstimate cover_both_intervals(const std::optional<EffectEstimate>& stratified,
-                                    const EffectEstimate& of_combinations, double confidence) {
-  if (!stratified) return of_combinations;
-  if (of_combinations.confidence < confidence) return *stratified;
-  return {stratified->estimate, std::min(stratified->low, of_combinations.low),
-          std::max(stratified->high, of_combinations.high),
-          std::min(stratified->confidence, of_combinations.confidence)};
+EffectEstimate cover_both_intervals(const std::optional<EffectEstimate>& stratified_estimate,
+                                    const EffectEstimate& combination_estimate, double confidence) {
+  if (!stratified_estimate) return combination_estimate;
+  if (combination_estimate.confidence < confidence) return *stratified_estimate;
+  return {stratified_estimate->estimate, std::min(stratified_estimate->low, combination_estimate.low),
+          std::max(stratified_estimate->high, combination_estimate.high),
+          std::min(stratified_estimate->confidence, combination_estimate.confidence)};
 }
 
-void test_level_difference(MainEffect& effect, const std::vector<FactorCombination>& combinations, bool is_log,
-                           double confidence) {
+void test_level_difference(MainEffect& effect, const std::vector<FactorCombination>& combinations,
+                           bool is_logarithmic_scale, double confidence) {
   const bool is_paired = effect.pairing == Pairing::paired;
   std::vector<Stratum> strata;
   std::vector<double> effects;
@@ -158,7 +158,7 @@ void test_level_difference(MainEffect& effect, const std::vector<FactorCombinati
   effect.lower = across.lower_count;
   effect.combinations_p = across.signed_rank_result.p;
   effect.direction_p = qualitative_interaction_p(combinations, is_paired);
-  if (is_log) {
+  if (is_logarithmic_scale) {
     effect.min_combination_percent = 100 * std::expm1(*std::ranges::min_element(effects));
     effect.max_combination_percent = 100 * std::expm1(*std::ranges::max_element(effects));
   }
@@ -174,11 +174,11 @@ void test_level_difference(MainEffect& effect, const std::vector<FactorCombinati
   effect.statistic = test.statistic;
   effect.p = test.p;
   effect.is_exact = test.p_value_method == statistics::PValueMethod::exact;
-  const std::optional<EffectEstimate> stratified = !is_stratified ? std::nullopt
-                                                   : is_paired
-                                                       ? statistics::stratified_paired_shift(strata, confidence)
-                                                       : statistics::stratified_unpaired_shift(strata, confidence);
-  set_effect_size(effect, cover_both_intervals(stratified, *across.shift, confidence), is_log);
+  const std::optional<EffectEstimate> stratified_estimate =
+      !is_stratified ? std::nullopt
+      : is_paired    ? statistics::stratified_paired_shift(strata, confidence)
+                     : statistics::stratified_unpaired_shift(strata, confidence);
+  set_effect_size(effect, cover_both_intervals(stratified_estimate, *across.shift, confidence), is_logarithmic_scale);
 }
 
 // A fitted model of one factor and measure, with its values.
@@ -249,7 +249,7 @@ std::optional<MainEffect> test_factor_effect(MainEffect effect, const MeasureMod
   effect.n = model.data.values.size();
   effect.p = test->p;
   effect.statistic = test->f;
-  if (const auto of_ranks = statistics::aligned_rank_test(model.data, *model.fit, *term)) effect.rank_p = of_ranks->p;
+  if (const auto rank_test = statistics::aligned_rank_test(model.data, *model.fit, *term)) effect.rank_p = rank_test->p;
   return effect;
 }
 
@@ -268,14 +268,14 @@ std::vector<Interaction> test_interactions(const ExperimentData& data, const Mea
   std::vector<Interaction> interactions;
   if (!model.fit) return interactions;
   for (std::size_t other = 0; other < data.factors.size(); ++other) {
-    const bool is_listed = other < factor && std::ranges::find(compared, other) != compared.end();
-    if (other == factor || is_listed) continue;
+    const bool is_already_tested = other < factor && std::ranges::find(compared, other) != compared.end();
+    if (other == factor || is_already_tested) continue;
     const auto term = model.find_term_index({std::min(factor, other), std::max(factor, other)});
     const auto test = term ? statistics::wald_f_test(*model.fit, *term) : std::nullopt;
     if (!test) continue;
     Interaction one{factor, other, measure, model.test_name(), test->f, test->numerator_df, test->denominator_df,
                     test->p};
-    if (const auto of_ranks = statistics::aligned_rank_test(model.data, *model.fit, *term)) one.rank_p = of_ranks->p;
+    if (const auto rank_test = statistics::aligned_rank_test(model.data, *model.fit, *term)) one.rank_p = rank_test->p;
     interactions.push_back(std::move(one));
   }
   return interactions;
@@ -352,8 +352,8 @@ void adjust_p_values_of_family(Items& items, const std::vector<std::size_t>& mem
   std::vector<double> values;
   values.reserve(members.size());
   for (const std::size_t i : members) values.push_back(p(items[i]));
-  const std::vector<double> adjusted = statistics::adjusted_p_values(values, adjustment);
-  for (std::size_t k = 0; k < members.size(); ++k) set(items[members[k]], adjusted[k], members.size());
+  const std::vector<double> adjusted_values = statistics::adjusted_p_values(values, adjustment);
+  for (std::size_t k = 0; k < members.size(); ++k) set(items[members[k]], adjusted_values[k], members.size());
 }
 
 void adjust_p_values_by_family(std::vector<MainEffect>& effects, const ComparisonOptions& options) {

@@ -32,7 +32,7 @@ double constant_log_ratio(std::size_t, std::size_t) { return std::log(1.32); }
 
 class FactorEffectsTest : public testing::TestWithParam<bool> {};
 
-TEST_P(FactorEffectsTest, AreFoundInManyCombinationsOfTwoRepetitionsEach) {
+TEST_P(FactorEffectsTest, FactorEffectsAreFoundInManyCombinationsOfTwoRepetitionsEach) {
   const AnalysisResult result =
       analyze_energy(make_synthetic_factorial(1, {.is_blocked = GetParam()}, constant_log_ratio));
   for (const Comparison& comparison : result.comparisons) EXPECT_FALSE(comparison.is_different);
@@ -56,7 +56,7 @@ TEST_P(FactorEffectsTest, AreFoundInManyCombinationsOfTwoRepetitionsEach) {
   EXPECT_NE(effect.verdict.find("higher in 36 of 36"), std::string::npos) << effect.verdict;
 }
 
-TEST_P(FactorEffectsTest, StayWhenTheFirstCombinationIsRepeated) {
+TEST_P(FactorEffectsTest, FactorEffectsStayWhenTheFirstCombinationIsRepeated) {
   ExperimentData data = make_synthetic_factorial(1, {.is_blocked = GetParam()}, constant_log_ratio);
   for (ExperimentRow& row : data.rows) {
     const bool is_first_combination = row.levels[1] == 0 && row.levels[2] == 0;
@@ -68,14 +68,14 @@ TEST_P(FactorEffectsTest, StayWhenTheFirstCombinationIsRepeated) {
   EXPECT_LT(result.main_effects[0].p, 1e-9);
 }
 
-TEST_P(FactorEffectsTest, OfAFailedRowDoNotChangeTheScale) {
+TEST_P(FactorEffectsTest, ValuesOfAFailedRowDoNotChangeTheScale) {
   ExperimentData data = make_synthetic_factorial(1, {.is_blocked = GetParam()}, constant_log_ratio);
   data.rows[5].state = ExperimentRowState::failed;
   set_package_energy(data.rows[5], 0.0);
   EXPECT_TRUE(analyze_effects(data).main_effects[0].percent);
 }
 
-TEST_P(FactorEffectsTest, AreNotClaimedWhereCombinationsDisagree) {
+TEST_P(FactorEffectsTest, FactorEffectsAreNotClaimedWhereCombinationsDisagree) {
   const AnalysisResult result =
       analyze_energy(make_synthetic_factorial(2, {.is_blocked = GetParam()}, [](std::size_t model, std::size_t) {
         return model < 6 ? 0.4 : -0.2;  // higher in most combinations, and in the mean
@@ -87,16 +87,16 @@ TEST_P(FactorEffectsTest, AreNotClaimedWhereCombinationsDisagree) {
                                 "of 36 combinations of model and batch and lower in 12"),
             std::string::npos)
       << effect.verdict;
-  const auto by_model = std::ranges::find(result.interactions, 1U, &Interaction::other);
-  ASSERT_NE(by_model, result.interactions.end());
-  EXPECT_TRUE(by_model->is_different);
-  EXPECT_LT(*by_model->rank_p, 0.001);
-  EXPECT_NE(by_model->verdict.find("depends on model"), std::string::npos) << by_model->verdict;
-  const auto by_batch = std::ranges::find(result.interactions, 2U, &Interaction::other);
-  EXPECT_FALSE(by_batch->is_different) << by_batch->verdict;
+  const auto model_interaction = std::ranges::find(result.interactions, 1U, &Interaction::other);
+  ASSERT_NE(model_interaction, result.interactions.end());
+  EXPECT_TRUE(model_interaction->is_different);
+  EXPECT_LT(*model_interaction->rank_p, 0.001);
+  EXPECT_NE(model_interaction->verdict.find("depends on model"), std::string::npos) << model_interaction->verdict;
+  const auto batch_interaction = std::ranges::find(result.interactions, 2U, &Interaction::other);
+  EXPECT_FALSE(batch_interaction->is_different) << batch_interaction->verdict;
 }
 
-TEST_P(FactorEffectsTest, AreNotShownWhereNothingDiffers) {
+TEST_P(FactorEffectsTest, FactorEffectsAreNotShownWhereNothingDiffers) {
   const AnalysisResult result = analyze_energy(
       make_synthetic_factorial(3, {.is_blocked = GetParam()}, [](std::size_t, std::size_t) { return 0.0; }));
   EXPECT_EQ(result.main_effects[0].generality, EffectGenerality::not_shown);
@@ -112,7 +112,7 @@ struct VerdictRates {
 };
 
 // `spread`: standard deviation of the effects of combinations around `effect`.
-VerdictRates simulate_rates(std::size_t trials, const FactorialDesign& design, double effect, double spread) {
+VerdictRates simulate_verdict_rates(std::size_t trials, const FactorialDesign& design, double effect, double spread) {
   VerdictRates rates;
   const double share = 1 / static_cast<double>(trials);
   for (std::uint64_t seed = 1; seed <= trials; ++seed) {
@@ -134,33 +134,33 @@ VerdictRates simulate_rates(std::size_t trials, const FactorialDesign& design, d
 
 // 200 experiments: three standard errors of a rate of 0.05 are 0.046. With 1000 experiments, 2.6 % of those in which
 // nothing differs claim a general effect and 2 % that directions differ; 97 % of the intervals cover the truth.
-TEST_P(FactorEffectsTest, HaveFalseAlarmsAtMostAtTheirLevelAndCoverTheTruth) {
+TEST_P(FactorEffectsTest, FactorEffectsHaveFalseAlarmsAtMostAtTheirLevelAndCoverTheTruth) {
   constexpr double kTolerance = 0.046;
-  const VerdictRates none = simulate_rates(200, {.is_blocked = GetParam()}, 0, 0);
+  const VerdictRates none = simulate_verdict_rates(200, {.is_blocked = GetParam()}, 0, 0);
   EXPECT_LE(none.same_direction_rate, 0.05 + kTolerance);
   EXPECT_LE(none.stratified_p, 0.05 + kTolerance);
   EXPECT_LE(none.direction_differs, 0.05 + kTolerance);
   EXPECT_GE(none.coverage_rate, 0.95 - kTolerance);
-  const VerdictRates common = simulate_rates(200, {.is_blocked = GetParam()}, 0.05, 0);
+  const VerdictRates common = simulate_verdict_rates(200, {.is_blocked = GetParam()}, 0.05, 0);
   EXPECT_GE(common.coverage_rate, 0.95 - kTolerance);
   EXPECT_GE(common.same_direction_rate, 0.99) << "5 % at 3 % noise";
 }
 
 // The stratified test alone rejects more often than its level, because every combination has an effect.
-TEST_P(FactorEffectsTest, AreNotClaimedWhereOnlyCombinationsHaveEffects) {
+TEST_P(FactorEffectsTest, FactorEffectsAreNotClaimedWhereOnlyCombinationsHaveEffects) {
   constexpr double kTolerance = 0.046;
-  const VerdictRates none = simulate_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0, 0.1);
+  const VerdictRates none = simulate_verdict_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0, 0.1);
   EXPECT_LE(none.same_direction_rate, 0.05);
   EXPECT_GE(none.direction_differs, 0.95);
   EXPECT_GE(none.coverage_rate, 0.95 - kTolerance);
-  const VerdictRates some = simulate_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0.1, 0.05);
+  const VerdictRates some = simulate_verdict_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0.1, 0.05);
   EXPECT_GE(some.coverage_rate, 0.95 - kTolerance) << "the interval is that of the typical combination";
 }
 
 INSTANTIATE_TEST_SUITE_P(Designs, FactorEffectsTest, testing::Values(true, false),
                          [](const auto& design) { return design.param ? "Blocked" : "NotBlocked"; });
 
-TEST(MainEffects, OfMoreThanTwoLevelsHaveATestOverAllAndOfEachPair) {
+TEST(MainEffects, EffectsOfMoreThanTwoLevelsHaveATestOverAllAndOfEachPair) {
   const FactorEffects effects = analyze_effects(
       make_synthetic_factorial(4, {.framework_count = 3, .is_blocked = true}, [](auto, auto) { return 0.2; }));
   ASSERT_EQ(effects.main_effects.size(), 4U);
@@ -173,7 +173,7 @@ TEST(MainEffects, OfMoreThanTwoLevelsHaveATestOverAllAndOfEachPair) {
   EXPECT_NEAR(*effects.main_effects[2].percent, 100 * std::expm1(-0.4), 2) << "first against third level";
 }
 
-TEST(MainEffects, ComeFromCombinationsAloneIfNothingIsRepeated) {
+TEST(MainEffects, MainEffectsComeFromCombinationsAloneIfNothingIsRepeated) {
   const FactorEffects effects = analyze_effects(make_synthetic_factorial(5, {.repetitions = 1}, constant_log_ratio));
   const MainEffect& effect = effects.main_effects.front();
   EXPECT_EQ(effect.test, "wilcoxon-signed-rank");
@@ -182,7 +182,7 @@ TEST(MainEffects, ComeFromCombinationsAloneIfNothingIsRepeated) {
   EXPECT_EQ(effect.generality, EffectGenerality::same_direction);
 }
 
-TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
+TEST(MainEffects, MainEffectsCountOnlyCombinationsThatHaveBothLevels) {
   ExperimentData data = make_synthetic_factorial(6, {.is_blocked = true}, constant_log_ratio);
   for (ExperimentRow& row : data.rows) {
     if (row.levels[0] == 1 && row.levels[1] < 2) row.state = ExperimentRowState::failed;  // 8 combinations
@@ -195,14 +195,14 @@ TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
   EXPECT_FALSE(effect.model_percent) << "missing cells";
 }
 
-TEST(MainEffects, OfASingleCombinationAreItsComparison) {
+TEST(MainEffects, MainEffectsOfASingleCombinationAreItsComparison) {
   const FactorEffects effects =
       analyze_effects(make_synthetic_factorial(7, {.model_count = 1, .batch_count = 1}, constant_log_ratio));
   EXPECT_TRUE(effects.main_effects.empty());
   EXPECT_TRUE(effects.interactions.empty());
 }
 
-TEST(MainEffects, OfValuesBelowZeroAreDifferences) {
+TEST(MainEffects, MainEffectsOfValuesBelowZeroAreDifferences) {
   ExperimentData data = make_synthetic_factorial(8, {.is_blocked = true}, constant_log_ratio);
   data.metrics = {{"balance", "", true}};
   for (ExperimentRow& row : data.rows)
@@ -214,20 +214,20 @@ TEST(MainEffects, OfValuesBelowZeroAreDifferences) {
   EXPECT_EQ(effect.verdict.find("framework1 has "), 0U) << effect.verdict;
 }
 
-TEST(MainEffects, ExtendToOtherCombinationsOnlyIfThereAreEnough) {
+TEST(MainEffects, MainEffectsExtendToOtherCombinationsOnlyIfThereAreEnough) {
   const AnalysisResult result = analyze_energy(
       make_synthetic_factorial(9, {.model_count = 2, .batch_count = 2, .repetitions = 6}, constant_log_ratio));
   EXPECT_NE(result.main_effects[0].verdict.find("over these 4 combinations"), std::string::npos)
       << result.main_effects[0].verdict;
 }
 
-TEST(MainEffects, AreInTheMethods) {
+TEST(MainEffects, MainEffectsAreInTheMethodsParagraph) {
   const AnalysisResult result = analyze_energy(make_synthetic_factorial(10, {.is_blocked = true}, constant_log_ratio));
   EXPECT_NE(result.methods.find("stratified signed-rank test"), std::string::npos) << result.methods;
   EXPECT_NE(result.methods.find("random intercept per block"), std::string::npos) << result.methods;
 }
 
-TEST(EffectsMethods, NamesEveryTestThatWasUsed) {
+TEST(EffectsMethods, MethodsParagraphNamesEveryTestThatWasUsed) {
   AnalysisResult result;
   for (const char* test : {"stratified-signed-rank", "mixed-model-f", "stratified-signed-rank"}) {
     MainEffect effect;

@@ -23,25 +23,25 @@ using RowCosts = std::vector<double>;
 
 struct ParetoCandidate {
   std::size_t cell = 0;
-  std::vector<RowCosts> costs_of_rows;
+  std::vector<RowCosts> row_costs;
   RowCosts mean_costs;
 };
 
 RowCosts mean_costs_of_rows(const ParetoCandidate& candidate) {
-  RowCosts mean(candidate.costs_of_rows.front().size());
-  for (const RowCosts& row : candidate.costs_of_rows) {
+  RowCosts mean(candidate.row_costs.front().size());
+  for (const RowCosts& row : candidate.row_costs) {
     for (std::size_t i = 0; i < row.size(); ++i) mean[i] += row[i];
   }
-  for (double& value : mean) value /= static_cast<double>(candidate.costs_of_rows.size());
+  for (double& value : mean) value /= static_cast<double>(candidate.row_costs.size());
   return mean;
 }
 
 RowCosts resample_mean_costs(const ParetoCandidate& candidate, statistics::Random& random) {
-  const auto n = static_cast<double>(candidate.costs_of_rows.size());
-  RowCosts mean(candidate.costs_of_rows.front().size());
-  for (std::size_t draw = 0; draw < candidate.costs_of_rows.size(); ++draw) {
-    const RowCosts& row = candidate.costs_of_rows[std::min(static_cast<std::size_t>(random.uniform() * n),
-                                                           candidate.costs_of_rows.size() - 1)];
+  const auto n = static_cast<double>(candidate.row_costs.size());
+  RowCosts mean(candidate.row_costs.front().size());
+  for (std::size_t draw = 0; draw < candidate.row_costs.size(); ++draw) {
+    const RowCosts& row =
+        candidate.row_costs[std::min(static_cast<std::size_t>(random.uniform() * n), candidate.row_costs.size() - 1)];
     for (std::size_t i = 0; i < row.size(); ++i) mean[i] += row[i];
   }
   for (double& value : mean) value /= n;
@@ -73,13 +73,13 @@ std::vector<std::size_t> find_compared_measures(const ExperimentTable& table) {
   for (std::size_t i = 0; i < table.measures.size(); ++i) {
     if (table.measures[i].kind == MeasureKind::domain || !table.measures[i].is_compared) continue;
     std::optional<double> first;
-    bool differs = false;
+    bool is_any_cost_different = false;
     for (const auto& row : table.values_by_row) {
       if (!row[i]) continue;
-      differs = differs || (first && *row[i] != *first);
+      is_any_cost_different = is_any_cost_different || (first && *row[i] != *first);
       first = row[i];
     }
-    if (differs) compared.push_back(i);
+    if (is_any_cost_different) compared.push_back(i);
   }
   return compared;
 }
@@ -96,9 +96,9 @@ std::vector<ParetoCandidate> make_pareto_candidates(const ExperimentTable& table
         const std::optional<double> value = table.values_by_row[row][measure];
         if (value) costs.push_back(table.measures[measure].more_is_better ? -*value : *value);
       }
-      if (costs.size() == measures.size()) candidate.costs_of_rows.push_back(std::move(costs));
+      if (costs.size() == measures.size()) candidate.row_costs.push_back(std::move(costs));
     }
-    if (candidate.costs_of_rows.empty()) continue;
+    if (candidate.row_costs.empty()) continue;
     candidate.mean_costs = mean_costs_of_rows(candidate);
     candidates.push_back(std::move(candidate));
   }
@@ -112,8 +112,8 @@ void estimate_pareto_probabilities(ParetoSet& set, const std::vector<ParetoCandi
   for (const ParetoCandidate& candidate : candidates) points.push_back(candidate.mean_costs);
   const std::vector<bool> is_on_front = find_pareto_front(points);
   const auto count = static_cast<double>(candidates.size());
-  const auto affordable = static_cast<std::size_t>(kMaxCellComparisons / (count * count));
-  set.resamples = std::min(resamples, std::max(affordable, kMinParetoResamples));
+  const auto max_affordable_resamples = static_cast<std::size_t>(kMaxCellComparisons / (count * count));
+  set.resamples = std::min(resamples, std::max(max_affordable_resamples, kMinParetoResamples));
   std::vector<std::size_t> times(candidates.size());
   statistics::Random random(seed);
   for (std::size_t resample = 0; resample < set.resamples; ++resample) {

@@ -14,27 +14,28 @@ void add_flag_code(FlagCodes& codes, std::string_view code) {
 
 void add_energy_flag_codes(const ExperimentRow& row, const EnergyBasis& energy, FlagCodes& codes) {
   const std::optional<EnergyWithProvenance> own = energy_by_provenance(total_energy(row.domains), energy.provenance);
-  const auto lacks = [&](const std::string& name) {
+  const auto lacks_domain = [&](const std::string& name) {
     return std::ranges::find(own->domains, name) == own->domains.end();
   };
-  if (own && std::ranges::any_of(energy.excluded_domains, lacks)) add_flag_code(codes, "domains_differ");
+  if (own && std::ranges::any_of(energy.excluded_domains, lacks_domain)) add_flag_code(codes, "domains_differ");
   if (!comparable_energy_j(energy, row)) return add_flag_code(codes, "missing_energy");
-  const auto look_at = [&](const std::optional<double>& joules) {
+  const auto flag_energy_sign = [&](const std::optional<double>& joules) {
     if (joules && *joules == 0) add_flag_code(codes, "zero_energy");
     if (joules && *joules < 0) add_flag_code(codes, "negative_energy");
   };
-  for (const DomainEnergy& domain : row.domains) look_at(domain.joules);
+  for (const DomainEnergy& domain : row.domains) flag_energy_sign(domain.joules);
 }
 
 void add_outlier_flag_codes(const ExperimentTable& table, const CellRows& rows, const AnalysisCell& cell,
                             std::vector<FlagCodes>& flags) {
   for (std::size_t measure = 0; measure < cell.measures.size(); ++measure) {
     if (!cell.measures[measure]) continue;
-    std::vector<std::size_t> having;
+    std::vector<std::size_t> rows_with_value;
     for (const std::size_t row : rows.done_rows) {
-      if (table.values_by_row[row][measure]) having.push_back(row);
+      if (table.values_by_row[row][measure]) rows_with_value.push_back(row);
     }
-    for (const std::size_t index : cell.measures[measure]->outliers) add_flag_code(flags[having[index]], "outlier");
+    for (const std::size_t index : cell.measures[measure]->outliers)
+      add_flag_code(flags[rows_with_value[index]], "outlier");
   }
 }
 
@@ -49,8 +50,9 @@ std::vector<FlagCodes> compute_row_flags(const ExperimentData& data, const Exper
     if (row.state == ExperimentRowState::done) add_energy_flag_codes(row, table.energy_basis, flags[i]);
     if (row.throttled_share.value_or(0) > kMaxUndisturbedTimeShare) add_flag_code(flags[i], "throttled");
     if (row.cpu_steal_share.value_or(0) > kMaxUndisturbedTimeShare) add_flag_code(flags[i], "stolen_time");
-    const std::optional<PowerAndReference> began = choose_comparable_power(row.first, row.baseline);
-    if (began && is_above_idle(began->power_w, began->reference_w)) add_flag_code(flags[i], "cool_down");
+    const std::optional<PowerAndReference> start_power = choose_comparable_power(row.first, row.baseline);
+    if (start_power && is_above_idle(start_power->power_w, start_power->reference_w))
+      add_flag_code(flags[i], "cool_down");
     for (const Diagnostic& diagnostic : row.diagnostics.list()) add_flag_code(flags[i], diagnostic.code);
   }
   for (std::size_t i = 0; i < cells.size(); ++i) add_outlier_flag_codes(table, table.cells[i], cells[i], flags);

@@ -83,7 +83,7 @@ inline ExperimentData make_synthetic_factorial(std::uint64_t seed, const Factori
   std::vector<double> sizes(design.model_count * design.batch_count);
   for (double& size : sizes) size = 6 + random.normal();
   for (std::size_t block = 0; block < design.repetitions; ++block) {
-    const double of_block = design.is_blocked ? 0.1 * random.normal() : 0;
+    const double block_effect = design.is_blocked ? 0.1 * random.normal() : 0;
     for (std::size_t framework = 0; framework < design.framework_count; ++framework) {
       for (std::size_t i = 0; i < sizes.size(); ++i) {
         const double log_ratio =
@@ -94,7 +94,7 @@ inline ExperimentData make_synthetic_factorial(std::uint64_t seed, const Factori
         row.block = block;
         row.state = ExperimentRowState::done;
         row.attempts = 1;
-        set_package_energy(row, std::exp(sizes[i] + of_block + log_ratio + design.noise * random.normal()));
+        set_package_energy(row, std::exp(sizes[i] + block_effect + log_ratio + design.noise * random.normal()));
         data.rows.push_back(std::move(row));
       }
     }

@@ -13,7 +13,7 @@ namespace {
 
 double deterministic_noise(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
-ExperimentData undisturbed_data() {
+ExperimentData make_undisturbed_data() {
   return synthetic_experiment({"a", "b"}, {"m"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
     return 100.0 + static_cast<double>(a) + deterministic_noise(i);
   });
@@ -31,15 +31,15 @@ AnalysisResult expect_analysis(const ExperimentData& data) {
 
 // Flags of the first cell after `change` was applied to its rows.
 std::vector<AnalysisFlag> analyze_changed_data(const std::function<void(ExperimentRow&)>& change) {
-  ExperimentData data = undisturbed_data();
+  ExperimentData data = make_undisturbed_data();
   for (ExperimentRow& row : data.rows) {
     if (row.levels[0] == 0) change(row);
   }
   return expect_analysis(data).cells[0].flags;
 }
 
-TEST(Validity, ACalmExperimentHasNoFlags) {
-  const AnalysisResult result = expect_analysis(undisturbed_data());
+TEST(Validity, AnUndisturbedExperimentHasNoFlags) {
+  const AnalysisResult result = expect_analysis(make_undisturbed_data());
   for (const AnalysisCell& cell : result.cells) {
     for (const AnalysisFlag& flag : cell.flags) ADD_FAILURE() << flag.code << ": " << flag.message;
   }
@@ -48,8 +48,9 @@ TEST(Validity, ACalmExperimentHasNoFlags) {
 
 // Published inference times of NCF with TensorFlow, in seconds.
 TEST(Validity, FlagsACellThatWarmsUp) {
-  constexpr double kPublished[] = {336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3};
-  const auto flags = analyze_changed_data([&](ExperimentRow& row) { set_package_energy(row, kPublished[row.block]); });
+  constexpr double kPublishedEnergies_j[] = {336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3};
+  const auto flags =
+      analyze_changed_data([&](ExperimentRow& row) { set_package_energy(row, kPublishedEnergies_j[row.block]); });
   EXPECT_TRUE(has_flag(flags, "warm_up"));
   EXPECT_TRUE(has_flag(flags, "drift"));
   EXPECT_TRUE(has_flag(flags, "large_spread"));
@@ -70,7 +71,7 @@ TEST(Validity, FlagsImpossibleEnergies) {
 }
 
 TEST(Validity, FlagsOutliersWithoutRemovingThem) {
-  ExperimentData data = undisturbed_data();
+  ExperimentData data = make_undisturbed_data();
   set_package_energy(data.rows[4], 150);
   const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.cells[0].flags, "outlier"));
@@ -85,30 +86,30 @@ TEST(Validity, FlagsThrottlingAndStealTime) {
 }
 
 TEST(Validity, FlagsPausesThatDoNotReachIdlePower) {
-  const auto after_a_cold_start = [](ExperimentRow& row) {
+  const auto set_powers_after_cold_start = [](ExperimentRow& row) {
     row.first.measured = MeasuredWatts(row.block == 0 ? 5.7 : 35);
   };
-  EXPECT_TRUE(has_flag(analyze_changed_data(after_a_cold_start), "cool_down"));
+  EXPECT_TRUE(has_flag(analyze_changed_data(set_powers_after_cold_start), "cool_down"));
   EXPECT_FALSE(
       has_flag(analyze_changed_data([](ExperimentRow& row) { row.first.measured = MeasuredWatts(35); }), "cool_down"));
-  const auto above_the_baseline = [](ExperimentRow& row) {
+  const auto set_power_above_baseline = [](ExperimentRow& row) {
     row.first.measured = MeasuredWatts(35);
     row.baseline.measured = MeasuredWatts(20);
   };
-  EXPECT_TRUE(has_flag(analyze_changed_data(above_the_baseline), "cool_down"));
+  EXPECT_TRUE(has_flag(analyze_changed_data(set_power_above_baseline), "cool_down"));
 }
 
 TEST(Validity, DoesNotCompareEstimatedPowerWithAMeasuredBaseline) {
-  const auto of_two_kinds = [](ExperimentRow& row) {
+  const auto set_mixed_provenance_powers = [](ExperimentRow& row) {
     row.first.estimated = EstimatedWatts(350);
     row.baseline.measured = MeasuredWatts(20);
   };
-  EXPECT_FALSE(has_flag(analyze_changed_data(of_two_kinds), "cool_down"));
-  const auto of_estimates = [](ExperimentRow& row) {
+  EXPECT_FALSE(has_flag(analyze_changed_data(set_mixed_provenance_powers), "cool_down"));
+  const auto set_estimated_powers = [](ExperimentRow& row) {
     row.first.estimated = EstimatedWatts(350);
     row.baseline.estimated = EstimatedWatts(20);
   };
-  EXPECT_TRUE(has_flag(analyze_changed_data(of_estimates), "cool_down"));
+  EXPECT_TRUE(has_flag(analyze_changed_data(set_estimated_powers), "cool_down"));
 }
 
 TEST(Validity, ComparesSumsOfSamplesWithIntegration) {
@@ -124,7 +125,7 @@ TEST(Validity, ComparesSumsOfSamplesWithIntegration) {
 }
 
 TEST(Validity, FlagsAConstantMetric) {
-  ExperimentData data = undisturbed_data();
+  ExperimentData data = make_undisturbed_data();
   data.metrics = {{"accuracy", "", true}, {"loss", "", false}};
   for (ExperimentRow& row : data.rows) row.metrics = {0.5, 0.0};
   const AnalysisResult result = expect_analysis(data);
@@ -133,7 +134,7 @@ TEST(Validity, FlagsAConstantMetric) {
 }
 
 TEST(Validity, ExcludesAndFlagsFailedRows) {
-  ExperimentData data = undisturbed_data();
+  ExperimentData data = make_undisturbed_data();
   data.rows[0].state = ExperimentRowState::failed;
   const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.cells[0].flags, "failed_rows"));
@@ -142,7 +143,7 @@ TEST(Validity, ExcludesAndFlagsFailedRows) {
 }
 
 TEST(Validity, FlagsConsecutiveRepetitions) {
-  ExperimentData data = undisturbed_data();
+  ExperimentData data = make_undisturbed_data();
   std::stable_sort(data.rows.begin(), data.rows.end(),
                    [](const ExperimentRow& a, const ExperimentRow& b) { return a.levels < b.levels; });
   for (std::size_t i = 0; i < data.rows.size(); ++i) data.rows[i].number = i;
@@ -150,13 +151,13 @@ TEST(Validity, FlagsConsecutiveRepetitions) {
 }
 
 TEST(Validity, FlagsPairsByNumberAsArbitrary) {
-  ExperimentData data = undisturbed_data();
+  ExperimentData data = make_undisturbed_data();
   data.is_blocked = false;
   EXPECT_TRUE(has_flag(expect_analysis(data).flags, "arbitrary_pairing"));
 }
 
 TEST(Validity, FlagsLevelsThatNeverSharedANode) {
-  ExperimentData data = undisturbed_data();
+  ExperimentData data = make_undisturbed_data();
   for (ExperimentRow& row : data.rows) row.node = row.levels[0] == 0 ? "n1" : "n2";
   EXPECT_TRUE(has_flag(expect_analysis(data).flags, "nodes_confounded"));
 }

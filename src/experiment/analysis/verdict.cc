@@ -30,8 +30,8 @@ std::string interval_phrase(const Comparison& one, const Measure& measure) {
 }
 
 double min_attainable_p(const Comparison& one) {
-  return one.pairing == Pairing::paired ? statistics::min_p_value_paired(one.n_a)
-                                        : statistics::min_p_value_unpaired(one.n_a, one.n_b);
+  return one.pairing == Pairing::paired ? statistics::min_p_value_paired(one.row_count_a)
+                                        : statistics::min_p_value_unpaired(one.row_count_a, one.row_count_b);
 }
 
 std::string p_values_phrase(const Comparison& one) {
@@ -40,7 +40,8 @@ std::string p_values_phrase(const Comparison& one) {
 
 // Flags of the compared cells that make a mean doubtful.
 std::string doubtful_mean_note(const Comparison& one, const AnalysisResult& result) {
-  constexpr std::string_view kDoubtful[] = {"warm_up", "change_point", "zero_energy", "negative_energy", "throttled"};
+  constexpr std::string_view kDoubtfulMeanFlags[] = {"warm_up", "change_point", "zero_energy", "negative_energy",
+                                                     "throttled"};
   std::set<std::string> codes;
   for (const std::optional<std::size_t> level : {one.a, one.b}) {
     if (!level) continue;
@@ -50,7 +51,8 @@ std::string doubtful_mean_note(const Comparison& one, const AnalysisResult& resu
                                    [&](const AnalysisCell& other) { return other.levels == levels; });
     if (cell == result.cells.end()) continue;
     for (const AnalysisFlag& flag : cell->flags) {
-      if (std::find(std::begin(kDoubtful), std::end(kDoubtful), flag.code) != std::end(kDoubtful))
+      if (std::find(std::begin(kDoubtfulMeanFlags), std::end(kDoubtfulMeanFlags), flag.code) !=
+          std::end(kDoubtfulMeanFlags))
         codes.insert(flag.code);
     }
   }
@@ -116,7 +118,7 @@ std::string verdict_sentence(const Comparison& one, const AnalysisResult& result
     return fmt::format(
         "not significant with {} {}: p = {} is near the smallest possible ({}), {} comparisons need {}; if "
         "real, {} {} than {} ({}){}",
-        one.n_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_value_text(*one.p), p_value_text(floor),
+        one.row_count_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_value_text(*one.p), p_value_text(floor),
         one.family_size, p_value_text(needed), a, change_phrase(measure, one.difference.value_or(0), one.percent), b,
         interval_phrase(one, measure), after);
   }

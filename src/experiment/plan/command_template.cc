@@ -34,8 +34,8 @@ std::string replace_placeholders(std::string_view text,
   std::string out;
   ShellContext shell;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const bool opens = text[at] == '{' && (at == 0 || text[at - 1] != '$');
-    if (opens && at + 1 < text.size() && text[at + 1] == '{') {
+    const bool opens_placeholder = text[at] == '{' && (at == 0 || text[at - 1] != '$');
+    if (opens_placeholder && at + 1 < text.size() && text[at + 1] == '{') {
       const std::string_view name = placeholder_name_at(text, at + 1);
       const std::size_t end = at + 1 + name.size() + 2;
       if (!name.empty() && end < text.size() && text[end] == '}') {
@@ -45,7 +45,7 @@ std::string replace_placeholders(std::string_view text,
         continue;
       }
     }
-    const std::string_view name = opens ? placeholder_name_at(text, at) : std::string_view();
+    const std::string_view name = opens_placeholder ? placeholder_name_at(text, at) : std::string_view();
     if (name.empty()) {
       out += text[at];
       shell.consume_character(text[at]);
@@ -99,18 +99,18 @@ PlaceholderValues make_placeholder_values(std::span<const ExperimentFactor> fact
 
 Status check_command_template(const CommandSpec& command, std::span<const ExperimentFactor> factors) {
   std::string problem;
-  const bool is_shell = !command.shell_text.empty();
+  const bool is_shell_command = !command.shell_text.empty();
   const auto check_placeholder = [&](std::string_view name, const ShellContext& shell) {
     const bool is_known = is_reserved_placeholder(name) ||
                           std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.name == name; });
     if (!is_known) {
       problem = fmt::format("{{{0}}} is not a factor; write {{{{{0}}}}} for the literal text", name);
-    } else if (is_shell && !shell.unsafe_reason().empty()) {
-      problem = fmt::format("{{{}}} {}", name, shell.unsafe_reason());
+    } else if (is_shell_command && !shell.unsafe_insertion_reason().empty()) {
+      problem = fmt::format("{{{}}} {}", name, shell.unsafe_insertion_reason());
     }
     return std::string();
   };
-  if (is_shell) replace_placeholders(command.shell_text, check_placeholder);
+  if (is_shell_command) replace_placeholders(command.shell_text, check_placeholder);
   for (const std::string& word : command.arguments) replace_placeholders(word, check_placeholder);
   if (!problem.empty()) return Error{ErrorCode::usage, problem, ""};
   return Done{};

@@ -31,8 +31,10 @@ bool is_valid_name(std::string_view text) {
 // The experiment name becomes the name of a folder, a job and a page.
 void check_experiment_name(const DocumentValue* value, const ExperimentSpec& spec, SpecErrors& errors) {
   constexpr std::size_t kMaxName_bytes = 100;
-  const auto is_odd = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/'; };
-  const bool is_path = spec.name == "." || spec.name == ".." || std::ranges::any_of(spec.name, is_odd);
+  const auto is_forbidden_character = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/';
+  };
+  const bool is_path = spec.name == "." || spec.name == ".." || std::ranges::any_of(spec.name, is_forbidden_character);
   if (!is_path && spec.name.size() <= kMaxName_bytes) return;
   errors.add(value == nullptr ? 0 : value->line,
              fmt::format("name is used as a folder name: at most {} bytes, no /, no control characters; not {}",

@@ -35,10 +35,10 @@ struct MeanAccumulator {
 // Smallest difference that is detected with power kTargetStatisticalPower, in standard deviations of one row.
 std::optional<double> simulate_detectable_difference(statistics::Pairing pairing, std::size_t n, double alpha,
                                                      std::size_t comparisons) {
-  constexpr double kNoise = 0.01;
+  constexpr double kSimulatedNoise = 0.01;
   if (n > kMaxSimulatedRepetitions) return std::nullopt;
   for (const double times : {0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0}) {
-    const statistics::TargetDifference target{times * kNoise, kNoise, alpha, comparisons};
+    const statistics::TargetDifference target{times * kSimulatedNoise, kSimulatedNoise, alpha, comparisons};
     if (statistics::simulate_test_power(pairing, n, target, 1, kSimulatedTrials) >= kTargetStatisticalPower)
       return times;
   }
@@ -57,7 +57,8 @@ PlanStatistics compute_plan_statistics(const ExperimentSpec& spec, const std::ve
   plan.can_be_significant = plan.min_p_value * static_cast<double>(family) < spec.significance_level;
   plan.needed_repetitions = statistics::min_repetitions(pairing, spec.significance_level, family);
   for (const MetricSpec& metric : spec.metrics) plan.measures += metric.metric.is_compared ? 1 : 0;
-  plan.needed_for_all_measures = statistics::min_repetitions(pairing, spec.significance_level, family * plan.measures);
+  plan.repetitions_for_all_measures =
+      statistics::min_repetitions(pairing, spec.significance_level, family * plan.measures);
   if (plan.can_be_significant)
     plan.detectable_difference_sd =
         simulate_detectable_difference(pairing, spec.repetitions, spec.significance_level, family);
@@ -95,10 +96,10 @@ std::size_t count_comparisons(const std::vector<ExperimentFactor>& factors, cons
   std::size_t comparisons = 0;
   for (std::size_t factor = 0; factor < factors.size(); ++factor) {
     if (!factors[factor].is_compared) continue;
-    std::map<LevelIndices, std::size_t> cells_by_other_levels;
+    std::map<LevelIndices, std::size_t> cell_count_by_other_levels;
     for (LevelIndices cell : cells) {
       cell[factor] = 0;
-      comparisons += cells_by_other_levels[cell]++;
+      comparisons += cell_count_by_other_levels[cell]++;
     }
   }
   return comparisons;
@@ -112,50 +113,51 @@ std::optional<double> relative_noise_within_cells(std::span<const ExperimentRow>
     if (row.state == ExperimentRowState::done && value && *value > 0) cells[row.levels].push_back(*value);
   }
   double squares = 0;
-  std::size_t degrees = 0;
+  std::size_t degrees_of_freedom = 0;
   for (const auto& [levels, values] : cells) {
     double mean = 0;
     for (const double value : values) mean += value / static_cast<double>(values.size());
     for (const double value : values) squares += (value / mean - 1) * (value / mean - 1);
-    degrees += values.size() - 1;
+    degrees_of_freedom += values.size() - 1;
   }
-  if (degrees == 0) return std::nullopt;
-  return std::sqrt(squares / static_cast<double>(degrees));
+  if (degrees_of_freedom == 0) return std::nullopt;
+  return std::sqrt(squares / static_cast<double>(degrees_of_freedom));
 }
 
 std::optional<ExperimentForecast> forecast_experiment(const ExperimentSpec& spec, std::span<const ExperimentRow> rows,
-                                                      std::span<const ExperimentRow> pilot) {
-  std::map<LevelIndices, MeanAccumulator> time_of;
-  std::map<LevelIndices, MeanAccumulator> energy_of;
+                                                      std::span<const ExperimentRow> pilot_rows) {
+  std::map<LevelIndices, MeanAccumulator> mean_time_by_cell;
+  std::map<LevelIndices, MeanAccumulator> mean_energy_by_cell;
   MeanAccumulator time;
   MeanAccumulator energy;
   ExperimentForecast forecast;
   std::vector<ExperimentRow> all(rows.begin(), rows.end());
-  all.insert(all.end(), pilot.begin(), pilot.end());
+  all.insert(all.end(), pilot_rows.begin(), pilot_rows.end());
   const EnergyBasis basis = energy_basis(all);
-  for (const std::span<const ExperimentRow> some : {rows, pilot}) {
+  for (const std::span<const ExperimentRow> some : {rows, pilot_rows}) {
     for (const ExperimentRow& row : some) {
       if (row.state != ExperimentRowState::done) continue;
       ++forecast.completed_rows;
-      time_of[row.levels].add(row.elapsed_s);
+      mean_time_by_cell[row.levels].add(row.elapsed_s);
       const std::optional<double> row_j = comparable_energy_j(basis, row);
-      energy_of[row.levels].add(row_j);
+      mean_energy_by_cell[row.levels].add(row_j);
       time.add(row.elapsed_s);
       energy.add(row_j);
     }
   }
   if (!time.value()) return std::nullopt;
   // Time of the recorder and the machine check between rows; a cool-down can take longer.
-  const double pause_s = spec.baseline_duration_s > 0 ? 1.5 : 0.5;
+  const double pause_between_rows_s = spec.baseline_duration_s > 0 ? 1.5 : 0.5;
   double energy_j = 0;
   for (const ExperimentRow& row : rows) {
     if (row.state == ExperimentRowState::done) continue;
     ++forecast.rows;
-    forecast.time_s += time_of[row.levels].value().value_or(*time.value()) + pause_s;
-    energy_j += energy_of[row.levels].value().value_or(energy.value().value_or(0));
+    forecast.time_s += mean_time_by_cell[row.levels].value().value_or(*time.value()) + pause_between_rows_s;
+    energy_j += mean_energy_by_cell[row.levels].value().value_or(energy.value().value_or(0));
   }
   if (forecast.rows > 0) {
-    forecast.time_s += spec.baseline_duration_s + static_cast<double>(spec.warm_up_runs) * (*time.value() + pause_s);
+    forecast.time_s +=
+        spec.baseline_duration_s + static_cast<double>(spec.warm_up_runs) * (*time.value() + pause_between_rows_s);
     energy_j += static_cast<double>(spec.warm_up_runs) * energy.value().value_or(0);
   }
   if (!energy.value()) return forecast;

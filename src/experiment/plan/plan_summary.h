@@ -27,7 +27,7 @@ std::size_t count_comparisons(const std::vector<ExperimentFactor>& factors,
 // Time and energy of the remaining rows, from the means of their cells, else from the mean of all rows. None before any
 // row has run.
 std::optional<ExperimentForecast> forecast_experiment(const ExperimentSpec& spec, std::span<const ExperimentRow> rows,
-                                                      std::span<const ExperimentRow> pilot);
+                                                      std::span<const ExperimentRow> pilot_rows);
 
 // Pooled standard deviation of energy within cells, as a fraction of the cell means; of time if no energy is known.
 std::optional<double> relative_noise_within_cells(std::span<const ExperimentRow> rows);

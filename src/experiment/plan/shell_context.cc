@@ -13,7 +13,7 @@ bool is_word_end(char c) { return is_blank(c) || std::string_view("\n;&|()<>").f
 
 }  // namespace
 
-std::string_view ShellContext::unsafe_reason() const {
+std::string_view ShellContext::unsafe_insertion_reason() const {
   if (is_in_here_document_)
     return "is in a here-document, where the shell executes $(...): pass it as an argument or variable";
   if (open_quote_ != 0 || delimiter_quote_ != 0) return "is inside quotes: remove them, joulemap quotes the value";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ShellContext parses a text for sh character by character. It determines whether a single-quoted word inserted at the
-// current position reaches the command unchanged. If not, unsafe_reason() returns the reason: within quotes, after a
-// backslash, in backquotes, in a here-document. When in doubt it refuses. One owner; stores only the delimiters of open
-// here-documents.
+// current position reaches the command unchanged. If not, unsafe_insertion_reason() returns the reason: within quotes,
+// after a backslash, in backquotes, in a here-document. When in doubt it refuses. One owner; stores only the delimiters
+// of open here-documents.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ class ShellContext {
  public:
   void consume_character(char c);
   // Reason why a quoted word is not safe here; empty if it is safe.
-  std::string_view unsafe_reason() const;
+  std::string_view unsafe_insertion_reason() const;
 
  private:
   struct HereDocument {

@@ -50,10 +50,10 @@ void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, SpecEr
 }  // namespace
 
 void read_analysis_keys(SpecReader& reader, ExperimentSpec& spec, SpecErrors& errors) {
-  std::vector<std::string> compared;
-  reader.read_text_list("compare", compared);
+  std::vector<std::string> compared_factor_names;
+  reader.read_text_list("compare", compared_factor_names);
   const formats::DocumentValue* const given = reader.take_value("compare");
-  read_compared_factors(compared, given == nullptr ? 0 : given->line, spec, errors);
+  read_compared_factors(compared_factor_names, given == nullptr ? 0 : given->line, spec, errors);
   read_notes(reader.take_value("note"), spec, errors);
 }
 

@@ -40,7 +40,7 @@ std::string SpecReader::qualified_key(std::string_view key) const {
 void SpecReader::add_error(const DocumentValue& value, const std::string& what) { errors_.add(value.line, what); }
 
 const DocumentValue* SpecReader::take_value(std::string_view key) {
-  read_keys_.emplace_back(key);
+  consumed_keys_.emplace_back(key);
   return table_ == nullptr ? nullptr : table_->find(key);
 }
 
@@ -135,10 +135,10 @@ void SpecReader::read_command(std::string_view key, CommandSpec& into) {
 void SpecReader::report_unknown_keys() {
   if (table_ == nullptr) return;
   for (const DocumentMember& member : *table_->table()) {
-    if (std::find(read_keys_.begin(), read_keys_.end(), member.key) != read_keys_.end()) continue;
+    if (std::find(consumed_keys_.begin(), consumed_keys_.end(), member.key) != consumed_keys_.end()) continue;
     std::string known;
-    for (auto key = read_keys_.begin(); key != read_keys_.end(); ++key) {
-      if (std::find(read_keys_.begin(), key, *key) == key) known += (known.empty() ? "" : ", ") + *key;
+    for (auto key = consumed_keys_.begin(); key != consumed_keys_.end(); ++key) {
+      if (std::find(consumed_keys_.begin(), key, *key) == key) known += (known.empty() ? "" : ", ") + *key;
     }
     add_error(member.value,
               fmt::format("{}: unknown key {}; valid keys: {}", table_name_.empty() ? "top level" : table_name_,

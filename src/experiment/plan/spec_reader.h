@@ -73,7 +73,7 @@ class SpecReader {
   const formats::DocumentValue* table_;
   std::string table_name_;
   SpecErrors& errors_;
-  std::vector<std::string> read_keys_;
+  std::vector<std::string> consumed_keys_;
 };
 
 // A level as text, as written in the file; none if the value is not a scalar.

@@ -87,8 +87,8 @@ class ChildWaiter {
 
   void enforce_time_limit(double elapsed_s) {
     if (!run_.time_limit_s || elapsed_s < *run_.time_limit_s) return;
-    if (!child_result_.timed_out) ::kill(pid_, SIGTERM);
-    child_result_.timed_out = true;
+    if (!child_result_.has_timed_out) ::kill(pid_, SIGTERM);
+    child_result_.has_timed_out = true;
     if (elapsed_s > *run_.time_limit_s + kTerminationGrace_s) kill_process_tree(pid_);
   }
 

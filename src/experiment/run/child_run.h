@@ -28,7 +28,7 @@ struct ChildCommand {
 struct ChildResult {
   ExitStatus exit_status;
   bool stop_requested = false;
-  bool timed_out = false;
+  bool has_timed_out = false;
 };
 
 // Calls `on_tick` about once a second with the elapsed seconds. Fails if the program cannot be started.

@@ -95,8 +95,9 @@ void reconcile_row_state(RunTableRow& row, const std::string& row_path, const Ex
   if (result) {
     row.state = result->state;
   } else {
-    const bool is_gone = read_attempt_owner_state(attempt_path(row_path, attempts.back())) == AttemptOwnerState::exited;
-    row.state = is_gone ? ExperimentRowState::failed : ExperimentRowState::running;
+    const bool is_owner_gone =
+        read_attempt_owner_state(attempt_path(row_path, attempts.back())) == AttemptOwnerState::exited;
+    row.state = is_owner_gone ? ExperimentRowState::failed : ExperimentRowState::running;
   }
 }
 
@@ -110,8 +111,8 @@ Result<ExperimentFolder> ExperimentFolder::create(const std::string& folder_path
   if (!rows) return rows.error();
   const std::string path = fs::absolute(folder_path).lexically_normal().string();
   if (Status made = make_directory(path); !made) return std::move(made).error();
-  const fs::path commands_run_in = fs::absolute(directory) / spec->working_directory;
-  ExperimentFolder folder(path, std::move(*spec), commands_run_in.lexically_normal().string());
+  const fs::path command_directory = fs::absolute(directory) / spec->working_directory;
+  ExperimentFolder folder(path, std::move(*spec), command_directory.lexically_normal().string());
   for (const PlannedRow& row : *rows) folder.run_table_.push_back({row});
   for (const Status& done :
        {make_directory(path + "/rows"), replace_file_nofollow(path + "/experiment.toml", toml),

@@ -204,7 +204,7 @@ TEST_F(ExperimentFolderTest, RoundTripsImportedRows) {
   EXPECT_FALSE(write_experiment(path, data));
 }
 
-TEST(ReplaceOwnFile, DoesNotFollowALinkAtItsTemporaryPath) {
+TEST(ReplaceOwnFile, ReplacingAFileDoesNotFollowALinkAtItsTemporaryPath) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/row.json";
   const std::string foreign_path = directory.path() + "/stranger";

@@ -28,8 +28,8 @@ class ExperimentRunner {
   // Runs the first rows without analysing them, so that caches, clocks and just-in-time compilers reach steady state.
   Status warm_up() {
     for (std::size_t run = 0; run < folder_.spec().warm_up_runs && !session_->stop_requested(); ++run) {
-      const PlannedRow& like = folder_.run_table()[run % folder_.run_table().size()].planned_row;
-      const RowTask task{"warm-up", run, like.block_number, like.levels};
+      const PlannedRow& template_row = folder_.run_table()[run % folder_.run_table().size()].planned_row;
+      const RowTask task{"warm-up", run, template_row.block_number, template_row.levels};
       const Result<AttemptOutcome> outcome = session_->run(task, [&] { return begin_unclaimed_attempt(task); });
       if (!outcome) return outcome.error();
       if (!outcome->has_run) continue;
@@ -166,7 +166,7 @@ Result<RunOutcome> run_rows(ExperimentFolder& folder, const RunRequest& request,
   ExperimentRunner runner(folder, options, on_progress);
   if (Status begun = runner.begin_session(request.row_numbers.size()); !begun) return std::move(begun).error();
   if (request.runs_warm_up) {
-    if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();
+    if (Status warm_up_status = runner.warm_up(); !warm_up_status) return std::move(warm_up_status).error();
   }
   Result<std::vector<std::size_t>> failed = runner.run(request.row_numbers, request.include_unknown_owners);
   if (!failed) return std::move(failed).error();
@@ -188,7 +188,7 @@ Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& opti
   const std::vector<std::vector<std::size_t>> cells = list_planned_cells(folder.spec());
   ExperimentRunner runner(folder, options, on_progress);
   if (Status begun = runner.begin_session(cells.size()); !begun) return std::move(begun).error();
-  if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();
+  if (Status warm_up_status = runner.warm_up(); !warm_up_status) return std::move(warm_up_status).error();
   if (Status run = runner.run_pilot(cells); !run) return std::move(run).error();
   return runner.end_session();
 }

@@ -37,9 +37,9 @@ std::set<std::string> find_common_domains(const IdleState& a, const IdleState& b
 }  // namespace
 
 std::optional<double> IdleState::max_temperature_c() const {
-  std::optional<double> hottest;
-  for (const auto& [sensor, degrees] : temperatures_c) hottest = std::max(hottest.value_or(degrees), degrees);
-  return hottest;
+  std::optional<double> hottest_c;
+  for (const auto& [sensor, degrees] : temperatures_c) hottest_c = std::max(hottest_c.value_or(degrees), degrees);
+  return hottest_c;
 }
 
 Result<IdleMonitor> IdleMonitor::open(const sampling::SensorOptions& options, BlockedSignals& signals) {

@@ -51,11 +51,12 @@ std::string imported_experiment_toml(const ExperimentData& data) {
                                  formats::toml_string_literal(data.name));
   toml += fmt::format("repetitions = {}\norder = \"{}\"\nseed = {}\nalpha = {}\n", repetitions,
                       data.is_blocked ? "blocked" : "sequential", data.seed, data.alpha);
-  std::vector<std::string> compared;
+  std::vector<std::string> compared_factor_names;
   for (const ExperimentFactor& factor : data.factors) {
-    if (factor.is_compared) compared.push_back(factor.name);
+    if (factor.is_compared) compared_factor_names.push_back(factor.name);
   }
-  if (compared.size() < data.factors.size()) toml += fmt::format("compare = {}\n", toml_string_list(compared));
+  if (compared_factor_names.size() < data.factors.size())
+    toml += fmt::format("compare = {}\n", toml_string_list(compared_factor_names));
   toml += "\n[factors]\n";
   for (const ExperimentFactor& factor : data.factors) {
     toml += fmt::format("{} = {}\n", formats::toml_string_literal(factor.name), toml_string_list(factor.levels));

@@ -18,8 +18,8 @@ CheckOutcome make_passed_check(std::string_view name, std::string found) {
   return {std::string(name), CheckState::passed, false, std::move(found), "", ""};
 }
 
-CheckOutcome make_unknown_check(std::string_view name, std::string why) {
-  return {std::string(name), CheckState::unknown, false, "", std::move(why), ""};
+CheckOutcome make_unknown_check(std::string_view name, std::string reason) {
+  return {std::string(name), CheckState::unknown, false, "", std::move(reason), ""};
 }
 
 CheckOutcome make_warned_check(std::string_view name, std::string found, std::string message, std::string remedy) {
@@ -93,10 +93,10 @@ CheckOutcome check_throttling(const std::optional<IdleState>& idle) {
 CheckOutcome check_temperature(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
   IdleState now = idle.value_or(IdleState{});
   if (!idle) now.temperatures_c = cpu_temperatures(root);
-  const std::optional<double> hottest = now.max_temperature_c();
-  if (!hottest) return make_unknown_check("temperature", "this machine reports no temperature");
-  const std::string found = fmt::format("{:.0f} degC", *hottest);
-  if (*hottest <= spec.temperature_limit_c) return make_passed_check("temperature", found);
+  const std::optional<double> hottest_c = now.max_temperature_c();
+  if (!hottest_c) return make_unknown_check("temperature", "this machine reports no temperature");
+  const std::string found = fmt::format("{:.0f} degC", *hottest_c);
+  if (*hottest_c <= spec.temperature_limit_c) return make_passed_check("temperature", found);
   return make_warned_check("temperature", found, fmt::format("the temperature is {} before the row starts", found),
                            "increase limit_s of [cool_down] or improve the cooling");
 }

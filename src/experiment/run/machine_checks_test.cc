@@ -82,7 +82,7 @@ DomainEnergy idle_domain(std::string name, double mean_w, Provenance provenance 
   return domain;
 }
 
-TEST(CoolDown, UsesMeasuredPowerAndNoEstimates) {
+TEST(CoolDown, CoolDownUsesMeasuredPowerAndNoEstimates) {
   IdleState baseline;
   baseline.domain_powers = {idle_domain("gpu0", 100), idle_domain("package-0", 10, Provenance::estimated)};
   IdleState current = baseline;
@@ -97,7 +97,7 @@ TEST(CoolDown, UsesMeasuredPowerAndNoEstimates) {
   EXPECT_FALSE(has_cooled_down(current, baseline, {})) << "without a measurement estimates have to do";
 }
 
-TEST(CoolDown, ComparesTheDomainsOfBothReadings) {
+TEST(CoolDown, CoolDownComparesTheDomainsOfBothReadings) {
   IdleState baseline;
   baseline.domain_powers = {idle_domain("gpu0", 100), idle_domain("gpu1", 100)};
   IdleState current;
@@ -105,7 +105,7 @@ TEST(CoolDown, ComparesTheDomainsOfBothReadings) {
   EXPECT_FALSE(has_cooled_down(current, baseline, {}));
 }
 
-TEST(CoolDown, EndsWhenPowerAndEveryTemperatureAreNearTheBaseline) {
+TEST(CoolDown, CoolDownEndsWhenPowerAndEveryTemperatureAreNearTheBaseline) {
   const CoolDownSpec spec;
   IdleState baseline;
   baseline.domain_powers = {idle_domain("gpu0", 100)};
@@ -121,7 +121,7 @@ TEST(CoolDown, EndsWhenPowerAndEveryTemperatureAreNearTheBaseline) {
   EXPECT_TRUE(has_cooled_down(current, baseline, spec));
 }
 
-TEST(CoolDown, DoesNotWaitForUnknownValues) {
+TEST(CoolDown, CoolDownDoesNotWaitForUnknownValues) {
   IdleState baseline;
   baseline.temperatures_c = {{"gpu0", 35}};
   EXPECT_TRUE(has_cooled_down({}, baseline, CoolDownSpec{}));

@@ -60,18 +60,19 @@ constexpr std::string_view kKnownGovernors = "performance powersave userspace on
 bool is_offered_governor(const std::string& governor_file, std::string_view value) {
   const std::string folder = governor_file.substr(0, governor_file.rfind('/'));
   const Result<std::string> listed = read_small_file(folder + "/scaling_available_governors");
-  const std::vector<std::string_view> offered = split_whitespace(listed ? std::string_view(*listed) : kKnownGovernors);
-  return std::find(offered.begin(), offered.end(), value) != offered.end();
+  const std::vector<std::string_view> offered_governors =
+      split_whitespace(listed ? std::string_view(*listed) : kKnownGovernors);
+  return std::find(offered_governors.begin(), offered_governors.end(), value) != offered_governors.end();
 }
 
 // Why joulemap cannot have written a line of the backup file; empty if the line is valid.
 std::string backup_rejection_reason(const SystemRoot& root, const formats::CsvRecord& record) {
   if (record.size() != 3) return "a line does not have three fields";
   const auto both = [&](const auto& is_offered) { return is_offered(record[1]) && is_offered(record[2]); };
-  const std::vector<std::string> governors = governor_files(root);
+  const std::vector<std::string> governor_paths = governor_files(root);
   const std::optional<TurboFile> turbo = find_turbo_file(root);
   bool is_known = false;
-  if (std::find(governors.begin(), governors.end(), record[0]) != governors.end()) {
+  if (std::find(governor_paths.begin(), governor_paths.end(), record[0]) != governor_paths.end()) {
     is_known = both([&](const std::string& value) { return is_offered_governor(record[0], value); });
   } else if (turbo && turbo->path == record[0]) {
     is_known = both([&](const std::string& value) { return value == turbo->on_value || value == turbo->off_value; });
@@ -107,15 +108,15 @@ Result<std::string> read_settings_backup(const std::string& path) {
 // If a killed runner left settings changed, its saved values count as the previous values.
 void adopt_values_of_older_backup(const SystemRoot& root, const std::string& backup_path,
                                   std::vector<SettingChange>& changes, Diagnostics& diagnostics) {
-  const auto refuse = [&](const std::string& why) {
-    diagnostics.add({"settings_refused", 1, fmt::format("a setting was not restored from {}: {}", backup_path, why),
+  const auto refuse_backup = [&](const std::string& reason) {
+    diagnostics.add({"settings_refused", 1, fmt::format("a setting was not restored from {}: {}", backup_path, reason),
                      "check the governor and turbo of this machine; only joulemap may write that file"});
   };
   const Result<std::string> text = read_settings_backup(backup_path);
-  if (!text) return refuse(text.error().message);
+  if (!text) return refuse_backup(text.error().message);
   for (const formats::CsvRecord& record : formats::read_csv(*text)) {
-    if (const std::string why = backup_rejection_reason(root, record); !why.empty()) {
-      refuse(why);
+    if (const std::string reason = backup_rejection_reason(root, record); !reason.empty()) {
+      refuse_backup(reason);
       continue;
     }
     const auto known = std::find_if(changes.begin(), changes.end(),
@@ -130,8 +131,8 @@ void adopt_values_of_older_backup(const SystemRoot& root, const std::string& bac
 
 }  // namespace
 
-Result<MachineSettings> MachineSettings::apply(const SystemRoot& root, const ChecksSpec& spec,
-                                               std::string backup_path) {
+Result<MachineSettings> MachineSettings::apply_settings(const SystemRoot& root, const ChecksSpec& spec,
+                                                        std::string backup_path) {
   Result<std::vector<SettingChange>> changes = requested_setting_changes(root, spec);
   if (!changes) return std::move(changes).error();
   MachineSettings settings(std::move(backup_path));
@@ -159,11 +160,11 @@ MachineSettings::MachineSettings(MachineSettings&& other) noexcept
 
 Status MachineSettings::restore() {
   Status result = Done{};
-  const bool was_changed = !setting_changes_.empty();
+  const bool were_settings_changed = !setting_changes_.empty();
   for (const SettingChange& change : std::exchange(setting_changes_, {})) {
     if (Status written = write_setting(change.setting_file, change.value_before); !written) result = std::move(written);
   }
-  if (result && was_changed) ::unlink(backup_path_.c_str());
+  if (result && were_settings_changed) ::unlink(backup_path_.c_str());
   return result;
 }
 

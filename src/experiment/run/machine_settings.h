@@ -20,7 +20,8 @@ class MachineSettings {
  public:
   // `backup_path` is the path of the file with the previous values. Fails if a file cannot be written, with nothing
   // changed.
-  static Result<MachineSettings> apply(const SystemRoot& root, const ChecksSpec& spec, std::string backup_path);
+  static Result<MachineSettings> apply_settings(const SystemRoot& root, const ChecksSpec& spec,
+                                                std::string backup_path);
   MachineSettings(MachineSettings&& other) noexcept;
   MachineSettings& operator=(MachineSettings&&) = delete;
   ~MachineSettings();

@@ -108,9 +108,9 @@ std::optional<double> load_per_cpu(const SystemRoot& root) {
   const std::string text = read_trimmed_file(root.path("/proc/loadavg")).value_or("");
   const std::vector<std::string_view> words = split_whitespace(text);
   const std::optional<double> load = words.empty() ? std::nullopt : parse_double(words[0]);
-  const auto online = parse_cpu_list(read_trimmed_file(root.path("/sys/devices/system/cpu/online")).value_or(""));
-  if (!load || !online || online->empty()) return std::nullopt;
-  return *load / static_cast<double>(online->size());
+  const auto online_cpus = parse_cpu_list(read_trimmed_file(root.path("/sys/devices/system/cpu/online")).value_or(""));
+  if (!load || !online_cpus || online_cpus->empty()) return std::nullopt;
+  return *load / static_cast<double>(online_cpus->size());
 }
 
 std::vector<std::string> governor_files(const SystemRoot& root) {
@@ -123,17 +123,18 @@ std::vector<std::string> governor_files(const SystemRoot& root) {
 }
 
 std::string read_governors(const SystemRoot& root) {
-  std::set<std::string> different;
-  for (const std::string& path : governor_files(root)) different.insert(read_trimmed_file(path).value_or("unreadable"));
+  std::set<std::string> distinct_governors;
+  for (const std::string& path : governor_files(root))
+    distinct_governors.insert(read_trimmed_file(path).value_or("unreadable"));
   std::string text;
-  for (const std::string& governor : different) text += (text.empty() ? "" : ", ") + governor;
+  for (const std::string& governor : distinct_governors) text += (text.empty() ? "" : ", ") + governor;
   return text;
 }
 
 std::optional<TurboFile> find_turbo_file(const SystemRoot& root) {
   // Kernel documentation, admin-guide/pm: intel_pstate.rst (no_turbo), cpufreq.rst (boost).
-  const TurboFile intel{root.path("/sys/devices/system/cpu/intel_pstate/no_turbo"), "0", "1"};
-  if (file_exists(intel.path)) return intel;
+  const TurboFile intel_turbo_file{root.path("/sys/devices/system/cpu/intel_pstate/no_turbo"), "0", "1"};
+  if (file_exists(intel_turbo_file.path)) return intel_turbo_file;
   const TurboFile others{root.path("/sys/devices/system/cpu/cpufreq/boost"), "1", "0"};
   if (file_exists(others.path)) return others;
   return std::nullopt;

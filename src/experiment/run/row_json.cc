@@ -192,9 +192,9 @@ std::vector<DomainEnergy> read_domains(const DocumentValue& row) {
   return domains;
 }
 
-std::vector<std::optional<double>> read_metrics(const DocumentValue& around, const ExperimentData& data) {
+std::vector<std::optional<double>> read_metrics(const DocumentValue& enclosing_value, const ExperimentData& data) {
   std::vector<std::optional<double>> values;
-  const DocumentValue* const metrics = around.find("metrics");
+  const DocumentValue* const metrics = enclosing_value.find("metrics");
   for (const ExperimentMetric& metric : data.metrics) {
     values.push_back(metrics == nullptr ? std::nullopt : metrics->number(metric.name));
   }

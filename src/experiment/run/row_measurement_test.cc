@@ -55,7 +55,7 @@ TEST_F(RowMeasurementTest, StoresTheFunctionsWithTheMostEnergyAndTheirCauses) {
   EXPECT_EQ(on_cpu->cause->basis, CauseBasis::ledger);
 }
 
-TEST_F(RowMeasurementTest, HasTheShareOfReadingsInWhichAGpuWasThrottled) {
+TEST_F(RowMeasurementTest, RowHasTheShareOfReadingsInWhichAGpuWasThrottled) {
   ASSERT_TRUE(row.throttled_share);
   EXPECT_EQ(*row.throttled_share, 0) << "it was at full speed";
 }

@@ -18,8 +18,8 @@ constexpr std::size_t kMaxFile_bytes = std::size_t{256} << 20;
 constexpr std::size_t kMaxMatchedLine_bytes =
     4096;  // longer lines are cut, because std::regex uses stack for each character
 
-void note_missing_metric(const MetricSpec& metric, const std::string& why, Diagnostics& diagnostics) {
-  diagnostics.add({"metric_missing", 1, fmt::format("{} is unknown: {}", metric.metric.name, why),
+void note_missing_metric(const MetricSpec& metric, const std::string& reason, Diagnostics& diagnostics) {
+  diagnostics.add({"metric_missing", 1, fmt::format("{} is unknown: {}", metric.metric.name, reason),
                    fmt::format("check [metrics.{}] in experiment.toml", metric.metric.name)});
 }
 

@@ -24,13 +24,13 @@ std::vector<std::optional<double>> merge_slices(const std::vector<std::optional<
 }
 
 bool is_shown_domain(const ReportResult& run, const std::string& domain) {
-  const auto has = [](const DomainEnergy& each, Provenance provenance) {
+  const auto has_provenance = [](const DomainEnergy& each, Provenance provenance) {
     return each.is_counted && each.provenance == provenance;
   };
-  const bool is_measured =
-      std::ranges::any_of(run.domains, [&](const DomainEnergy& each) { return has(each, Provenance::measured); });
+  const bool is_measured = std::ranges::any_of(
+      run.domains, [&](const DomainEnergy& each) { return has_provenance(each, Provenance::measured); });
   return std::ranges::any_of(run.domains, [&](const DomainEnergy& each) {
-    return each.name == domain && has(each, is_measured ? Provenance::measured : Provenance::estimated);
+    return each.name == domain && has_provenance(each, is_measured ? Provenance::measured : Provenance::estimated);
   });
 }
 

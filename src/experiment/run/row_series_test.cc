@@ -28,7 +28,7 @@ ReportResult make_four_second_report() {
   return run;
 }
 
-TEST(RowSeries, HasThePowerOfMeasuredDomainsAndGauges) {
+TEST(RowSeries, RowSeriesHasThePowerOfMeasuredDomainsAndGauges) {
   const RowSeries series = make_row_series(make_four_second_report());
   EXPECT_EQ(series.slice_s, 1);
   ASSERT_EQ(series.channels.size(), 4U);
@@ -50,7 +50,7 @@ TEST(RowSeries, MergesSlicesOfLongRuns) {
   EXPECT_EQ(series.channels[0].values[0], 6);
 }
 
-TEST(RowGauges, AreMeansOrMaximaOfTheInterval) {
+TEST(RowGauges, RowGaugesAreMeansOrMaximaOfTheInterval) {
   const GaugeValues gauges = mean_gauges_in_interval(make_four_second_report(), 0.5, 2);
   EXPECT_NEAR(*gauges[0], 50.0 / 1.5, 1e-9) << "half a second at 0, one at 50 %";
   EXPECT_FALSE(gauges[1]);

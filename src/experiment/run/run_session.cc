@@ -95,14 +95,14 @@ void RunSession::close_idle_monitor() {
 }
 
 Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions options, PhaseCallback on_phase) {
-  if (Status runnable = check_has_command(folder); !runnable) return std::move(runnable).error();
+  if (Status command_check = check_has_command(folder); !command_check) return std::move(command_check).error();
   Result<FileLock> lock = lock_machine(folder);
   if (!lock) return std::move(lock).error();
   Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
   Result<MachineSettings> settings =
-      MachineSettings::apply(options.system_root, folder.spec().checks,
-                             fmt::format("{}/settings-before-{}.csv", folder.path(), current_node_name()));
+      MachineSettings::apply_settings(options.system_root, folder.spec().checks,
+                                      fmt::format("{}/settings-before-{}.csv", folder.path(), current_node_name()));
   if (!settings) return std::move(settings).error();
   RunSession session(folder, std::move(options), std::move(on_phase),
                      std::make_unique<BlockedSignals>(std::move(*signals)), std::move(*lock), std::move(*settings));
@@ -246,7 +246,7 @@ void RunSession::fill_attempt_outcome(const Result<ChildResult>& end, const Atte
   row.exit_code = end->exit_status.code;
   if (end->stop_requested) {
     conditions.error_text = "interrupted";
-  } else if (end->timed_out) {
+  } else if (end->has_timed_out) {
     conditions.error_text =
         fmt::format("exceeded time_limit_s, {:g} s", experiment_folder_.spec().time_limit_s.value_or(0));
   } else if (end->exit_status.code != 0) {
@@ -275,15 +275,15 @@ Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback&
   if (!attempt) return attempt.error();
   if (!*attempt) return outcome;
   const std::optional<CpuTicks> begin = read_cpu_ticks(options_.system_root);
-  const std::optional<std::uint64_t> throttles = thermal_throttle_count(options_.system_root);
+  const std::optional<std::uint64_t> throttle_count_before = thermal_throttle_count(options_.system_root);
   row.start_unix_ns = unix_ns();
   const Result<ChildResult> end = record(task, **attempt, conditions);
   row.cpu_steal_share = cpu_steal_share(begin, read_cpu_ticks(options_.system_root));
   fill_attempt_outcome(end, **attempt, conditions, row);
-  if (throttles && thermal_throttle_count(options_.system_root).value_or(0) > *throttles) {
-    row.diagnostics.add({"cpu_throttled", thermal_throttle_count(options_.system_root).value_or(0) - *throttles,
-                         "CPUs were throttled by temperature during the row",
-                         "check the cooling and run the row again"});
+  if (throttle_count_before && thermal_throttle_count(options_.system_root).value_or(0) > *throttle_count_before) {
+    row.diagnostics.add(
+        {"cpu_throttled", thermal_throttle_count(options_.system_root).value_or(0) - *throttle_count_before,
+         "CPUs were throttled by temperature during the row", "check the cooling and run the row again"});
   }
   if (Status written = experiment_folder_.finish_attempt(**attempt, row, conditions); !written)
     return std::move(written).error();

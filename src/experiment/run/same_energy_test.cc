@@ -85,13 +85,14 @@ class RandomMachine {
 };
 
 // Readings of the machine since `begin_ns`; callers must read in time order.
-class RandomReader {
+class RandomSensorReader {
  public:
-  RandomReader(std::uint64_t seed, std::int64_t begin_ns) : machine_(seed), begin_ns_(begin_ns) {}
+  RandomSensorReader(std::uint64_t seed, std::int64_t begin_ns) : machine_(seed), begin_ns_(begin_ns) {}
 
   Reading read(std::uint64_t channel, std::int64_t now_ns) {
-    constexpr std::array<std::int64_t, 4> kRefresh_ns = {kMillisecond_ns, 100 * kMillisecond_ns, 1, 1};
-    const std::int64_t shown_ns = begin_ns_ + (now_ns - begin_ns_) / kRefresh_ns[channel] * kRefresh_ns[channel];
+    constexpr std::array<std::int64_t, 4> kRefreshPeriods_ns = {kMillisecond_ns, 100 * kMillisecond_ns, 1, 1};
+    const std::int64_t shown_ns =
+        begin_ns_ + (now_ns - begin_ns_) / kRefreshPeriods_ns[channel] * kRefreshPeriods_ns[channel];
     if (channel == 2) return reading(1e3 * machine_.watts_at(2, shown_ns), now_ns);
     CumulativeEnergy& total = totals_[channel];
     if (total.until_ns == 0) total.until_ns = begin_ns_;
@@ -141,7 +142,7 @@ class RandomSensor final : public sensors::Sensor {
   }
 
  private:
-  RandomReader reader_;
+  RandomSensorReader reader_;
   std::atomic<std::uint64_t>& reads_;
   std::vector<Sample>* log_;
   std::vector<Channel> channels_;
@@ -163,19 +164,19 @@ RandomRun random_recording(std::uint64_t seed) {
   const std::int64_t begin_ns = 1'000'000 * kMillisecond_ns;
   recorded.span = {begin_ns + 500 * kMillisecond_ns + between_ms(0, 100),
                    begin_ns + 9'000 * kMillisecond_ns + between_ms(0, 500)};
-  RandomReader reader(seed, begin_ns);
+  RandomSensorReader reader(seed, begin_ns);
   std::array<std::int64_t, 4> next_ns;
   next_ns.fill(begin_ns);
   std::int64_t next_history_ns = begin_ns;
   for (std::int64_t now_ns = begin_ns; now_ns < recorded.span.end_ns + 300 * kMillisecond_ns;
        now_ns += kMillisecond_ns / 2) {
-    const bool is_edge = std::min(std::abs(now_ns - recorded.span.begin_ns), std::abs(now_ns - recorded.span.end_ns)) <
-                         200 * kMillisecond_ns;
+    const bool is_near_span_edge = std::min(std::abs(now_ns - recorded.span.begin_ns),
+                                            std::abs(now_ns - recorded.span.end_ns)) < 200 * kMillisecond_ns;
     for (std::uint32_t channel = 0; channel < 4; ++channel) {
       if (now_ns < next_ns[channel]) continue;
       recorded.samples.push_back({channel, round_read_times(reader.read(channel, now_ns))});
       const std::int64_t pause_ns = channel == 1 ? between_ms(500, 2500) : between_ms(5, 80);
-      next_ns[channel] = now_ns + (is_edge ? between_ms(0.5, 4) : pause_ns);
+      next_ns[channel] = now_ns + (is_near_span_edge ? between_ms(0.5, 4) : pause_ns);
       for (const std::int64_t edge_ns :
            {recorded.span.begin_ns - 200 * kMillisecond_ns, recorded.span.end_ns - 200 * kMillisecond_ns})
         if (now_ns < edge_ns) next_ns[channel] = std::min(next_ns[channel], edge_ns);
@@ -225,7 +226,7 @@ void expect_same_rows(std::span<const DomainEnergy> expected, std::span<const Do
 
 class EnergyAgreementTest : public testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(EnergyAgreementTest, OfASummaryAndTheReportOfItsRecording) {
+TEST_P(EnergyAgreementTest, SummaryAgreesWithTheReportOfItsRecording) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
   std::atomic<std::uint64_t> reads{0};
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
@@ -246,7 +247,7 @@ TEST_P(EnergyAgreementTest, OfASummaryAndTheReportOfItsRecording) {
   EXPECT_EQ(joules_of(summary.totals.estimated), joules_of(report.totals.estimated));
 }
 
-TEST_P(EnergyAgreementTest, OfWindowsAndTheCurvesOfTheirSensors) {
+TEST_P(EnergyAgreementTest, WindowsAgreeWithTheCurvesOfTheirSensors) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
   std::atomic<std::uint64_t> reads{0};
   std::vector<Sample> log;
@@ -274,13 +275,13 @@ TEST_P(EnergyAgreementTest, OfWindowsAndTheCurvesOfTheirSensors) {
     for (const DomainEnergy& row : result->energy.rows) {
       if (row.name == "gpu0") continue;  // `curves` has seen more updates of its counter than the engine had
       const auto channel = static_cast<std::size_t>(row.name == "package-0" ? 0 : row.name == "fan" ? 2 : 3);
-      const ChannelEnergy same = curves.curve_of(channel)->energy_between(result->begin_ns, result->end_ns);
+      const ChannelEnergy same = curves.curve_of_channel(channel)->energy_between(result->begin_ns, result->end_ns);
       EXPECT_EQ(row.joules, same.joules) << row.name;
     }
   }
 }
 
-TEST_P(EnergyAgreementTest, OfAReportAndItsWindowsStepsPowerAndPage) {
+TEST_P(EnergyAgreementTest, ReportAgreesWithItsWindowsStepsPowerAndPage) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
   const RandomRun recorded = random_recording(GetParam());
   std::vector<std::int64_t> steps_ns;
@@ -293,7 +294,7 @@ TEST_P(EnergyAgreementTest, OfAReportAndItsWindowsStepsPowerAndPage) {
   EnergyCurves curves(RandomMachine::channels());
   for (const Sample& sample : recorded.samples) curves.observe(sample);
   const auto joules = [&](std::size_t channel, std::int64_t from_ns, std::int64_t to_ns) {
-    return curves.curve_of(channel)->joules_at(to_ns) - curves.curve_of(channel)->joules_at(from_ns);
+    return curves.curve_of_channel(channel)->joules_at(to_ns) - curves.curve_of_channel(channel)->joules_at(from_ns);
   };
 
   const ReportResult whole = build_expected_report(file, {});

@@ -143,7 +143,7 @@ Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& f
     return std::move(written).error();
   }
   const std::string known = slurm_folder(folder) + "/jobs.csv";
-  std::vector<SubmittedSlurmArray> submitted;
+  std::vector<SubmittedSlurmArray> submitted_arrays;
   for (const SlurmBlockArray& blocks :
        split_into_arrays(find_blocks_to_run(folder), read_max_slurm_array_size(folder))) {
     Result<SubmittedSlurmArray> array = submit_array(folder, blocks, words);
@@ -152,20 +152,20 @@ Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& f
     const Status kept =
         replace_file_nofollow(known, (before ? *before : std::string()) + submitted_jobs_csv_line(*array));
     if (!kept) return kept.error();
-    submitted.push_back(std::move(*array));
+    submitted_arrays.push_back(std::move(*array));
   }
-  return submitted;
+  return submitted_arrays;
 }
 
 std::vector<ExperimentJob> query_slurm_jobs(const ExperimentFolder& folder, Diagnostics& diagnostics) {
   std::vector<ExperimentJob> jobs;
   const Result<std::string> known = read_small_file(slurm_folder(folder) + "/jobs.csv");
   if (!known) return jobs;
-  std::map<std::string, std::size_t, std::less<>> first_of;
+  std::map<std::string, std::size_t, std::less<>> first_block_by_job;
   std::string ids;
   for (const formats::CsvRecord& record : formats::read_csv(*known)) {
     if (record.size() < 2) continue;
-    first_of[record[0]] = parse_u64(record[1]).value_or(0);
+    first_block_by_job[record[0]] = parse_u64(record[1]).value_or(0);
     ids += (ids.empty() ? "" : ",") + record[0];
   }
   Result<std::string> output =
@@ -183,9 +183,9 @@ std::vector<ExperimentJob> query_slurm_jobs(const ExperimentFolder& folder, Diag
     if (fields.size() < 3) continue;
     ExperimentJob job{std::string(fields[0]), std::string(fields[1]), std::string(fields[2]), ""};
     const std::size_t bar = job.id.find('_');
-    const auto first = first_of.find(job.id.substr(0, bar));
+    const auto first = first_block_by_job.find(job.id.substr(0, bar));
     const auto index = bar == std::string::npos ? std::nullopt : parse_u64(std::string_view(job.id).substr(bar + 1));
-    if (first != first_of.end() && index) job.blocks = fmt::format("{}", first->second + *index);
+    if (first != first_block_by_job.end() && index) job.blocks = fmt::format("{}", first->second + *index);
     jobs.push_back(std::move(job));
   }
   return jobs;

@@ -34,18 +34,19 @@ std::string_view shorten_library_path(std::string_view path) {
 
 // "<built-in method torch.lstm>" -> "torch.lstm", "<method 'cpu' of 'torch.Tensor' objects>" -> "torch.Tensor.cpu".
 std::string built_in_function_name(std::string_view name) {
-  constexpr std::string_view kFunction = "<built-in method ";
-  constexpr std::string_view kMethod = "<method '";
-  constexpr std::string_view kOf = "' of '";
-  constexpr std::string_view kObjects = "' objects>";
-  if (name.starts_with(kFunction) && name.ends_with('>'))
-    return std::string(name.substr(kFunction.size(), name.size() - kFunction.size() - 1));
-  const std::size_t of = name.find(kOf);
-  if (!name.starts_with(kMethod) || !name.ends_with(kObjects) || of == std::string_view::npos) return std::string(name);
-  const std::size_t type = of + kOf.size();
-  if (type + kObjects.size() > name.size()) return std::string(name);
-  return fmt::format("{}.{}", name.substr(type, name.size() - type - kObjects.size()),
-                     name.substr(kMethod.size(), of - kMethod.size()));
+  constexpr std::string_view kBuiltInFunctionPrefix = "<built-in method ";
+  constexpr std::string_view kBuiltInMethodPrefix = "<method '";
+  constexpr std::string_view kMethodClassSeparator = "' of '";
+  constexpr std::string_view kBuiltInMethodSuffix = "' objects>";
+  if (name.starts_with(kBuiltInFunctionPrefix) && name.ends_with('>'))
+    return std::string(name.substr(kBuiltInFunctionPrefix.size(), name.size() - kBuiltInFunctionPrefix.size() - 1));
+  const std::size_t of = name.find(kMethodClassSeparator);
+  if (!name.starts_with(kBuiltInMethodPrefix) || !name.ends_with(kBuiltInMethodSuffix) || of == std::string_view::npos)
+    return std::string(name);
+  const std::size_t type = of + kMethodClassSeparator.size();
+  if (type + kBuiltInMethodSuffix.size() > name.size()) return std::string(name);
+  return fmt::format("{}.{}", name.substr(type, name.size() - type - kBuiltInMethodSuffix.size()),
+                     name.substr(kBuiltInMethodPrefix.size(), of - kBuiltInMethodPrefix.size()));
 }
 
 std::string function_name(std::string_view file, std::int64_t line, std::string_view name) {
@@ -75,15 +76,15 @@ std::optional<ProfiledFunction> parse_profiled_function(const MarshalDocument& d
   const MarshalObject& name = document.object_at(where[2]);
   if (file.kind != MarshalKind::text || line.kind != MarshalKind::integer || name.kind != MarshalKind::text)
     return std::nullopt;
-  const MarshalObject& primitive = document.object_at(sums[0]);
+  const MarshalObject& primitive_calls = document.object_at(sums[0]);
   const MarshalObject& calls = document.object_at(sums[1]);
-  if (!is_valid_count(primitive) || !is_valid_count(calls) || primitive.integer_value > calls.integer_value)
+  if (!is_valid_count(primitive_calls) || !is_valid_count(calls) || primitive_calls.integer_value > calls.integer_value)
     return std::nullopt;
   if (!is_valid_time(document.object_at(sums[2])) || !is_valid_time(document.object_at(sums[3]))) return std::nullopt;
   ProfiledFunction function;
   function.name = function_name(file.text, line.integer_value, name.text);
   function.call_count = static_cast<std::uint64_t>(calls.integer_value);
-  function.recursive_call_count = static_cast<std::uint64_t>(calls.integer_value - primitive.integer_value);
+  function.recursive_call_count = static_cast<std::uint64_t>(calls.integer_value - primitive_calls.integer_value);
   function.own_s = std::max(0.0, document.object_at(sums[2]).real_value);
   function.cumulative_s = std::max(0.0, document.object_at(sums[3]).real_value);
   return function;
@@ -103,11 +104,12 @@ Error not_a_profile_error(std::string message) {
 }
 
 std::vector<FunctionResult> select_largest_functions(const FunctionProfile& profile) {
-  std::vector<const ProfiledFunction*> by_cumulative;
-  for (const ProfiledFunction& function : profile.functions) by_cumulative.push_back(&function);
-  std::ranges::stable_sort(by_cumulative, std::ranges::greater{}, &ProfiledFunction::cumulative_s);
-  const double least_s =
-      by_cumulative.size() > kMaxStoredFunctions ? by_cumulative[kMaxStoredFunctions - 1]->cumulative_s : 0;
+  std::vector<const ProfiledFunction*> functions_by_cumulative_time;
+  for (const ProfiledFunction& function : profile.functions) functions_by_cumulative_time.push_back(&function);
+  std::ranges::stable_sort(functions_by_cumulative_time, std::ranges::greater{}, &ProfiledFunction::cumulative_s);
+  const double least_s = functions_by_cumulative_time.size() > kMaxStoredFunctions
+                             ? functions_by_cumulative_time[kMaxStoredFunctions - 1]->cumulative_s
+                             : 0;
   std::vector<FunctionResult> functions;
   for (std::size_t i = 0; i < profile.functions.size(); ++i) {
     const ProfiledFunction& function = profile.functions[i];
@@ -152,7 +154,7 @@ Result<FunctionProfile> parse_cprofile(std::string_view bytes) {
   const MarshalObject& root = document->object_at(document->root_index);
   if (root.kind != MarshalKind::dict)
     return not_a_profile_error("not a profile of cProfile: it contains no table of functions");
-  std::map<std::string, ProfiledFunction> by_name;
+  std::map<std::string, ProfiledFunction> functions_by_name;
   std::uint64_t damaged = 0;
   for (std::size_t i = 0; i + 1 < root.item_indices.size(); i += 2) {
     std::optional<ProfiledFunction> function =
@@ -161,12 +163,13 @@ Result<FunctionProfile> parse_cprofile(std::string_view bytes) {
       ++damaged;
       continue;
     }
-    const auto [found, is_new] = by_name.try_emplace(function->name, *function);
+    const auto [found, is_new] = functions_by_name.try_emplace(function->name, *function);
     if (!is_new) add_profiled_function(found->second, *function);
   }
-  if (by_name.empty() && damaged > 0) return not_a_profile_error("not a profile of cProfile: no entry is a function");
+  if (functions_by_name.empty() && damaged > 0)
+    return not_a_profile_error("not a profile of cProfile: no entry is a function");
   FunctionProfile profile;
-  for (auto& [name, function] : by_name) {
+  for (auto& [name, function] : functions_by_name) {
     profile.total_s += function.own_s;
     profile.functions.push_back(std::move(function));
   }

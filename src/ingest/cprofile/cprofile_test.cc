@@ -45,8 +45,8 @@ std::string tuple(const std::vector<std::string>& items) {
 std::string key(const std::string& file, int line, const std::string& name) {
   return tuple({ascii(file), number(line), ascii(name)});
 }
-std::string sums(int primitive, int calls, double own_s, double cumulative_s, const std::string& callers = "{0") {
-  return tuple({number(primitive), number(calls), real(own_s), real(cumulative_s), callers});
+std::string sums(int primitive_calls, int calls, double own_s, double cumulative_s, const std::string& callers = "{0") {
+  return tuple({number(primitive_calls), number(calls), real(own_s), real(cumulative_s), callers});
 }
 std::string dict(const std::string& items) { return "{" + items + "0"; }
 
@@ -116,7 +116,7 @@ TEST(Cprofile, LeavesOutAndCountsDamagedEntries) {
   EXPECT_EQ(profile->diagnostics.list().front().count, 3);
 }
 
-TEST(Cprofile, RefusesWhatIsNotAProfile) {
+TEST(Cprofile, RefusesAFileThatIsNoProfile) {
   const std::string whole = dict(key("a.py", 1, "f") + sums(1, 1, 1, 1));
   for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(parse_cprofile(whole.substr(0, size))) << size;
   std::string nested(100, ')');
@@ -142,14 +142,14 @@ class CprofileFileTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(CprofileFileTest, IsDetectedByItsContent) {
+TEST_F(CprofileFileTest, CprofileFileIsDetectedByItsContent) {
   write("a", dict(set_reference_flag(key("a.py", 1, "f")) + sums(1, 1, 1, 1)));
   const Result<std::string> format = detect_format(folder_ / "a");
   ASSERT_TRUE(format);
   EXPECT_EQ(*format, "cprofile");
 }
 
-TEST_F(CprofileFileTest, BecomeRowsWithFunctionsAndUnknownEnergy) {
+TEST_F(CprofileFileTest, CprofileFilesBecomeRowsWithFunctionsAndUnknownEnergy) {
   write("transformer_xl_pytorch_train.prof", dict(key("a.py", 1, "f") + sums(1, 1, 1, 3)));
   write("ssd_tensorflow_train.prof", "damaged");
   const Result<ExperimentData> data =

@@ -111,8 +111,9 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
 }
 
 bool is_higher_better(std::string_view metric) {
-  constexpr std::array<std::string_view, 6> kLess = {"loss", "error", "perplexity", "mse", "mae", "wer"};
-  return std::none_of(kLess.begin(), kLess.end(),
+  constexpr std::array<std::string_view, 6> kLowerIsBetterMetrics = {"loss", "error", "perplexity",
+                                                                     "mse",  "mae",   "wer"};
+  return std::none_of(kLowerIsBetterMetrics.begin(), kLowerIsBetterMetrics.end(),
                       [&](std::string_view word) { return metric.find(word) != std::string_view::npos; });
 }
 

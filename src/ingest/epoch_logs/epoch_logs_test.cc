@@ -150,12 +150,12 @@ TEST_F(EpochLogsTest, ParsesFactorsFromFileNames) {
   ASSERT_EQ(data->rows.size(), 4);
   EXPECT_EQ(data->factors[0].levels, (std::vector<std::string>{"32", "128"}));
   EXPECT_EQ(data->factors[1].name, "framework");
-  std::size_t second_runs = 0;
+  std::size_t second_run_rows = 0;
   for (const ExperimentRow& row : data->rows) {
-    second_runs += row.block == 1 ? 1 : 0;
+    second_run_rows += row.block == 1 ? 1 : 0;
     EXPECT_EQ(row.epochs.size(), 3);
   }
-  EXPECT_EQ(second_runs, 1);
+  EXPECT_EQ(second_run_rows, 1);
   EXPECT_TRUE(data->diagnostics.contains("epoch_times_cut"));
 }
 

@@ -37,8 +37,8 @@ Result<FileNamePattern> FileNamePattern::parse(std::string_view text) {
     if (open == std::string_view::npos) break;
     const std::size_t close = rest.find('}', open);
     if (close == std::string_view::npos) return wrong;
-    const bool is_separated = pattern.field_names_.empty() || !pattern.literal_parts_.back().empty();
-    if (!is_separated || !pattern.add_field(rest.substr(open + 1, close - open - 1))) return wrong;
+    const bool is_field_separated = pattern.field_names_.empty() || !pattern.literal_parts_.back().empty();
+    if (!is_field_separated || !pattern.add_field(rest.substr(open + 1, close - open - 1))) return wrong;
     rest.remove_prefix(close + 1);
   }
   return pattern;

@@ -110,10 +110,11 @@ class ExperimentRowBuilder {
  private:
   // Moves diagnostics to the row. Those that apply to all logs of this kind are reported once for the experiment.
   void distribute_diagnostics(const Diagnostics& notes, ExperimentRow& row) {
-    constexpr std::array<std::string_view, 4> kOfAll = {"local_time", "power_is_mean", "columns_guessed",
-                                                        "epoch_times_cut"};
+    constexpr std::array<std::string_view, 4> kExperimentWideCodes = {"local_time", "power_is_mean", "columns_guessed",
+                                                                      "epoch_times_cut"};
     for (Diagnostic note : notes.list()) {
-      if (std::find(kOfAll.begin(), kOfAll.end(), note.code) == kOfAll.end()) {
+      if (std::find(kExperimentWideCodes.begin(), kExperimentWideCodes.end(), note.code) ==
+          kExperimentWideCodes.end()) {
         row.diagnostics.add(std::move(note));
         continue;
       }
@@ -206,8 +207,8 @@ Result<EpochLog> read_matching_epoch_log(const InputFile& file, const FileNamePa
   const std::optional<std::string> name = names.make_file_name(file.field_values);
   if (!name)
     return Error{ErrorCode::usage, "--epochs has a field that --pattern does not have", "use the same fields in both"};
-  const bool is_beside = !names.field_names().empty();
-  const fs::path path = is_beside ? fs::path(file.path).parent_path() / *name : fs::path(*name);
+  const bool is_log_beside_input = !names.field_names().empty();
+  const fs::path path = is_log_beside_input ? fs::path(file.path).parent_path() / *name : fs::path(*name);
   const Result<TraceBytes> text = read_trace_file(path.string());
   if (!text) return text.error();
   Result<EpochLog> log = parse_epoch_log(text->view(), path.string(), utc_offset_s);

@@ -14,9 +14,10 @@ PowerIntegral::PowerIntegral(const PowerLog& log, std::uint32_t channel) {
     if (sample.channel != channel || sample.reading.code != ReadCode::ok) continue;
     const double time_s = seconds(sample.reading.time_ns() - origin);
     const double watts = static_cast<double>(sample.reading.raw) * log.channels[channel].scale;
-    const double lasted_s = times_s_.empty() ? 0 : time_s - times_s_.back();
-    cumulative_energies_j_.push_back(
-        cumulative_energies_j_.empty() ? 0 : cumulative_energies_j_.back() + lasted_s * (powers_w_.back() + watts) / 2);
+    const double interval_s = times_s_.empty() ? 0 : time_s - times_s_.back();
+    cumulative_energies_j_.push_back(cumulative_energies_j_.empty()
+                                         ? 0
+                                         : cumulative_energies_j_.back() + interval_s * (powers_w_.back() + watts) / 2);
     times_s_.push_back(time_s);
     powers_w_.push_back(watts);
   }
@@ -36,9 +37,9 @@ double PowerIntegral::cumulative_energy_j(double time_s) const {
   const std::size_t before = after - 1;
   const double since_s = time_s - times_s_[before];
   const double step_s = times_s_[after] - times_s_[before];
-  const double here_w =
+  const double interpolated_w =
       powers_w_[before] + (powers_w_[after] - powers_w_[before]) * (step_s > 0 ? since_s / step_s : 0);
-  return cumulative_energies_j_[before] + since_s * (powers_w_[before] + here_w) / 2;
+  return cumulative_energies_j_[before] + since_s * (powers_w_[before] + interpolated_w) / 2;
 }
 
 double PowerIntegral::energy_j(double from_s, double to_s) const {

@@ -108,9 +108,9 @@ class BlockParser {
 
   // In broken text a bracket inside an event may look like the end of the list. After the real end comes a comma, a
   // closing brace or the end of the text.
-  bool is_end_of_event_list(std::size_t behind) const {
-    while (behind < text_.size() && formats::is_json_space(text_[behind])) ++behind;
-    return behind >= text_.size() || text_[behind] == ',' || text_[behind] == '}';
+  bool is_end_of_event_list(std::size_t end_position) const {
+    while (end_position < text_.size() && formats::is_json_space(text_[end_position])) ++end_position;
+    return end_position >= text_.size() || text_[end_position] == ',' || text_[end_position] == '}';
   }
 
   void consume_search_budget(const JsonPosition& step) {
@@ -130,8 +130,8 @@ class BlockParser {
       position_ = position;
       return;
     }
-    const std::size_t behind = find_event_list_end(text_, position_);
-    if (behind != std::string_view::npos) return finish_block(BlockEndReason::end_of_event_list, behind);
+    const std::size_t end_position = find_event_list_end(text_, position_);
+    if (end_position != std::string_view::npos) return finish_block(BlockEndReason::end_of_event_list, end_position);
     finish_block(BlockEndReason::after_event, text_.size());
   }
   void finish_block(BlockEndReason end, std::size_t at) {

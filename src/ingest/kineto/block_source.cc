@@ -14,8 +14,8 @@ constexpr std::size_t kMaxHeader_bytes = 16 << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kEventListKey = "\"traceEvents\"";
 
-Error not_a_kineto_trace_error(std::string_view why) {
-  return Error{ErrorCode::malformed, std::string(why),
+Error not_a_kineto_trace_error(std::string_view reason) {
+  return Error{ErrorCode::malformed, std::string(reason),
                "pass the file that torch.profiler's export_chrome_trace or tensorboard_trace_handler wrote"};
 }
 
@@ -67,7 +67,7 @@ void BlockBuffer::drop_front(std::size_t from) {
   resize(size_ - from);
 }
 
-Result<bool> BlockBuffer::read_more(const TextReader& read, std::size_t count) {
+Result<bool> BlockBuffer::read_more_text(const TextReader& read, std::size_t count) {
   const std::size_t before = size_;
   resize(before + count);
   Result<std::size_t> got = read({bytes_.get() + before, count});
@@ -77,8 +77,9 @@ Result<bool> BlockBuffer::read_more(const TextReader& read, std::size_t count) {
 }
 
 // Sets `begin` behind the bracket of the member "traceEvents", or of a bare list. Returns false if neither is found;
-// `needs_more_text` is then whether it may follow. `is_all`: no more text can be read.
-bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& needs_more_text) {
+// `needs_more_text` is then whether it may follow. `is_complete_text`: no more text can be read.
+bool BlockSource::find_event_list(std::string_view text, bool is_complete_text, std::size_t& begin,
+                                  bool& needs_more_text) {
   formats::JsonCursor json(text.data() + begin, text.data() + text.size());
   if (json.peek() == '[') {
     json.enter_array();
@@ -96,7 +97,7 @@ bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_
     json.skip();
   }
   needs_more_text = json.needs_more_text();
-  if (needs_more_text && !is_all) return false;
+  if (needs_more_text && !is_complete_text) return false;
   is_header_damaged_ = json.failed();
   const std::size_t found = json.failed() ? find_event_list_by_pattern(text) : std::string_view::npos;
   if (found == std::string_view::npos) {
@@ -111,7 +112,7 @@ bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_
 Status BlockSource::read_header() {
   std::size_t begin = 0;
   for (bool needs_more_text = true; needs_more_text;) {
-    Result<bool> more = pending_text_.read_more(read_text_, block_bytes_);
+    Result<bool> more = pending_text_.read_more_text(read_text_, block_bytes_);
     if (!more) return std::move(more).error();
     is_at_end_ = !*more;
     const std::string_view text = pending_text_.contents();
@@ -120,19 +121,19 @@ Status BlockSource::read_header() {
     if (first == std::string_view::npos && !is_at_end_) continue;
     if (first == std::string_view::npos) return not_a_kineto_trace_error("the file is empty");
     if (text[first] != '{' && text[first] != '[') return not_a_kineto_trace_error("the file is not JSON");
-    const bool is_all = is_at_end_ || text.size() > kMaxHeader_bytes;
-    if (find_event_list(text, is_all, begin, needs_more_text)) {
+    const bool is_complete_text = is_at_end_ || text.size() > kMaxHeader_bytes;
+    if (find_event_list(text, is_complete_text, begin, needs_more_text)) {
       pending_text_.drop_front(begin);
       return Done{};
     }
-    if (is_all) break;
+    if (is_complete_text) break;
   }
   return not_a_kineto_trace_error("the file is JSON, but it has no list \"traceEvents\"");
 }
 
 Result<bool> BlockSource::read_next_block(BlockBuffer& block) {
   if (!is_at_end_) {
-    Result<bool> more = pending_text_.read_more(read_text_, block_bytes_);
+    Result<bool> more = pending_text_.read_more_text(read_text_, block_bytes_);
     if (!more) return std::move(more).error();
     is_at_end_ = !*more;
   }

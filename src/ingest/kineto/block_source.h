@@ -30,7 +30,7 @@ class BlockBuffer {
   // Removes the first `from` bytes.
   void drop_front(std::size_t from);
   // Appends up to `count` bytes. Returns false at the end of the text.
-  Result<bool> read_more(const TextReader& read, std::size_t count);
+  Result<bool> read_more_text(const TextReader& read, std::size_t count);
   void truncate(std::size_t size);
 
  private:
@@ -55,7 +55,7 @@ class BlockSource {
   Result<bool> read_next_block(BlockBuffer& block);
 
  private:
-  bool find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& needs_more_text);
+  bool find_event_list(std::string_view text, bool is_complete_text, std::size_t& begin, bool& needs_more_text);
 
   TextReader read_text_;
   std::size_t block_bytes_;

@@ -17,8 +17,8 @@ std::size_t skip_spaces(std::string_view text, std::size_t at) {
   return at;
 }
 
-bool looks_like_event(std::string_view text, std::size_t brace) {
-  const std::size_t quote = skip_spaces(text, brace + 1);
+bool looks_like_event(std::string_view text, std::size_t brace_offset) {
+  const std::size_t quote = skip_spaces(text, brace_offset + 1);
   if (quote >= text.size() || text[quote] != '"') return false;
   const std::string_view key = text.substr(quote + 1, 5);
   const std::size_t end = key.find('"');
@@ -35,8 +35,8 @@ bool match_character_before(std::string_view text, std::size_t& at, char expecte
   return at > 0 && text[--at] == expected;
 }
 
-bool follows_json_object(std::string_view text, std::size_t brace) {
-  return match_character_before(text, brace, ',') && match_character_before(text, brace, '}');
+bool follows_json_object(std::string_view text, std::size_t brace_offset) {
+  return match_character_before(text, brace_offset, ',') && match_character_before(text, brace_offset, '}');
 }
 
 }  // namespace

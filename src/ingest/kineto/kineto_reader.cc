@@ -35,7 +35,7 @@ class ParallelBlockReader {
   Status read_blocks(std::size_t threads) {
     std::vector<std::thread> workers;
     {
-      const ScopedSignalBlock signals_are_for_the_program;
+      const ScopedSignalBlock signal_block;
       for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([this, i] { read_blocks_on_thread(i); });
     }
     read_blocks_on_thread(0);
@@ -114,19 +114,19 @@ void apply_base_time(const TraceMetadata& metadata, const AssemblyResult& events
     return;
   }
   // The majority of the events decides, so that one damaged time does not.
-  std::uint64_t likely = 0;
-  std::uint64_t unlikely = 0;
+  std::uint64_t unix_time_count = 0;
+  std::uint64_t relative_time_count = 0;
   for (std::vector<TraceEvent>& block : trace.event_blocks) {
     for (TraceEvent& event : block) {
       event.start_ns += base_time_ns;
-      ++(event.start_ns >= kFirstLikelyUnix_ns ? likely : unlikely);
+      ++(event.start_ns >= kFirstLikelyUnix_ns ? unix_time_count : relative_time_count);
     }
   }
-  if (likely >= unlikely) return;
+  if (unix_time_count >= relative_time_count) return;
   trace.clock = TraceClock::since_start;
-  const std::string_view why =
+  const std::string_view reason =
       events.is_truncated ? "its end, which may contain it, is missing" : "the event times are too old";
-  trace.diagnostics.add({"import.no-base-time", 1, "the trace has no base time: " + std::string(why),
+  trace.diagnostics.add({"import.no-base-time", 1, "the trace has no base time: " + std::string(reason),
                          "set it with --start UNIX_NS; otherwise the trace starts with the power log"});
 }
 

@@ -35,7 +35,7 @@ std::string op(const std::string& name, int ts = 5) { return event("cpu_op", nam
 
 std::vector<std::string> names_of(const Trace& trace) {
   std::vector<std::string> names;
-  for (const TraceEvent& trace_event : events_of(trace)) {
+  for (const TraceEvent& trace_event : collect_events(trace)) {
     names.push_back(is_on_gpu(trace_event.kind) ? trace.kernel_classes[trace_event.name_index].name
                                                 : trace.names[trace_event.name_index].text);
   }
@@ -47,7 +47,7 @@ TEST(KinetoReader, AnOperationHasItsTimesThreadAndIds) {
   const Trace trace = read_kineto_text(
       kineto_json_with_base_time(event("cpu_op", "aten::add", "4203669604595.407", "340.024",
                                        R"("External id": 513, "Sequence number": 7, "Fwd thread id": 0)")));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].start_ns, kBaseTime_ns + 4'203'669'604'595'407);
   EXPECT_EQ(events[0].duration_ns, 340'024);
@@ -65,7 +65,7 @@ TEST(KinetoReader, AnOperationHasItsTimesThreadAndIds) {
 
 TEST(KinetoReader, OldTracesUseUnixTime) {
   const Trace trace = read_kineto_text(kineto_json(event("cpu_op", "aten::add", "1669783687464181", "45", "")));
-  EXPECT_EQ(events_of(trace)[0].start_ns, 1'669'783'687'464'181'000);
+  EXPECT_EQ(collect_events(trace)[0].start_ns, 1'669'783'687'464'181'000);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
 }
 
@@ -73,15 +73,15 @@ TEST(KinetoReader, FindsTheTimeBaseInADamagedEnd) {
   const std::string text = kineto_json(
       op("a"), "", fmt::format(",\n \"INFO\": [\"a \"b\" c\"],\n \"baseTimeNanoseconds\": {}", kBaseTime_ns));
   const Trace trace = read_kineto_text(text);
-  EXPECT_EQ(events_of(trace)[0].start_ns, kBaseTime_ns + 5000);
+  EXPECT_EQ(collect_events(trace)[0].start_ns, kBaseTime_ns + 5000);
   EXPECT_TRUE(trace.diagnostics.contains("import.damaged-header"));
 }
 
 TEST(KinetoReader, RecognizesBackwardOperationsByTheForwardThread) {
   const Trace trace = read_kineto_text(kineto_json_with_base_time(
       event("cpu_op", "MulBackward0", "1", "2", R"("Sequence number": 4627, "Fwd thread id": 1)")));
-  EXPECT_TRUE(events_of(trace)[0].is_backward);
-  EXPECT_EQ(events_of(trace)[0].detail_index, 4628u);
+  EXPECT_TRUE(collect_events(trace)[0].is_backward);
+  EXPECT_EQ(collect_events(trace)[0].detail_index, 4628u);
 }
 
 TEST(KinetoReader, CategoriesBecomeKinds) {
@@ -97,7 +97,7 @@ TEST(KinetoReader, CategoriesBecomeKinds) {
       R"({"ph": "f", "id": 1, "pid": 1, "tid": 2, "ts": 3.5, "cat": "ac2g", "name": "ac2g", "bp": "e"},)" +
       R"({"name": "Record Window End", "ph": "i", "s": "g", "pid": "", "tid": "", "ts": 4})");
   const Trace trace = read_kineto_text(text);
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   EXPECT_EQ(names_of(trace),
             (Names{"ProfilerStep#3", "Conv2d_3", "train.py(14): step", "hipLaunchKernel", "cuLaunchKernel"}));
   EXPECT_EQ(events[0].kind, EventKind::annotation);
@@ -120,7 +120,7 @@ TEST(KinetoReader, GpuWorkHasAClassAQueueAndASize) {
       event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", "1", "2", queue + R"("bytes": 92928)") + "," +
       event("gpu_memset", "Memset (Device)", "1", "2", R"("device": 0, "stream": 20, "bytes": 4)", "0", "20") + "," +
       event("kernel", "no queue told", "1", "2", "", "3", "9")));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 5u);
   const KernelClass& gemm = trace.kernel_classes[events[0].name_index];
   EXPECT_EQ(gemm.name, "void gemm<{lambda()#1}>(int)");
@@ -147,8 +147,8 @@ TEST(KinetoReader, IgnoresAnExternalIdThatRepeatsTheCorrelation) {
   const Trace old =
       read_kineto_text(kineto_json(event("kernel", "k", "1", "2", R"("External id": 77, "correlation": 77)") + "," +
                                    event("cpu_op", "a", "1", "2", R"("External id": 77)")));
-  EXPECT_EQ(events_of(old)[0].external_id, 0u);
-  EXPECT_EQ(events_of(old)[1].external_id, 77u);
+  EXPECT_EQ(collect_events(old)[0].external_id, 0u);
+  EXPECT_EQ(collect_events(old)[1].external_id, 77u);
 }
 
 TEST(KinetoReader, ReadsCategoriesAndIdsOfTheFirstProfilers) {
@@ -157,7 +157,7 @@ TEST(KinetoReader, ReadsCategoriesAndIdsOfTheFirstProfilers) {
                                    event("Operator", "aten::add", "1", "2", R"("external id": 4)") + "," +
                                    event("Runtime", "cudaLaunchKernel", "1", "2", R"("correlation": 4)") + "," +
                                    event("Memcpy", "Memcpy", "1", "2", R"("correlation": 4)")));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0].kind, EventKind::annotation);
   EXPECT_EQ(events[0].external_id, 3u);
@@ -172,7 +172,7 @@ TEST(KinetoReader, AModuleHierarchyIsAScope) {
             R"("Module Hierarchy": "TOP(Net)::forward.SELF(Net)::_impl.layer1(Sequential)::forward)"
             R"(.0(Block)::forward.aten::conv2d")") +
       "," + event("cpu_op", "aten::conv2d", "4", "2", "")));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   EXPECT_EQ(trace.names[events[0].name_index].scope.module, "layer1.0");
   EXPECT_EQ(trace.names[events[0].name_index].text, "aten::conv2d");
   EXPECT_EQ(trace.names[events[1].name_index].scope, scopes::OpScope());
@@ -186,7 +186,7 @@ TEST(KinetoReader, ReadsShapesWithTheNameOfTheOperation) {
   const Trace trace = read_kineto_text(kineto_json_with_base_time(conv("1", "[[2, 3], [4, 5], []]") + "," +
                                                                   conv("4", "[[2,3],[4,5],[]]") + "," +
                                                                   conv("7", "[[9], [], []]") + "," + conv("10", "7")));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   EXPECT_EQ(trace.names[events[0].name_index].text, "aten::conv2d");
   EXPECT_EQ(trace.names[events[0].name_index].scope, (scopes::OpScope{.tensors = "[2,3] float16[4,5]"}));
   EXPECT_EQ(events[0].name_index, events[1].name_index);

@@ -212,21 +212,21 @@ formats::JsonPosition read_event(const char* begin, const char* end, formats::Qu
   std::string_view key;
   event.phase = '\0';
   json.enter_object();
-  bool is_member = json.next_member(key);
-  if (is_member && equals_word(key, "ph")) {  // usually the first member; decides whether the others are needed
+  bool has_member = json.next_member(key);
+  if (has_member && equals_word(key, "ph")) {  // usually the first member; decides whether the others are needed
     read_event_phase(json, event);
-    is_member = is_relevant_event_phase(event.phase);
-    if (is_member) {
+    has_member = is_relevant_event_phase(event.phase);
+    if (has_member) {
       event = {.phase = event.phase};
       read_members_in_kineto_order(json, event);
-      is_member = json.next_member(key);
+      has_member = json.next_member(key);
     } else {
       json.leave();
     }
   } else {
     event = {};
   }
-  for (; is_member; is_member = json.next_member(key)) read_event_member(json, key, event);
+  for (; has_member; has_member = json.next_member(key)) read_event_member(json, key, event);
   return {json.at(), json.failed()};
 }
 

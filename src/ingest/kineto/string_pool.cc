@@ -21,20 +21,20 @@ std::uint64_t load_word(const char* at, std::size_t size) {
 // Hashes sixteen bytes at a time: std::hash would take a third of the time of reading a trace with kernel names of 300
 // bytes. A collision costs only a comparison.
 std::uint32_t hash_text(std::string_view text) {
-  constexpr std::uint64_t kFirst = 0x9E3779B97F4A7C15;
-  constexpr std::uint64_t kSecond = 0xC2B2AE3D27D4EB4F;
-  std::uint64_t hash = text.size() * kSecond;
-  const auto mix = [&](std::uint64_t a, std::uint64_t b) {
-    const Uint128 product = Uint128{a ^ kFirst ^ hash} * (b ^ kSecond);
+  constexpr std::uint64_t kHashKey1 = 0x9E3779B97F4A7C15;
+  constexpr std::uint64_t kHashKey2 = 0xC2B2AE3D27D4EB4F;
+  std::uint64_t hash = text.size() * kHashKey2;
+  const auto mix_into_hash = [&](std::uint64_t a, std::uint64_t b) {
+    const Uint128 product = Uint128{a ^ kHashKey1 ^ hash} * (b ^ kHashKey2);
     hash = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   };
   const char* at = text.data();
   std::size_t left = text.size();
-  for (; left > 16; left -= 16, at += 16) mix(load_word(at, 8), load_word(at + 8, 8));
+  for (; left > 16; left -= 16, at += 16) mix_into_hash(load_word(at, 8), load_word(at + 8, 8));
   if (left >= 8) {
-    mix(load_word(at, 8), load_word(at + left - 8, 8));  // the two words may overlap
+    mix_into_hash(load_word(at, 8), load_word(at + left - 8, 8));  // the two words may overlap
   } else if (left > 0) {
-    mix(load_word(at, left), left);
+    mix_into_hash(load_word(at, left), left);
   }
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }

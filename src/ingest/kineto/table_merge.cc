@@ -113,11 +113,11 @@ std::uint32_t TableMerge::add_thread(const EventTables& tables, std::uint32_t nu
   ThreadKey key = EventTables::load_key<ThreadKey>(tables.threads, number);
   const std::string_view process_text = tables.track_texts.text(key.process_text);
   const std::string_view thread_text = tables.track_texts.text(key.thread_text);
-  const auto number_of_words = [&](std::string_view id_text) {
+  const auto intern_text_as_id = [&](std::string_view id_text) {
     return -1 - std::int64_t{track_texts_.intern(id_text)};
   };
-  if (!process_text.empty()) key.process = number_of_words(process_text);
-  if (!thread_text.empty()) key.thread = number_of_words(thread_text);
+  if (!process_text.empty()) key.process = intern_text_as_id(process_text);
+  if (!thread_text.empty()) key.thread = intern_text_as_id(thread_text);
   key.process_text = key.thread_text = 0;
   const std::uint32_t known = EventTables::intern(threads_, key);
   if (known < trace_.threads.size()) return known;

@@ -24,10 +24,10 @@ enum GpuTableColumn : int {
 
 bool read_common_columns(NsysSession& session, const SqliteRows& rows, TraceEvent& event) {
   if (!session.read_times(rows, event)) return false;
-  const bool has_odd_ids = (!rows.is_null(kDeviceColumn) && !rows.integer(kDeviceColumn)) ||
-                           (!rows.is_null(kStreamColumn) && !rows.integer(kStreamColumn)) ||
-                           (!rows.is_null(kCorrelationColumn) && !rows.integer(kCorrelationColumn));
-  if (has_odd_ids) {
+  const bool has_invalid_ids = (!rows.is_null(kDeviceColumn) && !rows.integer(kDeviceColumn)) ||
+                               (!rows.is_null(kStreamColumn) && !rows.integer(kStreamColumn)) ||
+                               (!rows.is_null(kCorrelationColumn) && !rows.integer(kCorrelationColumn));
+  if (has_invalid_ids) {
     session.builder().add_dropped_events("with text instead of ids");
     return false;
   }

@@ -18,8 +18,8 @@ constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000
 
 // NVML writes GPU-8f0c...; some versions of nsys omit the prefix.
 std::string normalize_gpu_uuid(std::string_view text) {
-  const bool is_bare = text.size() == 36 && std::count(text.begin(), text.end(), '-') == 4;
-  return (is_bare ? "GPU-" : "") + to_valid_utf8(text);
+  const bool is_bare_uuid = text.size() == 36 && std::count(text.begin(), text.end(), '-') == 4;
+  return (is_bare_uuid ? "GPU-" : "") + to_valid_utf8(text);
 }
 
 }  // namespace
@@ -164,12 +164,12 @@ Trace NsysSession::finish() && {
     trace.clock = TraceClock::since_start;
   }
   std::optional<std::int64_t> process;
-  bool is_one = true;
+  bool is_single_process = true;
   for (const TraceThread& thread : trace.threads) {
-    is_one = is_one && thread.process == process.value_or(thread.process);
+    is_single_process = is_single_process && thread.process == process.value_or(thread.process);
     process = thread.process;
   }
-  if (is_one) trace.process = process;
+  if (is_single_process) trace.process = process;
   return std::move(builder_).finish();
 }
 

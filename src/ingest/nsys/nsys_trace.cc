@@ -23,9 +23,9 @@ constexpr std::array<std::string_view, 7> kTraceTableNames = {"CUPTI_ACTIVITY_KI
 constexpr const char* kExportAgainRemedy = "make it with: nsys export --type sqlite -o OUT.sqlite REPORT.nsys-rep";
 
 Result<Trace> read_nsys_database(const SqliteDatabase& database) {
-  const bool is_export = std::any_of(kTraceTableNames.begin(), kTraceTableNames.end(),
-                                     [&](std::string_view table) { return database.has_table(table); });
-  if (!is_export) return Error{ErrorCode::malformed, "not an export of Nsight Systems", kExportAgainRemedy};
+  const bool is_nsys_export = std::any_of(kTraceTableNames.begin(), kTraceTableNames.end(),
+                                          [&](std::string_view table) { return database.has_table(table); });
+  if (!is_nsys_export) return Error{ErrorCode::malformed, "not an export of Nsight Systems", kExportAgainRemedy};
   NsysSession session(database);
   session.read_session_tables();
   read_nsys_gpu_tables(session);

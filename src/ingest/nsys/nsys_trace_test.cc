@@ -20,7 +20,7 @@ std::int64_t global_thread_id(std::int64_t process, std::int64_t thread) {
 }
 
 // The tables as nsys 2024 writes them, with the columns that the reader uses.
-const std::string kTablesSql = R"(
+const std::string kCreateTablesSql = R"(
   CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);
   CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
   CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT NOT NULL, end INT NOT NULL, deviceId INT, contextId INT, streamId INT,
@@ -60,8 +60,8 @@ Trace read_expected_trace(const std::string& sql) {
 }
 
 TEST(NsysTrace, LinksAKernelToItsLaunch) {
-  const Trace trace = read_expected_trace(kTablesSql + kernel(1000, 1500, 42) + call(100, 120, 42));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const Trace trace = read_expected_trace(kCreateTablesSql + kernel(1000, 1500, 42) + call(100, 120, 42));
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].kind, EventKind::kernel);
   EXPECT_EQ(events[0].start_ns, 1000);
@@ -82,22 +82,22 @@ TEST(NsysTrace, LinksAKernelToItsLaunch) {
 
 TEST(NsysTrace, SessionStartConvertsToUnixTime) {
   const Trace trace =
-      read_expected_trace(kTablesSql + kernel(1000, 1500, 1) +
+      read_expected_trace(kCreateTablesSql + kernel(1000, 1500, 1) +
                           "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT, utcTime TEXT);"
                           "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000, 'x');");
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
-  EXPECT_EQ(events_of(trace).at(0).start_ns, 1'700'000'000'000'001'000);
+  EXPECT_EQ(collect_events(trace).at(0).start_ns, 1'700'000'000'000'001'000);
 }
 
 TEST(NsysTrace, ReadsNamesAsTheVersionExportsThem) {
-  const auto name_with = [](const std::string& names) {
-    const Trace trace = read_expected_trace(kTablesSql + kernel(0, 1, 1, kProcess, names));
+  const auto kernel_name_with_columns = [](const std::string& names) {
+    const Trace trace = read_expected_trace(kCreateTablesSql + kernel(0, 1, 1, kProcess, names));
     return trace.kernel_classes.at(0).name;
   };
-  EXPECT_EQ(name_with("1, 2, NULL"), "gemm<float>(float)");
-  EXPECT_EQ(name_with("NULL, 2, NULL"), "gemm");
-  EXPECT_EQ(name_with("NULL, 99, NULL"), "unnamed kernel");
-  EXPECT_EQ(name_with("'a text', NULL, NULL"), "a text");
+  EXPECT_EQ(kernel_name_with_columns("1, 2, NULL"), "gemm<float>(float)");
+  EXPECT_EQ(kernel_name_with_columns("NULL, 2, NULL"), "gemm");
+  EXPECT_EQ(kernel_name_with_columns("NULL, 99, NULL"), "unnamed kernel");
+  EXPECT_EQ(kernel_name_with_columns("'a text', NULL, NULL"), "a text");
   const Trace other = read_expected_trace(
       "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, name TEXT);"
       "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 'only');");
@@ -105,9 +105,9 @@ TEST(NsysTrace, ReadsNamesAsTheVersionExportsThem) {
 }
 
 TEST(NsysTrace, SeparatesIdsOfDifferentProcesses) {
-  const Trace trace = read_expected_trace(kTablesSql + kernel(0, 1, 5) + kernel(2, 3, 5, kOtherProcess) +
+  const Trace trace = read_expected_trace(kCreateTablesSql + kernel(0, 1, 5) + kernel(2, 3, 5, kOtherProcess) +
                                           call(0, 1, 5) + call(0, 1, 5, kOtherProcess));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   EXPECT_EQ(events[0].correlation, events[2].correlation);
   EXPECT_EQ(events[1].correlation, events[3].correlation);
   EXPECT_NE(events[0].correlation, events[1].correlation);
@@ -116,7 +116,7 @@ TEST(NsysTrace, SeparatesIdsOfDifferentProcesses) {
 
 TEST(NsysTrace, MapsGpuOrdinalsPerProcess) {
   const Trace trace =
-      read_expected_trace(kTablesSql + kernel(0, 1, 1) +
+      read_expected_trace(kCreateTablesSql + kernel(0, 1, 1) +
                           "CREATE TABLE TARGET_INFO_GPU (id INT, name TEXT, uuid TEXT);"
                           "INSERT INTO TARGET_INFO_GPU VALUES (0, 'A', '00000000-0000-0000-0000-000000000000'),"
                           "  (1, 'B', 'GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878');"
@@ -133,7 +133,7 @@ TEST(NsysTrace, CopiesAndFillsHaveTheirBytes) {
       "INT); INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1, 2, 0, 7, 4096, 1);"
       "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INT, end INT, deviceId INT, streamId INT, bytes INT);"
       "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (3, 4, 0, 7, 64);");
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(trace.kernel_classes.at(events[0].name_index).name, "HtoD");
   EXPECT_EQ(trace.byte_counts.at(events[0].detail_index), 4096u);
@@ -146,8 +146,8 @@ TEST(NsysTrace, OmitsAGraphWhoseKernelsAreTraced) {
       "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT, streamId INT, correlationId "
       "INT);"
       "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (10, 90, 0, 7, 3), (110, 190, 0, 7, 4);";
-  const Trace trace = read_expected_trace(kTablesSql + kernel(10, 20, 3, kProcess, "1, 2, 3", "17") + graphs);
-  const std::vector<TraceEvent> events = events_of(trace);
+  const Trace trace = read_expected_trace(kCreateTablesSql + kernel(10, 20, 3, kProcess, "1, 2, 3", "17") + graphs);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].kind, EventKind::graph);
   EXPECT_EQ(events[1].start_ns, 110);
@@ -155,9 +155,9 @@ TEST(NsysTrace, OmitsAGraphWhoseKernelsAreTraced) {
 
 TEST(NsysTrace, RangesAreAnnotations) {
   const Trace trace = read_expected_trace(
-      kTablesSql + kNvtxTableSql + nvtx_range_sql(0, "100", "'step'") + nvtx_range_sql(10, "50", "NULL", "5") +
+      kCreateTablesSql + kNvtxTableSql + nvtx_range_sql(0, "100", "'step'") + nvtx_range_sql(10, "50", "NULL", "5") +
       nvtx_range_sql(20, "30", "'started'", "NULL", 60) + nvtx_range_sql(5, "NULL", "'a mark'", "NULL", 34));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(trace.names.at(events[0].name_index).text, "step");
   EXPECT_EQ(trace.names.at(events[1].name_index).text, "forward");
@@ -168,8 +168,8 @@ TEST(NsysTrace, RangesAreAnnotations) {
 
 TEST(NsysTrace, AnOpenRangeLastsUntilTheEnd) {
   const Trace trace =
-      read_expected_trace(kTablesSql + kNvtxTableSql + nvtx_range_sql(10, "NULL", "'open'") + kernel(0, 700, 1));
-  const std::vector<TraceEvent> events = events_of(trace);
+      read_expected_trace(kCreateTablesSql + kNvtxTableSql + nvtx_range_sql(10, "NULL", "'open'") + kernel(0, 700, 1));
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].start_ns, 10);
   EXPECT_EQ(events[1].duration_ns, 690);
@@ -178,11 +178,12 @@ TEST(NsysTrace, AnOpenRangeLastsUntilTheEnd) {
 
 TEST(NsysTrace, RangesOfPyTorchAreOperationsWithSequenceNumbers) {
   const Trace trace = read_expected_trace(
-      kTablesSql + kNvtxTableSql + nvtx_range_sql(0, "9", "'aten::conv2d, seq = 12, op_id = 3, sizes = [[1], []]'") +
+      kCreateTablesSql + kNvtxTableSql +
+      nvtx_range_sql(0, "9", "'aten::conv2d, seq = 12, op_id = 3, sizes = [[1], []]'") +
       nvtx_range_sql(10, "19", "'autograd::engine::evaluate_function: ConvolutionBackward0, seq = 12'") +
       nvtx_range_sql(11, "18", "'ConvolutionBackward0, seq = 12, op_id = 9'") +
       nvtx_range_sql(20, "29", "'aten::empty'"));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 4u);
   for (const TraceEvent& event : events) EXPECT_EQ(event.kind, EventKind::op);
   EXPECT_EQ(trace.names.at(events[0].name_index).text, "aten::conv2d");
@@ -196,20 +197,20 @@ TEST(NsysTrace, RangesOfPyTorchAreOperationsWithSequenceNumbers) {
 
 TEST(NsysTrace, RangesOfXlaIdentifyTheirScope) {
   const Trace trace = read_expected_trace(
-      kTablesSql + kNvtxTableSql +
+      kCreateTablesSql + kNvtxTableSql +
       nvtx_range_sql(0, "9", "'TSL:Thunk:#name=jit(step)/transpose(jvp(Net))/Dense_0/dot_general,hlo_op=dot.3#'") +
       nvtx_range_sql(10, "19", "'Thunk:#name=jit(step)/sgd/sub,hlo_op=fusion.1,hlo_module=jit_step#'"));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   EXPECT_EQ(trace.names.at(events.at(0).name_index).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(trace.names.at(events.at(1).name_index).scope, (scopes::OpScope{"optimizer", "sgd", "sub"}));
 }
 
 TEST(NsysTrace, CountsInvalidRows) {
   const Trace trace =
-      read_expected_trace(kTablesSql + kernel(100, 50, 1) + kernel(100, 150, 2) + call(5, 4, 9) +
+      read_expected_trace(kCreateTablesSql + kernel(100, 50, 1) + kernel(100, 150, 2) + call(5, 4, 9) +
                           "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end) VALUES ('soon', 'later');"
                           "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, streamId) VALUES (1, 2, 'seven');");
-  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(collect_events(trace).size(), 1u);
   EXPECT_EQ(trace.read_event_count, 5u);
   EXPECT_EQ(trace.dropped_event_count, 4u);
   EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
@@ -228,11 +229,11 @@ TEST(NsysTrace, AnotherDatabaseIsAnErrorWithARemedy) {
 TEST(NsysTrace, ADamagedTableGivesTheRowsBeforeTheDamage) {
   std::string rows;
   for (int i = 0; i < 4000; ++i) rows += kernel(i * 10, i * 10 + 5, i + 1);
-  std::string bytes = sqlite_bytes("BEGIN;" + kTablesSql + rows + "COMMIT;");
+  std::string bytes = sqlite_bytes("BEGIN;" + kCreateTablesSql + rows + "COMMIT;");
   for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 4096; ++i) bytes[i] = '\x7f';
   const Result<Trace> trace = read_nsys_trace_bytes(bytes);
   ASSERT_TRUE(trace);
-  EXPECT_GT(events_of(*trace).size(), 100u);
+  EXPECT_GT(collect_events(*trace).size(), 100u);
   EXPECT_TRUE(trace->diagnostics.contains("damaged_trace"));
 }
 

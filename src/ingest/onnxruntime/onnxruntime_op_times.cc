@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kKernelTimeSuffix = "_kernel_time";
 constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
-constexpr std::int64_t kLongest_us = 3'600 * std::int64_t{1'000'000};  // limit of one node; larger values are invalid
+constexpr std::int64_t kMaxNodeTime_us =
+    3'600 * std::int64_t{1'000'000};  // limit of one node; larger values are invalid
 
 using OpTimeByScope = std::map<scopes::OpScope, OpTime>;
 
@@ -32,7 +33,7 @@ class OnnxNodeTimeSums {
     if (event.text("cat") == "Session" && name == "model_run") finish_current_run();
     if (event.text("cat") != "Node" || !name.ends_with(kKernelTimeSuffix)) return;
     const std::int64_t time_us = event.integer("dur").value_or(-1);
-    if (time_us < 0 || time_us > kLongest_us) return;
+    if (time_us < 0 || time_us > kMaxNodeTime_us) return;
     scopes::OpScope scope =
         scopes::scope_of_onnx_node(name.substr(0, name.size() - kKernelTimeSuffix.size()), event.text("args.op_name"));
     scope.tensors = scopes::parse_onnxruntime_tensors(event.array("args.input_type_shape"));

@@ -130,16 +130,17 @@ class OnnxTraceConverter {
   }
 
   void set_kernel_details(const JsonFields& event, std::string_view name, TraceEvent& made) {
-    const bool is_copy = name.starts_with("Memcpy") || name.starts_with("memcpy");
+    const bool is_copy_kernel = name.starts_with("Memcpy") || name.starts_with("memcpy");
     const auto size = [&](const std::array<std::string_view, 3>& members) {
       return std::array{parse_number_member(event, members[0]), parse_number_member(event, members[1]),
                         parse_number_member(event, members[2])};
     };
-    made.kind = is_copy ? EventKind::copy : EventKind::kernel;
-    made.name_index = is_copy ? builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(name))
-                              : builder_.intern_kernel_class(KernelKind::kernel, name,
-                                                             size({"args.grid_x", "args.grid_y", "args.grid_z"}),
-                                                             size({"args.block_x", "args.block_y", "args.block_z"}));
+    made.kind = is_copy_kernel ? EventKind::copy : EventKind::kernel;
+    made.name_index = is_copy_kernel
+                          ? builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(name))
+                          : builder_.intern_kernel_class(KernelKind::kernel, name,
+                                                         size({"args.grid_x", "args.grid_y", "args.grid_z"}),
+                                                         size({"args.block_x", "args.block_y", "args.block_z"}));
     made.track_index = builder_.intern_queue({.stream = parse_number_member(event, "args.stream")});
     made.correlation = parse_number_member(event, "args.correlation_id");
     const std::string_view parent = event.text("args.parent_name");

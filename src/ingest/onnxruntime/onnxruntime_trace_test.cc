@@ -32,7 +32,7 @@ Trace read_expected_trace(const std::string& text) {
 TEST(OnnxRuntimeTrace, ANodeIsAnOperationInItsScope) {
   const Trace trace = read_expected_trace("[\n" + kNodeEvents + ",\n" + event("Node", "/fc/Gemm_fence_before", 99, 1) +
                                           "," + kModelRunEvent + "\n]");
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].kind, EventKind::op);
   EXPECT_EQ(events[0].start_ns, 100'000);
@@ -57,7 +57,7 @@ TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
   const Trace trace = read_expected_trace(
       "[" + node("/a/Gemm", R"([{"float":[1,2]},{"int64":[2]}])") + "," + node("/b/Gemm", R"([{"float":[1]}])") + "," +
       node("/b/Gemm", R"([{"float":[2]}])") + "," + kernel("/a/Gemm_kernel_time") + "," + kernel("/b/Gemm") + "]");
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(trace.names.at(events[0].name_index).scope.tensors, "[1,2] int64[2]");
   EXPECT_EQ(trace.names.at(events[2].name_index).scope.tensors, "[2]");
@@ -67,7 +67,7 @@ TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
 
 TEST(OnnxRuntimeTrace, ARunIsAStep) {
   const Trace trace = read_expected_trace("[" + kModelRunEvent + "," + kModelRunEvent + "]");
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].kind, EventKind::annotation);
   EXPECT_EQ(trace.names.at(events[1].name_index).text, "ProfilerStep#1");
@@ -80,7 +80,7 @@ TEST(OnnxRuntimeTrace, AKernelIdentifiesItsNode) {
             R"("op_name":"Gemm","parent_name":"/fc/Gemm_kernel_time")");
   const Trace trace = read_expected_trace("[" + kNodeEvents + "," + kernel + "," + event("Kernel", "orphan", 1, 1) +
                                           "," + event("Kernel", "MemcpyHostToDevice", 1, 1) + "]");
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_TRUE(trace.gpu_events_identify_ops);
   EXPECT_EQ(events[1].external_id, events[0].name_index + 1);
@@ -94,7 +94,7 @@ TEST(OnnxRuntimeTrace, AKernelIdentifiesItsNode) {
 
 TEST(OnnxRuntimeTrace, ATruncatedProfileGivesItsContent) {
   const Trace trace = read_expected_trace("[\n" + kNodeEvents + ",\n" + kModelRunEvent.substr(0, 60));
-  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(collect_events(trace).size(), 1u);
   EXPECT_TRUE(trace.diagnostics.contains("trace_cut"));
   EXPECT_EQ(trace.dropped_event_count, 1u);
 }
@@ -103,7 +103,7 @@ TEST(OnnxRuntimeTrace, CountsADamagedEventAndReadsTheNext) {
   const std::string damaged = event("Node", "a \"quoted\" name_kernel_time", 1, 1);
   const Trace trace =
       read_expected_trace("[" + kNodeEvents + "," + damaged + "," + kNodeEvents + "," + kNodeEvents + "]");
-  EXPECT_EQ(events_of(trace).size(), 3u);
+  EXPECT_EQ(collect_events(trace).size(), 3u);
   EXPECT_EQ(trace.dropped_event_count, 1u);
   EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
 }
@@ -112,13 +112,14 @@ TEST(OnnxRuntimeTrace, DropsInvalidTimes) {
   const Trace trace = read_expected_trace(
       "[" + event("Node", "a_kernel_time", 5, -3) + R"(,{"cat":"Node","ph":"X","name":"b_kernel_time"},)" +
       R"({"cat":"Node","ph":"X","name":"c_kernel_time","ts":1e300,"dur":1},)" + kNodeEvents + "]");
-  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(collect_events(trace).size(), 1u);
   EXPECT_EQ(trace.dropped_event_count, 3u);
 }
 
 TEST(OnnxRuntimeTrace, AcceptsAnObjectAroundTheArray) {
-  EXPECT_EQ(events_of(read_expected_trace(R"({"displayTimeUnit": "ms", "traceEvents": [)" + kNodeEvents + "]}")).size(),
-            1u);
+  EXPECT_EQ(
+      collect_events(read_expected_trace(R"({"displayTimeUnit": "ms", "traceEvents": [)" + kNodeEvents + "]}")).size(),
+      1u);
 }
 
 TEST(OnnxRuntimeTrace, ReportsAFullProfile) {

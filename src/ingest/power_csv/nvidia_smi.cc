@@ -73,16 +73,16 @@ constexpr std::array<std::string_view, 6> kIdentityColumnNames = {"uuid",       
 
 std::optional<SmiLayout> find_smi_columns(const std::vector<std::string>& header) {
   SmiLayout layout;
-  std::size_t best_identity = kIdentityColumnNames.size();
+  std::size_t best_identity_rank = kIdentityColumnNames.size();
   for (std::size_t i = 0; i < header.size(); ++i) {
     // Removes the unit: "power.draw [W]".
     const std::string_view name = trim(std::string_view(header[i]).substr(0, header[i].find('[')));
     if (name == "timestamp") layout.time_column = i;
     if (name == "index") layout.gpu_index_column = i;
     for (std::size_t rank = 0; rank < kIdentityColumnNames.size(); ++rank) {
-      if (kIdentityColumnNames[rank] != name || rank > best_identity) continue;
+      if (kIdentityColumnNames[rank] != name || rank > best_identity_rank) continue;
       layout.gpu_identity_column = i;
-      best_identity = rank;
+      best_identity_rank = rank;
     }
     for (const SmiColumn& column : kSmiColumns) {
       if (column.name == name) layout.value_columns.emplace_back(i, &column);
@@ -105,13 +105,14 @@ std::optional<SmiLayout> guess_smi_columns(const std::vector<std::string>& row) 
   for (std::size_t i = 0; i < row.size(); ++i) {
     const std::string_view field = row[i];
     const std::size_t point = field.find_first_of(".,");
-    const bool has_decimals = parse_non_negative(field) && point != std::string_view::npos && field.size() - point == 3;
+    const bool has_two_decimals =
+        parse_non_negative(field) && point != std::string_view::npos && field.size() - point == 3;
     if (parse_wall_time(field, 0)) {
       layout.time_column = i;
     } else if (field.starts_with("GPU-") || field.starts_with("MIG-") ||
                (is_bus_id(field) && !layout.gpu_identity_column)) {
       layout.gpu_identity_column = i;
-    } else if (field.ends_with(" W") || (!power && has_decimals)) {
+    } else if (field.ends_with(" W") || (!power && has_two_decimals)) {
       if (!power) power = i;
     } else if (!layout.gpu_index_column && i <= 2 && parse_u64(field) && field.size() <= 3) {
       layout.gpu_index_column = i;
@@ -181,25 +182,25 @@ class NvidiaSmiLogReader {
   }
 
   void report_gpu_identification() {
-    constexpr std::string_view kRemedy = "log with --query-gpu=timestamp,index,...";
+    constexpr std::string_view kGpuColumnRemedy = "log with --query-gpu=timestamp,index,...";
     if (gpu_number_by_identity_.size() > 1) {
       log_builder_.diagnostics().add({"gpus_numbered", 1,
                                       fmt::format("{}: GPUs are numbered in the order of their first row", name_),
-                                      std::string(kRemedy)});
+                                      std::string(kGpuColumnRemedy)});
     }
     if (row_times_ns_.size() < 4) return;
     // Rows of one query are close together: with two GPUs, at least a third of the intervals are far below the mean.
     const std::int64_t mean_ns =
         (row_times_ns_.back() - row_times_ns_.front()) / static_cast<std::int64_t>(row_times_ns_.size() - 1);
-    std::size_t short_pauses = 0;
+    std::size_t short_pause_count = 0;
     for (std::size_t i = 1; i < row_times_ns_.size(); ++i)
-      short_pauses += row_times_ns_[i] - row_times_ns_[i - 1] < mean_ns / 4;
-    if (short_pauses * 3 < row_times_ns_.size()) return;
+      short_pause_count += row_times_ns_[i] - row_times_ns_[i - 1] < mean_ns / 4;
+    if (short_pause_count * 3 < row_times_ns_.size()) return;
     log_builder_.diagnostics().add(
         {"gpus_not_told_apart", 1,
          fmt::format("{}: its rows seem to come from several GPUs but do not name them; all are assigned to gpu0",
                      name_),
-         std::string(kRemedy)});
+         std::string(kGpuColumnRemedy)});
   }
 
   std::optional<std::string> gpu_domain_name(std::string_view index, std::string_view identity) {
@@ -274,8 +275,8 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
       std::sort(layout->value_columns.begin(), layout->value_columns.end(),
                 [](const auto& a, const auto& b) { return a.second < b.second; });
       reader.emplace(name, *std::move(layout), utc_offset_s);
-    } else if (std::optional<SmiLayout> guessed = guess_smi_columns(fields)) {
-      reader.emplace(name, *std::move(guessed), utc_offset_s);
+    } else if (std::optional<SmiLayout> guessed_layout = guess_smi_columns(fields)) {
+      reader.emplace(name, *std::move(guessed_layout), utc_offset_s);
       reader->parse_log_line(line);
     } else {
       has_power = has_power || has_power_column(fields);

@@ -180,11 +180,11 @@ TEST(NvidiaSmi, RefusesPowersWithoutTimesAndNamesTheMissingOption) {
 TEST(NvidiaSmi, TimesUseTheGivenTimeZone) {
   const std::string text =
       "timestamp, power.draw [W]\n2026/11/15 11:00:00.000, 5.00 W\n2026/11/15 11:00:01.000, 5.00 W\n";
-  const Result<PowerLog> there = parse_power_log(text, "smi.csv", 3600);
-  const Result<PowerLog> utc = parse_power_log(text, "smi.csv", kUtcOffset_s);
-  ASSERT_TRUE(there && utc);
-  EXPECT_EQ(utc->samples[0].reading.after_ns - there->samples[0].reading.after_ns, 3'600'000'000'000);
-  EXPECT_FALSE(utc->diagnostics.contains("local_time"));
+  const Result<PowerLog> local_log = parse_power_log(text, "smi.csv", 3600);
+  const Result<PowerLog> utc_log = parse_power_log(text, "smi.csv", kUtcOffset_s);
+  ASSERT_TRUE(local_log && utc_log);
+  EXPECT_EQ(utc_log->samples[0].reading.after_ns - local_log->samples[0].reading.after_ns, 3'600'000'000'000);
+  EXPECT_FALSE(utc_log->diagnostics.contains("local_time"));
   EXPECT_TRUE(parse_power_log(text, "smi.csv")->diagnostics.contains("local_time"));
 }
 
@@ -198,7 +198,7 @@ TEST(NvidiaSmi, DropsTimesThatGoBack) {
   EXPECT_EQ(log->dropped_row_count, 1U);
 }
 
-TEST(PowerLogs, UseTheFirstOfDuplicateChannels) {
+TEST(PowerLogs, PowerLogsUseTheFirstOfDuplicateChannels) {
   const std::string text = "time_unix_ns,domain,kind,value\n1,gpu0,power_w,1\n2,gpu0,power_w,1\n";
   std::vector<PowerLog> logs = {*parse_power_log(text, "a"), *parse_power_log(text, "b")};
   const PowerLog all = merge_power_logs(std::move(logs));

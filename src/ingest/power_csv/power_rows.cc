@@ -125,9 +125,9 @@ void PowerLogBuilder::add_value(std::uint32_t channel, std::int64_t time_ns, dou
   values_by_channel_[channel].push_back({time_ns, static_cast<std::uint64_t>(raw)});
 }
 
-void PowerLogBuilder::drop_row(std::string_view why) {
+void PowerLogBuilder::drop_row(std::string_view reason) {
   ++log_.dropped_row_count;
-  ++drop_counts_by_reason_.try_emplace(std::string(why)).first->second;
+  ++drop_counts_by_reason_.try_emplace(std::string(reason)).first->second;
 }
 
 void PowerLogBuilder::sort_by_time(std::vector<TimedRawValue>& values, bool allows_any_order) {
@@ -138,15 +138,15 @@ void PowerLogBuilder::sort_by_time(std::vector<TimedRawValue>& values, bool allo
     std::stable_sort(values.begin(), values.end(), earlier);
     return;
   }
-  std::vector<TimedRawValue> in_order;
+  std::vector<TimedRawValue> sorted_values;
   for (const TimedRawValue& value : values) {
-    if (in_order.empty() || value.time_ns >= in_order.back().time_ns) {
-      in_order.push_back(value);
+    if (sorted_values.empty() || value.time_ns >= sorted_values.back().time_ns) {
+      sorted_values.push_back(value);
     } else {
       drop_row("the time is before that of the previous row");
     }
   }
-  values = std::move(in_order);
+  values = std::move(sorted_values);
 }
 
 // Estimates the update period of a channel, which sets the uncertainty at the ends of an interval, and reports gaps
@@ -154,12 +154,12 @@ void PowerLogBuilder::sort_by_time(std::vector<TimedRawValue>& values, bool allo
 void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector<TimedRawValue>& values) {
   std::vector<std::int64_t> intervals_ns;
   std::vector<std::int64_t> update_intervals_ns;
-  std::optional<std::int64_t> changed_ns;
+  std::optional<std::int64_t> last_change_ns;
   for (std::size_t i = 1; i < values.size(); ++i) {
     intervals_ns.push_back(values[i].time_ns - values[i - 1].time_ns);
     if (values[i].raw == values[i - 1].raw) continue;
-    if (changed_ns) update_intervals_ns.push_back(values[i].time_ns - *changed_ns);
-    changed_ns = values[i].time_ns;
+    if (last_change_ns) update_intervals_ns.push_back(values[i].time_ns - *last_change_ns);
+    last_change_ns = values[i].time_ns;
   }
   const std::int64_t median_interval_ns = median_or(intervals_ns, std::int64_t{0});
   // If every reading has a new value, the update period is unknown and may be arbitrarily short.
@@ -194,8 +194,8 @@ Result<PowerLog> PowerLogBuilder::finish(bool allows_any_order) {
     has_energy = has_energy || (measures_energy_or_power(log_.channels[i]) && values_by_channel_[i].size() > 1);
     values_by_channel_[i] = {};
   }
-  for (const auto& [why, count] : drop_counts_by_reason_) {
-    log_.diagnostics.add({"power_rows_dropped", count, fmt::format("{}: rows were skipped: {}", name_, why), {}});
+  for (const auto& [reason, count] : drop_counts_by_reason_) {
+    log_.diagnostics.add({"power_rows_dropped", count, fmt::format("{}: rows were skipped: {}", name_, reason), {}});
   }
   if (out_of_order_rows_ > 0) {
     log_.diagnostics.add({"power_out_of_order",

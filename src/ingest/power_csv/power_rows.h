@@ -48,7 +48,7 @@ class PowerLogBuilder {
   void add_value(std::uint32_t channel, std::int64_t time_ns, double value);
 
   void count_row() { ++log_.row_count; }
-  void drop_row(std::string_view why);
+  void drop_row(std::string_view reason);
   Diagnostics& diagnostics() { return log_.diagnostics; }
   PowerLog& log() { return log_; }
 

@@ -22,10 +22,10 @@ constexpr double kPublishedSamplePeriod_s = 1;  // between samples, by the study
 
 // The last separator is the decimal one; earlier ones separate thousands.
 std::optional<double> parse_grouped_number(std::string_view text) {
-  const std::size_t decimal = text.find_last_of(".,");
+  const std::size_t decimal_position = text.find_last_of(".,");
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i == decimal) {
+    if (i == decimal_position) {
       plain += '.';
     } else if (text[i] != ',' && text[i] != '.' && text[i] != '\'') {
       plain += text[i];
@@ -72,13 +72,13 @@ using MeasurementKey =
 using MeasurementFilesByKey = std::map<MeasurementKey, MeasurementFiles>;
 
 Status collect_measurement_files(const std::string& folder, const std::string& phase,
-                                 MeasurementFilesByKey& executions) {
+                                 MeasurementFilesByKey& files_by_key) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
   for (const std::string& name : *names) {
     const std::optional<ParsedFileName> parsed = parse_measurement_file_name(name);
     if (!parsed) continue;
-    MeasurementFiles& execution = executions[{phase, parsed->model, parsed->framework, parsed->repetition}];
+    MeasurementFiles& execution = files_by_key[{phase, parsed->model, parsed->framework, parsed->repetition}];
     (parsed->is_perf_file ? execution.perf_path : execution.nvidia_smi_path) = folder + "/" + name;
   }
   return Done{};
@@ -87,25 +87,25 @@ Status collect_measurement_files(const std::string& folder, const std::string& p
 Result<MeasurementFilesByKey> find_measurement_files(const std::string& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
-  MeasurementFilesByKey executions;
+  MeasurementFilesByKey files_by_key;
   for (const std::string& name : *names) {
     if (!name.starts_with(kMeasurementFolderPrefix)) continue;
     if (Status found =
-            collect_measurement_files(folder + "/" + name, name.substr(kMeasurementFolderPrefix.size()), executions);
+            collect_measurement_files(folder + "/" + name, name.substr(kMeasurementFolderPrefix.size()), files_by_key);
         !found) {
       return std::move(found).error();
     }
   }
   // The folder may contain the files of one phase directly.
-  if (executions.empty()) {
+  if (files_by_key.empty()) {
     const std::string name = folder.substr(folder.find_last_of('/') + 1);
     const std::string phase =
         name.starts_with(kMeasurementFolderPrefix) ? name.substr(kMeasurementFolderPrefix.size()) : name;
-    if (Status found = collect_measurement_files(folder, phase.empty() ? "run" : phase, executions); !found) {
+    if (Status found = collect_measurement_files(folder, phase.empty() ? "run" : phase, files_by_key); !found) {
       return std::move(found).error();
     }
   }
-  if (!executions.empty()) return executions;
+  if (!files_by_key.empty()) return files_by_key;
   return Error{ErrorCode::not_found, fmt::format("{} contains no files MODEL_FRAMEWORK_perf_REP.txt", folder),
                "pass the folder that contains measurements_train and measurements_inference"};
 }
@@ -148,9 +148,9 @@ void read_gpu_samples(const std::string& path, ExperimentRow& row) {
   PowerSamples samples;
   if (const Result<std::string> text = read_published_file(path, "nvidia-smi")) {
     samples = parse_power_samples(*text);
-    if (samples.unreadable_lines > 0) {
-      row.diagnostics.add(
-          {"samples_dropped", samples.unreadable_lines, fmt::format("lines of {} are not power values", path), ""});
+    if (samples.unreadable_line_count > 0) {
+      row.diagnostics.add({"samples_dropped", samples.unreadable_line_count,
+                           fmt::format("lines of {} are not power values", path), ""});
     }
     if (samples.watts.empty())
       row.diagnostics.add({"damaged_file", 1, fmt::format("{} contains no power values", path), ""});
@@ -207,7 +207,7 @@ PowerSamples parse_power_samples(std::string_view text) {
     if (watts && *watts >= 0) {
       samples.watts.push_back(*watts);
     } else {
-      ++samples.unreadable_lines;
+      ++samples.unreadable_line_count;
     }
   }
   return samples;
@@ -216,12 +216,12 @@ PowerSamples parse_power_samples(std::string_view text) {
 Result<ExperimentData> read_prengdl(const std::string& folder) {
   std::string path = folder;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const Result<MeasurementFilesByKey> executions = find_measurement_files(path);
-  if (!executions) return executions.error();
+  const Result<MeasurementFilesByKey> files_by_key = find_measurement_files(path);
+  if (!files_by_key) return files_by_key.error();
   ExperimentData data;
   data.name = "prengdl";
   data.factors = {{"phase", {}, false}, {"model", {}, false}, {"framework", {}, true}};
-  for (const auto& [key, execution] : *executions) {
+  for (const auto& [key, execution] : *files_by_key) {
     ExperimentRow row = read_measurement_row(execution);
     row.number = data.rows.size();
     row.levels = {find_or_add_factor_level(data.factors[0], std::get<0>(key)),

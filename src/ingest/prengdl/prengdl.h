@@ -35,7 +35,7 @@ PerfEnergies parse_perf_energies(std::string_view text);
 
 struct PowerSamples {
   std::vector<double> watts;
-  std::size_t unreadable_lines = 0;  // count of lines like "[N/A]"
+  std::size_t unreadable_line_count = 0;  // count of lines like "[N/A]"
 };
 PowerSamples parse_power_samples(std::string_view text);
 

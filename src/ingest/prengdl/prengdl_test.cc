@@ -29,10 +29,10 @@ class PrengdlTest : public testing::Test {
 };
 
 TEST_F(PrengdlTest, ReadsNumbersOfAnyLocale) {
-  const PerfEnergies english = parse_perf_energies(kPerfText);
-  EXPECT_EQ(english.package_j, 188'753.25);
-  EXPECT_EQ(english.dram_j, 25'541.41);
-  EXPECT_EQ(english.elapsed_s, 2575.763113276);
+  const PerfEnergies english_energies = parse_perf_energies(kPerfText);
+  EXPECT_EQ(english_energies.package_j, 188'753.25);
+  EXPECT_EQ(english_energies.dram_j, 25'541.41);
+  EXPECT_EQ(english_energies.elapsed_s, 2575.763113276);
   EXPECT_EQ(parse_perf_energies(" 188.753,25 Joules power/energy-pkg/").package_j, 188'753.25);
   EXPECT_FALSE(parse_perf_energies("<not supported> Joules power/energy-pkg/").package_j);
 }

@@ -16,7 +16,7 @@ constexpr std::size_t kSlicesPerFlush = 64;
 ActivityWriter::ActivityWriter(recording::RecordingWriter& part, std::size_t threads)
     : recording_writer_(part), encoder_(part.activity_encoder()) {
   if (threads < 2) return;
-  const ScopedSignalBlock signals_are_for_the_program;
+  const ScopedSignalBlock signal_block;
   worker_ = std::thread([this] { run_worker(); });
 }
 
@@ -25,9 +25,9 @@ void ActivityWriter::add(Activity activity) {
   slices_.push_back({std::move(activity), {}});
   const std::size_t most = worker_.joinable() ? kSlicesPerFlush : 0;
   while (slices_.size() - claimed_slice_count_ > most) encode_next_slice(lock, encoder_);
-  const bool may_sleep = slices_.size() - claimed_slice_count_ == 1;
+  const bool may_workers_sleep = slices_.size() - claimed_slice_count_ == 1;
   lock.unlock();
-  if (may_sleep) work_available_.notify_one();
+  if (may_workers_sleep) work_available_.notify_one();
 }
 
 void ActivityWriter::run_worker() {

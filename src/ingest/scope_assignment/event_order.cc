@@ -11,8 +11,8 @@ namespace {
 // Nesting depth of each EventKind, for events with equal start and duration: the one with the smaller depth is the
 // outer one.
 int nesting_depth_of(EventKind kind) {
-  constexpr std::array<int, 9> kDepths = {3, 0, 1, 2, 4, 0, 0, 0, 0};
-  return kDepths[static_cast<std::size_t>(kind)];
+  constexpr std::array<int, 9> kNestingDepths = {3, 0, 1, 2, 4, 0, 0, 0, 0};
+  return kNestingDepths[static_cast<std::size_t>(kind)];
 }
 
 bool is_outer_event(const TraceEvent& a, const TraceEvent& b) {
@@ -54,9 +54,9 @@ void EventOrder::index_event_blocks(Trace& trace) {
 // Finds the number of events and the kinds of each track, and the extent of all. Updates a track once per sequence of
 // its events, because consecutive events mostly belong to the same track.
 void EventOrder::count_events(const Trace& trace) {
-  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  TimeExtent extent{kMost, kLeast, kLeast, kMost, kLeast};
+  constexpr std::int64_t kMinTime_ns = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMaxTime_ns = std::numeric_limits<std::int64_t>::max();
+  TimeExtent extent{kMaxTime_ns, kMinTime_ns, kMinTime_ns, kMaxTime_ns, kMinTime_ns};
   for (const std::vector<TraceEvent>& block : trace.event_blocks) {
     for (std::size_t at = 0; at < block.size();) {
       const std::size_t first = at;
@@ -193,19 +193,19 @@ void EventOrder::sort_outer_first(std::span<std::uint32_t> track, std::vector<st
 }
 
 // Merges two adjacent sorted runs. Reads each event once.
-void EventOrder::merge_sorted_runs(std::span<std::uint32_t> two_runs, std::size_t second_run_begin,
+void EventOrder::merge_sorted_runs(std::span<std::uint32_t> adjacent_runs, std::size_t second_run_begin,
                                    std::vector<std::uint32_t>& scratch) const {
-  scratch.assign(two_runs.begin(), two_runs.begin() + static_cast<std::ptrdiff_t>(second_run_begin));
+  scratch.assign(adjacent_runs.begin(), adjacent_runs.begin() + static_cast<std::ptrdiff_t>(second_run_begin));
   std::size_t left = 0;
   std::size_t right = second_run_begin;
   const TraceEvent* first = &event(scratch[0]);
-  const TraceEvent* second = &event(two_runs[second_run_begin]);
+  const TraceEvent* second = &event(adjacent_runs[second_run_begin]);
   for (std::size_t to = 0; left < scratch.size(); ++to) {
     if (second != nullptr && is_event_before(*second, *first)) {
-      two_runs[to] = two_runs[right++];
-      second = right < two_runs.size() ? &event(two_runs[right]) : nullptr;
+      adjacent_runs[to] = adjacent_runs[right++];
+      second = right < adjacent_runs.size() ? &event(adjacent_runs[right]) : nullptr;
     } else {
-      two_runs[to] = scratch[left++];
+      adjacent_runs[to] = scratch[left++];
       if (left < scratch.size()) first = &event(scratch[left]);
     }
   }
@@ -233,9 +233,9 @@ TrackMerger::TrackMerger(const EventOrder& order, std::vector<EventOrder::Track>
 std::span<TraceEvent* const> TrackMerger::next_batch() {
   if (head_heap_.empty()) return {};
   EventOrder::Track& left = tracks_[head_heap_.front().track];
-  std::int64_t rival_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t next_track_start_ns = std::numeric_limits<std::int64_t>::max();
   for (std::size_t i = 1; i < std::min<std::size_t>(head_heap_.size(), 3); ++i) {
-    rival_ns = std::min(rival_ns, head_heap_[i].start_ns);
+    next_track_start_ns = std::min(next_track_start_ns, head_heap_[i].start_ns);
   }
   std::size_t count = 0;
   const std::size_t most = std::min(kBatchSize, left.size());
@@ -243,7 +243,7 @@ std::span<TraceEvent* const> TrackMerger::next_batch() {
   do {
     events_[count++] = event;
     event = count < left.size() ? &order_.event(left[count]) : nullptr;
-  } while (count < most && event->start_ns < rival_ns);
+  } while (count < most && event->start_ns < next_track_start_ns);
   left = left.subspan(count);
   std::pop_heap(head_heap_.begin(), head_heap_.end(), starts_later);
   if (left.empty()) {

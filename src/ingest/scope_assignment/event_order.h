@@ -23,8 +23,8 @@ namespace joulemap::ingest {
 // End of an event in ns. Damaged files contain arbitrary numbers: the sum saturates instead of overflowing.
 inline std::int64_t end_ns_of(const TraceEvent& event) {
   if (event.duration_ns <= 0) return event.start_ns;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  return event.start_ns > kMost - event.duration_ns ? kMost : event.start_ns + event.duration_ns;
+  constexpr std::int64_t kMaxTime_ns = std::numeric_limits<std::int64_t>::max();
+  return event.start_ns > kMaxTime_ns - event.duration_ns ? kMaxTime_ns : event.start_ns + event.duration_ns;
 }
 
 // Times of all events; zeros if there are none.
@@ -96,7 +96,7 @@ class EventOrder {
   void sort(std::size_t begin, std::vector<TrackState>& tracks);
   void find_sorted_runs(std::size_t begin, TrackState& track) const;
   void sort_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& scratch) const;
-  void merge_sorted_runs(std::span<std::uint32_t> two_runs, std::size_t second_run_begin,
+  void merge_sorted_runs(std::span<std::uint32_t> adjacent_runs, std::size_t second_run_begin,
                          std::vector<std::uint32_t>& scratch) const;
 
   std::vector<Block> blocks_;                        // ends with a sentinel that has no events
@@ -117,7 +117,7 @@ class TrackMerger {
 
  private:
   static constexpr std::size_t kBatchSize = 64;
-  struct Head {
+  struct TrackHead {
     std::int64_t start_ns;
     TraceEvent* event;  // next event of the track
     std::uint32_t track;
@@ -125,7 +125,7 @@ class TrackMerger {
 
   const EventOrder& order_;
   std::vector<EventOrder::Track> tracks_;  // remaining events of each track
-  std::vector<Head> head_heap_;            // heap, earliest start first
+  std::vector<TrackHead> head_heap_;       // heap, earliest start first
   std::array<TraceEvent*, kBatchSize> events_{};
 };
 

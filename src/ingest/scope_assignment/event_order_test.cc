@@ -11,8 +11,8 @@ namespace joulemap::ingest {
 namespace {
 
 // Events of three threads and two queues in no order (event i starts at i, i/2 or i/3 ns). A quarter of them is then
-// moved to a position up to `astray` later.
-Trace shuffled_trace(std::mt19937& random, std::size_t astray) {
+// moved to a position up to `max_displacement` later.
+Trace shuffled_trace(std::mt19937& random, std::size_t max_displacement) {
   std::vector<TraceEvent> events(2000);
   for (std::size_t i = 0; i < events.size(); ++i) {
     events[i].start_ns = static_cast<std::int64_t>(i / (1 + random() % 3));
@@ -21,9 +21,9 @@ Trace shuffled_trace(std::mt19937& random, std::size_t astray) {
     events[i].track_index = static_cast<std::uint32_t>(random() % (is_on_gpu(events[i].kind) ? 2 : 3));
     events[i].correlation = static_cast<std::uint32_t>(i);
   }
-  for (std::size_t i = 0; astray > 0 && i < events.size() / 4; ++i) {
+  for (std::size_t i = 0; max_displacement > 0 && i < events.size() / 4; ++i) {
     const std::size_t at = random() % events.size();
-    const std::size_t to = std::min(events.size() - 1, at + random() % (astray + 1));
+    const std::size_t to = std::min(events.size() - 1, at + random() % (max_displacement + 1));
     std::rotate(events.begin() + static_cast<std::ptrdiff_t>(at), events.begin() + static_cast<std::ptrdiff_t>(at) + 1,
                 events.begin() + static_cast<std::ptrdiff_t>(to) + 1);
   }
@@ -52,10 +52,10 @@ void expect_in_order(const EventOrder& order, EventOrder::Track track, std::set<
 
 TEST(EventOrder, SortsByTimeFromAnyPermutation) {
   for (unsigned seed = 0; seed < 10; ++seed) {
-    for (const std::size_t astray : {0U, 3U, 31U, 33U, 400U, 2000U}) {
-      SCOPED_TRACE(testing::Message() << "seed " << seed << ", astray " << astray);
+    for (const std::size_t max_displacement : {0U, 3U, 31U, 33U, 400U, 2000U}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", astray " << max_displacement);
       std::mt19937 random(seed);
-      Trace trace = shuffled_trace(random, astray);
+      Trace trace = shuffled_trace(random, max_displacement);
       EventOrder order(trace);
       order.sort_threads();
       order.sort_queues();

@@ -46,7 +46,7 @@ const LaunchIndex::Entry* LaunchIndex::EventsById::find(std::uint32_t id, std::i
 
 LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(order) {
   // In file order, which is the order of event numbers.
-  const auto collect = [&](const auto& id_of) {
+  const auto collect_entries = [&](const auto& id_of) {
     std::vector<Entry> entries;
     std::uint32_t number = 0;
     for (const std::vector<TraceEvent>& block : trace.event_blocks) {
@@ -58,7 +58,7 @@ LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(o
     return EventsById(entries);
   };
   calls_by_correlation_ =
-      collect([](const TraceEvent& event) { return event.kind == EventKind::api ? event.correlation : 0; });
+      collect_entries([](const TraceEvent& event) { return event.kind == EventKind::api ? event.correlation : 0; });
   if (trace.gpu_events_identify_ops) return;
   std::vector<std::uint32_t> external_ids;
   for (std::size_t queue = 0; queue < order.queue_count(); ++queue) {
@@ -71,7 +71,7 @@ LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(o
   }
   if (external_ids.empty()) return;
   std::sort(external_ids.begin(), external_ids.end());
-  operations_by_external_id_ = collect([&](const TraceEvent& event) -> std::uint32_t {
+  operations_by_external_id_ = collect_entries([&](const TraceEvent& event) -> std::uint32_t {
     if (event.kind != EventKind::op && event.kind != EventKind::annotation) return 0;
     return std::binary_search(external_ids.begin(), external_ids.end(), event.external_id) ? event.external_id : 0;
   });

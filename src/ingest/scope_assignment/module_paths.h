@@ -24,8 +24,8 @@ class ModulePaths {
   // A layer; 0 means outside of every layer.
   using LayerId = std::uint32_t;
 
-  ModulePaths(const scopes::ModuleNames& names, const TraceNames& texts, ScopeInterner& tree)
-      : names_(names), texts_(texts), scope_interner_(tree) {}
+  ModulePaths(const scopes::ModuleNames& names, const TraceNames& texts, ScopeInterner& scope_interner)
+      : names_(names), texts_(texts), scope_interner_(scope_interner) {}
 
   // Returns the layer of a call of the module `name` inside `parent`.
   LayerId find_layer(LayerId parent, std::uint32_t name);

@@ -33,14 +33,14 @@ constexpr std::int64_t kMaxActivitySlices = 20'000;
 constexpr std::int64_t kLatestPlausibleTime_ns = 4'000'000'000'000'000'000;
 constexpr std::int64_t kLongestPlausibleEvent_ns = 1'000'000'000'000'000;
 // No trace covers months: an event farther than this from the median start is damage and would lengthen the trace.
-constexpr std::int64_t kFarthest_ns = 30 * std::int64_t{86'400} * kNanosecondsPerSecond;
+constexpr std::int64_t kMaxDistanceFromMedian_ns = 30 * std::int64_t{86'400} * kNanosecondsPerSecond;
 constexpr std::size_t kMedianSampleSize = 4096;  // events sampled to find the median
 
 using ActivitySink = std::function<void(Activity)>;
 
 bool has_plausible_times(const TraceEvent& event) {
-  const bool is_there = event.start_ns >= -kLatestPlausibleTime_ns && event.start_ns <= kLatestPlausibleTime_ns;
-  return is_there && event.duration_ns >= 0 && event.duration_ns <= kLongestPlausibleEvent_ns;
+  const bool is_plausible = event.start_ns >= -kLatestPlausibleTime_ns && event.start_ns <= kLatestPlausibleTime_ns;
+  return is_plausible && event.duration_ns >= 0 && event.duration_ns <= kLongestPlausibleEvent_ns;
 }
 
 // Approximate median start of the events with plausible times, ns; 0 without events.
@@ -63,14 +63,14 @@ std::int64_t median_start_ns(const Trace& trace) {
 }
 
 void drop_implausible_events(Trace& trace, std::int64_t median_ns, Diagnostics& diagnostics) {
-  std::uint64_t left_out = 0;
+  std::uint64_t dropped_count = 0;
   for (std::vector<TraceEvent>& block : trace.event_blocks) {
-    left_out += std::erase_if(block, [&](const TraceEvent& event) {
-      return !has_plausible_times(event) || std::abs(event.start_ns - median_ns) > kFarthest_ns;
+    dropped_count += std::erase_if(block, [&](const TraceEvent& event) {
+      return !has_plausible_times(event) || std::abs(event.start_ns - median_ns) > kMaxDistanceFromMedian_ns;
     });
   }
-  trace.dropped_event_count += left_out;
-  diagnostics.add({"events_out_of_time", left_out, "events with impossible times were skipped", {}});
+  trace.dropped_event_count += dropped_count;
+  diagnostics.add({"events_out_of_time", dropped_count, "events with impossible times were skipped", {}});
 }
 
 // Groups the events by track, after removing those with impossible times from the trace. These are rare, so all events
@@ -82,7 +82,8 @@ EventOrder make_event_order(Trace& trace, Diagnostics& diagnostics) {
   const bool are_all_plausible =
       has_plausible_times({.start_ns = time_extent.first_start_ns, .duration_ns = time_extent.shortest_duration_ns}) &&
       has_plausible_times({.start_ns = time_extent.last_start_ns, .duration_ns = time_extent.longest_duration_ns}) &&
-      median_ns - time_extent.first_start_ns <= kFarthest_ns && time_extent.last_start_ns - median_ns <= kFarthest_ns;
+      median_ns - time_extent.first_start_ns <= kMaxDistanceFromMedian_ns &&
+      time_extent.last_start_ns - median_ns <= kMaxDistanceFromMedian_ns;
   if (are_all_plausible) return order;
   drop_implausible_events(trace, median_ns, diagnostics);
   return EventOrder(trace);
@@ -104,7 +105,7 @@ class BackgroundTask {
  public:
   BackgroundTask(bool has_thread, const std::function<void()>& work) {
     if (has_thread) {
-      const ScopedSignalBlock signals_are_for_the_program;
+      const ScopedSignalBlock signal_block;
       thread_ = std::thread(work);
     } else {
       work();
@@ -124,11 +125,11 @@ class BackgroundTask {
 // Sums the time of threads in scopes by time slice, and passes each slice to the sink.
 class HostTimePass {
  public:
-  HostTimePass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeTimeSums& sums, ScopeInterner& tree,
-               const ActivitySink& sink)
+  HostTimePass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeTimeSums& sums,
+               ScopeInterner& scope_interner, const ActivitySink& sink)
       : scopes_(scopes),
         sums_(sums),
-        scope_interner_(tree),
+        scope_interner_(scope_interner),
         sink_(sink),
         slice_length_ns_(choose_slice_length_ns(survey)),
         slice_begin_ns_(survey.begin_ns()) {}
@@ -178,12 +179,12 @@ class HostTimePass {
 // Assigns kernels to scopes, sums their time by time slice, and passes each slice to the sink.
 class KernelTimePass {
  public:
-  KernelTimePass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeInterner& tree,
+  KernelTimePass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeInterner& scope_interner,
                  ScopedTrace& placed, const LaunchIndex& launches, const ActivitySink& sink)
       : trace_(trace),
         survey_(survey),
         names_(names),
-        scope_interner_(tree),
+        scope_interner_(scope_interner),
         launches_(launches),
         result_(placed),
         sink_(sink) {
@@ -262,15 +263,15 @@ class KernelTimePass {
   // Ends the slice and passes it to the sink. A kernel that is still running gets the rest of its time in later slices.
   void close_slice(std::int64_t end_ns) {
     activity_.end_ns = std::max(end_ns, activity_.begin_ns);
-    std::size_t going_on = 0;
+    std::size_t running_kernel_count = 0;
     for (const RunningKernel& some : running_kernels_) {
       const Kernel kernel = some.kernel;
       const std::int64_t from_ns = some.is_new ? kernel.start_ns : activity_.begin_ns;
       const std::int64_t time_ns = std::max(std::min(kernel.end_ns, activity_.end_ns) - from_ns, std::int64_t{0});
       sums_.add(kernel, some.is_new ? 1 : 0, time_ns);
-      if (kernel.end_ns > activity_.end_ns) running_kernels_[going_on++] = {kernel, false};
+      if (kernel.end_ns > activity_.end_ns) running_kernels_[running_kernel_count++] = {kernel, false};
     }
-    running_kernels_.resize(going_on);
+    running_kernels_.resize(running_kernel_count);
     activity_.kernel_tallies = sums_.take_rows();
     activity_.scopes = scope_interner_.take_new_scopes();
     const std::int64_t next_ns = activity_.end_ns;
@@ -296,7 +297,7 @@ class KernelTimePass {
 };
 
 void add_marks_and_diagnostics(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const ModulePaths& modules,
-                               const ScopeInterner& tree, ScopedTrace& placed) {
+                               const ScopeInterner& scope_interner, ScopedTrace& placed) {
   for (const TraceStep& step : survey.steps()) {
     placed.marks.push_back(
         {step.begin_ns, MarkKind::step, step.number, step.thread, step.is_inferred ? "inferred" : ""});
@@ -316,7 +317,8 @@ void add_marks_and_diagnostics(const TraceSurvey& survey, const ThreadScopeTrack
        "modules that are not in the --modules file are named by class and number");
   note("nested_too_deep", scopes.too_deep_region_count() + modules.too_deep_call_count(),
        "regions nested deeper than 64 and modules nested deeper than 256 are counted with the enclosing ones");
-  note("too_many_places", tree.refused_scope_count(), "scopes beyond one million are counted with the enclosing ones");
+  note("too_many_places", scope_interner.refused_scope_count(),
+       "scopes beyond one million are counted with the enclosing ones");
 }
 
 }  // namespace
@@ -325,32 +327,32 @@ ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names,
                           std::size_t threads) {
   ScopedTrace placed;
   EventOrder order = make_event_order(trace, placed.diagnostics);
-  ScopeInterner tree;
-  const TraceNames names(trace, tree);
+  ScopeInterner scope_interner;
+  const TraceNames names(trace, scope_interner);
   std::optional<LaunchIndex> launches;
-  BackgroundTask kernels_prepared(threads > 1, [&] {
+  BackgroundTask kernel_preparation(threads > 1, [&] {
     order.sort_queues();
     launches.emplace(trace, order);
   });
   order.sort_threads();
   const TraceSurvey survey(trace, order, names);
-  ModulePaths modules(module_names, names, tree);
+  ModulePaths modules(module_names, names, scope_interner);
   ScopeTimeSums sums;
-  ThreadScopeTracker scopes(survey, names, modules, tree, sums, order.thread_count());
+  ThreadScopeTracker scopes(survey, names, modules, scope_interner, sums, order.thread_count());
   placed.begin_ns = survey.begin_ns();
   placed.end_ns = survey.end_ns();
-  HostTimePass(survey, scopes, sums, tree, sink).run(order, survey.end_ns());
-  kernels_prepared.wait();
-  KernelTimePass(trace, survey, names, tree, placed, *launches, sink).run(order);
+  HostTimePass(survey, scopes, sums, scope_interner, sink).run(order, survey.end_ns());
+  kernel_preparation.wait();
+  KernelTimePass(trace, survey, names, scope_interner, placed, *launches, sink).run(order);
   placed.thread_time_in_scopes_ns = sums.total_time_ns();
-  const bool is_of_torch = trace.format == "kineto";
-  if (is_of_torch && !survey.has_modules()) {
+  const bool is_pytorch_trace = trace.format == "kineto";
+  if (is_pytorch_trace && !survey.has_modules()) {
     placed.diagnostics.add(
         {"no_modules", 1,
          "the trace contains no layers: everything outside backward, optimizer and data loading counts as forward",
          "profile with with_stack=True"});
   }
-  add_marks_and_diagnostics(survey, scopes, modules, tree, placed);
+  add_marks_and_diagnostics(survey, scopes, modules, scope_interner, placed);
   return placed;
 }
 

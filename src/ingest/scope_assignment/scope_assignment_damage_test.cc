@@ -115,13 +115,13 @@ TEST(ScopeAssignment, TimesSumToTheTotalForAnyEvents) {
     }
     const AssignmentOutcome outcome = assign_program_scopes(program);
     EXPECT_EQ(outcome.tallied_kernel_ns, kernel_ns);
-    std::int64_t thread_ns = 0;
+    std::int64_t thread_time_ns = 0;
     for (const auto& [path, tally] : outcome.threads) {
       EXPECT_GE(tally.wall_ns, 0) << path;
-      thread_ns += tally.wall_ns;
+      thread_time_ns += tally.wall_ns;
     }
-    EXPECT_EQ(thread_ns, outcome.scoped_trace.thread_time_in_scopes_ns);
-    EXPECT_LE(thread_ns, 3 * (outcome.scoped_trace.end_ns - outcome.scoped_trace.begin_ns));
+    EXPECT_EQ(thread_time_ns, outcome.scoped_trace.thread_time_in_scopes_ns);
+    EXPECT_LE(thread_time_ns, 3 * (outcome.scoped_trace.end_ns - outcome.scoped_trace.begin_ns));
   }
 }
 

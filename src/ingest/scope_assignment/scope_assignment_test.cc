@@ -240,7 +240,7 @@ TEST(ScopeAssignment, AWrapperOfAModelIsNoLayer) {
   EXPECT_EQ(outcome.wall_time_us("inference/forward"), 20);
 }
 
-TEST(ScopeAssignment, NamesThatContainTheirScopeSuffice) {
+TEST(ScopeAssignment, OperationNamesThatContainTheirScopeSuffice) {
   Program program;
   TraceEvent event = program.event(EventKind::op, "x", 0, 30);
   event.name_index = program.builder.intern_name("jit(f)/jvp(Net)/a/dot", {"forward", "a", "dot"});

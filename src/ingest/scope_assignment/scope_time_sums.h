@@ -63,8 +63,8 @@ class ScopeTimeSums {
   };
 
   Sum& find_or_add_sum(std::uint32_t scope) {
-    const bool is_touched = scope < sums_.size() && (sums_[scope].call_count != 0 || sums_[scope].time_ns != 0);
-    return is_touched ? sums_[scope] : add_scope_entry(scope);
+    const bool has_sum = scope < sums_.size() && (sums_[scope].call_count != 0 || sums_[scope].time_ns != 0);
+    return has_sum ? sums_[scope] : add_scope_entry(scope);
   }
   [[gnu::noinline]] Sum& add_scope_entry(std::uint32_t scope) {
     if (scope >= sums_.size()) sums_.resize(scope + scope / 2 + std::size_t{64});

@@ -14,18 +14,20 @@ constexpr std::int64_t kTimestampRounding_ns = kNanosecondsPerMicrosecond;
 }  // namespace
 
 ThreadScopeTracker::ThreadScopeTracker(const TraceSurvey& survey, const TraceNames& names, ModulePaths& modules,
-                                       ScopeInterner& tree, ScopeTimeSums& sums, std::size_t threads)
+                                       ScopeInterner& scope_interner, ScopeTimeSums& sums, std::size_t threads)
     : trace_survey_(survey),
       trace_names_(names),
       module_paths_(modules),
-      scope_interner_(tree),
+      scope_interner_(scope_interner),
       scope_time_sums_(sums),
       threads_(threads),
       last_scopes_(names.size()),
-      phase_texts_{tree.intern_text("train"),     tree.intern_text("inference"), tree.intern_text("forward"),
-                   tree.intern_text("backward"),  tree.intern_text("recompute"), tree.intern_text("loss"),
-                   tree.intern_text("optimizer"), tree.intern_text("zero_grad"), tree.intern_text("dataloader"),
-                   tree.intern_text("input"),     tree.intern_text("gradients"), tree.intern_text("comm")} {}
+      phase_texts_{scope_interner.intern_text("train"),      scope_interner.intern_text("inference"),
+                   scope_interner.intern_text("forward"),    scope_interner.intern_text("backward"),
+                   scope_interner.intern_text("recompute"),  scope_interner.intern_text("loss"),
+                   scope_interner.intern_text("optimizer"),  scope_interner.intern_text("zero_grad"),
+                   scope_interner.intern_text("dataloader"), scope_interner.intern_text("input"),
+                   scope_interner.intern_text("gradients"),  scope_interner.intern_text("comm")} {}
 
 bool ThreadScopeTracker::has_open_scopes() const {
   return std::any_of(active_threads_.begin(), active_threads_.end(),
@@ -50,9 +52,9 @@ std::uint32_t ThreadScopeTracker::phase_scope(std::uint32_t enclosing_region, bo
 std::uint32_t ThreadScopeTracker::gap_phase_scope(const Thread& thread, const Context& context) {
   if (thread.gap_phase == GapPhase::none) return 0;
   const bool is_input = thread.gap_phase == GapPhase::input;
-  const std::uint32_t after_forward =
+  const std::uint32_t phase_after_forward =
       backward_pass_count_ > thread.backward_passes_before_gap ? phase_texts_.gradients : phase_texts_.loss;
-  return phase_scope(context.container, true, is_input ? phase_texts_.input : after_forward);
+  return phase_scope(context.parent_scope, true, is_input ? phase_texts_.input : phase_after_forward);
 }
 
 std::uint32_t ThreadScopeTracker::gap_phase_or_function_scope(const Thread& thread) {
@@ -113,12 +115,13 @@ bool ThreadScopeTracker::truncate_to_enclosing_frames(Thread& thread, const Trac
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
     Frame& outer = thread.stack.back();
     const std::int64_t overhang_ns = end_ns - outer.end_ns;
-    const bool is_begun_by_it = event.kind == EventKind::annotation && outer.kind == EventKind::function;
-    const bool ends_it = event.kind == EventKind::function && outer.kind == EventKind::annotation;
-    if (overhang_ns > kTimestampRounding_ns && !is_begun_by_it && !ends_it && !outer.is_truncated)
+    const bool begins_in_outer_function = event.kind == EventKind::annotation && outer.kind == EventKind::function;
+    const bool ends_outer_annotation = event.kind == EventKind::function && outer.kind == EventKind::annotation;
+    if (overhang_ns > kTimestampRounding_ns && !begins_in_outer_function && !ends_outer_annotation &&
+        !outer.is_truncated)
       ++truncated_event_count_;
     const bool is_within = overhang_ns <= kTimestampRounding_ns || overhang_ns < outer.end_ns - event.start_ns;
-    if (ends_it || (is_within && !is_begun_by_it)) {
+    if (ends_outer_annotation || (is_within && !begins_in_outer_function)) {
       end_ns = outer.end_ns;
       return true;
     }
@@ -183,23 +186,23 @@ constexpr std::uint32_t kMaxRegionDepth = 64;
 // Caches the last scope of each name: a name mostly recurs in the container where it was last seen. Scopes that the
 // tree refused are not cached, because refusals are counted.
 template <class Find>
-std::uint32_t ThreadScopeTracker::cached_scope(const TraceEvent& event, std::uint32_t container, const Find& find) {
+std::uint32_t ThreadScopeTracker::cached_scope(const TraceEvent& event, std::uint32_t parent_scope, const Find& find) {
   if (event.name_index >= last_scopes_.size()) return find();
   CachedScope& known = last_scopes_[event.name_index];
-  if (known.scope != 0 && known.container == container && known.kind == event.kind) return known.scope;
+  if (known.scope != 0 && known.parent_scope == parent_scope && known.kind == event.kind) return known.scope;
   const std::uint32_t scope = find();
-  if (scope_interner_.refused_scope_count() == 0) known = {container, scope, event.kind};
+  if (scope_interner_.refused_scope_count() == 0) known = {parent_scope, scope, event.kind};
   return scope;
 }
 
-std::uint32_t ThreadScopeTracker::op_scope(std::uint32_t container, const TraceEvent& event) {
-  return cached_scope(event, container, [&] { return trace_names_.op_scope(container, event.name_index); });
+std::uint32_t ThreadScopeTracker::op_scope(std::uint32_t parent_scope, const TraceEvent& event) {
+  return cached_scope(event, parent_scope, [&] { return trace_names_.op_scope(parent_scope, event.name_index); });
 }
 
 void ThreadScopeTracker::enter_phase(Frame& frame, std::uint32_t phase, std::uint32_t scope) {
   Context& context = frame.context;
   context.phase = phase;
-  context.scope = context.container = scope;
+  context.scope = context.parent_scope = scope;
   context.function = 0;
   context.is_in_op = context.is_in_backward = context.is_in_communication = false;
   frame.ends_gap_phase = true;
@@ -246,8 +249,8 @@ bool ThreadScopeTracker::enter_annotation(const TraceEvent& event, Frame& frame)
     return false;
   }
   ++context.region_depth;
-  context.scope = context.container =
-      scope_interner_.find_or_add_child_scope(context.container, ScopeKind::region, name.text);
+  context.scope = context.parent_scope =
+      scope_interner_.find_or_add_child_scope(context.parent_scope, ScopeKind::region, name.text);
   if (context.phase == 0) context.enclosing_region = context.scope;
   context.function = 0;
   scope_time_sums_.count_call(context.scope);
@@ -256,17 +259,18 @@ bool ThreadScopeTracker::enter_annotation(const TraceEvent& event, Frame& frame)
 
 void ThreadScopeTracker::enter_module(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  const bool is_outermost = context.layer == 0;
-  const bool recomputes = context.is_in_backward;
-  if (is_outermost || recomputes) {
-    const bool keeps_graph = event.detail_index != 0 || !trace_survey_.has_sequence_numbers();
-    const bool is_training = recomputes || (trace_survey_.is_training_at(event.start_ns) && keeps_graph);
+  const bool is_outermost_module = context.layer == 0;
+  const bool is_recomputation = context.is_in_backward;
+  if (is_outermost_module || is_recomputation) {
+    const bool records_autograd_graph = event.detail_index != 0 || !trace_survey_.has_sequence_numbers();
+    const bool is_training =
+        is_recomputation || (trace_survey_.is_training_at(event.start_ns) && records_autograd_graph);
     const bool is_loss_module = module_paths_.is_loss_module(event.name_index);
     context.phase = phase_scope(context.enclosing_region, is_training,
-                                recomputes       ? phase_texts_.recompute
+                                is_recomputation ? phase_texts_.recompute
                                 : is_loss_module ? phase_texts_.loss
                                                  : phase_texts_.forward);
-    if (!recomputes) {
+    if (!is_recomputation) {
       ++pass_boundary_count_;
       frame.ends_gap_phase = true;
       if (is_training) frame.gap_phase_after = GapPhase::loss;
@@ -278,7 +282,7 @@ void ThreadScopeTracker::enter_module(const TraceEvent& event, Frame& frame) {
   // A recomputed layer is the same layer as in the forward pass, and so are those around it.
   if (!module_paths_.is_wrapper_module(event.name_index))
     context.layer = module_paths_.find_layer(context.layer, event.name_index);
-  context.scope = context.container = module_paths_.find_or_add_scope(context.layer, context.phase);
+  context.scope = context.parent_scope = module_paths_.find_or_add_scope(context.layer, context.phase);
   scope_time_sums_.count_call(context.scope);
 }
 
@@ -287,10 +291,10 @@ void ThreadScopeTracker::enter_function(const TraceEvent& event, Frame& frame) {
   if (context.is_in_op) return;
   const std::uint32_t text = trace_names_[event.name_index].text;
   if (trace_names_[event.name_index].role == NameRole::backward && context.layer == 0) {
-    context.phase = context.container = phase_scope(context.enclosing_region, true, phase_texts_.backward);
+    context.phase = context.parent_scope = phase_scope(context.enclosing_region, true, phase_texts_.backward);
   }
-  context.scope = cached_scope(event, context.container, [&] {
-    return scope_interner_.find_or_add_child_scope(context.container, ScopeKind::function, text);
+  context.scope = cached_scope(event, context.parent_scope, [&] {
+    return scope_interner_.find_or_add_child_scope(context.parent_scope, ScopeKind::function, text);
   });
   if (context.phase == 0) context.function = text + 1;
   scope_time_sums_.count_call(context.scope);
@@ -317,9 +321,9 @@ void ThreadScopeTracker::enter_scope_from_name(const TraceEvent& event, Frame& f
 // Returns the parent scope of an operation that is in no phase.
 std::uint32_t ThreadScopeTracker::parent_scope_of_op(Thread& thread, const TraceEvent& event, const Context& context) {
   if (const std::uint32_t between = gap_phase_scope(thread, context)) return between;
-  if (trace_survey_.has_modules()) return context.container;
+  if (trace_survey_.has_modules()) return context.parent_scope;
   const std::uint32_t phase =
-      phase_scope(context.container, trace_survey_.is_training_at(event.start_ns), phase_texts_.forward);
+      phase_scope(context.parent_scope, trace_survey_.is_training_at(event.start_ns), phase_texts_.forward);
   if (thread.last_counted_op_phase != phase || thread.last_counted_op_pass != pass_boundary_count_) {
     thread.last_counted_op_phase = phase;
     thread.last_counted_op_pass = pass_boundary_count_;
@@ -332,18 +336,19 @@ void ThreadScopeTracker::enter_op(Thread& thread, const TraceEvent& event, Frame
   Context& context = frame.context;
   const NameMeaning& name = trace_names_[event.name_index];
   if (name.has_scope) return enter_scope_from_name(event, frame);
-  const bool runs_node =
+  const bool runs_autograd_node =
       name.role == NameRole::autograd_engine || name.role == NameRole::gradient_accumulation || event.is_backward;
   const bool is_nested_node = context.is_in_op && context.is_in_backward && name.role != NameRole::autograd_engine;
-  if (runs_node && !is_nested_node) return enter_backward(thread, event, frame);
+  if (runs_autograd_node && !is_nested_node) return enter_backward(thread, event, frame);
   if (event.detail_index > 0 && !event.is_backward && !(context.is_in_backward && context.is_in_op)) {
     // Of operations with the same sequence number, the last one created the autograd node.
     forward_calls_.insert_or_assign(event.detail_index, ForwardCall{context.layer, context.module_call_number});
   }
   if (name.role == NameRole::communication) return enter_communication(event, frame);
   if (context.is_in_op) return add_tensors_to_engine_op(thread, event, frame);
-  const std::uint32_t container = context.phase != 0 ? context.container : parent_scope_of_op(thread, event, context);
-  context.scope = op_scope(container, event);
+  const std::uint32_t parent_scope =
+      context.phase != 0 ? context.parent_scope : parent_scope_of_op(thread, event, context);
+  context.scope = op_scope(parent_scope, event);
   context.is_in_op = true;
   scope_time_sums_.count_call(context.scope);
 }
@@ -366,8 +371,8 @@ void ThreadScopeTracker::add_tensors_to_engine_op(Thread& thread, const TraceEve
 void ThreadScopeTracker::enter_backward(Thread& thread, const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   const std::uint32_t phase = phase_scope(context.enclosing_region, true, phase_texts_.backward);
-  const bool is_new_pass = thread.last_backward_pass != pass_boundary_count_;
-  if (is_new_pass) {
+  const bool is_new_backward_pass = thread.last_backward_pass != pass_boundary_count_;
+  if (is_new_backward_pass) {
     thread.last_backward_pass = pass_boundary_count_;
     ++backward_pass_count_;
     scope_time_sums_.count_call(phase);
@@ -376,24 +381,24 @@ void ThreadScopeTracker::enter_backward(Thread& thread, const TraceEvent& event,
   }
   const auto forward = event.detail_index > 0 ? forward_calls_.find(event.detail_index) : forward_calls_.end();
   // A gradient is accumulated right after the node that produced it, so it belongs to that node's layer.
-  const bool is_gradient = trace_names_[event.name_index].role == NameRole::gradient_accumulation;
-  if (forward == forward_calls_.end() && !is_gradient) ++backward_ops_without_forward_;
+  const bool is_gradient_accumulation = trace_names_[event.name_index].role == NameRole::gradient_accumulation;
+  if (forward == forward_calls_.end() && !is_gradient_accumulation) ++backward_ops_without_forward_;
   ForwardCall at{thread.last_backward_layer, thread.last_backward_call_number};
   if (forward != forward_calls_.end()) {
     at = forward->second;
-  } else if (!is_gradient) {
+  } else if (!is_gradient_accumulation) {
     at = {};
   }
-  const std::uint32_t container = module_paths_.find_or_add_scope(at.layer, phase);
-  if (at.layer != 0 && (is_new_pass || at.module_call_number != thread.last_backward_call_number))
-    scope_time_sums_.count_call(container);
+  const std::uint32_t parent_scope = module_paths_.find_or_add_scope(at.layer, phase);
+  if (at.layer != 0 && (is_new_backward_pass || at.module_call_number != thread.last_backward_call_number))
+    scope_time_sums_.count_call(parent_scope);
   thread.last_backward_layer = at.layer;
   thread.last_backward_call_number = at.module_call_number;
   context.phase = phase;
   context.layer = at.layer;
   context.module_call_number = at.module_call_number;
-  context.container = container;
-  context.scope = op_scope(container, event);
+  context.parent_scope = parent_scope;
+  context.scope = op_scope(parent_scope, event);
   context.autograd_node_text =
       trace_names_[event.name_index].tensors == 0 ? trace_names_[event.name_index].text + 1 : 0;
   context.function = 0;

@@ -28,8 +28,8 @@ namespace joulemap::ingest {
 
 class ThreadScopeTracker {
  public:
-  ThreadScopeTracker(const TraceSurvey& survey, const TraceNames& names, ModulePaths& modules, ScopeInterner& tree,
-                     ScopeTimeSums& sums, std::size_t threads);
+  ThreadScopeTracker(const TraceSurvey& survey, const TraceNames& names, ModulePaths& modules,
+                     ScopeInterner& scope_interner, ScopeTimeSums& sums, std::size_t threads);
 
   void add(TraceEvent& event);
   // Adds the time of every thread up to `until_ns` to its current scope.
@@ -46,7 +46,7 @@ class ThreadScopeTracker {
   // Inherited state that determines the scope of nested events.
   struct Context {
     std::uint32_t scope = 0;             // scope that gets the time
-    std::uint32_t container = 0;         // parent of operations: a module, a phase or a region
+    std::uint32_t parent_scope = 0;      // parent of operations: a module, a phase or a region
     std::uint32_t enclosing_region = 0;  // parent of modes: a region or the root
     std::uint32_t phase = 0;             // scope of the phase, or 0
     std::uint32_t function = 0;          // text + 1 of the innermost function, where the phase is unknown
@@ -102,8 +102,8 @@ class ThreadScopeTracker {
   void enter_phase(Frame& frame, std::uint32_t phase, std::uint32_t scope);
 
   template <class Find>
-  std::uint32_t cached_scope(const TraceEvent& event, std::uint32_t container, const Find& find);
-  std::uint32_t op_scope(std::uint32_t container, const TraceEvent& event);
+  std::uint32_t cached_scope(const TraceEvent& event, std::uint32_t parent_scope, const Find& find);
+  std::uint32_t op_scope(std::uint32_t parent_scope, const TraceEvent& event);
   std::uint32_t phase_scope(std::uint32_t enclosing_region, bool is_training, std::uint32_t phase_text);
   // Scope of the phase that Thread::gap gives (input, loss or gradients), inside the context; 0 if there is no gap.
   std::uint32_t gap_phase_scope(const Thread& thread, const Context& context);
@@ -126,7 +126,7 @@ class ThreadScopeTracker {
   std::uint64_t too_deep_region_count_ = 0;
   std::uint64_t backward_ops_without_forward_ = 0;
   struct CachedScope {
-    std::uint32_t container = 0;
+    std::uint32_t parent_scope = 0;
     std::uint32_t scope = 0;
     EventKind kind = EventKind::op;
   };

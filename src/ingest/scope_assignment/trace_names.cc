@@ -47,11 +47,11 @@ bool is_wait_for_backward(std::string_view text) {
   if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
     return true;
   }
-  const bool is_autograd = text.find("torch/autograd/__init__.py(") != std::string_view::npos;
-  return is_autograd && (text.ends_with("): backward") || text.ends_with("): grad"));
+  const bool is_autograd_call = text.find("torch/autograd/__init__.py(") != std::string_view::npos;
+  return is_autograd_call && (text.ends_with("): backward") || text.ends_with("): grad"));
 }
 
-NameMeaning parse_name_meaning(std::string_view text, ScopeInterner& tree) {
+NameMeaning parse_name_meaning(std::string_view text, ScopeInterner& scope_interner) {
   NameMeaning meaning;
   for (const NamePrefixRole& prefix : kNamePrefixRoles) {
     if (!text.starts_with(prefix.text)) continue;
@@ -73,27 +73,29 @@ NameMeaning parse_name_meaning(std::string_view text, ScopeInterner& tree) {
     text = remove_prefix(text, kOptimizerStepPrefix);
     text = text.substr(0, text.find('.'));
   }
-  const bool has_address = text.starts_with("<built-in ") && text.find(" at 0x") != std::string_view::npos;
-  meaning.text = has_address ? tree.intern_text(remove_object_address(text)) : tree.intern_text(text);
+  const bool has_object_address = text.starts_with("<built-in ") && text.find(" at 0x") != std::string_view::npos;
+  meaning.text =
+      has_object_address ? scope_interner.intern_text(remove_object_address(text)) : scope_interner.intern_text(text);
   return meaning;
 }
 
 }  // namespace
 
-TraceNames::TraceNames(const Trace& trace, ScopeInterner& tree) : trace_(trace), scope_interner_(tree) {
-  meanings_.reserve(trace.names.size());
+TraceNames::TraceNames(const Trace& trace, ScopeInterner& scope_interner)
+    : trace_(trace), scope_interner_(scope_interner) {
+  name_meanings_.reserve(trace.names.size());
   bool is_training = false;
   for (const TraceName& name : trace.names) {
-    NameMeaning& meaning = meanings_.emplace_back(parse_name_meaning(name.text, tree));
+    NameMeaning& meaning = name_meanings_.emplace_back(parse_name_meaning(name.text, scope_interner));
     const auto& [phase, module, op, tensors] = name.scope;
     meaning.has_scope = !phase.empty() || !module.empty();
-    if (!phase.empty()) meaning.phase = tree.intern_text(phase) + 1;
-    if (!module.empty()) meaning.module = tree.intern_text(module) + 1;
-    if (!tensors.empty()) meaning.tensors = tree.intern_text(tensors) + 1;
-    if (!op.empty()) meaning.text = tree.intern_text(op);
+    if (!phase.empty()) meaning.phase = scope_interner.intern_text(phase) + 1;
+    if (!module.empty()) meaning.module = scope_interner.intern_text(module) + 1;
+    if (!tensors.empty()) meaning.tensors = scope_interner.intern_text(tensors) + 1;
+    if (!op.empty()) meaning.text = scope_interner.intern_text(op);
     is_training = is_training || phase == "backward" || phase == "optimizer" || phase == "recompute";
   }
-  mode_text_ = tree.intern_text(is_training ? "train" : "inference");
+  mode_text_ = scope_interner.intern_text(is_training ? "train" : "inference");
 }
 
 std::uint32_t TraceNames::scope(std::uint32_t name, std::uint32_t enclosing_region, std::uint32_t phase) const {
@@ -109,9 +111,9 @@ std::uint32_t TraceNames::scope(std::uint32_t name, std::uint32_t enclosing_regi
   return op_scope(scope, name);
 }
 
-std::uint32_t TraceNames::op_scope(std::uint32_t container, std::uint32_t name) const {
+std::uint32_t TraceNames::op_scope(std::uint32_t parent_scope, std::uint32_t name) const {
   const NameMeaning& meaning = (*this)[name];
-  const std::uint32_t op = scope_interner_.find_or_add_child_scope(container, ScopeKind::op, meaning.text);
+  const std::uint32_t op = scope_interner_.find_or_add_child_scope(parent_scope, ScopeKind::op, meaning.text);
   return meaning.tensors == 0 ? op
                               : scope_interner_.find_or_add_child_scope(op, ScopeKind::tensors, meaning.tensors - 1);
 }

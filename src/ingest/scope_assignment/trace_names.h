@@ -46,25 +46,25 @@ struct NameMeaning {
 
 class TraceNames {
  public:
-  TraceNames(const Trace& trace, ScopeInterner& tree);
+  TraceNames(const Trace& trace, ScopeInterner& scope_interner);
 
-  std::size_t size() const { return meanings_.size(); }
+  std::size_t size() const { return name_meanings_.size(); }
   const NameMeaning& operator[](std::uint32_t name) const {
-    return name < meanings_.size() ? meanings_[name] : no_meaning_;
+    return name < name_meanings_.size() ? name_meanings_[name] : default_meaning_;
   }
   // Returns the scope that the name itself contains, inside `enclosing_region` (0: the root). If the name has no phase,
   // the scope is inside `phase`, unless that is 0.
   std::uint32_t scope(std::uint32_t name, std::uint32_t enclosing_region, std::uint32_t phase) const;
-  // Returns the scope of the operation inside `container`, with its input tensors where they are known.
-  std::uint32_t op_scope(std::uint32_t container, std::uint32_t name) const;
+  // Returns the scope of the operation inside `parent_scope`, with its input tensors where they are known.
+  std::uint32_t op_scope(std::uint32_t parent_scope, std::uint32_t name) const;
   std::string_view text(std::uint32_t name) const;
 
  private:
   const Trace& trace_;
   ScopeInterner& scope_interner_;
   std::uint32_t mode_text_ = 0;  // text number of "train" if a name's own phase belongs to training, else "inference"
-  std::vector<NameMeaning> meanings_;
-  NameMeaning no_meaning_;
+  std::vector<NameMeaning> name_meanings_;
+  NameMeaning default_meaning_;
 };
 
 }  // namespace joulemap::ingest

@@ -31,26 +31,27 @@ TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames
   if (has_annotations && steps_.empty()) infer_steps(trace, names);
   for (std::size_t thread = 0; thread < order.thread_count(); ++thread) {
     // Functions and runtime calls are irrelevant here; some threads have nothing else.
-    const bool has_something = order.thread_has_kind(thread, EventKind::op) ||
-                               order.thread_has_kind(thread, EventKind::module) ||
-                               order.thread_has_kind(thread, EventKind::annotation);
-    if (!has_something) continue;
+    const bool has_scope_events = order.thread_has_kind(thread, EventKind::op) ||
+                                  order.thread_has_kind(thread, EventKind::module) ||
+                                  order.thread_has_kind(thread, EventKind::annotation);
+    if (!has_scope_events) continue;
     outermost_event_ = nullptr;
     for (const std::uint32_t number : order.thread(thread)) inspect_event(order.event(number), names);
   }
 }
 
 void TraceSurvey::take_annotated_steps(const Trace& trace, const TraceNames& names) {
-  std::vector<TraceStep> annotated;
+  std::vector<TraceStep> annotated_steps;
   for_each_event(trace, [&](const TraceEvent& event) {
     if (event.kind != EventKind::annotation || names[event.name_index].role != NameRole::step) return;
-    annotated.push_back({event.start_ns, end_ns_of(event), names[event.name_index].number, thread_id_of(trace, event)});
-    annotated.back().is_inferred = trace.are_steps_inferred;
+    annotated_steps.push_back(
+        {event.start_ns, end_ns_of(event), names[event.name_index].number, thread_id_of(trace, event)});
+    annotated_steps.back().is_inferred = trace.are_steps_inferred;
   });
-  std::sort(annotated.begin(), annotated.end(),
+  std::sort(annotated_steps.begin(), annotated_steps.end(),
             [](const TraceStep& a, const TraceStep& b) { return a.begin_ns < b.begin_ns; });
   // If two threads annotate the same step, the first one counts.
-  for (const TraceStep& step : annotated) {
+  for (const TraceStep& step : annotated_steps) {
     if (steps_.empty() || step.begin_ns >= steps_.back().end_ns || step.number != steps_.back().number) {
       steps_.push_back(step);
     }

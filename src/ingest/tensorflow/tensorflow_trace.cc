@@ -114,21 +114,21 @@ class TensorFlowTraceConverter {
   // Each step lasts from its first to its last row. Steps are numbered in order of time: files may come in any order.
   void add_steps(const std::vector<NodeExecution>& ordered) {
     std::vector<TraceEvent> steps(rows_.steps);
-    std::vector<std::uint32_t> in_order;
+    std::vector<std::uint32_t> step_numbers_by_time;
     for (const NodeExecution& row : ordered) {
       TraceEvent& step = steps[row.step];
       if (step.kind != EventKind::annotation) {
         step = {.start_ns = row.start_ns, .kind = EventKind::annotation};
-        in_order.push_back(row.step);
+        step_numbers_by_time.push_back(row.step);
       }
       const std::int64_t end_ns = row.start_ns + std::max<std::int64_t>(row.duration_ns, 0);
       step.duration_ns = std::max(step.duration_ns, end_ns - step.start_ns);
     }
-    if (in_order.empty()) return;
+    if (step_numbers_by_time.empty()) return;
     const std::uint32_t track = builder_.intern_thread(0, threads_++);
     builder_.trace().threads[track].name = "steps";
-    for (std::size_t number = 0; number < in_order.size(); ++number) {
-      TraceEvent& step = steps[in_order[number]];
+    for (std::size_t number = 0; number < step_numbers_by_time.size(); ++number) {
+      TraceEvent& step = steps[step_numbers_by_time[number]];
       step.name_index = builder_.intern_name(fmt::format("{}{}", kStepNamePrefix, number));
       step.track_index = track;
       builder_.add_event(step);

@@ -49,7 +49,7 @@ Trace read_expected_trace(const std::string& bytes) {
 
 // The events except steps.
 std::vector<TraceEvent> list_work_events(const Trace& trace) {
-  std::vector<TraceEvent> events = events_of(trace);
+  std::vector<TraceEvent> events = collect_events(trace);
   std::erase_if(events, [](const TraceEvent& event) { return event.kind == EventKind::annotation; });
   return events;
 }
@@ -180,7 +180,7 @@ TEST(TensorFlowTrace, EachRunMetadataAndEachFileIsAStep) {
   const Result<Trace> trace = read_tensorflow_traces(paths);
   ASSERT_TRUE(trace) << trace.error().message;
   std::vector<std::pair<std::string, std::int64_t>> steps;
-  for (const TraceEvent& event : events_of(*trace)) {
+  for (const TraceEvent& event : collect_events(*trace)) {
     if (event.kind == EventKind::annotation) steps.emplace_back(trace->names.at(event.name_index).text, event.start_ns);
   }
   EXPECT_EQ(steps, (std::vector<std::pair<std::string, std::int64_t>>{{"ProfilerStep#0", kStart_us * 1000},

@@ -44,18 +44,20 @@ std::string read_timeline_inputs(const JsonFields& event) {
 
 // Parses the text form of a TensorDescription, with show_memory=True: dtype: DT_FLOAT shape { dim { size: 256 } ... }
 void add_tensor_description(std::string_view name, std::string_view text, NodeInputTensors& tensors) {
-  constexpr std::string_view kType = "dtype: DT_", kSize = "size: ", kAllocation = "allocation_description";
-  const std::size_t at = text.find(kType);
+  constexpr std::string_view kTypeMarker = "dtype: DT_",
+                             kSizeMarker = "size: ", kAllocationMarker = "allocation_description";
+  const std::size_t at = text.find(kTypeMarker);
   if (name.empty() || at == std::string_view::npos) return;
   std::string type;
-  for (const char letter : text.substr(at + kType.size())) {
+  for (const char letter : text.substr(at + kTypeMarker.size())) {
     if (std::isalnum(static_cast<unsigned char>(letter)) == 0) break;
     type += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   }
-  text = text.substr(0, text.find(kAllocation));
+  text = text.substr(0, text.find(kAllocationMarker));
   std::string sizes;
-  for (std::size_t size = text.find(kSize); size != std::string_view::npos; size = text.find(kSize, size + 1)) {
-    const std::string_view number = text.substr(size + kSize.size());
+  for (std::size_t size = text.find(kSizeMarker); size != std::string_view::npos;
+       size = text.find(kSizeMarker, size + 1)) {
+    const std::string_view number = text.substr(size + kSizeMarker.size());
     sizes += (sizes.empty() ? "" : ",") + std::string(number.substr(0, number.find_first_not_of("-0123456789")));
   }
   tensors.add_output(name, type == "variant" ? "resource" : type, std::move(sizes));
@@ -89,8 +91,8 @@ bool read_timeline(std::string_view json, NodeExecutions& result) {
       add_tensor_description(event.text("name"), event.text("args.snapshot.tensor_description"), tensors);
     if (event.text("ph") == "M" && event.text("name") == "process_name") {
       std::string_view name = event.text("args.name");
-      const bool is_compute = name.ends_with(kComputeProcessSuffix);
-      if (is_compute) name.remove_suffix(kComputeProcessSuffix.size());
+      const bool is_compute_process = name.ends_with(kComputeProcessSuffix);
+      if (is_compute_process) name.remove_suffix(kComputeProcessSuffix.size());
       if (name.find("/device:") != std::string_view::npos || name.find(":CPU:") != std::string_view::npos ||
           name.find(":GPU:") != std::string_view::npos || name.find("/gpu:") != std::string_view::npos ||
           name.find("/cpu:") != std::string_view::npos) {

@@ -14,17 +14,17 @@ class ScheduleMatcher {
  public:
   ScheduleMatcher(std::span<const std::string_view> kernels, std::span<const std::string_view> schedule)
       : scheduled_names_(schedule) {
-    std::set<std::string> of_kernels;
-    for (const std::string_view kernel : kernels) of_kernels.insert(name_without_number(kernel));
-    std::set<std::string> of_schedule;
+    std::set<std::string> distinct_kernel_stems;
+    for (const std::string_view kernel : kernels) distinct_kernel_stems.insert(name_without_number(kernel));
+    std::set<std::string> distinct_schedule_stems;
     for (const std::string_view name : schedule) {
       schedule_stems_.push_back(name_without_number(name));
-      of_schedule.insert(schedule_stems_.back());
-      has_kernel_of_same_stem_.push_back(of_kernels.contains(schedule_stems_.back()));
+      distinct_schedule_stems.insert(schedule_stems_.back());
+      has_kernel_of_same_stem_.push_back(distinct_kernel_stems.contains(schedule_stems_.back()));
     }
     for (const std::string_view kernel : kernels) {
       kernel_stems_.push_back(name_without_number(kernel));
-      is_library_kernel_.push_back(!of_schedule.contains(kernel_stems_.back()));
+      is_library_kernel_.push_back(!distinct_schedule_stems.contains(kernel_stems_.back()));
     }
   }
 
@@ -34,9 +34,10 @@ class ScheduleMatcher {
     for (std::size_t i = 0; i < kernel_stems_.size(); ++i) {
       if (++match_attempts_ > kMaxMatchAttempts) return std::nullopt;
       if (is_library_kernel_[i]) {
-        const bool has_own = next < scheduled_names_.size() && !has_kernel_of_same_stem_[next];
-        if (!has_own && match.instruction_by_kernel.empty()) return std::nullopt;
-        match.instruction_by_kernel.push_back(has_own ? scheduled_names_[next++] : match.instruction_by_kernel.back());
+        const bool has_own_kernel = next < scheduled_names_.size() && !has_kernel_of_same_stem_[next];
+        if (!has_own_kernel && match.instruction_by_kernel.empty()) return std::nullopt;
+        match.instruction_by_kernel.push_back(has_own_kernel ? scheduled_names_[next++]
+                                                             : match.instruction_by_kernel.back());
         continue;
       }
       // Skips instructions that call a library but have no kernel in the trace.

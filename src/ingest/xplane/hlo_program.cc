@@ -114,8 +114,8 @@ void HloProgram::add_operand_shapes(const std::vector<Instruction>& instructions
     if (!some.is_executed || some.shape_proto.empty()) continue;
     std::vector<std::string_view>& inputs = operand_shapes_by_instruction_[some.name];
     inputs.clear();
-    for (const std::uint64_t operand : some.operand_ids) {
-      if (const auto known = shapes.find(operand); known != shapes.end()) inputs.push_back(known->second);
+    for (const std::uint64_t operand_id : some.operand_ids) {
+      if (const auto known = shapes.find(operand_id); known != shapes.end()) inputs.push_back(known->second);
     }
   }
 }

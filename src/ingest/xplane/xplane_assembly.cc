@@ -72,7 +72,7 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
   for (const Segment& segment : segments_) map_new_entries(segment);
   std::vector<std::thread> workers;
   {
-    const ScopedSignalBlock signals_are_for_the_program;
+    const ScopedSignalBlock signal_block;
     for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([=, this] { remap_event_indices(i, threads); });
   }
   remap_event_indices(0, threads);

@@ -86,12 +86,13 @@ class OpTimeVisitor : public XPlaneVisitor {
     std::sort(operations_.begin(), operations_.end(), [](const TimedOperation& a, const TimedOperation& b) {
       return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
     });
-    std::vector<const TimedOperation*> around;
+    std::vector<const TimedOperation*> enclosing_operations;
     for (const TimedOperation& operation : operations_) {
       const std::int64_t time_ns = operation.end_ns - operation.begin_ns;
-      while (!around.empty() && around.back()->end_ns < operation.end_ns) around.pop_back();
-      if (!around.empty()) time_by_scope_[around.back()->scope].time_ns -= time_ns;
-      around.push_back(&operation);
+      while (!enclosing_operations.empty() && enclosing_operations.back()->end_ns < operation.end_ns)
+        enclosing_operations.pop_back();
+      if (!enclosing_operations.empty()) time_by_scope_[enclosing_operations.back()->scope].time_ns -= time_ns;
+      enclosing_operations.push_back(&operation);
       time_by_scope_[operation.scope].time_ns += time_ns;
       ++time_by_scope_[operation.scope].count;
       if (operation.producer_id != 0) started_operations_.insert_or_assign(operation.producer_id, operation);
@@ -112,10 +113,10 @@ class OpTimeVisitor : public XPlaneVisitor {
 }  // namespace
 
 OpTimes read_xplane_op_times(std::string_view bytes, const GraphNames& names) {
-  OpTimeVisitor sharing(names);
+  OpTimeVisitor op_time_visitor(names);
   OpTimes result;
-  result.diagnostics = read_xplane(bytes, sharing);
-  result.op_times = sharing.finish();
+  result.diagnostics = read_xplane(bytes, op_time_visitor);
+  result.op_times = op_time_visitor.finish();
   std::erase_if(result.op_times, [](const OpTime& share) { return share.time_ns <= 0; });
   return result;
 }

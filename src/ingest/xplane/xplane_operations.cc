@@ -83,9 +83,9 @@ std::optional<std::uint32_t> XPlaneOperations::find_or_add_host_operation(const 
   const bool has_type = colon != std::string_view::npos && !event.display_name.empty() &&
                         event.name.substr(colon + 1) == event.display_name;
   // Node names contain no blank; "HLO Transforms:jit_step" is the compiler.
-  const bool is_node = has_type && event.name.find(' ') == std::string_view::npos &&
-                       !event.name.starts_with(kStreamCallbackPrefix) && !is_function_type(event.display_name);
-  if (!is_node) return std::nullopt;
+  const bool is_graph_node = has_type && event.name.find(' ') == std::string_view::npos &&
+                             !event.name.starts_with(kStreamCallbackPrefix) && !is_function_type(event.display_name);
+  if (!is_graph_node) return std::nullopt;
   if (is_input_pipeline)
     return find_or_add_operation({0, kInputPipelineKeyModule, event.display_name, {}, {}},
                                  [&] { return make_input_pipeline_operation(event.display_name); });
@@ -95,22 +95,22 @@ std::optional<std::uint32_t> XPlaneOperations::find_or_add_host_operation(const 
 
 std::optional<std::uint32_t> XPlaneOperations::find_or_add_kernel_operation(const XEvent& event) {
   if (const std::string_view op = event.find_text(XStatName::hlo_op); !op.empty()) {
-    const bool is_graph = op.starts_with(kCommandBufferPrefix);
+    const bool is_command_buffer = op.starts_with(kCommandBufferPrefix);
     return find_or_add_instruction({event.find_integer(XStatName::program_id).value_or(0),
                                     event.find_text(XStatName::hlo_module),
                                     op,
-                                    is_graph ? event.name : std::string_view(),
+                                    is_command_buffer ? event.name : std::string_view(),
                                     {}});
   }
   return parse_tensorflow_op(event.find_text(XStatName::tf_op), event.find_text(XStatName::shape));
 }
 
 // Parses the name and type of a node: "model/dense/MatMul:MatMul"; nullopt without both a name and a colon.
-std::optional<std::uint32_t> XPlaneOperations::parse_tensorflow_op(std::string_view name_and_type,
+std::optional<std::uint32_t> XPlaneOperations::parse_tensorflow_op(std::string_view op_name_and_type,
                                                                    std::string_view tensors) {
-  const std::size_t colon = name_and_type.rfind(':');
+  const std::size_t colon = op_name_and_type.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return std::nullopt;
-  return find_or_add_tensorflow_node(name_and_type.substr(0, colon), name_and_type.substr(colon + 1), tensors);
+  return find_or_add_tensorflow_node(op_name_and_type.substr(0, colon), op_name_and_type.substr(colon + 1), tensors);
 }
 
 std::uint32_t XPlaneOperations::find_or_add_tensorflow_node(std::string_view name, std::string_view type,
@@ -131,16 +131,17 @@ scopes::OpScope XPlaneOperations::scope_of_node(std::string_view node, std::stri
 XOperation XPlaneOperations::make_node_operation(std::string_view name, std::string_view type,
                                                  std::string_view tensors) const {
   // "tf_op" of a GPU event may also be a name of JAX, without a type.
-  const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
-  if (is_jax) return {std::string(name), scopes::scope_of_xla_op(name, scopes::is_gradient_op(name))};
+  const bool is_jax_name = type.empty() && name.find('(') != std::string_view::npos;
+  if (is_jax_name) return {std::string(name), scopes::scope_of_xla_op(name, scopes::is_gradient_op(name))};
   const std::string node = scopes::remove_call_name_parts(name);
   const auto fused = find_value(graph_names_.fused_operations,
                                 type.find(kFusedTypePart) == std::string_view::npos ? std::string() : node);
   XOperation operation{std::string(name), scope_of_node(fused != nullptr ? fused->first_operation : node, type)};
   std::string text = scopes::parse_tensorflow_tensors(tensors);
   if (text.empty() && fused != nullptr) text = fused->tensors;
-  if (const auto in_graph = find_value(graph_names_.tensors_by_operation, node); text.empty() && in_graph != nullptr)
-    text = *in_graph;
+  if (const auto graph_tensors = find_value(graph_names_.tensors_by_operation, node);
+      text.empty() && graph_tensors != nullptr)
+    text = *graph_tensors;
   operation.scope.tensors = scopes::append_tensors_to_node(node, text);
   return operation;
 }
@@ -158,8 +159,8 @@ XOperation XPlaneOperations::make_instruction_operation(const Key& key) {
   const HloOrigin* const origin = program.find_instruction_origin(name);
   const std::string tensors = program.format_input_tensors(name);
   if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.')), tensors}};
-  const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
-  if (is_jax) {
+  const bool is_jax_name = origin->op_name.find('(') != std::string_view::npos;
+  if (is_jax_name) {
     XOperation operation{name, scopes::scope_of_xla_op(origin->op_name, program.computes_gradients())};
     operation.scope.tensors = tensors;
     return operation;

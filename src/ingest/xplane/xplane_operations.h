@@ -78,7 +78,7 @@ class XPlaneOperations {
 
   std::uint32_t find_or_add_instruction(const Key& key);
   std::uint32_t find_or_add_tensorflow_node(std::string_view name, std::string_view type, std::string_view tensors);
-  std::optional<std::uint32_t> parse_tensorflow_op(std::string_view name_and_type, std::string_view tensors);
+  std::optional<std::uint32_t> parse_tensorflow_op(std::string_view op_name_and_type, std::string_view tensors);
   XOperation make_instruction_operation(const Key& key);
   scopes::OpScope scope_of_node(std::string_view node, std::string_view type) const;
   XOperation make_node_operation(std::string_view name, std::string_view type, std::string_view tensors) const;

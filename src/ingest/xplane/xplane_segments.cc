@@ -59,7 +59,7 @@ XLine read_line_header(std::string_view bytes, const XPlane& plane) {
 
 // For a plane that the end of the file truncates: the names of its events come last, so no event can be identified.
 void report_events_without_names(std::string_view plane, XLineVisitor& visitor) {
-  const auto report_events_of = [&](std::string_view line) {
+  const auto report_line_events = [&](std::string_view line) {
     ProtobufReader fields(line);
     while (fields.next()) {
       if (fields.field() == line_field::kEventsField) visitor.on_event_without_names();
@@ -67,9 +67,9 @@ void report_events_without_names(std::string_view plane, XLineVisitor& visitor) 
   };
   ProtobufReader fields(plane);
   while (fields.next()) {
-    if (fields.field() == plane_field::kLinesField) report_events_of(fields.bytes());
+    if (fields.field() == plane_field::kLinesField) report_line_events(fields.bytes());
   }
-  if (fields.field() == plane_field::kLinesField) report_events_of(fields.truncated_field());
+  if (fields.field() == plane_field::kLinesField) report_line_events(fields.truncated_field());
 }
 
 }  // namespace
@@ -87,9 +87,9 @@ XPlaneSegments::XPlaneSegments(std::string_view bytes, XLineVisitor& visitor, st
 void XPlaneSegments::visit_programs(std::string_view bytes) {
   XPlaneTables tables(bytes, damage_);
   for (const XPlaneTables::EventName& event : tables.events()) {
-    for (const std::string_view bytes_of_stat : event.stats) {
+    for (const std::string_view stat_bytes : event.stats) {
       XStat stat;
-      tables.read_stat(bytes_of_stat, XPlaneTables::StatFilter::all, stat, damage_);
+      tables.read_stat(stat_bytes, XPlaneTables::StatFilter::all, stat, damage_);
       if (stat.name == kHloProtoStatName) visitor_.on_program(event.name, stat.text());
     }
   }
@@ -119,9 +119,9 @@ bool XPlaneSegments::next_line() {
 
 bool XPlaneSegments::next_plane() {
   while (space_fields_.next()) {
-    const bool is_note = space_fields_.field() == space_field::kSpaceErrorsField ||
-                         space_fields_.field() == space_field::kSpaceWarningsField;
-    if (is_note && ++profiler_diagnostic_count_ <= kMaxProfilerDiagnostics) {
+    const bool is_profiler_message = space_fields_.field() == space_field::kSpaceErrorsField ||
+                                     space_fields_.field() == space_field::kSpaceWarningsField;
+    if (is_profiler_message && ++profiler_diagnostic_count_ <= kMaxProfilerDiagnostics) {
       damage_.add({"framework_profiler", 1, "the framework's profiler reports: " + quoted(space_fields_.bytes()), ""});
     }
     if (space_fields_.field() != space_field::kSpacePlanesField) continue;

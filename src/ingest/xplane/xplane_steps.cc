@@ -50,9 +50,9 @@ XSteps select_profile_steps(std::vector<XStep> candidates) {
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const XStep& a, const XStep& b) { return a.start_ns < b.start_ns; });
-  const bool are_numbered =
+  const bool have_step_numbers =
       std::all_of(candidates.begin(), candidates.end(), [](const XStep& step) { return step.number.has_value(); });
-  for (std::size_t i = 0; i < candidates.size() && !are_numbered; ++i) candidates[i].number = i;
+  for (std::size_t i = 0; i < candidates.size() && !have_step_numbers; ++i) candidates[i].number = i;
   result.steps = std::move(candidates);
   return result;
 }

@@ -45,7 +45,7 @@ class ParallelSegmentReader {
   Diagnostics read_segments() {
     std::vector<std::thread> workers;
     {
-      const ScopedSignalBlock signals_are_for_the_program;
+      const ScopedSignalBlock signal_block;
       for (std::size_t i = 1; i < readers_.size(); ++i) workers.emplace_back([this, i] { read_segments_on_thread(i); });
     }
     read_segments_on_thread(0);

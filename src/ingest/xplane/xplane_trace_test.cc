@@ -112,7 +112,7 @@ TEST(XPlaneTrace, OperationsHaveTheirThreadsAndScopes) {
   host.event("model/dense/MatMul:MatMul", 10, 60, {}, "MatMul").event("ExecutorState::Process", 0, 99);
   host.line(6, "worker", 100).event("dot.3", 0, 7, hlo("dot.3"));
   const Trace trace = read_expected_trace(programs() + host.bytes() + environment());
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].start_ns, kProfileStart_ns + 110);
   EXPECT_EQ(events[0].duration_ns, 60);
@@ -128,8 +128,8 @@ TEST(XPlaneTrace, OperationsHaveTheirThreadsAndScopes) {
 TEST(XPlaneTrace, OlderFilesUseUnixTime) {
   PlaneBuilder host("/host:CPU");
   host.line(5, "t", kProfileStart_ns).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
-  EXPECT_EQ(events_of(read_expected_trace(host.bytes() + environment())).at(0).start_ns, kProfileStart_ns + 10);
-  EXPECT_EQ(events_of(read_expected_trace(host.bytes())).at(0).start_ns, kProfileStart_ns + 10);
+  EXPECT_EQ(collect_events(read_expected_trace(host.bytes() + environment())).at(0).start_ns, kProfileStart_ns + 10);
+  EXPECT_EQ(collect_events(read_expected_trace(host.bytes())).at(0).start_ns, kProfileStart_ns + 10);
 }
 
 TEST(XPlaneTrace, WithoutAStartTimeTimesAreRelative) {
@@ -137,7 +137,7 @@ TEST(XPlaneTrace, WithoutAStartTimeTimesAreRelative) {
   host.line(5, "t", 3).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
   const Trace trace = read_expected_trace(host.bytes());
   EXPECT_EQ(trace.clock, TraceClock::since_start);
-  EXPECT_EQ(events_of(trace).at(0).start_ns, 13);
+  EXPECT_EQ(collect_events(trace).at(0).start_ns, 13);
 }
 
 TEST(XPlaneTrace, ReadsCallsStepsAndFunctions) {
@@ -146,7 +146,7 @@ TEST(XPlaneTrace, ReadsCallsStepsAndFunctions) {
   host.event("train", 0, 900, {{"step_num", 4}}).event("$pjit.py:250 cache_miss", 10, 800);
   host.event("cuLaunchKernel", 20, 5, {{"correlation_id", 31}}).event("ThreadpoolListener::Record", 1, 0);
   const Trace trace = read_expected_trace(host.bytes());
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].kind, EventKind::function);
   EXPECT_EQ(trace.names.at(events[0].name_index).text, "pjit.py:250 cache_miss");
@@ -161,7 +161,7 @@ TEST(XPlaneTrace, ReadsCallsStepsAndFunctions) {
 // The numbers and start times of the steps in a profile.
 std::vector<std::pair<std::string, std::int64_t>> list_steps(const Trace& trace) {
   std::vector<std::pair<std::string, std::int64_t>> steps;
-  for (const TraceEvent& event : events_of(trace)) {
+  for (const TraceEvent& event : collect_events(trace)) {
     if (event.kind == EventKind::annotation) steps.emplace_back(trace.names.at(event.name_index).text, event.start_ns);
   }
   return steps;
@@ -212,7 +212,7 @@ TEST(XPlaneTrace, NodesOfOneScopeHaveTheirNamesAndShapes) {
   host.event("StatefulPartitionedCall/net/dense/MatMul_1:MatMul", 9, 5, {}, "MatMul");
   host.event("__inference_step_9:__inference_step_9", 0, 50, {}, "__inference_step_9");
   const Trace trace = read_expected_trace(host.bytes());
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(trace.names.at(events[0].name_index).scope.tensors, "net/dense/MatMul [256,64] [64,8]");
   EXPECT_EQ(trace.names.at(events[1].name_index).scope,
@@ -245,7 +245,7 @@ TEST(XPlaneTrace, KernelsOfTensorFlowBelongToLayersPhasesAndSteps) {
   gpu.line(99, "TensorFlow Name Scope").event("net", 20, 30).line(98, "TensorFlow Ops").event("MatMul", 20, 30);
   const Trace trace = read_expected_trace(host.bytes() + driver.bytes() + gpu.bytes());
   std::vector<TraceEvent> kernels, calls;
-  for (const TraceEvent& event : events_of(trace)) {
+  for (const TraceEvent& event : collect_events(trace)) {
     if (event.kind == EventKind::kernel) kernels.push_back(event);
     if (event.kind == EventKind::api) calls.push_back(event);
   }
@@ -267,7 +267,7 @@ TEST(XPlaneTrace, AnOperationContinuesOnTheThreadWhereItEnds) {
   PlaneBuilder host("/host:CPU");
   host.line(5, "worker").event("dot.3", 0, 10, begin).line(6, "pool").event("end: dot.3", 90, 10, {{"_c", 42}});
   const Trace trace = read_expected_trace(programs() + host.bytes());
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].name_index, events[0].name_index);
   EXPECT_EQ(events[1].start_ns, 10);
@@ -289,7 +289,7 @@ TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
   gpu.event("sgemm", 200, 9, {{"tf_op", "gradient_tape/model/dense/MatMul:MatMul"}});
   gpu.line(99, "XLA Ops").event("dot.3", 100, 50).line(98, "Steps").event("4", 0, 900);
   const Trace trace = read_expected_trace(programs() + gpu.bytes());
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 6u);
   ASSERT_TRUE(trace.gpu_events_identify_ops);
   EXPECT_EQ(trace.names.at(events[0].external_id - 1).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
@@ -329,7 +329,7 @@ TEST(XPlaneTrace, KernelsOfAGraphBelongToInstructionsOfItsProgram) {
     }
   }
   const Trace trace = read_expected_trace(metadata.bytes() + gpu.bytes());
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = collect_events(trace);
   ASSERT_EQ(events.size(), 4u);
   for (const TraceEvent& event : events) {
     const bool is_first = event.start_ns % 100 == 93;
@@ -342,7 +342,7 @@ TEST(XPlaneTrace, SkipsAndReportsAnUnknownGpuLine) {
   PlaneBuilder gpu("/device:GPU:0");
   gpu.line(1, "Something new").event("k", 0, 5).line(2, "Stream #2").event("k", 0, 5);
   const Trace trace = read_expected_trace(gpu.bytes());
-  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(collect_events(trace).size(), 1u);
   EXPECT_TRUE(trace.diagnostics.contains("line_left_out"));
 }
 
@@ -350,7 +350,7 @@ TEST(XPlaneTrace, ImpossibleEventsAreDroppedAndCounted) {
   PlaneBuilder host("/host:CPU");
   host.line(5, "t").event("a/b/C:C", 0, -5, {}, "C").event("a/b/C:C", 0, 5, {}, "C");
   const Trace trace = read_expected_trace(host.bytes());
-  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(collect_events(trace).size(), 1u);
   EXPECT_EQ(trace.dropped_event_count, 1u);
 }
 
@@ -361,7 +361,7 @@ TEST(XPlaneTrace, ReadsCompletePlanesOfATruncatedFileAndCountsTheRest) {
   host.line(5, "t").event("a/b/C:C", 0, 5, {}, "C").event("a/b/C:C", 9, 5, {}, "C");
   const std::string bytes = gpu.bytes() + host.bytes();
   const Trace trace = read_expected_trace(bytes.substr(0, bytes.size() - 4));
-  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(collect_events(trace).size(), 1u);
   EXPECT_EQ(trace.dropped_event_count, 2u);
   EXPECT_TRUE(trace.diagnostics.contains("damaged_trace"));
   const std::string alone = host.bytes();
@@ -402,7 +402,7 @@ std::string trace_as_text(const Result<Trace>& read) {
   const Trace& trace = *read;
   std::string text =
       fmt::format("{} {} {}\n", trace.read_event_count, trace.dropped_event_count, trace.process.value_or(-1));
-  for (const TraceEvent& event : events_of(trace)) {
+  for (const TraceEvent& event : collect_events(trace)) {
     text +=
         fmt::format("{} {} {} {} {} {} {} {}\n", event.start_ns, event.duration_ns, event.name_index, event.track_index,
                     event.correlation, event.external_id, event.detail_index, static_cast<int>(event.kind));

@@ -46,10 +46,10 @@ double family_weighted_error_quantile(std::span<const NetworkCase> cases, bool t
     all += weight;
   }
   std::sort(scores.begin(), scores.end());
-  double passed = 0;
+  double passed_weight = 0;
   for (const auto& [value, weight] : scores) {
-    passed += weight;
-    if (passed >= share * all) return value;
+    passed_weight += weight;
+    if (passed_weight >= share * all) return value;
   }
   return scores.empty() ? 3 : scores.back().first;
 }
@@ -105,7 +105,7 @@ Result<std::vector<OperationCase>> predict_held_out_operations(const FitData& da
   for (const MeasuredOperation& row : data.operations) {
     if (!keys.contains(row.key)) continue;
     cases.push_back({row.key, std::string(name_of(row.operation.kind)), *row.energy_j,
-                     estimate(*model, row.operation, {row.cold, false}).energy_j});
+                     estimate(*model, row.operation, {row.is_cache_cold, false}).energy_j});
   }
   return cases;
 }
@@ -144,14 +144,14 @@ std::set<std::string, std::less<>> keys_of_largest_operations(std::span<const Me
 
 // The 20 % of settings with the most FLOPs, separately for inference and training.
 std::set<std::string, std::less<>> largest_network_settings(const NetworkTable& table) {
-  std::map<bool, std::vector<std::pair<double, std::string>>> by_pass;
+  std::map<bool, std::vector<std::pair<double, std::string>>> flops_by_pass;
   for (const MeasuredNetwork& network : table.networks) {
     double flops = 0;
     for (const auto& [index, count] : network.operations) flops += count * compute_work(table.operations[index]).flops;
-    by_pass[network.training].emplace_back(flops, network.setting);
+    flops_by_pass[network.training].emplace_back(flops, network.setting);
   }
   std::set<std::string, std::less<>> settings;
-  for (auto& [training, some] : by_pass) {
+  for (auto& [training, some] : flops_by_pass) {
     std::sort(some.begin(), some.end());
     const auto kept = static_cast<std::size_t>((1 - kLargestHeldOutFraction) * static_cast<double>(some.size()));
     for (std::size_t index = kept; index < some.size(); ++index) settings.insert(some[index].second);
@@ -182,11 +182,11 @@ std::vector<NamedScore> score_training_and_inference(std::span<const NetworkCase
 Result<LearnerScores> score_learner(const FitData& data, int folds, const ProgressCallback& on_progress) {
   const double fits = folds + kOperationFoldCount + 1;
   LearnerScores scores{data.learner, {}};
-  const Result<HeldOutCases> held_out =
+  const Result<HeldOutCases> held_out_scores =
       cross_validate_families(data, folds, make_partial_progress_callback(on_progress, 0, folds / fits));
-  if (!held_out) return held_out.error();
+  if (!held_out_scores) return held_out_scores.error();
   for (const bool training : {false, true}) {
-    std::vector<NetworkCase> cases = held_out->networks;
+    std::vector<NetworkCase> cases = held_out_scores->networks;
     std::erase_if(cases, [training](const NetworkCase& one) { return one.training != training; });
     scores.scores.push_back({training ? "networks, training" : "networks, inference", score_predictions(cases)});
   }
@@ -203,11 +203,12 @@ Result<LearnerScores> score_learner(const FitData& data, int folds, const Progre
 
 Result<std::vector<LearnerScores>> compare_learners(FitData data, int folds, const ProgressCallback& on_progress) {
   std::vector<LearnerScores> all;
+  const auto count = static_cast<double>(kLearnerNames.size());
   for (std::size_t i = 0; i < kLearnerNames.size(); ++i) {
     data.learner = static_cast<Learner>(i);
-    const auto count = static_cast<double>(kLearnerNames.size());
+    const auto done = static_cast<double>(i);
     Result<LearnerScores> scores =
-        score_learner(data, folds, make_partial_progress_callback(on_progress, i / count, (i + 1) / count));
+        score_learner(data, folds, make_partial_progress_callback(on_progress, done / count, (done + 1) / count));
     if (!scores) return std::move(scores).error();
     all.push_back(std::move(*scores));
   }
@@ -335,18 +336,18 @@ Result<Evaluation> evaluate(const FitTables& tables, const EvaluationOptions& op
     evaluation.layer_error_factor = std::exp(model.layer_log_half_width);
   }
   // Each half of the families gets its interval widths from the other half, so that no case sets its own width.
-  NetworkModel even;
-  NetworkModel odd;
-  std::vector<NetworkCase> halves[2];
-  std::map<std::string, std::size_t, std::less<>> half_of;
-  for (const NetworkCase& one : cases->networks) half_of.try_emplace(one.family, half_of.size() % 2);
-  for (const NetworkCase& one : cases->networks) halves[half_of[one.family]].push_back(one);
-  set_interval_log_half_widths(even, halves[1]);
-  set_interval_log_half_widths(odd, halves[0]);
-  set_case_intervals(halves[0], even);
-  set_case_intervals(halves[1], odd);
-  evaluation.network_cases = halves[0];
-  evaluation.network_cases.insert(evaluation.network_cases.end(), halves[1].begin(), halves[1].end());
+  NetworkModel even_half_model;
+  NetworkModel odd_half_model;
+  std::vector<NetworkCase> case_halves[2];
+  std::map<std::string, std::size_t, std::less<>> half_by_family;
+  for (const NetworkCase& one : cases->networks) half_by_family.try_emplace(one.family, half_by_family.size() % 2);
+  for (const NetworkCase& one : cases->networks) case_halves[half_by_family[one.family]].push_back(one);
+  set_interval_log_half_widths(even_half_model, case_halves[1]);
+  set_interval_log_half_widths(odd_half_model, case_halves[0]);
+  set_case_intervals(case_halves[0], even_half_model);
+  set_case_intervals(case_halves[1], odd_half_model);
+  evaluation.network_cases = case_halves[0];
+  evaluation.network_cases.insert(evaluation.network_cases.end(), case_halves[1].begin(), case_halves[1].end());
   evaluation.networks = score_training_and_inference(evaluation.network_cases);
   Result<std::vector<OperationCase>> operation_cases = cross_validate_operations(
       *data, make_partial_progress_callback(on_progress, folds / fits, (folds + kOperationFoldCount) / fits));
@@ -357,27 +358,27 @@ Result<Evaluation> evaluate(const FitTables& tables, const EvaluationOptions& op
   const Result<std::vector<OperationCase>> larger =
       predict_held_out_operations(*data, keys_of_largest_operations(data->operations));
   if (!larger) return larger.error();
-  evaluation.larger_operations = score_predictions_by_kind(*larger);
+  evaluation.larger_operation_scores = score_predictions_by_kind(*larger);
   FitExclusions networks;
   networks.all_networks = true;
-  const Result<DeviceProfile> operations_only = fit_profile_excluding(*data, networks);
-  if (!operations_only) return operations_only.error();
-  evaluation.operations_only_cases = make_network_cases(*operations_only, data->networks);
-  evaluation.operations_only = score_training_and_inference(evaluation.operations_only_cases);
+  const Result<DeviceProfile> operations_only_scores = fit_profile_excluding(*data, networks);
+  if (!operations_only_scores) return operations_only_scores.error();
+  evaluation.operations_only_cases = make_network_cases(*operations_only_scores, data->networks);
+  evaluation.operations_only_scores = score_training_and_inference(evaluation.operations_only_cases);
   if (!data->networks.networks.empty()) {
-    Result<std::vector<NamedScore>> larger_networks = score_larger_networks(*data);
-    if (!larger_networks) return std::move(larger_networks).error();
-    evaluation.larger_networks = std::move(*larger_networks);
+    Result<std::vector<NamedScore>> larger_network_scores = score_larger_networks(*data);
+    if (!larger_network_scores) return std::move(larger_network_scores).error();
+    evaluation.larger_network_scores = std::move(*larger_network_scores);
   }
-  evaluation.disturbed_settings = data->networks.disturbed.size();
+  evaluation.disturbed_settings = data->networks.disturbed_settings.size();
   evaluation.excluded_settings = data->networks.excluded_settings;
   evaluation.excluded_settings.insert(evaluation.excluded_settings.end(),
                                       data->held_out_networks.excluded_settings.begin(),
                                       data->held_out_networks.excluded_settings.end());
   if (!data->held_out_networks.networks.empty()) {
-    Result<std::vector<NamedScore>> held_out = score_held_out_networks(*data, cases->networks);
-    if (!held_out) return std::move(held_out).error();
-    evaluation.held_out_networks = std::move(*held_out);
+    Result<std::vector<NamedScore>> held_out_scores = score_held_out_networks(*data, cases->networks);
+    if (!held_out_scores) return std::move(held_out_scores).error();
+    evaluation.held_out_networks = std::move(*held_out_scores);
   }
   if (!tables.study_settings.empty()) {
     const Result<StudyTable> seed = read_study_tables(tables.study_operations, tables.study_settings);

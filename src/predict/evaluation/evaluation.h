@@ -64,18 +64,18 @@ struct Evaluation {
   Learner learner = Learner::boosting;
   NoiseFloor operation_noise;
   NoiseFloor network_noise;
-  std::vector<NamedScore> networks;            // of held-out families, by pass: all, GPU-bound, host-bound
-  std::vector<NamedScore> layers;              // times of operations inside held-out networks, by kind
-  std::optional<double> layer_error_factor;    // error factor that covers 90 % of those times; empty without layers.csv
-  std::vector<NamedScore> operations;          // random folds of distinct rows, by kind
-  std::vector<NamedScore> larger_operations;   // operations beyond the sizes of the fit, by kind
-  std::vector<NamedScore> operations_only;     // whole networks; their operations were measured in isolation only
-  std::vector<NamedScore> larger_networks;     // networks larger than those of the fit, with larger operations
-  std::vector<NamedScore> held_out_networks;   // networks that are never part of a fit
-  std::size_t disturbed_settings = 0;          // excluded settings: the host was disturbed
-  std::vector<std::string> excluded_settings;  // excluded settings: they contain unknown operations
-  std::optional<StudyEvaluation> study;        // protocol of the study; empty if too few of its layers were measured
-  std::vector<LearnerScores> learners;         // comparison of learners, if requested
+  std::vector<NamedScore> networks;          // of held-out families, by pass: all, GPU-bound, host-bound
+  std::vector<NamedScore> layers;            // times of operations inside held-out networks, by kind
+  std::optional<double> layer_error_factor;  // error factor that covers 90 % of those times; empty without layers.csv
+  std::vector<NamedScore> operations;        // random folds of distinct rows, by kind
+  std::vector<NamedScore> larger_operation_scores;  // operations beyond the sizes of the fit, by kind
+  std::vector<NamedScore> operations_only_scores;   // whole networks; their operations were measured in isolation only
+  std::vector<NamedScore> larger_network_scores;    // networks larger than those of the fit, with larger operations
+  std::vector<NamedScore> held_out_networks;        // networks that are never part of a fit
+  std::size_t disturbed_settings = 0;               // excluded settings: the host was disturbed
+  std::vector<std::string> excluded_settings;       // excluded settings: they contain unknown operations
+  std::optional<StudyEvaluation> study;  // protocol of the study; empty if too few of its layers were measured
+  std::vector<LearnerScores> learners;   // comparison of learners, if requested
   std::vector<NetworkCase> network_cases;
   std::vector<NetworkCase> operations_only_cases;
   std::vector<OperationCase> operation_cases;

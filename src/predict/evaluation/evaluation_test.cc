@@ -8,7 +8,7 @@
 namespace joulemap::predict {
 namespace {
 
-TEST(LayerIntervalWidth, CoversNineOfTenErrorsOfEitherSign) {
+TEST(LayerIntervalWidth, LayerIntervalCoversNineOfTenErrorsOfEitherSign) {
   std::vector<OperationCase> cases;
   for (int number = 0; number < 100; ++number) {
     const double factor = std::exp(0.01 * number);
@@ -19,7 +19,7 @@ TEST(LayerIntervalWidth, CoversNineOfTenErrorsOfEitherSign) {
   EXPECT_NEAR(model.layer_log_half_width, 0.9, 0.011);
 }
 
-TEST(LayerIntervalWidth, StaysUnchangedWithoutProfiledLayers) {
+TEST(LayerIntervalWidth, LayerIntervalStaysUnchangedWithoutProfiledLayers) {
   NetworkModel model;
   const double before = model.layer_log_half_width;
   set_layer_log_half_width(model, {});

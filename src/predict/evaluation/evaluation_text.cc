@@ -170,11 +170,11 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
     fmt::format_to(std::back_inserter(text), "\n90 % are within a factor of {:.2f}.\n",
                    evaluation.layer_error_factor.value_or(0));
   }
-  write_table(text, "Networks, from operations alone", evaluation.operations_only, false);
-  if (!evaluation.larger_networks.empty())
-    write_table(text, "Networks larger than those in the training data", evaluation.larger_networks, false);
+  write_table(text, "Networks, from operations alone", evaluation.operations_only_scores, false);
+  if (!evaluation.larger_network_scores.empty())
+    write_table(text, "Networks larger than those in the training data", evaluation.larger_network_scores, false);
   write_table(text, "Operations, random folds of distinct operations", evaluation.operations, false);
-  write_table(text, "Operations larger than those in the training data", evaluation.larger_operations, false);
+  write_table(text, "Operations larger than those in the training data", evaluation.larger_operation_scores, false);
   if (!evaluation.learners.empty()) text += learners_markdown(evaluation.learners);
   if (evaluation.study) write_study_evaluation(text, *evaluation.study);
   return text;
@@ -199,10 +199,10 @@ std::string evaluation_json(const Evaluation& evaluation) {
   write_scores(json, "networks", evaluation.networks);
   write_scores(json, "times_within_networks", evaluation.layers);
   json.member("times_within_networks_factor", evaluation.layer_error_factor);
-  write_scores(json, "networks_by_operations_alone", evaluation.operations_only);
-  write_scores(json, "larger_networks", evaluation.larger_networks);
+  write_scores(json, "networks_by_operations_alone", evaluation.operations_only_scores);
+  write_scores(json, "larger_networks", evaluation.larger_network_scores);
   write_scores(json, "operations", evaluation.operations);
-  write_scores(json, "larger_operations", evaluation.larger_operations);
+  write_scores(json, "larger_operations", evaluation.larger_operation_scores);
   write_additivity(json, evaluation.operations_only_cases);
   if (!evaluation.learners.empty()) write_learners(json, evaluation.learners);
   if (evaluation.study) write_study_evaluation(json, *evaluation.study);

@@ -23,10 +23,11 @@ const OperationRow* find_operation_row(OperationRows rows, std::string_view size
   return at == rows.end() ? nullptr : &*at;
 }
 
-// Energy of `much` divided by that of `little`; empty if one is missing or `little` has no energy.
-std::optional<double> energy_ratio(const OperationRow* much, const OperationRow* little) {
-  if (much == nullptr || little == nullptr || little->energy_j <= 0) return std::nullopt;
-  return much->energy_j / little->energy_j;
+// Energy of `numerator_row` divided by that of `denominator_row`; empty if one is missing or `denominator_row` has no
+// energy.
+std::optional<double> energy_ratio(const OperationRow* numerator_row, const OperationRow* denominator_row) {
+  if (numerator_row == nullptr || denominator_row == nullptr || denominator_row->energy_j <= 0) return std::nullopt;
+  return numerator_row->energy_j / denominator_row->energy_j;
 }
 
 const OperationRow* largest_operation_row(OperationRows rows) {
@@ -46,8 +47,9 @@ std::optional<std::string> precision_advice(OperationRows rows, const OperationR
   if (*half < kMinRatioToMention)
     return fmt::format("At {} bf16 saves almost no energy compared with fp32.", large.size);
   const std::optional<double> tf32 = energy_ratio(fp32, find_operation_row(rows, large.size, Dtype::tf32, pass));
-  const std::string also = tf32 && *tf32 >= kMinRatioToMention ? fmt::format(", tf32 {} less", factor_text(*tf32)) : "";
-  return fmt::format("At {} bf16 takes {} less energy than fp32{}.", large.size, factor_text(*half), also);
+  const std::string tf32_text =
+      tf32 && *tf32 >= kMinRatioToMention ? fmt::format(", tf32 {} less", factor_text(*tf32)) : "";
+  return fmt::format("At {} bf16 takes {} less energy than fp32{}.", large.size, factor_text(*half), tf32_text);
 }
 
 std::optional<std::string> unaligned_size_advice(OperationRows rows) {
@@ -71,26 +73,27 @@ std::optional<std::string> unaligned_size_advice(OperationRows rows) {
 
 // Compares a small call with the largest one, by energy per FLOP for matrix products and per byte for other kinds.
 std::optional<std::string> small_call_advice(OperationRows rows, const OperationRow& large) {
-  const Operation& like = large.operation;
+  const Operation& large_operation = large.operation;
   const OperationRow* small = nullptr;
-  const OperationRow* last_launch = nullptr;
+  const OperationRow* last_launch_bound_row = nullptr;
   for (const OperationRow& row : rows) {
-    if (row.is_unaligned || row.operation.dtype != like.dtype || row.operation.pass != like.pass || row.bytes <= 0)
+    if (row.is_unaligned || row.operation.dtype != large_operation.dtype ||
+        row.operation.pass != large_operation.pass || row.bytes <= 0)
       continue;
     if (small == nullptr) small = &row;
-    if (row.bound == LimitingResource::launch) last_launch = &row;
+    if (row.bound == LimitingResource::launch) last_launch_bound_row = &row;
   }
   if (small == nullptr || small == &large || small->energy_j <= 0 || large.energy_j <= 0) return std::nullopt;
-  const bool by_flops = is_matrix_product(like.kind) && small->flops > 0 && large.flops > 0;
-  const double small_each = small->energy_j / (by_flops ? small->flops : small->bytes);
-  const double large_each = large.energy_j / (by_flops ? large.flops : large.bytes);
-  if (small_each < kMinRatioToMention * large_each) return std::nullopt;
-  const std::string_view what = by_flops ? "FLOP" : "byte";
+  const bool is_per_flop = is_matrix_product(large_operation.kind) && small->flops > 0 && large.flops > 0;
+  const double small_unit_energy = small->energy_j / (is_per_flop ? small->flops : small->bytes);
+  const double large_unit_energy = large.energy_j / (is_per_flop ? large.flops : large.bytes);
+  if (small_unit_energy < kMinRatioToMention * large_unit_energy) return std::nullopt;
+  const std::string_view what = is_per_flop ? "FLOP" : "byte";
   std::string out = fmt::format("A {} at {} takes {} the energy of one at {}: larger batches save energy.", what,
-                                small->size, factor_text(small_each / large_each), large.size);
-  if (last_launch != nullptr && !by_flops) {
+                                small->size, factor_text(small_unit_energy / large_unit_energy), large.size);
+  if (last_launch_bound_row != nullptr && !is_per_flop) {
     out += fmt::format(" Up to {} launch overhead dominates: fuse it with its neighbours (torch.compile).",
-                       last_launch->size);
+                       last_launch_bound_row->size);
   }
   return out;
 }

@@ -170,10 +170,10 @@ ExampleSize loss_example_size(std::int64_t rows, std::int64_t classes) {
   return {fmt::format("{} x {}", rows, classes), {{"rows", rows}, {"classes", classes}}};
 }
 
-ExampleSize optimizer_example_size(std::int64_t count, std::int64_t millions, bool is_fused) {
-  return {fmt::format("{} M in {} tensors{}", millions, count, is_fused ? ", fused" : ""),
+ExampleSize optimizer_example_size(std::int64_t count, std::int64_t million_elements, bool is_fused) {
+  return {fmt::format("{} M in {} tensors{}", million_elements, count, is_fused ? ", fused" : ""),
           {{"tensors", count},
-           {"elements", millions * 1'000'000},
+           {"elements", million_elements * 1'000'000},
            {"fused", is_fused ? 1 : 0},
            {"foreach", is_fused ? 0 : 1}}};
 }

@@ -45,7 +45,7 @@ Operation make_example_operation(const NamedOperation& subject, const ExampleSiz
 
 OperationRow make_operation_row(const DeviceProfile& profile, const ExampleSize& size, Operation operation) {
   OperationExplanation explanation =
-      explain_operation(profile.operation_model, operation, {.cold = false, .in_network = false});
+      explain_operation(profile.operation_model, operation, {.is_cache_cold = false, .in_network = false});
   return {size.text,
           size.is_unaligned,
           std::move(operation),

@@ -50,7 +50,7 @@ TEST(OperationTable, SuggestsEachNearNameOnceNearestFirst) {
 TEST(OperationTable, RowsAreFiniteAndAdviceHasNumbers) {
   DeviceProfile profile;
   profile.device = "NVIDIA H200";
-  profile.operation_model.sheet = *find_datasheet("h200");
+  profile.operation_model.datasheet = *find_datasheet("h200");
   for (const char* name : {"torch.nn.Linear", "torch.nn.Conv2d", "torch.nn.ReLU", "torch.optim.AdamW", "add", "cast"}) {
     const OperationTable table = make_operation_table(profile, *find_operation(name));
     ASSERT_FALSE(table.rows.empty()) << name;

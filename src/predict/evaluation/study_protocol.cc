@@ -55,8 +55,8 @@ Result<std::vector<std::pair<std::size_t, std::size_t>>> parse_instance_layers(s
     std::size_t count = 0;
     const char* const end = word.data() + word.size();
     const auto [colon, failed] = std::from_chars(word.data(), end, index);
-    const bool is_pair = failed == std::errc() && colon != end && *colon == ':';
-    if (is_pair && std::from_chars(colon + 1, end, count).ptr != end) count = 0;
+    const bool is_key_count_pair = failed == std::errc() && colon != end && *colon == ':';
+    if (is_key_count_pair && std::from_chars(colon + 1, end, count).ptr != end) count = 0;
     if (count == 0 || index >= operations) {
       return Error{ErrorCode::malformed, fmt::format("\"{}\" is not an operation of the seed's list", word), ""};
     }
@@ -91,20 +91,20 @@ OperationKeys unmeasured_kinds(const MeasuredOperationIndex& measured, const Stu
   return listed;
 }
 
-// Predicted energies of the operations `wanted`, in J, by a model fitted to the rows that `is_learned` selects.
-template <class IsLearned>
+// Predicted energies of the operations `wanted`, in J, by a model fitted to the rows that `is_in_training_set` selects.
+template <class IsInTrainingSet>
 Result<EnergyByOperationKey> predict_energies(const MeasuredOperationIndex& measured, const OperationKeys& wanted,
-                                              const IsLearned& is_learned) {
+                                              const IsInTrainingSet& is_in_training_set) {
   std::vector<MeasuredOperation> rows;
   for (const MeasuredOperation& row : measured.data.operations) {
-    if (is_learned(row.key)) rows.push_back(row);
+    if (is_in_training_set(row.key)) rows.push_back(row);
   }
   const Result<OperationModel> model = fit_operation_model(rows, measured.data.datasheet, measured.data.learner);
   if (!model) return model.error();
   EnergyByOperationKey energies;
   for (const std::string& key : wanted) {
     const MeasuredOperation& row = *measured.operation_by_key.at(key);
-    energies[key] = estimate(*model, row.operation, {row.cold, false}).energy_j;
+    energies[key] = estimate(*model, row.operation, {row.is_cache_cold, false}).energy_j;
   }
   return energies;
 }
@@ -120,11 +120,11 @@ std::vector<std::size_t> assign_folds(std::size_t count) {
 class StudyScorer {
  public:
   StudyScorer(const MeasuredOperationIndex& measured, const StudyTable& seed,
-              std::vector<const StudyInstance*> instances, bool with_others)
+              std::vector<const StudyInstance*> instances, bool trains_on_all_operations)
       : measured_(measured),
         study_table_(seed),
         instances_(std::move(instances)),
-        trains_on_all_operations_(with_others) {
+        trains_on_all_operations_(trains_on_all_operations) {
     for (const StudyInstance* instance : instances_) {
       const OperationKeys keys = operation_keys_of_instance(*instance);
       all_layer_keys_.insert(keys.begin(), keys.end());
@@ -163,25 +163,25 @@ class StudyScorer {
   Status score_instances() {
     const std::vector<std::size_t> folds = assign_folds(instances_.size());
     for (std::size_t fold = 0; fold < kCrossValidationFoldCount; ++fold) {
-      OperationKeys learned;
+      OperationKeys training_keys;
       OperationKeys tested;
       for (std::size_t index = 0; index < instances_.size(); ++index) {
         const OperationKeys keys = operation_keys_of_instance(*instances_[index]);
-        (folds[index] == fold ? tested : learned).insert(keys.begin(), keys.end());
+        (folds[index] == fold ? tested : training_keys).insert(keys.begin(), keys.end());
       }
       OperationKeys unseen;
-      std::set_difference(tested.begin(), tested.end(), learned.begin(), learned.end(),
+      std::set_difference(tested.begin(), tested.end(), training_keys.begin(), training_keys.end(),
                           std::inserter(unseen, unseen.end()));
       const Result<EnergyByOperationKey> energies = predict_energies_excluding(unseen, tested);
       if (!energies) return energies.error();
-      const Result<EnergyByOperationKey> strictly = predict_energies_excluding(tested, tested);
-      if (!strictly) return strictly.error();
+      const Result<EnergyByOperationKey> unseen_energies = predict_energies_excluding(tested, tested);
+      if (!unseen_energies) return unseen_energies.error();
       for (const std::string& key : unseen) unseen_layer_cases_.push_back(make_operation_case(key, energies->at(key)));
       for (std::size_t index = 0; index < instances_.size(); ++index) {
         if (folds[index] != fold) continue;
         add_layer_cases(*instances_[index], *energies);
         instance_cases_.push_back(sum_instance_energy(*instances_[index], *energies));
-        unseen_instance_cases_.push_back(sum_instance_energy(*instances_[index], *strictly));
+        unseen_instance_cases_.push_back(sum_instance_energy(*instances_[index], *unseen_energies));
       }
     }
     return Done{};
@@ -259,7 +259,7 @@ Result<StudyTable> read_study_tables(std::string_view operations, std::string_vi
   StudyTable seed;
   for (const formats::CsvRecord& record : listed->records) {
     const auto text = [&](std::string_view name) -> const std::string& { return listed->columns.text(record, name); };
-    // The trailing 0 is `cold`, which the collector writes as a number.
+    // The trailing 0 is `is_cache_cold`, which the collector writes as a number.
     seed.keys.push_back(fmt::format("{}|{}|{}|{}|0", text("kind"), text("parameters"), text("dtype"), text("pass")));
   }
   const Result<CsvTable> lines = read_table(settings, kStudySettingColumns);
@@ -276,11 +276,11 @@ Result<StudyTable> read_study_tables(std::string_view operations, std::string_vi
 
 Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& data, const StudyTable& listed) {
   const MeasuredOperationIndex measured(data);
-  const OperationKeys unmeasured = unmeasured_kinds(measured, listed);
+  const OperationKeys unmeasured_keys = unmeasured_kinds(measured, listed);
   StudyTable seed = listed;
   for (StudyInstance& instance : seed.instances) {
     std::erase_if(instance.layers, [&](const auto& layer) {
-      return unmeasured.contains(kind_of_operation_key(seed.keys[layer.first]));
+      return unmeasured_keys.contains(kind_of_operation_key(seed.keys[layer.first]));
     });
   }
   std::vector<const StudyInstance*> complete;
@@ -294,9 +294,9 @@ Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& da
   StudyEvaluation protocol;
   protocol.instances = complete.size();
   protocol.incomplete_instances = seed.instances.size() - complete.size();
-  protocol.unmeasured_kinds.assign(unmeasured.begin(), unmeasured.end());
-  for (const bool with_others : {false, true}) {
-    Result<StudyScores> scores = StudyScorer(measured, seed, complete, with_others).compute_scores();
+  protocol.unmeasured_kinds.assign(unmeasured_keys.begin(), unmeasured_keys.end());
+  for (const bool trains_on_all_operations : {false, true}) {
+    Result<StudyScores> scores = StudyScorer(measured, seed, complete, trains_on_all_operations).compute_scores();
     if (!scores) return std::move(scores).error();
     protocol.scores.push_back(std::move(*scores));
   }

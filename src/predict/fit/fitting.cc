@@ -48,25 +48,25 @@ void set_idle_offsets(NetworkTable& table, double idle_w) {
 }  // namespace
 
 Datasheet estimate_datasheet(std::span<const MeasuredOperation> rows, const std::string& name) {
-  Datasheet sheet = known_datasheets().front();  // for multiprocessors and cache size, which rows do not show
-  sheet.name = name;
-  sheet.peak_flops = {1e12, 1e12, 1e12, 1e12};
-  sheet.memory_bytes_per_s = 1e10;
-  sheet.power_limit_w = 0;
+  Datasheet datasheet = known_datasheets().front();  // for multiprocessors and cache size, which rows do not show
+  datasheet.name = name;
+  datasheet.peak_flops = {1e12, 1e12, 1e12, 1e12};
+  datasheet.memory_bytes_per_s = 1e10;
+  datasheet.power_limit_w = 0;
   for (const MeasuredOperation& row : rows) {
     const OperationWork work = compute_work(row.operation);
-    double& peak = sheet.peak_flops[static_cast<std::size_t>(row.operation.dtype)];
+    double& peak = datasheet.peak_flops[static_cast<std::size_t>(row.operation.dtype)];
     if (is_matrix_product(row.operation.kind)) peak = std::max(peak, work.flops / row.time_s / kReachedPeakFraction);
     if (!is_matrix_product(row.operation.kind) && row.operation.kind != Kind::embedding &&
         work.bytes > kMinMemoryBound_bytes) {
-      sheet.memory_bytes_per_s =
-          std::max(sheet.memory_bytes_per_s, work.bytes / row.time_s / kReachedBandwidthFraction);
+      datasheet.memory_bytes_per_s =
+          std::max(datasheet.memory_bytes_per_s, work.bytes / row.time_s / kReachedBandwidthFraction);
     }
-    sheet.power_limit_w = std::max(sheet.power_limit_w, row.energy_j.value_or(0) / row.time_s);
+    datasheet.power_limit_w = std::max(datasheet.power_limit_w, row.energy_j.value_or(0) / row.time_s);
   }
-  sheet.cache_bytes_per_s = 2 * sheet.memory_bytes_per_s;
-  sheet.idle_w = sheet.power_limit_w / 6;
-  return sheet;
+  datasheet.cache_bytes_per_s = 2 * datasheet.memory_bytes_per_s;
+  datasheet.idle_w = datasheet.power_limit_w / 6;
+  return datasheet;
 }
 
 Result<FitData> read_fit_data(const FitTables& tables) {
@@ -77,8 +77,8 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   data.operations = std::move(*operations);
   if (data.operations.empty())
     return Error{ErrorCode::malformed, "no operation was measured", "run python -m joulemap collect"};
-  const std::optional<Datasheet> sheet = find_datasheet(tables.device);
-  data.datasheet = sheet ? *sheet : estimate_datasheet(data.operations, tables.device);
+  const std::optional<Datasheet> datasheet = find_datasheet(tables.device);
+  data.datasheet = datasheet ? *datasheet : estimate_datasheet(data.operations, tables.device);
   if (const double idle_w = mean_idle_w(data.operations); idle_w > 0 && idle_w < data.datasheet.power_limit_w) {
     data.datasheet.idle_w = idle_w;
     normalize_idle_power(data.operations, idle_w);
@@ -153,14 +153,15 @@ Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclus
   profile.network_model.launches = fit_launch_counts(std::span(rows).subspan(alone));
   std::vector<NetworkObservation> all =
       make_network_observations(data.networks, profile.operation_model, profile.network_model);
-  std::vector<NetworkObservation> learned;
+  std::vector<NetworkObservation> training_observations;
   for (const NetworkObservation& row : all) {
     const MeasuredNetwork& network = *row.network;
     if (!exclusions.families.contains(network.family) && !exclusions.settings.contains(network.setting))
-      learned.push_back(row);
+      training_observations.push_back(row);
   }
-  profile.networks = static_cast<std::int64_t>(learned.size());
-  if (!learned.empty()) profile.network_model = fit_network_model(learned, profile.network_model);
+  profile.networks = static_cast<std::int64_t>(training_observations.size());
+  if (!training_observations.empty())
+    profile.network_model = fit_network_model(training_observations, profile.network_model);
   return profile;
 }
 
@@ -169,9 +170,9 @@ Result<DeviceProfile> fit_profile(const FitTables& tables, const ProgressCallbac
   if (!data) return data.error();
   Result<DeviceProfile> profile = fit_profile_excluding(*data, {});
   if (!profile) return profile;
-  const double first_fit = 1.0 / (1 + kIntervalFoldCount);
-  const Result<HeldOutCases> cases =
-      cross_validate_families(*data, kIntervalFoldCount, make_partial_progress_callback(on_progress, first_fit, 1));
+  const double first_fit_share = 1.0 / (1 + kIntervalFoldCount);
+  const Result<HeldOutCases> cases = cross_validate_families(
+      *data, kIntervalFoldCount, make_partial_progress_callback(on_progress, first_fit_share, 1));
   if (!cases) return cases.error();
   set_interval_log_half_widths(profile->network_model, cases->networks);
   set_layer_log_half_width(profile->network_model, cases->layers);

@@ -45,7 +45,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
       rows.push_back({.operation = std::move(*operation),
                       .key = key,
                       .family = columns.text(record, "source"),
-                      .cold = columns.text(record, "cold") == "1",
+                      .is_cache_cold = columns.text(record, "cold") == "1",
                       .energy_j = 0.0,
                       .repeats = 0});
     }

@@ -19,12 +19,12 @@ namespace joulemap::predict {
 
 struct MeasuredOperation {
   Operation operation;
-  std::string key;          // "kind|parameters|dtype|pass|cold"
-  std::string family;       // network family with such a layer, or "designed"
-  bool cold = false;        // its inputs were not in the cache
-  bool in_network = false;  // measured inside a network: time only, no energy
-  double time_s = 0;        // GPU time of one call
-  double eager_s = 0;       // wall time per call from a Python loop; 0 if not measured
+  std::string key;             // "kind|parameters|dtype|pass|cold"
+  std::string family;          // network family with such a layer, or "designed"
+  bool is_cache_cold = false;  // its inputs were not in the cache
+  bool in_network = false;     // measured inside a network: time only, no energy
+  double time_s = 0;           // GPU time of one call
+  double eager_s = 0;          // wall time per call from a Python loop; 0 if not measured
   std::optional<double> energy_j;
   double launches = 0;        // kernels per call; 0 if unknown
   double idle_w = 0;          // idle power of the GPU at that time, W; 0 if unknown

@@ -81,13 +81,14 @@ bool append_tree_node(const formats::DocumentValue& json, RegressionTrees& trees
     return true;
   }
   const std::string split = json.text_or_empty("split");
-  const auto yes = json.integer("yes");
+  const auto yes_child = json.integer("yes");
   const formats::DocumentValue* children = json.find("children");
-  if (split.size() < 2 || !yes || children == nullptr || children->array() == nullptr || children->array()->size() != 2)
+  if (split.size() < 2 || !yes_child || children == nullptr || children->array() == nullptr ||
+      children->array()->size() != 2)
     return false;
   const formats::DocumentValue* first = &children->array()->front();
   const formats::DocumentValue* second = &children->array()->back();
-  if (first->integer("nodeid") != yes) std::swap(first, second);
+  if (first->integer("nodeid") != yes_child) std::swap(first, second);
   std::int32_t left = 0;
   std::int32_t right = 0;
   if (!append_tree_node(*first, trees, left) || !append_tree_node(*second, trees, right)) return false;

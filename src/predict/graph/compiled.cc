@@ -142,13 +142,13 @@ const Operation& FusionSequence::costliest_operation() const {
 // Names of sizes that can be scaled without changing the kind of work. scale_operation_work() scales the largest of
 // them, because integer rounding matters least there.
 std::span<const std::string_view> scalable_size_names(const Operation& operation) {
-  static constexpr std::array<std::string_view, 1> kRows = {"batch"};
-  static constexpr std::array<std::string_view, 3> kImage = {"batch", "height", "width"};
-  static constexpr std::array<std::string_view, 3> kTensor = {"batch", "rows", "width"};
+  static constexpr std::array<std::string_view, 1> kRowNormSizes = {"batch"};
+  static constexpr std::array<std::string_view, 3> kImageNormSizes = {"batch", "height", "width"};
+  static constexpr std::array<std::string_view, 3> kTensorSizes = {"batch", "rows", "width"};
   if (operation.kind == Kind::padding) return {};
-  if (operation.kind != Kind::normalization) return kTensor;
-  if (operation.form == "layer" || operation.form == "rms") return kRows;
-  return kImage;
+  if (operation.kind != Kind::normalization) return kTensorSizes;
+  if (operation.form == "layer" || operation.form == "rms") return kRowNormSizes;
+  return kImageNormSizes;
 }
 
 // Scales the work by at most `factor`; unchanged if `factor` is not above 1.

@@ -79,7 +79,7 @@ TEST(Compiled, TensorCoreConvolutionsUseChannelsLast) {
   EXPECT_EQ(to_compiled_operations({convolution}).front().parameters.get("channels_last", 0), 0);
 }
 
-TEST(Compiled, ASecondTensorIsStillRead) {
+TEST(Compiled, AFusedAdditionStillReadsItsSecondTensor) {
   const std::vector<Operation> made =
       to_compiled_operations({make_norm("batch-inference"), tensor(Kind::add, "same"), tensor(Kind::activation, "relu"),
                               tensor(Kind::cast, "fp32")});
@@ -163,17 +163,17 @@ class RandomOperations {
   }
 
   std::string random_form(Kind kind) {
-    static const std::vector<std::string> kPairs = {"same", "row", "last", "scalar"};
-    static const std::vector<std::string> kNorms = {"batch", "batch-inference", "layer", "group", "rms"};
-    static const std::vector<std::string> kTypes = {"fp32", "fp16", "bf16"};
-    static const std::vector<std::string> kFunctions = {"relu", "gelu", "softmax", "exp"};
+    static const std::vector<std::string> kBinaryForms = {"same", "row", "last", "scalar"};
+    static const std::vector<std::string> kNormForms = {"batch", "batch-inference", "layer", "group", "rms"};
+    static const std::vector<std::string> kDtypeNames = {"fp32", "fp16", "bf16"};
+    static const std::vector<std::string> kActivationForms = {"relu", "gelu", "softmax", "exp"};
     const auto any = [this](const std::vector<std::string>& forms) {
       return forms[static_cast<std::size_t>(random_below(static_cast<std::int64_t>(forms.size())))];
     };
-    if (kind == Kind::add || kind == Kind::multiply) return any(kPairs);
-    if (kind == Kind::normalization) return any(kNorms);
-    if (kind == Kind::cast) return any(kTypes);
-    if (kind == Kind::activation) return any(kFunctions);
+    if (kind == Kind::add || kind == Kind::multiply) return any(kBinaryForms);
+    if (kind == Kind::normalization) return any(kNormForms);
+    if (kind == Kind::cast) return any(kDtypeNames);
+    if (kind == Kind::activation) return any(kActivationForms);
     return kind == Kind::padding ? "constant" : kind == Kind::reduce ? "mean" : kind == Kind::optimizer ? "sgd" : "";
   }
 
@@ -197,15 +197,15 @@ class RandomOperations {
   std::mt19937_64 random_;
 };
 
-TEST(Compiled, NeverIncreasesTrafficFlopsOrLaunchesAndPreservesProducts) {
+TEST(Compiled, CompilationNeverIncreasesTrafficFlopsOrLaunchesAndPreservesProducts) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     const std::vector<Operation> before = RandomOperations(seed).make_operations();
-    const WorkTotals eager = totals(before);
+    const WorkTotals eager_totals = totals(before);
     const WorkTotals merged = totals(to_compiled_operations(before));
-    EXPECT_LE(merged.bytes, eager.bytes * (1 + 1e-12)) << "seed " << seed;
-    EXPECT_LE(merged.flops, eager.flops * (1 + 1e-12)) << "seed " << seed;
-    EXPECT_LE(merged.launches, eager.launches) << "seed " << seed;
-    EXPECT_EQ(merged.products, eager.products) << "seed " << seed;
+    EXPECT_LE(merged.bytes, eager_totals.bytes * (1 + 1e-12)) << "seed " << seed;
+    EXPECT_LE(merged.flops, eager_totals.flops * (1 + 1e-12)) << "seed " << seed;
+    EXPECT_LE(merged.launches, eager_totals.launches) << "seed " << seed;
+    EXPECT_EQ(merged.products, eager_totals.products) << "seed " << seed;
   }
 }
 

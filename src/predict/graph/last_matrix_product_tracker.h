@@ -21,7 +21,8 @@ class LastMatrixProductTracker {
     if (operation.kind != Kind::dense || last_product_.kind != Kind::dense || last_product_.count != operation.count)
       return false;
     if (!equal("rows") || !equal("in")) return false;
-    return has_only_layout_since_ || last_product_.parameters.get("out", 1) != operation.parameters.get("in", 1);
+    return has_only_layout_since_product_ ||
+           last_product_.parameters.get("out", 1) != operation.parameters.get("in", 1);
   }
 
   void update(const Operation& operation) {
@@ -33,20 +34,20 @@ class LastMatrixProductTracker {
       case Kind::recurrent:
       case Kind::convolution:
         last_product_ = operation;
-        has_only_layout_since_ = true;
+        has_only_layout_since_product_ = true;
         return;
       case Kind::view:
       case Kind::reshape:
       case Kind::cast:
         return;
       default:
-        has_only_layout_since_ = false;
+        has_only_layout_since_product_ = false;
     }
   }
 
  private:
   Operation last_product_;
-  bool has_only_layout_since_ = true;
+  bool has_only_layout_since_product_ = true;
 };
 
 }  // namespace joulemap::predict

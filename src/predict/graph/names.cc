@@ -51,8 +51,9 @@ std::vector<std::string_view> nearest_names(std::string_view name, std::span<con
   std::vector<std::pair<std::size_t, std::string_view>> ranked;
   for (const std::string_view one : known) {
     const std::string letters = normalized_name(one);
-    const bool related = is_substring_ignoring_case(wanted, letters) || is_substring_ignoring_case(letters, wanted);
-    ranked.emplace_back(edit_distance(wanted, letters) + (related ? 0 : kMaxComparedCharacters), one);
+    const bool contains_other_name =
+        is_substring_ignoring_case(wanted, letters) || is_substring_ignoring_case(letters, wanted);
+    ranked.emplace_back(edit_distance(wanted, letters) + (contains_other_name ? 0 : kMaxComparedCharacters), one);
   }
   std::sort(ranked.begin(), ranked.end());
   ranked.erase(std::unique(ranked.begin(), ranked.end()), ranked.end());

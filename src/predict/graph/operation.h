@@ -104,7 +104,9 @@ class OperationParameters {
 
   void set(std::string_view name, std::int64_t value);
   std::optional<std::int64_t> find(std::string_view name) const;
-  std::int64_t get(std::string_view name, std::int64_t otherwise) const { return find(name).value_or(otherwise); }
+  std::int64_t get(std::string_view name, std::int64_t default_value) const {
+    return find(name).value_or(default_value);
+  }
   const std::vector<std::pair<std::string, std::int64_t>>& entries() const { return entries_; }
   bool operator==(const OperationParameters&) const = default;
 

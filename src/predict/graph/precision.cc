@@ -84,9 +84,9 @@ class AutocastRewriter {
   }
 
   void cast_matrix_product_inputs(Operation& operation) {
-    const bool was_low = is_16_bit_type(operation.dtype);
+    const bool was_16_bit = is_16_bit_type(operation.dtype);
     operation.dtype = low_precision_dtype(operation);
-    if (was_low) {
+    if (was_16_bit) {
       output_dtype_ = operation.dtype;
       return;
     }
@@ -94,16 +94,16 @@ class AutocastRewriter {
                                                              last_product_tracker_.has_input_of_last_product(operation)
                                                        : true;
     const OperationWork work = compute_work(operation);
-    const NeededGradients of_input =
+    const NeededGradients input_gradients =
         operation.gradient == NeededGradients::all ? NeededGradients::all : NeededGradients::none;
     if (is_cast)
-      append_cast(operation, count_cast_input_elements(operation, work), Dtype::fp32, operation.dtype, of_input);
+      append_cast(operation, count_cast_input_elements(operation, work), Dtype::fp32, operation.dtype, input_gradients);
     was_last_product_input_cast_ = is_cast;
     if (operation.kind == Kind::dense || operation.kind == Kind::convolution) cast_weights(operation, work);
     if (operation.kind == Kind::recurrent) {
-      const NeededGradients of_weights =
+      const NeededGradients weight_gradients =
           operation.gradient == NeededGradients::none ? NeededGradients::none : NeededGradients::all;
-      append_cast(operation, work.weights, Dtype::fp32, operation.dtype, of_weights);
+      append_cast(operation, work.weights, Dtype::fp32, operation.dtype, weight_gradients);
     }
     output_dtype_ = operation.dtype;
   }
@@ -138,9 +138,9 @@ class AutocastRewriter {
           is_residual_fp32_ || operation.kind == Kind::normalization || operation.kind == Kind::embedding;
       return Dtype::fp32;
     }
-    const bool is_pair = operation.kind == Kind::add || operation.kind == Kind::multiply;
+    const bool is_binary_operation = operation.kind == Kind::add || operation.kind == Kind::multiply;
     // A row of weights stays in 32 bits, so its sum or product with any tensor is in 32 bits.
-    if (is_pair && operation.form == "last") return Dtype::fp32;
+    if (is_binary_operation && operation.form == "last") return Dtype::fp32;
     // A residual stays in 32 bits if a norm or an embedding produced it, whatever is added.
     if (operation.kind == Kind::add && operation.form == "same" && is_residual_fp32_) return Dtype::fp32;
     return output_dtype_;

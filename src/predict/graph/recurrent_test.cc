@@ -43,7 +43,7 @@ DeviceProfile make_profile_without_recurrent() {
   return profile;
 }
 
-TEST(Recurrent, HasTheProductsOfAllStepsLayersAndDirections) {
+TEST(Recurrent, RecurrentWorkHasTheProductsOfAllStepsLayersAndDirections) {
   const Operation both = recurrent(
       "gru", {{"batch", 4}, {"steps", 10}, {"in", 6}, {"hidden", 8}, {"layers", 2}, {"directions", 2}, {"bias", 1}});
   const double matrices = 2 * (24 * (6 + 8) + 24 * (16 + 8));
@@ -58,17 +58,17 @@ TEST(Recurrent, HasTheProductsOfAllStepsLayersAndDirections) {
 }
 
 TEST(Recurrent, AProjectionNarrowsStatesAndOutputs) {
-  const Operation projected = recurrent("lstm", {{"batch", 1},
-                                                 {"steps", 1},
-                                                 {"in", 6},
-                                                 {"hidden", 8},
-                                                 {"layers", 1},
-                                                 {"directions", 1},
-                                                 {"bias", 0},
-                                                 {"projection", 3}});
-  EXPECT_DOUBLE_EQ(compute_work(projected).weights, 32 * (6 + 3) + 8 * 3);
-  EXPECT_DOUBLE_EQ(compute_work(projected).outputs, 3);
-  EXPECT_EQ(recurrent_algorithm(projected), RecurrentAlgorithm::standard);
+  const Operation projected_recurrent = recurrent("lstm", {{"batch", 1},
+                                                           {"steps", 1},
+                                                           {"in", 6},
+                                                           {"hidden", 8},
+                                                           {"layers", 1},
+                                                           {"directions", 1},
+                                                           {"bias", 0},
+                                                           {"projection", 3}});
+  EXPECT_DOUBLE_EQ(compute_work(projected_recurrent).weights, 32 * (6 + 3) + 8 * 3);
+  EXPECT_DOUBLE_EQ(compute_work(projected_recurrent).outputs, 3);
+  EXPECT_EQ(recurrent_algorithm(projected_recurrent), RecurrentAlgorithm::standard);
 }
 
 TEST(Recurrent, PyTorchChoosesTheAlgorithmByWidthTypeAndBatch) {

@@ -29,52 +29,54 @@ Error malformed_list_error(std::string message) {
 
 // Required parameters of a kind (operation.h). Without this check a missing size would count as 1.
 std::span<const std::string_view> required_parameters(const Operation& operation) {
-  static constexpr std::array<std::string_view, 3> kDense = {"rows", "in", "out"};
-  static constexpr std::array<std::string_view, 4> kBmm = {"batch", "m", "k", "n"};
-  static constexpr std::array<std::string_view, 5> kAttention = {"batch", "heads", "queries", "keys", "width"};
-  static constexpr std::array<std::string_view, 6> kRecurrent = {"batch",  "steps",  "in",
-                                                                 "hidden", "layers", "directions"};
-  static constexpr std::array<std::string_view, 10> kConvolution = {
+  static constexpr std::array<std::string_view, 3> kDenseParameters = {"rows", "in", "out"};
+  static constexpr std::array<std::string_view, 4> kBmmParameters = {"batch", "m", "k", "n"};
+  static constexpr std::array<std::string_view, 5> kAttentionParameters = {"batch", "heads", "queries", "keys",
+                                                                           "width"};
+  static constexpr std::array<std::string_view, 6> kRecurrentParameters = {"batch",  "steps",  "in",
+                                                                           "hidden", "layers", "directions"};
+  static constexpr std::array<std::string_view, 10> kConvolutionParameters = {
       "batch", "channels", "out", "height", "width", "kernel", "stride", "padding", "dilation", "groups"};
   static constexpr std::array<std::string_view, 4> kImage = {"batch", "channels", "height", "width"};
-  static constexpr std::array<std::string_view, 5> kResized = {"batch", "channels", "height", "width", "out"};
-  static constexpr std::array<std::string_view, 5> kPadded = {"batch", "channels", "height", "width", "padding"};
-  static constexpr std::array<std::string_view, 7> kPooled = {"batch",  "channels", "height", "width",
-                                                              "kernel", "stride",   "padding"};
+  static constexpr std::array<std::string_view, 5> kResizeParameters = {"batch", "channels", "height", "width", "out"};
+  static constexpr std::array<std::string_view, 5> kPaddingParameters = {"batch", "channels", "height", "width",
+                                                                         "padding"};
+  static constexpr std::array<std::string_view, 7> kPoolingParameters = {"batch",  "channels", "height", "width",
+                                                                         "kernel", "stride",   "padding"};
   static constexpr std::array<std::string_view, 3> kTensor = {"batch", "rows", "width"};
-  static constexpr std::array<std::string_view, 4> kParts = {"batch", "rows", "width", "parts"};
-  static constexpr std::array<std::string_view, 3> kEmbedding = {"vocabulary", "width", "tokens"};
-  static constexpr std::array<std::string_view, 2> kLoss = {"rows", "classes"};
-  static constexpr std::array<std::string_view, 2> kOptimizer = {"tensors", "elements"};
+  static constexpr std::array<std::string_view, 4> kConcatenateParameters = {"batch", "rows", "width", "parts"};
+  static constexpr std::array<std::string_view, 3> kEmbeddingParameters = {"vocabulary", "width", "tokens"};
+  static constexpr std::array<std::string_view, 2> kLossParameters = {"rows", "classes"};
+  static constexpr std::array<std::string_view, 2> kOptimizerParameters = {"tensors", "elements"};
   switch (operation.kind) {
     case Kind::dense:
-      return kDense;
+      return kDenseParameters;
     case Kind::bmm:
-      return kBmm;
+      return kBmmParameters;
     case Kind::attention:
-      return kAttention;
+      return kAttentionParameters;
     case Kind::recurrent:
-      return kRecurrent;
+      return kRecurrentParameters;
     case Kind::convolution:
-      return kConvolution;
+      return kConvolutionParameters;
     case Kind::pooling:
-      if (operation.form == "adaptive") return kResized;
-      return kPooled;
+      if (operation.form == "adaptive") return kResizeParameters;
+      return kPoolingParameters;
     case Kind::resize:
-      return kResized;
+      return kResizeParameters;
     case Kind::padding:
-      return kPadded;
+      return kPaddingParameters;
     case Kind::normalization:
     case Kind::input:
       return kImage;
     case Kind::concatenate:
-      return kParts;
+      return kConcatenateParameters;
     case Kind::embedding:
-      return kEmbedding;
+      return kEmbeddingParameters;
     case Kind::loss:
-      return kLoss;
+      return kLossParameters;
     case Kind::optimizer:
-      return kOptimizer;
+      return kOptimizerParameters;
     case Kind::view:
     case Kind::unknown:
       return {};
@@ -199,8 +201,9 @@ void add_unlisted_unknown_operations(Graph& graph) {
     };
     if (std::any_of(graph.unknown_operations.begin(), graph.unknown_operations.end(), is_it)) continue;
     const OperationParameters& p = operation.parameters;
-    const bool is_bounded = (p.find("in") && p.find("out")) || p.find("width");
-    graph.unknown_operations.push_back({operation.layer, operation.source, "an operation of unknown kind", is_bounded});
+    const bool has_lower_bound = (p.find("in") && p.find("out")) || p.find("width");
+    graph.unknown_operations.push_back(
+        {operation.layer, operation.source, "an operation of unknown kind", has_lower_bound});
   }
 }
 
@@ -241,11 +244,11 @@ Result<Graph> build_graph_from_operation_list(const DocumentValue& document) {
 }  // namespace
 
 Result<Graph> read_torch_list(std::string_view json) {
-  constexpr std::string_view kName = "list of operations";
-  const Result<DocumentValue> document = formats::read_json(json, kName);
+  constexpr std::string_view kDocumentName = "list of operations";
+  const Result<DocumentValue> document = formats::read_json(json, kDocumentName);
   if (!document) return document.error();
   Result<Graph> graph = build_graph_from_operation_list(*document);
-  if (!graph) return std::move(graph).error().with_context(kName);
+  if (!graph) return std::move(graph).error().with_context(kDocumentName);
   return graph;
 }
 

@@ -31,7 +31,7 @@ std::string read_error_message(std::string_view json) {
   return graph ? "" : graph.error().message;
 }
 
-TEST(TorchList, IsReadAsItWasTraced) {
+TEST(TorchList, TorchListIsReadAsItWasTraced) {
   const Result<Graph> graph = read_torch_list(operation_list_json(kDenseOperation));
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(graph->name, "Net");
@@ -60,19 +60,20 @@ TEST(TorchList, TheOptimizerStepIsASeparateLayer) {
 }
 
 TEST(TorchList, ListsUnknownOperationsThatTheListOmits) {
-  constexpr std::string_view kUnknown =
+  constexpr std::string_view kUnknownOperation =
       R"({"layer": "x", "source": "acme.fast", "kind": "unknown", "form": "", "dtype": "fp32", "pass": "forward",
           "count": 1, "parameters": {"batch": 1, "rows": 1, "width": 9, "in": 9, "out": 3}})";
   const Result<Graph> listed = read_torch_list(operation_list_json(
-      kUnknown, R"([{"layer": "x", "source": "acme.fast", "reason": "an operation of acme", "bounded": true}])"));
+      kUnknownOperation,
+      R"([{"layer": "x", "source": "acme.fast", "reason": "an operation of acme", "bounded": true}])"));
   ASSERT_TRUE(listed) << listed.error().message;
   ASSERT_EQ(listed->unknown_operations.size(), 1U);
   EXPECT_EQ(listed->unknown_operations[0].reason, "an operation of acme");
   EXPECT_TRUE(listed->unknown_operations[0].has_lower_bound);
-  const Result<Graph> forgotten = read_torch_list(operation_list_json(kUnknown));
-  ASSERT_TRUE(forgotten);
-  ASSERT_EQ(forgotten->unknown_operations.size(), 1U);
-  EXPECT_EQ(forgotten->unknown_operations[0].source, "acme.fast");
+  const Result<Graph> graph_without_unknown_list = read_torch_list(operation_list_json(kUnknownOperation));
+  ASSERT_TRUE(graph_without_unknown_list);
+  ASSERT_EQ(graph_without_unknown_list->unknown_operations.size(), 1U);
+  EXPECT_EQ(graph_without_unknown_list->unknown_operations[0].source, "acme.fast");
 }
 
 TEST(TorchList, RefusesOtherContentWithARemedy) {

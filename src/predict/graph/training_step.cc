@@ -18,7 +18,7 @@ constexpr std::string_view kOptimizerLayerName = "optimizer";
 bool is_16_bit_type(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
 
 struct ClassScoreShape {
-  std::int64_t score_rows = 1;
+  std::int64_t score_row_count = 1;
   std::int64_t class_count = 1;
   Dtype dtype = Dtype::fp32;
 };
@@ -59,7 +59,7 @@ std::optional<ClassScoreShape> find_class_scores(const std::vector<Operation>& o
     } else if (operation.kind == Kind::pooling && is_image && p.get("channels", 1) == scores->class_count) {
       scores = pixel_class_scores(operation, "channels");
     } else if (operation.kind == Kind::reduce && is_image) {
-      scores->score_rows = p.get("batch", 1);
+      scores->score_row_count = p.get("batch", 1);
     }
   }
   return scores;
@@ -110,10 +110,10 @@ void append_cross_entropy(std::vector<Operation>& forward) {
   const std::optional<ClassScoreShape> scores = find_class_scores(forward);
   if (!scores) return;
   if (is_16_bit_type(scores->dtype)) {
-    OperationParameters shape{{"batch", 1}, {"rows", scores->score_rows}, {"width", scores->class_count}};
+    OperationParameters shape{{"batch", 1}, {"rows", scores->score_row_count}, {"width", scores->class_count}};
     forward.push_back(make_operation(kLossLayerName, Kind::cast, "fp32", std::move(shape), scores->dtype));
   }
-  OperationParameters shape{{"rows", scores->score_rows}, {"classes", scores->class_count}};
+  OperationParameters shape{{"rows", scores->score_row_count}, {"classes", scores->class_count}};
   forward.push_back(make_operation(kLossLayerName, Kind::loss, "", std::move(shape), Dtype::fp32));
 }
 
@@ -161,8 +161,9 @@ bool has_weights(Kind kind) {
 // Pass of the backward operation. Only products can skip the input gradient; a norm or an embedding computes all
 // gradients in one kernel.
 Pass choose_backward_pass(const Operation& operation) {
-  const bool is_product = operation.kind == Kind::dense || operation.kind == Kind::convolution;
-  return is_product && operation.gradient == NeededGradients::weights ? Pass::backward_weights : Pass::backward;
+  const bool is_dense_or_convolution = operation.kind == Kind::dense || operation.kind == Kind::convolution;
+  return is_dense_or_convolution && operation.gradient == NeededGradients::weights ? Pass::backward_weights
+                                                                                   : Pass::backward;
 }
 
 Operation make_backward_operation(const Operation& forward, BackwardRule way) {

@@ -47,7 +47,7 @@ Operation make_norm(std::string layer) {
                    {{"batch", 8}, {"channels", 16}, {"height", 7}, {"width", 7}});
 }
 
-Graph small_network() {
+Graph make_small_network() {
   Graph graph;
   graph.operations = {convolution("stem"), make_norm("norm"), tensor("relu", Kind::activation, "relu"),
                       operation("flat", Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}}),
@@ -85,7 +85,7 @@ Graph graph_with_head(std::vector<Operation> operations) {
 }
 
 TEST(TrainingStep, RunsForwardLossBackwardAndOptimizer) {
-  const std::vector<Operation> step = make_training_step(small_network(), "adamw");
+  const std::vector<Operation> step = make_training_step(make_small_network(), "adamw");
   EXPECT_EQ(summary(step),
             (std::vector<std::string>{"stem convolution forward", "norm add forward", "norm normalization forward",
                                       "relu activation forward", "flat view forward", "head dense forward",
@@ -97,14 +97,14 @@ TEST(TrainingStep, RunsForwardLossBackwardAndOptimizer) {
 }
 
 TEST(TrainingStep, NormsUseTheStatisticsOfTheBatchAndCountIt) {
-  const std::vector<Operation> step = make_training_step(small_network(), "sgd");
+  const std::vector<Operation> step = make_training_step(make_small_network(), "sgd");
   EXPECT_EQ(step[1].parameters, (OperationParameters{{"batch", 1}, {"rows", 1}, {"width", 1}}));
   EXPECT_EQ(step[2].form, "batch");
   EXPECT_EQ(step[11].form, "batch");
 }
 
 TEST(TrainingStep, AFrozenNormKeepsItsStatistics) {
-  Graph graph = small_network();
+  Graph graph = make_small_network();
   graph.operations[1].parameters.set("frozen", 1);
   const std::vector<Operation> step = make_training_step(graph, "sgd");
   EXPECT_EQ(summary(step[1]), "norm normalization forward");  // no batch is counted
@@ -112,7 +112,7 @@ TEST(TrainingStep, AFrozenNormKeepsItsStatistics) {
 }
 
 TEST(TrainingStep, TheLossHasTheSizeOfTheOutputAfterPooling) {
-  EXPECT_EQ(make_training_step(small_network(), "sgd")[6].parameters,
+  EXPECT_EQ(make_training_step(make_small_network(), "sgd")[6].parameters,
             (OperationParameters{{"rows", 8}, {"classes", 10}}));
   Graph pixels;
   pixels.operations = {convolution("head")};
@@ -193,14 +193,14 @@ TEST(TrainingStep, AddsGradientsOfASharedProductInput) {
 }
 
 TEST(TrainingStep, ATracedStepStaysUnchanged) {
-  Graph graph = small_network();
+  Graph graph = make_small_network();
   graph.operations.push_back(dense("head", 8, 784, 10));
   graph.operations.back().pass = Pass::backward;
   EXPECT_EQ(summary(make_training_step(graph, "sgd")), summary(graph.operations));
 }
 
 TEST(TrainingStep, OptimizesSixteenBitWeightsIn16Bits) {
-  Graph graph = small_network();
+  Graph graph = make_small_network();
   for (Operation& op : graph.operations) op.dtype = Dtype::bf16;
   EXPECT_EQ(make_training_step(graph, "sgd").back().dtype, Dtype::bf16);
   graph.operations.insert(graph.operations.begin(), tensor("stem", Kind::cast, "bf16"));

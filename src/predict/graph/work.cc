@@ -21,9 +21,9 @@ struct ForwardPassWork {
   double other_bytes = 0;            // indices, masks, images of bytes: independent of the type
 };
 
-double parameter_or(const OperationParameters& parameters, std::string_view name, double otherwise = 1) {
+double parameter_or(const OperationParameters& parameters, std::string_view name, double default_value = 1) {
   const std::optional<std::int64_t> found = parameters.find(name);
-  return found ? static_cast<double>(*found) : otherwise;
+  return found ? static_cast<double>(*found) : default_value;
 }
 
 double image_element_count(const OperationParameters& p) {
@@ -84,9 +84,10 @@ ForwardPassWork convolution_forward_work(const OperationParameters& p) {
                          kernel_window_area(p);
   const double into = image_element_count(p);
   // A transposed convolution multiplies every input pixel instead of every output pixel.
-  const double multiplied = parameter_or(p, "transposed", 0) != 0 ? into / std::max(1.0, parameter_or(p, "channels"))
-                                                                  : parameter_or(p, "batch") * pixels;
-  return {.flops = 2 * multiplied * filters,
+  const double multiplied_elements = parameter_or(p, "transposed", 0) != 0
+                                         ? into / std::max(1.0, parameter_or(p, "channels"))
+                                         : parameter_or(p, "batch") * pixels;
+  return {.flops = 2 * multiplied_elements * filters,
           .inputs = into,
           .outputs = parameter_or(p, "batch") * parameter_or(p, "out") * pixels,
           .weights = filters + parameter_or(p, "bias", 0) * parameter_or(p, "out"),
@@ -95,9 +96,9 @@ ForwardPassWork convolution_forward_work(const OperationParameters& p) {
 
 ForwardPassWork pooling_forward_work(const Operation& operation) {
   const OperationParameters& p = operation.parameters;
-  const double images = parameter_or(p, "batch") * parameter_or(p, "channels");
+  const double image_count = parameter_or(p, "batch") * parameter_or(p, "channels");
   const SpatialExtent out = output_extent(p);
-  const double outputs = images * out.height * out.width * out.depth;
+  const double outputs = image_count * out.height * out.width * out.depth;
   if (operation.form == "adaptive")
     return {.flops = image_element_count(p), .inputs = image_element_count(p), .outputs = outputs};
   return {.flops = outputs * kernel_window_area(p),
@@ -135,17 +136,21 @@ ForwardPassWork rescaling_forward_work(const OperationParameters& p) {
 
 ForwardPassWork reduction_forward_work(const OperationParameters& p) {
   const double size = tensor_element_count(p);
-  const double over = parameter_or(p, "over", 0);
-  const double left = over == 0   ? parameter_or(p, "batch") * parameter_or(p, "rows")
-                      : over == 1 ? parameter_or(p, "batch") * parameter_or(p, "width")
-                                  : 1;
+  const double reduced_axes = parameter_or(p, "over", 0);
+  const double left = reduced_axes == 0   ? parameter_or(p, "batch") * parameter_or(p, "rows")
+                      : reduced_axes == 1 ? parameter_or(p, "batch") * parameter_or(p, "width")
+                                          : 1;
   return {.flops = size, .inputs = size, .outputs = left};
 }
 
 ForwardPassWork optimizer_step_work(const Operation& operation) {
   const double elements = parameter_or(operation.parameters, "elements");
-  const double states = operation.form == "sgd" ? 0 : operation.form == "adam" || operation.form == "adamw" ? 2 : 1;
-  return {.flops = (2 + 4 * states) * elements, .inputs = (2 + states) * elements, .outputs = (1 + states) * elements};
+  const double optimizer_state_count = operation.form == "sgd"                                 ? 0
+                                       : operation.form == "adam" || operation.form == "adamw" ? 2
+                                                                                               : 1;
+  return {.flops = (2 + 4 * optimizer_state_count) * elements,
+          .inputs = (2 + optimizer_state_count) * elements,
+          .outputs = (1 + optimizer_state_count) * elements};
 }
 
 ForwardPassWork input_copy_work(const OperationParameters& p) {
@@ -246,17 +251,17 @@ ForwardPassWork compute_forward_work(const Operation& operation) {
 
 std::vector<MatrixProduct> convolution_matrix_products(const OperationParameters& p, Pass pass) {
   const double groups = std::max(1.0, parameter_or(p, "groups"));
-  const double area = kernel_window_area(p);
+  const double window_area = kernel_window_area(p);
   const double into = std::max(1.0, std::floor(parameter_or(p, "channels") / groups));
   const SpatialExtent out = output_extent(p);
   const MatrixProduct forward{parameter_or(p, "batch") * out.height * out.width * out.depth,
-                              std::max(1.0, parameter_or(p, "out") / groups), into * area, groups};
+                              std::max(1.0, parameter_or(p, "out") / groups), into * window_area, groups};
   if (pass == Pass::forward) return {forward};
   std::vector<MatrixProduct> products = {{forward.n, forward.k, forward.m, groups}};
   if (pass == Pass::backward) {
     products.push_back(
         {parameter_or(p, "batch") * parameter_or(p, "height") * parameter_or(p, "width") * parameter_or(p, "depth"),
-         into, forward.n * area, groups});
+         into, forward.n * window_area, groups});
   }
   return products;
 }
@@ -307,8 +312,8 @@ SpatialExtent output_extent(const OperationParameters& p) {
     if (const auto out_size = p.find(written)) return static_cast<double>(*out_size);
     if (const auto out_size = p.find("out"); out_size && !p.find("kernel"))
       return static_cast<double>(*out_size);  // adaptive pooling and resize
-    const auto one = [&](const std::string& name, double otherwise) {
-      return parameter_or(p, name + suffix, parameter_or(p, name, otherwise));
+    const auto one = [&](const std::string& name, double default_value) {
+      return parameter_or(p, name + suffix, parameter_or(p, name, default_value));
     };
     return window_output_size(parameter_or(p, size), one("kernel", 1), one("stride", 1), one("padding", 0),
                               one("dilation", 1));

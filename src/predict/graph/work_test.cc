@@ -36,12 +36,12 @@ TEST(OperationWork, ADenseLayerHasTheFlopsAndBytesOfItsSizes) {
 }
 
 TEST(OperationWork, AConvolutionInHalfTheBytesMovesHalfAsMuch) {
-  constexpr std::string_view kSizes =
+  constexpr std::string_view kConvolutionParameters =
       "batch=1;channels=3;out=64;height=224;width=224;kernel=7;stride=2;padding=3;dilation=1;groups=1;bias=0";
   const OperationWork full =
-      compute_work(make_operation_from_text(Kind::convolution, kSizes, Dtype::fp32, Pass::forward));
+      compute_work(make_operation_from_text(Kind::convolution, kConvolutionParameters, Dtype::fp32, Pass::forward));
   const OperationWork half =
-      compute_work(make_operation_from_text(Kind::convolution, kSizes, Dtype::bf16, Pass::forward));
+      compute_work(make_operation_from_text(Kind::convolution, kConvolutionParameters, Dtype::bf16, Pass::forward));
   EXPECT_EQ(full.flops, 2.0 * 112 * 112 * 64 * 3 * 49);
   EXPECT_EQ(full.flops, half.flops);
   EXPECT_EQ(full.bytes, 2 * half.bytes);

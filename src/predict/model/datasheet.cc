@@ -12,7 +12,7 @@ constexpr double kBytesPerMegabyte = 1e6;
 
 // peak_flops: fp32, tf32, fp16, bf16. GPUs without TF32 or bf16 have the rate of fp32 there.
 const std::vector<Datasheet>& datasheet_table() {
-  static const std::vector<Datasheet> kTable = {
+  static const std::vector<Datasheet> kDatasheetTable = {
       {"NVIDIA H200",
        132,
        {67e12, 495e12, 989e12, 989e12},
@@ -167,7 +167,7 @@ const std::vector<Datasheet>& datasheet_table() {
        350,
        60},
   };
-  return kTable;
+  return kDatasheetTable;
 }
 
 std::string normalized_device_name(std::string_view text) {
@@ -187,13 +187,13 @@ std::span<const Datasheet> known_datasheets() { return datasheet_table(); }
 std::optional<Datasheet> find_datasheet(std::string_view name) {
   const std::string wanted = normalized_device_name(name);
   if (wanted.empty()) return std::nullopt;
-  for (const Datasheet& sheet : datasheet_table()) {
-    if (normalized_device_name(sheet.name).find(wanted) != std::string::npos) return sheet;
+  for (const Datasheet& datasheet : datasheet_table()) {
+    if (normalized_device_name(datasheet.name).find(wanted) != std::string::npos) return datasheet;
   }
   // The driver's names may be longer than those of the table: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
-  for (const Datasheet& sheet : datasheet_table()) {
-    const std::string known = normalized_device_name(sheet.name);
-    if (wanted.find(known) != std::string::npos) return sheet;
+  for (const Datasheet& datasheet : datasheet_table()) {
+    const std::string known = normalized_device_name(datasheet.name);
+    if (wanted.find(known) != std::string::npos) return datasheet;
   }
   if (wanted.find("h100") != std::string::npos)
     return find_datasheet(wanted.find("pcie") != std::string::npos ? "h100pcie" : "h100sxm");

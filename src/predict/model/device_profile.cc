@@ -42,12 +42,15 @@ void write_coefficient_groups(formats::JsonWriter& json, std::string_view name, 
   json.end_object();
 }
 
-void write_datasheet(formats::JsonWriter& json, const Datasheet& sheet) {
-  json.key("datasheet").begin_object().member("name", sheet.name).member("multiprocessors", sheet.multiprocessors);
-  write_numbers(json, "peak_flops", sheet.peak_flops);
-  json.member("memory_bytes_per_s", sheet.memory_bytes_per_s).member("cache_bytes", sheet.cache_bytes);
-  json.member("cache_bytes_per_s", sheet.cache_bytes_per_s).member("power_limit_w", sheet.power_limit_w);
-  json.member("idle_w", sheet.idle_w).end_object();
+void write_datasheet(formats::JsonWriter& json, const Datasheet& datasheet) {
+  json.key("datasheet")
+      .begin_object()
+      .member("name", datasheet.name)
+      .member("multiprocessors", datasheet.multiprocessors);
+  write_numbers(json, "peak_flops", datasheet.peak_flops);
+  json.member("memory_bytes_per_s", datasheet.memory_bytes_per_s).member("cache_bytes", datasheet.cache_bytes);
+  json.member("cache_bytes_per_s", datasheet.cache_bytes_per_s).member("power_limit_w", datasheet.power_limit_w);
+  json.member("idle_w", datasheet.idle_w).end_object();
 }
 
 void write_host_costs(formats::JsonWriter& json, std::string_view name, const HostCostVector& costs) {
@@ -127,13 +130,13 @@ class ProfileNumberReader {
 constexpr std::size_t kSchema3TermCount = 6;
 
 template <std::size_t N>
-TermValues<N> convert_schema3_terms(std::span<const double> former) {
+TermValues<N> convert_schema3_terms(std::span<const double> schema3_values) {
   TermValues<N> values{};
-  std::copy_n(former.begin(), kSchema3TermCount, values.begin());
+  std::copy_n(schema3_values.begin(), kSchema3TermCount, values.begin());
   for (const PhysicsTerm term : {PhysicsTerm::bus, PhysicsTerm::serial_groups, PhysicsTerm::step_latency})
     values[term] = values[PhysicsTerm::elements];
   values[PhysicsTerm::tensor_launches] = values[PhysicsTerm::tiles];
-  if constexpr (N > kPhysicsTermCount) values[kPhysicsTermCount] = former[kSchema3TermCount];
+  if constexpr (N > kPhysicsTermCount) values[kPhysicsTermCount] = schema3_values[kSchema3TermCount];
   return values;
 }
 
@@ -142,9 +145,9 @@ TermValues<N> read_term_values(const formats::DocumentMember& member, ProfileNum
   TermValues<N> values{};
   constexpr std::size_t kFormerSize = kSchema3TermCount + (N - kPhysicsTermCount);
   if (const auto* list = member.value.array(); list != nullptr && list->size() == kFormerSize) {
-    std::array<double, kFormerSize> former{};
-    numbers.read_array(&member.value, member.key, former);
-    return convert_schema3_terms<N>(former);
+    std::array<double, kFormerSize> schema3_values{};
+    numbers.read_array(&member.value, member.key, schema3_values);
+    return convert_schema3_terms<N>(schema3_values);
   }
   numbers.read_array(&member.value, member.key, values);
   return values;
@@ -164,16 +167,16 @@ Coefficients<N> read_coefficient_groups(const formats::DocumentValue* object, st
 }
 
 Datasheet read_datasheet(const formats::DocumentValue* object, ProfileNumberReader& numbers) {
-  Datasheet sheet;
-  if (object != nullptr) sheet.name = object->text_or_empty("name");
-  sheet.multiprocessors = numbers.read_number(object, "multiprocessors");
-  numbers.read_array(object == nullptr ? nullptr : object->find("peak_flops"), "peak_flops", sheet.peak_flops);
-  sheet.memory_bytes_per_s = numbers.read_number(object, "memory_bytes_per_s");
-  sheet.cache_bytes = numbers.read_number(object, "cache_bytes");
-  sheet.cache_bytes_per_s = numbers.read_number(object, "cache_bytes_per_s");
-  sheet.power_limit_w = numbers.read_number(object, "power_limit_w");
-  sheet.idle_w = numbers.read_number(object, "idle_w");
-  return sheet;
+  Datasheet datasheet;
+  if (object != nullptr) datasheet.name = object->text_or_empty("name");
+  datasheet.multiprocessors = numbers.read_number(object, "multiprocessors");
+  numbers.read_array(object == nullptr ? nullptr : object->find("peak_flops"), "peak_flops", datasheet.peak_flops);
+  datasheet.memory_bytes_per_s = numbers.read_number(object, "memory_bytes_per_s");
+  datasheet.cache_bytes = numbers.read_number(object, "cache_bytes");
+  datasheet.cache_bytes_per_s = numbers.read_number(object, "cache_bytes_per_s");
+  datasheet.power_limit_w = numbers.read_number(object, "power_limit_w");
+  datasheet.idle_w = numbers.read_number(object, "idle_w");
+  return datasheet;
 }
 
 // Costs of 0 are not in the file. A table without any cost is malformed.
@@ -230,12 +233,12 @@ LinearFunction read_linear_function(const formats::DocumentValue* list, std::str
   return {{values.begin() + 1, values.end()}, values.front()};
 }
 
-bool is_plausible_datasheet(const Datasheet& sheet) {
-  bool sensible = sheet.multiprocessors > 0 && sheet.memory_bytes_per_s > 0 && sheet.cache_bytes > 0 &&
-                  sheet.cache_bytes_per_s > 0 && sheet.power_limit_w > 0 && sheet.idle_w >= 0 &&
-                  sheet.idle_w < sheet.power_limit_w;
-  for (const double peak : sheet.peak_flops) sensible = sensible && peak > 0;
-  return sensible;
+bool is_plausible_datasheet(const Datasheet& datasheet) {
+  bool is_plausible = datasheet.multiprocessors > 0 && datasheet.memory_bytes_per_s > 0 && datasheet.cache_bytes > 0 &&
+                      datasheet.cache_bytes_per_s > 0 && datasheet.power_limit_w > 0 && datasheet.idle_w >= 0 &&
+                      datasheet.idle_w < datasheet.power_limit_w;
+  for (const double peak : datasheet.peak_flops) is_plausible = is_plausible && peak > 0;
+  return is_plausible;
 }
 
 // An upper bound of the absolute value of RegressionTrees::predict(): the sum over trees of the largest leaf.
@@ -262,7 +265,7 @@ std::string profile_json(const DeviceProfile& profile) {
   json.member("basis", profile.basis == ProfileBasis::fitted ? "fitted" : "datasheet")
       .member("software", profile.software);
   json.member("operations", profile.operations).member("networks", profile.networks);
-  write_datasheet(json, profile.operation_model.sheet);
+  write_datasheet(json, profile.operation_model.datasheet);
   write_network(json, profile.network_model);
   write_coefficient_groups(json, "times", profile.operation_model.times);
   write_coefficient_groups(json, "energies", profile.operation_model.energy_coefficients);
@@ -282,8 +285,8 @@ std::string profile_json(const DeviceProfile& profile) {
 Result<DeviceProfile> read_profile(std::string_view json, std::string_view name) {
   const Result<formats::DocumentValue> document = formats::read_json(json, name);
   if (!document) return document.error();
-  const auto refused = [&name](std::string_view why) {
-    return Error{ErrorCode::malformed, fmt::format("{} is not a GPU profile: {}", name, why),
+  const auto refused = [&name](std::string_view reason) {
+    return Error{ErrorCode::malformed, fmt::format("{} is not a GPU profile: {}", name, reason),
                  "create one: joulemap model fit DIR -o PROFILE"};
   };
   const std::string schema = document->text_or_empty("schema");
@@ -296,16 +299,16 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
   profile.software = document->text_or_empty("software");
   profile.operations = document->integer("operations").value_or(0);
   profile.networks = document->integer("networks").value_or(0);
-  profile.operation_model.sheet = read_datasheet(document->find("datasheet"), numbers);
+  profile.operation_model.datasheet = read_datasheet(document->find("datasheet"), numbers);
   profile.network_model = read_network(document->find("network"), numbers);
-  profile.network_model.idle_w = profile.operation_model.sheet.idle_w;
+  profile.network_model.idle_w = profile.operation_model.datasheet.idle_w;
   profile.operation_model.times = read_coefficient_groups<kPhysicsTermCount>(document->find("times"), "times", numbers);
   profile.operation_model.energy_coefficients =
       read_coefficient_groups<kPhysicsTermCount + 1>(document->find("energies"), "energies", numbers);
   read_training_range(document->find("box"), numbers, profile.operation_model.training_range);
   if (!numbers.first_invalid_name().empty())
     return refused(fmt::format("\"{}\" is missing, out of range or of the wrong size", numbers.first_invalid_name()));
-  if (!is_plausible_datasheet(profile.operation_model.sheet)) return refused("its datasheet is invalid");
+  if (!is_plausible_datasheet(profile.operation_model.datasheet)) return refused("its datasheet is invalid");
   const std::size_t columns = feature_names().size() + kKrigingFeatureCount;
   Result<RegressionTrees> times = read_trees(document->text_or_empty("time_trees"), columns);
   Result<RegressionTrees> powers = read_trees(document->text_or_empty("power_trees"), columns + kPowerFeatureCount);

@@ -37,13 +37,13 @@ OperationExplanation explain_operation(const OperationModel& model, const Operat
   OperationExplanation explanation;
   explanation.operation = operation;
   explanation.work = compute_work(operation);
-  explanation.datasheet_terms = time_terms(operation, explanation.work, model.sheet, conditions.cold);
+  explanation.datasheet_terms = time_terms(operation, explanation.work, model.datasheet, conditions.is_cache_cold);
   explanation.physical_terms = split_time_by_term(model.times, operation, explanation.datasheet_terms);
   explanation.bound = find_limiting_resource(explanation.physical_terms);
   explanation.estimate = estimate(model, operation, conditions);
   explanation.physical_j = explanation.estimate.physical_time_s * explanation.estimate.physical_power_w;
   if (explanation.physical_j > 0) explanation.tree_factor = explanation.estimate.energy_j / explanation.physical_j;
-  explanation.features = make_features(operation, explanation.work, explanation.datasheet_terms, model.sheet,
+  explanation.features = make_features(operation, explanation.work, explanation.datasheet_terms, model.datasheet,
                                        conditions, explanation.estimate.physical_time_s);
   return explanation;
 }
@@ -53,7 +53,8 @@ std::vector<OperationExplanation> explain_layer(const DeviceProfile& profile, co
   std::vector<OperationExplanation> explanation;
   for (const Operation& operation : list_executed_operations(graph, options)) {
     if (layer_name_of(operation) == layer)
-      explanation.push_back(explain_operation(profile.operation_model, operation, {.cold = false, .in_network = true}));
+      explanation.push_back(
+          explain_operation(profile.operation_model, operation, {.is_cache_cold = false, .in_network = true}));
   }
   return explanation;
 }

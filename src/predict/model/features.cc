@@ -68,9 +68,9 @@ double operation_form_code(const std::string& form) {
 
 // Exponent of the largest power of two, at most 64, that divides the size.
 double power_of_two_exponent(double size) {
-  double twos = 0;
-  for (double divisor = 2; divisor <= 64 && std::fmod(size, divisor) == 0; divisor *= 2) ++twos;
-  return twos;
+  double exponent = 0;
+  for (double divisor = 2; divisor <= 64 && std::fmod(size, divisor) == 0; divisor *= 2) ++exponent;
+  return exponent;
 }
 
 MatrixProduct representative_matrix_product(const Operation& operation, const OperationWork& work) {
@@ -126,19 +126,19 @@ std::span<const std::string_view> feature_names() { return kFeatureNames; }
 std::span<const int> feature_monotonicity() { return kFeatureMonotonicity; }
 
 std::vector<float> make_features(const Operation& operation, const OperationWork& work, const TimeTerms& terms,
-                                 const Datasheet& sheet, const CallConditions& conditions, double physical_time_s) {
+                                 const Datasheet& datasheet, const CallConditions& conditions, double physical_time_s) {
   const OperationParameters& p = operation.parameters;
-  const auto of = [&p](std::string_view name, std::int64_t otherwise) {
-    return static_cast<double>(p.get(name, otherwise));
+  const auto of = [&p](std::string_view name, std::int64_t default_value) {
+    return static_cast<double>(p.get(name, default_value));
   };
-  const double peak = sheet.peak_flops[static_cast<std::size_t>(operation.dtype)];
+  const double peak = datasheet.peak_flops[static_cast<std::size_t>(operation.dtype)];
   const MatrixProduct product = representative_matrix_product(operation, work);
   const double tiles = std::ceil(product.m / 128) * std::ceil(product.n / 128) * product.count;
-  const double waves = tiles / sheet.multiprocessors;
+  const double waves = tiles / datasheet.multiprocessors;
   const double compute_s = work.flops / peak;
-  const double memory_s = work.bytes / sheet.memory_bytes_per_s;
+  const double memory_s = work.bytes / datasheet.memory_bytes_per_s;
   const ConvolutionGrouping grouping = classify_convolution_grouping(operation);
-  const double moved_s = terms[PhysicsTerm::cache] + terms[PhysicsTerm::memory];
+  const double memory_traffic_s = terms[PhysicsTerm::cache] + terms[PhysicsTerm::memory];
   const RecurrentFeatures recurrent = recurrent_features(operation);
   const bool is_recurrent = operation.kind == Kind::recurrent;
   const std::array<double, 40> values = {
@@ -146,7 +146,7 @@ std::vector<float> make_features(const Operation& operation, const OperationWork
       operation_form_code(operation.form),
       static_cast<double>(operation.dtype),
       static_cast<double>(operation.pass),
-      conditions.cold ? 1.0 : 0.0,
+      conditions.is_cache_cold ? 1.0 : 0.0,
       conditions.in_network ? 1.0 : 0.0,
       clamped_logarithm(work.flops + 1),
       clamped_logarithm(work.bytes + 1),
@@ -163,7 +163,7 @@ std::vector<float> make_features(const Operation& operation, const OperationWork
       product.m * product.n / (std::ceil(product.m / 128) * std::ceil(product.n / 128) * 128 * 128),
       power_of_two_exponent(product.k),
       power_of_two_exponent(product.n),
-      clamped_logarithm(work.bytes / sheet.cache_bytes + 1e-9),
+      clamped_logarithm(work.bytes / datasheet.cache_bytes + 1e-9),
       of("kernel", 0) + recurrent.gates,
       of("stride", 0) + recurrent.layers,
       grouping != ConvolutionGrouping::none ? 1.0 : 0.0,
@@ -179,7 +179,7 @@ std::vector<float> make_features(const Operation& operation, const OperationWork
       static_cast<double>(alignment_class(operation)),
       clamped_logarithm(terms[PhysicsTerm::tiles] + terms[PhysicsTerm::tensor_launches] + 1e-9),
       work.products.empty() ? 0.0 : clamped_logarithm((terms[PhysicsTerm::tiles] * peak + 1) / (work.flops + 1)),
-      clamped_logarithm(moved_s + 1e-9),
+      clamped_logarithm(memory_traffic_s + 1e-9),
       static_cast<double>(work.products.size()),
       clamped_logarithm(physical_time_s)};
   return {values.begin(), values.end()};

@@ -24,11 +24,11 @@ std::span<const std::string_view> feature_names();
 std::span<const int> feature_monotonicity();
 
 struct CallConditions {
-  bool cold = false;        // its inputs are not in the cache
-  bool in_network = false;  // runs inside a network, not alone in a loop
+  bool is_cache_cold = false;  // its inputs are not in the cache
+  bool in_network = false;     // runs inside a network, not alone in a loop
 };
 // `physical_time_s`: the time that the fitted physics predicts (physics.h).
 std::vector<float> make_features(const Operation& operation, const OperationWork& work, const TimeTerms& terms,
-                                 const Datasheet& sheet, const CallConditions& conditions, double physical_time_s);
+                                 const Datasheet& datasheet, const CallConditions& conditions, double physical_time_s);
 
 }  // namespace joulemap::predict

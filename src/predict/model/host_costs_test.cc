@@ -60,18 +60,18 @@ TEST(HostCosts, AFewRowsOfADisturbedHostHaveLittleWeight) {
 
 TEST(HostCosts, RareOperationsStayNearThePrior) {
   std::vector<HostObservation> rows = many_observations();
-  constexpr std::size_t kResizes = kHostCostTermCount + static_cast<std::size_t>(Kind::resize);
+  constexpr std::size_t kResizeTerm = kHostCostTermCount + static_cast<std::size_t>(Kind::resize);
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].host_s *= index % 2 == 0 ? 1.08 : 0.93;
   for (const std::size_t index : {10U, 110U, 210U}) {
-    rows[index].work[kResizes] = 3;
+    rows[index].work[kResizeTerm] = 3;
     rows[index].host_s *= 1.1;  // about as much as other rows deviate
   }
   const HostCostVector prior = prior_host_costs(false);
   const HostCostVector costs = fit_host_costs(rows, prior);
-  EXPECT_LT(costs[kResizes], 8 * prior[kResizes]);
+  EXPECT_LT(costs[kResizeTerm], 8 * prior[kResizeTerm]);
 }
 
-TEST(HostCosts, WithoutRowsTheyEqualThePrior) {
+TEST(HostCosts, HostCostsWithoutRowsEqualThePrior) {
   const HostCostVector prior = prior_host_costs(true);
   const HostCostVector costs = fit_host_costs({}, prior);
   for (std::size_t index = 0; index < kHostCostCount; ++index) EXPECT_NEAR(costs[index], prior[index], 1e-12);

@@ -15,7 +15,8 @@ constexpr double kDatasheetLogHalfWidth = 0.7;
 
 std::string known_device_names() {
   std::string names;
-  for (const Datasheet& sheet : known_datasheets()) names += fmt::format("{}{}", names.empty() ? "" : ", ", sheet.name);
+  for (const Datasheet& datasheet : known_datasheets())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", datasheet.name);
   return names;
 }
 
@@ -28,21 +29,21 @@ DeviceProfile h200_profile() {
 }
 
 Result<DeviceProfile> find_device_profile(std::string_view device) {
-  const std::optional<Datasheet> sheet = find_datasheet(device);
-  if (!sheet) {
+  const std::optional<Datasheet> datasheet = find_datasheet(device);
+  if (!datasheet) {
     return Error{ErrorCode::usage, fmt::format("unknown GPU \"{}\"; known GPUs: {}", device, known_device_names()),
                  "pass a profile of it (--profile FILE), made by joulemap model fit"};
   }
   DeviceProfile profile = h200_profile();
-  if (sheet->name == profile.device) return profile;
+  if (datasheet->name == profile.device) return profile;
   DeviceProfile scaled;
-  scaled.device = sheet->name;
+  scaled.device = datasheet->name;
   scaled.basis = ProfileBasis::datasheet;
   scaled.software = profile.software;
-  scaled.operation_model = make_datasheet_model(profile.operation_model, *sheet);
+  scaled.operation_model = make_datasheet_model(profile.operation_model, *datasheet);
   scaled.network_model = profile.network_model;
-  scaled.network_model.idle_w = sheet->idle_w;
-  scaled.network_model.power_limit_w = sheet->power_limit_w;
+  scaled.network_model.idle_w = datasheet->idle_w;
+  scaled.network_model.power_limit_w = datasheet->power_limit_w;
   scaled.network_model.inference_log_half_width = kDatasheetLogHalfWidth;
   scaled.network_model.training_log_half_width = kDatasheetLogHalfWidth;
   scaled.network_model.host_bound_width_factor = 0.5;

@@ -89,13 +89,13 @@ HostCostVector fit_host_costs_of_networks(std::span<const NetworkObservation> ro
   return fit_host_costs(observations, prior_host_costs(training));
 }
 
-double fit_python_calls_per_operation(std::span<const NetworkObservation> rows, double otherwise) {
+double fit_python_calls_per_operation(std::span<const NetworkObservation> rows, double default_value) {
   std::vector<double> ratios;
   for (const NetworkObservation& row : rows) {
     if (row.sums.python_call_count > 0 && row.sums.call_count > 0 && !row.sums.training)
       ratios.push_back(row.sums.python_call_count / row.sums.call_count);
   }
-  return ratios.empty() ? otherwise : median_or(ratios, 1.0);
+  return ratios.empty() ? default_value : median_or(ratios, 1.0);
 }
 
 void fit_energy_scales_of_networks(std::span<const NetworkObservation> rows, NetworkModel& model) {
@@ -115,14 +115,14 @@ void fit_energy_scales_of_networks(std::span<const NetworkObservation> rows, Net
 }  // namespace
 
 std::size_t energy_group_index(const Operation& operation) {
-  const std::size_t by_type = operation.dtype == Dtype::fp32 ? 0 : operation.dtype == Dtype::tf32 ? 1 : 2;
+  const std::size_t dtype_index = operation.dtype == Dtype::fp32 ? 0 : operation.dtype == Dtype::tf32 ? 1 : 2;
   switch (operation.kind) {
     case Kind::convolution:
-      return by_type;
+      return dtype_index;
     case Kind::dense:
     case Kind::bmm:
     case Kind::recurrent:
-      return 3 + by_type;
+      return 3 + dtype_index;
     case Kind::attention:
       return 6;
     case Kind::normalization:

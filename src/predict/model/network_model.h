@@ -100,7 +100,7 @@ struct NetworkTable {
   std::vector<Operation> operations;
   std::vector<MeasuredNetwork> networks;
   // Settings that were excluded because other work on the host disturbed them or may have.
-  std::vector<std::string> disturbed;
+  std::vector<std::string> disturbed_settings;
   // Settings that were excluded because they contain operations of unknown kind.
   std::vector<std::string> excluded_settings;
   double fastest_launch_s = 0;  // launch time of the fastest host, s, the reference of host factors; 0 if unknown

@@ -16,7 +16,7 @@ constexpr double kKernelCost_s = 7e-6;
 constexpr double kPythonCallCost_s = 1e-6;
 constexpr double kIdleW = 120;
 
-NetworkSums host_bound_sums(double kernels, double python) {
+NetworkSums make_host_bound_sums(double kernels, double python) {
   NetworkSums sums;
   sums.call_count = kernels / 2;
   sums.launch_count_sum = kernels;
@@ -43,7 +43,7 @@ struct HostBoundNetworks {
       measured_network.busy_s = 1e-6 * kernels;
       measured_network.energy_j = kIdleW * measured_network.time_s;
       measured.push_back(measured_network);
-      rows.push_back({nullptr, host_bound_sums(kernels, python)});
+      rows.push_back({nullptr, make_host_bound_sums(kernels, python)});
     }
     for (std::size_t index = 0; index < rows.size(); ++index) rows[index].network = &measured[index];
   }
@@ -58,16 +58,16 @@ NetworkModel fitted() {
 
 TEST(NetworkModel, HostTimeGrowsWithKernelsAndPythonCalls) {
   const NetworkModel model = fitted();
-  const NetworkEstimate few = estimate_network(model, host_bound_sums(200, 400), {});
-  const NetworkEstimate more_python = estimate_network(model, host_bound_sums(200, 1400), {});
+  const NetworkEstimate few = estimate_network(model, make_host_bound_sums(200, 400), {});
+  const NetworkEstimate estimate_with_more_python = estimate_network(model, make_host_bound_sums(200, 1400), {});
   EXPECT_NEAR(few.host_s, 200 * kKernelCost_s + 400 * kPythonCallCost_s, 0.06 * few.host_s);
-  EXPECT_NEAR(more_python.host_s - few.host_s, 1000 * kPythonCallCost_s, 0.2 * 1000 * kPythonCallCost_s);
+  EXPECT_NEAR(estimate_with_more_python.host_s - few.host_s, 1000 * kPythonCallCost_s, 0.2 * 1000 * kPythonCallCost_s);
 }
 
 TEST(NetworkModel, ASlowerHostTakesLongerWhileTheGpuIdles) {
   const NetworkModel model = fitted();
-  const NetworkEstimate fast = estimate_network(model, host_bound_sums(200, 400), {});
-  const NetworkEstimate slow = estimate_network(model, host_bound_sums(200, 400), {.host_factor = 2});
+  const NetworkEstimate fast = estimate_network(model, make_host_bound_sums(200, 400), {});
+  const NetworkEstimate slow = estimate_network(model, make_host_bound_sums(200, 400), {.host_factor = 2});
   EXPECT_NEAR(slow.time_s, 2 * fast.time_s, 0.01 * slow.time_s);
   EXPECT_NEAR(slow.energy_j - fast.energy_j, model.idle_w * fast.time_s, 0.02 * fast.energy_j);
 }
@@ -95,15 +95,16 @@ TEST(NetworkModel, FittingPreservesIdlePowerAndSplitsEnergiesLikePredictions) {
 
 TEST(NetworkModel, HigherIdlePowerAppliesToTheWholeStep) {
   const NetworkModel model = fitted();
-  const NetworkEstimate mean = estimate_network(model, host_bound_sums(200, 400), {});
-  const NetworkEstimate more = estimate_network(model, host_bound_sums(200, 400), {.idle_offset_w = 10});
+  const NetworkEstimate mean = estimate_network(model, make_host_bound_sums(200, 400), {});
+  const NetworkEstimate more = estimate_network(model, make_host_bound_sums(200, 400), {.idle_offset_w = 10});
   EXPECT_DOUBLE_EQ(more.time_s, mean.time_s);
   EXPECT_NEAR(more.energy_j - mean.energy_j, 10 * mean.time_s, 1e-9);
 }
 
 TEST(NetworkModel, AGraphWithoutPythonCallsGetsTheUsualCount) {
   const NetworkModel model = fitted();
-  EXPECT_GT(estimate_network(model, host_bound_sums(200, 0), {}).host_s, 200 * kKernelCost_s + 100 * kPythonCallCost_s);
+  EXPECT_GT(estimate_network(model, make_host_bound_sums(200, 0), {}).host_s,
+            200 * kKernelCost_s + 100 * kPythonCallCost_s);
 }
 
 TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAtTheSamePower) {
@@ -131,10 +132,10 @@ struct SyntheticTables {
     busy += fmt::format("timm/{} 8x224 fp32 inference,{}\n", name, busy_s);
   }
   void add(std::string_view name, double time_s, std::string_view slice, std::string_view launch_s,
-           double issued = 1 / 1.06, std::string_view idle_host_windows = "") {  // issued: fraction of the time
-    networks +=
-        fmt::format("network,name={};package=timm;batch=8;size=224,fp32,inference,F,{},1,{},{},{},{}\n", name, time_s,
-                    slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, idle_host_windows);
+           double issue_fraction = 1 / 1.06, std::string_view idle_host_windows = "") {  // issued: fraction of the time
+    networks += fmt::format("network,name={};package=timm;batch=8;size=224,fp32,inference,F,{},1,{},{},{},{}\n", name,
+                            time_s, slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issue_fraction), launch_s,
+                            idle_host_windows);
   }
   NetworkTable read(double fastest_launch_s = 0) const {
     Result<NetworkTable> table =
@@ -205,7 +206,7 @@ TEST(NetworkTables, ListsAndExcludesSettingsOfADisturbedHost) {
   made.add("quick", 0.005, "run", "6e-6");
   const NetworkTable table = made.read();
   EXPECT_EQ(table.networks.size(), 2U);
-  EXPECT_EQ(table.disturbed, std::vector<std::string>{"waits|8|224|fp32|inference"});
+  EXPECT_EQ(table.disturbed_settings, std::vector<std::string>{"waits|8|224|fp32|inference"});
 }
 
 TEST(NetworkTables, ListsAndExcludesASettingWithAnUnknownOperation) {
@@ -232,7 +233,7 @@ TEST(NetworkTables, AnUnexplainedStepIsDisturbed) {
   made.add("neither", 0.010, "run", "6e-6", 0.6);
   const NetworkTable table = made.read();
   EXPECT_EQ(table.networks.size(), 2U);
-  EXPECT_EQ(table.disturbed, std::vector<std::string>{"neither|8|224|fp32|inference"});
+  EXPECT_EQ(table.disturbed_settings, std::vector<std::string>{"neither|8|224|fp32|inference"});
 }
 
 TEST(NetworkTables, ARowWithSlowerLaunchesHasASlowerHost) {

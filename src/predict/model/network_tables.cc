@@ -104,9 +104,9 @@ HostTimingEvidence classify_host_timing_evidence(const CsvTable& table, const fo
                                                                             : HostTimingEvidence::launch_time_only;
 }
 
-double run_value_or(const SecondsByKey& by_run, std::string_view slice, double otherwise) {
-  const auto at = by_run.find(slice);
-  return at == by_run.end() ? otherwise : at->second;
+double run_value_or(const SecondsByKey& value_by_run, std::string_view slice, double default_value) {
+  const auto at = value_by_run.find(slice);
+  return at == value_by_run.end() ? default_value : at->second;
 }
 
 void add_row_to_setting_sums(SettingSums& sums, const CsvTable& table, const formats::CsvRecord& record,
@@ -170,24 +170,24 @@ std::vector<HostBoundStep> find_host_bound_steps(const CsvTable& table, const Se
 // Launch times alone do not give the speed of a host. Settings that several runs measured give the rest: a median
 // polish (Tukey) separates the effects of settings and runs.
 SlowdownByRun estimate_step_slowdowns(const std::vector<HostBoundStep>& rows) {
-  std::map<std::string, double> of_setting;
-  std::map<std::string, double> of_slice;
+  std::map<std::string, double> setting_effects;
+  std::map<std::string, double> run_effects;
   for (int round = 0; round < kMedianPolishRounds; ++round) {
-    std::map<std::string, std::vector<double>> by_setting;
-    std::map<std::string, std::vector<double>> by_slice;
+    std::map<std::string, std::vector<double>> residuals_by_setting;
+    std::map<std::string, std::vector<double>> residuals_by_run;
     for (const HostBoundStep& row : rows)
-      by_setting[row.setting_key].push_back(row.log_launch_multiples - of_slice[row.run_id]);
-    for (const auto& [key, values] : by_setting) of_setting[key] = quantile(values, 0.5);
+      residuals_by_setting[row.setting_key].push_back(row.log_launch_multiples - run_effects[row.run_id]);
+    for (const auto& [key, values] : residuals_by_setting) setting_effects[key] = quantile(values, 0.5);
     for (const HostBoundStep& row : rows) {
-      if (by_setting[row.setting_key].size() > 1)
-        by_slice[row.run_id].push_back(row.log_launch_multiples - of_setting[row.setting_key]);
+      if (residuals_by_setting[row.setting_key].size() > 1)
+        residuals_by_run[row.run_id].push_back(row.log_launch_multiples - setting_effects[row.setting_key]);
     }
-    for (const auto& [slice, values] : by_slice) {
-      if (values.size() >= kMinCommonSettings) of_slice[slice] = quantile(values, 0.5);
+    for (const auto& [slice, values] : residuals_by_run) {
+      if (values.size() >= kMinCommonSettings) run_effects[slice] = quantile(values, 0.5);
     }
   }
   SlowdownByRun factors;
-  for (const auto& [slice, effect] : of_slice) factors[slice] = std::exp(effect);
+  for (const auto& [slice, effect] : run_effects) factors[slice] = std::exp(effect);
   return factors;
 }
 
@@ -265,10 +265,11 @@ Result<NetworkTable> parse_measured_networks(const NetworkCsvTexts& texts, doubl
         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
     const double gpu_s = gpu_busy_s(*busy_s, key);
     // A disturbed host that issues far ahead of the GPU does not limit the step.
-    const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kMaxIssueShareOfHostAhead * sums.time_s;
-    const bool undisturbed = sums.evidence >= HostTimingEvidence::undisturbed_step;
-    if (!undisturbed && !was_ahead && gpu_s < kMinGpuBoundBusyShare * sums.time_s / repeats) {
-      table.disturbed.push_back(setting);
+    const bool was_host_ahead =
+        gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kMaxIssueShareOfHostAhead * sums.time_s;
+    const bool is_step_undisturbed = sums.evidence >= HostTimingEvidence::undisturbed_step;
+    if (!is_step_undisturbed && !was_host_ahead && gpu_s < kMinGpuBoundBusyShare * sums.time_s / repeats) {
+      table.disturbed_settings.push_back(setting);
       continue;
     }
     table.networks.push_back({text("network"),
@@ -278,7 +279,7 @@ Result<NetworkTable> parse_measured_networks(const NetworkCsvTexts& texts, doubl
                               sums.time_s / repeats,
                               sums.energy_j / repeats,
                               gpu_s,
-                              undisturbed ? sums.issue_s / repeats : 0,
+                              is_step_undisturbed ? sums.issue_s / repeats : 0,
                               {sums.host_slowdown_sum / repeats, 0},
                               sums.idle_w / std::max(1, sums.idle_power_count),
                               lines->columns.number(record, "python_calls"),

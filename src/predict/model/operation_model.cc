@@ -52,10 +52,10 @@ OperationDescription describe_operation(const OperationModel& model, const Opera
   const OperationWork work = compute_work(operation);
   OperationDescription description;
   description.physics_observation.groups = coefficient_group_names(operation);
-  description.physics_observation.terms = time_terms(operation, work, model.sheet, conditions.cold);
+  description.physics_observation.terms = time_terms(operation, work, model.datasheet, conditions.is_cache_cold);
   description.physical_time_s = physical_time_s(model.times, description.physics_observation);
-  description.features = make_features(operation, work, description.physics_observation.terms, model.sheet, conditions,
-                                       description.physical_time_s);
+  description.features = make_features(operation, work, description.physics_observation.terms, model.datasheet,
+                                       conditions, description.physical_time_s);
   return description;
 }
 
@@ -76,13 +76,14 @@ std::vector<float> append_kriging_features(std::vector<float> features, const Op
 }
 
 std::vector<PhysicsObservation> make_physics_observations(std::span<const MeasuredOperation> rows,
-                                                          const Datasheet& sheet) {
+                                                          const Datasheet& datasheet) {
   std::vector<PhysicsObservation> observations(rows.size());
   parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
     const OperationWork work = compute_work(row.operation);
-    observations[index] = {coefficient_group_names(row.operation), time_terms(row.operation, work, sheet, row.cold),
-                           row.time_s, row.energy_j.value_or(0)};
+    observations[index] = {coefficient_group_names(row.operation),
+                           time_terms(row.operation, work, datasheet, row.is_cache_cold), row.time_s,
+                           row.energy_j.value_or(0)};
   });
   return observations;
 }
@@ -94,14 +95,14 @@ struct LogResiduals {
 };
 
 LogResiduals compute_log_residuals(const OperationModel& model, const MeasuredOperation& row,
-                                   const PhysicsObservation& physics) {
+                                   const PhysicsObservation& observation) {
   LogResiduals residuals;
-  residuals.physical_time_s = physical_time_s(model.times, physics);
+  residuals.physical_time_s = physical_time_s(model.times, observation);
   const double time = std::log(row.time_s / residuals.physical_time_s);
   residuals.time_residual = std::clamp(time, -kMaxLogResidual, kMaxLogResidual);
   if (row.energy_j)
-    residuals.power_residual =
-        std::log(*row.energy_j / row.time_s / physical_power_w(model.energy_coefficients, physics, model.sheet));
+    residuals.power_residual = std::log(*row.energy_j / row.time_s /
+                                        physical_power_w(model.energy_coefficients, observation, model.datasheet));
   return residuals;
 }
 
@@ -116,7 +117,8 @@ std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging&
     const MeasuredOperation& row = rows[index];
     const ResidualSample own =
         make_residual_sample(row.operation, residuals[index].time_residual, residuals[index].power_residual);
-    interpolated[index] = kriging.interpolate(row.operation, row.cold, is_isolated_measurement(row) ? &own : nullptr);
+    interpolated[index] =
+        kriging.interpolate(row.operation, row.is_cache_cold, is_isolated_measurement(row) ? &own : nullptr);
   });
   return interpolated;
 }
@@ -127,8 +129,9 @@ OperationEstimate estimate_optimizer_step(const OperationModel& model, const Ope
   const OperationEstimate alone = estimate(model, operation, {});
   const OperationWork work = compute_work(operation);
   OperationEstimate guess = alone;
-  guess.time_s = optimizer_memory_passes(operation) * work.bytes / model.sheet.memory_bytes_per_s + kMinOptimizerStep_s;
-  guess.energy_j = guess.time_s * kOptimizerPowerFraction * model.sheet.power_limit_w;
+  guess.time_s =
+      optimizer_memory_passes(operation) * work.bytes / model.datasheet.memory_bytes_per_s + kMinOptimizerStep_s;
+  guess.energy_j = guess.time_s * kOptimizerPowerFraction * model.datasheet.power_limit_w;
   guess.host_s = alone.time_s;
   return guess;
 }
@@ -143,7 +146,7 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   guess.physical_time_s = description.physical_time_s;
   const bool has_learned = !model.training_range.min_features.empty() && is_measured(model.times, operation.kind);
   guess.trust_factor = has_learned ? model.training_range.trust_factor(description.features) : 0;
-  const InterpolatedResidual kriging = model.kriging.interpolate(operation, conditions.cold);
+  const InterpolatedResidual kriging = model.kriging.interpolate(operation, conditions.is_cache_cold);
   // An operation that was itself measured needs no learned residual, except inside a network, where its time may differ.
   const double unknown =
       conditions.in_network
@@ -157,51 +160,52 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   guess.time_s = guess.physical_time_s * std::exp(residual);
   guess.time_s = std::max(guess.time_s, roofline_time_s(description.physics_observation.terms));
   description.physics_observation.time_s = guess.time_s;
-  guess.physical_power_w = physical_power_w(model.energy_coefficients, description.physics_observation, model.sheet);
+  guess.physical_power_w =
+      physical_power_w(model.energy_coefficients, description.physics_observation, model.datasheet);
   residual = kriging.power_residual;
   if (learned_weight > 0) {
     const auto features = append_power_features(std::move(description.features), guess.time_s, guess.physical_power_w);
     residual += learned_weight * model.learned_power.predict(append_kriging_features(features, operation, kriging));
   }
   const double power_w = guess.physical_power_w * std::exp(residual);
-  guess.energy_j = std::clamp(power_w, model.sheet.idle_w, 1.2 * model.sheet.power_limit_w) * guess.time_s;
+  guess.energy_j = std::clamp(power_w, model.datasheet.idle_w, 1.2 * model.datasheet.power_limit_w) * guess.time_s;
   if (operation.kind == Kind::recurrent) guess.host_s = recurrent_kernels(operation) * kLibraryLaunchHost_s;
   return guess;
 }
 
-Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& sheet,
+Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& datasheet,
                                            Learner learner) {
   OperationModel model;
-  model.sheet = sheet;
-  const std::vector<PhysicsObservation> all = make_physics_observations(rows, sheet);
-  std::vector<PhysicsObservation> with_energy;
+  model.datasheet = datasheet;
+  const std::vector<PhysicsObservation> all = make_physics_observations(rows, datasheet);
+  std::vector<PhysicsObservation> observations_with_energy;
   for (std::size_t index = 0; index < rows.size(); ++index) {
-    if (rows[index].energy_j) with_energy.push_back(all[index]);
+    if (rows[index].energy_j) observations_with_energy.push_back(all[index]);
   }
   model.times = fit_time_coefficients(all);
-  model.energy_coefficients = fit_energy_coefficients(with_energy, sheet.power_limit_w);
+  model.energy_coefficients = fit_energy_coefficients(observations_with_energy, datasheet.power_limit_w);
   std::vector<LogResiduals> residuals;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     residuals.push_back(compute_log_residuals(model, row, all[index]));
     const auto& [physical_s, time, power] = residuals.back();
     if (is_isolated_measurement(row))
-      model.kriging.add(row.operation, row.cold, make_residual_sample(row.operation, time, power));
+      model.kriging.add(row.operation, row.is_cache_cold, make_residual_sample(row.operation, time, power));
   }
-  const std::vector<InterpolatedResidual> kriging_of = leave_one_out_residuals(model.kriging, rows, residuals);
+  const std::vector<InterpolatedResidual> kriging_residuals = leave_one_out_residuals(model.kriging, rows, residuals);
   TreeTrainingData times;
   TreeTrainingData powers;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     const auto& [physical_s, time, power] = residuals[index];
     const std::vector<float> features = make_features(row.operation, compute_work(row.operation), all[index].terms,
-                                                      sheet, {row.cold, row.in_network}, physical_s);
+                                                      datasheet, {row.is_cache_cold, row.in_network}, physical_s);
     const double weight = (row.in_network ? kInNetworkRowWeight : 1) * tree_fit_weight(row.time_s);
-    const InterpolatedResidual& kriging = kriging_of[index];
+    const InterpolatedResidual& kriging = kriging_residuals[index];
     times.add(append_kriging_features(features, row.operation, kriging), time - kriging.time_residual, weight);
-    model.training_range.extend(features);
+    model.training_range.extend_by_row(features);
     if (!row.energy_j) continue;
-    const double power_w = physical_power_w(model.energy_coefficients, all[index], sheet);
+    const double power_w = physical_power_w(model.energy_coefficients, all[index], datasheet);
     powers.add(append_kriging_features(append_power_features(features, row.time_s, power_w), row.operation, kriging),
                power - kriging.power_residual, weight);
   }
@@ -224,8 +228,8 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   return model;
 }
 
-OperationModel make_datasheet_model(const OperationModel& measured, const Datasheet& sheet) {
-  return {sheet, measured.times, measured.energy_coefficients, {}, {}, {}, {}};
+OperationModel make_datasheet_model(const OperationModel& measured, const Datasheet& datasheet) {
+  return {datasheet, measured.times, measured.energy_coefficients, {}, {}, {}, {}};
 }
 
 }  // namespace joulemap::predict

@@ -28,7 +28,7 @@ inline constexpr std::size_t kKrigingFeatureCount = 5;
 inline constexpr std::size_t kPowerFeatureCount = 2;
 
 struct OperationModel {
-  Datasheet sheet;
+  Datasheet datasheet;
   TimeCoefficients times;
   EnergyCoefficients energy_coefficients;
   LearnedResidual learned_time;   // inputs: features and kKrigingFeatureCount columns
@@ -49,10 +49,10 @@ struct OperationEstimate {
 // Estimate for one call. All zero for views, which launch nothing.
 OperationEstimate estimate(const OperationModel& model, const Operation& operation, const CallConditions& conditions);
 
-Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& sheet,
+Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& datasheet,
                                            Learner learner = Learner::boosting);
 
 // Physics alone, for a GPU without measurements: its datasheet with the coefficients of a measured GPU.
-OperationModel make_datasheet_model(const OperationModel& measured, const Datasheet& sheet);
+OperationModel make_datasheet_model(const OperationModel& measured, const Datasheet& datasheet);
 
 }  // namespace joulemap::predict

@@ -113,13 +113,13 @@ struct FittedGroup {
 // term's size in the wider group. Otherwise a term that hardly occurs in a group could take any coefficient and be far
 // off where the term does occur.
 template <std::size_t N>
-TermValues<N> fit_group_coefficients(const statistics::NormalEquations& sums, const FittedGroup<N>& wider,
+TermValues<N> fit_group_coefficients(const statistics::NormalEquations& sums, const FittedGroup<N>& wider_group,
                                      double observations_of_prior) {
   std::vector<statistics::Prior> priors(N);
   for (std::size_t index = 0; index < N; ++index) {
     const double own = sums.gram(index, index) / std::max(1.0, sums.total_weight());
-    priors[index] = {wider.coefficients[index],
-                     kMinPriorPrecision + observations_of_prior * std::max(own, wider.mean_squares[index])};
+    priors[index] = {wider_group.coefficients[index],
+                     kMinPriorPrecision + observations_of_prior * std::max(own, wider_group.mean_squares[index])};
   }
   const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, priors);
   TermValues<N> coefficients{};
@@ -148,18 +148,18 @@ struct ObservationGroup {
 };
 
 template <std::size_t N>
-FittedGroup<N> fit_group_with_reweighting(std::span<const TermValues<N>> rows, const FittedGroup<N>& wider,
+FittedGroup<N> fit_group_with_reweighting(std::span<const TermValues<N>> rows, const FittedGroup<N>& wider_group,
                                           double observations_of_prior) {
-  FittedGroup<N> fitted = wider;
+  FittedGroup<N> fitted = wider_group;
   for (int round = 0; round < kPhysicsReweightingRounds; ++round) {
     statistics::NormalEquations sums(N);
     for (const TermValues<N>& terms : rows) {
       sums.add_observation(terms, 1.0, round == 0 ? 1.0 : log_error_weight<N>(terms, fitted.coefficients));
     }
-    fitted.coefficients = fit_group_coefficients<N>(sums, wider, observations_of_prior);
+    fitted.coefficients = fit_group_coefficients<N>(sums, wider_group, observations_of_prior);
     for (std::size_t index = 0; index < N && round == 0; ++index) {
       fitted.mean_squares[index] =
-          std::max(sums.gram(index, index) / static_cast<double>(rows.size()), wider.mean_squares[index] / 4);
+          std::max(sums.gram(index, index) / static_cast<double>(rows.size()), wider_group.mean_squares[index] / 4);
     }
   }
   return fitted;
@@ -205,25 +205,26 @@ TermValues<kPhysicsTermCount + 1> energy_terms(const PhysicsObservation& row, do
 
 // Adds the terms of the time steps. Each step waits for the one before: a latency, products of a few rows, and weights
 // that are read again unless they stay in registers.
-void add_recurrent_step_terms(const Operation& operation, const Datasheet& sheet, double peak, TimeTerms& terms) {
+void add_recurrent_step_terms(const Operation& operation, const Datasheet& datasheet, double peak, TimeTerms& terms) {
   const RecurrentSizes sizes = recurrent_sizes(operation);
   const double steps = sizes.time_steps * sizes.layer_count;
-  terms[PhysicsTerm::tiles] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), sheet) / peak;
+  terms[PhysicsTerm::tiles] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), datasheet) / peak;
   terms[PhysicsTerm::elements] = 0;
   terms[PhysicsTerm::step_latency] = recurrent_latency_s(operation);
   if (recurrent_algorithm(operation) != RecurrentAlgorithm::standard) return;
   const double weights_bytes = bytes_per_element(operation.dtype) * count_recurrent_state_weights(sizes);
-  const double again_bytes = weights_bytes * (steps - sizes.layer_count);
-  const double cached = cache_hit_fraction(weights_bytes * sizes.layer_count, sheet);
-  terms[PhysicsTerm::cache] += again_bytes * cached / sheet.cache_bytes_per_s;
-  terms[PhysicsTerm::memory] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
+  const double reread_bytes = weights_bytes * (steps - sizes.layer_count);
+  const double cached = cache_hit_fraction(weights_bytes * sizes.layer_count, datasheet);
+  terms[PhysicsTerm::cache] += reread_bytes * cached / datasheet.cache_bytes_per_s;
+  terms[PhysicsTerm::memory] += reread_bytes * (1 - cached) / datasheet.memory_bytes_per_s;
 }
 
 std::array<std::string, kCoefficientGroupLevels> recurrent_coefficient_group_names(const Operation& operation) {
   const std::string kind(name_of(operation.kind));
-  const std::string of_pass = fmt::format("{}|{}", kind, name_of(operation.pass));
-  const std::string by_algorithm = fmt::format("{}|{}", of_pass, name_of(recurrent_algorithm(operation)));
-  return {fmt::format("{}|{}|{}", by_algorithm, operation.form, name_of(operation.dtype)), by_algorithm, of_pass, kind};
+  const std::string pass_group = fmt::format("{}|{}", kind, name_of(operation.pass));
+  const std::string algorithm_group = fmt::format("{}|{}", pass_group, name_of(recurrent_algorithm(operation)));
+  return {fmt::format("{}|{}|{}", algorithm_group, operation.form, name_of(operation.dtype)), algorithm_group,
+          pass_group, kind};
 }
 
 }  // namespace
@@ -235,39 +236,40 @@ std::string_view name_of(PhysicsTerm term) {
   return kNames.at(static_cast<std::size_t>(term));
 }
 
-double padded_flops(const MatrixProduct& product, const Datasheet& sheet) {
+double padded_flops(const MatrixProduct& product, const Datasheet& datasheet) {
   double least = INFINITY;
   for (const MatrixTile& tile : kMatrixTiles) {
     const double tiles = std::ceil(product.m / tile.m) * std::ceil(product.n / tile.n) * product.count;
     for (const double split : {1.0, 2.0, 4.0, 8.0, 16.0}) {
       if (split > 1 && product.k / split < kMinSplitElements) break;
-      const double waves = std::ceil(tiles * split / sheet.multiprocessors);
+      const double waves = std::ceil(tiles * split / datasheet.multiprocessors);
       const double depth = std::ceil(product.k / split / 32) * 32 + kPipelineFillElements;
       const double cost = waves * depth * tile.m * tile.n / tile.peak_fraction * (split > 1 ? 1.03 : 1.0);
       least = std::min(least, cost);
     }
   }
-  return 2 * least * sheet.multiprocessors;
+  return 2 * least * datasheet.multiprocessors;
 }
 
-double cache_hit_fraction(double bytes, const Datasheet& sheet) {
-  const double filled = bytes / (0.9 * sheet.cache_bytes);
+double cache_hit_fraction(double bytes, const Datasheet& datasheet) {
+  const double filled = bytes / (0.9 * datasheet.cache_bytes);
   return 1 / (1 + filled * filled * filled);
 }
 
-TimeTerms time_terms(const Operation& operation, const OperationWork& work, const Datasheet& sheet, bool cold) {
+TimeTerms time_terms(const Operation& operation, const OperationWork& work, const Datasheet& datasheet,
+                     bool is_cache_cold) {
   const int alignment = alignment_class(operation);
   // Depthwise convolutions do not use tensor cores.
   const Dtype rate = alignment == kDepthwiseAlignmentClass ? Dtype::fp32 : operation.dtype;
-  const double peak = sheet.peak_flops[static_cast<std::size_t>(rate)];
-  double tiled = 0;
-  for (const MatrixProduct& product : work.products) tiled += padded_flops(product, sheet);
-  const double cached = cold ? 0 : cache_hit_fraction(work.bytes, sheet);
+  const double peak = datasheet.peak_flops[static_cast<std::size_t>(rate)];
+  double tile_padded_flops = 0;
+  for (const MatrixProduct& product : work.products) tile_padded_flops += padded_flops(product, datasheet);
+  const double cached = is_cache_cold ? 0 : cache_hit_fraction(work.bytes, datasheet);
   TimeTerms terms{};
   terms[PhysicsTerm::launch] = kSecondsPerMicrosecond;
-  terms[PhysicsTerm::tiles] = tiled / peak;
-  terms[PhysicsTerm::cache] = work.bytes * cached / sheet.cache_bytes_per_s;
-  terms[PhysicsTerm::memory] = work.bytes * (1 - cached) / sheet.memory_bytes_per_s;
+  terms[PhysicsTerm::tiles] = tile_padded_flops / peak;
+  terms[PhysicsTerm::cache] = work.bytes * cached / datasheet.cache_bytes_per_s;
+  terms[PhysicsTerm::memory] = work.bytes * (1 - cached) / datasheet.memory_bytes_per_s;
   terms[PhysicsTerm::elements] = std::max(work.inputs, work.outputs) / kNominalElementsPerSecond;
   terms[PhysicsTerm::arithmetic] = work.flops / peak;
   if (operation.kind == Kind::input) {  // only the bus limits copies from the host
@@ -278,10 +280,11 @@ TimeTerms time_terms(const Operation& operation, const OperationWork& work, cons
     terms[PhysicsTerm::elements] = 0;
     for (const MatrixProduct& product : work.products) {
       terms[PhysicsTerm::serial_groups] +=
-          product.count * (kSecondsPerMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
+          product.count *
+          (kSecondsPerMicrosecond + padded_flops({product.m, product.n, product.k, 1}, datasheet) / peak);
     }
   }
-  if (operation.kind == Kind::recurrent) add_recurrent_step_terms(operation, sheet, peak, terms);
+  if (operation.kind == Kind::recurrent) add_recurrent_step_terms(operation, datasheet, peak, terms);
   if (operation.kind == Kind::optimizer) {
     terms[PhysicsTerm::tensor_launches] =
         static_cast<double>(operation.parameters.get("tensors", 1)) * kSecondsPerMicrosecond;
@@ -315,17 +318,18 @@ std::array<std::string, kCoefficientGroupLevels> coefficient_group_names(const O
   }
   if (operation.kind == Kind::input) form += operation.parameters.get("pinned", 0) != 0 ? "-pinned" : "-pageable";
   if (operation.kind == Kind::reduce) form += fmt::format("-{}", operation.parameters.get("over", 0));
-  const std::string formed = fmt::format("{}|{}|{}", kind, form, pass);
-  std::string narrow = product ? fmt::format("{}|{}|{}", formed, name_of(operation.dtype), alignment_class(operation))
-                               : fmt::format("{}|{}", formed, bytes_per_element(operation.dtype));
+  const std::string form_group = fmt::format("{}|{}|{}", kind, form, pass);
+  std::string narrow = product
+                           ? fmt::format("{}|{}|{}", form_group, name_of(operation.dtype), alignment_class(operation))
+                           : fmt::format("{}|{}", form_group, bytes_per_element(operation.dtype));
   if (operation.kind == Kind::convolution)
     narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
   // Grouped convolutions resemble each other, whatever their type, more than they resemble ungrouped ones.
   const int alignment = alignment_class(operation);
-  const std::string wider = alignment >= kGroupedAlignmentClass ? fmt::format("{}|{}", formed, alignment)
-                            : product                           ? fmt::format("{}|{}", formed, name_of(operation.dtype))
-                                                                : formed;
-  return {narrow, wider, fmt::format("{}|{}", kind, pass), kind};
+  const std::string wider_group = alignment >= kGroupedAlignmentClass ? fmt::format("{}|{}", form_group, alignment)
+                                  : product ? fmt::format("{}|{}", form_group, name_of(operation.dtype))
+                                            : form_group;
+  return {narrow, wider_group, fmt::format("{}|{}", kind, pass), kind};
 }
 
 TimeCoefficients fit_time_coefficients(std::span<const PhysicsObservation> rows) {
@@ -360,13 +364,13 @@ double roofline_time_s(const TimeTerms& terms) {
                    kMinComputeRoofFraction * terms[PhysicsTerm::arithmetic]});
 }
 
-double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet) {
+double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& datasheet) {
   const TermValues<kPhysicsTermCount + 1>* found = narrowest_group_coefficients(fitted, row.groups);
-  const TermValues<kPhysicsTermCount + 1> terms = energy_terms(row, sheet.power_limit_w);
+  const TermValues<kPhysicsTermCount + 1> terms = energy_terms(row, datasheet.power_limit_w);
   double energy_j = 0;
   for (std::size_t index = 0; index <= kPhysicsTermCount; ++index)
     energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);
-  return std::clamp(energy_j / row.time_s, sheet.idle_w, kMaxBurstPowerFactor * sheet.power_limit_w);
+  return std::clamp(energy_j / row.time_s, datasheet.idle_w, kMaxBurstPowerFactor * datasheet.power_limit_w);
 }
 
 }  // namespace joulemap::predict

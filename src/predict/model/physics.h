@@ -48,16 +48,17 @@ struct TermValues : std::array<double, N> {
 };
 using TimeTerms = TermValues<kPhysicsTermCount>;  // s
 
-// Terms at the datasheet's rates. `cold`: the inputs are not in the cache, as if another operation had run between two
-// calls.
-TimeTerms time_terms(const Operation& operation, const OperationWork& work, const Datasheet& sheet, bool cold);
+// Terms at the datasheet's rates. `is_cache_cold`: the inputs are not in the cache, as if another operation had run
+// between two calls.
+TimeTerms time_terms(const Operation& operation, const OperationWork& work, const Datasheet& datasheet,
+                     bool is_cache_cold);
 
 // Fraction of `bytes` that the last-level cache still contains when the same operation runs again immediately.
-double cache_hit_fraction(double bytes, const Datasheet& sheet);
+double cache_hit_fraction(double bytes, const Datasheet& datasheet);
 
 // FLOPs of a product padded to whole tiles and to a whole last wave of multiprocessors, for the tile size that gives
 // the least.
-double padded_flops(const MatrixProduct& product, const Datasheet& sheet);
+double padded_flops(const MatrixProduct& product, const Datasheet& datasheet);
 
 // Alignment of rows in memory. 0: 16 bytes, as tensor cores require (also fp32 and kinds without products); 1, 2, 3: 8,
 // 4, 2 bytes; 4: grouped convolution; 5: depthwise convolution.
@@ -94,6 +95,6 @@ bool is_measured(const TimeCoefficients& fitted, Kind kind);
 
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row);
 // Mean power in W, clamped between idle power and the burst limit. row.time_s is the operation's duration.
-double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet);
+double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& datasheet);
 
 }  // namespace joulemap::predict

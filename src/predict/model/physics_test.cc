@@ -37,15 +37,15 @@ Operation convolution(std::int64_t groups, Dtype dtype) {
   return operation;
 }
 
-PhysicsObservation make_observation(const Operation& operation, const Datasheet& sheet) {
-  return {coefficient_group_names(operation), time_terms(operation, compute_work(operation), sheet, false), 0, 0};
+PhysicsObservation make_observation(const Operation& operation, const Datasheet& datasheet) {
+  return {coefficient_group_names(operation), time_terms(operation, compute_work(operation), datasheet, false), 0, 0};
 }
 
 TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
-  const Datasheet sheet = *find_datasheet("h200");
+  const Datasheet datasheet = *find_datasheet("h200");
   std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 400'000'000; width = width * 3 / 2) {
-    PhysicsObservation row = make_observation(make_relu(width), sheet);
+    PhysicsObservation row = make_observation(make_relu(width), datasheet);
     row.time_s =
         2 * row.terms[PhysicsTerm::launch] + 1.1 * row.terms[PhysicsTerm::cache] + 1.3 * row.terms[PhysicsTerm::memory];
     rows.push_back(row);
@@ -55,16 +55,16 @@ TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
 }
 
 TEST(Physics, AnUnobservedTermOfAGroupStaysBounded) {
-  const Datasheet sheet = *find_datasheet("h200");
+  const Datasheet datasheet = *find_datasheet("h200");
   std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // fits the cache
-    PhysicsObservation row = make_observation(make_relu(width), sheet);
+    PhysicsObservation row = make_observation(make_relu(width), datasheet);
     row.time_s = 2 * row.terms[PhysicsTerm::launch] + 1.1 * row.terms[PhysicsTerm::cache];
     row.time_s *= width % 2 == 0 ? 1.1 : 0.9;
     rows.push_back(row);
   }
   const TimeCoefficients fitted = fit_time_coefficients(rows);
-  const PhysicsObservation large = make_observation(make_relu(400'000'000), sheet);
+  const PhysicsObservation large = make_observation(make_relu(400'000'000), datasheet);
   const double ideal_s = large.terms[PhysicsTerm::memory];
   EXPECT_GT(physical_time_s(fitted, large), 0.3 * ideal_s);
   EXPECT_LT(physical_time_s(fitted, large), 5 * ideal_s);
@@ -83,23 +83,23 @@ TEST(Physics, GroupedConvolutionsShareDataAcrossTypes) {
   EXPECT_NE(coefficient_group_names(fp32)[0], coefficient_group_names(tf32)[0]);
   EXPECT_EQ(coefficient_group_names(fp32)[1], coefficient_group_names(tf32)[1]);
   EXPECT_NE(coefficient_group_names(fp32)[1], coefficient_group_names(convolution(1, Dtype::fp32))[1]);
-  const Datasheet sheet = *find_datasheet("h200");
-  EXPECT_GT(make_observation(convolution(1, Dtype::fp32), sheet).terms[PhysicsTerm::arithmetic],
-            5 * make_observation(convolution(1, Dtype::tf32), sheet).terms[PhysicsTerm::arithmetic]);
+  const Datasheet datasheet = *find_datasheet("h200");
+  EXPECT_GT(make_observation(convolution(1, Dtype::fp32), datasheet).terms[PhysicsTerm::arithmetic],
+            5 * make_observation(convolution(1, Dtype::tf32), datasheet).terms[PhysicsTerm::arithmetic]);
 }
 
 TEST(Physics, SequentialGroupsTakeOneLaunchEach) {
-  const Datasheet sheet = *find_datasheet("h200");
-  const TimeTerms few = make_observation(convolution(4, Dtype::fp32), sheet).terms;
-  const TimeTerms many = make_observation(convolution(64, Dtype::fp32), sheet).terms;
+  const Datasheet datasheet = *find_datasheet("h200");
+  const TimeTerms few = make_observation(convolution(4, Dtype::fp32), datasheet).terms;
+  const TimeTerms many = make_observation(convolution(64, Dtype::fp32), datasheet).terms;
   EXPECT_GE(few[PhysicsTerm::serial_groups], 4e-6);
   EXPECT_GE(many[PhysicsTerm::serial_groups], 64e-6);
-  EXPECT_LT(make_observation(convolution(1, Dtype::fp32), sheet).terms[PhysicsTerm::serial_groups], 1e-6);
+  EXPECT_LT(make_observation(convolution(1, Dtype::fp32), datasheet).terms[PhysicsTerm::serial_groups], 1e-6);
 }
 
 TEST(Physics, SequentialGroupsAreComputeBound) {
   OperationModel model;
-  model.sheet = *find_datasheet("h200");
+  model.datasheet = *find_datasheet("h200");
   model.times[""][PhysicsTerm::elements] = 1;
   model.times[""][PhysicsTerm::serial_groups] = 1;
   EXPECT_EQ(explain_operation(model, convolution(4, Dtype::fp32), {}).bound, LimitingResource::compute);
@@ -107,12 +107,12 @@ TEST(Physics, SequentialGroupsAreComputeBound) {
 }
 
 TEST(Physics, TensorCoresDoNotSpeedUpDepthwiseConvolutions) {
-  const Datasheet sheet = *find_datasheet("h200");
-  const TimeTerms of_half = make_observation(convolution(768, Dtype::bf16), sheet).terms;
-  const TimeTerms of_whole = make_observation(convolution(768, Dtype::fp32), sheet).terms;
-  EXPECT_DOUBLE_EQ(of_half[PhysicsTerm::arithmetic], of_whole[PhysicsTerm::arithmetic]);
-  EXPECT_LT(make_observation(convolution(4, Dtype::bf16), sheet).terms[PhysicsTerm::arithmetic],
-            make_observation(convolution(4, Dtype::fp32), sheet).terms[PhysicsTerm::arithmetic]);
+  const Datasheet datasheet = *find_datasheet("h200");
+  const TimeTerms bf16_terms = make_observation(convolution(768, Dtype::bf16), datasheet).terms;
+  const TimeTerms fp32_terms = make_observation(convolution(768, Dtype::fp32), datasheet).terms;
+  EXPECT_DOUBLE_EQ(bf16_terms[PhysicsTerm::arithmetic], fp32_terms[PhysicsTerm::arithmetic]);
+  EXPECT_LT(make_observation(convolution(4, Dtype::bf16), datasheet).terms[PhysicsTerm::arithmetic],
+            make_observation(convolution(4, Dtype::fp32), datasheet).terms[PhysicsTerm::arithmetic]);
 }
 
 TEST(LaunchCounts, OutliersWithHundredsOfLaunchesHaveLittleWeight) {
@@ -128,9 +128,9 @@ TEST(LaunchCounts, OutliersWithHundredsOfLaunchesHaveLittleWeight) {
 }
 
 TEST(Physics, HostCopiesIdentifyTheBusAndPinnedOnesHaveLittleWeight) {
-  const Datasheet sheet = *find_datasheet("h200");
+  const Datasheet datasheet = *find_datasheet("h200");
   std::vector<PhysicsObservation> rows;
-  const auto copy_of = [](std::int64_t batch, bool pinned) {
+  const auto make_host_copy = [](std::int64_t batch, bool pinned) {
     Operation operation;
     operation.kind = Kind::input;
     operation.parameters = {
@@ -139,8 +139,8 @@ TEST(Physics, HostCopiesIdentifyTheBusAndPinnedOnesHaveLittleWeight) {
   };
   for (std::int64_t batch = 4; batch <= 256; batch += 4) {
     for (const bool pinned : {false, true}) {
-      rows.push_back(make_observation(copy_of(batch, pinned), sheet));
-      rows.back().time_s = compute_work(copy_of(batch, pinned)).bytes / (pinned ? 55e9 : 9e9);
+      rows.push_back(make_observation(make_host_copy(batch, pinned), datasheet));
+      rows.back().time_s = compute_work(make_host_copy(batch, pinned)).bytes / (pinned ? 55e9 : 9e9);
     }
   }
   const TimeCoefficients fitted = fit_time_coefficients(rows);
@@ -148,22 +148,22 @@ TEST(Physics, HostCopiesIdentifyTheBusAndPinnedOnesHaveLittleWeight) {
 }
 
 TEST(Physics, PadsProductsToWholeTilesAndWaves) {
-  const Datasheet sheet = *find_datasheet("h200");
+  const Datasheet datasheet = *find_datasheet("h200");
   const MatrixProduct small{64, 64, 512, 1};
   const MatrixProduct large{8192, 8192, 4096, 1};
-  EXPECT_GT(padded_flops(small, sheet), 10 * 2 * small.m * small.n * small.k);
-  EXPECT_LT(padded_flops(large, sheet), 1.3 * 2 * large.m * large.n * large.k);
+  EXPECT_GT(padded_flops(small, datasheet), 10 * 2 * small.m * small.n * small.k);
+  EXPECT_LT(padded_flops(large, datasheet), 1.3 * 2 * large.m * large.n * large.k);
 }
 
 TEST(Physics, PowerStaysBetweenIdleAndTheLimit) {
-  const Datasheet sheet = *find_datasheet("h200");
-  PhysicsObservation row = make_observation(make_relu(1'000'000), sheet);
+  const Datasheet datasheet = *find_datasheet("h200");
+  PhysicsObservation row = make_observation(make_relu(1'000'000), datasheet);
   row.time_s = 1;
-  EXPECT_EQ(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 0}}}, row, sheet), sheet.idle_w);
-  EXPECT_LE(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 99}}}, row, sheet), 1.2 * sheet.power_limit_w);
+  EXPECT_EQ(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 0}}}, row, datasheet), datasheet.idle_w);
+  EXPECT_LE(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 99}}}, row, datasheet), 1.2 * datasheet.power_limit_w);
 }
 
-TEST(Datasheet, IsFoundByPartsOfTheDriverName) {
+TEST(Datasheet, DatasheetIsFoundByPartsOfTheDriverName) {
   EXPECT_EQ(find_datasheet("h200")->name, "NVIDIA H200");
   EXPECT_EQ(find_datasheet("NVIDIA A100-SXM4-80GB")->name, "NVIDIA A100 SXM4 80GB");
   EXPECT_EQ(find_datasheet("NVIDIA H100 80GB HBM3")->name, "NVIDIA H100 SXM");

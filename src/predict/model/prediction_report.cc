@@ -54,12 +54,12 @@ Prediction predict_training_or_inference(const DeviceProfile& profile, const Gra
 LifetimeEnergy compute_lifetime_energy(const DeviceProfile& profile, const Graph& graph,
                                        const PredictionRequest& request, PredictOptions options) {
   LifetimeEnergy life{.steps = request.steps, .inferences = request.inferences};
-  const auto add = [&](bool training, std::int64_t count, std::optional<double>& one_j) {
+  const auto add = [&](bool training, std::int64_t count, std::optional<double>& energy_per_pass_j) {
     if (count == 0) return;
     options.training = training;
     const Prediction one = predict_training_or_inference(profile, graph, options);
     const auto times = static_cast<double>(count);
-    one_j = one.energy_j;
+    energy_per_pass_j = one.energy_j;
     life.energy_j += times * one.energy_j;
     life.low_j += times * one.low_j;
     if (life.high_j) life.high_j = one.high_j ? std::optional(*life.high_j + times * *one.high_j) : std::nullopt;
@@ -110,12 +110,12 @@ std::string format_unknown_operations(const Prediction& prediction) {
 
 Diagnostics prediction_diagnostics(const Prediction& prediction) {
   Diagnostics diagnostics;
-  const auto unbounded = static_cast<std::uint64_t>(
+  const auto unbounded_count = static_cast<std::uint64_t>(
       std::count_if(prediction.unknown_operations.begin(), prediction.unknown_operations.end(),
                     [](const UnknownOperation& one) { return !one.has_lower_bound; }));
-  const std::uint64_t bounded = prediction.unknown_operations.size() - unbounded;
-  if (unbounded > 0) {
-    diagnostics.add({"unbounded_operations", unbounded,
+  const std::uint64_t bounded = prediction.unknown_operations.size() - unbounded_count;
+  if (unbounded_count > 0) {
+    diagnostics.add({"unbounded_operations", unbounded_count,
                      "operations of unknown size are not in the total, which is too low",
                      "set the shapes of inputs with --input NAME=SHAPE, or export the model with static shapes"});
   }
@@ -156,7 +156,7 @@ Error fixed_precision_error(Precision precision) {
 
 MachineCorrection make_machine_correction(const DeviceProfile& profile, const PredictionRequest& request) {
   MachineCorrection machine{.host_factor = request.host_factor};
-  if (request.idle_w) machine.idle_offset_w = *request.idle_w - profile.operation_model.sheet.idle_w;
+  if (request.idle_w) machine.idle_offset_w = *request.idle_w - profile.operation_model.datasheet.idle_w;
   machine.idle_offset_w = std::max(machine.idle_offset_w, -profile.network_model.idle_w);
   return machine;
 }
@@ -185,7 +185,7 @@ Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph g
   if (graph.operations.empty() && graph.unknown_operations.empty()) {
     return Error{ErrorCode::malformed, "the graph contains no operation: there is nothing to predict", ""};
   }
-  const double limit_w = profile.operation_model.sheet.power_limit_w;
+  const double limit_w = profile.operation_model.datasheet.power_limit_w;
   if (request.idle_w && *request.idle_w >= limit_w) {
     return Error{ErrorCode::usage, fmt::format("--idle-w {:g} is not an idle power", *request.idle_w),
                  fmt::format("{} uses {:g} W at most", profile.device, limit_w)};

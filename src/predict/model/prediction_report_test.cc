@@ -40,7 +40,7 @@ TEST(PredictionReport, LayersAndWaitingSumToTheTotal) {
 }
 
 TEST(PredictionReport, HigherIdlePowerAppliesToEveryLayerAndWaiting) {
-  const double mean_w = h200_profile().operation_model.sheet.idle_w;
+  const double mean_w = h200_profile().operation_model.datasheet.idle_w;
   const Result<PredictionReport> mean = report_prediction(h200_profile(), make_two_layer_graph(), {.idle_w = mean_w});
   const Result<PredictionReport> more =
       report_prediction(h200_profile(), make_two_layer_graph(), {.idle_w = mean_w + 16});

@@ -104,13 +104,13 @@ TEST(Predictor, UnknownOperationsGiveALowerBoundAndUnboundedOnesAnInvalidTotal) 
 
 TEST(DeviceProfile, FittingAndPredictionUseTheSameIdlePower) {
   const DeviceProfile profile = h200_profile();
-  EXPECT_EQ(profile.network_model.idle_w, profile.operation_model.sheet.idle_w);
+  EXPECT_EQ(profile.network_model.idle_w, profile.operation_model.datasheet.idle_w);
   DeviceProfile other = profile;
   other.network_model.idle_w += 1.5;  // profiles of earlier versions had a different value here
-  EXPECT_EQ(read_profile(profile_json(other), "test")->network_model.idle_w, profile.operation_model.sheet.idle_w);
+  EXPECT_EQ(read_profile(profile_json(other), "test")->network_model.idle_w, profile.operation_model.datasheet.idle_w);
 }
 
-TEST(DeviceProfile, RoundTripsThroughText) {
+TEST(DeviceProfile, DeviceProfileRoundTripsThroughText) {
   const DeviceProfile profile = h200_profile();
   const std::string json = profile_json(profile);
   EXPECT_LT(json.size(), 1'000'000U);
@@ -167,7 +167,7 @@ TEST(Score, ComputesErrorsAndCoverage) {
   EXPECT_NEAR(total.tau, 1, 1e-12);
 }
 
-TEST(Predictor, CardsOfThePapersAreScaledFromTheirDatasheetsWithWideIntervals) {
+TEST(Predictor, GpusOfThePapersAreScaledFromTheirDatasheetsWithWideIntervals) {
   const double h200_j = predict(h200_profile(), network(64), {}).energy_j;
   for (const char* name : {"rtx 2070", "NVIDIA GeForce RTX 3080", "Quadro P5000"}) {
     const Result<DeviceProfile> profile = find_device_profile(name);

@@ -31,7 +31,7 @@ void TreeTrainingData::add(std::span<const float> row, double target, double wei
   weights.push_back(static_cast<float>(weight));
 }
 
-void TrainingRange::extend(std::span<const float> row) {
+void TrainingRange::extend_by_row(std::span<const float> row) {
   if (min_features.empty()) {
     min_features.assign(row.begin(), row.end());
     max_features = min_features;
@@ -44,12 +44,12 @@ void TrainingRange::extend(std::span<const float> row) {
 }
 
 double TrainingRange::trust_factor(std::span<const float> row) const {
-  double beyond = 0;
+  double max_excess = 0;
   for (std::size_t column = 0; column < std::min(row.size(), min_features.size()); ++column) {
-    beyond = std::max({beyond, static_cast<double>(min_features[column] - row[column]),
-                       static_cast<double>(row[column] - max_features[column])});
+    max_excess = std::max({max_excess, static_cast<double>(min_features[column] - row[column]),
+                           static_cast<double>(row[column] - max_features[column])});
   }
-  return std::exp2(-beyond / kTrustDecayRange);
+  return std::exp2(-max_excess / kTrustDecayRange);
 }
 
 }  // namespace joulemap::predict

@@ -59,7 +59,7 @@ struct TrainingRange {
   std::vector<float> min_features;
   std::vector<float> max_features;
 
-  void extend(std::span<const float> row);
+  void extend_by_row(std::span<const float> row);
   // 1 inside the range. Outside, halves for each unit by which the worst column is beyond it; most columns are natural
   // logarithms of sizes.
   double trust_factor(std::span<const float> row) const;

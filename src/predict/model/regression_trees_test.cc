@@ -22,7 +22,7 @@ TreeTrainingData steps() {
   return rows;
 }
 
-TEST(RegressionTrees, LearnAStepFunctionOfOneColumn) {
+TEST(RegressionTrees, RegressionTreesLearnAStepFunctionOfOneColumn) {
   TreeFitOptions options;
   options.boosting_rounds = 60;
   options.max_depth = 3;
@@ -32,7 +32,7 @@ TEST(RegressionTrees, LearnAStepFunctionOfOneColumn) {
   EXPECT_NEAR(trees->predict(std::array<float, 2>{0.1F, 0.8F}), -1, 0.1);
 }
 
-TEST(RegressionTrees, AreMonotonicInAMonotonicColumn) {
+TEST(RegressionTrees, RegressionTreesAreMonotonicInAMonotonicColumn) {
   TreeFitOptions options;
   options.boosting_rounds = 40;
   options.monotone_constraints = {-1, 0};
@@ -46,7 +46,7 @@ TEST(RegressionTrees, AreMonotonicInAMonotonicColumn) {
   }
 }
 
-TEST(RegressionTrees, RoundTripThroughText) {
+TEST(RegressionTrees, RegressionTreesRoundTripThroughText) {
   TreeFitOptions options;
   options.boosting_rounds = 20;
   const Result<RegressionTrees> trees = fit_trees(steps(), options);
@@ -59,23 +59,23 @@ TEST(RegressionTrees, RoundTripThroughText) {
   }
 }
 
-TEST(RegressionTrees, RefuseTextsThatAreNoTrees) {
+TEST(RegressionTrees, RegressionTreesRefuseTextsThatAreNoTrees) {
   EXPECT_FALSE(read_trees("0<0.5 1", 2));      // no right child
   EXPECT_FALSE(read_trees("7<0.5 1 2", 2));    // a feature out of range
   EXPECT_FALSE(read_trees("0<0.5 one 2", 2));  // not a number
   EXPECT_TRUE(read_trees("", 2));              // no trees: sums to 0
 }
 
-TEST(RegressionTrees, RefuseNonFiniteNumbers) {
+TEST(RegressionTrees, RegressionTreesRefuseNonFiniteNumbers) {
   for (const char* text : {"nan", "inf", "-inf", "0<nan 1 1", "0<inf 1 1", "0<1 nan 1", "1e39"}) {
     EXPECT_FALSE(read_trees(text, 2)) << text;
   }
 }
 
-TEST(TrainingRange, TrustsSizesInsideAndLessThoseFarBeyond) {
+TEST(TrainingRange, TrustsSizesInsideTheRangeAndLessThoseFarBeyond) {
   TrainingRange training_range;
-  training_range.extend(std::array<float, 2>{0, 0});
-  training_range.extend(std::array<float, 2>{1, 1});
+  training_range.extend_by_row(std::array<float, 2>{0, 0});
+  training_range.extend_by_row(std::array<float, 2>{1, 1});
   EXPECT_EQ(training_range.trust_factor(std::array<float, 2>{0.5F, 0.25F}), 1);
   EXPECT_NEAR(training_range.trust_factor(std::array<float, 2>{2, 0.5F}), 0.5, 1e-6);
   EXPECT_LT(training_range.trust_factor(std::array<float, 2>{12, 0.5F}), 0.001);

@@ -72,13 +72,13 @@ bool is_size_parameter(std::string_view name) {
   return std::find(kSizes.begin(), kSizes.end(), name) != kSizes.end();
 }
 
-std::uint64_t kriging_group_id(const Operation& operation, bool cold) {
+std::uint64_t kriging_group_id(const Operation& operation, bool is_cache_cold) {
   Fnv1aHash hash;
   hash.add(name_of(operation.kind));
   hash.add(operation.form);
   hash.add(name_of(operation.dtype));
   hash.add(name_of(operation.pass));
-  hash.add(cold ? 1 : 0);
+  hash.add(is_cache_cold ? 1 : 0);
   const OperationParameters& p = operation.parameters;
   for (const auto& [name, value] : p.entries()) {
     if (is_size_parameter(name) || (value == 0 && name != "foreach")) continue;  // lists may omit zeros
@@ -155,11 +155,12 @@ ResidualSample make_kriging_coordinates(const Operation& operation) {
 constexpr double kMinCholeskyPivot = 1e-12;
 
 double kriging_distance(const ResidualSample& one, const ResidualSample& other, const CorrelationLengths& lengths) {
-  const double misaligned = (one.alignment_class - other.alignment_class) / lengths.alignment;
-  double squares = misaligned * misaligned;
+  const double alignment_difference = (one.alignment_class - other.alignment_class) / lengths.alignment;
+  double squares = alignment_difference * alignment_difference;
   for (std::size_t index = 0; index < kKrigingDimensions; ++index) {
-    const double apart = kLogSizeUnit * (one.log_sizes[index] - other.log_sizes[index]) / lengths.sizes[index];
-    squares += apart * apart;
+    const double scaled_difference =
+        kLogSizeUnit * (one.log_sizes[index] - other.log_sizes[index]) / lengths.sizes[index];
+    squares += scaled_difference * scaled_difference;
   }
   return std::sqrt(squares);
 }
@@ -173,13 +174,13 @@ ResidualSample make_residual_sample(const Operation& operation, double time, dou
   return sample;
 }
 
-void ResidualKriging::add(const Operation& operation, bool cold, const ResidualSample& sample) {
-  samples_by_group[kriging_group_id(operation, cold)].push_back(sample);
+void ResidualKriging::add(const Operation& operation, bool is_cache_cold, const ResidualSample& sample) {
+  samples_by_group[kriging_group_id(operation, is_cache_cold)].push_back(sample);
 }
 
-InterpolatedResidual ResidualKriging::interpolate(const Operation& operation, bool cold,
+InterpolatedResidual ResidualKriging::interpolate(const Operation& operation, bool is_cache_cold,
                                                   const ResidualSample* excluded_sample) const {
-  const auto group = samples_by_group.find(kriging_group_id(operation, cold));
+  const auto group = samples_by_group.find(kriging_group_id(operation, is_cache_cold));
   if (group == samples_by_group.end()) return {};
   const CorrelationLengths lengths = correlation_lengths(operation.kind);
   const ResidualSample target = make_residual_sample(operation, 0, 0);
@@ -199,13 +200,13 @@ InterpolatedResidual ResidualKriging::interpolate(const Operation& operation, bo
       between[i * count + j] = std::exp(-kriging_distance(*near[i].second, *near[j].second, lengths));
     between[i * count + i] = 1 + kRelativeNugget;
   }
-  const std::vector<double> target_to = shares;
+  const std::vector<double> target_correlations = shares;
   statistics::solve_cholesky(statistics::cholesky_factor(between, shares.size(), kMinCholeskyPivot), shares);
   InterpolatedResidual interpolated;
   for (std::size_t i = 0; i < count; ++i) {
     interpolated.time_residual += kResidualUnit * shares[i] * near[i].second->time_residual;
     interpolated.power_residual += kResidualUnit * shares[i] * near[i].second->power_residual;
-    interpolated.kriging_variance -= shares[i] * target_to[i];
+    interpolated.kriging_variance -= shares[i] * target_correlations[i];
   }
   return interpolated;
 }
@@ -227,13 +228,13 @@ void append_radix64_number(std::string& text, std::uint64_t number, int digits) 
 }
 
 void append_sample(std::string& text, const ResidualSample& sample) {
-  const auto put_number = [&text](std::int32_t number, int digits) {
+  const auto append_number = [&text](std::int32_t number, int digits) {
     append_radix64_number(text, static_cast<std::uint64_t>(number), digits);
   };
-  for (const std::int32_t size : sample.log_sizes) put_number(size, 2);
-  put_number(sample.alignment_class, 1);
+  for (const std::int32_t size : sample.log_sizes) append_number(size, 2);
+  append_number(sample.alignment_class, 1);
   for (const std::int32_t residual : {sample.time_residual, sample.power_residual})
-    put_number(residual + kZeroResidualCode, 2);
+    append_number(residual + kZeroResidualCode, 2);
 }
 
 // Reads numbers from the front of a text. has_only_valid_numbers() is false after the first invalid one.
@@ -253,16 +254,16 @@ class Radix64Reader {
     return number;
   }
   ResidualSample take_sample() {
-    const auto take_within = [this](int digits, std::int32_t zero, std::int32_t least, std::int32_t most) {
+    const auto take_number_in_range = [this](int digits, std::int32_t zero, std::int32_t least, std::int32_t most) {
       const std::int32_t number = static_cast<std::int32_t>(take_number(digits)) - zero;
       has_only_valid_numbers_ = has_only_valid_numbers_ && number >= least && number <= most;
       return number;
     };
     ResidualSample sample;
-    for (std::int32_t& size : sample.log_sizes) size = take_within(2, 0, 0, kMaxStoredSize);
-    sample.alignment_class = take_within(1, 0, 0, kMaxAlignmentClass);
+    for (std::int32_t& size : sample.log_sizes) size = take_number_in_range(2, 0, 0, kMaxStoredSize);
+    sample.alignment_class = take_number_in_range(1, 0, 0, kMaxAlignmentClass);
     for (std::int32_t* residual : {&sample.time_residual, &sample.power_residual})
-      *residual = take_within(2, kZeroResidualCode, -kMaxStoredResidual, kMaxStoredResidual);
+      *residual = take_number_in_range(2, kZeroResidualCode, -kMaxStoredResidual, kMaxStoredResidual);
     return sample;
   }
 

@@ -45,9 +45,9 @@ struct ResidualKriging {
   std::map<std::uint64_t, std::vector<ResidualSample>>
       samples_by_group;  // by a hash of all properties that are not sizes
 
-  void add(const Operation& operation, bool cold, const ResidualSample& sample);
+  void add(const Operation& operation, bool is_cache_cold, const ResidualSample& sample);
   // Residuals at the sizes of an operation. Ignores samples equal to `excluded_sample`: a leave-one-out interpolation.
-  InterpolatedResidual interpolate(const Operation& operation, bool cold,
+  InterpolatedResidual interpolate(const Operation& operation, bool is_cache_cold,
                                    const ResidualSample* excluded_sample = nullptr) const;
 };
 

@@ -73,7 +73,7 @@ TEST(ResidualKriging, SupportsLeaveOneOutPrediction) {
   EXPECT_LT(kriging.interpolate(convolution(16, 56), false, &own).time_residual, 0);
 }
 
-TEST(ResidualKriging, RoundTripsThroughText) {
+TEST(ResidualKriging, KrigingRoundTripsThroughText) {
   ResidualKriging kriging;
   for (const std::int64_t batch : {1, 7, 64})
     add(kriging, convolution(batch, 56), 0.01 * static_cast<double>(batch), -0.3);

@@ -73,8 +73,8 @@ std::string boamps_quality(const DisclosedEnergy& energy) {
 DocumentValue boamps_task(const ReportResult& result, const std::vector<DisclosedEnergy>& energies,
                           const DisclosureOptions& options) {
   JsonTable algorithm;
-  constexpr std::array<std::string_view, 4> kFrameworks = {"torch", "tensorflow", "jax", "onnxruntime"};
-  for (const std::string_view framework : kFrameworks) {
+  constexpr std::array<std::string_view, 4> kFrameworkNames = {"torch", "tensorflow", "jax", "onnxruntime"};
+  for (const std::string_view framework : kFrameworkNames) {
     const std::string version = find_environment_fact(result, framework);
     if (version.empty()) continue;
     add_json_text_member(algorithm, "framework", framework == "torch" ? "pytorch" : std::string(framework));
@@ -128,8 +128,8 @@ bool is_blank(const DocumentValue& value) {
 }
 
 // Adds to `base` the members that it does not have or that are blank. Other values of `base` are kept.
-void merge_missing_members(JsonTable& base, const JsonTable& addition) {
-  for (const DocumentMember& member : addition) {
+void merge_missing_members(JsonTable& base, const JsonTable& added_table) {
+  for (const DocumentMember& member : added_table) {
     const auto known =
         std::find_if(base.begin(), base.end(), [&](const DocumentMember& one) { return one.key == member.key; });
     if (known == base.end()) {
@@ -147,39 +147,39 @@ void merge_missing_members(JsonTable& base, const JsonTable& addition) {
 
 // Whether two measures are of the same run by the same method: the caller completes an earlier output.
 bool is_same_boamps_measure(const DocumentValue& a, const DocumentValue& b) {
-  const auto is_equal_text = [&](std::string_view key) {
+  const auto has_equal_text = [&](std::string_view key) {
     const DocumentValue* const left = a.find(key);
     const DocumentValue* const right = b.find(key);
     return left != nullptr && right != nullptr && left->text() && left->text() == right->text();
   };
-  return is_equal_text("measurementMethod") && is_equal_text("measurementDateTime");
+  return has_equal_text("measurementMethod") && has_equal_text("measurementDateTime");
 }
 
 // The measures of the caller, such as those of other tools, and then those of the run.
-Result<JsonArray> merge_measures(const DocumentValue* base, JsonArray of_run) {
+Result<JsonArray> merge_measures(const DocumentValue* base, JsonArray run_measures) {
   JsonArray measures;
   if (base != nullptr && !is_blank(*base)) {
     if (base->array() == nullptr) return Error{ErrorCode::usage, "--into: measures is no array", "correct the file"};
     for (const DocumentValue& measure : *base->array()) {
-      const auto same =
-          std::ranges::find_if(of_run, [&](const DocumentValue& one) { return is_same_boamps_measure(one, measure); });
-      if (same == of_run.end()) {
+      const auto same = std::ranges::find_if(
+          run_measures, [&](const DocumentValue& one) { return is_same_boamps_measure(one, measure); });
+      if (same == run_measures.end()) {
         measures.push_back(measure);
       } else {
         merge_missing_members(std::get<JsonTable>(same->content), *measure.table());
       }
     }
   }
-  measures.insert(measures.end(), of_run.begin(), of_run.end());
+  measures.insert(measures.end(), run_measures.begin(), run_measures.end());
   return measures;
 }
 
 std::vector<std::string> missing_boamps_members(const DocumentValue& report) {
-  constexpr std::array<std::string_view, 7> kRequired = {
+  constexpr std::array<std::string_view, 7> kRequiredBoampsMembers = {
       "task.taskStage", "task.taskFamily",          "task.algorithms",          "task.dataset",
       "measures",       "infrastructure.infraType", "infrastructure.components"};
   std::vector<std::string> missing;
-  for (const std::string_view path : kRequired) {
+  for (const std::string_view path : kRequiredBoampsMembers) {
     const DocumentValue* const value = report.find_path(path);
     if (value == nullptr || is_blank(*value)) missing.emplace_back(path);
   }
@@ -207,26 +207,26 @@ Result<Disclosure> boamps_disclosure(const ReportResult& result, const Disclosur
     if (base->table() == nullptr) return Error{ErrorCode::usage, "--into is no JSON object", "give a BoAmps report"};
     report = *base->table();
   }
-  JsonArray of_run;
-  for (const DisclosedEnergy& energy : *energies) of_run.push_back(boamps_measure(result, energy, version));
+  JsonArray run_measures;
+  for (const DisclosedEnergy& energy : *energies) run_measures.push_back(boamps_measure(result, energy, version));
   const auto given = std::ranges::find(report, "measures", &DocumentMember::key);
-  Result<JsonArray> measures = merge_measures(given == report.end() ? nullptr : &given->value, std::move(of_run));
+  Result<JsonArray> measures = merge_measures(given == report.end() ? nullptr : &given->value, std::move(run_measures));
   if (!measures) return std::move(measures).error();
   if (given != report.end()) given->value = {*measures};
   JsonTable header;
   add_json_text_member(header, "formatVersionSpecificationUri", "https://github.com/Boavizta/BoAmps/tree/main/model");
   add_json_text_member(header, "reportDatetime", boamps_time_text(options.created_unix_s));
   add_json_text_member(header, "reportStatus", "draft");
-  JsonTable addition;
-  add_json_member(addition, "header", {std::move(header)});
-  add_json_member(addition, "task", boamps_task(result, *energies, options));
-  add_json_member(addition, "measures", {std::move(*measures)});
-  add_json_member(addition, "system", {JsonTable{{"os", json_text("linux")}}});
-  add_json_member(addition, "infrastructure", {JsonTable{{"components", boamps_hardware_components(result)}}});
+  JsonTable added_table;
+  add_json_member(added_table, "header", {std::move(header)});
+  add_json_member(added_table, "task", boamps_task(result, *energies, options));
+  add_json_member(added_table, "measures", {std::move(*measures)});
+  add_json_member(added_table, "system", {JsonTable{{"os", json_text("linux")}}});
+  add_json_member(added_table, "infrastructure", {JsonTable{{"components", boamps_hardware_components(result)}}});
   if (JsonTable environment = boamps_environment(options); !environment.empty())
-    add_json_member(addition, "environment", {std::move(environment)});
-  add_json_text_member(addition, "quality", boamps_quality(energies->front()));
-  merge_missing_members(report, addition);
+    add_json_member(added_table, "environment", {std::move(environment)});
+  add_json_text_member(added_table, "quality", boamps_quality(energies->front()));
+  merge_missing_members(report, added_table);
   const DocumentValue whole{std::move(report)};
   return Disclosure{formats::json_text(whole) + "\n", missing_boamps_members(whole)};
 }

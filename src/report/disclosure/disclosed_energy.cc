@@ -42,7 +42,7 @@ std::string package_of_domain(std::string_view domain) {
 }
 
 // CPUs whose model the recording contains. Their number is known if all hosts have the same model.
-void add_cpus(const ReportResult& result, std::vector<DisclosedHardware>& list) {
+void add_cpu_hardware(const ReportResult& result, std::vector<DisclosedHardware>& list) {
   std::set<std::string> packages;
   for (const DomainEnergy& domain : result.domains) {
     if (std::string package = package_of_domain(domain.name); !package.empty()) packages.insert(std::move(package));
@@ -110,7 +110,7 @@ std::vector<DisclosedHardware> collect_disclosed_hardware(const ReportResult& re
   }
   std::vector<DisclosedHardware> list;
   for (const auto& [model, count] : models) list.push_back({model, "gpu", count});
-  add_cpus(result, list);
+  add_cpu_hardware(result, list);
   return list;
 }
 

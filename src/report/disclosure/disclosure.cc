@@ -29,11 +29,11 @@ const DisclosureFormat* find_disclosure_format(std::string_view name) {
 
 Result<Disclosure> huggingface_disclosure(const ReportResult& result, const DisclosureOptions& options,
                                           std::string_view version) {
-  Result<std::string> card = model_card_markdown(
+  Result<std::string> model_card = model_card_markdown(
       result, {options.compute_location, options.training_type, options.hardware_description, options.account},
       version);
-  if (!card) return std::move(card).error();
-  return Disclosure{std::move(*card), {}};
+  if (!model_card) return std::move(model_card).error();
+  return Disclosure{std::move(*model_card), {}};
 }
 
 }  // namespace joulemap::report

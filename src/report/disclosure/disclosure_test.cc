@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kStart_ns = 1'794'759'899LL * 1'000'000'000;
 
-DisclosureOptions all_options() {
+DisclosureOptions make_all_options() {
   DisclosureOptions options;
   options.model_name = "m";
   options.lifecycle_stage = "training";
@@ -25,13 +25,13 @@ DisclosureOptions all_options() {
 }
 
 std::string write_disclosure_text(std::string_view format, const ReportResult& result,
-                                  const DisclosureOptions& options = all_options()) {
+                                  const DisclosureOptions& options = make_all_options()) {
   const Result<Disclosure> made = find_disclosure_format(format)->write_disclosure(result, options, "0.1.0");
   return made ? made->text : made.error().message;
 }
 
 formats::DocumentValue write_disclosure_json(std::string_view format, const ReportResult& result,
-                                             const DisclosureOptions& options = all_options()) {
+                                             const DisclosureOptions& options = make_all_options()) {
   return *formats::read_json(write_disclosure_text(format, result, options), format);
 }
 
@@ -64,29 +64,29 @@ TEST(Disclosure, ExcludedDomainsAreNotIncluded) {
     EXPECT_NE(text.find("not included: package-0"), std::string::npos) << text;
     EXPECT_EQ(text.find("gpu0-memory"), std::string::npos) << "a part of a counted domain is included";
   }
-  const formats::DocumentValue act = write_disclosure_json("eu-ai-act", result);
-  ASSERT_EQ(act.find("not_included")->array()->size(), 1U);
-  EXPECT_EQ(act.find("not_included")->array()->front().text(), "package-0");
+  const formats::DocumentValue eu_ai_act_document = write_disclosure_json("eu-ai-act", result);
+  ASSERT_EQ(eu_ai_act_document.find("not_included")->array()->size(), 1U);
+  EXPECT_EQ(eu_ai_act_document.find("not_included")->array()->front().text(), "package-0");
 }
 
 TEST(Disclosure, WithoutAnyDomainTheExclusionIsTheReason) {
   ReportResult result = make_training_report();
   for (DomainEnergy& domain : result.domains) domain.is_counted = false;
   result.totals = total_energy(result.domains);
-  const Result<Disclosure> made = boamps_disclosure(result, all_options(), "0.1.0");
+  const Result<Disclosure> made = boamps_disclosure(result, make_all_options(), "0.1.0");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::usage);
   EXPECT_NE(made.error().message.find("gpu0, package-0"), std::string::npos) << made.error().message;
-  EXPECT_EQ(huggingface_disclosure(result, all_options(), "0.1.0").error().code, ErrorCode::usage);
-  EXPECT_EQ(boamps_disclosure({}, all_options(), "0.1.0").error().code, ErrorCode::unsupported);
+  EXPECT_EQ(huggingface_disclosure(result, make_all_options(), "0.1.0").error().code, ErrorCode::usage);
+  EXPECT_EQ(boamps_disclosure({}, make_all_options(), "0.1.0").error().code, ErrorCode::unsupported);
 }
 
 TEST(Disclosure, TimeAndEnergyAreWithoutProbing) {
   ReportResult result = make_training_report();
   result.probe = ProbeCost{4, 500};
-  const formats::DocumentValue act = write_disclosure_json("eu-ai-act", result);
-  EXPECT_EQ(act.number("elapsed_s"), 6);
-  EXPECT_DOUBLE_EQ(*act.find("energy")->array()->front().number("energy_mwh"), 4000 / 3.6e9);
+  const formats::DocumentValue eu_ai_act_document = write_disclosure_json("eu-ai-act", result);
+  EXPECT_EQ(eu_ai_act_document.number("elapsed_s"), 6);
+  EXPECT_DOUBLE_EQ(*eu_ai_act_document.find("energy")->array()->front().number("energy_mwh"), 4000 / 3.6e9);
   const formats::DocumentValue boamps = write_disclosure_json("boamps", result);
   for (const formats::DocumentValue& measure : *boamps.find("measures")->array())
     EXPECT_EQ(measure.number("measurementDuration"), 6);
@@ -108,7 +108,7 @@ TEST(Disclosure, CpusOfAllHostsAreCounted) {
   result.domains.resize(1);
   result.environment.resize(1);
   EXPECT_EQ(count(), std::nullopt);
-  const Result<Disclosure> made = boamps_disclosure(result, all_options(), "0.1.0");
+  const Result<Disclosure> made = boamps_disclosure(result, make_all_options(), "0.1.0");
   ASSERT_TRUE(made);
   EXPECT_EQ(made->missing_members.back(), "infrastructure.components.nbComponent");
 }
@@ -116,7 +116,7 @@ TEST(Disclosure, CpusOfAllHostsAreCounted) {
 TEST(Boamps, MeasuresOfTheRunAreAddedToThoseOfTheCaller) {
   ReportResult result = make_training_report();
   result.start_unix_ns = kStart_ns;
-  DisclosureOptions options = all_options();
+  DisclosureOptions options = make_all_options();
   for (const char* none : {R"({})", R"({"measures": []})", R"({"measures": null})", R"({"measures": [{}]})"}) {
     options.base_json = none;
     EXPECT_EQ(write_disclosure_json("boamps", result, options).find("measures")->array()->size(), 2U) << none;
@@ -137,7 +137,7 @@ TEST(Boamps, MeasuresOfTheRunAreAddedToThoseOfTheCaller) {
 }
 
 TEST(Boamps, BlankMembersAreMissing) {
-  DisclosureOptions options = all_options();
+  DisclosureOptions options = make_all_options();
   options.base_json = R"({"task": {"taskStage": "", "taskFamily": " ", "dataset": {}, "algorithms": null},
                           "infrastructure": {"infraType": "publicCloud", "components": [{"nbComponent": null}]}})";
   const Result<Disclosure> made = boamps_disclosure(make_training_report(), options, "0.1.0");

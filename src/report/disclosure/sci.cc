@@ -51,18 +51,18 @@ Result<Disclosure> sci_disclosure(const ReportResult& result, const DisclosureOp
       .key("entries")
       .begin_array();
   for (const CarbonAccountEntry& entry : options.account->entries) {
-    const auto score = [&](const std::optional<double>& gco2) {
-      std::optional<double> per_unit;
-      if (gco2) per_unit = (*gco2 + *options.account->embodied_gco2) / *units;
-      return per_unit;
+    const auto gco2_score = [&](const std::optional<double>& gco2) {
+      std::optional<double> gco2_per_unit;
+      if (gco2) gco2_per_unit = (*gco2 + *options.account->embodied_gco2) / *units;
+      return gco2_per_unit;
     };
     json.begin_object()
         .member("provenance", to_string(entry.provenance))
         .member("E_kwh", entry.facility_j / kJoulesPerKwh)
         .member("I_gco2_per_kwh", entry.gco2_per_kwh)
-        .member("sci_gco2_per_unit", score(entry.gco2))
-        .member("low", score(entry.gco2_low))
-        .member("high", score(entry.gco2_high))
+        .member("sci_gco2_per_unit", gco2_score(entry.gco2))
+        .member("low", gco2_score(entry.gco2_low))
+        .member("high", gco2_score(entry.gco2_high))
         .end_object();
   }
   json.end_array().key("boundary").begin_array();

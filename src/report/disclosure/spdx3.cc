@@ -48,9 +48,10 @@ Result<Disclosure> spdx3_disclosure(const ReportResult& result, const Disclosure
   std::string comment;
   for (const DisclosedEnergy& energy : *energies)
     comment += (comment.empty() ? "" : ". ") + energy_statement(result, energy);
-  const std::string created = utc_time_text(options.created_unix_s);
-  const std::string space = "https://spdx.org/spdxdocs/joulemap-" +
-                            formats::sha256_hex(options.model_name + created + comment).substr(0, 32) + "#";
+  const std::string creation_time_text = utc_time_text(options.created_unix_s);
+  const std::string id_prefix = "https://spdx.org/spdxdocs/joulemap-" +
+                                formats::sha256_hex(options.model_name + creation_time_text + comment).substr(0, 32) +
+                                "#";
   JsonWriter json;
   json.begin_object()
       .member("@context", "https://spdx.org/rdf/3.0.1/spdx-context.jsonld")
@@ -60,14 +61,14 @@ Result<Disclosure> spdx3_disclosure(const ReportResult& result, const Disclosure
       .member("type", "CreationInfo")
       .member("@id", kCreationInfoId)
       .member("specVersion", "3.0.1")
-      .member("created", created)
+      .member("created", creation_time_text)
       .key("createdBy")
       .begin_array()
-      .value(space + "agent")
+      .value(id_prefix + "agent")
       .end_array()
       .end_object();
-  begin_spdx_element(json, "SoftwareAgent", space + "agent", fmt::format("Joulemap {}", version)).end_object();
-  begin_spdx_element(json, "ai_AIPackage", space + "model", options.model_name)
+  begin_spdx_element(json, "SoftwareAgent", id_prefix + "agent", fmt::format("Joulemap {}", version)).end_object();
+  begin_spdx_element(json, "ai_AIPackage", id_prefix + "model", options.model_name)
       .member("comment", fmt::format("Energy by Joulemap {}: {}", version, comment))
       .member("software_primaryPurpose", "model")
       .key("ai_energyConsumption")
@@ -83,15 +84,15 @@ Result<Disclosure> spdx3_disclosure(const ReportResult& result, const Disclosure
         .end_object();
   }
   json.end_array().end_object().end_object();
-  begin_spdx_element(json, "SpdxDocument", space + "document", "Energy of " + options.model_name)
+  begin_spdx_element(json, "SpdxDocument", id_prefix + "document", "Energy of " + options.model_name)
       .key("rootElement")
       .begin_array()
-      .value(space + "model")
+      .value(id_prefix + "model")
       .end_array()
       .key("element")
       .begin_array()
-      .value(space + "agent")
-      .value(space + "model")
+      .value(id_prefix + "agent")
+      .value(id_prefix + "model")
       .end_array()
       .end_object();
   json.end_array().end_object();

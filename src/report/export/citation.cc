@@ -45,10 +45,10 @@ std::string included_domains_text(const ReportResult& result, const RunRates& ra
   std::string missing;
   for (const DomainEnergy& domain : result.domains) {
     if (!domain.is_counted && !is_outside_totals(domain)) continue;
-    const bool is_in = domain.is_counted && domain.joules && domain.provenance == rates.provenance;
-    std::string& list = is_in ? read : missing;
+    const bool is_included = domain.is_counted && domain.joules && domain.provenance == rates.provenance;
+    std::string& list = is_included ? read : missing;
     list += (list.empty() ? "" : ", ") + domain.name;
-    if (is_in && rates.provenance == Provenance::measured) list += fmt::format(" by {}", domain.sensor);
+    if (is_included && rates.provenance == Provenance::measured) list += fmt::format(" by {}", domain.sensor);
   }
   std::string out = fmt::format("{}: {}", to_string(*rates.provenance), read);
   if (!missing.empty()) out += fmt::format("; not included: {}", missing);

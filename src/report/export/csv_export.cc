@@ -21,8 +21,8 @@ class CsvLine {
   CsvLine& add(double number) { return append_escaped_cell(std::isfinite(number) ? fmt::format("{}", number) : ""); }
   CsvLine& add(std::uint64_t number) { return append_escaped_cell(fmt::format("{}", number)); }
   template <class T>
-  CsvLine& add(const std::optional<T>& maybe) {
-    return maybe ? add(*maybe) : append_escaped_cell("");
+  CsvLine& add(const std::optional<T>& optional_value) {
+    return optional_value ? add(*optional_value) : append_escaped_cell("");
   }
   std::string take_line() && { return std::move(line_) + "\r\n"; }
 
@@ -37,14 +37,18 @@ class CsvLine {
   bool has_cells_ = false;
 };
 
-std::string steps_or_epochs_csv(const std::vector<StepOrEpochView>& stages) {
+std::string steps_or_epochs_csv(const std::vector<StepOrEpochView>& steps_or_epochs) {
   std::string out = "number,begin_s,end_s,time_s,energy_j,power_w,loss,joules_per_loss\r\n";
-  for (const StepOrEpochView& stage : stages) {
+  for (const StepOrEpochView& step_or_epoch : steps_or_epochs) {
     CsvLine line;
-    line.add(stage.number).add(stage.begin_s).add(stage.end_s).add(stage.time_s).add(stage.energy_j);
-    const bool has_power = stage.energy_j && stage.time_s > 0;
-    line.add(has_power ? std::optional(*stage.energy_j / stage.time_s) : std::nullopt);
-    out += std::move(line.add(stage.loss).add(stage.joules_per_loss)).take_line();
+    line.add(step_or_epoch.number)
+        .add(step_or_epoch.begin_s)
+        .add(step_or_epoch.end_s)
+        .add(step_or_epoch.time_s)
+        .add(step_or_epoch.energy_j);
+    const bool has_power = step_or_epoch.energy_j && step_or_epoch.time_s > 0;
+    line.add(has_power ? std::optional(*step_or_epoch.energy_j / step_or_epoch.time_s) : std::nullopt);
+    out += std::move(line.add(step_or_epoch.loss).add(step_or_epoch.joules_per_loss)).take_line();
   }
   return out;
 }
@@ -94,7 +98,7 @@ std::string power_series_csv(const ReportResult& run) {
 std::string level_rows_csv(const LevelView& level) {
   std::string out =
       "device,path,name,count,time_s,energy_j,low_j,high_j,dynamic_j,power_w,share,basis,cause,cause_basis";
-  for (const EnergyCauseClass each : kCauseClasses) out += fmt::format(",{}_s", to_string(each));
+  for (const EnergyCauseClass cause_class : kCauseClasses) out += fmt::format(",{}_s", to_string(cause_class));
   out += ",waiting_s,waiting_j,waiting_low_j,waiting_high_j\r\n";
   for (const ReportRow& row : level.rows) {
     CsvLine line;
@@ -102,16 +106,16 @@ std::string level_rows_csv(const LevelView& level) {
     line.add(row.energy_j).add(row.low_j).add(row.high_j).add(row.dynamic_j).add(row.power_w).add(row.share);
     line.add(row.basis).add(row.cause ? to_string(row.cause->largest_class) : std::string_view());
     line.add(row.cause ? to_string(row.cause->basis) : std::string_view());
-    for (const EnergyCauseClass each : kCauseClasses)
-      line.add(row.cause ? std::optional(row.cause->times_s[each]) : std::nullopt);
+    for (const EnergyCauseClass cause_class : kCauseClasses)
+      line.add(row.cause ? std::optional(row.cause->times_s[cause_class]) : std::nullopt);
     line.add(row.waiting_s).add(row.waiting_j).add(row.waiting_low_j).add(row.waiting_high_j);
     out += std::move(line).take_line();
   }
-  const auto add_nobodys = [&](std::string_view name, const std::optional<double>& energy_j) {
+  const auto add_unattributed_row = [&](std::string_view name, const std::optional<double>& energy_j) {
     if (energy_j) out += fmt::format(",{0},{0},,,{1},,,,,,,,,,,,,,,,\r\n", name, *energy_j);
   };
-  add_nobodys("idle", level.idle_j);
-  add_nobodys("not attributed", level.unattributed_j);
+  add_unattributed_row("idle", level.idle_j);
+  add_unattributed_row("not attributed", level.unattributed_j);
   return out;
 }
 
@@ -128,11 +132,11 @@ std::string serving_requests_csv(const ServingResult& serving) {
     line.add(kStatus[static_cast<std::size_t>(request.status)]).add(request.prompt_tokens).add(request.cached_tokens);
     line.add(request.output_tokens).add(request.rejected_tokens).add(request.steps).add(request.begin_s);
     line.add(request.end_s).add(request.first_token_s).add(request.step_s).add(known(request.shares.shapley_j));
-    line.add(known(request.low_j)).add(known(request.high_j)).add(known(request.shares.token_j));
-    line.add(known(request.shares.time_j))
+    line.add(known(request.low_j)).add(known(request.high_j)).add(known(request.shares.token_share_j));
+    line.add(known(request.shares.step_share_j))
         .add(known(request.shares.saved_without_request_j))
         .add(known(request.prefill_j));
-    line.add(known(request.decode_j)).add(known(request.fixed_j)).add(known(request.context_j));
+    line.add(known(request.decode_j)).add(known(request.fixed_j)).add(known(request.kv_cache_read_j));
     out += std::move(line.add(known(request.wasted_j))).take_line();
   }
   return out;

@@ -93,14 +93,14 @@ std::string node_label(const std::string& name, const CallGraphNode& node, doubl
   return label + "\"";
 }
 
-std::string graph_caption(const CallGraph& graph, const std::string& subject, double left_out_j) {
+std::string graph_caption(const CallGraph& graph, const std::string& subject, double omitted_j) {
   std::string caption = fmt::format("{}: {}", subject, amount_text(graph.total_j, "J"));
   for (const EnergyCauseClass each : kCauseClasses) {
     const double energy_j = graph.energy_by_cause_j[each];
     if (energy_j > 0) caption += fmt::format("; {} {:.1f} %", to_string(each), 100 * energy_j / graph.total_j);
   }
-  if (left_out_j > 0)
-    caption += fmt::format("; names below 0.1 % omitted: {} of self energy", amount_text(left_out_j, "J"));
+  if (omitted_j > 0)
+    caption += fmt::format("; names below 0.1 % omitted: {} of self energy", amount_text(omitted_j, "J"));
   return caption;
 }
 
@@ -115,10 +115,10 @@ Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& 
     return graph.nodes.at(name).inclusive_energy_j >= kMinDrawnEnergyShare * graph.total_j;
   };
   std::string nodes;
-  double left_out_j = 0;
+  double omitted_j = 0;
   for (const auto& [name, node] : graph.nodes) {
     if (!is_shown(name)) {
-      left_out_j += node.own_energy_j;
+      omitted_j += node.own_energy_j;
       continue;
     }
     // Opacity of the node, from 40 / 255 for a small share to 220 / 255 for all of the energy.
@@ -138,7 +138,7 @@ Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& 
   return fmt::format(
       "digraph energy {{\n  label={};\n  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
       "  edge [color=\"{}\", fontname=\"sans-serif\"];\n{}{}}}\n",
-      quote_dot_string(graph_caption(graph, command_text(view.run), left_out_j)), kMutedTextColour, nodes, edges);
+      quote_dot_string(graph_caption(graph, command_text(view.run), omitted_j)), kMutedTextColour, nodes, edges);
 }
 
 }  // namespace joulemap::report

@@ -56,10 +56,10 @@ TEST(Exports, TheCallGraphHasEnergiesOfFunctionsAndCalls) {
 
 TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
   RunView view = make_three_layer_view();
-  EnergyCause by_ledger{EnergyCauseClass::launch, CauseBasis::ledger};
-  by_ledger.times_s[EnergyCauseClass::launch] = 3;
-  by_ledger.times_s[EnergyCauseClass::synchronization] = 1;
-  view.levels[0].rows[0].cause = by_ledger;
+  EnergyCause ledger_cause{EnergyCauseClass::launch, CauseBasis::ledger};
+  ledger_cause.times_s[EnergyCauseClass::launch] = 3;
+  ledger_cause.times_s[EnergyCauseClass::synchronization] = 1;
+  view.levels[0].rows[0].cause = ledger_cause;
   view.levels[0].rows[1].cause = scopes::make_cause_from_name("copy_", 1);
   const Result<std::string> dot = graphviz_dot_text(view, {});
   ASSERT_TRUE(dot);

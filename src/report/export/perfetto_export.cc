@@ -130,22 +130,26 @@ class PerfettoTrace {
   ProtobufWriter trace_message_;
 };
 
-std::vector<TraceSlice> step_or_epoch_slices(const std::vector<StepOrEpochView>& stages, std::string_view what) {
+std::vector<TraceSlice> step_or_epoch_slices(const std::vector<StepOrEpochView>& steps_or_epochs,
+                                             std::string_view what) {
   std::vector<TraceSlice> slices;
-  for (const StepOrEpochView& stage : stages) {
-    TraceSlice slice{fmt::format("{} {}", what, stage.number), stage.begin_s, stage.end_s};
-    if (stage.energy_j) slice.annotations.emplace_back("energy_j", *stage.energy_j);
-    if (stage.energy_j && stage.time_s > 0) slice.annotations.emplace_back("power_w", *stage.energy_j / stage.time_s);
-    if (stage.loss) slice.annotations.emplace_back("loss", *stage.loss);
-    if (stage.joules_per_loss) slice.annotations.emplace_back("joules_per_loss", *stage.joules_per_loss);
+  for (const StepOrEpochView& step_or_epoch : steps_or_epochs) {
+    TraceSlice slice{fmt::format("{} {}", what, step_or_epoch.number), step_or_epoch.begin_s, step_or_epoch.end_s};
+    if (step_or_epoch.energy_j) slice.annotations.emplace_back("energy_j", *step_or_epoch.energy_j);
+    if (step_or_epoch.energy_j && step_or_epoch.time_s > 0)
+      slice.annotations.emplace_back("power_w", *step_or_epoch.energy_j / step_or_epoch.time_s);
+    if (step_or_epoch.loss) slice.annotations.emplace_back("loss", *step_or_epoch.loss);
+    if (step_or_epoch.joules_per_loss)
+      slice.annotations.emplace_back("joules_per_loss", *step_or_epoch.joules_per_loss);
     slices.push_back(std::move(slice));
   }
   return slices;
 }
 
-std::vector<TraceSlice> time_span_slices(const std::vector<NamedTimeSpan>& bands) {
+std::vector<TraceSlice> time_span_slices(const std::vector<NamedTimeSpan>& named_spans) {
   std::vector<TraceSlice> slices;
-  for (const NamedTimeSpan& band : bands) slices.push_back({band.name, band.begin_s, band.end_s});
+  for (const NamedTimeSpan& named_span : named_spans)
+    slices.push_back({named_span.name, named_span.begin_s, named_span.end_s});
   return slices;
 }
 

@@ -66,9 +66,9 @@ Result<std::string> speedscope_json(const RunView& view, const ExportOptions& qu
   }
   if (joules.empty()) return missing_energy_error(found->by);
   // Sorted so that stacks of one branch are neighbours: speedscope's first view shows stacks in file order.
-  const auto frames_of = [](const WeightedStack& one) -> const std::vector<std::string>& { return one.stack->frames; };
-  std::ranges::stable_sort(joules, {}, frames_of);
-  std::ranges::stable_sort(times, {}, frames_of);
+  const auto get_frames = [](const WeightedStack& one) -> const std::vector<std::string>& { return one.stack->frames; };
+  std::ranges::stable_sort(joules, {}, get_frames);
+  std::ranges::stable_sort(times, {}, get_frames);
   const FrameTable frames(found->stacks);
   JsonWriter json;
   json.begin_object().member("$schema", "https://www.speedscope.app/file-format-schema.json");

@@ -56,7 +56,7 @@ void add_level_tables(SqliteWriter& database, const std::vector<LevelView>& leve
   for (const LevelView& level : levels) {
     for (const IdleEntry& entry : level.idle) {
       database.add_row({level.by, to_string(entry.cause), entry.device, scope_path_text(entry.path), entry.time_s,
-                        entry.energy_j, entry.low_j, entry.high_j, entry.is_in_rows});
+                        entry.energy_j, entry.low_j, entry.high_j, entry.is_included_in_rows});
     }
   }
   database.begin_table("levels", {"level TEXT", "attributed_j REAL", "idle_j REAL", "unattributed_j REAL"});
@@ -66,12 +66,12 @@ void add_level_tables(SqliteWriter& database, const std::vector<LevelView>& leve
 }
 
 void add_step_or_epoch_table(SqliteWriter& database, std::string_view table,
-                             const std::vector<StepOrEpochView>& stages) {
+                             const std::vector<StepOrEpochView>& steps_or_epochs) {
   database.begin_table(table, {"number INTEGER", "begin_s REAL", "end_s REAL", "time_s REAL", "energy_j REAL",
                                "loss REAL", "joules_per_loss REAL"});
-  for (const StepOrEpochView& stage : stages) {
-    database.add_row(
-        {stage.number, stage.begin_s, stage.end_s, stage.time_s, stage.energy_j, stage.loss, stage.joules_per_loss});
+  for (const StepOrEpochView& step_or_epoch : steps_or_epochs) {
+    database.add_row({step_or_epoch.number, step_or_epoch.begin_s, step_or_epoch.end_s, step_or_epoch.time_s,
+                      step_or_epoch.energy_j, step_or_epoch.loss, step_or_epoch.joules_per_loss});
   }
 }
 
@@ -91,8 +91,9 @@ void add_time_series_tables(SqliteWriter& database, const RunView& view) {
     }
   }
   database.begin_table("spans", {"kind TEXT", "name TEXT", "begin_s REAL", "end_s REAL"});
-  const auto add = [&](std::string_view kind, const std::vector<NamedTimeSpan>& bands) {
-    for (const NamedTimeSpan& band : bands) database.add_row({kind, band.name, band.begin_s, band.end_s});
+  const auto add = [&](std::string_view kind, const std::vector<NamedTimeSpan>& named_spans) {
+    for (const NamedTimeSpan& named_span : named_spans)
+      database.add_row({kind, named_span.name, named_span.begin_s, named_span.end_s});
   };
   add("phase", view.phases);
   add("region", view.regions);

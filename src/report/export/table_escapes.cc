@@ -9,10 +9,11 @@
 namespace joulemap::report {
 namespace {
 
-std::string prefix_special_characters(std::string_view text, std::string_view special, std::string_view before) {
+std::string prefix_special_characters(std::string_view text, std::string_view special_characters,
+                                      std::string_view before) {
   std::string out;
   for (const char c : printable(text)) {
-    if (special.find(c) != special.npos) out += before;
+    if (special_characters.find(c) != special_characters.npos) out += before;
     out += c;
   }
   return out;
@@ -25,7 +26,7 @@ std::string escape_markdown(std::string_view text) { return prefix_special_chara
 std::string escape_latex(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {
-    constexpr std::string_view kSpecial = "&%$#_{}";
+    constexpr std::string_view kLatexSpecialCharacters = "&%$#_{}";
     if (c == '\\') {
       out += "\\textbackslash{}";
     } else if (c == '~' || c == '^') {
@@ -33,7 +34,7 @@ std::string escape_latex(std::string_view text) {
     } else if (c == '<' || c == '>') {
       out += fmt::format("${}$", c);
     } else {
-      if (kSpecial.find(c) != kSpecial.npos) out += '\\';
+      if (kLatexSpecialCharacters.find(c) != kLatexSpecialCharacters.npos) out += '\\';
       out += c;
     }
   }
@@ -44,9 +45,9 @@ std::string escape_latex(std::string_view text) {
 
 std::string escape_csv_field(std::string_view text) {
   // Spreadsheets evaluate text that begins with one of these. Programs that read such a name must strip the apostrophe.
-  constexpr std::string_view kBeginsFormula = "=+-@";
+  constexpr std::string_view kFormulaStartCharacters = "=+-@";
   std::string shown = printable(text);
-  if (!shown.empty() && kBeginsFormula.find(shown[0]) != kBeginsFormula.npos && !parse_double(shown))
+  if (!shown.empty() && kFormulaStartCharacters.find(shown[0]) != kFormulaStartCharacters.npos && !parse_double(shown))
     shown.insert(0, "'");
   if (shown.find_first_of(",\"") == shown.npos) return shown;
   return "\"" + prefix_special_characters(shown, "\"", "\"") + "\"";

@@ -64,10 +64,10 @@ std::string format_latex_table(const ReportResult& result, const TableContent& c
                      content.has_device_column ? "rrrrrrll" : "rrrrrrl", escape_latex(result.by));
   for (std::size_t i = 0; i < columns; ++i) out += " & " + escape_latex(kTableHeaders[i]);
   out += " \\\\\n    \\midrule\n";
-  bool has_rule = false;
+  bool has_midrule = false;
   for (const TableRow& line : content.rows) {
-    if (line.is_remainder && !has_rule) out += "    \\midrule\n";
-    has_rule = has_rule || line.is_remainder;
+    if (line.is_remainder && !has_midrule) out += "    \\midrule\n";
+    has_midrule = has_midrule || line.is_remainder;
     out += "    " + escape_latex(line.name);
     for (const std::string& text : formatted_row_cells(line, content)) out += " & " + escape_latex(text);
     out += " \\\\\n";
@@ -114,7 +114,7 @@ std::string provenance_sentence(const ReportResult& result) {
   return out;
 }
 
-std::string formatted_table(const ReportResult& result, TableFormat format, const TableOptions& query) {
+std::string format_report_table(const ReportResult& result, TableFormat format, const TableOptions& query) {
   std::size_t most = query.max_rows.value_or(format == TableFormat::csv ? 0 : kDefaultTableRows);
   if (most == 0) most = std::numeric_limits<std::size_t>::max();
   const TableContent content = make_table_content(result, query.row_query, most);

@@ -21,7 +21,7 @@ struct TableOptions {
   std::optional<std::size_t> max_rows;  // maximum number of rows, the rest is summed; 0: all; none: 20, or all for CSV
 };
 
-std::string formatted_table(const ReportResult& result, TableFormat format, const TableOptions& query);
+std::string format_report_table(const ReportResult& result, TableFormat format, const TableOptions& query);
 
 // Sentences on the origin of the energies: domains measured by which sensor, domains estimated, the meaning of ±, and
 // the first diagnostic.

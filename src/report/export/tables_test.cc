@@ -20,20 +20,22 @@ ReportResult training() {
   return result;
 }
 
-TEST(Tables, AreMarkdown) { expect_golden("table.md", formatted_table(training(), TableFormat::markdown, {{}, 4})); }
+TEST(Tables, AreMarkdown) {
+  expect_golden("table.md", format_report_table(training(), TableFormat::markdown, {{}, 4}));
+}
 
-TEST(Tables, AreLatex) { expect_golden("table.tex", formatted_table(training(), TableFormat::latex, {})); }
+TEST(Tables, AreLatex) { expect_golden("table.tex", format_report_table(training(), TableFormat::latex, {})); }
 
 TEST(Tables, AreCsvWithAllDigits) {
   ReportResult result = training();
   result.rows[0].path.back() = "with \"quotes\", and a comma";
-  expect_golden("table.csv", formatted_table(result, TableFormat::csv, {}));
+  expect_golden("table.csv", format_report_table(result, TableFormat::csv, {}));
 }
 
-TEST(Tables, ByDomainDistinguishPartsAndEstimates) {
+TEST(Tables, DomainTablesDistinguishPartsAndEstimates) {
   ReportResult result = training();
   result.by = "domain";
-  expect_golden("table_domains.md", formatted_table(result, TableFormat::markdown, {}));
+  expect_golden("table_domains.md", format_report_table(result, TableFormat::markdown, {}));
 }
 
 TEST(Citation, StatesEnergyUncertaintyAndMethod) {

@@ -55,14 +55,14 @@ std::vector<HyperParameter> parse_command_hyper_parameters(const std::vector<std
     if (!name.starts_with("--") || name.size() == 2) continue;
     name.remove_prefix(2);
     std::optional<std::string_view> text;
-    if (const std::size_t equals = name.find('='); equals != std::string_view::npos) {
-      text = name.substr(equals + 1);
-      name = name.substr(0, equals);
+    if (const std::size_t equals_position = name.find('='); equals_position != std::string_view::npos) {
+      text = name.substr(equals_position + 1);
+      name = name.substr(0, equals_position);
     } else if (i + 1 < command.size() && !command[i + 1].starts_with("--")) {
       text = command[++i];
     }
-    const auto is_it = [&](const HyperParameter& known) { return known.name == name; };
-    if (name.empty() || std::ranges::any_of(parameters, is_it)) continue;
+    const auto has_same_name = [&](const HyperParameter& known) { return known.name == name; };
+    if (name.empty() || std::ranges::any_of(parameters, has_same_name)) continue;
     HyperParameter parameter{std::string(name), true};
     if (text) parameter.value = std::string(*text);
     if (const std::optional<double> number = text ? parse_double(*text) : std::nullopt) parameter.value = *number;
@@ -76,8 +76,8 @@ class TensorboardExport {
   explicit TensorboardExport(const RunView& view)
       : view_(view), begin_s_(static_cast<double>(view.run.start_unix_ns.value_or(0)) * 1e-9), events_(begin_s_) {}
 
-  void add_step_or_epoch_scalars(const std::vector<StepOrEpochView>& stages, const std::string& group);
-  void add_power();
+  void add_step_or_epoch_scalars(const std::vector<StepOrEpochView>& steps_or_epochs, const std::string& group);
+  void add_power_scalars();
   void add_metrics();
   void add_layer_energies();
   void add_pass_energies(std::span<const LayerDistribution> passes);
@@ -110,36 +110,37 @@ std::int64_t TensorboardExport::training_step_at(double time_s) const {
   const StepOrEpochView& step = after == view_.steps.begin() ? *after : *std::prev(after);
   const double length_s = step.end_s - step.begin_s;
   const double part = length_s > 0 ? std::clamp((time_s - step.begin_s) / length_s, 0.0, 1.0) : 0;
-  const auto within = static_cast<std::uint64_t>(part * static_cast<double>(step.count));
-  return static_cast<std::int64_t>(step.number + std::min(within, step.count - 1));
+  const auto step_offset = static_cast<std::uint64_t>(part * static_cast<double>(step.count));
+  return static_cast<std::int64_t>(step.number + std::min(step_offset, step.count - 1));
 }
 
 // Adds the scalars of each step or epoch. Of several that were merged into one entry, adds energy and time per step.
-void TensorboardExport::add_step_or_epoch_scalars(const std::vector<StepOrEpochView>& stages,
+void TensorboardExport::add_step_or_epoch_scalars(const std::vector<StepOrEpochView>& steps_or_epochs,
                                                   const std::string& group) {
   const std::string energy = make_group_tag(group, "energy_j");
-  const std::string spent = make_group_tag(group, "energy_so_far_j");
+  const std::string energy_so_far_tag = make_group_tag(group, "energy_so_far_j");
   const std::string power = make_group_tag(group, "power_w");
   const std::string time = make_group_tag(group, "time_s");
   const std::string loss = make_group_tag(group, "loss");
-  const std::string per_loss = make_group_tag(group, "joules_per_loss");
+  const std::string joules_per_loss_tag = make_group_tag(group, "joules_per_loss");
   std::vector<TaggedScalar> numbers;
   std::vector<LayerEnergyPoint> points;
   double sum_j = 0;
-  for (const StepOrEpochView& stage : stages) {
-    const auto count = static_cast<double>(stage.count);
+  for (const StepOrEpochView& step_or_epoch : steps_or_epochs) {
+    const auto count = static_cast<double>(step_or_epoch.count);
     numbers.clear();
-    if (stage.energy_j) {
-      sum_j += *stage.energy_j;
-      numbers.push_back({energy, *stage.energy_j / count});
-      numbers.push_back({spent, sum_j});
-      if (stage.time_s > 0) numbers.push_back({power, *stage.energy_j / stage.time_s});
-      points.push_back({stage.begin_s, *stage.energy_j / count, static_cast<std::int64_t>(stage.number)});
+    if (step_or_epoch.energy_j) {
+      sum_j += *step_or_epoch.energy_j;
+      numbers.push_back({energy, *step_or_epoch.energy_j / count});
+      numbers.push_back({energy_so_far_tag, sum_j});
+      if (step_or_epoch.time_s > 0) numbers.push_back({power, *step_or_epoch.energy_j / step_or_epoch.time_s});
+      points.push_back(
+          {step_or_epoch.begin_s, *step_or_epoch.energy_j / count, static_cast<std::int64_t>(step_or_epoch.number)});
     }
-    numbers.push_back({time, stage.time_s / count});
-    if (stage.loss) numbers.push_back({loss, *stage.loss});
-    if (stage.joules_per_loss) numbers.push_back({per_loss, *stage.joules_per_loss});
-    events_.add_scalars(static_cast<std::int64_t>(stage.number), begin_s_ + stage.end_s, numbers);
+    numbers.push_back({time, step_or_epoch.time_s / count});
+    if (step_or_epoch.loss) numbers.push_back({loss, *step_or_epoch.loss});
+    if (step_or_epoch.joules_per_loss) numbers.push_back({joules_per_loss_tag, *step_or_epoch.joules_per_loss});
+    events_.add_scalars(static_cast<std::int64_t>(step_or_epoch.number), begin_s_ + step_or_epoch.end_s, numbers);
   }
   add_histograms(energy, points);
 }
@@ -151,7 +152,7 @@ void TensorboardExport::add_slice_scalars(const std::string& tag, const std::vec
   }
 }
 
-void TensorboardExport::add_power() {
+void TensorboardExport::add_power_scalars() {
   for (const PowerSeries& series : view_.run.power)
     add_slice_scalars(make_group_tag("power", series.domain + "_w"), series.watts);
   for (const ReportTrack& track : view_.run.tracks)
@@ -171,11 +172,11 @@ void TensorboardExport::add_metrics() {
 // Adds histograms of the energies, each over a part of the run. They have a tag of their own, TAG/spread, because a tag
 // of TensorBoard has either scalars or histograms.
 void TensorboardExport::add_histograms(const std::string& tag, const std::vector<LayerEnergyPoint>& points) {
-  const std::size_t pieces = std::min(points.size() / kMinHistogramValues, kMaxHistogramsPerTag);
-  for (std::size_t piece = 0; piece < pieces; ++piece) {
+  const std::size_t histogram_count = std::min(points.size() / kMinHistogramValues, kMaxHistogramsPerTag);
+  for (std::size_t piece = 0; piece < histogram_count; ++piece) {
     std::vector<double> joules;
-    const std::size_t end = (piece + 1) * points.size() / pieces;
-    for (std::size_t i = piece * points.size() / pieces; i < end; ++i) joules.push_back(points[i].energy_j);
+    const std::size_t end = (piece + 1) * points.size() / histogram_count;
+    for (std::size_t i = piece * points.size() / histogram_count; i < end; ++i) joules.push_back(points[i].energy_j);
     const LayerEnergyPoint& last = points[end - 1];
     events_.add_histogram(tag + "/spread", step_of_point(last), begin_s_ + last.time_s, make_histogram_buckets(joules));
   }
@@ -244,7 +245,7 @@ std::string tensorboard_file(const RunView& view, std::span<const LayerDistribut
   out.add_run_summary();
   out.add_step_or_epoch_scalars(view.steps, "step");
   out.add_step_or_epoch_scalars(view.epochs, "epoch");
-  out.add_power();
+  out.add_power_scalars();
   out.add_metrics();
   out.add_layer_energies();
   out.add_pass_energies(passes);

@@ -10,7 +10,7 @@
 namespace joulemap::report {
 namespace {
 
-double counted(const std::vector<HistogramBucket>& buckets) {
+double sum_bucket_counts(const std::vector<HistogramBucket>& buckets) {
   return std::accumulate(buckets.begin(), buckets.end(), 0.0,
                          [](double sum, const HistogramBucket& bucket) { return sum + bucket.count; });
 }
@@ -27,7 +27,7 @@ std::vector<std::string> tfrecord_payloads(const std::string& file) {
   return records;
 }
 
-bool any_contains(const std::vector<std::string>& records, std::string_view text) {
+bool has_record_with_text(const std::vector<std::string>& records, std::string_view text) {
   return std::ranges::any_of(records,
                              [&](const std::string& record) { return record.find(text) != std::string::npos; });
 }
@@ -46,7 +46,7 @@ TEST(Tensorboard, BucketsContainEveryValueOnce) {
   const std::vector<double> values = {1, 1, 2, 3, 10};
   const std::vector<HistogramBucket> buckets = make_histogram_buckets(values, 9);
   ASSERT_EQ(buckets.size(), 9u);
-  EXPECT_EQ(counted(buckets), 5);
+  EXPECT_EQ(sum_bucket_counts(buckets), 5);
   EXPECT_EQ(buckets.front().low, 1);
   EXPECT_EQ(buckets.front().count, 2);
   EXPECT_EQ(buckets.back().high, 10);
@@ -65,27 +65,27 @@ TEST(Tensorboard, EqualValuesFormOneBucket) {
 
 TEST(Tensorboard, OmitsAnUnknownEnergy) {
   RunView view = make_two_step_view();
-  EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive)),
-                           "joulemap_step/energy_j"));
+  EXPECT_TRUE(has_record_with_text(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive)),
+                                   "joulemap_step/energy_j"));
   view.steps[0].energy_j.reset();
   const std::vector<std::string> records =
       tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive));
-  EXPECT_FALSE(any_contains(records, "joulemap_step/energy_j"));
-  EXPECT_TRUE(any_contains(records, "joulemap_step/time_s"));
+  EXPECT_FALSE(has_record_with_text(records, "joulemap_step/energy_j"));
+  EXPECT_TRUE(has_record_with_text(records, "joulemap_step/time_s"));
 }
 
 TEST(Tensorboard, DoesNotOverwriteExistingHparamsColumns) {
   const RunView view = make_two_step_view();
-  EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive)),
-                           "_hparams_/experiment"));
+  EXPECT_TRUE(has_record_with_text(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive)),
+                                   "_hparams_/experiment"));
   const std::vector<std::string> shared =
       tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::shared));
-  EXPECT_FALSE(any_contains(shared, "_hparams_/experiment"));
-  EXPECT_TRUE(any_contains(shared, "_hparams_/session_start_info"));
+  EXPECT_FALSE(has_record_with_text(shared, "_hparams_/experiment"));
+  EXPECT_TRUE(has_record_with_text(shared, "_hparams_/session_start_info"));
 }
 
 TEST(Tensorboard, ReplacesInvalidUtf8) {
-  EXPECT_FALSE(any_contains(
+  EXPECT_FALSE(has_record_with_text(
       tfrecord_payloads(tensorboard_file(make_two_step_view(), {}, TensorboardFolderSharing::exclusive)), "\xff"));
 }
 

@@ -10,12 +10,12 @@ void write_account_assumptions(JsonWriter& json, const CarbonAccountAssumptions&
   json.key("carbon");
   if (assumptions.carbon_intensity) {
     const CarbonIntensity& carbon = *assumptions.carbon_intensity;
-    const bool is_series = !carbon.series.empty();
+    const bool is_time_series = !carbon.series.empty();
     std::optional<double> intensity;
-    if (!is_series) intensity = carbon.gco2_per_kwh;
+    if (!is_time_series) intensity = carbon.gco2_per_kwh;
     json.begin_object()
         .member("gco2_per_kwh", intensity)
-        .member("time_series", is_series)
+        .member("time_series", is_time_series)
         .text_or_null("region", carbon.region)
         .member("source", carbon.source)
         .member("year", carbon.year)
@@ -59,7 +59,7 @@ void write_account(JsonWriter& json, const std::optional<CarbonAccount>& account
         .end_object();
   }
   json.end_array().member("embodied_gco2", account->embodied_gco2).key("equivalents").begin_array();
-  for (const EverydayEquivalent& equivalent : account->equivalents) {
+  for (const EverydayEquivalent& equivalent : account->everyday_equivalents) {
     json.begin_object()
         .member("name", equivalent.name)
         .member("amount", equivalent.amount)

@@ -22,8 +22,9 @@ std::string advice_json(const Advice& advice) {
   json.begin_object().member("schema", "joulemap.advice/1").member("interval", advice.interval);
   write_string_array(json, "inputs", advice.inputs);
   write_string_array(json, "command", advice.command);
-  json.key("part").begin_object().member("steady", advice.examined_part.is_steady);
-  json.member("steps", advice.examined_part.steps > 0 ? std::optional(advice.examined_part.steps) : std::nullopt)
+  json.key("part").begin_object().member("steady", advice.examined_run_part.is_steady);
+  json.member("steps",
+              advice.examined_run_part.steps > 0 ? std::optional(advice.examined_run_part.steps) : std::nullopt)
       .end_object();
   const bool is_gpu = advice.processor == AdvisedProcessor::gpu;
   json.member("gpu_energy_j", is_gpu ? advice.energy_j : std::nullopt);

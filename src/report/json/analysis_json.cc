@@ -153,8 +153,8 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
       .member("test", one.test)
       .member("pairing", one.pairing == Pairing::paired ? "paired" : "unpaired")
       .member("exact", one.is_exact)
-      .member("n_a", to_json_count(one.n_a))
-      .member("n_b", to_json_count(one.n_b))
+      .member("n_a", to_json_count(one.row_count_a))
+      .member("n_b", to_json_count(one.row_count_b))
       .member("statistic", one.statistic)
       .member("p", one.p)
       .member("p_adjusted", one.p_adjusted)
@@ -170,7 +170,7 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
       .member("percent_low", one.percent_low)
       .member("percent_high", one.percent_high);
   json.key("minimum_n");
-  one.minimum_n ? json.value(to_json_count(*one.minimum_n)) : json.null();
+  one.min_rows_per_level ? json.value(to_json_count(*one.min_rows_per_level)) : json.null();
   write_energy_basis(json, result.measures[one.measure]);
   json.member("different", one.is_different).member("verdict", one.verdict).end_object();
 }

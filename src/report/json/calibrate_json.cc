@@ -16,7 +16,7 @@ void write_calibrations(formats::JsonWriter& json, std::span<const ChannelCalibr
         .member("refresh_s", known.refresh_s)
         .member("refresh_spread_s", known.refresh_spread_s)
         .member("phase_s", known.phase_s)
-        .text_or_null("phase_of", known.phase_reference)
+        .text_or_null("phase_of", known.phase_reference_channel)
         .member("read_wall_s", known.read_wall_s)
         .member("read_cpu_s", known.read_cpu_s)
         .member("idle_w", known.idle_w)
@@ -34,7 +34,7 @@ void write_calibrations(formats::JsonWriter& json, std::span<const ChannelCalibr
         .member("sleep_w", known.sleep_w)
         .member("gain", known.gain)
         .member("gain_spread", known.gain_spread)
-        .text_or_null("gain_of", known.gain_reference)
+        .text_or_null("gain_of", known.gain_reference_channel)
         .end_object();
   }
   json.end_array();
@@ -42,7 +42,7 @@ void write_calibrations(formats::JsonWriter& json, std::span<const ChannelCalibr
 
 std::string calibrate_json(const CalibrateResult& result) {
   formats::JsonWriter json;
-  json.begin_object().member("schema", "joulemap.calibrate/1").member("watched_s", result.observed_s);
+  json.begin_object().member("schema", "joulemap.calibrate/1").member("watched_s", result.observation_time_s);
   write_calibrations(json, result.findings);
   json.key("loaded").begin_array();
   for (const std::string& domain : result.loaded_domains) json.value(domain);

@@ -37,15 +37,15 @@ void write_idle_differences(JsonWriter& json, const std::vector<IdleDifference>&
     json.begin_object()
         .member("cause", to_string(one.cause))
         .member("device", one.device)
-        .member("a_j", one.a_j)
-        .member("b_j", one.b_j)
-        .member("difference_j", one.b_j - one.a_j)
+        .member("a_j", one.energy_a_j)
+        .member("b_j", one.energy_b_j)
+        .member("difference_j", one.energy_b_j - one.energy_a_j)
         .end_object();
   }
   json.end_array();
 }
 
-void write_side_of_operator_group(JsonWriter& json, std::string_view name, const OperatorGroupSide& side) {
+void write_side_of_operator_group(JsonWriter& json, std::string_view name, const OperatorGroupContent& side) {
   json.key(name).begin_object();
   write_string_array(json, "operations", side.operations);
   write_string_array(json, "shapes", side.shapes);
@@ -112,7 +112,7 @@ void write_compared_recording(JsonWriter& json, const ComparedRecording& recordi
       .member("steps", recording.steps)
       .member("units", recording.units)
       .member("energy_j", recording.energy_j)
-      .member("within", recording.within_run_error)
+      .member("within", recording.within_run_relative_error)
       .key("left_out");
   if (!recording.exclusion) {
     json.null().end_object();
@@ -120,7 +120,7 @@ void write_compared_recording(JsonWriter& json, const ComparedRecording& recordi
   }
   json.begin_object()
       .member("warm_up_steps", static_cast<std::uint64_t>(recording.exclusion->warm_up_steps))
-      .member("long_steps", static_cast<std::uint64_t>(recording.exclusion->long_steps))
+      .member("long_steps", static_cast<std::uint64_t>(recording.exclusion->outlier_steps))
       .member("time_s", recording.exclusion->time_s)
       .member("energy_j", recording.exclusion->energy_j)
       .member("is_settled", recording.exclusion->is_settled)

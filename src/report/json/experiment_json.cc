@@ -60,7 +60,7 @@ void write_statistics(JsonWriter& json, const PlanStatistics& statistics) {
       .member("can_show", statistics.can_be_significant)
       .member("needed_repetitions", to_json_integer(statistics.needed_repetitions))
       .member("measures", to_json_integer(statistics.measures))
-      .member("needed_for_all", to_json_integer(statistics.needed_for_all_measures))
+      .member("needed_for_all", to_json_integer(statistics.repetitions_for_all_measures))
       .member("noise", statistics.noise)
       .member("difference_in_noises", statistics.detectable_difference_sd)
       .end_object();

@@ -81,7 +81,7 @@ void write_idle_energy(JsonWriter& json, const ReportResult& result) {
         .member("energy_j", entry.energy_j)
         .member("low_j", entry.low_j)
         .member("high_j", entry.high_j)
-        .member("in_rows", entry.is_in_rows)
+        .member("in_rows", entry.is_included_in_rows)
         .end_object();
   }
   json.end_array();

@@ -78,9 +78,9 @@ class ServingJsonWriter {
     write_energy_interval("prefill", serving_.prefill);
     write_energy_interval("decode", serving_.decode);
     json_.member("fixed_j", energy_if_known(serving_.fixed_j))
-        .member("context_j", energy_if_known(serving_.context_j))
+        .member("context_j", energy_if_known(serving_.kv_cache_read_j))
         .member("cached_j", energy_if_known(serving_.cached_j));
-    write_energy_interval("saved_by_cache", serving_.saved_by_cache);
+    write_energy_interval("saved_by_cache", serving_.energy_saved_by_cache);
     write_energy_per_token("per_input_token", serving_.prefill, serving_.prompt_tokens);
     write_energy_per_token("per_output_token", serving_.decode, serving_.decoded_tokens);
     json_.member("j_per_cached_token", energy_per_token(serving_.cached_j, serving_.cached_tokens))
@@ -95,12 +95,12 @@ class ServingJsonWriter {
         .member("observations", model.observations)
         .member("relative_error", energy_if_known(model.relative_error))
         .member("idle_w", model.idle_w);
-    write_energy_interval("per_step", model.per_step);
-    write_energy_interval("per_prompt_step", model.per_prompt_step);
-    write_energy_interval("per_prompt_token", model.per_prompt_token);
-    write_energy_interval("per_prompt_token_pair", model.per_prompt_token_pair);
-    write_energy_interval("per_decoded_token", model.per_decoded_token);
-    write_energy_interval("per_context_token", model.per_context_token);
+    write_energy_interval("per_step", model.energy_per_step);
+    write_energy_interval("per_prompt_step", model.energy_per_prompt_step);
+    write_energy_interval("per_prompt_token", model.energy_per_prompt_token);
+    write_energy_interval("per_prompt_token_pair", model.energy_per_prompt_token_pair);
+    write_energy_interval("per_decoded_token", model.energy_per_decoded_token);
+    write_energy_interval("per_context_token", model.energy_per_context_token);
     json_.end_object();
   }
 
@@ -125,13 +125,13 @@ class ServingJsonWriter {
           .member("energy_j", energy_if_known(request.shares.shapley_j))
           .member("low_j", energy_if_known(request.low_j))
           .member("high_j", energy_if_known(request.high_j))
-          .member("token_j", energy_if_known(request.shares.token_j))
-          .member("time_j", energy_if_known(request.shares.time_j))
+          .member("token_j", energy_if_known(request.shares.token_share_j))
+          .member("time_j", energy_if_known(request.shares.step_share_j))
           .member("marginal_j", energy_if_known(request.shares.saved_without_request_j))
           .member("prefill_j", energy_if_known(request.prefill_j))
           .member("decode_j", energy_if_known(request.decode_j))
           .member("fixed_j", energy_if_known(request.fixed_j))
-          .member("context_j", energy_if_known(request.context_j))
+          .member("context_j", energy_if_known(request.kv_cache_read_j))
           .member("wasted_j", energy_if_known(request.wasted_j))
           .end_object();
     }

@@ -23,14 +23,15 @@ std::optional<PlotKind> find_plot(std::string_view name) {
 }
 
 Status validate_plot_query(const PlotQuery& query) {
-  const bool is_spread = query.plot == PlotKind::violin || query.plot == PlotKind::box || query.plot == PlotKind::lines;
-  const bool is_of_the_run = query.plot == PlotKind::timeline || query.plot == PlotKind::loss;
+  const bool is_distribution_plot =
+      query.plot == PlotKind::violin || query.plot == PlotKind::box || query.plot == PlotKind::lines;
+  const bool is_run_plot = query.plot == PlotKind::timeline || query.plot == PlotKind::loss;
   if (query.sort_by && query.plot != PlotKind::bars)
     return Error{ErrorCode::usage, "this plot does not take --sort", "use --plot bars"};
   if (query.sort_by == SortBy::order)
     return Error{ErrorCode::usage, "bars have no order of steps", "use --sort energy"};
-  if (query.by.empty() || !(is_spread || is_of_the_run)) return Done{};
-  if (is_of_the_run)
+  if (query.by.empty() || !(is_distribution_plot || is_run_plot)) return Done{};
+  if (is_run_plot)
     return Error{ErrorCode::usage, "this plot shows the whole run and does not take --by", "use --plot bars"};
   if (query.by == plotted_distribution_level(query)) return Done{};
   return Error{ErrorCode::usage,

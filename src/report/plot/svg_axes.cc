@@ -77,12 +77,12 @@ void draw_x_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title
 }
 
 std::vector<double> logarithmic_ticks(const AxisScale& scale) {
-  constexpr double kShortRange = 2.5;  // decades
+  constexpr double kMaxDecadesForMinorTicks = 2.5;  // decades
   std::vector<double> ticks;
   for (double power = std::floor(scale.low_value); power <= scale.high_value; ++power) {
     for (const double mantissa : {1.0, 2.0, 5.0}) {
       const double value = power + std::log10(mantissa);
-      const bool is_wanted = mantissa == 1 || scale.high_value - scale.low_value < kShortRange;
+      const bool is_wanted = mantissa == 1 || scale.high_value - scale.low_value < kMaxDecadesForMinorTicks;
       if (is_wanted && value >= scale.low_value && value <= scale.high_value) ticks.push_back(value);
     }
   }

@@ -72,8 +72,8 @@ std::optional<ValueWithInterval> quantity_of_row(const ReportRow& row, std::opti
   }
 }
 
-std::string bar_name(const ReportRow& row, std::string_view by, bool with_device) {
-  const std::string device = with_device && !row.device.empty() ? row.device + " " : "";
+std::string bar_name(const ReportRow& row, std::string_view by, bool shows_device) {
+  const std::string device = shows_device && !row.device.empty() ? row.device + " " : "";
   if (by == "kernel") return device + brief_kernel_name(row.display_name, 46);
   std::string name = device;
   for (std::size_t i = 0; i < row.path.size(); ++i) name += (i > 0 ? " " : "") + row.path[i];
@@ -112,9 +112,9 @@ std::vector<Bar> make_bars(const RunView& view, const LevelView& level, const Pl
   const std::size_t shown = std::min(query.max_items.value_or(kDefaultBarCount), bars.size());
   Bar rest{fmt::format("{} more", bars.size() - shown), {}, {}, kUnattributedColour};
   for (std::size_t i = shown; i < bars.size(); ++i) rest.value.value += bars[i].value.value;
-  const bool has_rest = shown < bars.size() && query.sort_by != SortBy::power;  // powers do not add up
+  const bool has_remaining_rows = shown < bars.size() && query.sort_by != SortBy::power;  // powers do not add up
   bars.resize(shown);
-  if (has_rest) bars.push_back(rest);
+  if (has_remaining_rows) bars.push_back(rest);
   if (!query.name_filter.empty() || !is_energy_plotted(query)) return bars;
   for (const EnergyNode& node : idle_and_unattributed_without_probing(make_level_report(view, level))) {
     if (node.summed_row.energy_j.value_or(0) > 0)
@@ -132,8 +132,8 @@ void draw_axis_break(const Rect& rect, SvgCanvas& canvas) {
 
 void draw_bar(SvgCanvas& canvas, const PlotAxes& axes, double y, const Bar& bar, std::string_view unit) {
   const double centre_y = y + kBarRowHeight_px / 2;
-  const bool is_cut = bar.value.value > axes.x.high_value;
-  const double end = is_cut ? axes.plot_area.right() : axes.x.at(bar.value.value);
+  const bool is_beyond_axis = bar.value.value > axes.x.high_value;
+  const double end = is_beyond_axis ? axes.plot_area.right() : axes.x.at(bar.value.value);
   const std::string suffix = unit.empty() ? "" : fmt::format(" {}", unit);
   canvas.draw_text({axes.plot_area.x - 10, centre_y + 4}, shorten_to_width(bar.name, 12, kBarNamesWidth_px - 16),
                    {12, kTextColour, TextAnchor::end});
@@ -142,7 +142,7 @@ void draw_bar(SvgCanvas& canvas, const PlotAxes& axes, double y, const Bar& bar,
                   bar.attribution_basis.empty() ? "" : fmt::format(" ({})", bar.attribution_basis));
   canvas.draw_rect({axes.plot_area.x, y + 4, std::max(end - axes.plot_area.x, 0.5), kBarRowHeight_px - 8},
                    {bar.colour, 1, 2, title});
-  if (is_cut) draw_axis_break({end - 26, y + 4, 6, kBarRowHeight_px - 8}, canvas);
+  if (is_beyond_axis) draw_axis_break({end - 26, y + 4, 6, kBarRowHeight_px - 8}, canvas);
   double label_x = end;
   if (bar.value.low && bar.value.high) {
     const double low = axes.x.at(*bar.value.low);
@@ -165,11 +165,11 @@ Result<std::string> bars_svg(const RunView& view, const PlotQuery& query) {
   const PlottedQuantity quantity = plotted_quantity(query.sort_by);
   PlotFrame frame = make_plot_frame(view, level, fmt::format("{} by {}", quantity.title, level->by), height);
   std::vector<LegendEntry> legend;
-  std::set<std::string> bases;
+  std::set<std::string> attribution_bases;
   double highest = 0;
   for (const Bar& bar : bars) {
     if (bar.colour != kUnattributedColour) highest = std::max({highest, bar.value.value, bar.value.high.value_or(0)});
-    if (!bar.attribution_basis.empty() && bases.insert(bar.attribution_basis).second)
+    if (!bar.attribution_basis.empty() && attribution_bases.insert(bar.attribution_basis).second)
       legend.push_back({bar.attribution_basis, bar.colour});
   }
   draw_legend(frame.canvas, {frame.plot_area.x + kBarNamesWidth_px, frame.plot_area.y + 6},

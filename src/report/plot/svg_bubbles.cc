@@ -34,13 +34,13 @@ struct Bubble {
 };
 
 std::set<std::size_t> cells_on_pareto_front(const AnalysisResult& result) {
-  std::set<std::size_t> front;
+  std::set<std::size_t> front_cells;
   for (const ParetoSet& set : result.pareto) {
     for (const ParetoPoint& point : set.points) {
-      if (point.is_on_front) front.insert(point.cell);
+      if (point.is_on_front) front_cells.insert(point.cell);
     }
   }
-  return front;
+  return front_cells;
 }
 
 // Draws grid lines and labels. The scales map log10 of a value.
@@ -127,12 +127,12 @@ std::string bubbles_svg(const AnalysisResult& result) {
   const AxisScale x = make_log_scale(times, plot_area.x, plot_area.right());
   const AxisScale y = make_log_scale(energies, plot_area.bottom(), plot_area.y);
   draw_log_axes(canvas, plot_area, x, y);
-  const std::set<std::size_t> front = cells_on_pareto_front(result);
+  const std::set<std::size_t> front_cells = cells_on_pareto_front(result);
   std::vector<LabelledPoint> labels;
   for (std::size_t i = 0; i < bubbles.size(); ++i) {
     const Bubble& bubble = bubbles[i];
     const double share = bubble.metric_value && most > least ? (*bubble.metric_value - least) / (most - least) : 0.3;
-    const bool is_on_front = front.contains(bubble.cell);
+    const bool is_on_front = front_cells.contains(bubble.cell);
     const Point centre{x.at(std::log10(bubble.time_s)), y.at(std::log10(bubble.energy_j))};
     const double radius =
         kMinBubbleRadius_px +

@@ -73,10 +73,10 @@ std::string closing_svg_tag(std::string_view element, const Fill& fill) {
 constexpr double kNarrowestCharacterWidth_em = 0.34;
 
 double character_width(char c) {
-  constexpr std::string_view kNarrow = "iljtfrI.,:;|!'()[]{} -/";
-  constexpr std::string_view kWide = "mwMW%@";
-  if (kNarrow.find(c) != kNarrow.npos) return kNarrowestCharacterWidth_em;
-  if (kWide.find(c) != kWide.npos) return 0.9;
+  constexpr std::string_view kNarrowCharacters = "iljtfrI.,:;|!'()[]{} -/";
+  constexpr std::string_view kWideCharacters = "mwMW%@";
+  if (kNarrowCharacters.find(c) != kNarrowCharacters.npos) return kNarrowestCharacterWidth_em;
+  if (kWideCharacters.find(c) != kWideCharacters.npos) return 0.9;
   return c >= 'A' && c <= 'Z' ? 0.7 : 0.58;
 }
 
@@ -155,10 +155,10 @@ std::string shorten_to_width(std::string_view text, double size, double width) {
   if (text_width(text, size) <= width) return std::string(text);
   // Cuts a long text to the most characters that could fit, so that the loop is short.
   const auto most = static_cast<std::size_t>(std::max(width, 0.0) / (kNarrowestCharacterWidth_em * size)) + 1;
-  const std::string ends = keep_both_ends(text, most);
+  const std::string ends = shorten_at_centre(text, most);
   for (std::size_t columns = std::min(count_display_columns(ends), most); columns > 2; --columns) {
-    std::string shorter = shorten_to_columns(ends, columns);
-    if (text_width(shorter, size) <= width) return shorter;
+    std::string shortened_text = shorten_to_columns(ends, columns);
+    if (text_width(shortened_text, size) <= width) return shortened_text;
   }
   return {};
 }

@@ -71,7 +71,7 @@ void draw_bars(SvgCanvas& canvas, const Rect& plot_area, const std::vector<BarGr
 struct FacetGrid {
   std::size_t columns = 1;
   double width = 0;
-  Rect facet_box(std::size_t index) const {
+  Rect facet_area(std::size_t index) const {
     const double x = kPlotMargin_px + width * static_cast<double>(index % columns);
     const double y = kPlotTop_px + 14 + (kFacetHeight_px + kFacetLabelHeight_px) * static_cast<double>(index / columns);
     return {x + kFacetLeftMargin_px, y + 12, width - kFacetLeftMargin_px - 12, kFacetHeight_px - 12};
@@ -99,7 +99,7 @@ std::string facets_svg(const AnalysisResult& result, const FactorRoles& roles, s
   SvgCanvas canvas = make_titled_canvas(grid.total_height(facets.size()), title, "means by cell");
   if (has_legend) draw_hue_legend(canvas, result, roles);
   for (std::size_t i = 0; i < facets.size(); ++i) {
-    const Rect plot_area = grid.facet_box(i);
+    const Rect plot_area = grid.facet_area(i);
     canvas.draw_text({plot_area.x, plot_area.y - 8}, facets[i].name, {12, kTextColour, TextAnchor::start, true});
     draw_bars(canvas, plot_area, groups[i], choose_axis_unit(measure, highest_bar_value(groups[i])));
   }
@@ -107,9 +107,9 @@ std::string facets_svg(const AnalysisResult& result, const FactorRoles& roles, s
 }
 
 // The cells of a facet, grouped by level of the grouping factor.
-template <class AddBars>
+template <class AddBarsFunction>
 std::vector<BarGroup> make_bar_groups(const AnalysisResult& result, const FactorRoles& roles, const Facet& facet,
-                                      const AddBars& add_bars) {
+                                      const AddBarsFunction& add_bars) {
   const std::size_t levels = roles.group_factor ? result.factors[*roles.group_factor].levels.size() : 1;
   std::vector<BarGroup> groups;
   for (std::size_t level = 0; level < levels; ++level) {
@@ -159,11 +159,11 @@ std::string epoch_power_svg(const AnalysisResult& result) {
       const std::string name =
           roles.hue_factor ? result.factors[*roles.hue_factor].levels[cell.levels[*roles.hue_factor]] : "";
       const auto add = [&](std::optional<double> energy_j, std::optional<double> time_s, std::string_view colour,
-                           std::string_view which) {
+                           std::string_view epochs_text) {
         if (!energy_j || !time_s || *time_s <= 0) return;
         has_values = true;
         const double power_w = *energy_j / *time_s;
-        bars.push_back({power_w, 0, 0, colour, fmt::format("{} {}: {:.1f} W", name, which, power_w)});
+        bars.push_back({power_w, 0, 0, colour, fmt::format("{} {}: {:.1f} W", name, epochs_text, power_w)});
       };
       add(epochs.first_j, epochs.first_s, kUnattributedColour, "first epoch");
       add(epochs.later_j, epochs.later_s, cell_colour(roles, cell), "later epochs");

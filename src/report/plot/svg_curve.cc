@@ -11,9 +11,10 @@ std::vector<Point> moving_mean(std::span<const Point> points, std::size_t width)
   for (const Point& point : points) sums.push_back(sums.back() + point.y);
   std::vector<Point> out;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const std::size_t reach = std::min({half, i, points.size() - 1 - i});
-    const double sum = sums[i + reach + 1] - sums[i - reach];
-    out.push_back(reach == 0 ? points[i] : Point{points[i].x, sum / static_cast<double>(2 * reach + 1)});
+    const std::size_t window_half_width = std::min({half, i, points.size() - 1 - i});
+    const double sum = sums[i + window_half_width + 1] - sums[i - window_half_width];
+    out.push_back(window_half_width == 0 ? points[i]
+                                         : Point{points[i].x, sum / static_cast<double>(2 * window_half_width + 1)});
   }
   return out;
 }
@@ -27,19 +28,19 @@ std::vector<Point> to_pixel_points(std::span<const Point> values, const PlotAxes
 void draw_curve(SvgCanvas& canvas, const PlotAxes& axes, std::span<const std::optional<double>> values, double slice_s,
                 const Stroke& stroke) {
   std::vector<Point> points;
-  const auto flush = [&] {
+  const auto draw_segment = [&] {
     if (points.size() == 1) points.push_back({points[0].x + 0.8, points[0].y});
     canvas.draw_polyline(points, stroke);
     points.clear();
   };
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!values[i]) {
-      flush();
+      draw_segment();
       continue;
     }
     points.push_back({axes.x.at((static_cast<double>(i) + 0.5) * slice_s), axes.y.at(*values[i])});
   }
-  flush();
+  draw_segment();
 }
 
 void draw_sparse_curve(SvgCanvas& canvas, const PlotAxes& axes, std::span<const std::optional<double>> values,

@@ -61,10 +61,10 @@ void draw_violin(SvgCanvas& canvas, const PlotAxes& axes, double centre_y, const
   // From P1 to P99: outliers would stretch the violin to a thin line.
   const double low = distribution_quantile(spread, 0.01);
   const double high = distribution_quantile(spread, 0.99);
-  const double room = std::max((high - low) * 0.08, (axes.x.high_value - axes.x.low_value) / 400);
+  const double density_margin = std::max((high - low) * 0.08, (axes.x.high_value - axes.x.low_value) / 400);
   std::vector<Point> outline;
   const std::vector<Point> curve =
-      estimate_density(spread, std::max(low - room, 0.0), high + room);  // energies are >= 0
+      estimate_density(spread, std::max(low - density_margin, 0.0), high + density_margin);  // energies are >= 0
   const double half = kDistributionRowHeight_px / 2 - 4;
   for (const Point& point : curve) outline.push_back({axes.x.at(point.x), centre_y - half * point.y});
   for (auto point = curve.rbegin(); point != curve.rend(); ++point)
@@ -113,8 +113,9 @@ Result<std::string> distributions_svg(const RunView& view, const PlotQuery& quer
   const Rect plot_area{frame.plot_area.x + kDistributionNamesWidth_px, frame.plot_area.y + 8,
                        frame.plot_area.width - kDistributionNamesWidth_px - 16, height - 60};
   const PlotAxes axes{plot_area, {0, range_with_round_ends(0, highest, 6).high, plot_area.x, plot_area.right()}, {}};
-  const std::string how = is_violin ? "bar: quartiles, dot: median" : "box: quartiles, whiskers: P5 and P95, dot: mean";
-  draw_x_axis(frame.canvas, axes, fmt::format("joules per {}; {}", per, how), 6, true);
+  const std::string marker_legend =
+      is_violin ? "bar: quartiles, dot: median" : "box: quartiles, whiskers: P5 and P95, dot: mean";
+  draw_x_axis(frame.canvas, axes, fmt::format("joules per {}; {}", per, marker_legend), 6, true);
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const double centre_y = plot_area.y + kDistributionRowHeight_px * (static_cast<double>(i) + 0.5);
     frame.canvas.draw_text({plot_area.x - 10, centre_y + 4},

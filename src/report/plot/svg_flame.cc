@@ -29,7 +29,7 @@ std::size_t visible_depth(const EnergyNode& node, double least_j) {
 }
 
 // The phase that the name of a branch contains ("train backward" is backward), or else that of the enclosing branch.
-std::string phase_of_node(const std::string& name, const std::string& outer) {
+std::string phase_of_node(const std::string& name, const std::string& parent_phase) {
   for (const char* phase :
        {"forward", "backward", "optimizer", "dataloader", "loss", "gradients", "recompute", "probe"}) {
     const std::string_view known(phase);
@@ -37,7 +37,7 @@ std::string phase_of_node(const std::string& name, const std::string& outer) {
         name.find(" " + std::string(known) + " ") != std::string::npos)
       return phase;
   }
-  return outer;
+  return parent_phase;
 }
 
 class FlameGraphDrawer {
@@ -60,12 +60,13 @@ class FlameGraphDrawer {
     const std::string name = has_kernel_leaves_ ? brief_kernel_name(node.name, 60) : printable(node.name);
     canvas_.draw_rect({at.x, at.y, std::max(width - 1, 0.4), kFlameRowHeight_px - 2},
                       {colour, opacity, 2, frame_tooltip(name, node, energy_j)});
-    const std::string wide = fmt::format("{}  {} J", name, format_number(energy_j, 3));
-    const bool fits = text_width(wide, 11) <= width - 10;
-    const std::string_view ink = is_dark_colour(colour, opacity) ? std::string_view("#ffffff") : kTextColour;
-    const std::string shorter = fits ? wide : shorten_to_width(name, 11, width - 9);
-    const bool is_informative = count_display_columns(shorter) >= std::min<std::size_t>(count_display_columns(name), 6);
-    if (is_informative) canvas_.draw_text({at.x + 5, at.y + 16}, shorter, {11, ink});
+    const std::string name_with_energy = fmt::format("{}  {} J", name, format_number(energy_j, 3));
+    const bool fits = text_width(name_with_energy, 11) <= width - 10;
+    const std::string_view text_colour = is_dark_colour(colour, opacity) ? std::string_view("#ffffff") : kTextColour;
+    const std::string shortened_text = fits ? name_with_energy : shorten_to_width(name, 11, width - 9);
+    const bool is_informative =
+        count_display_columns(shortened_text) >= std::min<std::size_t>(count_display_columns(name), 6);
+    if (is_informative) canvas_.draw_text({at.x + 5, at.y + 16}, shortened_text, {11, text_colour});
     double x = at.x;
     for (const EnergyNode& child : node.children) {
       draw_node(child, {x, at.y + kFlameRowHeight_px}, phase, colour, std::max(opacity * 0.86, 0.3));
@@ -95,17 +96,17 @@ class FlameGraphDrawer {
 // Removes probing, which is not part of the run; the footer shows its cost. Returns whether there was any.
 bool remove_probing_nodes(EnergyNode& root) {
   const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeModeScopeName; };
-  bool is_any = false;
+  bool has_drawn_child = false;
   for (EnergyNode& device : root.children) {
     double probed_j = 0;
     for (const EnergyNode& child : device.children)
       probed_j += is_probe(child) ? child.summed_row.energy_j.value_or(0) : 0;
     if (std::erase_if(device.children, is_probe) == 0) continue;
-    is_any = true;
+    has_drawn_child = true;
     if (device.summed_row.energy_j) *device.summed_row.energy_j -= probed_j;
     device.summed_row.low_j = device.summed_row.high_j = std::nullopt;  // unknown: the interval included probing
   }
-  return is_any;
+  return has_drawn_child;
 }
 
 }  // namespace
@@ -138,9 +139,9 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
                          {11, "#ffffff", TextAnchor::start, true});
   double x = frame.plot_area.x;
   for (const EnergyNode& child : root.children) {
-    const bool is_nobodys = child.name == "idle" || child.name == "not attributed";
+    const bool is_unattributed = child.name == "idle" || child.name == "not attributed";
     flame.draw_node(child, {x, top + kFlameRowHeight_px}, "",
-                    is_nobodys ? kUnattributedColour : std::string_view("#66758a"), 1);
+                    is_unattributed ? kUnattributedColour : std::string_view("#66758a"), 1);
     x += flame.frame_width_px(child.summed_row.energy_j.value_or(0));
   }
   return std::move(frame.canvas).finish();

@@ -83,21 +83,21 @@ PlotFrame make_plot_frame(const RunView& view, const LevelView* level, std::stri
 }
 
 double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<LegendEntry>& entries) {
-  constexpr double kSize = 12;
-  constexpr double kLine = 20;
+  constexpr double kFontSize_px = 12;
+  constexpr double kLineHeight_px = 20;
   double x = at.x;
   double y = at.y;
   for (const LegendEntry& entry : entries) {
-    const double used = 16 + text_width(entry.name, kSize) + 16;
+    const double used = 16 + text_width(entry.name, kFontSize_px) + 16;
     if (x > at.x && x + used > at.x + width) {
       x = at.x;
-      y += kLine;
+      y += kLineHeight_px;
     }
     canvas.draw_rect({x, y, 11, 11}, {entry.colour, 1, 2});
-    canvas.draw_text({x + 16, y + 10}, entry.name, {kSize, kTextColour});
+    canvas.draw_text({x + 16, y + 10}, entry.name, {kFontSize_px, kTextColour});
     x += used;
   }
-  return entries.empty() ? 0 : y - at.y + kLine;
+  return entries.empty() ? 0 : y - at.y + kLineHeight_px;
 }
 
 }  // namespace joulemap::report

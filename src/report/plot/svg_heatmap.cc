@@ -47,13 +47,13 @@ bool is_before_in_natural_order(const std::string& a, const std::string& b) {
   std::size_t k = 0;
   while (i < a.size() && k < b.size()) {
     if (is_digit(a[i]) && is_digit(b[k])) {
-      const std::size_t end_a = std::min(a.find_first_not_of("0123456789", i), a.size());
-      const std::size_t end_b = std::min(b.find_first_not_of("0123456789", k), b.size());
-      if (end_a - i != end_b - k) return end_a - i < end_b - k;
-      const int order = a.compare(i, end_a - i, b, k, end_b - k);
+      const std::size_t digits_end_a = std::min(a.find_first_not_of("0123456789", i), a.size());
+      const std::size_t digits_end_b = std::min(b.find_first_not_of("0123456789", k), b.size());
+      if (digits_end_a - i != digits_end_b - k) return digits_end_a - i < digits_end_b - k;
+      const int order = a.compare(i, digits_end_a - i, b, k, digits_end_b - k);
       if (order != 0) return order < 0;
-      i = end_a;
-      k = end_b;
+      i = digits_end_a;
+      k = digits_end_b;
       continue;
     }
     if (a[i] != b[k]) return a[i] < b[k];
@@ -65,15 +65,15 @@ bool is_before_in_natural_order(const std::string& a, const std::string& b) {
 
 // Colour of a share from 0 (nearly white) to 1 (dark blue).
 std::string heatmap_colour(double share) {
-  constexpr std::array<std::array<double, 3>, 4> kStops = {
+  constexpr std::array<std::array<double, 3>, 4> kColourStops = {
       {{247, 250, 253}, {158, 202, 225}, {49, 130, 189}, {8, 48, 107}}};
-  const double position = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
-  const auto below = std::min(static_cast<std::size_t>(position), kStops.size() - 2);
+  const double position = std::clamp(share, 0.0, 1.0) * (kColourStops.size() - 1);
+  const auto below = std::min(static_cast<std::size_t>(position), kColourStops.size() - 2);
   std::string out = "#";
   for (std::size_t i = 0; i < 3; ++i) {
-    const double mixed =
-        kStops[below][i] + (position - static_cast<double>(below)) * (kStops[below + 1][i] - kStops[below][i]);
-    out += fmt::format("{:02x}", static_cast<int>(std::lround(mixed)));
+    const double mixed_colour = kColourStops[below][i] + (position - static_cast<double>(below)) *
+                                                             (kColourStops[below + 1][i] - kColourStops[below][i]);
+    out += fmt::format("{:02x}", static_cast<int>(std::lround(mixed_colour)));
   }
   return out;
 }
@@ -107,10 +107,10 @@ HeatmapTable make_heatmap_table(const std::map<std::string, LayerEnergies>& laye
 }
 
 void draw_colour_scale(SvgCanvas& canvas, const Rect& rect, double highest_j) {
-  constexpr int kSteps = 48;
-  for (int i = 0; i < kSteps; ++i) {
-    const double height = rect.height / kSteps;
-    const std::string colour = heatmap_colour(1 - (i + 0.5) / kSteps);
+  constexpr int kColourScaleSteps = 48;
+  for (int i = 0; i < kColourScaleSteps; ++i) {
+    const double height = rect.height / kColourScaleSteps;
+    const std::string colour = heatmap_colour(1 - (i + 0.5) / kColourScaleSteps);
     canvas.draw_rect({rect.x, rect.y + i * height, rect.width, height + 0.4}, {colour});
   }
   const AxisScale scale{0, highest_j, rect.bottom(), rect.y};

@@ -26,7 +26,7 @@ double overlap_area(const Rect& a, const Rect& b) {
 }
 
 // Where a box of this size lies in direction (dx, dy) of the point, at a distance from its rim.
-Rect label_box_near_point(const LabelledPoint& point, double width, double height, Point direction, double distance) {
+Rect place_label_box(const LabelledPoint& point, double width, double height, Point direction, double distance) {
   const double reach = point.radius + kLabelGap_px + distance;
   const double x = point.centre.x + direction.x * (reach + width / 2);
   const double y = point.centre.y + direction.y * (reach + height / 2);
@@ -49,18 +49,19 @@ std::size_t numbered_list_line_count(std::span<const ListEntry> entries, double 
 }  // namespace
 
 std::vector<PlacedLabel> place_labels(std::span<const LabelledPoint> points, double font_size, const Rect& bounds) {
-  constexpr double kDiagonal = 0.7;
-  constexpr std::array<Point, 8> kDirections = {{{1, 0},
-                                                 {-1, 0},
-                                                 {0, -1},
-                                                 {0, 1},
-                                                 {kDiagonal, -kDiagonal},
-                                                 {-kDiagonal, -kDiagonal},
-                                                 {kDiagonal, kDiagonal},
-                                                 {-kDiagonal, kDiagonal}}};
-  std::vector<Rect> taken;
+  constexpr double kDiagonalComponent = 0.7;
+  constexpr std::array<Point, 8> kLabelDirections = {{{1, 0},
+                                                      {-1, 0},
+                                                      {0, -1},
+                                                      {0, 1},
+                                                      {kDiagonalComponent, -kDiagonalComponent},
+                                                      {-kDiagonalComponent, -kDiagonalComponent},
+                                                      {kDiagonalComponent, kDiagonalComponent},
+                                                      {-kDiagonalComponent, kDiagonalComponent}}};
+  std::vector<Rect> occupied_areas;
   for (const LabelledPoint& point : points) {
-    taken.push_back({point.centre.x - point.radius, point.centre.y - point.radius, 2 * point.radius, 2 * point.radius});
+    occupied_areas.push_back(
+        {point.centre.x - point.radius, point.centre.y - point.radius, 2 * point.radius, 2 * point.radius});
   }
   std::vector<PlacedLabel> labels;
   for (const LabelledPoint& point : points) {
@@ -70,21 +71,21 @@ std::vector<PlacedLabel> place_labels(std::span<const LabelledPoint> points, dou
     Rect best{};
     PlacedLabel label;
     for (const double distance : kLabelDistances_px) {
-      for (std::size_t i = 0; i < kDirections.size() && least > 0; ++i) {
+      for (std::size_t i = 0; i < kLabelDirections.size() && least > 0; ++i) {
         // The first two directions are right and left.
-        const Point& direction = kDirections[i < 2 && point.prefers_left ? 1 - i : i];
-        const Rect box = label_box_near_point(point, width, height, direction, distance);
+        const Point& direction = kLabelDirections[i < 2 && point.prefers_left ? 1 - i : i];
+        const Rect box = place_label_box(point, width, height, direction, distance);
         double cost = area_outside(box, bounds);
-        for (const Rect& other : taken) cost += overlap_area(box, other);
+        for (const Rect& other : occupied_areas) cost += overlap_area(box, other);
         if (cost >= least - 1e-9) continue;
         least = cost;
         best = box;
-        label.is_distant = distance > kLabelDistances_px[1];
+        label.has_leader_line = distance > kLabelDistances_px[1];
       }
     }
-    label.is_covered = least > 1e-9;
+    label.is_overlapping = least > 1e-9;
     label.text_position = {best.x, best.y + 0.8 * height};  // the baseline of digits and capitals
-    taken.push_back(best);
+    occupied_areas.push_back(best);
     labels.push_back(label);
   }
   return labels;
@@ -95,7 +96,7 @@ void draw_labels(SvgCanvas& canvas, std::span<const LabelledPoint> points, doubl
   for (std::size_t i = 0; i < points.size(); ++i) {
     const double width = text_width(points[i].text, font_size);
     const Point centre{labels[i].text_position.x + width / 2, labels[i].text_position.y - 0.3 * font_size};
-    if (labels[i].is_distant) canvas.draw_line(points[i].centre, centre, {kAxisColour, 0.7});
+    if (labels[i].has_leader_line) canvas.draw_line(points[i].centre, centre, {kAxisColour, 0.7});
   }
   for (std::size_t i = 0; i < points.size(); ++i)
     canvas.draw_text(labels[i].text_position, points[i].text, {font_size, kTextColour});

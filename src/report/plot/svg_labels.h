@@ -20,11 +20,11 @@ struct LabelledPoint {
   bool prefers_left = false;  // for example where a line leaves the point to the right
 };
 
-// A label: the start of its baseline. `is_distant`: not beside its point, so that a line should connect both.
+// A label: the start of its baseline. `has_leader_line`: not beside its point, so that a line should connect both.
 struct PlacedLabel {
   Point text_position;
-  bool is_distant = false;
-  bool is_covered = false;  // there was no free place
+  bool has_leader_line = false;
+  bool is_overlapping = false;  // there was no free place
 };
 
 // Places each label near its point, within `bounds`. The first points have the first choice.

@@ -32,13 +32,13 @@ bool has_steps(const std::vector<const LayerDistribution*>& layers) {
   });
 }
 
-std::vector<LayerLine> make_layer_lines(const std::vector<const LayerDistribution*>& layers, bool by_steps,
+std::vector<LayerLine> make_layer_lines(const std::vector<const LayerDistribution*>& layers, bool is_by_step,
                                         std::optional<std::size_t> width) {
   std::vector<LayerLine> lines;
   for (const LayerDistribution* layer : layers) {
     std::vector<Point> points;
     for (const LayerEnergyPoint& point : layer->points) {
-      points.push_back({by_steps ? static_cast<double>(*point.step) : point.time_s, point.energy_j});
+      points.push_back({is_by_step ? static_cast<double>(*point.step) : point.time_s, point.energy_j});
     }
     const std::size_t window = width.value_or(points.size() / kDefaultSmoothingDivisor);
     lines.push_back({layer, moving_mean(points, window)});
@@ -74,19 +74,19 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
     return nothing_to_plot_error(fmt::format("no energy of such {}s per step", plotted_distribution_level(query)),
                                  "mark steps with jm.step()");
   }
-  const bool by_steps = has_steps(shown);
-  std::vector<LayerLine> lines = make_layer_lines(shown, by_steps, query.smoothing_window);
+  const bool is_by_step = has_steps(shown);
+  std::vector<LayerLine> lines = make_layer_lines(shown, is_by_step, query.smoothing_window);
   std::vector<LegendEntry> names;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     names.push_back(
         {fmt::format("{} {}", lines[i].layer->device, fmt::join(lines[i].layer->path, " ")), palette_colour(i)});
   }
   const std::string per = shown.front()->per;
-  SvgCanvas tried(kPlotWidth_px, 0, "", "");
-  const double height_of_names = draw_legend(tried, {}, kPlotWidth_px - 2 * kPlotMargin_px, names);
+  SvgCanvas trial_canvas(kPlotWidth_px, 0, "", "");
+  const double legend_height = draw_legend(trial_canvas, {}, kPlotWidth_px - 2 * kPlotMargin_px, names);
   const std::string title = fmt::format("Energy of {}s over the run", plotted_distribution_level(query));
   PlotFrame frame = make_plot_frame(view, find_level(view, plotted_distribution_level(query)), title,
-                                    kLinePlotHeight_px + 70 + height_of_names);
+                                    kLinePlotHeight_px + 70 + legend_height);
   const double legend =
       draw_legend(frame.canvas, {frame.plot_area.x, frame.plot_area.y + 8}, frame.plot_area.width, names);
   const Rect plot_area{frame.plot_area.x + kLinePlotLeftMargin_px, frame.plot_area.y + legend + 24,
@@ -102,7 +102,7 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
                       {first, last, plot_area.x, plot_area.right()},
                       {0, range_with_round_ends(0, highest, 5).high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(frame.canvas, axes, fmt::format("joules per {}", per));
-  draw_x_axis(frame.canvas, axes, (by_steps ? "step" : "seconds") + smoothing_note(query, lines), 8);
+  draw_x_axis(frame.canvas, axes, (is_by_step ? "step" : "seconds") + smoothing_note(query, lines), 8);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     for (Point& point : lines[i].points) point.y = std::min(point.y, axes.y.high_value);
     frame.canvas.draw_polyline(to_pixel_points(lines[i].points, axes), {palette_colour(i), 1.6});

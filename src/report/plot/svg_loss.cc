@@ -51,7 +51,7 @@ class CumulativeEnergy {
     }
   }
   bool is_known() const { return cumulative_j_.size() > 1 && cumulative_j_.back() > 0; }
-  double energy_until_j(double time_s) const {
+  double cumulative_energy_j(double time_s) const {
     const double position = std::clamp(time_s / slice_s_, 0.0, static_cast<double>(cumulative_j_.size() - 1));
     const auto below = std::min(static_cast<std::size_t>(position), cumulative_j_.size() - 2);
     return cumulative_j_[below] +
@@ -95,14 +95,15 @@ Result<std::string> loss_svg(const RunView& view) {
   const MetricSeries* const loss = find_loss_metric(view);
   if (loss == nullptr)
     return nothing_to_plot_error("no loss", "log it with jm.log(loss=...), or use a loss module of PyTorch");
-  const CumulativeEnergy spent(view);
-  if (!spent.is_known()) return nothing_to_plot_error("no energy over time", "run joulemap doctor to list the sensors");
+  const CumulativeEnergy cumulative_energy(view);
+  if (!cumulative_energy.is_known())
+    return nothing_to_plot_error("no energy over time", "run joulemap doctor to list the sensors");
   std::vector<Point> points;
   double low = loss->points.front().value;
   double high = low;
   for (const MetricPoint& point : loss->points) {
     if (!std::isfinite(point.value)) continue;
-    points.push_back({spent.energy_until_j(point.time_s), point.value});
+    points.push_back({cumulative_energy.cumulative_energy_j(point.time_s), point.value});
     low = std::min(low, point.value);
     high = std::max(high, point.value);
   }
@@ -120,12 +121,13 @@ Result<std::string> loss_svg(const RunView& view) {
   draw_y_axis(frame.canvas, axes, loss->name);
   draw_x_axis(frame.canvas, axes, "cumulative energy in J, including start-up", 8);
   frame.canvas.draw_polyline(to_pixel_points(points, axes), {"#b9d3e6", 1});
-  const std::vector<Point> way = to_pixel_points(moving_mean(points, points.size() / kSmoothingDivisor), axes);
-  frame.canvas.draw_polyline(way, {kPalette[0], 2.2});
+  const std::vector<Point> smoothed_points =
+      to_pixel_points(moving_mean(points, points.size() / kSmoothingDivisor), axes);
+  frame.canvas.draw_polyline(smoothed_points, {kPalette[0], 2.2});
   if (!points.empty()) {
-    frame.canvas.draw_circle(way.back(), 4, {kPalette[0]});
+    frame.canvas.draw_circle(smoothed_points.back(), 4, {kPalette[0]});
     frame.canvas.draw_text(
-        {way.back().x - 8, way.back().y - 10},
+        {smoothed_points.back().x - 8, smoothed_points.back().y - 10},
         fmt::format("{} after {} J", format_number(points.back().y, 3), format_number(points.back().x, 3)),
         {12, kTextColour, TextAnchor::end, true});
   }

@@ -69,7 +69,7 @@ struct TimelineStrip {
   std::string name;  // empty: power
   std::string title;
   double height = 0;
-  double axis_end = 0;
+  double axis_max = 0;
 };
 
 std::vector<TimelineStrip> make_timeline_strips(const std::vector<ShownRun>& runs) {
@@ -80,12 +80,12 @@ std::vector<TimelineStrip> make_timeline_strips(const std::vector<ShownRun>& run
       const SeriesChannel* const channel = find_channel(run.row->series, name);
       if (channel == nullptr) continue;
       strip.title = fmt::format("{}, {}", name == "gpu_utilization" ? "GPU" : "temp.", channel->unit);
-      strip.axis_end = std::max(strip.axis_end, highest_value(channel->values));
+      strip.axis_max = std::max(strip.axis_max, highest_value(channel->values));
     }
     if (!strip.title.empty()) strips.push_back(strip);
   }
   for (const ShownRun& run : runs)
-    strips[0].axis_end = std::max(strips[0].axis_end, highest_value(total_power_series(run.row->series)));
+    strips[0].axis_max = std::max(strips[0].axis_max, highest_value(total_power_series(run.row->series)));
   return strips;
 }
 
@@ -147,7 +147,7 @@ std::string run_timelines_svg(const ExperimentData& data, const AnalysisResult& 
       const PlotAxes axes{
           plot_area,
           {0, longest_s, plot_area.x, plot_area.right()},
-          {0, range_with_round_ends(0, std::max(strip.axis_end, 1e-9), ticks).high, plot_area.bottom(), plot_area.y}};
+          {0, range_with_round_ends(0, std::max(strip.axis_max, 1e-9), ticks).high, plot_area.bottom(), plot_area.y}};
       draw_y_axis(canvas, axes, strip.title, ticks);
       if (strip.name.empty()) draw_epoch_boundaries(canvas, axes, *runs[i].row, bottom);
       const SeriesChannel* const channel = find_channel(runs[i].row->series, strip.name);

@@ -106,7 +106,7 @@ TEST(Plots, AreReproducible) {
   }
 }
 
-TEST(Plots, MatchTheirGoldens) {
+TEST(Plots, MatchTheirGoldenFiles) {
   const RunView view = make_run_view(make_training_report());
   expect_golden("plot_bars.svg", *plot_svg(view, {PlotKind::bars, "", "", {}}));
   expect_golden("plot_flame.svg", *plot_svg(view, {PlotKind::flame, "", "", {}}));
@@ -212,7 +212,7 @@ TEST(SvgLabels, DoNotCoverPointsOrEachOther) {
            std::min(a.bottom(), b.bottom()) - std::max(a.y, b.y) > 1e-6;
   };
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    EXPECT_FALSE(labels[i].is_covered) << i;
+    EXPECT_FALSE(labels[i].is_overlapping) << i;
     EXPECT_GE(box(i).x, 0);
     for (std::size_t j = 0; j < labels.size(); ++j) {
       const Rect point{points[j].centre.x - 6, points[j].centre.y - 6, 12, 12};
@@ -224,7 +224,7 @@ TEST(SvgLabels, DoNotCoverPointsOrEachOther) {
 
 TEST(SvgLabels, ReportLabelsWithoutAFreePlace) {
   const std::vector<LabelledPoint> points = {{{5, 5}, 5, "a long label"}};
-  EXPECT_TRUE(place_labels(points, 11, {0, 0, 10, 10})[0].is_covered);
+  EXPECT_TRUE(place_labels(points, 11, {0, 0, 10, 10})[0].is_overlapping);
 }
 
 }  // namespace

@@ -39,12 +39,12 @@ std::size_t count_slices(double time_s, double slice_s) {
   return slice_s > 0 ? std::max<std::size_t>(static_cast<std::size_t>(std::ceil(time_s / slice_s)), 1) : 1;
 }
 
-OptionalValues group_means(const OptionalValues& values, std::size_t together) {
+OptionalValues group_means(const OptionalValues& values, std::size_t slices_per_group) {
   OptionalValues means;
-  for (std::size_t from = 0; from < values.size(); from += together) {
+  for (std::size_t from = 0; from < values.size(); from += slices_per_group) {
     double sum = 0;
     double known = 0;
-    for (std::size_t i = from; i < std::min(from + together, values.size()); ++i) {
+    for (std::size_t i = from; i < std::min(from + slices_per_group, values.size()); ++i) {
       if (!values[i]) continue;
       sum += *values[i];
       ++known;
@@ -69,7 +69,7 @@ bool is_estimated_domain(const RunView& view, const std::string& name) {
 
 // Draws the strip of phases. A phase may be shorter than a pixel, so in each column the height of a phase is its share
 // of the column's time.
-void draw_phases(SvgCanvas& canvas, const PlotAxes& axes, double y, const std::vector<NamedTimeSpan>& bands,
+void draw_phases(SvgCanvas& canvas, const PlotAxes& axes, double y, const std::vector<NamedTimeSpan>& named_spans,
                  const std::vector<LegendEntry>& order) {
   const auto columns = static_cast<std::size_t>(axes.plot_area.width / kPhaseColumnWidth_px);
   std::vector<std::map<std::string_view, double>> time(columns);
@@ -77,11 +77,11 @@ void draw_phases(SvgCanvas& canvas, const PlotAxes& axes, double y, const std::v
   const auto column_of = [&](double time_s) {
     return static_cast<std::size_t>(std::clamp(time_s / column_s, 0.0, static_cast<double>(columns - 1)));
   };
-  for (const NamedTimeSpan& band : bands) {
-    for (std::size_t i = column_of(band.begin_s); i <= column_of(band.end_s); ++i) {
-      const double from = std::max(band.begin_s, static_cast<double>(i) * column_s);
-      const double to = std::min(band.end_s, static_cast<double>(i + 1) * column_s);
-      if (to > from) time[i][band.name] += to - from;
+  for (const NamedTimeSpan& named_span : named_spans) {
+    for (std::size_t i = column_of(named_span.begin_s); i <= column_of(named_span.end_s); ++i) {
+      const double from = std::max(named_span.begin_s, static_cast<double>(i) * column_s);
+      const double to = std::min(named_span.end_s, static_cast<double>(i + 1) * column_s);
+      if (to > from) time[i][named_span.name] += to - from;
     }
   }
   for (std::size_t i = 0; i < columns; ++i) {
@@ -100,7 +100,7 @@ void draw_phases(SvgCanvas& canvas, const PlotAxes& axes, double y, const std::v
 
 std::vector<LegendEntry> phase_legend(const RunView& view) {
   std::map<std::string, double> time;
-  for (const NamedTimeSpan& band : view.phases) time[band.name] += band.end_s - band.begin_s;
+  for (const NamedTimeSpan& named_span : view.phases) time[named_span.name] += named_span.end_s - named_span.begin_s;
   std::vector<std::pair<double, std::string>> names;
   for (const auto& [name, lasted] : time) names.emplace_back(lasted, name);
   std::sort(names.rbegin(), names.rend());
@@ -138,12 +138,13 @@ std::vector<const ReportTrack*> select_gauge_tracks(const RunView& view) {
 double draw_power(SvgCanvas& canvas, const PlotAxes& axes, const RunView& view) {
   std::vector<LegendEntry> legend;
   std::size_t index = 0;
-  const double least_s = kMinPeriodsPerSlice * longest_update_period_s(view);
+  const double min_slice_s = kMinPeriodsPerSlice * longest_update_period_s(view);
   for (const PowerSeries& series : view.run.power) {
     const bool estimated = is_estimated_domain(view, series.domain);
     const std::string_view colour = palette_colour(index++);
-    const std::size_t together = count_slices(least_s, view.run.slice_s);
-    draw_curve(canvas, axes, group_means(series.watts, together), view.run.slice_s * static_cast<double>(together),
+    const std::size_t slices_per_group = count_slices(min_slice_s, view.run.slice_s);
+    draw_curve(canvas, axes, group_means(series.watts, slices_per_group),
+               view.run.slice_s * static_cast<double>(slices_per_group),
                {colour, estimated ? 1.4 : 1.7, estimated ? "5 3" : ""});
     legend.push_back({series.domain + (estimated ? " (estimated)" : ""), colour});
   }
@@ -154,9 +155,10 @@ double draw_power(SvgCanvas& canvas, const PlotAxes& axes, const RunView& view) 
 
 Result<std::string> timeline_svg(const RunView& view) {
   double highest = 0;
-  const std::size_t together = count_slices(kMinPeriodsPerSlice * longest_update_period_s(view), view.run.slice_s);
+  const std::size_t slices_per_group =
+      count_slices(kMinPeriodsPerSlice * longest_update_period_s(view), view.run.slice_s);
   for (const PowerSeries& series : view.run.power) {
-    highest = std::max(highest, highest_known_value(group_means(series.watts, together)));
+    highest = std::max(highest, highest_known_value(group_means(series.watts, slices_per_group)));
   }
   if (!(highest > 0)) return nothing_to_plot_error("no power over time", "run joulemap doctor to list the sensors");
   const std::vector<const ReportTrack*> tracks = select_gauge_tracks(view);
@@ -172,10 +174,10 @@ Result<std::string> timeline_svg(const RunView& view) {
                 {0, range.high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(frame.canvas, axes, "watts");
   const double bottom = frame.plot_area.bottom() - 54;
-  for (const NamedTimeSpan& band : view.probing) {
-    frame.canvas.draw_rect(
-        {axes.x.at(band.begin_s), plot_area.y, axes.x.at(band.end_s) - axes.x.at(band.begin_s), kPowerPlotHeight_px},
-        {"#8a94a3", 0.12, 0, "probing"});
+  for (const NamedTimeSpan& named_span : view.probing) {
+    frame.canvas.draw_rect({axes.x.at(named_span.begin_s), plot_area.y,
+                            axes.x.at(named_span.end_s) - axes.x.at(named_span.begin_s), kPowerPlotHeight_px},
+                           {"#8a94a3", 0.12, 0, "probing"});
   }
   draw_epoch_marks(frame.canvas, axes, view, bottom);
   draw_power(frame.canvas, axes, view);
@@ -188,11 +190,11 @@ Result<std::string> timeline_svg(const RunView& view) {
   }
   for (const ReportTrack* track : tracks) {
     const std::string_view unit = unit_of(track->quantity);
-    const Rect small{plot_area.x, y + 18, plot_area.width, kGaugeTrackHeight_px - 26};
+    const Rect track_area{plot_area.x, y + 18, plot_area.width, kGaugeTrackHeight_px - 26};
     const ValueRange values = range_with_round_ends(0, std::max(highest_known_value(track->values), 1e-9), 2);
-    const PlotAxes own{small, axes.x, {0, values.high, small.bottom(), small.y}};
+    const PlotAxes own{track_area, axes.x, {0, values.high, track_area.bottom(), track_area.y}};
     draw_y_axis(frame.canvas, own, "", 2);
-    frame.canvas.draw_text({small.x, y + 12}, fmt::format("{}, {}", track->name, unit == "degC" ? "°C" : unit),
+    frame.canvas.draw_text({track_area.x, y + 12}, fmt::format("{}, {}", track->name, unit == "degC" ? "°C" : unit),
                            {11, kMutedTextColour});
     draw_sparse_curve(frame.canvas, own, track->values, view.run.slice_s, {kTextColour, 1.2});
     y += kGaugeTrackHeight_px;

@@ -114,13 +114,13 @@ void draw_log_energy_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_v
 // A stair: each cell of the front is the best for energies up to the next one.
 void draw_pareto_front(SvgCanvas& canvas, const TradeoffAxes& axes, const std::vector<TradeoffPoint>& front) {
   if (front.size() < 2) return;
-  std::vector<Point> stair;
+  std::vector<Point> pareto_steps;
   for (const TradeoffPoint& point : front) {
     const Point at = axes.at(point);
-    if (!stair.empty()) stair.push_back({at.x, stair.back().y});
-    stair.push_back(at);
+    if (!pareto_steps.empty()) pareto_steps.push_back({at.x, pareto_steps.back().y});
+    pareto_steps.push_back(at);
   }
-  canvas.draw_polyline(stair, {kTextColour, 1.4, "5 3"});
+  canvas.draw_polyline(pareto_steps, {kTextColour, 1.4, "5 3"});
 }
 
 std::string tradeoff_entry_text(const AnalysisResult& result, const TradeoffPoint& point, const Measure& metric) {
@@ -176,10 +176,10 @@ std::string tradeoff_svg(const AnalysisResult& result) {
   }
   std::vector<LabelledPoint> labels;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const bool is_best = is_on_front[points[i].cell];
+    const bool is_on_pareto_front = is_on_front[points[i].cell];
     canvas.draw_circle(axes.at(points[i]), kPointRadius_px, {list[i].colour, 0.85, 0, list[i].text},
-                       {is_best ? kTextColour : "#ffffff", is_best ? 1.8 : 0.8});
-    labels.push_back({axes.at(points[i]), kPointRadius_px + 1, fmt::format("{}", i + 1), is_best});
+                       {is_on_pareto_front ? kTextColour : "#ffffff", is_on_pareto_front ? 1.8 : 0.8});
+    labels.push_back({axes.at(points[i]), kPointRadius_px + 1, fmt::format("{}", i + 1), is_on_pareto_front});
   }
   draw_labels(canvas, labels, kPointNumberFontSize_px, plot_area);
   draw_numbered_list(canvas, {kPlotMargin_px, plot_area.bottom() + 52}, list_width, list);

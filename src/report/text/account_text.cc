@@ -54,7 +54,7 @@ std::string account_text(const CarbonAccount& account, const TextStyle& style) {
                                                             format_number(assumptions.embodied->kg, 2),
                                                             format_number(assumptions.embodied->lifetime_years, 2)));
   }
-  for (const EverydayEquivalent& equivalent : account.equivalents)
+  for (const EverydayEquivalent& equivalent : account.everyday_equivalents)
     out += account_line(equivalent.amount,
                         fmt::format("{} of {} ({})", equivalent.unit, equivalent.name, equivalent.source));
   if (assumptions.carbon_intensity)

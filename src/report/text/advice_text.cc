@@ -28,13 +28,13 @@ std::string saving_range_text(const Finding& finding, double total_j) {
                      100 * std::min(finding.high_j / total_j, 1.0));
 }
 
-std::string examined_part_text(const Advice& advice) {
+std::string examined_run_part_text(const Advice& advice) {
   const std::string_view energy =
       advice.processor == AdvisedProcessor::gpu ? "GPU energy" : "energy of phases and layers on the CPU";
-  if (!advice.examined_part.is_steady)
+  if (!advice.examined_run_part.is_steady)
     return fmt::format("Savings are shares of the {} of the run, {}.", energy, energy_text(*advice.energy_j));
   return fmt::format("Savings are shares of the {} of a step in steady state, {}.", energy,
-                     energy_text(*advice.energy_j / advice.examined_part.steps));
+                     energy_text(*advice.energy_j / advice.examined_run_part.steps));
 }
 
 std::string no_finding_text(const Advice& advice) {
@@ -75,14 +75,14 @@ std::string measuring_commands_text(const Advice& advice) {
 
 std::string finding_saving_text(const Finding& finding, const Advice& advice) {
   const double total_j = *advice.energy_j;
-  if (!(advice.examined_part.steps > 0))
+  if (!(advice.examined_run_part.steps > 0))
     return fmt::format("saves about {:.0f} %, {}", 100 * finding.saved_energy_j / total_j,
                        energy_text(finding.saved_energy_j));
   std::string text = fmt::format("saves about {:.0f} % of a {}step: {}", 100 * finding.saved_energy_j / total_j,
-                                 advice.examined_part.is_steady ? "steady-state " : "",
-                                 energy_text(finding.saved_energy_j / advice.examined_part.steps));
+                                 advice.examined_run_part.is_steady ? "steady-state " : "",
+                                 energy_text(finding.saved_energy_j / advice.examined_run_part.steps));
   if (finding.saved_time_s)
-    text += fmt::format(" and {}", duration_text(*finding.saved_time_s / advice.examined_part.steps));
+    text += fmt::format(" and {}", duration_text(*finding.saved_time_s / advice.examined_run_part.steps));
   return text;
 }
 
@@ -102,7 +102,7 @@ std::string advice_text(const Advice& advice, const TextStyle& style) {
   if (!advice.findings.empty())
     out += "\n" +
            wrap_text(" ",
-                     examined_part_text(advice) +
+                     examined_run_part_text(advice) +
                          " They overlap: do not add them. To measure one, change the program and run:",
                      style.columns) +
            measuring_commands_text(advice);

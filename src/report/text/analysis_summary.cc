@@ -96,11 +96,12 @@ std::string analysis_flags_summary(const AnalysisResult& result, const TextStyle
   std::string out;
   for (std::size_t i = 0; i < std::min(kMaxShownFlags, result.flags.size()); ++i)
     out += wrap_text(fmt::format("  {} ", result.flags[i].code), printable(result.flags[i].message), style.columns);
-  std::size_t in_cells = 0;
-  for (const AnalysisCell& cell : result.cells) in_cells += cell.flags.empty() ? 0 : 1;
+  std::size_t flagged_cell_count = 0;
+  for (const AnalysisCell& cell : result.cells) flagged_cell_count += cell.flags.empty() ? 0 : 1;
   const std::size_t more = result.flags.size() - std::min(kMaxShownFlags, result.flags.size());
   if (more > 0) out += fmt::format("  {} more flags of the experiment\n", more);
-  if (in_cells > 0) out += fmt::format("  {} of {} cells have flags\n", in_cells, result.cells.size());
+  if (flagged_cell_count > 0)
+    out += fmt::format("  {} of {} cells have flags\n", flagged_cell_count, result.cells.size());
   return out.empty() ? out : "\n" + style.bold("Flags") + "\n" + out;
 }
 

@@ -286,14 +286,15 @@ TextTable full_precision_comparisons_table(const AnalysisResult& result) {
     for (std::size_t i = 0; i < one.fixed_levels.size(); ++i) {
       row.push_back(one.fixed_levels[i] ? result.factors[i].levels[*one.fixed_levels[i]] : "");
     }
-    row.insert(row.end(),
-               {result.measures[one.measure].name, one.test, fmt::format("{}", one.n_a), fmt::format("{}", one.n_b),
-                full_precision_cell(one.p), full_precision_cell(one.p_adjusted), fmt::format("{}", one.family_size),
-                full_precision_cell(one.vargha_delaney_a12), full_precision_cell(one.a12_low),
-                full_precision_cell(one.a12_high), full_precision_cell(one.cliffs_delta),
-                full_precision_cell(one.difference), full_precision_cell(one.low), full_precision_cell(one.high),
-                full_precision_cell(one.percent), full_precision_cell(one.percent_low),
-                full_precision_cell(one.percent_high), one.is_different ? "yes" : "no", one.verdict});
+    row.insert(
+        row.end(),
+        {result.measures[one.measure].name, one.test, fmt::format("{}", one.row_count_a),
+         fmt::format("{}", one.row_count_b), full_precision_cell(one.p), full_precision_cell(one.p_adjusted),
+         fmt::format("{}", one.family_size), full_precision_cell(one.vargha_delaney_a12),
+         full_precision_cell(one.a12_low), full_precision_cell(one.a12_high), full_precision_cell(one.cliffs_delta),
+         full_precision_cell(one.difference), full_precision_cell(one.low), full_precision_cell(one.high),
+         full_precision_cell(one.percent), full_precision_cell(one.percent_low), full_precision_cell(one.percent_high),
+         one.is_different ? "yes" : "no", one.verdict});
     table.rows.push_back(std::move(row));
   }
   table.is_number.assign(table.column_headers.size(), false);

@@ -90,7 +90,7 @@ TextTable replace_flag_codes_with_counts(TextTable cells, const AnalysisResult& 
 }
 
 template <class Table>
-std::string format_document(const AnalysisResult& result, const Table& add) {
+std::string format_analysis_document(const AnalysisResult& result, const Table& add) {
   std::string out;
   for (const TextTable& table :
        {analysis_flags_table(result), main_effects_table(result), interactions_table(result), cells_table(result),
@@ -107,8 +107,8 @@ std::string effects_text(const AnalysisResult& result, const TextStyle& style, c
   std::vector<const MainEffect*> effects;
   for (const MainEffect& one : result.main_effects) {
     const MeasureKind kind = result.measures[one.measure].kind;
-    const bool is_total = kind == MeasureKind::energy || kind == MeasureKind::time;
-    if (is_total || !limits.shows_only_totals) effects.push_back(&one);
+    const bool is_total_measure = kind == MeasureKind::energy || kind == MeasureKind::time;
+    if (is_total_measure || !limits.shows_only_totals) effects.push_back(&one);
   }
   // Whole factors come first: the test over all levels, or of the only two.
   std::stable_partition(effects.begin(), effects.end(), [&](const MainEffect* one) {
@@ -119,15 +119,15 @@ std::string effects_text(const AnalysisResult& result, const TextStyle& style, c
   for (std::size_t i = 0; i < shown_effects; ++i) out += wrap_text("  ", printable(effects[i]->verdict), style.columns);
   std::vector<const Interaction*> interactions;
   for (const Interaction& one : result.interactions) {
-    const bool is_of_energy = result.measures[one.measure].kind == MeasureKind::energy;
-    if (one.is_different && (is_of_energy || !limits.shows_only_totals)) interactions.push_back(&one);
+    const bool is_energy_measure = result.measures[one.measure].kind == MeasureKind::energy;
+    if (one.is_different && (is_energy_measure || !limits.shows_only_totals)) interactions.push_back(&one);
   }
   std::ranges::stable_sort(interactions, {}, &Interaction::p);
   const std::size_t shown_interactions = std::min(interactions.size(), limits.max_interactions);
   for (std::size_t i = 0; i < shown_interactions; ++i)
     out += wrap_text("  ", printable(interactions[i]->verdict), style.columns);
-  const std::size_t hidden = effects.size() - shown_effects + interactions.size() - shown_interactions;
-  if (hidden > 0) out += fmt::format("  {} more effects and interactions\n", hidden);
+  const std::size_t hidden_effect_count = effects.size() - shown_effects + interactions.size() - shown_interactions;
+  if (hidden_effect_count > 0) out += fmt::format("  {} more effects and interactions\n", hidden_effect_count);
   return out.empty() ? out : "\n" + style.bold("Effects over all combinations") + "\n" + out;
 }
 
@@ -136,14 +136,16 @@ std::string analysis_headline(const AnalysisResult& result) {
   for (const AnalysisCell& cell : result.cells) rows += cell.n;
   std::size_t shown = 0;
   for (const Comparison& one : result.comparisons) shown += one.is_different ? 1 : 0;
-  std::size_t general = 0;
-  std::size_t tested = 0;  // pairs of levels: a test over all levels claims nothing general
+  std::size_t general_effect_count = 0;
+  std::size_t tested_pair_count = 0;  // pairs of levels: a test over all levels claims nothing general
   for (const MainEffect& one : result.main_effects) {
-    tested += one.a ? 1 : 0;
-    general += one.generality == EffectGenerality::same_direction ? 1 : 0;
+    tested_pair_count += one.a ? 1 : 0;
+    general_effect_count += one.generality == EffectGenerality::same_direction ? 1 : 0;
   }
-  const std::string effects =
-      tested == 0 ? "" : fmt::format("{} of {} effects over all combinations are general, ", general, tested);
+  const std::string effects = tested_pair_count == 0
+                                  ? ""
+                                  : fmt::format("{} of {} effects over all combinations are general, ",
+                                                general_effect_count, tested_pair_count);
   std::string text = fmt::format("{} cells, {} rows, {}; {}{} of {} comparisons show a difference (alpha {}, {})",
                                  result.cells.size(), rows, result.is_blocked ? "blocked" : "not blocked", effects,
                                  shown, result.comparisons.size(), result.alpha, result.adjustment);
@@ -175,7 +177,7 @@ std::string analysis_text(const AnalysisResult& result, const TextStyle& style) 
 
 std::string analysis_markdown(const AnalysisResult& result) {
   return fmt::format("# {}\n\n{}\n\n", escape_markdown(result.name), escape_markdown(analysis_headline(result))) +
-         format_document(
+         format_analysis_document(
              result,
              [](const TextTable& table) { return "## " + table.caption + "\n\n" + markdown_table(table) + "\n"; }) +
          "## Methods\n\n" + escape_markdown(result.methods) + "\n";
@@ -183,7 +185,7 @@ std::string analysis_markdown(const AnalysisResult& result) {
 
 std::string analysis_latex(const AnalysisResult& result) {
   return "% \\usepackage{booktabs,longtable}\n" +
-         format_document(result, [](const TextTable& table) { return latex_table(table) + "\n"; }) +
+         format_analysis_document(result, [](const TextTable& table) { return latex_table(table) + "\n"; }) +
          "\\paragraph{Methods.} " + escape_latex(result.methods) + "\n";
 }
 

@@ -41,9 +41,9 @@ std::string statement_differences_text(const VerificationResult& result) {
   }
   if (result.differences.size() > kMaxDifferencesShown)
     out += fmt::format("  and {} more\n", result.differences.size() - kMaxDifferencesShown);
-  if (!out.empty() && result.bundle_version != result.own_version)
+  if (!out.empty() && result.bundle_version != result.verifier_version)
     out += fmt::format("note: joulemap {} made the bundle; this is {}, which may attribute energy differently\n",
-                       printable(result.bundle_version), result.own_version);
+                       printable(result.bundle_version), result.verifier_version);
   return out;
 }
 
@@ -94,7 +94,7 @@ std::string verification_json(const VerificationResult& result) {
       .member("verified", result.is_valid())
       .member("manifest_sha256", result.manifest_sha256)
       .member("bundle_version", result.bundle_version)
-      .member("own_version", result.own_version)
+      .member("own_version", result.verifier_version)
       .member("recordings", result.recordings)
       .key("damage")
       .begin_array();

@@ -46,12 +46,12 @@ std::string power_fall_text(const ChannelCalibration& found) {
 
 // The channel with the shortest update period among those that measured how the power falls; null if there is none.
 const ChannelCalibration* find_fastest_channel(const CalibrateResult& result) {
-  const ChannelCalibration* quickest = nullptr;
+  const ChannelCalibration* fastest_channel = nullptr;
   for (const ChannelCalibration& found : result.findings) {
     if (!found.refresh_s || (!found.settle_s && !found.sleep_s)) continue;
-    if (quickest == nullptr || *found.refresh_s < *quickest->refresh_s) quickest = &found;
+    if (fastest_channel == nullptr || *found.refresh_s < *fastest_channel->refresh_s) fastest_channel = &found;
   }
-  return quickest;
+  return fastest_channel;
 }
 
 std::string gpu_load_table(const CalibrateResult& result) {
@@ -67,12 +67,13 @@ std::string gpu_load_table(const CalibrateResult& result) {
                        optional_duration_text(found.lag_s), between, sensor_averaging_text(found),
                        optional_power_text(found.active_idle_w), optional_power_text(found.loaded_w));
   }
-  if (const ChannelCalibration* quickest = find_fastest_channel(result)) out += power_fall_text(*quickest);
+  if (const ChannelCalibration* fastest_channel = find_fastest_channel(result))
+    out += power_fall_text(*fastest_channel);
   for (const ChannelCalibration& found : result.findings) {
     if (found.gain) {
-      out +=
-          fmt::format("  {} reads {} relative to {} (+- {:.2f} %)\n", found.channel,
-                      deviation_percent_text(*found.gain), found.gain_reference, 100 * found.gain_spread.value_or(0));
+      out += fmt::format("  {} reads {} relative to {} (+- {:.2f} %)\n", found.channel,
+                         deviation_percent_text(*found.gain), found.gain_reference_channel,
+                         100 * found.gain_spread.value_or(0));
     }
   }
   return out;
@@ -81,7 +82,7 @@ std::string gpu_load_table(const CalibrateResult& result) {
 }  // namespace
 
 std::string calibrate_text(const CalibrateResult& result) {
-  std::string out = fmt::format("\n Sensors observed for {} s\n\n", format_number(result.observed_s, 3));
+  std::string out = fmt::format("\n Sensors observed for {} s\n\n", format_number(result.observation_time_s, 3));
   out += fmt::format("  {:<22} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "channel", "update", "+-", "read", "CPU", "idle");
   for (const ChannelCalibration& found : result.findings) {
     const std::string idle = found.idle_w ? fmt::format("{} W", format_number(*found.idle_w)) : "-";
@@ -93,7 +94,7 @@ std::string calibrate_text(const CalibrateResult& result) {
   for (const ChannelCalibration& found : result.findings) {
     if (!found.phase_s) continue;
     out += fmt::format("  {} updates {} after {}\n", found.channel, optional_duration_text(found.phase_s),
-                       found.phase_reference);
+                       found.phase_reference_channel);
   }
   if (!result.calibration_file.empty()) out += fmt::format("\n saved to {}\n", result.calibration_file);
   const std::string notes = diagnostics_text(result.diagnostics);

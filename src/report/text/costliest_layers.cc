@@ -57,7 +57,7 @@ std::set<std::string> list_module_names(std::span<const ReportRow> layer_rows) {
 namespace {
 
 // A module includes its submodules if its own operations cost at least this part of what the submodules cost.
-constexpr double kMinOwnToSubmoduleCost = 0.5;
+constexpr double kMinOwnToSubmoduleCostRatio = 0.5;
 constexpr std::size_t kMaxNamedSubmodules = 3;
 
 struct LayerSum {
@@ -95,7 +95,7 @@ void include_submodules(LayerSums& sums) {
     LayerSum& sum = sums.at(pattern);
     double submodules_cost = 0;
     for (const std::string& submodule : sum.submodules) submodules_cost += sums.at(submodule).cost.cost_j_or_s;
-    if (!sum.submodules.empty() && sum.cost.cost_j_or_s >= kMinOwnToSubmoduleCost * submodules_cost) {
+    if (!sum.submodules.empty() && sum.cost.cost_j_or_s >= kMinOwnToSubmoduleCostRatio * submodules_cost) {
       for (const std::string& submodule : sum.submodules) {
         sum.cost.cost_j_or_s += sums.at(submodule).cost.cost_j_or_s;
         sum.cost.half_width_j += sums.at(submodule).cost.half_width_j;
@@ -105,8 +105,8 @@ void include_submodules(LayerSums& sums) {
     } else if (!sum.submodules.empty()) {
       sum.cost.name += sum.has_element_numbers ? ".* itself" : " itself";
     }
-    if (const auto enclosing = find_enclosing_sum(sums, pattern); enclosing != sums.end())
-      enclosing->second.submodules.push_back(pattern);
+    if (const auto enclosing_sum = find_enclosing_sum(sums, pattern); enclosing_sum != sums.end())
+      enclosing_sum->second.submodules.push_back(pattern);
   }
 }
 

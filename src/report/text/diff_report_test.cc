@@ -10,19 +10,20 @@
 namespace joulemap::report {
 namespace {
 
-DifferenceEntry entry(std::string name, std::optional<double> a_j, std::optional<double> b_j, ChangeVerdict verdict) {
+DifferenceEntry entry(std::string name, std::optional<double> energy_a_j, std::optional<double> energy_b_j,
+                      ChangeVerdict verdict) {
   DifferenceEntry out;
   out.path = {"train", "backward", name};
   out.name = out.display_name = std::move(name);
   out.device = "gpu0";
-  if (a_j) out.a = ComparedEnergy{*a_j, 0.9 * *a_j, 1.1 * *a_j};
-  if (b_j) out.b = ComparedEnergy{*b_j, 0.9 * *b_j, 1.1 * *b_j};
-  out.difference_j = b_j.value_or(0) - a_j.value_or(0);
+  if (energy_a_j) out.a = ComparedEnergy{*energy_a_j, 0.9 * *energy_a_j, 1.1 * *energy_a_j};
+  if (energy_b_j) out.b = ComparedEnergy{*energy_b_j, 0.9 * *energy_b_j, 1.1 * *energy_b_j};
+  out.difference_j = energy_b_j.value_or(0) - energy_a_j.value_or(0);
   out.low_j = *out.difference_j - 0.1;
   out.high_j = *out.difference_j + 0.1;
-  if (a_j) out.relative_change = *out.difference_j / *a_j;
+  if (energy_a_j) out.relative_change = *out.difference_j / *energy_a_j;
   out.verdict = verdict;
-  if (a_j && b_j) out.p_adjusted = verdict == ChangeVerdict::within_noise ? 0.7 : 0.001;
+  if (energy_a_j && energy_b_j) out.p_adjusted = verdict == ChangeVerdict::within_noise ? 0.7 : 0.001;
   return out;
 }
 
@@ -87,10 +88,10 @@ TEST(DiffReport, PrintsTheCountOfRecordings) {
 }
 
 TEST(DiffReport, ListsTheCausesOfADifference) {
-  RunDifference by_operator = difference();
-  by_operator.by = "operator";
-  by_operator.causes = {{"precision", "matmul in float32 in B, in tf32 in A", 2.5, {"matmul"}, {{"a"}, {"b"}}}};
-  const std::string text = diff_text(by_operator, 1, {CharacterSet::ascii});
+  RunDifference operator_difference = difference();
+  operator_difference.by = "operator";
+  operator_difference.causes = {{"precision", "matmul in float32 in B, in tf32 in A", 2.5, {"matmul"}, {{"a"}, {"b"}}}};
+  const std::string text = diff_text(operator_difference, 1, {CharacterSet::ascii});
   EXPECT_NE(text.find("+2.50 J precision: matmul in float32 in B, in tf32 in A (2 groups)"), std::string::npos) << text;
   EXPECT_EQ(diff_text(difference(), 1, {CharacterSet::ascii}).find("Causes"), std::string::npos);
 }

@@ -39,8 +39,8 @@ std::string difference_interval_text(const DifferenceEntry& entry) {
   return fmt::format("{} .. {}", signed_number(*entry.low_j, 2), signed_number(*entry.high_j, 2));
 }
 
-std::string entry_path_text(const DifferenceEntry& entry, std::string_view by, bool with_device, std::size_t columns) {
-  const std::string device = entry.device.empty() || !with_device ? "" : entry.device + " ";
+std::string entry_path_text(const DifferenceEntry& entry, std::string_view by, bool shows_device, std::size_t columns) {
+  const std::string device = entry.device.empty() || !shows_device ? "" : entry.device + " ";
   if (by == "kernel") return device + brief_kernel_name(printable(entry.display_name), columns - device.size());
   std::string path = device;
   for (std::size_t i = 0; i < entry.path.size(); ++i) path += (i > 0 ? " " : "") + printable(entry.path[i]);
@@ -97,7 +97,7 @@ std::string compared_units_text(const ComparedRun& run, std::string_view per) {
   return fmt::format("{:.0f} {}s", run.units, per);
 }
 
-std::string compared_run_line(std::string_view letter, const ComparedRun& run, std::string_view per,
+std::string compared_run_line(std::string_view side_letter, const ComparedRun& run, std::string_view per,
                               const TextStyle& style) {
   std::string what;
   for (const std::string& file : run.inputs) what += (what.empty() ? "" : " ") + printable(file);
@@ -105,8 +105,8 @@ std::string compared_run_line(std::string_view letter, const ComparedRun& run, s
   std::string units = per == "run" ? "" : ", " + compared_units_text(run, per);
   if (run.time_s) units += fmt::format(", {}{}", duration_text(*run.time_s), per == "run" ? "" : " each");
   if (run.is_estimated) units += ", estimated";
-  const std::size_t used = units.size() + letter.size() + 3;
-  return fmt::format(" {}  {}{}\n", letter,
+  const std::size_t used = units.size() + side_letter.size() + 3;
+  return fmt::format(" {}  {}{}\n", side_letter,
                      shorten_to_columns(what, style.columns > used + 12 ? style.columns - used : 12), units);
 }
 
@@ -133,8 +133,8 @@ std::string verdict_section_text(const RunDifference& difference, ChangeVerdict 
 // The largest changes, if none exceeds the noise; otherwise empty, because other sections list the changes.
 std::string largest_changes_in_noise_text(const RunDifference& difference, const Table& table, const TextStyle& style) {
   constexpr std::size_t kMaxRows = 5;
-  constexpr double kMinShown = 0.001;  // of the total
-  const double least_j = kMinShown * (difference.total.a ? difference.total.a->energy_j : 0);
+  constexpr double kMinShownChangeFraction = 0.001;  // of the total
+  const double least_j = kMinShownChangeFraction * (difference.total.a ? difference.total.a->energy_j : 0);
   std::vector<const DifferenceEntry*> rows;
   for (const DifferenceEntry& entry : difference.entries) {
     if (entry.verdict != ChangeVerdict::within_noise && entry.verdict != ChangeVerdict::unknown) return {};
@@ -179,14 +179,14 @@ std::string difference_causes_text(const RunDifference& difference, const TextSt
 
 // Idle energy of GPUs by cause; amounts below 0.5 % of the total are left out.
 std::string idle_differences_text(const RunDifference& difference, const TextStyle& style) {
-  constexpr double kMinMentioned = 0.005;
+  constexpr double kMinMentionedIdleFraction = 0.005;
   const auto total_j = [](const std::optional<ComparedEnergy>& side) { return side ? side->energy_j : 0; };
-  const double least_j = kMinMentioned * std::max(total_j(difference.total.a), total_j(difference.total.b));
+  const double least_j = kMinMentionedIdleFraction * std::max(total_j(difference.total.a), total_j(difference.total.b));
   std::string out;
   for (const IdleDifference& one : difference.idle) {
-    if (is_cpu_device(one.device) || std::max(one.a_j, one.b_j) < least_j) continue;
-    out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(one.a_j), kNumberWidth, format_number(one.b_j),
-                       kNumberWidth, one.device, idle_cause_words(one.cause));
+    if (is_cpu_device(one.device) || std::max(one.energy_a_j, one.energy_b_j) < least_j) continue;
+    out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(one.energy_a_j), kNumberWidth,
+                       format_number(one.energy_b_j), kNumberWidth, one.device, idle_cause_words(one.cause));
   }
   if (out.empty()) return {};
   const std::string head = fmt::format(" {:>{}} {:>{}}", "A", kNumberWidth, "B", kNumberWidth);
@@ -231,10 +231,10 @@ std::string detectable_change_sentence(const RunDifference& difference) {
   if (*difference.smallest_detectable_change >= kMaxUsableDetectableChange) {
     if (difference.total.verdict != ChangeVerdict::within_noise) return out;
     // Estimates of one machine are compared without the error that they share: then the steps vary too much.
-    const bool is_estimate_the_reason = (difference.a.is_estimated || difference.b.is_estimated) &&
-                                        !difference.diagnostics.contains("estimates_compared");
+    const bool is_uncertain_by_estimate = (difference.a.is_estimated || difference.b.is_estimated) &&
+                                          !difference.diagnostics.contains("estimates_compared");
     out += fmt::format(" The energies are too uncertain to compare{}: not even a doubling could be detected.",
-                       is_estimate_the_reason ? ", because they are estimated" : "");
+                       is_uncertain_by_estimate ? ", because they are estimated" : "");
     return out;
   }
   out +=
@@ -248,25 +248,27 @@ std::string detectable_change_sentence(const RunDifference& difference) {
   return out + more + ".";
 }
 
-std::string excluded_steps_sentence(std::string_view letter, const ComparedRun& run) {
-  std::size_t warm_up = 0;
-  std::size_t rare = 0;
+std::string excluded_steps_sentence(std::string_view side_letter, const ComparedRun& run) {
+  std::size_t warm_up_step_count = 0;
+  std::size_t outlier_step_count = 0;
   double time_s = 0;
   double energy_j = 0;
   for (const ComparedRecording& recording : run.recordings) {
     if (!recording.exclusion) return {};
-    warm_up += recording.exclusion->warm_up_steps;
-    rare += recording.exclusion->long_steps;
+    warm_up_step_count += recording.exclusion->warm_up_steps;
+    outlier_step_count += recording.exclusion->outlier_steps;
     time_s += recording.exclusion->time_s;
     energy_j += recording.exclusion->energy_j.value_or(0);
   }
   if (run.recordings.empty()) return {};
   std::string what = "start-up";
   const std::string_view sum = run.recordings.size() > 1 ? " in all" : "";
-  if (warm_up > 0) what += fmt::format(", {} warm-up {}{}", warm_up, warm_up == 1 ? "step" : "steps", sum);
-  if (rare > 0) what += fmt::format(", {} {} of unusual energy", rare, rare == 1 ? "step" : "steps");
+  if (warm_up_step_count > 0)
+    what += fmt::format(", {} warm-up {}{}", warm_up_step_count, warm_up_step_count == 1 ? "step" : "steps", sum);
+  if (outlier_step_count > 0)
+    what += fmt::format(", {} {} of unusual energy", outlier_step_count, outlier_step_count == 1 ? "step" : "steps");
   what += run.recordings.size() > 1 ? " and the last step of each" : " and the last step";
-  return fmt::format("Excluded from {}: {} ({}, {} J).", letter, what, duration_text(time_s),
+  return fmt::format("Excluded from {}: {} ({}, {} J).", side_letter, what, duration_text(time_s),
                      format_number(energy_j, 3));
 }
 
@@ -300,12 +302,12 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
     out += wrap_text(" ", noise, style.columns);
   out += wrap_text(" ", compared_part_text(difference), style.columns);
   out += difference_causes_text(difference, style);
-  constexpr std::array<std::pair<ChangeVerdict, std::string_view>, 4> kSections = {
+  constexpr std::array<std::pair<ChangeVerdict, std::string_view>, 4> kVerdictSections = {
       {{ChangeVerdict::grew, "Grew"},
        {ChangeVerdict::shrank, "Shrank"},
        {ChangeVerdict::appeared, "New in B"},
        {ChangeVerdict::gone, "Only in A"}}};
-  for (const auto& [verdict, heading] : kSections)
+  for (const auto& [verdict, heading] : kVerdictSections)
     out += verdict_section_text(difference, verdict, heading, most, table, style);
   out += largest_changes_in_noise_text(difference, table, style) + hidden_entries_text(difference) +
          idle_differences_text(difference, style);

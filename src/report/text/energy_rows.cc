@@ -36,8 +36,8 @@ std::string energy_row_text(const EnergyRow& row) {
 }
 
 EnergyRow make_energy_row(const DomainEnergy& domain) {
-  const bool is_part = !domain.part_of.empty() && !domain.is_counted;
-  return {(is_part ? "  " : "") + domain.name, domain.joules, domain.uncertainty_j, domain.mean_w,
+  const bool is_contained_domain = !domain.part_of.empty() && !domain.is_counted;
+  return {(is_contained_domain ? "  " : "") + domain.name, domain.joules, domain.uncertainty_j, domain.mean_w,
           domain_origin_text(domain)};
 }
 

@@ -76,8 +76,8 @@ void sort_children(EnergyNode& node, SortBy sort) {
 }
 
 EnergyNode branch_to_node(std::string name, TreeBranch branch, SortBy sort) {
-  const bool is_renamed = branch.own_row && !branch.own_row->display_name.empty();
-  EnergyNode node{is_renamed ? branch.own_row->display_name : std::move(name), {}, {}};
+  const bool has_display_name = branch.own_row && !branch.own_row->display_name.empty();
+  EnergyNode node{has_display_name ? branch.own_row->display_name : std::move(name), {}, {}};
   for (auto& [child_name, child] : branch.child_branches)
     node.children.push_back(branch_to_node(child_name, std::move(child), sort));
   if (!branch.is_sum_of_group) {

@@ -37,23 +37,23 @@ ImportCounts count_imported_rows(const ExperimentData& data) {
 
 }  // namespace
 
-std::string experiment_import_text(const ExperimentData& data, const ExperimentImportSummary& imported) {
+std::string experiment_import_text(const ExperimentData& data, const ExperimentImportSummary& import_summary) {
   const ImportCounts counts = count_imported_rows(data);
   std::string out = fmt::format("joulemap: {} rows in {} cells, {} with energy, {} epochs\n", data.rows.size(),
                                 counts.cell_count, counts.rows_with_energy, counts.epoch_count);
-  out +=
-      fmt::format("joulemap: to analyze the rows, run: joulemap experiment analyze {}\n", imported.experiment_folder);
+  out += fmt::format("joulemap: to analyze the rows, run: joulemap experiment analyze {}\n",
+                     import_summary.experiment_folder);
   return out + diagnostics_text(counts.diagnostics);
 }
 
-std::string experiment_import_json(const ExperimentData& data, const ExperimentImportSummary& imported) {
+std::string experiment_import_json(const ExperimentData& data, const ExperimentImportSummary& import_summary) {
   const ImportCounts counts = count_imported_rows(data);
   formats::JsonWriter json;
-  json.begin_object().member("schema", "joulemap.import/1").member("format", imported.format_name);
+  json.begin_object().member("schema", "joulemap.import/1").member("format", import_summary.format_name);
   json.key("inputs").begin_array();
-  for (const std::string& input : imported.input_paths) json.value(input);
+  for (const std::string& input : import_summary.input_paths) json.value(input);
   json.end_array()
-      .member("experiment", imported.experiment_folder)
+      .member("experiment", import_summary.experiment_folder)
       .member("rows", std::uint64_t{data.rows.size()})
       .member("rows_failed", std::uint64_t{counts.failed_row_count})
       .member("cells", std::uint64_t{counts.cell_count})

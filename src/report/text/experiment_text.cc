@@ -65,13 +65,13 @@ std::string plan_statistics_text(const PlanStatistics& plan) {
     text += fmt::format("; after Bonferroni's correction for the {} comparisons of a measure, {:.3g} or more",
                         plan.comparisons, plan.min_p_value * static_cast<double>(plan.comparisons));
   }
-  constexpr std::string_view kOneMeasure = "one measure (`analyze --metric energy_j`)";
+  constexpr std::string_view kSingleMeasureText = "one measure (`analyze --metric energy_j`)";
   text += plan.can_be_significant
-              ? fmt::format(". This is enough for {} at alpha = {:g}; ", kOneMeasure, plan.alpha)
+              ? fmt::format(". This is enough for {} at alpha = {:g}; ", kSingleMeasureText, plan.alpha)
               : fmt::format(": nothing can be significant at alpha = {:g}. It takes {} repetitions for {}; ",
-                            plan.alpha, plan.needed_repetitions, kOneMeasure);
+                            plan.alpha, plan.needed_repetitions, kSingleMeasureText);
   text += fmt::format("energy, time, metrics and domains together ({} or more measures) need {}.", plan.measures,
-                      plan.needed_for_all_measures);
+                      plan.repetitions_for_all_measures);
   if (plan.detectable_difference_sd) {
     text += fmt::format(" With 90 % power, the plan detects a difference of {:g} standard deviations of a row",
                         *plan.detectable_difference_sd);

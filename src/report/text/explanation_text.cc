@@ -38,11 +38,11 @@ std::string physics_table_text(const OperationExplanation& explanation, const Te
 // Three features per line, with the values that the regression trees get: some are logarithms.
 std::string features_table_text(const OperationExplanation& explanation, const TextStyle& style) {
   TextTable table{"", {"feature", "", "feature", "", "feature", ""}, {false, true, false, true, false, true}, {}};
-  const std::size_t beside = table.column_headers.size() / 2;
+  const std::size_t column_pair_count = table.column_headers.size() / 2;
   for (std::size_t index = 0; index < explanation.features.size() && index < predict::feature_names().size(); ++index) {
-    if (index % beside == 0) table.rows.emplace_back(table.column_headers.size());
-    table.rows.back()[2 * (index % beside)] = predict::feature_names()[index];
-    table.rows.back()[2 * (index % beside) + 1] = format_number(explanation.features[index], 3);
+    if (index % column_pair_count == 0) table.rows.emplace_back(table.column_headers.size());
+    table.rows.back()[2 * (index % column_pair_count)] = predict::feature_names()[index];
+    table.rows.back()[2 * (index % column_pair_count) + 1] = format_number(explanation.features[index], 3);
   }
   return terminal_table(table, "   ", style.columns);
 }
@@ -50,17 +50,20 @@ std::string features_table_text(const OperationExplanation& explanation, const T
 std::string explained_operation_text(const OperationExplanation& explanation, const TextStyle& style) {
   if (explanation.operation.kind == predict::Kind::view)
     return "   " + explanation_heading(explanation) + ": moves no data and launches no kernel\n\n";
-  const predict::OperationEstimate& guess = explanation.estimate;
+  const predict::OperationEstimate& operation_estimate = explanation.estimate;
   std::string out = "   " + style.bold(explanation_heading(explanation)) + "\n";
   out += "   " + printable(parameters_text(explanation.operation)) + "\n";
   out += fmt::format("   {}FLOP, {}B; bound by {}\n", si_prefixed_text(explanation.work.flops),
                      si_prefixed_text(explanation.work.bytes), name_of(explanation.bound));
-  out += fmt::format("   physics: {} in {}; trees: {} x energy, {} x time, weight {}\n",
-                     energy_text(explanation.physical_j), duration_text(guess.physical_time_s),
-                     format_number(explanation.tree_factor, 3),
-                     format_number(guess.physical_time_s > 0 ? guess.time_s / guess.physical_time_s : 1, 3),
-                     percent_text(guess.trust_factor));
-  out += fmt::format("   result: {} in {}\n", energy_text(guess.energy_j), duration_text(guess.time_s));
+  out += fmt::format(
+      "   physics: {} in {}; trees: {} x energy, {} x time, weight {}\n", energy_text(explanation.physical_j),
+      duration_text(operation_estimate.physical_time_s), format_number(explanation.tree_factor, 3),
+      format_number(
+          operation_estimate.physical_time_s > 0 ? operation_estimate.time_s / operation_estimate.physical_time_s : 1,
+          3),
+      percent_text(operation_estimate.trust_factor));
+  out += fmt::format("   result: {} in {}\n", energy_text(operation_estimate.energy_j),
+                     duration_text(operation_estimate.time_s));
   return out + physics_table_text(explanation, style) + features_table_text(explanation, style) + "\n";
 }
 

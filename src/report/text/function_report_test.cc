@@ -21,18 +21,18 @@ EnergyCause launch_cause() {
 AnalysisResult make_two_cell_result() {
   AnalysisResult result;
   result.factors = {{"framework", {"torch", "a, b"}, true}};
-  EnergyCause computing{EnergyCauseClass::compute, CauseBasis::ledger};
-  computing.times_s[EnergyCauseClass::compute] = 12;
+  EnergyCause compute_cause{EnergyCauseClass::compute, CauseBasis::ledger};
+  compute_cause.times_s[EnergyCauseClass::compute] = 12;
   AnalysisCell recorded;
   recorded.levels = {0};
-  recorded.functions = {{"torch.nn.functional.conv2d", "gpu0", 10, 53550, 12, 910.5, 0.25, computing},
+  recorded.functions = {{"torch.nn.functional.conv2d", "gpu0", 10, 53550, 12, 910.5, 0.25, compute_cause},
                         {"torch.nn.functional.conv2d", "cpu", 10, 18179, 2, std::nullopt, std::nullopt, launch_cause()},
                         {"unheard", "cpu", 3, std::nullopt, 0.25, 1.5, 0.0005, std::nullopt}};
-  AnalysisCell named;
-  named.levels = {1};
-  named.functions = {
+  AnalysisCell name_evidence_cell;
+  name_evidence_cell.levels = {1};
+  name_evidence_cell.functions = {
       {"cudaMemcpyAsync", "cpu", 1, 3, 0.5, 4, 0.1, scopes::make_cause_from_name("cudaMemcpyAsync", 0.5)}};
-  result.cells = {recorded, named};
+  result.cells = {recorded, name_evidence_cell};
   result.row_flags = {{"throttled", "outlier"}, {}};
   return result;
 }
@@ -41,31 +41,31 @@ ExperimentData make_two_row_data() {
   ExperimentData data;
   data.factors = make_two_cell_result().factors;
   data.metrics = {{"accuracy", "", true}};
-  ExperimentRow done;
-  done.levels = {0};
-  done.state = ExperimentRowState::done;
-  done.attempts = 2;
-  done.exit_code = 0;
-  done.node = "here";
-  done.start_unix_ns = 1'700'000'000'123'456'789;
-  done.elapsed_s = 1.5;
-  done.domains.resize(2);
-  done.domains[0].name = "package-0";
-  done.domains[0].joules = 30.25;
-  done.domains[0].provenance = Provenance::measured;
-  done.domains[0].is_counted = true;
-  done.domains[1].name = "gpu0";
-  done.baseline.measured = MeasuredWatts(10);
-  done.first.measured = MeasuredWatts(11);
-  done.cpu_steal_share = 0;
-  done.throttled_share = 0.5;
-  done.metrics = {0.75};
-  done.epochs.resize(3);
-  ExperimentRow open;
-  open.number = 1;
-  open.block = 1;
-  open.levels = {1};
-  data.rows = {done, open};
+  ExperimentRow finished_row;
+  finished_row.levels = {0};
+  finished_row.state = ExperimentRowState::done;
+  finished_row.attempts = 2;
+  finished_row.exit_code = 0;
+  finished_row.node = "here";
+  finished_row.start_unix_ns = 1'700'000'000'123'456'789;
+  finished_row.elapsed_s = 1.5;
+  finished_row.domains.resize(2);
+  finished_row.domains[0].name = "package-0";
+  finished_row.domains[0].joules = 30.25;
+  finished_row.domains[0].provenance = Provenance::measured;
+  finished_row.domains[0].is_counted = true;
+  finished_row.domains[1].name = "gpu0";
+  finished_row.baseline.measured = MeasuredWatts(10);
+  finished_row.first.measured = MeasuredWatts(11);
+  finished_row.cpu_steal_share = 0;
+  finished_row.throttled_share = 0.5;
+  finished_row.metrics = {0.75};
+  finished_row.epochs.resize(3);
+  ExperimentRow pending_row;
+  pending_row.number = 1;
+  pending_row.block = 1;
+  pending_row.levels = {1};
+  data.rows = {finished_row, pending_row};
   return data;
 }
 

@@ -8,12 +8,13 @@ namespace {
 
 // The name up to the "(" of its parameters. Skips "(anonymous namespace)" and parentheses in template arguments.
 std::string_view strip_parameters(std::string_view name) {
-  constexpr std::string_view kAnonymous = "(anonymous";
+  constexpr std::string_view kAnonymousNamespacePrefix = "(anonymous";
   int depth = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '<') ++depth;
     if (name[i] == '>' && depth > 0) --depth;
-    if (name[i] == '(' && depth == 0 && i > 0 && !name.substr(i).starts_with(kAnonymous)) return name.substr(0, i);
+    if (name[i] == '(' && depth == 0 && i > 0 && !name.substr(i).starts_with(kAnonymousNamespacePrefix))
+      return name.substr(0, i);
   }
   return name;
 }
@@ -27,8 +28,8 @@ struct KernelNameParts {
 KernelNameParts split_kernel_name(std::string_view name) {
   const std::size_t open = name.find('<');
   const std::string_view plain = name.substr(0, open);
-  const std::size_t colons = plain.rfind("::");
-  const std::size_t begin = colons == std::string_view::npos ? 0 : colons + 2;
+  const std::size_t colons_position = plain.rfind("::");
+  const std::size_t begin = colons_position == std::string_view::npos ? 0 : colons_position + 2;
   KernelNameParts parts{plain.substr(0, begin), plain.substr(begin), {}};
   const std::size_t close = name.rfind('>');
   if (open != std::string_view::npos && close != std::string_view::npos && close > open)
@@ -39,17 +40,17 @@ KernelNameParts split_kernel_name(std::string_view name) {
 }  // namespace
 
 std::string brief_kernel_name(std::string_view name, std::size_t columns) {
-  constexpr std::string_view kReturns = "void ";
-  constexpr std::size_t kMinArguments = 4;
-  if (name.starts_with(kReturns)) name.remove_prefix(kReturns.size());
-  const std::string_view called = strip_parameters(name);
-  if (count_display_columns(called) <= columns) return std::string(called);
-  const KernelNameParts parts = split_kernel_name(called);
+  constexpr std::string_view kVoidReturnPrefix = "void ";
+  constexpr std::size_t kMinArgumentColumns = 4;
+  if (name.starts_with(kVoidReturnPrefix)) name.remove_prefix(kVoidReturnPrefix.size());
+  const std::string_view name_without_parameters = strip_parameters(name);
+  if (count_display_columns(name_without_parameters) <= columns) return std::string(name_without_parameters);
+  const KernelNameParts parts = split_kernel_name(name_without_parameters);
   if (parts.template_arguments.empty()) return shorten_to_columns(parts.base_name, columns);
   std::string whole = std::string(parts.base_name) + "<" + std::string(parts.template_arguments) + ">";
   if (count_display_columns(whole) <= columns) return whole;
   const std::size_t used = count_display_columns(parts.base_name) + 4;  // "<..", ">"
-  if (used + kMinArguments > columns) return shorten_to_columns(parts.base_name, columns);
+  if (used + kMinArgumentColumns > columns) return shorten_to_columns(parts.base_name, columns);
   const std::size_t left = columns - used;
   return std::string(parts.base_name) + "<.." +
          std::string(parts.template_arguments.substr(parts.template_arguments.size() - left)) + ">";

@@ -49,16 +49,16 @@ std::string operation_sizes_table(const OperationTable& operation, std::size_t c
   for (std::size_t index = 0; index < operation.rows.size(); ++index) {
     const OperationRow& row = operation.rows[index];
     if (row.operation.pass == Pass::backward) continue;
-    const bool followed =
+    const bool has_backward_row =
         index + 1 < operation.rows.size() && operation.rows[index + 1].operation.pass == Pass::backward;
-    table.rows.push_back(operation_row_cells(row, followed ? &operation.rows[index + 1] : nullptr));
+    table.rows.push_back(operation_row_cells(row, has_backward_row ? &operation.rows[index + 1] : nullptr));
     sizes.push_back(row.size);
   }
   const std::string lines = terminal_table(table, "    ", columns);
   std::string out;
-  std::size_t number_of_line = 0;
+  std::size_t line_number = 0;
   for (const std::string_view line : split(std::string_view(lines).substr(0, lines.size() - 1), '\n')) {
-    const std::size_t row = number_of_line++;  // the first line is the header
+    const std::size_t row = line_number++;  // the first line is the header
     if (row > 0 && (row == 1 || sizes[row - 1] != sizes[row - 2])) out += fmt::format("  {}\n", sizes[row - 1]);
     out += fmt::format("{}\n", line);
   }

@@ -96,7 +96,7 @@ class LayerTable {
         fmt::format(" {} {} {} {} {} {}", align_left(shorten_to_columns(printable(name), name_width_), name_width_),
                     align_left(shorten_to_columns(printable(op), kOperationColumns), kOperationColumns),
                     align_right(energy, kEnergyWidth),
-                    style_.cyan(align_left(bar_text(share, kBarWidth, style_.characters), kBarWidth)),
+                    style_.cyan(align_left(bar_text(share, kBarWidth, style_.character_set), kBarWidth)),
                     align_right(percent_text(share), kShareWidth), align_right(time, kTimeWidth));
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";
@@ -128,8 +128,9 @@ std::string layer_table_text(const Prediction& prediction, std::size_t top, cons
     out += table.layer_line(*layer);
     rest_j -= layer->energy_j;
   }
-  if (const std::size_t hidden = prediction.layers.size() - shown.size(); hidden > 0) {
-    out += table.format_columns(fmt::format("and {} more", hidden), "", energy_text(std::max(0.0, rest_j)), rest_j, "");
+  if (const std::size_t hidden_layer_count = prediction.layers.size() - shown.size(); hidden_layer_count > 0) {
+    out += table.format_columns(fmt::format("and {} more", hidden_layer_count), "", energy_text(std::max(0.0, rest_j)),
+                                rest_j, "");
   }
   if (prediction.idle_j > 0) {
     out += table.format_columns("(GPU idle)", "", energy_text(prediction.idle_j), prediction.idle_j,
@@ -142,8 +143,9 @@ std::string unknown_operations_text(const Prediction& prediction, const TextStyl
   if (prediction.unknown_operations.empty()) return {};
   std::string out =
       "\n " + style.bold(fmt::format("Unknown operations ({})", prediction.unknown_operations.size())) + "\n";
-  constexpr std::size_t kMost = 20;
-  for (std::size_t index = 0; index < std::min(kMost, prediction.unknown_operations.size()); ++index) {
+  constexpr std::size_t kMaxShownUnknownOperations = 20;
+  for (std::size_t index = 0; index < std::min(kMaxShownUnknownOperations, prediction.unknown_operations.size());
+       ++index) {
     const predict::UnknownOperation& one = prediction.unknown_operations[index];
     const std::string where = one.layer.empty() ? "" : " in " + printable(one.layer);
     out += wrap_text("   ",
@@ -151,8 +153,8 @@ std::string unknown_operations_text(const Prediction& prediction, const TextStyl
                                  one.has_lower_bound ? "counted as a copy of its tensors" : "not in the total"),
                      style.columns);
   }
-  if (prediction.unknown_operations.size() > kMost)
-    out += fmt::format("   and {} more\n", prediction.unknown_operations.size() - kMost);
+  if (prediction.unknown_operations.size() > kMaxShownUnknownOperations)
+    out += fmt::format("   and {} more\n", prediction.unknown_operations.size() - kMaxShownUnknownOperations);
   return out;
 }
 

@@ -24,8 +24,8 @@ namespace joulemap::report {
 namespace {
 
 constexpr std::size_t kMaxSummarizedLayers = 5;
-constexpr double kMinNamedRest = 0.005;
-constexpr double kMinSecondToTopSaving = 0.6;
+constexpr double kMinNamedRestFraction = 0.005;
+constexpr double kMinSecondToTopSavingRatio = 0.6;
 constexpr std::string_view kProbeModeName = "probe";
 constexpr std::string_view kOptimizerPhaseName = "optimizer";
 
@@ -149,7 +149,7 @@ std::string costliest_phases_text(const ReportResult& result, double command_j, 
     parts.push_back(fmt::format("{} {}", percent_text(joules / command_j), words));
     named_j += joules;
   }
-  if (command_j - named_j >= kMinNamedRest * command_j)
+  if (command_j - named_j >= kMinNamedRestFraction * command_j)
     parts.push_back(percent_text(1 - named_j / command_j) + " other");
   return wrap_text(" ", fmt::format("It went to: {}", fmt::join(parts, ", ")), style.columns);
 }
@@ -171,11 +171,12 @@ std::string failed_command_text(const ReportResult& result) {
 std::string suggestion_text(const Advice& advice, const TextStyle& style) {
   std::string text;
   for (const Finding& finding : advice.findings) {
-    const bool is_top = &finding == &advice.findings.front();
-    if (!is_top && finding.saved_energy_j < kMinSecondToTopSaving * advice.findings.front().saved_energy_j) break;
-    text += wrap_text(is_top ? " to try: " : "     or: ",
+    const bool is_top_finding = &finding == &advice.findings.front();
+    if (!is_top_finding && finding.saved_energy_j < kMinSecondToTopSavingRatio * advice.findings.front().saved_energy_j)
+      break;
+    text += wrap_text(is_top_finding ? " to try: " : "     or: ",
                       fmt::format("{} ({})", finding.change, finding_saving_text(finding, advice)), style.columns);
-    if (!is_top) break;
+    if (!is_top_finding) break;
   }
   return text;
 }

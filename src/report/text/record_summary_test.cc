@@ -29,14 +29,14 @@ ReportResult make_cpu_training_report() {
   return result;
 }
 
-std::string answer_text_of(const ReportResult& result) {
+std::string make_summary_text(const ReportResult& result) {
   const Advice advice;
   const std::string file = "run.joule";
   return record_summary_text({result, result, advice, file}, TextStyle{});
 }
 
 TEST(RecordSummary, StartsWithTheEnergyOfTheCommandWhereOthersUseTheMachineToo) {
-  const std::string text = answer_text_of(make_cpu_training_report());
+  const std::string text = make_summary_text(make_cpu_training_report());
   EXPECT_TRUE(
       text.starts_with("\n 600 J +- 50.5 J by this command in 10.0 s\n"
                        " 50 steps, 12.0 J each, start-up included\n"))
@@ -47,7 +47,7 @@ TEST(RecordSummary, StartsWithTheEnergyOfTheCommandWhereOthersUseTheMachineToo) 
 TEST(RecordSummary, StartsWithTheEnergyOfTheMachineWhereTheCommandIsAlone) {
   ReportResult result = make_cpu_training_report();
   result.rows.erase(result.rows.begin());
-  const std::string text = answer_text_of(result);
+  const std::string text = make_summary_text(result);
   EXPECT_TRUE(
       text.starts_with("\n 1.00 kJ +- 5.00 J measured in 10.0 s (100 W)\n"
                        " 50 steps, 20.0 J each, start-up included\n"))
@@ -58,13 +58,15 @@ TEST(RecordSummary, StartsWithTheEnergyOfTheMachineWhereTheCommandIsAlone) {
 TEST(RecordSummary, BeginsWithTheFailureOfTheCommand) {
   ReportResult result = make_cpu_training_report();
   result.exit_code = 2;
-  EXPECT_TRUE(answer_text_of(result).starts_with("\n The command failed with exit code 2: ")) << answer_text_of(result);
+  EXPECT_TRUE(make_summary_text(result).starts_with("\n The command failed with exit code 2: "))
+      << make_summary_text(result);
   result.signal = 9;
-  EXPECT_TRUE(answer_text_of(result).starts_with("\n The command was killed by signal 9: ")) << answer_text_of(result);
+  EXPECT_TRUE(make_summary_text(result).starts_with("\n The command was killed by signal 9: "))
+      << make_summary_text(result);
 }
 
 TEST(RecordSummary, NamesThePhasesOfAProgramOnACpuWithNoticeableEnergy) {
-  const std::string text = answer_text_of(make_cpu_training_report());
+  const std::string text = make_summary_text(make_cpu_training_report());
   EXPECT_NE(text.find("It went to: 58.3% the DataLoader, 16.7% start-up and code outside of phases,"),
             std::string::npos)
       << text;
@@ -97,7 +99,7 @@ TEST(RecordSummary, AnAttentionIncludesItsProjectionsAndABlockDoesNotIncludeItsL
 TEST(RecordSummary, OfARunWithAGpuNamesWhatTheGpuWaitedForInstead) {
   ReportResult result = make_cpu_training_report();
   result.rows.push_back(make_row({"train", "forward", "fc"}, 100, "gpu0"));
-  EXPECT_EQ(answer_text_of(result).find("It went to"), std::string::npos);
+  EXPECT_EQ(make_summary_text(result).find("It went to"), std::string::npos);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ ReportResult training() {
 
 CalibrateResult calibration() {
   CalibrateResult result;
-  result.observed_s = 5;
+  result.observation_time_s = 5;
   ChannelCalibration counter;
   counter.channel = "gpu0-energy";
   counter.device = "GPU-1";
@@ -88,11 +88,12 @@ CalibrateResult calibration() {
   power.channel = "gpu0-power-average";
   power.read_wall_s = power.read_cpu_s = 2.5e-6;
   power.phase_s = 0.0203;
-  power.phase_reference = "gpu0-energy";
-  ChannelCalibration still = counter;
-  still.channel = "gpu0-power-limit";
-  still.refresh_s = still.refresh_spread_s = still.idle_w = std::nullopt;
-  result.findings = {counter, power, still};
+  power.phase_reference_channel = "gpu0-energy";
+  ChannelCalibration power_limit_calibration = counter;
+  power_limit_calibration.channel = "gpu0-power-limit";
+  power_limit_calibration.refresh_s = power_limit_calibration.refresh_spread_s = power_limit_calibration.idle_w =
+      std::nullopt;
+  result.findings = {counter, power, power_limit_calibration};
   result.calibration_file = "/home/me/.local/share/joulemap/calibration.joule";
   result.diagnostics.add({"not_idle", 1, "gpu0 was 40 % busy: its idle power is too high", "calibrate while idle"});
   return result;
@@ -117,7 +118,7 @@ CalibrateResult loaded_calibration() {
   power.loaded_w = 487.1;
   power.gain = 1.0032;
   power.gain_spread = 0.0004;
-  power.gain_reference = "gpu0-energy";
+  power.gain_reference_channel = "gpu0-energy";
   ChannelCalibration history = counter;
   history.channel = "gpu0-power-history";
   history.refresh_s = 0.02;

@@ -29,9 +29,9 @@ std::string total_energy_sentence(const RunView& view) {
   if (total->uncertainty_j)
     line += fmt::format(" ± {} ({:.0f} % interval)", energy_text(*total->uncertainty_j), 100 * view.run.interval);
   line += fmt::format(", {}, in {}", to_string(total->provenance), time);
-  const std::optional<double> each_j = view.rates.energy_per_unit(view.rates.steps);
-  if (each_j && view.rates.steps.value_or(0) > 1)
-    line += fmt::format(": {:.0f} steps of {} each{}", *view.rates.steps, energy_text(*each_j),
+  const std::optional<double> unit_energy_j = view.rates.energy_per_unit(view.rates.steps);
+  if (unit_energy_j && view.rates.steps.value_or(0) > 1)
+    line += fmt::format(": {:.0f} steps of {} each{}", *view.rates.steps, energy_text(*unit_energy_j),
                         view.rates.evaluation_steps ? " with evaluation" : "");
   return line + ".";
 }

@@ -55,19 +55,19 @@ std::string per_token_line(std::string_view name, const EnergyInterval& energy, 
 }
 
 std::string energy_per_token_text(const ServingResult& serving) {
-  const double both_j = serving.prefill.energy_j + serving.decode.energy_j;
+  const double prefill_and_decode_j = serving.prefill.energy_j + serving.decode.energy_j;
   std::string out = per_token_line("input token, computed in prefill", serving.prefill, serving.prompt_tokens) +
                     per_token_line("output token, decoded", serving.decode, serving.decoded_tokens);
   if (serving.cached_tokens > 0) {
     out += fmt::format("  {:>11} J per cached input token; computing them would have used {} J\n",
                        joules_text(serving.cached_j / static_cast<double>(serving.cached_tokens)),
-                       joules_text(serving.saved_by_cache.energy_j));
+                       joules_text(serving.energy_saved_by_cache.energy_j));
   }
-  if (both_j <= 0) return out;
+  if (prefill_and_decode_j <= 0) return out;
   return out + fmt::format(
                    "  Of prefill and decode, {:.0f} % is fixed energy of steps (weights, launches, waiting), "
                    "{:.0f} % reads the KV cache.\n",
-                   100 * serving.fixed_j / both_j, 100 * serving.context_j / both_j);
+                   100 * serving.fixed_j / prefill_and_decode_j, 100 * serving.kv_cache_read_j / prefill_and_decode_j);
 }
 
 std::string range_text(std::uint64_t from, std::uint64_t to) {

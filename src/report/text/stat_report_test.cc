@@ -48,25 +48,25 @@ StatResult make_result(std::vector<StatRun> runs) {
   return result;
 }
 
-StatResult result_with_all_faults() {
+StatResult make_result_with_all_faults() {
   StatRun run = make_run(310);
-  DomainEnergy frozen;
-  frozen.name = "psys";
-  frozen.reason = "frozen";
-  frozen.is_counted = true;
-  frozen.sensor = "powercap";
+  DomainEnergy frozen_domain;
+  frozen_domain.name = "psys";
+  frozen_domain.reason = "frozen";
+  frozen_domain.is_counted = true;
+  frozen_domain.sensor = "powercap";
   DomainEnergy estimate = measured("dram-0", 28, 19);
   estimate.provenance = Provenance::estimated;
   estimate.sensor = "estimate";
   estimate.model = "4.725 W = (0.2 W/GiB up to 16 GiB, 0.1 W/GiB beyond) x 31.2 GiB, +-67 %";
   run.domains[2] = estimate;
-  run.domains.push_back(frozen);
+  run.domains.push_back(frozen_domain);
   run.domains[0].checks = {{"hwmon", "package-0-energy", 309.5, 0.2}};
   run.totals = total_energy(run.domains);
   run.exit_code = 139;
   run.signal = 11;
   run.process_share = std::nullopt;
-  run.intervals = {{0, 3, {run.domains[0], frozen}}, {3, 6, {run.domains[0], frozen}}};
+  run.intervals = {{0, 3, {run.domains[0], frozen_domain}}, {3, 6, {run.domains[0], frozen_domain}}};
   run.diagnostics.add(
       {"counter_frozen", 1,
        "psys (/sys/class/powercap/intel-rapl:1/energy_uj) stood still all the time: no energy can be told",
@@ -78,11 +78,11 @@ StatResult result_with_all_faults() {
 }
 
 TEST(StatTextReport, ATotalIsTheMeanOfRunsWithAllDomains) {
-  StatRun poor = make_run(310);
-  poor.domains[0].joules = poor.domains[0].mean_w = std::nullopt;
-  poor.domains[0].reason = "denied";
-  poor.totals = total_energy(poor.domains);
-  const std::string text = stat_text(make_result({make_run(300), poor}));
+  StatRun faulty_run = make_run(310);
+  faulty_run.domains[0].joules = faulty_run.domains[0].mean_w = std::nullopt;
+  faulty_run.domains[0].reason = "denied";
+  faulty_run.totals = total_energy(faulty_run.domains);
+  const std::string text = stat_text(make_result({make_run(300), faulty_run}));
   EXPECT_NE(text.find("312."), std::string::npos) << text;
   EXPECT_EQ(text.find("162."), std::string::npos) << "the mean of sums over different domains: " << text;
   EXPECT_NE(text.find("1 of 2 runs"), std::string::npos) << text;
@@ -97,11 +97,11 @@ TEST(StatTextReport, ShowsTheMeanOfSeveralRuns) {
 }
 
 TEST(StatTextReport, MarksEstimatedMissingAndSuspiciousValues) {
-  expect_golden("stat_odd.txt", stat_text(result_with_all_faults()));
+  expect_golden("stat_odd.txt", stat_text(make_result_with_all_faults()));
 }
 
 TEST(StatTextReport, PrintsIntervalsLive) {
-  const StatRun run = result_with_all_faults().runs[0];
+  const StatRun run = make_result_with_all_faults().runs[0];
   expect_golden("stat_intervals.txt",
                 stat_interval_text(run.intervals[0], true) + stat_interval_text(run.intervals[1], false));
 }
@@ -115,7 +115,7 @@ TEST(StatTextReport, FitsEightyColumnsWithoutControlCharacters) {
       start = end + 1;
     }
   }
-  EXPECT_EQ(stat_text(result_with_all_faults()).find('\x1b'), std::string::npos);
+  EXPECT_EQ(stat_text(make_result_with_all_faults()).find('\x1b'), std::string::npos);
 }
 
 TEST(StatJsonReport, KeepsItsContract) {
@@ -123,7 +123,7 @@ TEST(StatJsonReport, KeepsItsContract) {
 }
 
 TEST(StatJsonReport, PrintsNullWithAReasonForUnknownValues) {
-  expect_golden("stat_odd.json", stat_json(result_with_all_faults()) + "\n");
+  expect_golden("stat_odd.json", stat_json(make_result_with_all_faults()) + "\n");
 }
 
 }  // namespace

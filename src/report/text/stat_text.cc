@@ -53,13 +53,14 @@ const DomainEnergy* choose_described_domain(const StatResult& result, const std:
   return best;
 }
 
-// Mean power over the runs in which the domain has the provenance of `described`; none if there is no such run.
-std::optional<double> mean_power_w(const StatResult& result, const DomainEnergy& described) {
+// Mean power over the runs in which the domain has the provenance of `described_domain`; none if there is no such run.
+std::optional<double> mean_power_w(const StatResult& result, const DomainEnergy& described_domain) {
   double sum_w = 0;
   double runs = 0;
   for (const StatRun& run : result.runs) {
     for (const DomainEnergy& domain : run.domains) {
-      if (domain.name != described.name || domain.provenance != described.provenance || !domain.mean_w) continue;
+      if (domain.name != described_domain.name || domain.provenance != described_domain.provenance || !domain.mean_w)
+        continue;
       sum_w += *domain.mean_w;
       ++runs;
     }
@@ -138,12 +139,12 @@ std::string elapsed_time_text(const StatResult& result) {
   if (has_times) out += fmt::format("   {} s user   {} s system", format_number(user_s), format_number(system_s));
   out += "\n";
   if (shares > 0) {
-    const std::string_view whose = result.attached_pid ? "that process" : "the command";
+    const std::string_view cpu_time_owner = result.attached_pid ? "that process" : "the command";
     out += fmt::format("  {:>11} % of the machine's CPU time used by {}\n",
-                       format_number(100 * share / static_cast<double>(shares)), whose);
+                       format_number(100 * share / static_cast<double>(shares)), cpu_time_owner);
   }
-  const double own_share = elapsed_s > 0 ? 100 * own_s / elapsed_s : 0;
-  out += fmt::format("  {:>11} s CPU time used by joulemap ({:.2g} %)\n", format_number(own_s), own_share);
+  const double joulemap_cpu_percent = elapsed_s > 0 ? 100 * own_s / elapsed_s : 0;
+  out += fmt::format("  {:>11} s CPU time used by joulemap ({:.2g} %)\n", format_number(own_s), joulemap_cpu_percent);
   return out;
 }
 

@@ -29,25 +29,25 @@ double sorted_quantile(const std::vector<double>& sorted, double share) {
 
 std::string step_energy_distribution_text(const ReportResult& result, const TextStyle& style) {
   if (!has_step_or_epoch_rows(result)) return {};
-  std::vector<std::optional<double>> as_they_ran;
+  std::vector<std::optional<double>> energies_in_step_order;
   std::vector<double> sorted;
   for (const ReportRow& row : result.rows) {
     if (row.name == kProbeModeScopeName) continue;
-    as_they_ran.push_back(row.energy_j);
+    energies_in_step_order.push_back(row.energy_j);
     if (row.energy_j) sorted.push_back(*row.energy_j);
   }
   if (sorted.size() < kMinStepRows) return {};
   std::sort(sorted.begin(), sorted.end());
   const double high = sorted_quantile(sorted, 0.95);
-  const bool are_many = sorted.size() >= kMinRowsForQuantiles;
-  const std::string range = fmt::format("{} between {} and {} J", are_many ? "90 %" : "all",
-                                        format_number(are_many ? sorted_quantile(sorted, 0.05) : sorted.front()),
-                                        format_number(are_many ? high : sorted.back()));
+  const bool has_quantiles = sorted.size() >= kMinRowsForQuantiles;
+  const std::string range = fmt::format("{} between {} and {} J", has_quantiles ? "90 %" : "all",
+                                        format_number(has_quantiles ? sorted_quantile(sorted, 0.05) : sorted.front()),
+                                        format_number(has_quantiles ? high : sorted.back()));
   const std::string summary = fmt::format("{} {}s: median {} J, {}", sorted.size(), result.by,
                                           format_number(sorted_quantile(sorted, 0.5)), range);
   const std::string out = "\n" + wrap_text(" ", summary, style.columns);
   const std::string line =
-      sparkline(as_they_ran, std::min<std::size_t>(style.columns - 2, 120), high, style.is_unicode());
+      sparkline(energies_in_step_order, std::min<std::size_t>(style.columns - 2, 120), high, style.is_unicode());
   return out + "  " + style.cyan(line) + "\n";
 }
 

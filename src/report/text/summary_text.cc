@@ -15,10 +15,11 @@ std::string energy_per_unit_line(std::string_view name, const std::optional<doub
   if (!units || *units <= 0) return {};
   if (*units == 1) name.remove_suffix(1);  // "1 step" instead of "1 steps"
   std::string out = fmt::format("  {:>11.0f} {}", *units, name);
-  if (const std::optional<double> each_j = rates.energy_per_unit(units)) {
-    out += fmt::format(", {} J each", format_number(*each_j));
+  if (const std::optional<double> unit_energy_j = rates.energy_per_unit(units)) {
+    out += fmt::format(", {} J each", format_number(*unit_energy_j));
     if (rates.half_width_j)
-      out += fmt::format(" ({} {})", style.plus_minus_sign(), format_number(*each_j * rates.relative_half_width(), 2));
+      out += fmt::format(" ({} {})", style.plus_minus_sign(),
+                         format_number(*unit_energy_j * rates.relative_half_width(), 2));
   }
   if (rates.time_s > 0) {
     out +=
@@ -38,12 +39,13 @@ std::string energy_per_unit_text(const ReportResult& result, const TextStyle& st
     out += fmt::format("              (whole run: start-up{} included{})\n", evaluation,
                        result.probe ? ", probing not" : "");
   }
-  const std::optional<double> product_js = rates.energy_delay_js();
-  if (!product_js) return out;
+  const std::optional<double> energy_delay_product_js = rates.energy_delay_js();
+  if (!energy_delay_product_js) return out;
   const bool is_estimated = rates.provenance == Provenance::estimated;
-  out += fmt::format("  {:>11} J s energy-delay product{}", format_number(*product_js),
+  out += fmt::format("  {:>11} J s energy-delay product{}", format_number(*energy_delay_product_js),
                      is_estimated ? " (estimated)" : "");
-  if (rates.steps) out += fmt::format(", {} J s per step", format_number(*product_js / *rates.steps / *rates.steps));
+  if (rates.steps)
+    out += fmt::format(", {} J s per step", format_number(*energy_delay_product_js / *rates.steps / *rates.steps));
   return out + "\n";
 }
 

@@ -49,31 +49,31 @@ std::string align_right(std::string_view text, std::size_t columns) {
 }
 
 std::string shorten_to_columns(std::string_view text, std::size_t columns) {
-  constexpr std::string_view kGap = "..";
+  constexpr std::string_view kEllipsis = "..";
   const std::size_t used = count_display_columns(text);
   if (used <= columns) return std::string(text);
-  if (columns <= kGap.size()) return std::string(text.substr(0, byte_offset_of_column(text, columns)));
-  const std::size_t kept = columns - kGap.size();
+  if (columns <= kEllipsis.size()) return std::string(text.substr(0, byte_offset_of_column(text, columns)));
+  const std::size_t kept = columns - kEllipsis.size();
   const std::size_t front = (kept + 1) / 2;
-  return std::string(text.substr(0, byte_offset_of_column(text, front))) + std::string(kGap) +
+  return std::string(text.substr(0, byte_offset_of_column(text, front))) + std::string(kEllipsis) +
          std::string(text.substr(byte_offset_of_column(text, used - (kept - front))));
 }
 
-std::string keep_both_ends(std::string_view text, std::size_t columns) {
+std::string shorten_at_centre(std::string_view text, std::size_t columns) {
   const std::size_t used = count_display_columns(text);
   if (used <= 2 * columns) return std::string(text);
   return std::string(text.substr(0, byte_offset_of_column(text, columns))) +
          std::string(text.substr(byte_offset_of_column(text, used - columns)));
 }
 
-std::string bar_text(double share, std::size_t columns, CharacterSet characters) {
+std::string bar_text(double share, std::size_t columns, CharacterSet character_set) {
   constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const double length = std::clamp(std::isfinite(share) ? share : 0.0, 0.0, 1.0) * static_cast<double>(columns);
   std::string out;
-  if (characters == CharacterSet::ascii) return std::string(static_cast<std::size_t>(std::lround(length)), '#');
-  const auto eighths = static_cast<std::size_t>(std::lround(length * 8));
-  for (std::size_t i = 0; i < eighths / 8; ++i) out += "█";
-  return out + std::string(kEighths[eighths % 8]);
+  if (character_set == CharacterSet::ascii) return std::string(static_cast<std::size_t>(std::lround(length)), '#');
+  const auto bar_eighths = static_cast<std::size_t>(std::lround(length * 8));
+  for (std::size_t i = 0; i < bar_eighths / 8; ++i) out += "█";
+  return out + std::string(kEighths[bar_eighths % 8]);
 }
 
 std::string percent_text(double share) {
@@ -83,18 +83,18 @@ std::string percent_text(double share) {
 }
 
 std::string duration_text(double time_s) {
-  constexpr std::array<UnitScale, 5> kScales = {
+  constexpr std::array<UnitScale, 5> kUnitScales = {
       {{36000, 3600, "h"}, {999.5, 60, "min"}, {0.9995, 1, "s"}, {0.9995e-3, 1e-3, "ms"}, {0, 1e-6, "us"}}};
-  for (const auto& [from, unit, name] : kScales) {
+  for (const auto& [from, unit, name] : kUnitScales) {
     if (time_s >= from) return fmt::format("{} {}", format_number(time_s / unit, 3), name);
   }
   return "0 s";
 }
 
 std::string count_text(unsigned long long count) {
-  constexpr std::array<UnitScale, 3> kScales = {{{999.5e6, 1e9, "G"}, {999.5e3, 1e6, "M"}, {9999.5, 1e3, "k"}}};
+  constexpr std::array<UnitScale, 3> kUnitScales = {{{999.5e6, 1e9, "G"}, {999.5e3, 1e6, "M"}, {9999.5, 1e3, "k"}}};
   const auto value = static_cast<double>(count);
-  for (const auto& [from, unit, name] : kScales) {
+  for (const auto& [from, unit, name] : kUnitScales) {
     if (value >= from) return fmt::format("{}{}", format_number(value / unit, 3), name);
   }
   return fmt::format("{}", count);

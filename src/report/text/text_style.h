@@ -15,11 +15,11 @@ namespace joulemap::report {
 enum class CharacterSet { unicode, ascii };
 
 struct TextStyle {
-  CharacterSet characters = CharacterSet::ascii;
+  CharacterSet character_set = CharacterSet::ascii;
   std::size_t columns = 80;
   bool colour = false;
 
-  bool is_unicode() const { return characters == CharacterSet::unicode; }
+  bool is_unicode() const { return character_set == CharacterSet::unicode; }
   std::string_view plus_minus_sign() const { return is_unicode() ? "±" : "+-"; }
   std::string bold(std::string_view text) const { return with_sgr_code("1", text); }
   std::string dimmed(std::string_view text) const { return with_sgr_code("2", text); }
@@ -43,10 +43,10 @@ std::string align_right(std::string_view text, std::size_t columns);
 std::string shorten_to_columns(std::string_view text, std::size_t columns);
 // The first and the last `columns` characters of a long text. shorten_to_columns() to at most `columns` gives the same
 // result for this as for the whole text.
-std::string keep_both_ends(std::string_view text, std::size_t columns);
+std::string shorten_at_centre(std::string_view text, std::size_t columns);
 
 // A fraction from 0 to 1 as a bar of `columns` columns, with a resolution of 1/8 column in Unicode.
-std::string bar_text(double share, std::size_t columns, CharacterSet characters);
+std::string bar_text(double share, std::size_t columns, CharacterSet character_set);
 
 // "61.4%", "0.3%", "<0.1%"; at most five columns.
 std::string percent_text(double share);

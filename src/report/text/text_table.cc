@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMinTextColumnWidth = 8;  // minimum width of a shortened text column
 
-std::vector<std::size_t> column_widths(const TextTable& table, std::size_t room) {
+std::vector<std::size_t> column_widths(const TextTable& table, std::size_t available_columns) {
   std::vector<std::size_t> widths;
   for (const std::string& head : table.column_headers) widths.push_back(count_display_columns(head));
   for (const std::vector<std::string>& row : table.rows) {
@@ -24,7 +24,7 @@ std::vector<std::size_t> column_widths(const TextTable& table, std::size_t room)
     for (const std::size_t width : widths) sum += width;
     return sum;
   };
-  while (total() > room) {
+  while (total() > available_columns) {
     std::size_t widest = widths.size();
     for (std::size_t i = 0; i < widths.size(); ++i) {
       if (table.is_number[i] || widths[i] <= kMinTextColumnWidth) continue;
@@ -48,8 +48,8 @@ std::string terminal_table_line(const TextTable& table, const std::vector<std::s
   return line;
 }
 
-template <class Escape>
-std::string join_cells(const std::vector<std::string>& row, std::string_view between, const Escape& escape) {
+template <class EscapeFunction>
+std::string join_cells(const std::vector<std::string>& row, std::string_view between, const EscapeFunction& escape) {
   std::string line;
   for (std::size_t i = 0; i < row.size(); ++i) line += (i > 0 ? std::string(between) : "") + escape(row[i]);
   return line;
@@ -58,8 +58,8 @@ std::string join_cells(const std::vector<std::string>& row, std::string_view bet
 }  // namespace
 
 std::string terminal_table(const TextTable& table, std::string_view indent, std::size_t columns) {
-  const std::size_t room = columns > indent.size() ? columns - indent.size() : columns;
-  const std::vector<std::size_t> widths = column_widths(table, room);
+  const std::size_t available_columns = columns > indent.size() ? columns - indent.size() : columns;
+  const std::vector<std::size_t> widths = column_widths(table, available_columns);
   std::string out = std::string(indent) + terminal_table_line(table, table.column_headers, widths) + "\n";
   for (const std::vector<std::string>& row : table.rows) {
     out += std::string(indent) + terminal_table_line(table, row, widths) + "\n";

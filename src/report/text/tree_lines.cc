@@ -55,7 +55,7 @@ std::size_t count_children_to_show(const EnergyNode& node, const NodeShares& wei
 
 ShownChildCounts count_shown_children(const EnergyNode& root, const TreeLimits& limits) {
   const NodeShares weights(root);
-  ShownChildCounts unfolded;
+  ShownChildCounts expanded_nodes;
   std::priority_queue<ExpansionCandidate> waiting;
   std::size_t order = 0;
   std::size_t left = limits.max_lines;
@@ -66,19 +66,20 @@ ShownChildCounts count_shown_children(const EnergyNode& root, const TreeLimits& 
     const std::vector<EnergyNode>& children = next.node->children;
     if (children.empty() || (limits.max_depth && next.depth >= *limits.max_depth)) continue;
     // Devices are always shown, even those without energy.
-    const bool is_few = next.depth == 0 && children.size() <= std::min(left, kMaxExpandedDevices);
-    std::size_t shown = is_few ? children.size() : count_children_to_show(*next.node, weights, limits.min_share);
+    const bool are_few_devices = next.depth == 0 && children.size() <= std::min(left, kMaxExpandedDevices);
+    std::size_t shown =
+        are_few_devices ? children.size() : count_children_to_show(*next.node, weights, limits.min_share);
     // A line "1 more" would not be shorter than the row that it replaces.
     if (shown > 0 && shown + 1 == children.size()) ++shown;
     if (shown > left || (shown < children.size() && shown + 1 > left)) shown = left - 1;
     if (shown == 0) continue;
     left -= std::min(left, shown + (shown < children.size() ? 1 : 0));
-    unfolded[next.node] = shown;
+    expanded_nodes[next.node] = shown;
     for (std::size_t i = 0; i < shown; ++i) {
       waiting.push({weights.share(children[i]), order++, &children[i], next.depth + 1});
     }
   }
-  return unfolded;
+  return expanded_nodes;
 }
 
 EnergyNode sum_hidden_nodes(std::span<const EnergyNode> rest) {
@@ -94,18 +95,18 @@ EnergyNode sum_hidden_nodes(std::span<const EnergyNode> rest) {
   return sum;
 }
 
-void append_tree_lines(std::vector<TreeLine>& lines, const EnergyNode& node, const ShownChildCounts& unfolded,
+void append_tree_lines(std::vector<TreeLine>& lines, const EnergyNode& node, const ShownChildCounts& expanded_nodes,
                        std::vector<bool> is_last_sibling) {
-  const auto known = unfolded.find(&node);
-  if (known == unfolded.end()) return;
+  const auto known = expanded_nodes.find(&node);
+  if (known == expanded_nodes.end()) return;
   const std::size_t shown = known->second;
   is_last_sibling.push_back(false);
   for (std::size_t i = 0; i < shown; ++i) {
     is_last_sibling.back() = i + 1 == node.children.size();
     const EnergyNode& child = node.children[i];
-    const bool is_open = unfolded.contains(&child) || child.children.empty();
-    lines.push_back({&child, is_last_sibling, is_open ? 0 : count_leaves(child), {}});
-    append_tree_lines(lines, child, unfolded, is_last_sibling);
+    const bool is_expanded = expanded_nodes.contains(&child) || child.children.empty();
+    lines.push_back({&child, is_last_sibling, is_expanded ? 0 : count_leaves(child), {}});
+    append_tree_lines(lines, child, expanded_nodes, is_last_sibling);
   }
   if (shown == node.children.size()) return;
   is_last_sibling.back() = true;

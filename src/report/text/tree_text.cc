@@ -49,11 +49,11 @@ TreeLayout choose_tree_layout(std::size_t longest_name, std::size_t longest_time
   const std::size_t numbers = 1 + kJoulesWidth + 1 + kUncertaintyWidth + 1 + kShareOfTotalWidth + 1 + kWattsWidth + 1 +
                               layout.time_width + 1 + kCallCountWidth + 1;
   layout.has_basis_words = columns >= 100;
-  const std::size_t fixed = 1 + numbers + 1 + (layout.has_basis_words ? kBasisWordWidth : 1);
-  const std::size_t least_bar = columns >= kMinTableWidthForBars ? kMinBarWidth : 0;
-  const std::size_t left = std::max(columns, fixed + kMinTreeNameWidth + least_bar) - fixed;
-  layout.name_width = std::clamp(std::min(longest_name, left - least_bar), kMinTreeNameWidth, kMaxTreeNameWidth);
-  layout.bar_width = least_bar > 0 ? std::clamp(left - layout.name_width, kMinBarWidth, kMaxBarWidth) : 0;
+  const std::size_t fixed_width = 1 + numbers + 1 + (layout.has_basis_words ? kBasisWordWidth : 1);
+  const std::size_t min_bar_width = columns >= kMinTableWidthForBars ? kMinBarWidth : 0;
+  const std::size_t left = std::max(columns, fixed_width + kMinTreeNameWidth + min_bar_width) - fixed_width;
+  layout.name_width = std::clamp(std::min(longest_name, left - min_bar_width), kMinTreeNameWidth, kMaxTreeNameWidth);
+  layout.bar_width = min_bar_width > 0 ? std::clamp(left - layout.name_width, kMinBarWidth, kMaxBarWidth) : 0;
   return layout;
 }
 
@@ -118,12 +118,12 @@ class TreeTable {
     const std::size_t left = layout_.name_width > used ? layout_.name_width - used : 1;
     const std::string name = has_kernel_rows_ ? brief_kernel_name(printable(node.name), left)
                                               : shorten_to_columns(printable(node.name), left);
-    const std::string blanks(layout_.name_width - std::min(layout_.name_width, used + count_display_columns(name)),
-                             ' ');
+    const std::string padding(layout_.name_width - std::min(layout_.name_width, used + count_display_columns(name)),
+                              ' ');
     const bool has_share = row.energy_j && share_denominator_j_ && *share_denominator_j_ > 0 && !is_background_row(row);
     const double share = has_share ? *row.energy_j / *share_denominator_j_ : 0;
-    const std::string bar = has_share ? bar_text(share, layout_.bar_width, style_.characters) : "";
-    std::string out = " " + style_.dimmed(prefix) + name + style_.dimmed(more) + blanks;
+    const std::string bar = has_share ? bar_text(share, layout_.bar_width, style_.character_set) : "";
+    std::string out = " " + style_.dimmed(prefix) + name + style_.dimmed(more) + padding;
     out += " " + align_right(row.energy_j ? format_number(*row.energy_j) : "?", kJoulesWidth);
     out += " " + style_.dimmed(align_right(uncertainty_text(row), kUncertaintyWidth));
     out += " " + align_right(has_share ? percent_text(share) : "", kShareOfTotalWidth);
@@ -162,21 +162,21 @@ TreeLimits choose_tree_limits(const TreeTextOptions& view, const ReportResult& r
 
 std::string attribution_basis_legend(const std::vector<TreeLine>& lines, const TreeLayout& layout, double interval,
                                      bool has_background, const TextStyle& style) {
-  std::set<std::string> bases;
-  bool is_folded = false;
+  std::set<std::string> attribution_bases;
+  bool has_folded_rows = false;
   for (const TreeLine& line : lines) {
-    is_folded = is_folded || line.hidden_row_count > 1 || line.node == nullptr;
+    has_folded_rows = has_folded_rows || line.hidden_row_count > 1 || line.node == nullptr;
     if (line.node == nullptr) continue;
     if (!line.node->summed_row.basis.empty() && line.node->summed_row.energy_j)
-      bases.insert(line.node->summed_row.basis);
+      attribution_bases.insert(line.node->summed_row.basis);
   }
   std::string text = fmt::format("{}: half of the {:.0f} % interval.", style.plus_minus_sign(), 100 * interval);
-  if (is_folded) text += " +N: N rows folded; --top 0 shows all.";
+  if (has_folded_rows) text += " +N: N rows folded; --top 0 shows all.";
   if (has_background) text += " share: of the energy of the command, without other processes.";
-  if (!bases.empty() && !layout.has_basis_words) {
-    std::vector<std::string> letters;
-    for (const std::string& basis : bases) letters.push_back(fmt::format("{} {}", basis[0], basis));
-    text += fmt::format(" b, where the split of energy comes from: {}.", fmt::join(letters, ", "));
+  if (!attribution_bases.empty() && !layout.has_basis_words) {
+    std::vector<std::string> basis_letters;
+    for (const std::string& basis : attribution_bases) basis_letters.push_back(fmt::format("{} {}", basis[0], basis));
+    text += fmt::format(" b, where the split of energy comes from: {}.", fmt::join(basis_letters, ", "));
   }
   std::string out = wrap_text(" ", text, style.columns);
   out.pop_back();
@@ -195,16 +195,16 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& view, c
   const double background_j = noticeable_background_j(result);
   const EnergyNode root = energy_tree(background_j > 0 ? exclude_background(result) : result, view.tree_query);
   const std::vector<TreeLine> lines = tree_lines(root, choose_tree_limits(view, result));
-  std::size_t longest = 0;
+  std::size_t max_name_width = 0;
   std::size_t longest_time = 0;
   for (const TreeLine& line : lines) {
     longest_time =
         std::max(longest_time, duration_text(line.node != nullptr ? line.node->summed_row.time_s : 0).size());
     const std::string& name = line.node != nullptr ? line.node->name : line.omitted_children_sum.name;
-    longest = std::max(longest, count_display_columns(tree_line_prefix(line, style)) + count_display_columns(name) +
-                                    (line.hidden_row_count > 1 ? 5 : 0));
+    max_name_width = std::max(max_name_width, count_display_columns(tree_line_prefix(line, style)) +
+                                                  count_display_columns(name) + (line.hidden_row_count > 1 ? 5 : 0));
   }
-  const TreeLayout layout = choose_tree_layout(longest, longest_time, style.columns);
+  const TreeLayout layout = choose_tree_layout(max_name_width, longest_time, style.columns);
   const TreeTable table(layout, style, result);
   std::string out = "\n" + table.header(tree_title(result, view));
   for (const TreeLine& line : lines) {

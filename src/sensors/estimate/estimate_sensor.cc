@@ -30,11 +30,11 @@ struct LinearPowerModel {
 class EstimateSensor final : public Sensor {
  public:
   EstimateSensor(FileDescriptor proc_stat, int threads, std::vector<Channel> channels,
-                 std::vector<LinearPowerModel> laws)
+                 std::vector<LinearPowerModel> channel_models)
       : proc_stat_fd_(std::move(proc_stat)),
         machine_busy_s_per_tick_(1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)) / threads),
         channels_(std::move(channels)),
-        channel_models_(std::move(laws)) {}
+        channel_models_(std::move(channel_models)) {}
 
   std::span<const Channel> channels() const override { return channels_; }
 
@@ -112,20 +112,20 @@ ProbeResult probe_estimate(const ProbeContext& context) {
   }
   const MachineDescription machine = describe_machine(context.root(), time->cpus);
   std::vector<Channel> channels;
-  std::vector<LinearPowerModel> laws;
+  std::vector<LinearPowerModel> channel_models;
   const std::vector<PackageModel> packages = make_package_models(machine);
   for (std::size_t i = 0; i < packages.size(); ++i) {
     const PackageModel& model = packages[i];
     channels.push_back(make_estimate_channel(fmt::format("package-{}", i), DomainClass::cpu, model.formula,
                                              model.relative_uncertainty));
     channels.back().uncertainty_w = model.uncertainty_w;
-    laws.push_back({kIdlePowerFraction * model.limit_w, kBusyPowerFraction * model.limit_w});
+    channel_models.push_back({kIdlePowerFraction * model.limit_w, kBusyPowerFraction * model.limit_w});
   }
   if (const std::optional<MemoryModel> memory = make_memory_model(machine)) {
     for (std::size_t i = 0; i < packages.size(); ++i) {
       channels.push_back(make_estimate_channel(fmt::format("dram-{}", i), DomainClass::memory, memory->formula,
                                                memory->relative_uncertainty));
-      laws.push_back({memory->power_w, 0});
+      channel_models.push_back({memory->power_w, 0});
     }
   }
   probe.status.state = SensorState::estimated;
@@ -133,8 +133,8 @@ ProbeResult probe_estimate(const ProbeContext& context) {
       fmt::format("package: {}{}{}", packages.front().formula, channels.size() > packages.size() ? "; dram: " : "",
                   channels.size() > packages.size() ? channels.back().model : "");
   probe.status.channels = channels;
-  probe.sensors.push_back(
-      std::make_unique<EstimateSensor>(std::move(*proc_stat), time->cpus, std::move(channels), std::move(laws)));
+  probe.sensors.push_back(std::make_unique<EstimateSensor>(std::move(*proc_stat), time->cpus, std::move(channels),
+                                                           std::move(channel_models)));
   return probe;
 }
 

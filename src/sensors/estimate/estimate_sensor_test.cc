@@ -26,7 +26,7 @@ TEST(PowerModel, UsesThePowerLimitWhereItIsKnown) {
   EXPECT_NE(models[0].formula.find("its power limit"), std::string::npos);
 }
 
-TEST(PowerModel, IsLessCertainWithoutALimit) {
+TEST(PowerModel, ThePowerModelIsLessCertainWithoutAPowerLimit) {
   const PackageModel with =
       make_package_models({.package_count = 1, .thread_count = 8, .limit_w = {95.0}, .memory_gib = {}})[0];
   const PackageModel without =
@@ -42,7 +42,7 @@ TEST(PowerModel, SplitsMemoryAcrossPackagesUnlessUnknown) {
   EXPECT_FALSE(make_memory_model({.package_count = 1, .thread_count = 1, .limit_w = {}, .memory_gib = {}}));
 }
 
-TEST(Estimate, IsLabelledAndCarriesItsFormula) {
+TEST(Estimate, AnEstimateIsLabelledAndHasItsFormula) {
   const ProbeResult probe = probe_estimate(ProbeContext(SystemRoot{sysroot("no-sensors")}));
   ASSERT_EQ(probe.status.state, SensorState::estimated);
   ASSERT_EQ(probe.status.channels.size(), 2u);

@@ -53,11 +53,11 @@ std::vector<PackageModel> make_package_models(const MachineDescription& machine)
 std::optional<MemoryModel> make_memory_model(const MachineDescription& machine) {
   if (!machine.memory_gib) return std::nullopt;
   const double gib = *machine.memory_gib;
-  const double all_w = kWattsPerFirstTierGib * std::min(gib, kFirstTierMemoryGib) +
-                       kWattsPerFurtherGib * std::max(gib - kFirstTierMemoryGib, 0.0);
+  const double total_memory_power_w = kWattsPerFirstTierGib * std::min(gib, kFirstTierMemoryGib) +
+                                      kWattsPerFurtherGib * std::max(gib - kFirstTierMemoryGib, 0.0);
   const int packages = std::max(machine.package_count, 1);
   MemoryModel model;
-  model.power_w = all_w / packages;
+  model.power_w = total_memory_power_w / packages;
   model.relative_uncertainty = kMemoryRelativeUncertainty;
   model.formula = fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %",
                               model.power_w, kWattsPerFirstTierGib, kFirstTierMemoryGib, kWattsPerFurtherGib, gib,

@@ -108,10 +108,10 @@ RawReadResult read_memory_used(const NvmlFunctions& api, Device handle) {
   return {status, memory.used};
 }
 
-template <class Ask>
-std::string query_text(Ask ask) {
+template <class Query>
+std::string query_text(Query query) {
   std::array<char, kTextBufferSize> text{};
-  if (ask(text.data(), kTextBufferSize) != NvmlReturn::success) return {};
+  if (query(text.data(), kTextBufferSize) != NvmlReturn::success) return {};
   text.back() = '\0';
   return text.data();
 }
@@ -210,9 +210,9 @@ NvmlDevice::HistoryReadResult NvmlDevice::read_power_history(unsigned long long 
   const NvmlReturn status = api.samples(handle_, kTotalPowerSamples, since_us, &type, &count, out.data());
   if (status == NvmlReturn::not_found) return {NvmlReturn::success, 0};  // no values since then
   if (status != NvmlReturn::success) return {status, 0};
-  const bool is_understood = type == ValueType::unsigned_int || type == ValueType::unsigned_long_long;
-  return {is_understood ? NvmlReturn::success : NvmlReturn::unknown,
-          is_understood ? std::min(count, static_cast<unsigned>(out.size())) : 0};
+  const bool is_known_value_type = type == ValueType::unsigned_int || type == ValueType::unsigned_long_long;
+  return {is_known_value_type ? NvmlReturn::success : NvmlReturn::unknown,
+          is_known_value_type ? std::min(count, static_cast<unsigned>(out.size())) : 0};
 }
 
 NvmlDevice::ProcessReadResult NvmlDevice::read_processes(std::span<ProcessInfo> out) const noexcept {

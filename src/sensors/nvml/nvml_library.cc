@@ -96,28 +96,28 @@ std::string remedy_for_load_failure(NvmlReturn status) {
 
 }  // namespace
 
-NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool root_is_real) {
-  const std::string usual = root_is_real ? kDefaultNvmlLibrary : "";
+NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool is_real_root) {
+  const std::string usual = is_real_root ? kDefaultNvmlLibrary : "";
   if (named.empty()) return {usual, false};
   if (has_elevated_privileges) return {usual, true};
   return {std::string(named), false};
 }
 
-NvmlLibraryChoice choose_nvml_library(bool root_is_real) {
+NvmlLibraryChoice choose_nvml_library(bool is_real_root) {
   const char* named = std::getenv("JOULEMAP_NVML");
-  return choose_nvml_library(named != nullptr ? named : "", ::getauxval(AT_SECURE) != 0, root_is_real);
+  return choose_nvml_library(named != nullptr ? named : "", ::getauxval(AT_SECURE) != 0, is_real_root);
 }
 
 Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& path) {
   // Threads that the library starts must not receive signals meant for the process that loads it.
-  const ScopedSignalBlock signals_are_for_the_program;
+  const ScopedSignalBlock signal_block;
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     if (path == kDefaultNvmlLibrary) {
       return Error{ErrorCode::not_found, fmt::format("{} not found: no NVIDIA driver is installed", path), ""};
     }
-    const char* why = ::dlerror();
-    return Error{ErrorCode::unsupported, fmt::format("JOULEMAP_NVML: {}", why != nullptr ? why : path),
+    const char* reason = ::dlerror();
+    return Error{ErrorCode::unsupported, fmt::format("JOULEMAP_NVML: {}", reason != nullptr ? reason : path),
                  "unset JOULEMAP_NVML"};
   }
   const NvmlFunctions api = find_nvml_functions(handle);
@@ -135,7 +135,7 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& 
 }
 
 NvmlLibrary::~NvmlLibrary() {
-  const ForkGate::ScopedCall inside(nvml_fork_gate);
+  const ForkGate::ScopedGateEntry inside(nvml_fork_gate);
   api_.shutdown();
   ::dlclose(handle_);
 }

@@ -22,11 +22,11 @@ struct NvmlLibraryChoice {
   bool is_path_refused = false;  // JOULEMAP_NVML names a library, which was refused
 };
 // `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_elevated_privileges`: whether the kernel has set
-// AT_SECURE. `root_is_real`: false with --sysroot.
-NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool root_is_real);
+// AT_SECURE. `is_real_root`: false with --sysroot.
+NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool is_real_root);
 
 // The same with the environment of this process.
-NvmlLibraryChoice choose_nvml_library(bool root_is_real);
+NvmlLibraryChoice choose_nvml_library(bool is_real_root);
 
 class NvmlLibrary {
  public:

@@ -82,28 +82,29 @@ struct ReadableMetrics {
 };
 
 ReadableMetrics probe_metrics(const NvmlDevice& device) {
-  ReadableMetrics abilities;
+  ReadableMetrics readable_metrics;
   for (std::size_t i = 0; i < kGpuMetricCount; ++i) {
     const auto metric = static_cast<GpuMetric>(i);
-    const bool has_average = !abilities.metrics.empty() && abilities.metrics.back() == GpuMetric::power_average;
+    const bool has_average =
+        !readable_metrics.metrics.empty() && readable_metrics.metrics.back() == GpuMetric::power_average;
     if (metric == GpuMetric::power_usage && has_average) continue;
     const NvmlReturn status = device.read(metric).status;
     if (status == NvmlReturn::success) {
-      abilities.metrics.push_back(metric);
+      readable_metrics.metrics.push_back(metric);
     } else if (is_supported(status)) {
-      abilities.last_error_status = status;
-      abilities.unreadable.push_back(
+      readable_metrics.last_error_status = status;
+      readable_metrics.unreadable.push_back(
           {device.make_metric_channel(metric), std::string(to_string(to_read_code(status)))});
     }
   }
-  return abilities;
+  return readable_metrics;
 }
 
 // Whether the GPU has no energy counter. A counter that exists but is not readable counts as present.
-bool has_no_energy_counter(const ReadableMetrics& abilities) {
+bool has_no_energy_counter(const ReadableMetrics& readable_metrics) {
   const bool closed =
-      !abilities.unreadable.empty() && abilities.unreadable.front().channel.kind == ChannelKind::counter;
-  return abilities.metrics.front() != GpuMetric::energy && !closed;
+      !readable_metrics.unreadable.empty() && readable_metrics.unreadable.front().channel.kind == ChannelKind::counter;
+  return readable_metrics.metrics.front() != GpuMetric::energy && !closed;
 }
 
 bool measures_energy_of_gpu(const std::vector<GpuMetric>& metrics) {
@@ -123,18 +124,18 @@ void insert_metric_in_order(std::vector<GpuMetric>& metrics, GpuMetric metric) {
 class NvmlProber {
  public:
   NvmlProber(std::shared_ptr<const NvmlLibrary> library, const MeasuredProcessCriteria& measured, SensorStatus& status)
-      : library_(std::move(library)), measured_(measured), status_(status) {}
+      : library_(std::move(library)), measured_process_criteria_(measured), status_(status) {}
 
   void probe_devices(std::vector<std::unique_ptr<Sensor>>& sensors);
 
  private:
   void diagnose_lost_devices(const ListedGpus& devices);
-  void diagnose_device(const NvmlDevice& device, const std::string& label, const ReadableMetrics& abilities);
+  void diagnose_device(const NvmlDevice& device, const std::string& label, const ReadableMetrics& readable_metrics);
   void open_device(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors);
   void set_status(const ListedGpus& devices, unsigned count, std::size_t visible);
 
   std::shared_ptr<const NvmlLibrary> library_;
-  const MeasuredProcessCriteria& measured_;
+  const MeasuredProcessCriteria& measured_process_criteria_;
   SensorStatus& status_;
   std::string opened_gpu_labels_;  // labels of the opened GPUs, for the reason of the status
   std::size_t opened_gpu_count_ = 0;
@@ -146,21 +147,22 @@ class NvmlProber {
 void NvmlProber::diagnose_lost_devices(const ListedGpus& devices) {
   for (const LostDevice& lost : devices.lost_devices) {
     const ReadCode code = to_read_code(lost.status);
-    const std::string why = fmt::format("gpu{}: {}", lost.index, library_->describe_status(lost.status));
+    const std::string failure_reason = fmt::format("gpu{}: {}", lost.index, library_->describe_status(lost.status));
     status_.diagnostics.add({code == ReadCode::denied     ? "gpu_denied"
                              : code == ReadCode::vanished ? "gpu_lost"
                                                           : "gpu_failed",
-                             1, why, remedy_for_read_status(lost.status)});
+                             1, failure_reason, remedy_for_read_status(lost.status)});
     if (first_failure_reason_.empty()) {
-      first_failure_reason_ = why;
+      first_failure_reason_ = failure_reason;
       first_failure_remedy_ = remedy_for_read_status(lost.status);
     }
     is_any_denied_ = is_any_denied_ || code == ReadCode::denied;
   }
 }
 
-void NvmlProber::diagnose_device(const NvmlDevice& device, const std::string& label, const ReadableMetrics& abilities) {
-  if (has_no_energy_counter(abilities)) {
+void NvmlProber::diagnose_device(const NvmlDevice& device, const std::string& label,
+                                 const ReadableMetrics& readable_metrics) {
+  if (has_no_energy_counter(readable_metrics)) {
     status_.diagnostics.add(
         {"no_energy_counter", 1,
          fmt::format("{} has no energy counter: joulemap integrates its power, and misses changes between two readings",
@@ -171,51 +173,51 @@ void NvmlProber::diagnose_device(const NvmlDevice& device, const std::string& la
     status_.diagnostics.add(
         {"mig_mode", 1, fmt::format("{} is split into instances (MIG): its energy includes all of them", label), ""});
   }
-  if (abilities.last_error_status != NvmlReturn::success) {
-    const bool denied = to_read_code(abilities.last_error_status) == ReadCode::denied;
-    status_.diagnostics.add({denied ? "sensor_denied" : "sensor_unreadable", abilities.unreadable.size(),
-                             fmt::format("{}: {}: {}", label, abilities.unreadable.front().channel.name,
-                                         library_->describe_status(abilities.last_error_status)),
-                             remedy_for_read_status(abilities.last_error_status)});
+  if (readable_metrics.last_error_status != NvmlReturn::success) {
+    const bool denied = to_read_code(readable_metrics.last_error_status) == ReadCode::denied;
+    status_.diagnostics.add({denied ? "sensor_denied" : "sensor_unreadable", readable_metrics.unreadable.size(),
+                             fmt::format("{}: {}: {}", label, readable_metrics.unreadable.front().channel.name,
+                                         library_->describe_status(readable_metrics.last_error_status)),
+                             remedy_for_read_status(readable_metrics.last_error_status)});
   }
 }
 
 void NvmlProber::open_device(const NvmlDevice& device, const ListedDevice& listed,
                              std::vector<std::unique_ptr<Sensor>>& sensors) {
   const std::string label = make_gpu_label(device, listed);
-  ReadableMetrics abilities = probe_metrics(device);
-  for (UnreadableChannel& channel : abilities.unreadable) {
+  ReadableMetrics readable_metrics = probe_metrics(device);
+  for (UnreadableChannel& channel : readable_metrics.unreadable) {
     if (measures_energy_or_power(channel.channel)) status_.unreadable.push_back(channel);
   }
-  if (measures_energy_of_gpu(abilities.metrics)) {
-    diagnose_device(device, label, abilities);
+  if (measures_energy_of_gpu(readable_metrics.metrics)) {
+    diagnose_device(device, label, readable_metrics);
     opened_gpu_labels_ +=
         fmt::format("{}{}{}", opened_gpu_labels_.empty() ? "" : ", ", label,
-                    has_no_energy_counter(abilities) ? " from its power, without an energy counter" : "");
+                    has_no_energy_counter(readable_metrics) ? " from its power, without an energy counter" : "");
     ++opened_gpu_count_;
-    std::optional<OtherProcesses> others = find_other_processes(device, MeasuredProcessSet(measured_));
+    std::optional<OtherProcesses> others = find_other_processes(device, MeasuredProcessSet(measured_process_criteria_));
     if (others) {
       status_.diagnostics.add_all(describe_other_processes(*others, label, device));
-      insert_metric_in_order(abilities.metrics, GpuMetric::other_processes_utilization);
+      insert_metric_in_order(readable_metrics.metrics, GpuMetric::other_processes_utilization);
     }
-    auto sensor = std::make_unique<NvmlSensor>(device, std::move(abilities.metrics), std::move(others));
+    auto sensor = std::make_unique<NvmlSensor>(device, std::move(readable_metrics.metrics), std::move(others));
     status_.channels.insert(status_.channels.end(), sensor->channels().begin(), sensor->channels().end());
     sensors.push_back(std::move(sensor));
     return;
   }
-  std::string why = fmt::format("{} reports neither energy nor power", label);
+  std::string failure_reason = fmt::format("{} reports neither energy nor power", label);
   std::string remedy;
-  if (abilities.last_error_status != NvmlReturn::success) {
-    why = fmt::format("{}: {}", label, library_->describe_status(abilities.last_error_status));
-    remedy = remedy_for_read_status(abilities.last_error_status);
-    is_any_denied_ = is_any_denied_ || to_read_code(abilities.last_error_status) == ReadCode::denied;
+  if (readable_metrics.last_error_status != NvmlReturn::success) {
+    failure_reason = fmt::format("{}: {}", label, library_->describe_status(readable_metrics.last_error_status));
+    remedy = remedy_for_read_status(readable_metrics.last_error_status);
+    is_any_denied_ = is_any_denied_ || to_read_code(readable_metrics.last_error_status) == ReadCode::denied;
   } else if (device.is_vgpu()) {
-    why = fmt::format("{} is a virtual GPU: its host does not expose energy to guests", label);
+    failure_reason = fmt::format("{} is a virtual GPU: its host does not expose energy to guests", label);
     remedy = "not possible in this VM; measure on the host, or use a machine that passes the whole GPU through";
   }
-  status_.diagnostics.add({"gpu_without_energy", 1, why, remedy});
+  status_.diagnostics.add({"gpu_without_energy", 1, failure_reason, remedy});
   if (first_failure_reason_.empty()) {
-    first_failure_reason_ = why;
+    first_failure_reason_ = failure_reason;
     first_failure_remedy_ = remedy;
   }
 }
@@ -286,7 +288,7 @@ ProbeResult probe_nvml(const ProbeContext& context) {
     probe.status.remedy = "open the first window before forking, or start workers by exec (spawn)";
     return probe;
   }
-  const ForkGate::ScopedCall inside(nvml_fork_gate);
+  const ForkGate::ScopedGateEntry inside(nvml_fork_gate);
   Result<std::shared_ptr<const nvml::NvmlLibrary>> library = nvml::NvmlLibrary::load(choice.path);
   if (!library) {
     const Error& error = library.error();

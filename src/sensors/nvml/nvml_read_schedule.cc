@@ -54,19 +54,20 @@ void CounterReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns
   mean_read_ns_ = has_read_ ? update_moving_average(mean_read_ns_, std::min(wall_ns, 2 * mean_read_ns_)) : wall_ns;
   ++read_count_;
   max_usual_read_ns_ = std::max(wall_ns, update_moving_average(max_usual_read_ns_, mean_read_ns_));
-  const bool phase_unknown = update_clock_.has_period() && !update_clock_.is_locked();
+  const bool is_phase_unknown = update_clock_.has_period() && !update_clock_.is_locked();
   update_search_read_count_ =
-      is_between_edges_mode(mode) && phase_unknown ? (update_search_read_count_ + 1) % kMaxUpdateSearchReads : 0;
+      is_between_edges_mode(mode) && is_phase_unknown ? (update_search_read_count_ + 1) % kMaxUpdateSearchReads : 0;
   update_clock_.observe(before_ns, after_ns, raw);
   has_read_ = true;
   has_last_read_failed_ = false;
   last_read_begin_ns_ = before_ns;
   last_read_end_ns_ = after_ns;
   // Only relaxed reads add up against kCounterReadCpuFraction: other modes were requested at any cost.
-  const std::int64_t paid_until_ns =
-      mode == SamplingMode::relaxed ? std::max(affordable_period_ns_, before_ns) : before_ns;
-  const auto price_ns = static_cast<std::int64_t>(static_cast<double>(mean_cpu_ns_) / kCounterReadCpuFraction);
-  affordable_period_ns_ = std::min(paid_until_ns + price_ns, before_ns + kMaxTimeBetweenReads_ns);
+  const std::int64_t interval_begin_ns =
+      mode == SamplingMode::relaxed ? std::max(next_affordable_read_ns_, before_ns) : before_ns;
+  const auto min_read_interval_ns =
+      static_cast<std::int64_t>(static_cast<double>(mean_cpu_ns_) / kCounterReadCpuFraction);
+  next_affordable_read_ns_ = std::min(interval_begin_ns + min_read_interval_ns, before_ns + kMaxTimeBetweenReads_ns);
 }
 
 void CounterReadSchedule::add_failed_read(std::int64_t after_ns) noexcept {
@@ -85,7 +86,7 @@ std::int64_t CounterReadSchedule::next_read_ns(SamplingMode mode,
   if (!has_read_) return 0;
   if (!is_between_edges_mode(mode)) return next_near_edge_read_ns();
   if (mode == SamplingMode::every_update) return next_relaxed_read_ns(last_read_begin_ns_ + kMinReadPeriod_ns);
-  if (!requested_ns) return next_relaxed_read_ns(affordable_period_ns_);
+  if (!requested_ns) return next_relaxed_read_ns(next_affordable_read_ns_);
   return next_relaxed_read_ns(last_read_begin_ns_ + std::max(*requested_ns, kMinReadPeriod_ns));
 }
 
@@ -101,7 +102,7 @@ std::int64_t CounterReadSchedule::uncertainty_midpoint_ns(const UpdateInterval& 
 
 std::int64_t CounterReadSchedule::next_near_edge_read_ns() const noexcept {
   if (!update_clock_.is_locked()) return last_read_end_ns_ + kNearEdgeSearchPause_ns;
-  const std::int64_t soonest_ns = last_read_end_ns_ + kMinReadPeriod_ns;
+  const std::int64_t earliest_read_ns = last_read_end_ns_ + kMinReadPeriod_ns;
   // The first update that the last read may have missed: read before it, within it while its time is uncertain, and
   // after it.
   const UpdateInterval step = update_clock_.next_update_after(last_read_begin_ns_);
@@ -110,31 +111,32 @@ std::int64_t CounterReadSchedule::next_near_edge_read_ns() const noexcept {
                                                step.midpoint_ns() - mean_read_ns_ / 2, step.latest_ns};
   for (std::size_t i = 0; i < moments.size(); ++i) {
     if (i == 1 && is_precise) continue;
-    if (moments[i] > last_read_begin_ns_ + mean_read_ns_ / 2) return std::max(moments[i], soonest_ns);
+    if (moments[i] > last_read_begin_ns_ + mean_read_ns_ / 2) return std::max(moments[i], earliest_read_ns);
   }
-  return std::max(step.latest_ns, soonest_ns);
+  return std::max(step.latest_ns, earliest_read_ns);
 }
 
-std::int64_t CounterReadSchedule::next_relaxed_read_ns(std::int64_t affordable_ns) const noexcept {
-  const std::int64_t soonest_ns = last_read_end_ns_ + kPauseBetweenReads_ns;
+std::int64_t CounterReadSchedule::next_relaxed_read_ns(std::int64_t next_affordable_read_ns) const noexcept {
+  const std::int64_t earliest_read_ns = last_read_end_ns_ + kPauseBetweenReads_ns;
   if (!update_clock_.has_period())
-    return std::max({soonest_ns, affordable_ns, last_read_begin_ns_ + kUpdateSearchPeriod_ns});
+    return std::max({earliest_read_ns, next_affordable_read_ns, last_read_begin_ns_ + kUpdateSearchPeriod_ns});
   const auto period_ns = static_cast<std::int64_t>(update_clock_.period_ns());
   if (!update_clock_.is_locked()) {
-    return std::max(soonest_ns, update_search_read_count_ > 0 ? last_read_begin_ns_ + period_ns / kSearchReadsPerPeriod
-                                                              : affordable_ns);
+    return std::max(earliest_read_ns, update_search_read_count_ > 0
+                                          ? last_read_begin_ns_ + period_ns / kSearchReadsPerPeriod
+                                          : next_affordable_read_ns);
   }
   // Locating an update takes a pair of reads: only a second read within the same period shows whether the first one saw
   // it.
   const UpdateInterval open = update_clock_.next_update_after(last_read_begin_ns_);
-  if (last_read_end_ns_ > open.earliest_ns) return std::max(cheapest_read_ns(open), soonest_ns);
-  UpdateInterval step = update_clock_.next_update_after(std::max(affordable_ns, soonest_ns));
+  if (last_read_end_ns_ > open.earliest_ns) return std::max(cheapest_read_ns(open), earliest_read_ns);
+  UpdateInterval step = update_clock_.next_update_after(std::max(next_affordable_read_ns, earliest_read_ns));
   // If the next affordable update would be too uncertain, read an earlier one: that is cheaper than losing the phase
   // and searching for it again.
-  if (step.width_ns() > period_ns / 2) step = update_clock_.next_update_after(soonest_ns + mean_read_ns_);
+  if (step.width_ns() > period_ns / 2) step = update_clock_.next_update_after(earliest_read_ns + mean_read_ns_);
   const bool locates_update =
       step.half_width_ns() > kMaxPreciseUpdateHalfWidth_ns && read_count_ % kReadsPerUpdateLocation == 0;
-  return std::max(locates_update ? uncertainty_midpoint_ns(step) : cheapest_read_ns(step), soonest_ns);
+  return std::max(locates_update ? uncertainty_midpoint_ns(step) : cheapest_read_ns(step), earliest_read_ns);
 }
 
 void PowerReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept {
@@ -158,16 +160,18 @@ std::int64_t PowerReadSchedule::next_read_ns(SamplingMode mode,
   const std::int64_t requested_period_ns =
       std::max(requested_ns.value_or(kDefaultPowerReadPeriod_ns), kMinReadPeriod_ns);
   if (!update_clock_.is_locked()) {
-    const bool seeking = !requested_ns && last_read_begin_ns_ < first_read_ns_ + kPowerUpdateSearchTimeout_ns;
-    return last_read_begin_ns_ + (seeking ? kUpdateSearchPeriod_ns : requested_period_ns);
+    const bool is_searching = !requested_ns && last_read_begin_ns_ < first_read_ns_ + kPowerUpdateSearchTimeout_ns;
+    return last_read_begin_ns_ + (is_searching ? kUpdateSearchPeriod_ns : requested_period_ns);
   }
   const auto period_ns = static_cast<std::int64_t>(update_clock_.period_ns());
   if (requested_ns && requested_period_ns > period_ns / 2) return last_read_begin_ns_ + requested_period_ns;
   // Values do not change between updates; a few polls there guard against a wrong clock.
-  const std::int64_t guard_ns = last_read_begin_ns_ + std::max(requested_period_ns, requested_ns ? 0 : period_ns / 4);
+  const std::int64_t guard_read_ns =
+      last_read_begin_ns_ + std::max(requested_period_ns, requested_ns ? 0 : period_ns / 4);
   const UpdateInterval step = update_clock_.next_update_after(last_read_begin_ns_);
-  const bool before_midpoint = last_read_begin_ns_ < step.midpoint_ns() && step.half_width_ns() > kMinReadPeriod_ns * 2;
-  return std::min(guard_ns, before_midpoint ? step.midpoint_ns() : step.latest_ns);
+  const bool is_before_midpoint =
+      last_read_begin_ns_ < step.midpoint_ns() && step.half_width_ns() > kMinReadPeriod_ns * 2;
+  return std::min(guard_read_ns, is_before_midpoint ? step.midpoint_ns() : step.latest_ns);
 }
 
 }  // namespace joulemap::sensors::nvml

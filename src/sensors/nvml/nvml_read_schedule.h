@@ -43,7 +43,7 @@ class CounterReadSchedule {
 
  private:
   std::int64_t next_near_edge_read_ns() const noexcept;
-  std::int64_t next_relaxed_read_ns(std::int64_t affordable_ns) const noexcept;
+  std::int64_t next_relaxed_read_ns(std::int64_t next_affordable_read_ns) const noexcept;
   std::int64_t cheapest_read_ns(const UpdateInterval& step) const;  // when a read after that update is cheapest
   std::int64_t uncertainty_midpoint_ns(const UpdateInterval& step) const;
 
@@ -54,7 +54,7 @@ class CounterReadSchedule {
   std::int64_t mean_read_ns_ = 0;       // moving average of the read duration; each read counts with at most twice this
   std::int64_t max_usual_read_ns_ = 0;  // upper bound of the duration of most reads
   unsigned read_count_ = 0;
-  std::int64_t affordable_period_ns_ = 0;
+  std::int64_t next_affordable_read_ns_ = 0;
   bool has_read_ = false;
   bool has_last_read_failed_ = false;
   int update_search_read_count_ =

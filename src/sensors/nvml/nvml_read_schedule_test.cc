@@ -61,14 +61,16 @@ class SimulatedGpu {
     ++power_read_count;
   }
   void read_counter(SamplingMode mode) {
-    std::int64_t takes_ns = counter_read_ns;
-    if (takes_ns > kMs && random_() % 100 == 0) takes_ns += static_cast<std::int64_t>(random_() % 20) * kMs;
+    std::int64_t read_duration_ns = counter_read_ns;
+    if (read_duration_ns > kMs && random_() % 100 == 0)
+      read_duration_ns += static_cast<std::int64_t>(random_() % 20) * kMs;
     const std::int64_t latched_ns =
-        now_ns + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(std::min(takes_ns, kMs)));
-    counter.add_read(now_ns, now_ns + takes_ns, takes_ns, updates_until(latched_ns, counter_phase_ns), mode);
+        now_ns + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(std::min(read_duration_ns, kMs)));
+    counter.add_read(now_ns, now_ns + read_duration_ns, read_duration_ns, updates_until(latched_ns, counter_phase_ns),
+                     mode);
     counter_reads_ns.push_back(now_ns);
-    counter_cpu_ns += takes_ns;
-    now_ns += takes_ns;
+    counter_cpu_ns += read_duration_ns;
+    now_ns += read_duration_ns;
   }
 
   std::mt19937_64 random_;
@@ -77,9 +79,9 @@ class SimulatedGpu {
 void expect_true_update_inside(const SimulatedGpu& gpu) {
   ASSERT_TRUE(gpu.counter.update_clock().is_locked());
   const UpdateInterval update = gpu.counter.update_clock().next_update_after(gpu.now_ns);
-  const std::int64_t true_ns = gpu.nearest_counter_update_ns(update.midpoint_ns());
-  EXPECT_GE(true_ns, update.earliest_ns);
-  EXPECT_LE(true_ns, update.latest_ns);
+  const std::int64_t true_update_ns = gpu.nearest_counter_update_ns(update.midpoint_ns());
+  EXPECT_GE(true_update_ns, update.earliest_ns);
+  EXPECT_LE(true_update_ns, update.latest_ns);
 }
 
 TEST(NvmlReadSchedule, LocatesUpdatesOfASlowCounterWithLittleCpuTime) {
@@ -100,13 +102,13 @@ TEST(NvmlReadSchedule, ReadsTheCounterWhereItIsCheapOnceUpdatesAreLocated) {
   gpu.run(60 * kNanosecondsPerSecond, SamplingMode::relaxed);
   gpu.counter_reads_ns.clear();
   gpu.run(60 * kNanosecondsPerSecond, SamplingMode::relaxed);
-  std::size_t quiet = 0;
+  std::size_t cheap_phase_read_count = 0;
   for (const std::int64_t read_ns : gpu.counter_reads_ns) {
     const std::int64_t since_ns = read_ns - gpu.nearest_counter_update_ns(read_ns);
     EXPECT_FALSE(since_ns > 3 * kMs && since_ns < 25 * kMs) << "there it takes longest";
-    if (since_ns >= 25 * kMs) ++quiet;
+    if (since_ns >= 25 * kMs) ++cheap_phase_read_count;
   }
-  EXPECT_GT(quiet * 10, gpu.counter_reads_ns.size() * 4);
+  EXPECT_GT(cheap_phase_read_count * 10, gpu.counter_reads_ns.size() * 4);
 }
 
 TEST(NvmlReadSchedule, ReadsACheapCounterOncePerUpdate) {

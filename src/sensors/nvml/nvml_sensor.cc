@@ -56,16 +56,16 @@ void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
   const std::int64_t before_ns = monotonic_ns();
   device_.read_powers(std::span(metrics_).subspan(first_power_channel_, count), std::span(reads).first(count));
   const std::int64_t after_ns = monotonic_ns();
-  bool any_good = false;
+  bool has_good_read = false;
   for (std::size_t i = 0; i < count; ++i) {
     readings[first_power_channel_ + i] = make_reading(reads[i], before_ns, after_ns);
-    any_good = any_good || reads[i].status == NvmlReturn::success;
+    has_good_read = has_good_read || reads[i].status == NvmlReturn::success;
   }
-  const RawReadResult& clocked = reads[tracked_power_channel_ - first_power_channel_];
-  if (clocked.status == NvmlReturn::success) {
-    power_schedule_.add_read(before_ns, after_ns, clocked.raw);
+  const RawReadResult& tracked_power_read = reads[tracked_power_channel_ - first_power_channel_];
+  if (tracked_power_read.status == NvmlReturn::success) {
+    power_schedule_.add_read(before_ns, after_ns, tracked_power_read.raw);
     counter_schedule_.suggest_period(power_schedule_.update_clock());
-  } else if (!any_good) {
+  } else if (!has_good_read) {
     power_schedule_.add_failed_read(after_ns);
   }
 }
@@ -91,7 +91,7 @@ void NvmlSensor::read_other_processes(Reading& reading) noexcept {
 }
 
 void NvmlSensor::read_slow_metrics(std::span<Reading> readings, bool all) noexcept {
-  bool any_good = false;
+  bool has_good_read = false;
   for (std::size_t i = first_slow_channel_; i < metrics_.size(); ++i) {
     const std::int64_t before_ns = monotonic_ns();
     if (metrics_[i] == GpuMetric::other_processes_utilization) {
@@ -100,28 +100,30 @@ void NvmlSensor::read_slow_metrics(std::span<Reading> readings, bool all) noexce
     }
     const RawReadResult read = device_.read(metrics_[i]);
     readings[i] = make_reading(read, before_ns, monotonic_ns());
-    any_good = any_good || read.status == NvmlReturn::success;
+    has_good_read = has_good_read || read.status == NvmlReturn::success;
   }
-  const std::int64_t wanted_ns = std::max(kSlowMetricPeriod_ns, requested_read_period_ns_.value_or(0));
-  next_slow_read_ns_ = monotonic_ns() + (any_good ? wanted_ns : std::max(wanted_ns, kNvmlRetryPeriod_ns));
+  const std::int64_t read_period_ns = std::max(kSlowMetricPeriod_ns, requested_read_period_ns_.value_or(0));
+  next_slow_read_ns_ =
+      monotonic_ns() + (has_good_read ? read_period_ns : std::max(read_period_ns, kNvmlRetryPeriod_ns));
 }
 
 void NvmlSensor::read(std::span<Reading> readings, SamplingMode mode) noexcept {
   JOULEMAP_CHECK(readings.size() >= channels_.size(), "one reading for each channel");
-  const ForkGate::ScopedCall inside(nvml_fork_gate);
+  const ForkGate::ScopedGateEntry inside(nvml_fork_gate);
   std::fill(readings.begin(), readings.end(), make_skipped_reading());
   if (power_history_) power_history_->clear();
   const bool all = mode == SamplingMode::immediate;
   const std::int64_t now_ns = monotonic_ns();
-  const bool counter_due =
+  const bool is_counter_read_due =
       has_energy_counter_ && (all || counter_schedule_.next_read_ns(mode, requested_read_period_ns_) <= now_ns);
   // Powers first: their reads take microseconds, while a read of the counter takes milliseconds and would delay them.
   if (first_slow_channel_ > first_power_channel_ &&
       (all || power_schedule_.next_read_ns(mode, requested_read_period_ns_) <= now_ns))
     read_powers(readings);
-  if (counter_due) read_counter(readings[0], mode);
-  if (all || (!counter_due && next_slow_read_ns_ <= now_ns)) read_slow_metrics(readings, all);
-  if (power_history_ && (all || (!counter_due && power_history_->is_read_due(now_ns)))) power_history_->read(device_);
+  if (is_counter_read_due) read_counter(readings[0], mode);
+  if (all || (!is_counter_read_due && next_slow_read_ns_ <= now_ns)) read_slow_metrics(readings, all);
+  if (power_history_ && (all || (!is_counter_read_due && power_history_->is_read_due(now_ns))))
+    power_history_->read(device_);
   last_read_end_ns_ = monotonic_ns();
 }
 

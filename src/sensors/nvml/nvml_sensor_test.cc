@@ -49,7 +49,7 @@ bool has_raw_value(const Reading& reading, std::uint64_t raw) {
   return reading.code == ReadCode::ok && reading.raw == raw;
 }
 
-TEST_F(Nvml, IsOffUnderASysrootUnlessALibraryIsNamed) {
+TEST_F(Nvml, NvmlIsOffUnderASysrootUnlessALibraryIsNamed) {
   const ProbeResult machine = probe_nvml(ProbeContext(SystemRoot{sysroot("no-sensors")}));
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_NE(machine.status.reason.find("--sysroot"), std::string::npos);
@@ -148,16 +148,16 @@ TEST_F(Nvml, WorksWithoutAPowerHistory) {
 }
 
 TEST_F(Nvml, HasOneSensorForEachVisibleGpu) {
-  constexpr std::string_view kThree =
+  constexpr std::string_view kThreeGpus =
       "device GPU-a\n pci 00000000:01:00.0\ndevice GPU-b\n pci 00000000:02:00.0\ndevice GPU-c\n pci 00000000:03:00.0\n";
-  EXPECT_EQ(probe(kThree).sensors.size(), 3u);
+  EXPECT_EQ(probe(kThreeGpus).sensors.size(), 3u);
   ::setenv("CUDA_VISIBLE_DEVICES", "GPU-c,0", 1);
-  const ProbeResult machine = probe(kThree);
+  const ProbeResult machine = probe(kThreeGpus);
   ASSERT_EQ(machine.sensors.size(), 2u);
   EXPECT_EQ(machine.sensors[1]->channels().front().domain, "gpu2");
   EXPECT_NE(machine.status.reason.find("CUDA_VISIBLE_DEVICES hides 1 of 3"), std::string::npos);
   ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
-  EXPECT_EQ(probe(kThree).status.state, SensorState::absent);
+  EXPECT_EQ(probe(kThreeGpus).status.state, SensorState::absent);
 }
 
 TEST_F(Nvml, IntegratesThePowerOfACardWithoutACounterAndReportsIt) {
@@ -265,7 +265,7 @@ TEST_F(Nvml, LocatesCounterUpdatesInNearEdgeModeAndMeasuresExactly) {
   EXPECT_LT(energy.uncertainty_j, 50);
 }
 
-TEST(RealGpu, HasCounterUpdatesThatAreLocated) {
+TEST(RealGpu, CounterUpdatesOfARealGpuAreLocated) {
   const ProbeResult machine = probe_nvml(ProbeContext(SystemRoot{}));
   if (machine.sensors.empty()) GTEST_SKIP() << machine.status.reason;
   auto& sensor = dynamic_cast<nvml::NvmlSensor&>(*machine.sensors[0]);

@@ -25,14 +25,15 @@ std::string format_pid_list(const OtherProcesses::FoundProcesses& found) {
   return found.count > found.first_pids.size() ? text + ", ..." : text;
 }
 
-Diagnostic make_gpu_shared_diagnostic(const std::string& who, std::size_t count) {
-  return {"gpu_shared", count, who + ": its energy includes theirs", "joulemap record separates it, as background"};
+Diagnostic make_gpu_shared_diagnostic(const std::string& sharing_summary, std::size_t count) {
+  return {"gpu_shared", count, sharing_summary + ": its energy includes theirs",
+          "joulemap record separates it, as background"};
 }
 
-Diagnostic make_utilization_unreadable_diagnostic(const std::string& who, std::size_t count, NvmlReturn status,
-                                                  const NvmlDevice& device) {
+Diagnostic make_utilization_unreadable_diagnostic(const std::string& sharing_summary, std::size_t count,
+                                                  NvmlReturn status, const NvmlDevice& device) {
   return {"gpu_shared_untold", count,
-          fmt::format("{}: its energy includes theirs, and their utilization cannot be read: {}", who,
+          fmt::format("{}: its energy includes theirs, and their utilization cannot be read: {}", sharing_summary,
                       status == NvmlReturn::function_not_found ? "this driver does not report it"
                                                                : device.library().describe_status(status)),
           "to measure one program, give it the GPU exclusively"};
@@ -61,8 +62,8 @@ bool OtherProcesses::ListedProcesses::has_process_of(ProcessOwner owner) const n
   return std::find(owners.begin(), end, owner) != end;
 }
 
-bool OtherProcesses::is_read_due(std::int64_t now_ns, bool soon) const noexcept {
-  return now_ns - last_read_ns_ >= (soon ? kMinUtilizationSpan_ns : kUtilizationReadPeriod_ns);
+bool OtherProcesses::is_read_due(std::int64_t now_ns, bool is_immediate) const noexcept {
+  return now_ns - last_read_ns_ >= (is_immediate ? kMinUtilizationSpan_ns : kUtilizationReadPeriod_ns);
 }
 
 const OtherProcesses::ListedProcesses& OtherProcesses::update_process_list(const NvmlDevice& device,
@@ -78,9 +79,9 @@ const OtherProcesses::ListedProcesses& OtherProcesses::update_process_list(const
   }
   const bool is_unchanged =
       last_classified_ns_ != 0 && now.pids == process_list_.pids && now.pid_count == process_list_.pid_count;
-  const bool are_all_ours =
+  const bool are_all_measured =
       !process_list_.has_process_of(ProcessOwner::unknown) && !process_list_.has_process_of(ProcessOwner::other);
-  const bool is_settled = are_all_ours || now_ns - last_classified_ns_ < kReclassifyPeriod_ns;
+  const bool is_settled = are_all_measured || now_ns - last_classified_ns_ < kReclassifyPeriod_ns;
   if (is_unchanged && is_settled && now.is_readable == process_list_.is_readable) return process_list_;
   classifier_.classify(std::span(now.pids).first(now.pid_count), now.owners);
   process_list_ = now;
@@ -92,7 +93,7 @@ RawReadResult OtherProcesses::sum_other_process_utilization(std::span<const Proc
   unsigned sum = 0;
   unsigned unknown = 0;
   const auto before = unlisted_pids_;
-  const auto before_end = before.begin() + static_cast<std::ptrdiff_t>(unlisted_pid_count_);
+  const auto previous_pids_end = before.begin() + static_cast<std::ptrdiff_t>(unlisted_pid_count_);
   unlisted_pid_count_ = 0;
   for (const ProcessUtilization& use : uses) {
     const std::optional<ProcessOwner> owner = process_list_.owner_of(use.pid);
@@ -103,7 +104,7 @@ RawReadResult OtherProcesses::sum_other_process_utilization(std::span<const Proc
     if (owner || classifier_.is_initial_pid_namespace() || classifier_.does_process_exist(use.pid))
       continue;  // an unlisted process of the same namespace may be a measured one that has ended
     if (unlisted_pid_count_ < unlisted_pids_.size()) unlisted_pids_[unlisted_pid_count_++] = use.pid;
-    if (nvml_pids_match_proc_ && std::find(before.begin(), before_end, use.pid) != before_end)
+    if (nvml_pids_match_proc_ && std::find(before.begin(), previous_pids_end, use.pid) != previous_pids_end)
       sum += std::min(use.sm, kMaxUtilization_percent);
   }
   if (unknown > 0) return {NvmlReturn::unknown, 0};
@@ -123,15 +124,18 @@ std::optional<RawReadResult> OtherProcesses::read_utilization(const NvmlDevice& 
     const bool is_busy = busy.status == NvmlReturn::success && busy.raw > 0;
     if (is_busy && classifier_.uses_cuda().value_or(false)) return RawReadResult{NvmlReturn::unknown, 0};
   }
-  const bool may_hide = !classifier_.is_initial_pid_namespace() && listed.has_process_of(ProcessOwner::measured);
-  if (!may_hide && !listed.has_process_of(ProcessOwner::other) && !listed.has_process_of(ProcessOwner::unknown))
+  const bool may_hide_processes =
+      !classifier_.is_initial_pid_namespace() && listed.has_process_of(ProcessOwner::measured);
+  if (!may_hide_processes && !listed.has_process_of(ProcessOwner::other) &&
+      !listed.has_process_of(ProcessOwner::unknown))
     return RawReadResult{NvmlReturn::success, 0};
   std::array<ProcessUtilization, kMaxProcesses> uses;
   const auto since_us = static_cast<unsigned long long>((unix_ns() - look_back_ns) / kNanosecondsPerMicrosecond);
   const NvmlDevice::ProcessReadResult read = device.read_process_utilization(since_us, uses);
   if (read.status == NvmlReturn::success) return sum_other_process_utilization(std::span(uses).first(read.count));
-  const bool matters = listed.has_process_of(ProcessOwner::other) || listed.has_process_of(ProcessOwner::unknown);
-  return RawReadResult{matters ? read.status : NvmlReturn::success, 0};
+  const bool has_unmeasured_process =
+      listed.has_process_of(ProcessOwner::other) || listed.has_process_of(ProcessOwner::unknown);
+  return RawReadResult{has_unmeasured_process ? read.status : NvmlReturn::success, 0};
 }
 
 OtherProcesses::FoundProcesses OtherProcesses::find_processes_of_owner(const NvmlDevice& device,
@@ -161,13 +165,13 @@ Diagnostics describe_other_processes(OtherProcesses others, const std::string& l
   const OtherProcesses::FoundProcesses unknown = others.find_processes_of_owner(device, ProcessOwner::unknown);
   if (found.count > 0) {
     const NvmlReturn status = others.read_utilization(device).value_or(RawReadResult{}).status;
-    const std::string who =
+    const std::string sharing_summary =
         found.count == 1
             ? fmt::format("another process uses {} (pid {})", label, format_pid_list(found))
             : fmt::format("{} other processes use {} (pids {})", found.count, label, format_pid_list(found));
     const bool is_readable = status == NvmlReturn::success || unknown.count > 0;
-    diagnostics.add(is_readable ? make_gpu_shared_diagnostic(who, found.count)
-                                : make_utilization_unreadable_diagnostic(who, found.count, status, device));
+    diagnostics.add(is_readable ? make_gpu_shared_diagnostic(sharing_summary, found.count)
+                                : make_utilization_unreadable_diagnostic(sharing_summary, found.count, status, device));
   }
   if (unknown.count > 0) diagnostics.add(make_owner_unknown_diagnostic(label, unknown));
   return diagnostics;

@@ -32,8 +32,9 @@ class OtherProcesses {
  public:
   explicit OtherProcesses(ProcessClassifier owners) : classifier_(std::move(owners)) {}
 
-  // Whether the utilization should be read: with `soon` after 0.5 s, when a new value can exist, otherwise after 2 s.
-  bool is_read_due(std::int64_t now_ns, bool soon) const noexcept;
+  // Whether the utilization should be read: with `is_immediate` after 0.5 s, when a new value can exist, otherwise
+  // after 2 s.
+  bool is_read_due(std::int64_t now_ns, bool is_immediate) const noexcept;
   // Percent of the time since the last read in which other processes had a kernel running; the sum over processes, at
   // most 100. The status is an error where their utilization cannot be read, or where the owner of a busy process is
   // unknown. None where NVML's list of processes is not readable.

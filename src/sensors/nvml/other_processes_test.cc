@@ -19,7 +19,7 @@ constexpr unsigned kImpossiblePid = 0x3FFF'FFF0;  // larger than any pid
 constexpr pid_t kMeasuredPid = 40;
 const FakeProcess kCudaProcess = {.files = {"/dev/nvidia-uvm"}};
 
-std::size_t count_co_tenants(const NvmlDevice& device) {
+std::size_t count_other_processes(const NvmlDevice& device) {
   return find_other_processes(device, MeasuredProcessSet())->find_processes_of_owner(device, ProcessOwner::other).count;
 }
 
@@ -50,10 +50,10 @@ class OtherProcessesTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(OtherProcessesTest, UseNothingWhereThereAreNone) {
+TEST_F(OtherProcessesTest, UtilizationIsZeroWithoutOtherProcesses) {
   const NvmlDevice device = gpu("");
   OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
-  EXPECT_EQ(count_co_tenants(device), 0u);
+  EXPECT_EQ(count_other_processes(device), 0u);
   EXPECT_TRUE(describe_other_processes(other_processes, "gpu0", device).empty());
   const std::optional<RawReadResult> read = other_processes.read_utilization(device);
   ASSERT_TRUE(read);
@@ -61,16 +61,16 @@ TEST_F(OtherProcessesTest, UseNothingWhereThereAreNone) {
   EXPECT_EQ(read->raw, 0u);
 }
 
-TEST_F(OtherProcessesTest, AreSummedUpToFullUtilization) {
+TEST_F(OtherProcessesTest, OtherProcessesAreSummedUpToFullUtilization) {
   const NvmlDevice device = gpu(fmt::format("process {} 40\nprocess {} 25\n", kImpossiblePid, kImpossiblePid + 1));
   OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
-  EXPECT_EQ(count_co_tenants(device), 2u);
+  EXPECT_EQ(count_other_processes(device), 2u);
   EXPECT_EQ(other_processes.read_utilization(device)->raw, 65u);
   const NvmlDevice crowded = gpu(fmt::format("process {} 80\nprocess {} 75\n", kImpossiblePid, kImpossiblePid + 1));
   EXPECT_EQ(find_other_processes(crowded, MeasuredProcessSet())->read_utilization(crowded)->raw, 100u);
 }
 
-TEST_F(OtherProcessesTest, ExcludeTheProgramThatStartedTheRecorder) {
+TEST_F(OtherProcessesTest, TheProgramThatStartedTheRecorderIsExcluded) {
   proc_.add(kMeasuredPid, kCudaProcess);
   proc_.add(50, {.parent = kMeasuredPid});
   proc_.set_self(50, true);
@@ -81,14 +81,14 @@ TEST_F(OtherProcessesTest, ExcludeTheProgramThatStartedTheRecorder) {
   EXPECT_EQ(attached.find_processes_of_owner(device, ProcessOwner::other).count, 1u);
 }
 
-TEST_F(OtherProcessesTest, ExcludeMeasuredProcessesByHostPid) {
+TEST_F(OtherProcessesTest, MeasuredProcessesAreExcludedByHostPid) {
   const NvmlDevice device = gpu("process 70001 90\n");
   OtherProcesses attached = in_container(device, kCudaProcess);
   EXPECT_EQ(attached.read_utilization(device)->raw, 0u);
   EXPECT_TRUE(describe_other_processes(attached, "gpu0", device).empty());
 }
 
-TEST_F(OtherProcessesTest, ThatCannotBeDistinguishedAreReportedAndNotBackground) {
+TEST_F(OtherProcessesTest, ProcessesThatCannotBeDistinguishedAreReportedAndNotBackground) {
   const NvmlDevice device = gpu("process 70001 90\nprocess 70002 5\n");
   OtherProcesses attached = in_container(device, kCudaProcess);
   EXPECT_NE(attached.read_utilization(device)->status, NvmlReturn::success);
@@ -97,20 +97,20 @@ TEST_F(OtherProcessesTest, ThatCannotBeDistinguishedAreReportedAndNotBackground)
   EXPECT_FALSE(diagnostics.contains("gpu_shared"));
 }
 
-TEST_F(OtherProcessesTest, ThatAContainerDoesNotListAreDetectedByUtilization) {
+TEST_F(OtherProcessesTest, ProcessesThatAContainerDoesNotListAreDetectedByUtilization) {
   const NvmlDevice device = gpu(fmt::format("process {} 50\nunlisted 70002 30\n", kMeasuredPid));
   OtherProcesses attached = in_container(device, kCudaProcess);
   EXPECT_EQ(attached.read_utilization(device)->raw, 0u);  // pid 70002 may be a measured process that has just ended
   EXPECT_EQ(attached.read_utilization(device)->raw, 30u);
 }
 
-TEST_F(OtherProcessesTest, AreNotAssumedWhenAnUnlistedPidShowsMeasuredUse) {
+TEST_F(OtherProcessesTest, AnUnlistedPidIsNotAssumedToBeAnotherProcess) {
   const NvmlDevice device = gpu("unlisted 70001 90\n");
   OtherProcesses attached = in_container(device, kCudaProcess);
   for (int reads = 0; reads < 3; ++reads) EXPECT_NE(attached.read_utilization(device)->status, NvmlReturn::success);
 }
 
-TEST_F(OtherProcessesTest, AreReportedWithoutUtilization) {
+TEST_F(OtherProcessesTest, OtherProcessesAreReportedWithoutUtilization) {
   for (const char* what : {"denied process_utilization\n", "unsupported process_utilization\n"}) {
     const NvmlDevice device = gpu(fmt::format("process {} 40\n{}", kImpossiblePid, what));
     OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
@@ -121,7 +121,7 @@ TEST_F(OtherProcessesTest, AreReportedWithoutUtilization) {
   }
 }
 
-TEST_F(OtherProcessesTest, AreNotGuessedWhenProcessesAreUnreadable) {
+TEST_F(OtherProcessesTest, UtilizationIsUnknownWhenProcessesAreUnreadable) {
   const NvmlDevice open = gpu("");
   OtherProcesses other_processes = find_other_processes(open, MeasuredProcessSet()).value();
   const NvmlDevice closed = gpu(fmt::format("process {} 40\ndenied processes process_utilization\n", kImpossiblePid));

@@ -44,22 +44,23 @@ void PowerHistory::read(const NvmlDevice& device) noexcept {
 
 void PowerHistory::add_values(std::span<const TimedValue> values, std::int64_t now_ns,
                               std::int64_t unix_now_ns) noexcept {
-  const std::int64_t unix_ahead_ns = unix_now_ns - now_ns;
-  const std::int64_t set_by_ns = unix_ahead_ns - std::exchange(unix_offset_ns_, unix_ahead_ns);
+  const std::int64_t current_unix_offset_ns = unix_now_ns - now_ns;
+  const std::int64_t clock_step_ns = current_unix_offset_ns - std::exchange(unix_offset_ns_, current_unix_offset_ns);
   const bool is_first = !std::exchange(has_read_, true);
-  const bool was_set = set_by_ns > kMinClockJump_ns || set_by_ns < -kMinClockJump_ns;
-  if (was_set && !is_first) ignore_samples_until_ns_ = now_ns + kDriverRetention_ns;
+  const bool was_clock_set = clock_step_ns > kMinClockJump_ns || clock_step_ns < -kMinClockJump_ns;
+  if (was_clock_set && !is_first) ignore_samples_until_ns_ = now_ns + kDriverRetention_ns;
   if (is_first || now_ns < ignore_samples_until_ns_) {
     last_sample_us_ = static_cast<unsigned long long>(unix_now_ns / kNanosecondsPerMicrosecond);
     return;
   }
   for (const TimedValue& value : values) {
-    const auto unix_taken_ns = static_cast<std::int64_t>(value.timestamp_us) * kNanosecondsPerMicrosecond;
-    const std::int64_t taken_ns = unix_taken_ns - unix_ahead_ns;
+    const auto sample_unix_ns = static_cast<std::int64_t>(value.timestamp_us) * kNanosecondsPerMicrosecond;
+    const std::int64_t taken_ns = sample_unix_ns - current_unix_offset_ns;
     const bool is_known = value.timestamp_us < last_sample_us_ + kMinSampleInterval_us;
-    const bool is_before_set = taken_ns > now_ns + kMinClockJump_ns;  // the driver still stores values from before the
-                                                                      // clock was set
-    if (is_known || is_before_set || samples_.size() == samples_.capacity()) continue;
+    const bool is_before_clock_step =
+        taken_ns > now_ns + kMinClockJump_ns;  // the driver still stores values from before the
+                                               // clock was set
+    if (is_known || is_before_clock_step || samples_.size() == samples_.capacity()) continue;
     last_sample_us_ = value.timestamp_us;
     samples_.push_back({channel_, {value.value.unsigned_int, taken_ns, taken_ns, ReadCode::ok}});
   }

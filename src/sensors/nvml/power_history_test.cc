@@ -16,7 +16,7 @@ constexpr std::int64_t kWallClock_ns = 1'700'000'000 * kNanosecondsPerSecond;  /
 
 // A driver that stores the last 2.4 s of power with timestamps of a wall clock that is set forward by `clock_step_ns` at
 // `clock_step_time_ns`.
-struct StampingDriver {
+struct TimestampingDriver {
   std::int64_t clock_step_time_ns = INT64_MAX;
   std::int64_t clock_step_ns = 0;
 
@@ -34,7 +34,7 @@ struct StampingDriver {
   }
 };
 
-std::vector<Sample> read_history(const StampingDriver& driver, std::int64_t until_ns) {
+std::vector<Sample> read_history(const TimestampingDriver& driver, std::int64_t until_ns) {
   PowerHistory history(0);
   std::vector<Sample> samples;
   for (std::int64_t now_ns = 10 * kNanosecondsPerSecond; now_ns <= until_ns; now_ns += kHistoryRead_ns) {
@@ -46,21 +46,21 @@ std::vector<Sample> read_history(const StampingDriver& driver, std::int64_t unti
 }
 
 TEST(PowerHistory, ContinuesAfterAWallClockChange) {
-  for (const std::int64_t set_by_s : {-3600, -10, -1, 1, 10, 3600}) {
-    SCOPED_TRACE(set_by_s);
-    const StampingDriver driver{20 * kNanosecondsPerSecond, set_by_s * kNanosecondsPerSecond};
+  for (const std::int64_t clock_step_s : {-3600, -10, -1, 1, 10, 3600}) {
+    SCOPED_TRACE(clock_step_s);
+    const TimestampingDriver driver{20 * kNanosecondsPerSecond, clock_step_s * kNanosecondsPerSecond};
     const std::vector<Sample> samples = read_history(driver, 60 * kNanosecondsPerSecond);
     std::int64_t last_ns = 0;
-    std::int64_t hole_ns = 0;
+    std::int64_t max_sample_gap_ns = 0;
     for (const Sample& sample : samples) {
       const std::int64_t at_ns = sample.reading.time_ns();
       EXPECT_EQ(at_ns / kNanosecondsPerMillisecond, static_cast<std::int64_t>(sample.reading.raw));
       EXPECT_GT(at_ns, last_ns);
-      if (last_ns != 0) hole_ns = std::max(hole_ns, at_ns - last_ns);
+      if (last_ns != 0) max_sample_gap_ns = std::max(max_sample_gap_ns, at_ns - last_ns);
       last_ns = at_ns;
     }
     EXPECT_GT(last_ns, 58 * kNanosecondsPerSecond) << "it does not wait until the clock has caught up";
-    EXPECT_LE(hole_ns, 5 * kHistoryRead_ns) << "what is lost is what was kept when the clock was set";
+    EXPECT_LE(max_sample_gap_ns, 5 * kHistoryRead_ns) << "what is lost is what was kept when the clock was set";
   }
 }
 

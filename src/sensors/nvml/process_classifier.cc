@@ -55,11 +55,12 @@ ProcessClassifier::CudaProcesses ProcessClassifier::find_cuda_processes() noexce
   while (const std::optional<int> pid = processes.next()) {
     const std::optional<bool> uses = has_open_file(*pid, "", kCudaDeviceFile, measured_processes_.proc_path());
     if (uses && !*uses) continue;
-    const bool is_ours = measured_processes_.contains(*pid);
+    const bool is_measured_process = measured_processes_.contains(*pid);
     if (!uses) {
-      found.has_unreadable_process = found.has_unreadable_process || is_ours;
+      found.has_unreadable_process = found.has_unreadable_process || is_measured_process;
     } else if (found.count < found.processes.size()) {
-      found.processes[found.count++] = {*pid, namespace_pids_of(*pid, measured_processes_.proc_path()), is_ours};
+      found.processes[found.count++] = {*pid, namespace_pids_of(*pid, measured_processes_.proc_path()),
+                                        is_measured_process};
     }
   }
   return found;
@@ -85,12 +86,12 @@ void ProcessClassifier::classify_by_pid(std::span<const unsigned> listed, std::s
 
 void ProcessClassifier::classify_mps_servers(std::span<const unsigned> listed,
                                              std::span<ProcessOwner> owners) const noexcept {
-  bool any_other_client = false;
+  bool has_other_client = false;
   for (std::size_t i = 0; i < listed.size(); ++i)
-    any_other_client = any_other_client || (owners[i] == ProcessOwner::other && !is_mps_server(listed[i]));
+    has_other_client = has_other_client || (owners[i] == ProcessOwner::other && !is_mps_server(listed[i]));
   for (std::size_t i = 0; i < listed.size(); ++i) {
     if (owners[i] == ProcessOwner::other && is_mps_server(listed[i]))
-      owners[i] = any_other_client ? ProcessOwner::unknown : ProcessOwner::measured;
+      owners[i] = has_other_client ? ProcessOwner::unknown : ProcessOwner::measured;
   }
 }
 
@@ -98,8 +99,8 @@ void ProcessClassifier::classify_by_elimination(std::span<const unsigned> listed
                                                 std::span<ProcessOwner> owners) noexcept {
   CudaProcesses processes = find_cuda_processes();
   const std::span known = std::span(processes.processes).first(processes.count);
-  std::array<unsigned, kMaxListedProcesses> unnamed{};
-  std::size_t unnamed_count = 0;
+  std::array<unsigned, kMaxListedProcesses> unmatched_pids{};
+  std::size_t unmatched_pid_count = 0;
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const auto named = std::find_if(known.begin(), known.end(), [&](const CudaProcess& process) {
       return contains_pid(process.namespace_pids, listed[i]);
@@ -109,14 +110,15 @@ void ProcessClassifier::classify_by_elimination(std::span<const unsigned> listed
       named->is_listed_by_nvml = true;
       owners[i] = named->is_measured ? ProcessOwner::measured : ProcessOwner::other;
     } else if (owners[i] == ProcessOwner::unknown) {
-      const auto end = unnamed.begin() + static_cast<std::ptrdiff_t>(unnamed_count);
-      const bool is_new = listed[i] == 0 || std::find(unnamed.begin(), end, listed[i]) == end;
-      if (is_new) unnamed[unnamed_count++] = listed[i];
+      const auto end = unmatched_pids.begin() + static_cast<std::ptrdiff_t>(unmatched_pid_count);
+      const bool is_new = listed[i] == 0 || std::find(unmatched_pids.begin(), end, listed[i]) == end;
+      if (is_new) unmatched_pids[unmatched_pid_count++] = listed[i];
     }
   }
-  const std::size_t ours_not_listed = count_unlisted_processes(known);
-  const bool are_ours = unnamed_count == ours_not_listed || (unnamed_count == 1 && ours_not_listed > 1);
-  if (!are_ours) return;
+  const std::size_t unlisted_measured_count = count_unlisted_processes(known);
+  const bool are_all_measured =
+      unmatched_pid_count == unlisted_measured_count || (unmatched_pid_count == 1 && unlisted_measured_count > 1);
+  if (!are_all_measured) return;
   std::replace(owners.begin(), owners.begin() + static_cast<std::ptrdiff_t>(listed.size()), ProcessOwner::unknown,
                ProcessOwner::measured);
 }

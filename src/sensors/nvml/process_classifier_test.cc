@@ -30,9 +30,9 @@ class ProcessClassifierTest : public testing::Test {
     return {MeasuredProcessSet({.root_pids = std::move(roots)}, proc_.path()), listed};
   }
   static ProcessOwners classify(ProcessClassifier& owners, const std::vector<unsigned>& listed) {
-    ProcessOwners judged(listed.size());
-    owners.classify(listed, judged);
-    return judged;
+    ProcessOwners classified_owners(listed.size());
+    owners.classify(listed, classified_owners);
+    return classified_owners;
   }
   FakeProc proc_;
 };
@@ -112,7 +112,7 @@ TEST_F(ProcessClassifierTest, ProcessesWithoutAPidAreMeasuredOrUnknown) {
   EXPECT_EQ(classify(recording, {0, 0}), (ProcessOwners{unknown, unknown}));
 }
 
-TEST_F(ProcessClassifierTest, IsUnknownWhenMeasuredFilesAreUnreadable) {
+TEST_F(ProcessClassifierTest, TheOwnerIsUnknownWhenMeasuredFilesAreUnreadable) {
   add_recorder(false);
   proc_.add(kProgramPid, {.are_files_hidden = true});
   ProcessClassifier attached = owners({70001}, {kProgramPid});

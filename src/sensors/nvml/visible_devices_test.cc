@@ -23,29 +23,29 @@ VisibleDevices select_devices(std::optional<std::string> value, const std::vecto
   return select_visible_devices(devices, {std::move(value), std::move(order)}, find_no_mig_device);
 }
 
-TEST(VisibleDevices, AreAllOfThemWithoutTheVariable) {
+TEST(VisibleDevices, AllDevicesAreVisibleWithoutTheVariable) {
   EXPECT_EQ(select_devices(std::nullopt).device_indexes, (DeviceIndices{0, 1, 2}));
   EXPECT_TRUE(select_devices(std::nullopt).diagnostics.empty());
 }
 
-TEST(VisibleDevices, AreNoneForAnEmptyText) {
+TEST(VisibleDevices, NoDeviceIsVisibleForAnEmptyText) {
   EXPECT_TRUE(select_devices("").device_indexes.empty());
   EXPECT_TRUE(select_devices(" ").device_indexes.empty());
   EXPECT_TRUE(select_devices("").diagnostics.empty());
 }
 
-TEST(VisibleDevices, CountInTheOrderOfPciAddresses) {
+TEST(VisibleDevices, DeviceIndicesFollowTheOrderOfPciAddresses) {
   EXPECT_EQ(select_devices("1").device_indexes, (DeviceIndices{2}));
   EXPECT_EQ(select_devices(" 2 , 0").device_indexes, (DeviceIndices{0, 1}));
 }
 
-TEST(VisibleDevices, EndAtMinusOneSilently) {
+TEST(VisibleDevices, TheDeviceListEndsAtMinusOneSilently) {
   const VisibleDevices visible = select_devices("0,-1,1");
   EXPECT_EQ(visible.device_indexes, (DeviceIndices{0}));
   EXPECT_TRUE(visible.diagnostics.empty());
 }
 
-TEST(VisibleDevices, EndAtTheFirstInvalidEntryAndReportIt) {
+TEST(VisibleDevices, TheDeviceListEndsAtTheFirstInvalidEntryAndReportsIt) {
   for (const char* text : {"0,7,1", "0,x,1", "0,,1", "0,GPU-nobody,1", "0,MIG-nobody,1", "0,0x,1"}) {
     const VisibleDevices visible = select_devices(text);
     EXPECT_EQ(visible.device_indexes, (DeviceIndices{0})) << text;
@@ -53,19 +53,19 @@ TEST(VisibleDevices, EndAtTheFirstInvalidEntryAndReportIt) {
   }
 }
 
-TEST(VisibleDevices, AreFoundByUuidAndUniquePrefix) {
+TEST(VisibleDevices, DevicesAreFoundByUuidAndUniquePrefix) {
   EXPECT_EQ(select_devices("GPU-8932f937-0002").device_indexes, (DeviceIndices{1}));
   EXPECT_EQ(select_devices("GPU-11").device_indexes, (DeviceIndices{2}));
   EXPECT_TRUE(select_devices("GPU-8932f937").device_indexes.empty());  // a prefix of two GPUs
 }
 
-TEST(VisibleDevices, NamedTwiceAreMeasuredOnce) {
+TEST(VisibleDevices, DevicesNamedTwiceAreMeasuredOnce) {
   const VisibleDevices visible = select_devices("0,GPU-8932f937-0001");
   EXPECT_EQ(visible.device_indexes, (DeviceIndices{0}));
   EXPECT_TRUE(visible.diagnostics.contains("cuda_visible_devices_repeated"));
 }
 
-TEST(VisibleDevices, OfDifferentModelsWarnThatTheIndexIsAmbiguous) {
+TEST(VisibleDevices, DevicesOfDifferentModelsWarnThatTheIndexIsAmbiguous) {
   std::vector<ListedDevice> mixed = kThreeGpus;
   mixed[1].name = "RTX 4090";
   EXPECT_TRUE(select_devices("0", mixed).diagnostics.contains("cuda_device_order"));
@@ -74,7 +74,7 @@ TEST(VisibleDevices, OfDifferentModelsWarnThatTheIndexIsAmbiguous) {
   EXPECT_TRUE(select_devices("GPU-11", mixed).diagnostics.empty());
 }
 
-TEST(VisibleDevices, MeasureTheWholeGpuOfAMigInstance) {
+TEST(VisibleDevices, TheWholeGpuOfAMigInstanceIsMeasured) {
   const auto parent = [](const std::string& uuid) {
     return uuid == "MIG-c6d4f1ef" ? std::optional<std::size_t>(1) : std::nullopt;
   };

@@ -46,20 +46,20 @@ class PerfEventSensor final : public Sensor {
   std::vector<std::string> drop_channels_without_counts() {
     std::vector<Reading> readings(events_.size());
     const std::int64_t deadline_ns = monotonic_ns() + kFirstCountTimeout_ns;
-    const auto is_dead = [](const Reading& reading) { return reading.code != ReadCode::ok || reading.raw == 0; };
+    const auto has_no_count = [](const Reading& reading) { return reading.code != ReadCode::ok || reading.raw == 0; };
     do {
       sleep_until(monotonic_ns() + kFirstCountPollPeriod_ns);
       read(readings, SamplingMode::immediate);
-    } while (monotonic_ns() < deadline_ns && std::any_of(readings.begin(), readings.end(), is_dead));
+    } while (monotonic_ns() < deadline_ns && std::any_of(readings.begin(), readings.end(), has_no_count));
 
-    std::vector<std::string> dead;
+    std::vector<std::string> channels_without_counts;
     for (std::size_t i = events_.size(); i-- > 0;) {
-      if (!is_dead(readings[i])) continue;
-      dead.insert(dead.begin(), channels_[i].source);
+      if (!has_no_count(readings[i])) continue;
+      channels_without_counts.insert(channels_without_counts.begin(), channels_[i].source);
       channels_.erase(channels_.begin() + static_cast<std::ptrdiff_t>(i));
       events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    return dead;
+    return channels_without_counts;
   }
 
  private:
@@ -138,12 +138,13 @@ ProbeResult probe_perf_event(const ProbeContext& context) {
   if (!sensor)
     return make_perf_event_status(SensorState::absent, sensor.error().message, remedy_for_absent_rapl(context.host()));
 
-  const std::vector<std::string> dead = (*sensor)->drop_channels_without_counts();
+  const std::vector<std::string> channels_without_counts = (*sensor)->drop_channels_without_counts();
   if ((*sensor)->channels().empty())
-    return absent(fmt::format("{} opens but stays at 0", dead.empty() ? "RAPL" : dead.front()));
+    return absent(fmt::format("{} opens but stays at 0",
+                              channels_without_counts.empty() ? "RAPL" : channels_without_counts.front()));
   ProbeResult probe =
       make_perf_event_status(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
-  for (const std::string& source : dead) {
+  for (const std::string& source : channels_without_counts) {
     probe.status.diagnostics.add({"sensor_unreadable", 1, fmt::format("{} opens but stays at 0", source), ""});
   }
   probe.status.channels.assign((*sensor)->channels().begin(), (*sensor)->channels().end());

@@ -96,7 +96,7 @@ TEST(PerfEvent, ReportsTheEventThatTheKernelRefused) {
   EXPECT_NE(sensor.error().message.find("power/energy-pkg/"), std::string::npos);
 }
 
-TEST(PerfEvent, IsOffOnAFakeMachine) {
+TEST(PerfEvent, PerfEventIsOffOnAFakeMachine) {
   const ProbeResult probe = probe_perf_event(ProbeContext(SystemRoot{sysroot("intel-2socket")}));
   EXPECT_EQ(probe.status.state, SensorState::absent);
   EXPECT_TRUE(probe.sensors.empty());

@@ -75,9 +75,9 @@ std::map<int, std::string> domain_suffix_of_cpus(const RaplPmu& pmu, const Syste
 
 std::optional<std::uint64_t> parse_event_config(std::string_view text) {
   text = trim(text);
-  constexpr std::string_view kTerm = "event=";
-  if (!text.starts_with(kTerm)) return std::nullopt;
-  return parse_u64(text.substr(kTerm.size()));
+  constexpr std::string_view kEventTermPrefix = "event=";
+  if (!text.starts_with(kEventTermPrefix)) return std::nullopt;
+  return parse_u64(text.substr(kEventTermPrefix.size()));
 }
 
 Result<RaplPmu> read_rapl_pmu(const SystemRoot& root) {

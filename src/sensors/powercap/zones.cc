@@ -83,17 +83,17 @@ Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
 }
 
 void assign_zone_domains(std::vector<PowercapZone>& zones) {
-  std::map<std::string, std::string> domain_of_id;
+  std::map<std::string, std::string> domains_by_zone_id;
   std::map<std::string, std::set<std::string>, std::less<>>
       taken;  // by control type: a duplicate zone may have the same domain name
   std::string platform;
   for (PowercapZone& zone : zones) {
     zone.domain_class = domain_class_of_zone(zone.name);
-    const auto parent = domain_of_id.find(parent_zone_id(zone.id));
+    const auto parent = domains_by_zone_id.find(parent_zone_id(zone.id));
     std::string wanted = zone.name;
     if (zone.name.empty()) {
       wanted = zone.id;
-    } else if (parent != domain_of_id.end()) {
+    } else if (parent != domains_by_zone_id.end()) {
       wanted = make_subdomain_name(zone.name, parent->second);
     } else if (!parent_zone_id(zone.id).empty()) {
       wanted = zone.name + "-" + std::string(top_zone_number(zone.id));
@@ -101,9 +101,10 @@ void assign_zone_domains(std::vector<PowercapZone>& zones) {
     std::set<std::string>& names = taken[std::string(control_type_of_zone(zone.id))];
     zone.domain = make_unique_name(wanted, names);
     names.insert(zone.domain);
-    domain_of_id[zone.id] = zone.domain;
-    const bool separate = zone.domain_class != DomainClass::other;  // DRAM is a subzone of the package, not a part
-    if (parent != domain_of_id.end() && !separate) zone.part_of = parent->second;
+    domains_by_zone_id[zone.id] = zone.domain;
+    const bool is_separate_domain =
+        zone.domain_class != DomainClass::other;  // DRAM is a subzone of the package, not a part
+    if (parent != domains_by_zone_id.end() && !is_separate_domain) zone.part_of = parent->second;
     if (zone.domain_class == DomainClass::platform && platform.empty()) platform = zone.domain;
   }
   for (PowercapZone& zone : zones) {

@@ -15,10 +15,10 @@ std::uint64_t ReplaySensor::raw_energy_at(const ReplayChannel& track, std::int64
   const TimedReading& before = track.timed_readings[track.next_reading_index - 1];
   if (track.next_reading_index == track.timed_readings.size()) return before.raw;
   const TimedReading& after = track.timed_readings[track.next_reading_index];
-  const bool falls_later = track.next_reading_index + 1 < track.timed_readings.size() &&
-                           track.timed_readings[track.next_reading_index + 1].code == ReadCode::ok &&
-                           track.timed_readings[track.next_reading_index + 1].raw < after.raw;
-  if (before.code != ReadCode::ok || after.code != ReadCode::ok || after.raw < before.raw || falls_later)
+  const bool has_later_decrease = track.next_reading_index + 1 < track.timed_readings.size() &&
+                                  track.timed_readings[track.next_reading_index + 1].code == ReadCode::ok &&
+                                  track.timed_readings[track.next_reading_index + 1].raw < after.raw;
+  if (before.code != ReadCode::ok || after.code != ReadCode::ok || after.raw < before.raw || has_later_decrease)
     return before.raw;
   const double share = static_cast<double>(into_ns - before.valid_from_ns) /
                        static_cast<double>(after.valid_from_ns - before.valid_from_ns);

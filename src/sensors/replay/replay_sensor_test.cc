@@ -26,8 +26,8 @@ TEST(ReplaySensor, CountsOnBetweenTwoSamplesOfACounter) {
   const Reading first = read_channel_once(sensor);
   const Reading second = read_channel_once(sensor);
   EXPECT_EQ(first.raw, 5'000u);
-  const std::int64_t passed_ns = second.time_ns() - first.time_ns();
-  EXPECT_NEAR(static_cast<double>(second.raw - first.raw), static_cast<double>(passed_ns), 1)
+  const std::int64_t elapsed_ns = second.time_ns() - first.time_ns();
+  EXPECT_NEAR(static_cast<double>(second.raw - first.raw), static_cast<double>(elapsed_ns), 1)
       << "one unit a nanosecond";
 }
 

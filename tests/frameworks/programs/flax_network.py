@@ -31,11 +31,11 @@ parameters = net.init(jax.random.PRNGKey(7), images)
 
 @jax.jit
 def train_step(parameters, images, labels):
-    def loss_of(parameters):
+    def compute_loss(parameters):
         logits = net.apply(parameters, images)
         return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1))
 
-    loss, gradients = jax.value_and_grad(loss_of)(parameters)
+    loss, gradients = jax.value_and_grad(compute_loss)(parameters)
     with jax.named_scope("sgd"):
         parameters = jax.tree.map(lambda value, gradient: value - 0.01 * gradient, parameters, gradients)
     return parameters, loss

@@ -58,12 +58,14 @@ def keras_network():
     layers = [keras.layers.Dense(512, activation="relu", name="first"), keras.layers.Dense(10, name="second")]
     net = keras.Sequential([keras.Input((256,)), *layers])
     optimizer = keras.optimizers.SGD(0.1)
-    return net, lambda: net.trainable_variables, lambda variables, gradients: optimizer.apply_gradients(
-        zip(gradients, variables)
+    return (
+        net,
+        lambda: net.trainable_variables,
+        lambda variables, gradients: optimizer.apply_gradients(zip(gradients, variables)),
     )
 
 
-net, variables_of, apply = keras_network() if PROGRAM_KIND in ("keras", "eager") else plain_network()
+net, list_variables, apply = keras_network() if PROGRAM_KIND in ("keras", "eager") else plain_network()
 forward = tf.function(lambda x: net(x)) if PROGRAM_KIND == "nested" else net
 
 
@@ -72,7 +74,7 @@ def train_step(x, y):
         logits = forward(x)
         with tf.name_scope("loss"):
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
-    variables = variables_of()
+    variables = list_variables()
     apply(variables, tape.gradient(loss, variables))
     return loss
 

@@ -27,11 +27,11 @@ parameters = net.init(jax.random.PRNGKey(7), images)
 
 @jax.jit
 def train_step(parameters):
-    def loss_of(parameters):
+    def compute_loss(parameters):
         logits = jax.nn.log_softmax(net.apply(parameters, images))
         return -jnp.mean(jnp.take_along_axis(logits, class_labels[:, None], axis=1))
 
-    gradients = jax.grad(loss_of)(parameters)
+    gradients = jax.grad(compute_loss)(parameters)
     with jax.named_scope("sgd"):
         return jax.tree.map(lambda value, gradient: value - 0.01 * gradient, parameters, gradients)
 

@@ -44,12 +44,12 @@ AttentionInputs read_attention_inputs(LayerCall& call) {
 }
 
 // Emits the projection of query, key or value. They are independent branches: each has a gradient of its own, and any
-// of them makes the result need one (`any_needs`).
-void emit_projection(LayerCall& call, const Tensor& tensor, std::int64_t out, bool has_bias, bool& any_needs) {
+// of them makes the result need one (`any_needs_gradient`).
+void emit_projection(LayerCall& call, const Tensor& tensor, std::int64_t out, bool has_bias, bool& any_needs_gradient) {
   call.set_needs_gradient(tensor.needs_gradient);
   const std::int64_t in = tensor.sizes.back();
   emit_dense(call, element_count(tensor.sizes) / in, in, out, has_bias);
-  any_needs = any_needs || call.needs_gradient();
+  any_needs_gradient = any_needs_gradient || call.needs_gradient();
 }
 
 void emit_attention(LayerCall& call, const AttentionInputs& tensors, std::int64_t heads, std::int64_t width) {
@@ -65,9 +65,9 @@ void emit_attention(LayerCall& call, const AttentionInputs& tensors, std::int64_
 
 // With use_gate: emits the gate, a factor between 0 and 1 for each output element of the heads.
 void emit_attention_gate(LayerCall& call, const AttentionInputs& tensors, std::int64_t width, bool has_bias,
-                         bool& any_needs) {
+                         bool& any_needs_gradient) {
   if (!call.boolean_option("use_gate", false)) return;
-  emit_projection(call, tensors.query, width, has_bias, any_needs);
+  emit_projection(call, tensors.query, width, has_bias, any_needs_gradient);
   call.emit_activation("sigmoid", {tensors.batch, tensors.query_count, width});
 }
 

@@ -18,11 +18,11 @@ static_assert(kEllipsisLetters.size() >= kMaxTensorDimensions);
 // Replaces the ellipsis by `count` characters of kEllipsisLetters, numbered from the last dimension because dimensions
 // broadcast from there.
 std::string expand_ellipsis(std::string letters, std::size_t count) {
-  const std::size_t dots = letters.find(kEllipsis);
-  if (dots == std::string::npos) return letters;
+  const std::size_t dots_position = letters.find(kEllipsis);
+  if (dots_position == std::string::npos) return letters;
   std::string hidden;
   for (std::size_t i = count; i > 0; --i) hidden += kEllipsisLetters[i - 1];
-  return letters.replace(dots, kEllipsis.size(), hidden);
+  return letters.replace(dots_position, kEllipsis.size(), hidden);
 }
 
 }  // namespace
@@ -31,13 +31,13 @@ ParsedEinsum parse_einsum(LayerCall& call, std::string_view equation, const std:
   ParsedEinsum einsum;
   std::string plain;
   std::copy_if(equation.begin(), equation.end(), std::back_inserter(plain), [](char letter) { return letter != ' '; });
-  const std::size_t arrow = plain.find("->");
-  if (arrow == std::string::npos || plain.size() > 200) {
+  const std::size_t arrow_position = plain.find("->");
+  if (arrow_position == std::string::npos || plain.size() > 200) {
     call.set_failure(fmt::format("its equation \"{}\" has no result", equation.substr(0, 80)));
     return einsum;
   }
-  std::string operands = plain.substr(0, arrow) + ",";
-  std::size_t most_hidden = 0;
+  std::string operands = plain.substr(0, arrow_position) + ",";
+  std::size_t max_hidden_dimensions = 0;
   for (std::size_t comma = operands.find(','); comma != std::string::npos; comma = operands.find(',')) {
     std::string letters = operands.substr(0, comma);
     operands.erase(0, comma + 1);
@@ -47,7 +47,7 @@ ParsedEinsum parse_einsum(LayerCall& call, std::string_view equation, const std:
           letters.find(kEllipsis) == std::string::npos ? letters.size() : letters.size() - kEllipsis.size();
       const std::size_t dimensions = shapes[position].size();
       const std::size_t hidden = dimensions > named ? dimensions - named : 0;
-      most_hidden = std::max(most_hidden, hidden);
+      max_hidden_dimensions = std::max(max_hidden_dimensions, hidden);
       letters = expand_ellipsis(std::move(letters), std::min(hidden, kMaxTensorDimensions));
       if (letters.size() != dimensions) {
         call.set_failure(fmt::format("its equation {} is incompatible with {}", plain, shape_text(shapes[position])));
@@ -65,7 +65,8 @@ ParsedEinsum parse_einsum(LayerCall& call, std::string_view equation, const std:
     }
     einsum.operand_letters.push_back(std::move(letters));
   }
-  einsum.output_letters = expand_ellipsis(plain.substr(arrow + 2), std::min(most_hidden, kMaxTensorDimensions));
+  einsum.output_letters =
+      expand_ellipsis(plain.substr(arrow_position + 2), std::min(max_hidden_dimensions, kMaxTensorDimensions));
   return einsum;
 }
 

@@ -28,9 +28,9 @@ std::vector<Shape> apply_relu(LayerCall& call) {
   const Shape shape = call.input_shape();
   const DocumentValue* const most = call.find_option("max_value");
   const DocumentValue* const slope = call.find_option("negative_slope");
-  const bool leaks = slope != nullptr && slope->number().value_or(0) != 0;
+  const bool is_leaky = slope != nullptr && slope->number().value_or(0) != 0;
   const bool stops = most != nullptr && most->number().value_or(0) == 6;
-  call.emit_activation(leaks ? "leaky_relu" : stops ? "relu6" : "relu", shape);
+  call.emit_activation(is_leaky ? "leaky_relu" : stops ? "relu6" : "relu", shape);
   return {shape};
 }
 

@@ -24,34 +24,36 @@ std::string_view reduction_form(std::string_view name) {
 
 // The reduction of a tensor [batch, rows, width] that it equals: over the width (trailing axes) or all of it. Any other
 // axes are treated as rows. `over`: see operation.h.
-OperationParameters reduction_parameters(const Shape& shape, const std::vector<bool>& goes) {
+OperationParameters reduction_parameters(const Shape& shape, const std::vector<bool>& is_removed_axis) {
   std::size_t first = 0;
-  while (first < goes.size() && !goes[first]) ++first;
+  while (first < is_removed_axis.size() && !is_removed_axis[first]) ++first;
   std::int64_t gone = 1;
-  for (std::size_t i = 0; i < goes.size(); ++i) gone = goes[i] ? saturating_product(gone, shape[i]) : gone;
+  for (std::size_t i = 0; i < is_removed_axis.size(); ++i)
+    gone = is_removed_axis[i] ? saturating_product(gone, shape[i]) : gone;
   const std::int64_t all = element_count(shape);
-  const bool is_behind =
-      std::all_of(goes.begin() + static_cast<std::ptrdiff_t>(first), goes.end(), [](bool go) { return go; });
+  const bool is_trailing = std::all_of(is_removed_axis.begin() + static_cast<std::ptrdiff_t>(first),
+                                       is_removed_axis.end(), [](bool go) { return go; });
   if (gone == all) return {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}};
-  if (is_behind) return {{"batch", 1}, {"rows", all / gone}, {"width", gone}, {"over", 0}};
+  if (is_trailing) return {{"batch", 1}, {"rows", all / gone}, {"width", gone}, {"over", 0}};
   const std::int64_t before = element_count(shape, 0, first);
   return {{"batch", before}, {"rows", gone}, {"width", all / gone / before}, {"over", 1}};
 }
 
 std::vector<Shape> apply_reduction(LayerCall& call) {
   const Shape shape = call.input_shape();
-  std::vector<bool> goes(shape.size(), call.find_option("axis") == nullptr);
+  std::vector<bool> is_removed_axis(shape.size(), call.find_option("axis") == nullptr);
   for (const std::int64_t each : call.axes_option("axis")) {
     const std::size_t position = call.normalize_axis(each, shape.size());
-    if (position < goes.size()) goes[position] = true;
+    if (position < is_removed_axis.size()) is_removed_axis[position] = true;
   }
   if (call.failure()) return {shape};
-  call.emit_operation(Kind::reduce, reduction_form(call.traits.class_name), reduction_parameters(shape, goes));
-  const bool keeps = call.boolean_option("keepdims", false) || call.boolean_option("keep_dims", false);
+  call.emit_operation(Kind::reduce, reduction_form(call.traits.class_name),
+                      reduction_parameters(shape, is_removed_axis));
+  const bool keeps_dimensions = call.boolean_option("keepdims", false) || call.boolean_option("keep_dims", false);
   Shape out;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (!goes[i]) out.push_back(shape[i]);
-    if (goes[i] && keeps) out.push_back(1);
+    if (!is_removed_axis[i]) out.push_back(shape[i]);
+    if (is_removed_axis[i] && keeps_dimensions) out.push_back(1);
   }
   return {std::move(out)};
 }

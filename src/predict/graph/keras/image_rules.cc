@@ -15,7 +15,7 @@ using IntegerPair = std::pair<std::int64_t, std::int64_t>;  // counts before and
 // Parses a padding or cropping: 2 for all sides, [1, 2] for each side, [[1, 2], [3, 4]] for before and after each side.
 // With a single side, [1, 2] is before and after.
 std::vector<IntegerPair> read_integer_pairs(LayerCall& call, std::string_view key, std::size_t sides,
-                                            std::int64_t otherwise) {
+                                            std::int64_t default_value) {
   std::vector<IntegerPair> found;
   const auto checked = [&](const DocumentValue& value) {
     const std::int64_t number = value.integer().value_or(-1);
@@ -26,7 +26,7 @@ std::vector<IntegerPair> read_integer_pairs(LayerCall& call, std::string_view ke
   const DocumentValue* const value = call.find_option(key);
   const DocumentValue::Array* const list = value == nullptr ? nullptr : value->array();
   if (list == nullptr) {
-    const std::int64_t same = value == nullptr ? otherwise : checked(*value);
+    const std::int64_t same = value == nullptr ? default_value : checked(*value);
     return std::vector<IntegerPair>(sides, {same, same});
   }
   if (sides == 1 && list->size() == 2) return {{checked(list->front()), checked(list->back())}};
@@ -78,10 +78,11 @@ void emit_resized_image(LayerCall& call, Kind kind, std::string_view form, const
   } else {
     parameters.set("out", resized.output_shape[last]);
   }
-  const bool is_even = kind == Kind::padding ? out_height == height + 2 * padding &&
-                                                   resized.output_shape[last] == resized.input_shape[last] + 2 * padding
-                                             : out_height == resized.output_shape[last];
-  if (!is_even) {
+  const bool has_equal_sides =
+      kind == Kind::padding
+          ? out_height == height + 2 * padding && resized.output_shape[last] == resized.input_shape[last] + 2 * padding
+          : out_height == resized.output_shape[last];
+  if (!has_equal_sides) {
     parameters.set("out_height", out_height);
     parameters.set("out_width", resized.output_shape[last]);
   }
@@ -101,11 +102,11 @@ std::vector<Shape> apply_zero_padding(LayerCall& call) {
 // Cropping copies the part that remains.
 template <std::size_t kSides>
 std::vector<Shape> apply_cropping(LayerCall& call) {
-  const std::vector<IntegerPair> cropped = read_integer_pairs(call, "cropping", kSides, 1);
+  const std::vector<IntegerPair> cropping = read_integer_pairs(call, "cropping", kSides, 1);
   ResizedImage resized = make_resized_image(call, kSides, call.is_channels_last());
   for (std::size_t i = 0; i < kSides; ++i) {
     std::int64_t& side = resized.output_shape[resized.first_spatial_axis + i];
-    side -= cropped[i].first + cropped[i].second;
+    side -= cropping[i].first + cropping[i].second;
     if (side < 1) call.set_failure("it crops the whole input", "set a larger input with --input");
     side = std::max<std::int64_t>(side, 1);
   }

@@ -71,12 +71,12 @@ TEST(KerasErrors, RefusesTensorsThatDoNotFit) {
   EXPECT_TRUE(message_contains(expect_keras_error(keras_sequential("[1, 8]", {einsum})), "is incompatible with 1x8"));
 }
 
-std::string make_functional_model(std::string_view add_takes, std::string_view output) {
+std::string make_functional_model(std::string_view add_inputs, std::string_view output) {
   return fmt::format(R"({{"class_name": "Functional", "config": {{"name": "model", "layers": [
       {{"class_name": "InputLayer", "config": {{"name": "x", "batch_shape": [1, 8]}}, "name": "x", "inbound_nodes": []}},
       {{"class_name": "Add", "config": {{"name": "add"}}, "name": "add", "inbound_nodes": {}}}],
       "input_layers": [["x", 0, 0]], "output_layers": {}}}}})",
-                     add_takes, output);
+                     add_inputs, output);
 }
 
 TEST(KerasErrors, RefusesIncompatibleTensors) {

@@ -95,8 +95,9 @@ Operation make_input_operation(const Layer& layer, const Tensor& tensor, std::st
   return input;
 }
 
-void note_assumed_batch(Graph& graph, std::optional<std::int64_t> file_batch, std::int64_t batch, bool is_chosen) {
-  if (!file_batch && !is_chosen) graph.notes.emplace_back("batch 1: the model does not fix it");
+void note_assumed_batch(Graph& graph, std::optional<std::int64_t> file_batch, std::int64_t batch,
+                        bool is_batch_requested) {
+  if (!file_batch && !is_batch_requested) graph.notes.emplace_back("batch 1: the model does not fix it");
   if (file_batch && *file_batch != batch) {
     graph.notes.push_back(fmt::format("batch {} instead of the file's {}", batch, *file_batch));
   }

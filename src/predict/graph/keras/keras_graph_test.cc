@@ -67,11 +67,11 @@ TEST(KerasGraph, ReadsTheOperationsOfAKeras3Network) {
 }
 
 TEST(KerasGraph, ReadsTheSameNetworkOfKeras2) {
-  const Result<Graph> newer = read_keras(file("tiny_cnn_keras3.json"), {});
-  const Result<Graph> older = read_keras(file("tiny_cnn_keras2.json"), {});
-  ASSERT_TRUE(newer && older);
-  EXPECT_EQ(format_operations(*newer), format_operations(*older));
-  EXPECT_EQ(newer->weight_element_count, older->weight_element_count);
+  const Result<Graph> keras3_graph = read_keras(file("tiny_cnn_keras3.json"), {});
+  const Result<Graph> keras2_graph = read_keras(file("tiny_cnn_keras2.json"), {});
+  ASSERT_TRUE(keras3_graph && keras2_graph);
+  EXPECT_EQ(format_operations(*keras3_graph), format_operations(*keras2_graph));
+  EXPECT_EQ(keras3_graph->weight_element_count, keras2_graph->weight_element_count);
 }
 
 TEST(KerasGraph, AnOpenBatchIsOneWithANote) {
@@ -178,10 +178,10 @@ TEST(KerasGraph, UsesTheTypeOfTheRunWhereTheModelHasNone) {
 }
 
 TEST(KerasGraph, ListsALayerWithoutARuleAndBoundsItByTheFile) {
-  const std::string custom = R"({"module": "acme", "class_name": "Whiten", "config": {"name": "whiten"}})";
+  const std::string custom_layer = R"({"module": "acme", "class_name": "Whiten", "config": {"name": "whiten"}})";
   const std::string next = R"({"class_name": "Dense", "config": {"name": "dense", "units": 3},
       "build_config": {"input_shape": [null, 6]}})";
-  const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {custom, next}), {.batch = 2});
+  const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {custom_layer, next}), {.batch = 2});
   ASSERT_TRUE(graph) << graph.error().message;
   ASSERT_EQ(graph->unknown_operations.size(), 1);
   EXPECT_EQ(graph->unknown_operations.front().layer, "whiten");

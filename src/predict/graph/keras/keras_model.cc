@@ -78,7 +78,7 @@ void connect_layers_in_sequence(Model& model, const DocumentValue& text) {
 // as the first call, without writing it.
 void count_outputs_and_renumber_calls(Model& model) {
   std::vector<std::size_t> first(model.layers.size(), SIZE_MAX);
-  const auto each_tensor = [&](const auto& visit) {
+  const auto for_each_tensor = [&](const auto& visit) {
     for (Layer& layer : model.layers) {
       for (ModelCall& call : layer.calls) {
         for (Argument& argument : call.arguments) {
@@ -88,15 +88,15 @@ void count_outputs_and_renumber_calls(Model& model) {
     }
     for (TensorReference& output : model.output_tensors) visit(output);
   };
-  each_tensor([&](const TensorReference& tensor) {
+  for_each_tensor([&](const TensorReference& tensor) {
     first[tensor.layer_index] = std::min(first[tensor.layer_index], tensor.call_index);
     std::size_t& used = model.layers[tensor.layer_index].used_output_count;
     used = std::max(used, std::min(tensor.output_index, kMaxOutputTensorsPerCall) + 1);
   });
-  each_tensor([&](TensorReference& tensor) {
+  for_each_tensor([&](TensorReference& tensor) {
     const Layer& layer = model.layers[tensor.layer_index];
-    const bool is_old = !layer.calls.empty() && layer.calls.front().positional == nullptr;
-    if (is_old && is_model(*layer.layer_json) && first[tensor.layer_index] >= 1) --tensor.call_index;
+    const bool is_keras2_layer = !layer.calls.empty() && layer.calls.front().positional == nullptr;
+    if (is_keras2_layer && is_model(*layer.layer_json) && first[tensor.layer_index] >= 1) --tensor.call_index;
   });
 }
 
@@ -134,11 +134,12 @@ Status sort_layers_by_dependency(Model& model) {
     }
   }
   if (model.call_order.size() == count) return Done{};
-  const auto stuck = std::find_if(missing.begin(), missing.end(), [](const auto& call) { return call.second > 0; });
-  return Error{
-      ErrorCode::malformed,
-      fmt::format("layer {} depends on its own output: the model has a cycle", model.layers[stuck->first.first].name),
-      std::string(kSaveModelAgainRemedy)};
+  const auto cyclic_call =
+      std::find_if(missing.begin(), missing.end(), [](const auto& call) { return call.second > 0; });
+  return Error{ErrorCode::malformed,
+               fmt::format("layer {} depends on its own output: the model has a cycle",
+                           model.layers[cyclic_call->first.first].name),
+               std::string(kSaveModelAgainRemedy)};
 }
 
 Status parse_inbound_calls(Model& model, const DocumentValue& config) {

@@ -16,19 +16,20 @@ const Shape kPlaceholderShape = {1, 1, 1, 1};  // placeholder shape after a fail
 
 // Maps the name of a Keras activation to the form in operation.h; other names stay unchanged, in lower case.
 std::string canonical_activation_form(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOthers = {{{"swish", "silu"},
-                                                                                     {"hard_swish", "hardswish"},
-                                                                                     {"hard_silu", "hardswish"},
-                                                                                     {"hardsilu", "hardswish"},
-                                                                                     {"leakyrelu", "leaky_relu"},
-                                                                                     {"logsoftmax", "log_softmax"},
-                                                                                     {"exponential", "exp"},
-                                                                                     {"hardsigmoid", "hard_sigmoid"},
-                                                                                     {"softmaxv2", "softmax"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kActivationSynonyms = {
+      {{"swish", "silu"},
+       {"hard_swish", "hardswish"},
+       {"hard_silu", "hardswish"},
+       {"hardsilu", "hardswish"},
+       {"leakyrelu", "leaky_relu"},
+       {"logsoftmax", "log_softmax"},
+       {"exponential", "exp"},
+       {"hardsigmoid", "hard_sigmoid"},
+       {"softmaxv2", "softmax"}}};
   std::string form(name);
   std::transform(form.begin(), form.end(), form.begin(),
                  [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  for (const auto& [other, ours] : kOthers) {
+  for (const auto& [other, ours] : kActivationSynonyms) {
     if (form == other) return std::string(ours);
   }
   return form;
@@ -85,9 +86,9 @@ void LayerCall::require_dimension_count(std::size_t least, std::size_t most) {
   inputs.front().tensor.sizes.assign(least, 1);
 }
 
-bool LayerCall::is_channels_last(std::string_view otherwise) const {
+bool LayerCall::is_channels_last(std::string_view default_value) const {
   const std::string format = text_option("data_format");
-  return (format.empty() ? otherwise : std::string_view(format)) != "channels_first";
+  return (format.empty() ? default_value : std::string_view(format)) != "channels_first";
 }
 
 const DocumentValue* LayerCall::find_option(std::string_view key) const {
@@ -98,9 +99,9 @@ const DocumentValue* LayerCall::find_option(std::string_view key) const {
   return nullptr;
 }
 
-bool LayerCall::boolean_option(std::string_view key, bool otherwise) const {
+bool LayerCall::boolean_option(std::string_view key, bool default_value) const {
   const DocumentValue* const value = find_option(key);
-  return value == nullptr ? otherwise : value->boolean().value_or(otherwise);
+  return value == nullptr ? default_value : value->boolean().value_or(default_value);
 }
 
 std::string LayerCall::text_option(std::string_view key) const {
@@ -124,14 +125,14 @@ std::int64_t LayerCall::required_size_option(std::string_view key) {
   return check_size_option(value == nullptr ? std::nullopt : value->integer(), key, kMaxElements);
 }
 
-std::int64_t LayerCall::size_option_or(std::string_view key, std::int64_t otherwise) {
-  return find_option(key) == nullptr ? otherwise : required_size_option(key);
+std::int64_t LayerCall::size_option_or(std::string_view key, std::int64_t default_value) {
+  return find_option(key) == nullptr ? default_value : required_size_option(key);
 }
 
 std::vector<std::int64_t> LayerCall::per_dimension_option(std::string_view key, std::size_t dimensions,
-                                                          std::int64_t otherwise) {
+                                                          std::int64_t default_value) {
   const DocumentValue* const value = find_option(key);
-  if (value == nullptr) return std::vector<std::int64_t>(dimensions, otherwise);
+  if (value == nullptr) return std::vector<std::int64_t>(dimensions, default_value);
   const DocumentValue::Array* const list = value->array();
   if (list == nullptr)
     return std::vector<std::int64_t>(dimensions, check_size_option(value->integer(), key, kMaxWindowFactor));
@@ -223,13 +224,13 @@ void LayerCall::emit_activation(std::string_view name, const Shape& sizes, std::
   Shape ordered = sizes;
   // Softmax runs along one axis, which must become the last dimension, `width`.
   if (!ordered.empty() && (form == "softmax" || form == "log_softmax")) {
-    const auto along = ordered.begin() + static_cast<std::ptrdiff_t>(normalize_axis(which, ordered.size()));
-    std::rotate(along, along + 1, ordered.end());
+    const auto softmax_axis = ordered.begin() + static_cast<std::ptrdiff_t>(normalize_axis(which, ordered.size()));
+    std::rotate(softmax_axis, softmax_axis + 1, ordered.end());
   }
   emit_elementwise(Kind::activation, form, ordered);
 }
 
-void LayerCall::emit_unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded) {
+void LayerCall::emit_unknown(std::string_view reason, const std::vector<Shape>& outputs, bool has_lower_bound) {
   std::int64_t in = 0;
   std::int64_t out = 0;
   for (const Input& input : inputs) in = std::min(kSaturatedElementCount, in + element_count(input.tensor.sizes));
@@ -237,7 +238,7 @@ void LayerCall::emit_unknown(std::string_view reason, const std::vector<Shape>& 
   emit_operation(
       Kind::unknown, "",
       {{"batch", 1}, {"rows", 1}, {"width", std::max<std::int64_t>({in, out, 1})}, {"in", in}, {"out", out}});
-  graph_.unknown_operations.push_back({traits.layer_path, traits.class_name, std::string(reason), is_bounded});
+  graph_.unknown_operations.push_back({traits.layer_path, traits.class_name, std::string(reason), has_lower_bound});
 }
 
 OperationParameters batch_rows_width_parameters(const Shape& shape) {
@@ -252,10 +253,10 @@ BroadcastForm broadcast_form(const Shape& out, const Shape& one, const Shape& ot
   if (few == all || few == 0 || all % few != 0) return {"same", batch_rows_width_parameters(out)};
   if (few == 1) return {"scalar", batch_rows_width_parameters(out)};
   // Form `last`: a vector along the last dimensions. Otherwise `row`: one value per sample or channel.
-  std::size_t leading = 0;
-  while (leading < small.size() && small[leading] == 1) ++leading;
-  if (element_count(small, leading, small.size()) ==
-      element_count(out, out.size() - (small.size() - leading), out.size())) {
+  std::size_t leading_ones = 0;
+  while (leading_ones < small.size() && small[leading_ones] == 1) ++leading_ones;
+  if (element_count(small, leading_ones, small.size()) ==
+      element_count(out, out.size() - (small.size() - leading_ones), out.size())) {
     return {"last", {{"batch", 1}, {"rows", all / few}, {"width", few}}};
   }
   const std::int64_t batch = out.empty() || few % out.front() != 0 ? 1 : out.front();

@@ -70,16 +70,17 @@ class LayerCall {
   std::int64_t input_dimension(std::int64_t axis);  // of the first input
   std::size_t normalize_axis(std::int64_t axis, std::size_t dimensions);
   void require_dimension_count(std::size_t least, std::size_t most);  // of the first input
-  bool is_channels_last(std::string_view otherwise = "channels_last") const;
+  bool is_channels_last(std::string_view default_value = "channels_last") const;
 
   // ---- configuration: of the layer, else from the keyword arguments of the call
   const DocumentValue* find_option(std::string_view key) const;
-  bool boolean_option(std::string_view key, bool otherwise) const;
+  bool boolean_option(std::string_view key, bool default_value) const;
   std::string text_option(std::string_view key) const;      // a text, or the class name of an object; empty if absent
   std::int64_t required_size_option(std::string_view key);  // a required option of at least 1
-  std::int64_t size_option_or(std::string_view key, std::int64_t otherwise);
-  // One number for all dimensions, or one for each; `otherwise` if absent.
-  std::vector<std::int64_t> per_dimension_option(std::string_view key, std::size_t dimensions, std::int64_t otherwise);
+  std::int64_t size_option_or(std::string_view key, std::int64_t default_value);
+  // One number for all dimensions, or one for each; `default_value` if absent.
+  std::vector<std::int64_t> per_dimension_option(std::string_view key, std::size_t dimensions,
+                                                 std::int64_t default_value);
   std::vector<std::int64_t> axes_option(std::string_view key) const;  // a number or a list; empty if absent
   Padding padding_option();
 
@@ -94,7 +95,7 @@ class LayerCall {
   // is_next_recurrent_layer() decides, it becomes a further layer of that operation. Returns the operation's index in
   // the graph.
   std::size_t emit_recurrent(std::string_view form, OperationParameters parameters);
-  void emit_unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded);
+  void emit_unknown(std::string_view reason, const std::vector<Shape>& outputs, bool has_lower_bound);
 
   // Whether the next operation's input needs a gradient. Layers with branches set it for each branch.
   bool needs_gradient() const { return needs_gradient_; }

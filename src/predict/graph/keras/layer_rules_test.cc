@@ -32,7 +32,7 @@ ModelSummary read(std::string_view shape, std::string_view class_name, std::stri
   return read;
 }
 
-TEST(KerasLayers, ConvolutionsOfEveryDimension) {
+TEST(KerasLayers, TranslatesConvolutionsOfEveryDimension) {
   const ModelSummary line = read("[1, 100, 8]", "Conv1D", R"("filters": 4, "kernel_size": [5], "padding": "causal")");
   EXPECT_EQ(line.lines, Lines{"l convolution batch=1;channels=8;out=4;height=1;width=100;kernel=1;stride=1;padding=0;"
                               "dilation=1;groups=1;bias=1;channels_last=1;kernel_width=5;padding_width=2"});
@@ -46,14 +46,15 @@ TEST(KerasLayers, ConvolutionsOfEveryDimension) {
                                 "dilation=1;groups=1;bias=0;channels_last=0;out_height=14;out_width=15",
                                 "l activation form=silu;batch=1;rows=56;width=15"}));
 
-  const ModelSummary volume = read("[1, 8, 9, 10, 2]", "Conv3D", R"("filters": 4, "kernel_size": [3, 2, 1])");
-  EXPECT_EQ(volume.lines, Lines{"l convolution batch=1;channels=2;out=4;height=9;width=10;kernel=2;stride=1;padding=0;"
-                                "dilation=1;groups=1;bias=1;channels_last=1;kernel_width=1;depth=8;kernel_depth=3;"
-                                "out_depth=6"});
-  EXPECT_EQ(volume.out, 6 * 8 * 10 * 4);
+  const ModelSummary conv3d_summary = read("[1, 8, 9, 10, 2]", "Conv3D", R"("filters": 4, "kernel_size": [3, 2, 1])");
+  EXPECT_EQ(conv3d_summary.lines,
+            Lines{"l convolution batch=1;channels=2;out=4;height=9;width=10;kernel=2;stride=1;padding=0;"
+                  "dilation=1;groups=1;bias=1;channels_last=1;kernel_width=1;depth=8;kernel_depth=3;"
+                  "out_depth=6"});
+  EXPECT_EQ(conv3d_summary.out, 6 * 8 * 10 * 4);
 }
 
-TEST(KerasLayers, ConvolutionsOfGroupsAndByChannel) {
+TEST(KerasLayers, TranslatesGroupedAndDepthwiseConvolutions) {
   EXPECT_EQ(read("[1, 8, 8, 16]", "Conv2D", R"("filters": 32, "kernel_size": 3, "groups": 4)").weights,
             3 * 3 * 4 * 32 + 32);
   const ModelSummary depthwise =
@@ -66,7 +67,7 @@ TEST(KerasLayers, ConvolutionsOfGroupsAndByChannel) {
   EXPECT_EQ(separable.tensors, 3);
 }
 
-TEST(KerasLayers, TransposedConvolutionsGrow) {
+TEST(KerasLayers, TransposedConvolutionsEnlargeImages) {
   const ModelSummary grown = read("[1, 7, 7, 4]", "Conv2DTranspose",
                                   R"("filters": 2, "kernel_size": [3, 3], "strides": [2, 2], "padding": "same")");
   EXPECT_EQ(grown.lines, Lines{"l convolution batch=1;channels=4;out=2;height=7;width=7;kernel=3;stride=2;padding=1;"
@@ -77,7 +78,7 @@ TEST(KerasLayers, TransposedConvolutionsGrow) {
             2 * 23 * 23);
 }
 
-TEST(KerasLayers, Pooling) {
+TEST(KerasLayers, TranslatesPoolingLayers) {
   EXPECT_EQ(read("[1, 9, 9, 4]", "MaxPooling2D", R"("pool_size": [2, 2], "strides": null)").lines,
             Lines{"l pooling form=max;batch=1;channels=4;height=9;width=9;kernel=2;stride=2;padding=0"});
   EXPECT_EQ(read("[1, 9, 9, 4]", "AveragePooling2D", R"("pool_size": [2, 2], "padding": "same")").out, 5 * 5 * 4);
@@ -88,7 +89,7 @@ TEST(KerasLayers, Pooling) {
             Lines{"l pooling form=adaptive;batch=1;channels=4;height=1;width=10;out=1"});
 }
 
-TEST(KerasLayers, SidesOfImages) {
+TEST(KerasLayers, TranslatesLayersThatChangeImageSizes) {
   EXPECT_EQ(read("[1, 8, 8, 3]", "ZeroPadding2D", R"("padding": [[0, 1], [0, 1]])").lines,
             Lines{"l padding form=constant;batch=1;channels=3;height=8;width=8;padding=0;out_height=9;out_width=9"});
   EXPECT_EQ(read("[1, 8, 8, 3]", "Cropping2D", R"("cropping": [[1, 2], [3, 4]])").out, 5 * 1 * 3);
@@ -97,7 +98,7 @@ TEST(KerasLayers, SidesOfImages) {
   EXPECT_EQ(read("[1, 8, 8, 3]", "Resizing", R"("height": 4, "width": 6)").out, 4 * 6 * 3);
 }
 
-TEST(KerasLayers, Normalizations) {
+TEST(KerasLayers, TranslatesNormalizationLayers) {
   EXPECT_EQ(read("[2, 4, 5, 6]", "LayerNormalization", R"("axis": [-1])").lines,
             Lines{"l normalization form=layer;batch=40;channels=6;height=1;width=1"});
   EXPECT_EQ(read("[2, 6, 4, 5]", "BatchNormalization", R"("axis": 1)").lines,
@@ -107,7 +108,7 @@ TEST(KerasLayers, Normalizations) {
   EXPECT_EQ(read("[2, 8]", "UnitNormalization").weights, 0);
 }
 
-TEST(KerasLayers, ActivationsAndNoOps) {
+TEST(KerasLayers, TranslatesActivationsAndNoOps) {
   EXPECT_EQ(read("[1, 8]", "ReLU", R"("max_value": 6.0)").lines,
             Lines{"l activation form=relu6;batch=1;rows=1;width=8"});
   EXPECT_EQ(read("[1, 4, 5, 6]", "PReLU", R"("shared_axes": [1, 2])").weights, 6);
@@ -119,7 +120,7 @@ TEST(KerasLayers, ActivationsAndNoOps) {
   EXPECT_EQ(read("[1, 8]", "Dropout", R"("rate": 0)").lines, Lines{"l view batch=1;rows=1;width=8"});
 }
 
-TEST(KerasLayers, ProductsWithWeights) {
+TEST(KerasLayers, TranslatesProductsWithWeights) {
   EXPECT_EQ(read("[2, 7, 32]", "EinsumDense",
                  R"("equation": "abc,cde->abde", "output_shape": [null, 4, 8], "bias_axes": "de")")
                 .lines,
@@ -146,9 +147,9 @@ TEST(KerasLayers, RecurrentLayersAreOneOperation) {
 }
 
 TEST(KerasLayers, CellsAndLayersWithoutALibraryKernelRunStepByStep) {
-  const ModelSummary gated = read("[2, 10, 8]", "LSTM", R"("units": 4, "recurrent_activation": "hard_sigmoid")");
-  EXPECT_EQ(gated.lines, (Lines{"l dense rows=2;in=8;out=16;bias=1 x10", "l dense rows=2;in=4;out=16;bias=0 x10",
-                                "l activation form=lstm_cell;batch=2;rows=4;width=4 x10"}));
+  const ModelSummary lstm_summary = read("[2, 10, 8]", "LSTM", R"("units": 4, "recurrent_activation": "hard_sigmoid")");
+  EXPECT_EQ(lstm_summary.lines, (Lines{"l dense rows=2;in=8;out=16;bias=1 x10", "l dense rows=2;in=4;out=16;bias=0 x10",
+                                       "l activation form=lstm_cell;batch=2;rows=4;width=4 x10"}));
   const ModelSummary cells = read("[2, 10, 8]", "RNN", R"("cell": {"class_name": "GRUCell", "config": {"units": 4}})");
   EXPECT_EQ(cells.lines.size(), 3U);
   EXPECT_EQ(cells.lines.back(), "l activation form=gru_cell;batch=2;rows=3;width=4 x10");
@@ -182,7 +183,7 @@ Lines lines(const Result<Graph>& graph) {
   return graph ? format_operations(*graph) : Lines{};
 }
 
-TEST(KerasLayers, AttentionWithItsProjections) {
+TEST(KerasLayers, TranslatesAttentionWithItsProjections) {
   const Result<Graph> graph = read_two_input_model(
       "[2, 20, 32]", keras_layer("MultiHeadAttention", "l", R"("num_heads": 4, "key_dim": 8)"), "[]",
       fmt::format(R"({{"query": {}, "value": {}, "use_causal_mask": true}})", tensor("a"), tensor("b")));
@@ -196,7 +197,7 @@ TEST(KerasLayers, AttentionWithItsProjections) {
   EXPECT_EQ(graph->operations[5].gradient, NeededGradients::all);
 }
 
-TEST(KerasLayers, MergedTensors) {
+TEST(KerasLayers, TranslatesMergeLayers) {
   const std::string both = fmt::format("[[{}, {}]]", tensor("a"), tensor("b"));
   EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Add", "l"), both)),
             Lines{"l add form=same;batch=2;rows=4;width=6"});
@@ -210,7 +211,7 @@ std::string function(std::string_view class_name, std::string_view config = "") 
   return R"({"module": "keras.src.ops.numpy", )" + keras_layer(class_name, "l", config).substr(1);
 }
 
-TEST(KerasLayers, FunctionsOfKerasOps) {
+TEST(KerasLayers, TranslatesFunctionsOfKerasOps) {
   const std::string one = "[" + tensor("a") + "]";
   const std::string number = "[" + tensor("a") + ", 2.0]";
   const std::string slices = "[" + tensor("a") + R"(, [{"class_name": "__slice__", "config": {"start": null}},
@@ -228,7 +229,7 @@ TEST(KerasLayers, FunctionsOfKerasOps) {
             Lines{"l bmm batch=2;m=4;k=6;n=4"});
 }
 
-TEST(KerasLayers, FunctionsOfTensorFlow) {
+TEST(KerasLayers, TranslatesFunctionsOfTensorFlow) {
   const auto lambda = [](std::string_view function, std::string_view inbound) {
     return lines(read_keras(fmt::format(R"({{"class_name": "Functional", "config": {{"name": "m", "layers": [
         {{"class_name": "InputLayer", "config": {{"name": "x", "batch_input_shape": [2, 4, 6]}}, "name": "x"}},

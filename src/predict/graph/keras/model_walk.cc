@@ -33,7 +33,7 @@ std::string unknown_layer_reason(const Layer& layer, bool is_size_known) {
 
 }  // namespace
 
-DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype otherwise) {
+DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype default_value) {
   std::string name;
   if (dtype != nullptr) {
     name = dtype->text().value_or("");
@@ -45,7 +45,7 @@ DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype otherwise) {
   const bool is_mixed = name.find("mixed_") != std::string::npos;
   if (name.find("bfloat16") != std::string::npos) return {Dtype::bf16, is_mixed};
   if (name.find("float16") != std::string::npos) return {Dtype::fp16, is_mixed};
-  return {otherwise, false};
+  return {default_value, false};
 }
 
 ModelWalk::ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optional<std::int64_t> file_batch)
@@ -76,7 +76,7 @@ Result<std::vector<Tensor>> ModelWalk::visit_model(const DocumentValue& text, co
     return found == computed.end() || name.output_index >= found->second.size() ? nullptr
                                                                                 : &found->second[name.output_index];
   };
-  const auto not_there = [&](const TensorReference& name) {
+  const auto missing_tensor_error = [&](const TensorReference& name) {
     return malformed_layer_error(join_layer_path(inherited.path, model.layers[name.layer_index].name),
                                  fmt::format("its output {} is used but does not exist", name.output_index));
   };
@@ -86,7 +86,7 @@ Result<std::vector<Tensor>> ModelWalk::visit_model(const DocumentValue& text, co
     std::vector<Input> given;
     for (const Argument& argument : call.arguments) {
       const Tensor* const tensor = argument.tensor ? find(*argument.tensor) : nullptr;
-      if (argument.tensor && tensor == nullptr) return not_there(*argument.tensor);
+      if (argument.tensor && tensor == nullptr) return missing_tensor_error(*argument.tensor);
       given.push_back({argument.keyword, tensor == nullptr ? Tensor{argument.constant, default_dtype_} : *tensor});
     }
     TensorsOrError out = visit_layer(layer, {layer.config_json, call.positional, call.keywords}, std::move(given),
@@ -97,7 +97,7 @@ Result<std::vector<Tensor>> ModelWalk::visit_model(const DocumentValue& text, co
   std::vector<Tensor> outputs;
   for (const TensorReference& output : model.output_tensors) {
     const Tensor* const tensor = find(output);
-    if (tensor == nullptr) return not_there(output);
+    if (tensor == nullptr) return missing_tensor_error(output);
     outputs.push_back(*tensor);
   }
   return outputs;
@@ -132,8 +132,8 @@ LayerTraits ModelWalk::compute_layer_traits(const Layer& layer, const std::vecto
   traits.runs_in_inference_mode = inherited.is_inference;
   // Keras 3 writes the default of `training` for every layer, which a run overrides. For models, and in Keras 2, the
   // value is an explicit choice.
-  const bool is_chosen = written.positional == nullptr || is_model(*layer.layer_json);
-  if (is_chosen && written.keywords != nullptr && written.keywords->boolean("training") == false) {
+  const bool is_mode_explicit = written.positional == nullptr || is_model(*layer.layer_json);
+  if (is_mode_explicit && written.keywords != nullptr && written.keywords->boolean("training") == false) {
     traits.runs_in_inference_mode = true;
   }
   const DtypePolicy policy =
@@ -210,8 +210,8 @@ namespace {
 // Index of the recurrent operation that the output continues. Dropout between two recurrent layers does not separate
 // them: PyTorch's recurrent call includes it.
 std::optional<std::size_t> recurrent_stack_of_inputs(const LayerCall& call) {
-  const bool drops = call.traits.class_name == "Dropout" || call.traits.class_name == "SpatialDropout1D";
-  return drops && !call.inputs.empty() ? call.inputs.front().tensor.stack : call.recurrent_stack;
+  const bool is_dropout = call.traits.class_name == "Dropout" || call.traits.class_name == "SpatialDropout1D";
+  return is_dropout && !call.inputs.empty() ? call.inputs.front().tensor.stack : call.recurrent_stack;
 }
 
 }  // namespace

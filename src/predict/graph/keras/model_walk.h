@@ -31,7 +31,7 @@ struct DtypePolicy {
   Dtype compute_dtype = Dtype::fp32;
   bool has_mixed_precision = false;
 };
-DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype otherwise);
+DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype default_value);
 
 class ModelWalk {
  public:

@@ -7,9 +7,9 @@ namespace joulemap::predict::keras {
 namespace {
 
 // The option `axis` as a number, also if it is a list of one.
-std::int64_t single_axis_option(const LayerCall& call, std::int64_t otherwise) {
+std::int64_t single_axis_option(const LayerCall& call, std::int64_t default_value) {
   const std::vector<std::int64_t> axes = call.axes_option("axis");
-  return axes.empty() ? otherwise : axes.front();
+  return axes.empty() ? default_value : axes.front();
 }
 
 void emit_channel_norm(LayerCall& call, std::string_view form, std::size_t channel_axis, bool is_frozen) {
@@ -49,41 +49,44 @@ std::vector<Shape> apply_group_normalization(LayerCall& call) {
   return {shape};
 }
 
-// Emits a norm in which `normed` elements are normalized together, for each of the remaining indices.
-void emit_row_norm(LayerCall& call, std::string_view form, std::int64_t normed) {
+// Emits a norm in which `normed_elements` elements are normalized together, for each of the remaining indices.
+void emit_row_norm(LayerCall& call, std::string_view form, std::int64_t normed_elements) {
   const std::int64_t all = element_count(call.input_shape());
-  call.emit_operation(
-      Kind::normalization, form,
-      {{"batch", all / std::max<std::int64_t>(1, normed)}, {"channels", normed}, {"height", 1}, {"width", 1}});
+  call.emit_operation(Kind::normalization, form,
+                      {{"batch", all / std::max<std::int64_t>(1, normed_elements)},
+                       {"channels", normed_elements},
+                       {"height", 1},
+                       {"width", 1}});
 }
 
 std::int64_t normalized_element_count(LayerCall& call) {
   std::vector<std::int64_t> axes = call.axes_option("axis");
   if (axes.empty()) axes = {-1};
-  std::vector<std::size_t> places;
-  std::int64_t normed = 1;
+  std::vector<std::size_t> axis_positions;
+  std::int64_t normed_elements = 1;
   for (const std::int64_t each : axes) {
     const std::size_t position = call.normalize_axis(each, call.input_shape().size());
-    if (std::find(places.begin(), places.end(), position) != places.end()) continue;
-    places.push_back(position);
-    if (position < call.input_shape().size()) normed = saturating_product(normed, call.input_shape()[position]);
+    if (std::find(axis_positions.begin(), axis_positions.end(), position) != axis_positions.end()) continue;
+    axis_positions.push_back(position);
+    if (position < call.input_shape().size())
+      normed_elements = saturating_product(normed_elements, call.input_shape()[position]);
   }
-  return normed;
+  return normed_elements;
 }
 
 std::vector<Shape> apply_layer_normalization(LayerCall& call) {
-  const std::int64_t normed = normalized_element_count(call);
+  const std::int64_t normed_elements = normalized_element_count(call);
   const bool is_rms = call.boolean_option("rms_scaling", false);
-  call.count_weights(
-      {call.boolean_option("scale", true) ? normed : 0, !is_rms && call.boolean_option("center", true) ? normed : 0});
-  emit_row_norm(call, is_rms ? "rms" : "layer", normed);
+  call.count_weights({call.boolean_option("scale", true) ? normed_elements : 0,
+                      !is_rms && call.boolean_option("center", true) ? normed_elements : 0});
+  emit_row_norm(call, is_rms ? "rms" : "layer", normed_elements);
   return {call.input_shape()};
 }
 
 std::vector<Shape> apply_rms_normalization(LayerCall& call) {
-  const std::int64_t normed = normalized_element_count(call);
-  call.count_weights({normed});
-  emit_row_norm(call, "rms", normed);
+  const std::int64_t normed_elements = normalized_element_count(call);
+  call.count_weights({normed_elements});
+  emit_row_norm(call, "rms", normed_elements);
   return {call.input_shape()};
 }
 

@@ -83,12 +83,12 @@ void emit_recurrent_cell_operations(LayerCall& call, const InputSequence& sequen
 // Reads the options of a cell from `config`, or from the layer itself if it is null.
 RecurrentCell parse_recurrent_cell(LayerCall& call, std::string_view class_name, const DocumentValue* config) {
   RecurrentCell cell;
-  const auto text = [&](std::string_view key, std::string_view otherwise) {
+  const auto text = [&](std::string_view key, std::string_view default_value) {
     const std::string found = config == nullptr ? call.text_option(key) : config->text_or_empty(key);
-    return found.empty() ? std::string(otherwise) : found;
+    return found.empty() ? std::string(default_value) : found;
   };
-  const auto flag = [&](std::string_view key, bool otherwise) {
-    return config == nullptr ? call.boolean_option(key, otherwise) : config->boolean(key).value_or(otherwise);
+  const auto flag = [&](std::string_view key, bool default_value) {
+    return config == nullptr ? call.boolean_option(key, default_value) : config->boolean(key).value_or(default_value);
   };
   if (config == nullptr) {
     cell.unit_count = call.required_size_option("units");
@@ -156,9 +156,9 @@ std::vector<Shape> apply_recurrent_cells(LayerCall& call) {
     return {call.input_shape()};
   }
   std::vector<RecurrentCell> cells;
-  const DocumentValue* const stacked = config->find("cells");
-  if (stacked != nullptr && stacked->array() != nullptr) {
-    for (const DocumentValue& each : *stacked->array()) {
+  const DocumentValue* const stacked_cells = config->find("cells");
+  if (stacked_cells != nullptr && stacked_cells->array() != nullptr) {
+    for (const DocumentValue& each : *stacked_cells->array()) {
       cells.push_back(parse_recurrent_cell(call, each.text_or_empty("class_name"), each.find("config")));
     }
   } else {

@@ -147,14 +147,14 @@ std::vector<Shape> apply_expand_dims(LayerCall& call) {
 std::vector<Shape> apply_squeeze(LayerCall& call) {
   const Shape in = call.input_shape();
   const std::vector<std::int64_t> axes = call.axes_option("axis");
-  std::vector<bool> goes(in.size(), false);
+  std::vector<bool> is_removed_axis(in.size(), false);
   for (const std::int64_t each : axes) {
     const std::size_t position = call.normalize_axis(each, in.size());
-    if (position < goes.size()) goes[position] = in[position] == 1;
+    if (position < is_removed_axis.size()) is_removed_axis[position] = in[position] == 1;
   }
   Shape out;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (!(axes.empty() ? in[i] == 1 : goes[i])) out.push_back(in[i]);
+    if (!(axes.empty() ? in[i] == 1 : is_removed_axis[i])) out.push_back(in[i]);
   }
   call.emit_view(out);
   return {std::move(out)};
@@ -204,9 +204,9 @@ std::optional<std::int64_t> count_slice_elements(const DocumentValue& slice, std
   const DocumentValue* const inside = slice.find("config") != nullptr ? slice.find("config") : &slice;
   const std::int64_t step = inside->integer("step").value_or(1);
   if (step == 0 || step > kMaxElements || step < -kMaxElements) return std::nullopt;
-  const auto position = [&](std::string_view key, std::int64_t otherwise) {
+  const auto position = [&](std::string_view key, std::int64_t default_value) {
     const std::optional<std::int64_t> found = inside->integer(key);
-    if (!found) return otherwise;
+    if (!found) return default_value;
     return std::clamp<std::int64_t>(*found < 0 ? *found + size : *found, step < 0 ? -1 : 0, step < 0 ? size - 1 : size);
   };
   const std::int64_t start = position("start", step < 0 ? size - 1 : 0);
@@ -237,8 +237,8 @@ std::vector<Shape> apply_get_item(LayerCall& call) {
     }
     const std::string word = each.text().value_or(each.text_or_empty("class_name"));
     if (word == "Ellipsis" || word == "__ellipsis__") {
-      const std::size_t behind = static_cast<std::size_t>(&list.back() - &each);
-      while (position < in.size() && in.size() - position > behind) out.push_back(in[position++]);
+      const std::size_t trailing_index_count = static_cast<std::size_t>(&list.back() - &each);
+      while (position < in.size() && in.size() - position > trailing_index_count) out.push_back(in[position++]);
       continue;
     }
     if (position >= in.size()) {

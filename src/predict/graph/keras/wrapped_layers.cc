@@ -70,10 +70,10 @@ std::optional<std::size_t> ModelWalk::merge_bidirectional_passes(std::size_t beg
 
 Result<std::vector<Tensor>> ModelWalk::visit_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs,
                                                                  const InheritedTraits& inside, LayerTraits traits) {
-  const DocumentValue* const ahead = parse_wrapped_layer(layer, "layer");
-  if (ahead == nullptr || inputs.empty()) return missing_wrapped_layer_error(inside);
+  const DocumentValue* const forward_layer = parse_wrapped_layer(layer, "layer");
+  if (forward_layer == nullptr || inputs.empty()) return missing_wrapped_layer_error(inside);
   const DocumentValue* const back = parse_wrapped_layer(layer, "backward_layer");
-  Layer one = parse_layer(*ahead, 0);
+  Layer one = parse_layer(*forward_layer, 0);
   Layer other = back == nullptr ? one : parse_layer(*back, 0);
   if (!one.name.starts_with("forward_")) one.name = "forward_" + one.name;
   if (back == nullptr) other.name = "backward_" + other.name;

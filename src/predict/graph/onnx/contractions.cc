@@ -41,15 +41,15 @@ struct EinsumTerm {
 std::optional<EinsumTerm> parse_einsum_term(std::string_view text, const Sizes& sizes) {
   EinsumTerm term;
   std::string plain;
-  const std::size_t dots = text.find("...");
+  const std::size_t dots_position = text.find("...");
   for (const char letter : text) {
     if (letter != ' ' && letter != '.') plain += letter;
   }
   if (plain.size() > sizes.size() || sizes.size() - plain.size() > 8) return std::nullopt;
   const std::size_t hidden = sizes.size() - plain.size();
-  if (hidden > 0 && dots == std::string_view::npos) return std::nullopt;
+  if (hidden > 0 && dots_position == std::string_view::npos) return std::nullopt;
   std::size_t before = 0;
-  for (std::size_t i = 0; i < std::min(dots, text.size()); ++i) before += text[i] != ' ' ? 1 : 0;
+  for (std::size_t i = 0; i < std::min(dots_position, text.size()); ++i) before += text[i] != ' ' ? 1 : 0;
   if (hidden == 0) before = 0;
   term.letters = plain.substr(0, before);
   for (std::size_t i = 0; i < hidden; ++i) term.letters += static_cast<char>('0' + (8 - hidden) + i);
@@ -86,9 +86,13 @@ void set_product_sizes(const std::vector<EinsumTerm>& terms, const std::string& 
     seen += letter;
     const bool left = contains_letter(terms[0].letters, letter);
     const bool right = contains_letter(terms[1].letters, letter);
-    const bool stays = contains_letter(output, letter);
-    if (!stays && !(left && right)) return;  // a letter that is summed over in one operand only: no matrix product
-    std::int64_t& part = !stays ? product.k : left && right ? product.batch_count : left ? product.m : product.n;
+    const bool is_output_letter = contains_letter(output, letter);
+    if (!is_output_letter && !(left && right))
+      return;  // a letter that is summed over in one operand only: no matrix product
+    std::int64_t& part = !is_output_letter ? product.k
+                         : left && right   ? product.batch_count
+                         : left            ? product.m
+                                           : product.n;
     part = product_of_sizes({part, size_of[static_cast<unsigned char>(letter)]}, 0, 2);
   }
   product.output_sizes = std::move(contraction.output_sizes);
@@ -98,26 +102,26 @@ void set_product_sizes(const std::vector<EinsumTerm>& terms, const std::string& 
 std::string parse_explicit_output(std::string_view right, const std::vector<EinsumTerm>& terms) {
   std::string output;
   for (const char letter : implied_output_letters(terms, "")) output += letter;
-  const bool has_dots = right.find("...") != std::string_view::npos;
+  const bool has_ellipsis = right.find("...") != std::string_view::npos;
   std::string before;
   std::string after;
-  const std::size_t dots = std::min(right.find("..."), right.size());
+  const std::size_t dots_position = std::min(right.find("..."), right.size());
   for (std::size_t i = 0; i < right.size(); ++i) {
     if (right[i] == ' ' || right[i] == '.') continue;
-    (i < dots ? before : after) += right[i];
+    (i < dots_position ? before : after) += right[i];
   }
-  return has_dots ? before + output + after : before + after;
+  return has_ellipsis ? before + output + after : before + after;
 }
 
 }  // namespace
 
 Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs) {
-  const bool of_onnx = node.operator_domain.empty();
+  const bool is_onnx_attention = node.operator_domain.empty();
   const Sizes* const query = find_input_sizes(inputs, 0);
   const Sizes* const key = find_input_sizes(inputs, 1);
   const Sizes* const value = find_input_sizes(inputs, 2);
   if (query == nullptr || key == nullptr || value == nullptr) return malformed_error("attention with packed inputs");
-  const std::int64_t heads = integer_attribute(node, of_onnx ? "q_num_heads" : "num_heads", 0);
+  const std::int64_t heads = integer_attribute(node, is_onnx_attention ? "q_num_heads" : "num_heads", 0);
   const std::int64_t key_heads = integer_attribute(node, "kv_num_heads", heads);
   const std::optional<HeadSizes> q = split_into_heads(*query, heads);
   const std::optional<HeadSizes> k = split_into_heads(*key, key_heads);
@@ -131,9 +135,10 @@ Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const
                        .value_width_per_head = v->width_per_head,
                        .key_head_count = k->head_count};
   const bool grouped = node.operator_type == "GroupQueryAttention";
-  const Sizes* const past = find_input_sizes(inputs, grouped ? 3 : of_onnx ? 4 : 6);
-  if (past != nullptr && past->size() == 4) sizes.key_count = std::min(kMaxElements, sizes.key_count + (*past)[2]);
-  sizes.is_causal = grouped || integer_attribute(node, of_onnx ? "is_causal" : "unidirectional", 0) != 0;
+  const Sizes* const past_keys = find_input_sizes(inputs, grouped ? 3 : is_onnx_attention ? 4 : 6);
+  if (past_keys != nullptr && past_keys->size() == 4)
+    sizes.key_count = std::min(kMaxElements, sizes.key_count + (*past_keys)[2]);
+  sizes.is_causal = grouped || integer_attribute(node, is_onnx_attention ? "is_causal" : "unidirectional", 0) != 0;
   return sizes;
 }
 
@@ -160,8 +165,8 @@ Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vec
 }
 
 Result<Contraction> parse_contraction(std::string_view equation, const std::vector<const Sizes*>& inputs) {
-  const std::size_t arrow = equation.find("->");
-  const std::string_view left = equation.substr(0, arrow);
+  const std::size_t arrow_position = equation.find("->");
+  const std::string_view left = equation.substr(0, arrow_position);
   const std::vector<std::string_view> texts = split(left, ',');
   if (texts.size() != inputs.size() || equation.size() > 256)
     return malformed_error("an equation with another number of inputs");
@@ -179,8 +184,9 @@ Result<Contraction> parse_contraction(std::string_view equation, const std::vect
     }
     terms.push_back(*term);
   }
-  const std::string output = arrow == std::string_view::npos ? implied_output_letters(terms, left)
-                                                             : parse_explicit_output(equation.substr(arrow + 2), terms);
+  const std::string output = arrow_position == std::string_view::npos
+                                 ? implied_output_letters(terms, left)
+                                 : parse_explicit_output(equation.substr(arrow_position + 2), terms);
   Contraction contraction;
   for (const char letter : output) {
     if (static_cast<unsigned char>(letter) >= size_of.size())

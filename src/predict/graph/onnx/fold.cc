@@ -142,14 +142,14 @@ struct StridedAxis {
 };
 
 std::optional<ConstantValues> fold_strided_view(const ShapeInference& at, const Sizes& out,
-                                                const std::vector<StridedAxis>& ways) {
+                                                const std::vector<StridedAxis>& strided_axes) {
   const ConstantValues& from = constant_input_values(at, 0);
   ConstantValues result;
   for (std::int64_t i = 0; i < onnx_element_count(out); ++i) {
     std::int64_t rest = i;
     std::int64_t position = 0;
     for (std::size_t axis = out.size(); axis-- > 0; rest /= out[axis]) {
-      position += ways[axis].begin + rest % out[axis] * ways[axis].step;
+      position += strided_axes[axis].begin + rest % out[axis] * strided_axes[axis].step;
     }
     if (position < 0 || position >= static_cast<std::int64_t>(from.size())) return std::nullopt;
     result.push_back(from[static_cast<std::size_t>(position)]);
@@ -170,8 +170,8 @@ std::optional<ConstantValues> fold_slice(const ShapeInference& at, const Sizes& 
   if (!begins || !axes || !steps) return std::nullopt;
   const Sizes& from = at.input_sizes(0);
   const std::vector<std::int64_t> strides = row_major_strides(from);
-  std::vector<StridedAxis> ways(from.size());
-  for (std::size_t i = 0; i < from.size(); ++i) ways[i].step = strides[i];
+  std::vector<StridedAxis> strided_axes(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) strided_axes[i].step = strides[i];
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
     const Result<std::size_t> axis = resolve_axis(number, from.size());
@@ -179,23 +179,24 @@ std::optional<ConstantValues> fold_slice(const ShapeInference& at, const Sizes& 
     const std::int64_t size = from[*axis];
     const std::int64_t begin = (*begins)[i] < 0 ? (*begins)[i] + size : (*begins)[i];
     const std::int64_t most = kMaxStoredConstantValues;
-    ways[*axis].begin = std::clamp<std::int64_t>(begin, 0, std::max<std::int64_t>(0, size - 1)) * strides[*axis];
-    ways[*axis].step = std::clamp(i < steps->size() ? (*steps)[i] : 1, -most, most) * strides[*axis];
+    strided_axes[*axis].begin =
+        std::clamp<std::int64_t>(begin, 0, std::max<std::int64_t>(0, size - 1)) * strides[*axis];
+    strided_axes[*axis].step = std::clamp(i < steps->size() ? (*steps)[i] : 1, -most, most) * strides[*axis];
   }
-  return fold_strided_view(at, out, ways);
+  return fold_strided_view(at, out, strided_axes);
 }
 
 std::optional<ConstantValues> fold_transpose(const ShapeInference& at, const Sizes& out) {
   const Sizes order = integers_attribute(at.node, "perm");
   const std::vector<std::int64_t> strides = row_major_strides(at.input_sizes(0));
-  std::vector<StridedAxis> ways(out.size());
+  std::vector<StridedAxis> strided_axes(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t reversed = out.size() - 1 - i;
     const Result<std::size_t> axis = order.empty() ? reversed : resolve_axis(order[i], out.size());
     if (!axis) return std::nullopt;
-    ways[i].step = strides[*axis];
+    strided_axes[i].step = strides[*axis];
   }
-  return fold_strided_view(at, out, ways);
+  return fold_strided_view(at, out, strided_axes);
 }
 
 std::optional<ConstantValues> fold_concat(const ShapeInference& at) {

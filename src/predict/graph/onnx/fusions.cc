@@ -6,10 +6,10 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-std::size_t to_index(int number) { return static_cast<std::size_t>(number); }
+std::size_t to_vector_index(int number) { return static_cast<std::size_t>(number); }
 
 // Whether no step outside of `parts` reads an intermediate value, that is, an output of a part other than `last`.
-bool has_no_outside_reader(Program& program, const std::vector<int>& parts, int last) {
+bool has_no_external_consumer(Program& program, const std::vector<int>& parts, int last) {
   const auto is_part = [&](int step) { return std::find(parts.begin(), parts.end(), step) != parts.end(); };
   for (const int part : parts) {
     if (part == last) continue;
@@ -24,50 +24,51 @@ bool has_no_outside_reader(Program& program, const std::vector<int>& parts, int 
 
 }  // namespace
 
-ProgramStep& find_step(Program& program, int step) { return program.steps[to_index(step)]; }
+ProgramStep& find_step(Program& program, int step) { return program.steps[to_vector_index(step)]; }
 
-Value& find_value(Program& program, int value) { return program.values[to_index(value)]; }
+Value& find_value(Program& program, int value) { return program.values[to_vector_index(value)]; }
 
 int single_consumer_step(const Program& program, int value) {
   if (value == kNoIndex) return kNoIndex;
-  const Value& at = program.values[to_index(value)];
+  const Value& at = program.values[to_vector_index(value)];
   if (at.is_output || at.consumer_steps.empty()) return kNoIndex;
   const int first = at.consumer_steps[0];
   const bool alone =
       std::all_of(at.consumer_steps.begin(), at.consumer_steps.end(), [=](int other) { return other == first; });
-  return alone && program.steps[to_index(first)].fused_into == kNoIndex ? first : kNoIndex;
+  return alone && program.steps[to_vector_index(first)].fused_into == kNoIndex ? first : kNoIndex;
 }
 
 int producer_step(const Program& program, int value) {
-  const int step = value == kNoIndex ? kNoIndex : program.values[to_index(value)].producer_step;
-  return step != kNoIndex && program.steps[to_index(step)].fused_into == kNoIndex ? step : kNoIndex;
+  const int step = value == kNoIndex ? kNoIndex : program.values[to_vector_index(value)].producer_step;
+  return step != kNoIndex && program.steps[to_vector_index(step)].fused_into == kNoIndex ? step : kNoIndex;
 }
 
 bool is_step_of_type(const Program& program, int step, std::string_view type) {
-  return step != kNoIndex && program.steps[to_index(step)].type == type &&
-         program.steps[to_index(step)].failure_reason.empty() && !program.steps[to_index(step)].outputs.empty();
+  return step != kNoIndex && program.steps[to_vector_index(step)].type == type &&
+         program.steps[to_vector_index(step)].failure_reason.empty() &&
+         !program.steps[to_vector_index(step)].outputs.empty();
 }
 
 std::optional<double> constant_scalar_value(const Program& program, int value) {
   if (value == kNoIndex) return std::nullopt;
-  const Value& at = program.values[to_index(value)];
+  const Value& at = program.values[to_vector_index(value)];
   if (!at.constant_values || at.constant_values->size() != 1) return std::nullopt;
   return (*at.constant_values)[0];
 }
 
 int other_input_value(const Program& program, int step, int value) {
-  const std::vector<int>& inputs = program.steps[to_index(step)].inputs;
+  const std::vector<int>& inputs = program.steps[to_vector_index(step)].inputs;
   if (inputs.size() != 2) return kNoIndex;
   if (inputs[0] == value) return inputs[1];
   return inputs[1] == value ? inputs[0] : kNoIndex;
 }
 
 int input_of_scaling_step(const Program& program, int step) {
-  const std::vector<int>& inputs = program.steps[to_index(step)].inputs;
+  const std::vector<int>& inputs = program.steps[to_vector_index(step)].inputs;
   if (inputs.size() != 2) return kNoIndex;
   const auto is_single = [&](int value) {
     if (value == kNoIndex) return false;
-    const Value& at = program.values[to_index(value)];
+    const Value& at = program.values[to_vector_index(value)];
     return at.is_constant && at.sizes && onnx_element_count(*at.sizes) == 1;
   };
   if (is_single(inputs[1])) return inputs[0];
@@ -76,7 +77,7 @@ int input_of_scaling_step(const Program& program, int step) {
 
 bool fuse_steps(Program& program, const std::vector<int>& parts, int last, std::string_view type,
                 std::vector<int> inputs, int main) {
-  if (!has_no_outside_reader(program, parts, last)) return false;
+  if (!has_no_external_consumer(program, parts, last)) return false;
   std::string layer = find_step(program, main).layer;
   const Node* const node = find_step(program, main).node;
   for (const int part : parts) {

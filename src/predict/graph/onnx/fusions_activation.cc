@@ -11,7 +11,7 @@ namespace {
 int output_value_of_step(Program& program, int step) { return find_step(program, step).outputs[0]; }
 
 // Whether the value is x, or x times or divided by a number. Appends the scaling step to `parts`.
-bool is_scaled_copy_of(Program& program, int value, int x, std::vector<int>& parts) {
+bool is_scaled_copy(Program& program, int value, int x, std::vector<int>& parts) {
   if (value == x) return true;
   const int step = producer_step(program, value);
   if ((!is_step_of_type(program, step, "Mul") && !is_step_of_type(program, step, "Div")) ||
@@ -70,15 +70,15 @@ bool is_gelu_polynomial(Program& program, int value, int x, std::vector<int>& pa
                      [&](int input) { return is_gelu_polynomial(program, input, x, parts); });
 }
 
-bool fuse_gelu(Program& program, int main_step, bool by_tanh) {
+bool fuse_gelu(Program& program, int main_step, bool uses_tanh) {
   const int sum = single_consumer_step(program, output_value_of_step(program, main_step));
   if (!is_step_of_type(program, sum, "Add") || input_of_scaling_step(program, sum) == kNoIndex) return false;
   GeluProductMatch product = match_gelu_product(program, sum);
   if (product.x == kNoIndex) return false;
   std::vector<int> before;
   const int argument = find_step(program, main_step).inputs[0];
-  const bool fits = by_tanh ? is_gelu_polynomial(program, argument, product.x, before) && before.size() >= 3
-                            : is_scaled_copy_of(program, argument, product.x, before);
+  const bool fits = uses_tanh ? is_gelu_polynomial(program, argument, product.x, before) && before.size() >= 3
+                              : is_scaled_copy(program, argument, product.x, before);
   if (!fits) return false;
   before.push_back(main_step);
   before.insert(before.end(), product.parts.begin(), product.parts.end());
@@ -104,19 +104,20 @@ bool fuse_hard_swish(Program& program, int clip) {
   const int x = input_of_scaling_step(program, sum);
   if (single_consumer_step(program, output_value_of_step(program, sum)) != clip) return false;
   std::vector<int> parts = {sum, clip};
-  bool has_x = false;
+  bool has_argument_factor = false;
   for (int factors = 0; factors < 2; ++factors) {
     const int value = output_value_of_step(program, parts.back());
     const int next = single_consumer_step(program, value);
-    const bool divides = is_step_of_type(program, next, "Div") && input_of_scaling_step(program, next) == value;
+    const bool is_division = is_step_of_type(program, next, "Div") && input_of_scaling_step(program, next) == value;
     const bool scales =
-        divides || (is_step_of_type(program, next, "Mul") && input_of_scaling_step(program, next) == value);
-    const bool multiplies = is_step_of_type(program, next, "Mul") && other_input_value(program, next, value) == x;
-    if (!scales && !multiplies) break;
-    has_x = has_x || multiplies;
+        is_division || (is_step_of_type(program, next, "Mul") && input_of_scaling_step(program, next) == value);
+    const bool is_multiplication =
+        is_step_of_type(program, next, "Mul") && other_input_value(program, next, value) == x;
+    if (!scales && !is_multiplication) break;
+    has_argument_factor = has_argument_factor || is_multiplication;
     parts.push_back(next);
   }
-  if (!has_x || parts.size() != 4) return false;
+  if (!has_argument_factor || parts.size() != 4) return false;
   return fuse_steps(program, parts, parts.back(), "HardSwish", {x}, clip);
 }
 

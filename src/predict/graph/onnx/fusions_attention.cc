@@ -25,8 +25,9 @@ bool find_attention_scores(Program& program, int value, int depth, std::vector<i
     return false;
   if (is_step_of_type(program, step, "MatMul")) {
     const std::vector<int>& inputs = find_step(program, step).inputs;
-    const bool of_computed = !find_value(program, inputs[0]).is_constant && !find_value(program, inputs[1]).is_constant;
-    if (!of_computed || find_value(program, inputs[1]).sizes->size() < 3) return false;
+    const bool are_inputs_computed =
+        !find_value(program, inputs[0]).is_constant && !find_value(program, inputs[1]).is_constant;
+    if (!are_inputs_computed || find_value(program, inputs[1]).sizes->size() < 3) return false;
     parts.push_back(step);
     return true;
   }
@@ -105,16 +106,16 @@ bool is_softmax_over_last_axis(Program& program, const ProgramStep& softmax) {
 }
 
 AttentionSizes fused_attention_sizes(Program& program, int scores, int product) {
-  const Sizes& of_scores = *find_value(program, output_value_of_step(program, scores)).sizes;
+  const Sizes& scores_sizes = *find_value(program, output_value_of_step(program, scores)).sizes;
   const Sizes& queries = *find_value(program, find_step(program, scores).inputs[0]).sizes;
   const Sizes& result = *find_value(program, output_value_of_step(program, product)).sizes;
-  const std::size_t rank = of_scores.size();
-  AttentionSizes sizes{.query_count = of_scores[rank - 2],
-                       .key_count = of_scores[rank - 1],
+  const std::size_t rank = scores_sizes.size();
+  AttentionSizes sizes{.query_count = scores_sizes[rank - 2],
+                       .key_count = scores_sizes[rank - 1],
                        .width_per_head = queries.back(),
                        .value_width_per_head = result.back()};
-  const std::int64_t all = product_of_sizes(of_scores, 0, rank - 2);
-  sizes.head_count = rank >= 4 ? of_scores[rank - 3] : 1;
+  const std::int64_t all = product_of_sizes(scores_sizes, 0, rank - 2);
+  sizes.head_count = rank >= 4 ? scores_sizes[rank - 3] : 1;
   if (rank == 3 && program.batch_size > 0 && all % program.batch_size == 0) sizes.head_count = all / program.batch_size;
   sizes.batch_size = sizes.head_count == 0 ? 0 : all / sizes.head_count;
   sizes.key_head_count = sizes.head_count;

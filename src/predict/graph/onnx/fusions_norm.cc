@@ -30,14 +30,14 @@ std::vector<int> match_division_by_rms(Program& program, int mean, int x) {
   if (!is_step_of_type(program, root, "Sqrt")) return {};
   parts.push_back(root);
   int next = single_consumer_step(program, output_value_of_step(program, root));
-  const bool inverts = is_step_of_type(program, next, "Reciprocal") ||
-                       (is_step_of_type(program, next, "Div") &&
-                        constant_scalar_value(program, find_step(program, next).inputs[0]) == 1);
-  if (inverts) {
+  const bool is_reciprocal = is_step_of_type(program, next, "Reciprocal") ||
+                             (is_step_of_type(program, next, "Div") &&
+                              constant_scalar_value(program, find_step(program, next).inputs[0]) == 1);
+  if (is_reciprocal) {
     parts.push_back(next);
     next = single_consumer_step(program, output_value_of_step(program, next));
   }
-  const bool ends = is_step_of_type(program, next, inverts ? "Mul" : "Div") &&
+  const bool ends = is_step_of_type(program, next, is_reciprocal ? "Mul" : "Div") &&
                     other_input_value(program, next, output_value_of_step(program, parts.back())) == x;
   if (!ends) return {};
   parts.push_back(next);
@@ -92,16 +92,17 @@ bool fuse_layer_norm(Program& program, int mean) {
 }
 
 bool fuse_rms_norm(Program& program, int mean) {
-  const int square = producer_step(program, find_step(program, mean).inputs[0]);
-  if (square == kNoIndex || find_step(program, square).inputs.empty()) return false;
-  const int x = find_step(program, square).inputs[0];
-  if (!is_square_of(program, square, x) || single_consumer_step(program, output_value_of_step(program, square)) != mean)
+  const int square_step = producer_step(program, find_step(program, mean).inputs[0]);
+  if (square_step == kNoIndex || find_step(program, square_step).inputs.empty()) return false;
+  const int x = find_step(program, square_step).inputs[0];
+  if (!is_square_of(program, square_step, x) ||
+      single_consumer_step(program, output_value_of_step(program, square_step)) != mean)
     return false;
   std::vector<int> parts = match_division_by_rms(program, mean, x);
   if (parts.empty()) return false;
   const std::int64_t normalized_count = count_elements_per_norm(program, mean);
   std::vector<int> inputs = {x};
-  parts.insert(parts.begin(), square);
+  parts.insert(parts.begin(), square_step);
   append_affine_steps(program, parts, inputs);
   if (!fuse_steps(program, parts, parts.back(), "RMSNormalization", std::move(inputs), mean)) return false;
   find_step(program, parts.back()).normalized_element_count = normalized_count;
@@ -123,11 +124,12 @@ bool fuse_group_norm(Program& program, int norm) {
   return fuse_steps(program, parts, parts.back(), "GroupNormalization", std::move(inputs), norm);
 }
 
-// Whether a constant has one element per channel. `behind`: number of dimensions after the channels, 0 for a matrix
-// product.
-bool is_channel_bias(const Value& value, std::int64_t channels, std::size_t behind) {
-  if (!value.is_constant || !value.sizes || value.sizes->size() <= behind) return false;
-  return onnx_element_count(*value.sizes) == channels && (*value.sizes)[value.sizes->size() - 1 - behind] == channels;
+// Whether a constant has one element per channel. `trailing_dimension_count`: number of dimensions after the channels,
+// 0 for a matrix product.
+bool is_channel_bias(const Value& value, std::int64_t channels, std::size_t trailing_dimension_count) {
+  if (!value.is_constant || !value.sizes || value.sizes->size() <= trailing_dimension_count) return false;
+  return onnx_element_count(*value.sizes) == channels &&
+         (*value.sizes)[value.sizes->size() - 1 - trailing_dimension_count] == channels;
 }
 
 }  // namespace
@@ -149,9 +151,9 @@ bool fuse_bias(Program& program, int step) {
       output.sizes->size() < 2)
     return false;
   const int bias = other_input_value(program, sum, product.outputs[0]);
-  const std::size_t behind = convolves ? output.sizes->size() - 2 : 0;
-  const std::int64_t channels = (*output.sizes)[output.sizes->size() - 1 - behind];
-  if (bias == kNoIndex || !is_channel_bias(find_value(program, bias), channels, behind)) return false;
+  const std::size_t trailing_dimension_count = convolves ? output.sizes->size() - 2 : 0;
+  const std::int64_t channels = (*output.sizes)[output.sizes->size() - 1 - trailing_dimension_count];
+  if (bias == kNoIndex || !is_channel_bias(find_value(program, bias), channels, trailing_dimension_count)) return false;
   return fuse_steps(program, {step, sum}, sum, product.type, {product.inputs[0], product.inputs[1], bias}, step);
 }
 

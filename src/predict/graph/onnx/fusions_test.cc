@@ -95,7 +95,7 @@ TEST(OnnxFusions, AnAdditionOfWeightsBehindAProductIsItsBias) {
 }
 
 // scaled_dot_product_attention and the surrounding head reshapes, as PyTorch's exporters write them.
-TEST(OnnxFusions, ProductSoftmaxProductIsAttention) {
+TEST(OnnxFusions, SoftmaxBetweenProductsIsAttention) {
   OnnxModel model;
   model.input("q", {2, 8, 5, 16}).input("k", {2, 8, 7, 16}).input("v", {2, 8, 7, 16}).input("mask", {2, 1, 5, 7});
   model.scalar("scale", 0.5F).node("Mul", {"q", "scale"}, {"qs"});

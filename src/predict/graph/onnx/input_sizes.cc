@@ -97,9 +97,9 @@ Result<Sizes> read_input_sizes_from_file(const ValueInfo& input, InputSizes& kno
   for (std::size_t i = 0; i < input.dimensions->size(); ++i) {
     const Dimension& dimension = (*input.dimensions)[i];
     const auto bound = known.size_by_symbol.find(dimension.symbol);
-    const bool by_symbol = !dimension.size && !dimension.symbol.empty() && bound != known.size_by_symbol.end();
-    const bool is_free = dimension.size ? *dimension.size < 1 : !by_symbol;
-    if (!is_free) {
+    const bool is_bound_symbol = !dimension.size && !dimension.symbol.empty() && bound != known.size_by_symbol.end();
+    const bool is_free_dimension = dimension.size ? *dimension.size < 1 : !is_bound_symbol;
+    if (!is_free_dimension) {
       sizes.push_back(dimension.size ? *dimension.size : bound->second);
     } else if (i == 0) {
       sizes.push_back(1);
@@ -137,13 +137,13 @@ void add_unique_note(std::string note, std::vector<std::string>& notes) {
 // Sets the batch of all inputs. Inputs that do not begin with the batch of the first one, such as a table of biases,
 // stay unchanged.
 void set_input_batch(std::int64_t batch, InputSizes& known) {
-  std::int64_t of_file = 0;
+  std::int64_t batch_in_file = 0;
   for (std::size_t i = 0; i < known.resolved_sizes.size(); ++i) {
     const Dimension* const dimension = leading_dimension(*known.input_infos[i]);
     if (known.resolved_sizes[i].empty()) continue;
     const std::int64_t fixed = dimension != nullptr ? dimension->size.value_or(0) : 0;
-    if (of_file == 0) of_file = fixed;
-    if (fixed > 0 && fixed != of_file) {
+    if (batch_in_file == 0) batch_in_file = fixed;
+    if (fixed > 0 && fixed != batch_in_file) {
       add_unique_note(fmt::format("the input {} keeps its {}: its first dimension is not the batch",
                                   quoted(known.input_infos[i]->name), sizes_text(known.resolved_sizes[i])),
                       known.notes);

@@ -286,13 +286,13 @@ Error not_onnx_error() {
 Result<Model> read_model(std::string_view bytes) {
   Model model;
   ModelReadState reading;
-  bool has_graph = false;
+  bool has_graph_field = false;
   bool has_opset = false;
   ProtobufReader message(bytes);
   while (message.next()) {
     if (message.field() == 7) {
       model.graph = read_graph_body(message.bytes(), 0, reading);
-      has_graph = !model.graph.nodes.empty() || !model.graph.outputs.empty();
+      has_graph_field = !model.graph.nodes.empty() || !model.graph.outputs.empty();
     }
     has_opset = has_opset || message.field() == 8;
     if (message.field() == 8) read_opset_version(message.bytes(), model);
@@ -303,7 +303,7 @@ Result<Model> read_model(std::string_view bytes) {
     if (!truncated_field.nodes.empty()) return truncated_model_error(bytes.size(), reading);
   }
   if (reading.is_too_deep) return Error{ErrorCode::malformed, "graphs nested more than 16 deep", ""};
-  if (!has_graph || (reading.is_damaged && model.graph.nodes.empty())) return not_onnx_error();
+  if (!has_graph_field || (reading.is_damaged && model.graph.nodes.empty())) return not_onnx_error();
   if (reading.is_damaged || message.damaged()) return truncated_model_error(bytes.size(), reading);
   if (!has_opset) return not_onnx_error();
   return model;
@@ -315,9 +315,9 @@ const Attribute* find_attribute(const Node& node, std::string_view name) {
   return found == node.attributes.end() ? nullptr : &*found;
 }
 
-std::int64_t integer_attribute(const Node& node, std::string_view name, std::int64_t otherwise) {
+std::int64_t integer_attribute(const Node& node, std::string_view name, std::int64_t default_value) {
   const Attribute* const attribute = find_attribute(node, name);
-  return attribute != nullptr ? attribute->integer.value_or(otherwise) : otherwise;
+  return attribute != nullptr ? attribute->integer.value_or(default_value) : default_value;
 }
 
 Sizes integers_attribute(const Node& node, std::string_view name) {
@@ -325,9 +325,9 @@ Sizes integers_attribute(const Node& node, std::string_view name) {
   return attribute != nullptr ? attribute->integers : Sizes();
 }
 
-std::string_view text_attribute(const Node& node, std::string_view name, std::string_view otherwise) {
+std::string_view text_attribute(const Node& node, std::string_view name, std::string_view default_value) {
   const Attribute* const attribute = find_attribute(node, name);
-  return attribute != nullptr && !attribute->text.empty() ? attribute->text : otherwise;
+  return attribute != nullptr && !attribute->text.empty() ? attribute->text : default_value;
 }
 
 }  // namespace joulemap::predict::onnx

@@ -116,9 +116,9 @@ struct Model {
 Result<Model> read_model(std::string_view bytes);
 
 const Attribute* find_attribute(const Node& node, std::string_view name);
-std::int64_t integer_attribute(const Node& node, std::string_view name, std::int64_t otherwise);
+std::int64_t integer_attribute(const Node& node, std::string_view name, std::int64_t default_value);
 Sizes integers_attribute(const Node& node, std::string_view name);
-std::string_view text_attribute(const Node& node, std::string_view name, std::string_view otherwise);
+std::string_view text_attribute(const Node& node, std::string_view name, std::string_view default_value);
 
 // Parses a tensor message. Stores the numbers of small tensors only, and none from external files.
 Tensor read_tensor(std::string_view bytes);

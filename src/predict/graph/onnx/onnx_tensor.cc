@@ -12,7 +12,7 @@ namespace {
 using formats::ProtobufReader;
 
 // The numbers of a tensor while it is parsed, from raw bytes or from the field of its type.
-struct TensorData {
+struct ParsedTensorValues {
   std::string_view raw_bytes;
   std::vector<double> stored_values;
   bool is_external = false;
@@ -28,7 +28,7 @@ struct TensorData {
 };
 
 template <class T>
-void append_fixed_width_values(std::string_view bytes, TensorData& data) {
+void append_fixed_width_values(std::string_view bytes, ParsedTensorValues& data) {
   for (std::size_t at = 0; at + sizeof(T) <= bytes.size() && !data.has_too_many_values; at += sizeof(T)) {
     T number;
     std::memcpy(&number, bytes.data() + at, sizeof(T));
@@ -36,7 +36,7 @@ void append_fixed_width_values(std::string_view bytes, TensorData& data) {
   }
 }
 
-void append_varints(const ProtobufReader& field, TensorData& data) {
+void append_varints(const ProtobufReader& field, ParsedTensorValues& data) {
   if (!field.is_bytes()) return data.append_value(static_cast<double>(field.signed_number()));
   if (field.bytes().size() > kMaxStoredConstantValues * 10) {
     data.has_too_many_values = true;
@@ -66,7 +66,7 @@ void decode_16_bit_values(DataType type, std::vector<double>& numbers) {
   }
 }
 
-void append_raw_values(DataType type, std::string_view raw, TensorData& data) {
+void append_raw_values(DataType type, std::string_view raw, ParsedTensorValues& data) {
   switch (type) {
     case DataType::float32:
       return append_fixed_width_values<float>(raw, data);
@@ -93,7 +93,7 @@ void append_raw_values(DataType type, std::string_view raw, TensorData& data) {
   }
 }
 
-void read_tensor_field(const ProtobufReader& field, Tensor& tensor, TensorData& data) {
+void read_tensor_field(const ProtobufReader& field, Tensor& tensor, ParsedTensorValues& data) {
   switch (field.field()) {
     case 1:
       if (!field.is_bytes()) return tensor.sizes.push_back(field.signed_number());
@@ -156,7 +156,7 @@ Tensor constant_tensor(const Node& node) {
 
 Tensor read_tensor(std::string_view bytes) {
   Tensor tensor;
-  TensorData data;
+  ParsedTensorValues data;
   ProtobufReader message(bytes);
   while (message.next()) read_tensor_field(message, tensor, data);
   std::size_t expected = 1;

@@ -177,10 +177,10 @@ std::vector<TranslatedOperation> translate_reduction(const SizedStep& at) {
   if (left <= 1)
     return make_single_operation(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
   // Whether the last dimension remains in the result.
-  const bool keeps = at.output_sizes().size() == from.size() && from.back() > 1;
-  const bool last_stays = keeps ? at.output_sizes().back() == from.back()
-                                : !at.output_sizes().empty() && at.output_sizes().back() == from.back();
-  if (!last_stays)
+  const bool keeps_rank = at.output_sizes().size() == from.size() && from.back() > 1;
+  const bool keeps_last_axis = keeps_rank ? at.output_sizes().back() == from.back()
+                                          : !at.output_sizes().empty() && at.output_sizes().back() == from.back();
+  if (!keeps_last_axis)
     return make_single_operation(Kind::reduce, form,
                                  {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});
   const std::int64_t width = from.back() == 0 ? 1 : from.back();

@@ -38,15 +38,15 @@ std::int64_t window_position_count(std::int64_t size, const SlidingWindow& windo
 // Sets kernel, stride, padding and dilation. Those of the width are set only if they differ from the height's, and
 // output sizes only if they do not follow from the other parameters.
 void set_window_parameters(OperationParameters& parameters, const SlidingWindow& high, const SlidingWindow& wide,
-                           const ImageSizes& image, bool dilates) {
+                           const ImageSizes& image, bool has_dilation) {
   parameters.set("kernel", high.kernel);
   parameters.set("stride", high.stride);
   parameters.set("padding", high.padding_before);
-  if (dilates) parameters.set("dilation", high.dilation);
+  if (has_dilation) parameters.set("dilation", high.dilation);
   if (wide.kernel != high.kernel) parameters.set("kernel_width", wide.kernel);
   if (wide.stride != high.stride) parameters.set("stride_width", wide.stride);
   if (wide.padding_before != high.padding_before) parameters.set("padding_width", wide.padding_before);
-  if (dilates && wide.dilation != high.dilation) parameters.set("dilation_width", wide.dilation);
+  if (has_dilation && wide.dilation != high.dilation) parameters.set("dilation_width", wide.dilation);
   if (window_position_count(image.height, high) == high.output_size &&
       window_position_count(image.width, wide) == wide.output_size)
     return;
@@ -141,8 +141,8 @@ std::vector<TranslatedOperation> translate_row_norm(const SizedStep& at, std::st
 }
 
 Translations translate_batch_norm(const SizedStep& at) {
-  const bool trains = integer_attribute(*at.step.node, "training_mode", 0) != 0;
-  return make_single_operation(Kind::normalization, trains ? "batch" : "batch-inference",
+  const bool is_training_program = integer_attribute(*at.step.node, "training_mode", 0) != 0;
+  return make_single_operation(Kind::normalization, is_training_program ? "batch" : "batch-inference",
                                image_parameters(read_image_sizes(at.input_sizes(0))));
 }
 

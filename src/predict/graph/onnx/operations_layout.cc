@@ -95,8 +95,9 @@ std::vector<TranslatedOperation> translate_expand(const SizedStep& at) {
   const bool repeats = onnx_element_count(at.input_sizes()) != onnx_element_count(at.output_sizes());
   for (const int consumer : at.output_value().consumer_steps) {
     const ProgramStep& step = at.program.steps[static_cast<std::size_t>(consumer)];
-    const bool reshapes = step.fused_into == kNoIndex && is_type_among(step.type, {"Reshape", "Flatten"});
-    if (repeats && reshapes) return make_single_operation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
+    const bool is_reshape_step = step.fused_into == kNoIndex && is_type_among(step.type, {"Reshape", "Flatten"});
+    if (repeats && is_reshape_step)
+      return make_single_operation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
   }
   return translate_view(at);
 }

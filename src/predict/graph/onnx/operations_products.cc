@@ -38,12 +38,12 @@ bool is_transpose_of_last_axes(const ProgramStep* step) {
 }
 
 // If one factor is a constant, the product is a dense layer. If both are computed, or if the constant is a batch of
-// weights (`stacked`), it is a batched matrix product (bmm).
+// weights (`has_stacked_weights`), it is a batched matrix product (bmm).
 std::vector<TranslatedOperation> make_product_translation(const SizedStep& at, const BatchedProductSizes& product,
-                                                          bool stacked, bool bias) {
+                                                          bool has_stacked_weights, bool bias) {
   const bool right = at.input_value(1).is_constant;
   const bool left = at.input_value(0).is_constant;
-  if (right != left && !stacked) {
+  if (right != left && !has_stacked_weights) {
     const std::int64_t rows = product_of_sizes({product.batch_count, right ? product.m : product.n}, 0, 2);
     return make_single_operation(Kind::dense, "",
                                  make_dense_translation(rows, product.k, right ? product.n : product.m, bias));
@@ -67,9 +67,9 @@ std::vector<TranslatedOperation> translate_matmul(const SizedStep& at, bool tran
     const std::int64_t each = product_of_sizes({product.m, product.n}, 0, 2);
     product.batch_count = each == 0 ? 0 : std::max<std::int64_t>(1, onnx_element_count(at.output_sizes()) / each);
   }
-  const bool weight_is_stacked =
+  const bool is_weight_stacked =
       (at.input_value(1).is_constant && right > 1) || (at.input_value(0).is_constant && left > 1);
-  return make_product_translation(at, product, weight_is_stacked, at.has_input(2));
+  return make_product_translation(at, product, is_weight_stacked, at.has_input(2));
 }
 
 std::vector<TranslatedOperation> make_attention_translation(const AttentionSizes& sizes) {
@@ -131,10 +131,10 @@ std::string recurrent_form_of_node(const Node& node) {
     const bool is_known = std::ranges::all_of(given, [usual](std::string_view name) { return name == usual; });
     return !is_known ? "" : is_relu ? "rnn_relu" : "rnn_tanh";
   }
-  constexpr std::array<std::string_view, 3> kUsual = {"Sigmoid", "Tanh", "Tanh"};
+  constexpr std::array<std::string_view, 3> kDefaultActivations = {"Sigmoid", "Tanh", "Tanh"};
   const std::size_t each = node.operator_type == "LSTM" ? 3 : 2;
   for (std::size_t index = 0; index < given.size(); ++index) {
-    if (given[index] != kUsual.at(index % each)) return "";
+    if (given[index] != kDefaultActivations.at(index % each)) return "";
   }
   return node.operator_type == "LSTM" ? "lstm" : "gru";
 }
@@ -159,7 +159,7 @@ Translations translate_recurrent(const SizedStep& at) {
                                   {"directions", directions},
                                   {"bias", at.has_input(3) ? 1 : 0}});
   }
-  const std::int64_t turns = product_of_sizes({steps, directions}, 0, 2);
+  const std::int64_t step_count = product_of_sizes({steps, directions}, 0, 2);
   std::vector<TranslatedOperation> parts;
   parts.push_back(
       {.kind = Kind::dense,
@@ -169,11 +169,11 @@ Translations translate_recurrent(const SizedStep& at) {
   parts.push_back({.kind = Kind::dense,
                    .form = {},
                    .parameters = make_dense_translation(batch, at.input_sizes(2)[2], gates, false),
-                   .repeat_count = turns});
+                   .repeat_count = step_count});
   parts.push_back({.kind = Kind::activation,
                    .form = "recurrent",
                    .parameters = {{"batch", batch}, {"rows", 1}, {"width", gates}},
-                   .repeat_count = turns});
+                   .repeat_count = step_count});
   return parts;
 }
 

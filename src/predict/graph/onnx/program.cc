@@ -23,12 +23,12 @@ std::int64_t onnx_element_count(const Sizes& sizes) { return product_of_sizes(si
 
 bool are_sizes_possible(const Sizes& sizes) {
   if (sizes.size() > kMaxOnnxDimensions) return false;
-  Sizes at_least_one = sizes;
-  for (std::int64_t& size : at_least_one) {
+  Sizes positive_sizes = sizes;
+  for (std::int64_t& size : positive_sizes) {
     if (size < 0) return false;
     size = std::max<std::int64_t>(size, 1);
   }
-  return onnx_element_count(at_least_one) <= kMaxElements;
+  return onnx_element_count(positive_sizes) <= kMaxElements;
 }
 
 std::string sizes_text(const Sizes& sizes) {
@@ -36,9 +36,9 @@ std::string sizes_text(const Sizes& sizes) {
 }
 
 bool is_layout_change(std::string_view type) {
-  static constexpr std::array<std::string_view, 10> kLayouts = {
+  static constexpr std::array<std::string_view, 10> kLayoutChangeTypes = {
       "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "CastLike", "Expand", "Slice"};
-  return std::find(kLayouts.begin(), kLayouts.end(), type) != kLayouts.end();
+  return std::find(kLayoutChangeTypes.begin(), kLayoutChangeTypes.end(), type) != kLayoutChangeTypes.end();
 }
 
 }  // namespace joulemap::predict::onnx

@@ -48,9 +48,9 @@ std::size_t find_batch_axis(const Sizes& sizes, std::int64_t before, std::int64_
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::int64_t end = product_of_sizes({begin, sizes[i]}, 0, 2);
     if (begin >= before && end <= around && sizes[i] == batch) return i;
-    const bool covers = begin <= before && end >= product_of_sizes({before, batch}, 0, 2);
-    if (covers && begin == before && behind == sizes.size()) behind = i;
-    if (covers && begin < before) ahead = i;
+    const bool covers_batch = begin <= before && end >= product_of_sizes({before, batch}, 0, 2);
+    if (covers_batch && begin == before && behind == sizes.size()) behind = i;
+    if (covers_batch && begin < before) ahead = i;
     begin = end;
   }
   const bool is_last = behind + 1 == sizes.size() && sizes.size() > 1;
@@ -121,34 +121,34 @@ Result<Sizes> rescale_target_to_batch(const ShapeInference& at, Sizes target) {
                       at.has_input(1) &&
                       at.values_at_file_batch->inputs[1]->constant_values == at.inputs[1]->constant_values;
   if (!stored) return target;  // the target was computed from sizes, so it contains the new batch
-  const Sizes& old_in = *input->sizes;
-  const Sizes& old_out = *output->sizes;
-  const Sizes& new_in = at.input_sizes(0);
+  const Sizes& old_input_sizes = *input->sizes;
+  const Sizes& old_output_sizes = *output->sizes;
+  const Sizes& new_input_sizes = at.input_sizes(0);
   // Exactly one dimension must have changed, which contains the batch. The number of elements before it is the same in
   // input and output.
-  if (old_in.size() != new_in.size() || old_out.size() != target.size()) return target;
-  const auto differing = std::mismatch(old_in.begin(), old_in.end(), new_in.begin());
-  if (differing.first == old_in.end()) return target;
-  const auto at_batch = static_cast<std::size_t>(differing.first - old_in.begin());
-  const std::int64_t old_size = old_in[at_batch];
-  const std::int64_t new_size = new_in[at_batch];
-  if (!std::equal(differing.first + 1, old_in.end(), differing.second + 1) || old_size == 0 || new_size == 0) {
+  if (old_input_sizes.size() != new_input_sizes.size() || old_output_sizes.size() != target.size()) return target;
+  const auto differing = std::mismatch(old_input_sizes.begin(), old_input_sizes.end(), new_input_sizes.begin());
+  if (differing.first == old_input_sizes.end()) return target;
+  const auto batch_axis = static_cast<std::size_t>(differing.first - old_input_sizes.begin());
+  const std::int64_t old_size = old_input_sizes[batch_axis];
+  const std::int64_t new_size = new_input_sizes[batch_axis];
+  if (!std::equal(differing.first + 1, old_input_sizes.end(), differing.second + 1) || old_size == 0 || new_size == 0) {
     return target;
   }
   // If the dimension contains more than the batch, as with windows, the batch is its outer factor.
   const std::int64_t shared = std::gcd(old_size, new_size);
   const std::int64_t old_batch = old_size / shared;
   const std::int64_t new_batch = new_size / shared;
-  const std::size_t position = find_batch_axis(old_out, product_of_sizes(old_in, 0, at_batch), old_batch,
-                                               product_of_sizes(old_in, 0, at_batch + 1));
-  if (position < old_out.size() && old_out[position] % old_batch == 0) {
-    target = old_out;
-    target[position] = product_of_sizes({old_out[position] / old_batch, new_batch}, 0, 2);
+  const std::size_t position = find_batch_axis(old_output_sizes, product_of_sizes(old_input_sizes, 0, batch_axis),
+                                               old_batch, product_of_sizes(old_input_sizes, 0, batch_axis + 1));
+  if (position < old_output_sizes.size() && old_output_sizes[position] % old_batch == 0) {
+    target = old_output_sizes;
+    target[position] = product_of_sizes({old_output_sizes[position] / old_batch, new_batch}, 0, 2);
     return target;
   }
   return Error{ErrorCode::unsupported,
                fmt::format("a reshape of {} to {} contains the file's batch, and its dimension is ambiguous",
-                           sizes_text(old_in), sizes_text(old_out)),
+                           sizes_text(old_input_sizes), sizes_text(old_output_sizes)),
                "export the network with a dynamic batch, or predict it at the batch of the file"};
 }
 

@@ -162,14 +162,14 @@ std::vector<std::size_t> read_resized_axes(const ShapeInference& at, std::size_t
 Status infer_resize(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
   const std::vector<std::size_t> axes = read_resized_axes(at, sizes.size());
-  const bool by_sizes = at.has_input(3) && onnx_element_count(at.input_sizes(3)) > 0;
-  const std::size_t position = by_sizes ? 3 : 2;
+  const bool has_sizes_input = at.has_input(3) && onnx_element_count(at.input_sizes(3)) > 0;
+  const std::size_t position = has_sizes_input ? 3 : 2;
   if (!at.has_input(position) || !at.inputs[position]->constant_values)
     return invalid_node("a scale computed from data");
   const std::vector<double>& given = *at.inputs[position]->constant_values;
   if (given.size() != axes.size()) return invalid_node("a different number of scales than of dimensions");
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const double size = by_sizes ? given[i] : std::floor(static_cast<double>(sizes[axes[i]]) * given[i]);
+    const double size = has_sizes_input ? given[i] : std::floor(static_cast<double>(sizes[axes[i]]) * given[i]);
     if (!(size >= 0 && size <= static_cast<double>(kMaxElements))) return invalid_node("an impossible size");
     // Stored sizes contain the file's batch, which a resize never changes.
     if (axes[i] == 0 && at.values_at_file_batch != nullptr) continue;

@@ -12,12 +12,12 @@ namespace joulemap::predict::onnx {
 namespace {
 
 // Resolves a reshape target: one dimension may be -1, the remainder. 0 copies the dimension of the input, unless
-// `zero_is_zero`.
-Status resolve_reshape_target(const Sizes& from, bool zero_is_zero, Sizes& target) {
+// `allows_zero_size`.
+Status resolve_reshape_target(const Sizes& from, bool allows_zero_size, Sizes& target) {
   std::int64_t known = 1;
   std::size_t rest = target.size();
   for (std::size_t i = 0; i < target.size(); ++i) {
-    if (target[i] == 0 && !zero_is_zero) target[i] = i < from.size() ? from[i] : 0;
+    if (target[i] == 0 && !allows_zero_size) target[i] = i < from.size() ? from[i] : 0;
     if (target[i] == -1) {
       rest = i;
     } else {
@@ -115,9 +115,9 @@ Status infer_expand(ShapeInference& at) {
   // A target that the file stores contains the file's batch, which is mostly 1 and broadcasts to any other.
   Result<Sizes> sizes = broadcast_sizes(at.input_sizes(0), *target);
   if (!sizes && at.values_at_file_batch != nullptr) {
-    const Result<Sizes> rescaled = rescale_target_to_batch(at, *target);
-    if (!rescaled) return rescaled.error();
-    sizes = broadcast_sizes(at.input_sizes(0), *rescaled);
+    const Result<Sizes> rescaled_target = rescale_target_to_batch(at, *target);
+    if (!rescaled_target) return rescaled_target.error();
+    sizes = broadcast_sizes(at.input_sizes(0), *rescaled_target);
   }
   if (!sizes) return sizes.error();
   at.set_output_sizes(*std::move(sizes));

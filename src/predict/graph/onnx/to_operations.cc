@@ -28,19 +28,19 @@ bool is_untrained_input(std::string_view type, std::size_t position) {
 
 // The 16-bit type that most elements of the weights have; empty if there is none.
 std::optional<Dtype> dominant_16_bit_weight_dtype(const Program& program) {
-  double halves = 0;
-  double brains = 0;
+  double float16_elements = 0;
+  double bfloat16_elements = 0;
   double all = 0;
   for (std::size_t i = 0; i < program.values.size(); ++i) {
     const Value& value = program.values[i];
     if (value.source_weight != static_cast<int>(i) || !value.sizes) continue;
     const auto elements = static_cast<double>(onnx_element_count(*value.sizes));
     all += elements;
-    if (value.type == DataType::float16) halves += elements;
-    if (value.type == DataType::bfloat16) brains += elements;
+    if (value.type == DataType::float16) float16_elements += elements;
+    if (value.type == DataType::bfloat16) bfloat16_elements += elements;
   }
-  if (2 * halves > all) return Dtype::fp16;
-  return 2 * brains > all ? std::optional(Dtype::bf16) : std::nullopt;
+  if (2 * float16_elements > all) return Dtype::fp16;
+  return 2 * bfloat16_elements > all ? std::optional(Dtype::bf16) : std::nullopt;
 }
 
 class OperationEmitter {
@@ -82,22 +82,24 @@ class OperationEmitter {
   }
 
   NeededGradients set_needed_gradients(const ProgramStep& step) {
-    bool by_weights = false;
-    bool by_inputs = false;
+    bool has_trained_weight = false;
+    bool is_input_differentiable = false;
     for (std::size_t position = 0; position < step.inputs.size(); ++position) {
       const int id = step.inputs[position];
       if (id == kNoIndex) continue;
-      by_inputs = by_inputs || is_differentiable_[to_vector_index(id)];
+      is_input_differentiable = is_input_differentiable || is_differentiable_[to_vector_index(id)];
       const int weight = value(id).source_weight;
       if (weight == kNoIndex || !value(weight).sizes || is_untrained_input(step.type, position)) continue;
-      by_weights = true;
+      has_trained_weight = true;
       is_trained_[to_vector_index(weight)] = true;
     }
     for (const int id : step.outputs) {
-      is_differentiable_[to_vector_index(id)] =
-          (by_weights || by_inputs) && (is_floating_point(value(id).type) || !step.failure_reason.empty());
+      is_differentiable_[to_vector_index(id)] = (has_trained_weight || is_input_differentiable) &&
+                                                (is_floating_point(value(id).type) || !step.failure_reason.empty());
     }
-    return by_inputs ? NeededGradients::all : by_weights ? NeededGradients::weights : NeededGradients::none;
+    return is_input_differentiable ? NeededGradients::all
+           : has_trained_weight    ? NeededGradients::weights
+                                   : NeededGradients::none;
   }
 
   // Computing type of a step. A cast has the type of its input; operations on indices and masks have the network's
@@ -130,9 +132,10 @@ class OperationEmitter {
   }
 
   static bool only_moves_elements(const ProgramStep& step) {
-    constexpr std::array<std::string_view, 6> kMoving = {"Squeeze",   "Unsqueeze", "Reshape",
-                                                         "Transpose", "Identity",  "Dropout"};
-    return step.node->operator_domain.empty() && std::ranges::find(kMoving, step.type) != kMoving.end();
+    constexpr std::array<std::string_view, 6> kElementMovingTypes = {"Squeeze",   "Unsqueeze", "Reshape",
+                                                                     "Transpose", "Identity",  "Dropout"};
+    return step.node->operator_domain.empty() &&
+           std::ranges::find(kElementMovingTypes, step.type) != kElementMovingTypes.end();
   }
 
   // The recurrent operation whose sequence reaches `step` through layout changes only, and the operations of these.
@@ -243,8 +246,8 @@ class OperationEmitter {
 }  // namespace
 
 const ProgramStep* SizedStep::producer(std::size_t position) const {
-  const int made_by = has_input(position) ? input_value(position).producer_step : kNoIndex;
-  return made_by == kNoIndex ? nullptr : &program.steps[to_vector_index(made_by)];
+  const int producer_step_index = has_input(position) ? input_value(position).producer_step : kNoIndex;
+  return producer_step_index == kNoIndex ? nullptr : &program.steps[to_vector_index(producer_step_index)];
 }
 
 OperationParameters tensor_parameters(const Sizes& sizes) {

@@ -211,12 +211,12 @@ class GraphWalk {
 
   Status inline_loop_body(const Node& node, NameScope& scope) {
     const std::optional<double> turns = constant_scalar_input(scope, node, 0);
-    const bool may_end =
+    const bool may_end_early =
         node.inputs.size() > 1 && !node.inputs[1].empty() && constant_scalar_input(scope, node, 1).value_or(0) == 0;
     const Attribute* const attribute = find_attribute(node, "body");
     const bool known = turns && *turns >= 1 &&
                        *turns * static_cast<double>(scope.repeat_count) < static_cast<double>(kMaxLoopIterations);
-    if (!known || may_end || attribute == nullptr || attribute->subgraph.empty()) return add_step(node, scope);
+    if (!known || may_end_early || attribute == nullptr || attribute->subgraph.empty()) return add_step(node, scope);
     const GraphBody& body = attribute->subgraph[0];
     NameScope turn = make_inner_scope(scope);
     turn.repeat_count = scope.repeat_count * static_cast<std::int64_t>(*turns);
@@ -230,14 +230,15 @@ class GraphWalk {
       turn.value_by_name[body.inputs[i].name] = add(std::move(state));
     }
     if (Status status = visit_nodes(body.nodes, turn); !status) return status;
-    const std::size_t states = body.inputs.size() >= 2 ? body.inputs.size() - 2 : 0;
+    const std::size_t loop_state_count = body.inputs.size() >= 2 ? body.inputs.size() - 2 : 0;
     for (std::size_t i = 0; i < node.outputs.size() && i + 1 < body.outputs.size(); ++i) {
       const int id = find_value_index(turn, body.outputs[i + 1].name);
       if (id == kNoIndex) continue;
       Value result = value(id);
       result.constant_values.reset();
       result.is_constant = false;
-      if (i >= states && result.sizes) result.sizes->insert(result.sizes->begin(), static_cast<std::int64_t>(*turns));
+      if (i >= loop_state_count && result.sizes)
+        result.sizes->insert(result.sizes->begin(), static_cast<std::int64_t>(*turns));
       scope.value_by_name[node.outputs[i]] = add(std::move(result));
     }
     return Done{};
@@ -264,9 +265,12 @@ std::optional<FileBatchValues> GraphWalk::values_at_file_batch(const Node& node)
       program_at_file_batch_->steps[number].node != &node)
     return std::nullopt;
   FileBatchValues before;
-  const auto pointer = [this](int id) { return id == kNoIndex ? nullptr : &program_at_file_batch_->values[index(id)]; };
-  for (const int id : program_at_file_batch_->steps[number].inputs) before.inputs.push_back(pointer(id));
-  for (const int id : program_at_file_batch_->steps[number].outputs) before.outputs.push_back(pointer(id));
+  const auto find_file_batch_value = [this](int id) {
+    return id == kNoIndex ? nullptr : &program_at_file_batch_->values[index(id)];
+  };
+  for (const int id : program_at_file_batch_->steps[number].inputs) before.inputs.push_back(find_file_batch_value(id));
+  for (const int id : program_at_file_batch_->steps[number].outputs)
+    before.outputs.push_back(find_file_batch_value(id));
   return before;
 }
 
@@ -341,14 +345,14 @@ void GraphWalk::add_output_values(const Node& node, NameScope& scope, ProgramSte
   // A weight with a changed layout is still a weight. Other values that depend on weights are not constant: training
   // changes them, so every run computes them.
   const bool layout = node.operator_domain.empty() && is_layout_change(node.operator_type);
-  const bool passes_weight =
+  const bool passes_weight_through =
       constant && layout && has_value_at(step.inputs, 0) && value(step.inputs[0]).source_weight != kNoIndex;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     Value& output = outputs[i];
     output.name = node.outputs[i];
     output.producer_step = number;
-    output.is_constant = output.constant_values.has_value() || (constant && (passes_weight || !has_weights));
-    if (passes_weight) output.source_weight = value(step.inputs[0]).source_weight;
+    output.is_constant = output.constant_values.has_value() || (constant && (passes_weight_through || !has_weights));
+    if (passes_weight_through) output.source_weight = value(step.inputs[0]).source_weight;
     if (!step.failure_reason.empty())
       output = {.name = output.name,
                 .sizes = declared_value_sizes(scope, output.name),

@@ -50,16 +50,16 @@ TEST(OnnxWalk, EvaluatesShapesThatAreComputedFromSizes) {
 }
 
 TEST(OnnxWalk, AdaptsAStoredBatchInAReshapeToTheGivenBatch) {
-  const auto with_target = [](const testing::Int64List& sizes, const testing::Int64List& target) {
+  const auto reshape_to_target = [](const testing::Int64List& sizes, const testing::Int64List& target) {
     OnnxModel model;
     model.input("x", sizes).list("target", target).node("Reshape", {"x", "target"}, {"y"}).node("Relu", {"y"}, {"z"});
     return format_last_operation(expect_graph(model.output("z"), {.batch = 6}));
   };
-  EXPECT_EQ(with_target({1, 8, 2, 2}, {1, -1}), "activation form=relu;batch=6;rows=1;width=32");
-  EXPECT_EQ(with_target({2, 8, 2, 2}, {2, 32}), "activation form=relu;batch=6;rows=1;width=32");
-  EXPECT_EQ(with_target({1, 8, 4}, {1, 2, 4, 4}), "activation form=relu;batch=6;rows=2;width=16");
-  EXPECT_EQ(with_target({1, 8, 4}, {2, 4, 4}), "activation form=relu;batch=12;rows=4;width=4");
-  EXPECT_EQ(with_target({1, 8, 4}, {-1, 4}), "activation form=relu;batch=48;rows=1;width=4");
+  EXPECT_EQ(reshape_to_target({1, 8, 2, 2}, {1, -1}), "activation form=relu;batch=6;rows=1;width=32");
+  EXPECT_EQ(reshape_to_target({2, 8, 2, 2}, {2, 32}), "activation form=relu;batch=6;rows=1;width=32");
+  EXPECT_EQ(reshape_to_target({1, 8, 4}, {1, 2, 4, 4}), "activation form=relu;batch=6;rows=2;width=16");
+  EXPECT_EQ(reshape_to_target({1, 8, 4}, {2, 4, 4}), "activation form=relu;batch=12;rows=4;width=4");
+  EXPECT_EQ(reshape_to_target({1, 8, 4}, {-1, 4}), "activation form=relu;batch=48;rows=1;width=4");
 }
 
 TEST(OnnxWalk, RepeatsAStoredClassTokenForTheBatch) {

@@ -44,17 +44,17 @@ Result<std::vector<SlidingWindow>> read_window_attributes(const Node& node, cons
 Result<std::vector<SlidingWindow>> read_sliding_windows(const Node& node, const Sizes& image, const Sizes& kernel) {
   Result<std::vector<SlidingWindow>> windows = read_window_attributes(node, image, kernel);
   if (!windows) return windows;
-  const std::string_view automatic = text_attribute(node, "auto_pad", "NOTSET");
+  const std::string_view auto_pad = text_attribute(node, "auto_pad", "NOTSET");
   const bool rounds_up = integer_attribute(node, "ceil_mode", 0) != 0;
   for (std::size_t i = 0; i < windows->size(); ++i) {
     SlidingWindow& window = (*windows)[i];
     const std::int64_t size = image[i + 2];
     const std::int64_t reach = window.dilation * (window.kernel - 1) + 1;
-    if (automatic == "VALID") window.padding_before = window.padding_after = 0;
-    if (automatic.substr(0, 4) == "SAME") {
+    if (auto_pad == "VALID") window.padding_before = window.padding_after = 0;
+    if (auto_pad.substr(0, 4) == "SAME") {
       window.output_size = (size + window.stride - 1) / window.stride;
       const std::int64_t missing = std::max<std::int64_t>(0, (window.output_size - 1) * window.stride + reach - size);
-      window.padding_before = automatic == "SAME_LOWER" ? missing - missing / 2 : missing / 2;
+      window.padding_before = auto_pad == "SAME_LOWER" ? missing - missing / 2 : missing / 2;
       window.padding_after = missing - window.padding_before;
       continue;
     }
