@@ -14,11 +14,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!profile) return 0;
   double total_s = 0;
   for (const joulemap::ingest::ProfiledFunction& function : profile->functions) {
-    JOULEMAP_CHECK(std::isfinite(function.own_s) && function.own_s >= 0, "an own time that is none");
+    JOULEMAP_CHECK(std::isfinite(function.self_s) && function.self_s >= 0, "an own time that is none");
     JOULEMAP_CHECK(std::isfinite(function.cumulative_s) && function.cumulative_s >= 0,
                    "a cumulative time that is none");
     JOULEMAP_CHECK(function.recursive_call_count <= function.call_count, "more recursive calls than calls");
-    total_s += function.own_s;
+    total_s += function.self_s;
   }
   JOULEMAP_CHECK(std::abs(total_s - profile->total_s) <= 1e-6 * (1 + total_s), "a total that is not the sum");
   return 0;

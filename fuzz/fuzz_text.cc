@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   JOULEMAP_CHECK(busy.has_value() == machine.has_value(), "two readers of /proc/stat disagree");
   if (machine) JOULEMAP_CHECK(machine->cpus >= 1 && machine->busy_s >= 0, "an impossible machine");
   if (const auto process = parse_process_cpu_time(text, 100)) {
-    JOULEMAP_CHECK(process->own_s >= 0 && process->reaped_children_cpu_s >= 0, "negative CPU time");
+    JOULEMAP_CHECK(process->process_cpu_s >= 0 && process->reaped_children_cpu_s >= 0, "negative CPU time");
   }
   static_cast<void>(sensors::parse_event_config(text));
   static_cast<void>(sensors::parse_hwmon_file_name(text));

@@ -86,11 +86,11 @@ class Recording(recordings.Recording):
         for way in (ALONE_METHOD, DITHER_METHOD):
             other = self.file.parent / way / f"{load_log['network']}-{load_log['mode']}.json"
             if other.exists():
-                found[way] = report_single_interval(self.joulemap, other, found[REGRESSION_METHOD])
+                found[way] = report_interval_of_other_run(self.joulemap, other, found[REGRESSION_METHOD])
         return found
 
 
-def report_single_interval(joulemap: str, file: Path, plain: doubled.ReportedInterval) -> doubled.ReportedInterval:
+def report_interval_of_other_run(joulemap: str, file: Path, plain: doubled.ReportedInterval) -> doubled.ReportedInterval:
     load_log = json.loads(file.read_text())
     recording = recordings.Recording(joulemap, file.parent / f"{load_log['network']}.joule")
     report = recording.report(["--by", "layer", "--library", "none"], load_log["recorded"])

@@ -4,8 +4,8 @@
 // of its autograd graph is attributed to modules. Thread-local.
 //
 // A thread also works between phases: after the model's call it computes the loss, after a batch it prepares input.
-// Such an interval ("between") begins when one phase ends and ends when the next begins. It does not end while a region
-// that the program opened in it is still open.
+// Such an interval ("between") lasts from the end of one phase to the begin of the next. If the program has opened a
+// region in it, the interval also lasts until that region is closed.
 #pragma once
 
 #include <cstddef>

@@ -123,7 +123,7 @@ Result<double> process_tree_cpu_s(const std::vector<ProcessCpuTime>& processes, 
   while (!open.empty()) {
     const ProcessCpuTime* process = open.back();
     open.pop_back();
-    total_s += process->own_s + process->reaped_children_cpu_s;
+    total_s += process->process_cpu_s + process->reaped_children_cpu_s;
     const auto [first, last] = children.equal_range(process->pid);
     for (auto child = first; child != last; ++child) {
       if (seen.insert(child->second->pid).second) open.push_back(child->second);

@@ -32,7 +32,7 @@ Result<MachineCpuTime> read_machine_cpu_time(const SystemRoot& root);
 struct ProcessCpuTime {
   pid_t pid = 0;
   pid_t parent = 0;
-  double own_s = 0;                  // user and system time of all its threads
+  double process_cpu_s = 0;          // user and system time of all its threads
   double reaped_children_cpu_s = 0;  // CPU time of descendants that have ended and been reaped
 };
 

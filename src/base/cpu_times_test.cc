@@ -39,7 +39,7 @@ TEST(ProcessCpuTime, ReadsPastACommandNameFullOfParentheses) {
   ASSERT_TRUE(process.has_value());
   EXPECT_EQ(process->pid, 42);
   EXPECT_EQ(process->parent, 7);
-  EXPECT_DOUBLE_EQ(process->own_s, 2.0);
+  EXPECT_DOUBLE_EQ(process->process_cpu_s, 2.0);
   EXPECT_DOUBLE_EQ(process->reaped_children_cpu_s, 0.5);
 }
 

@@ -53,7 +53,7 @@ std::vector<std::string> collect_option_arguments(const CLI::App& verb, bool qui
   return words;
 }
 
-void add_target_options(CLI::App& verb, BenchServeFlags& flags) {
+void add_endpoint_options(CLI::App& verb, BenchServeFlags& flags) {
   CLI::Option* const endpoint =
       verb.add_option("--endpoint", flags.text, "address of an OpenAI-compatible server: http://127.0.0.1:8000/v1")
           ->type_name("URL");
@@ -101,7 +101,7 @@ void add_request_load_options(CLI::App& verb, BenchServeFlags& flags) {
 
 void add_bench_serve_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<BenchServeFlags>();
-  add_target_options(verb, *flags);
+  add_endpoint_options(verb, *flags);
   add_request_load_options(verb, *flags);
   verb.add_flag("--json", flags->unused_flag_value, "one line of JSON (schema joulemap.bench_serve/1)");
   verb.add_option("-o,--output", flags->text, "write to FILE")->type_name("FILE");

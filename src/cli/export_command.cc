@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 #include "attribution/analysis/run_view_builder.h"
@@ -141,7 +143,23 @@ int export_to_parquet(const ExportFlags& flags, const CommandLine& line) {
   return print_error(exec_python_script(line, kParquetConverterScript, arguments));
 }
 
+// Tables that only CSV and Parquet contain: their rows are no stacks.
+constexpr std::array<std::string_view, 7> kTableOnlyLevels = {"domain", "step",    "epoch", "layer-step",
+                                                              "power",  "request", "token"};
+
+Status check_level_applies(const ExportFlags& flags) {
+  if (flags.by.empty() || flags.to == "csv" || flags.to == "parquet") return Done{};
+  const report::ExportFormat* const format = report::find_export_format(flags.to);
+  if (format == nullptr || format->exported_levels != report::ExportLevels::requested)
+    return Error{ErrorCode::usage, fmt::format("{} has no levels to choose: --by does not apply", flags.to),
+                 "leave out --by"};
+  if (std::ranges::find(kTableOnlyLevels, flags.by) == kTableOnlyLevels.end()) return Done{};
+  return Error{ErrorCode::usage, fmt::format("{} contains stacks, and --by {} has none", flags.to, flags.by),
+               fmt::format("joulemap export --to csv --by {}", flags.by)};
+}
+
 int run_export(const ExportFlags& flags, const CommandLine& line) {
+  if (const Status applies = check_level_applies(flags); !applies) return print_error(applies.error());
   if (flags.to == "tensorboard") return export_to_tensorboard(flags);
   if (const report::ExportFormat* const format = report::find_export_format(flags.to))
     return export_to_file(*format, flags);

@@ -137,7 +137,7 @@ Result<predict::PredictionReport> make_prediction_report(const PredictFlags& fla
 }
 
 int run_predict(PredictFlags flags, const CommandLine& line) {
-  // In `predict --explain model.onnx`, the parser takes model.onnx for the layer: use it as the model.
+  // In `predict --explain model.onnx`, the parser mistakes model.onnx for the layer to explain. It is the model.
   if (flags.model_file.empty() && flags.explained_layer) std::swap(flags.model_file, *flags.explained_layer);
   if (flags.model_file.empty()) {
     return print_error({ErrorCode::usage, "predict needs a model", "joulemap predict model.onnx, or - for stdin"});

@@ -47,7 +47,7 @@ struct ReportFlags {
   std::optional<std::size_t> smoothing_window;
   std::string html_file;
   std::string table_format = "text";
-  bool prints_citation = false;
+  bool cites_joulemap = false;
   std::string disclosure_format;  // name of a format; empty: none
   bool prints_model_card = false;
   report::DisclosureOptions disclosure;
@@ -81,7 +81,7 @@ Result<std::string> make_disclosure(const ReportResult& result, const ReportFlag
 
 Result<std::string> format_report(const ReportResult& result, const ReportFlags& flags, const CommandLine& line) {
   if (flags.as_json) return report::report_json(result, flags.disclosure.account) + "\n";
-  if (flags.prints_citation)
+  if (flags.cites_joulemap)
     return report::citation_text(result, flags.disclosure.hardware_description, JOULEMAP_VERSION);
   if (!flags.disclosure_format.empty()) return make_disclosure(result, flags);
   const report::TreeQuery rows{flags.sort_column, flags.name_filter};
@@ -146,7 +146,7 @@ int write_report_plot(const ReportFlags& flags) {
 // Fails if more than one of the options is set that select the content of the output.
 Status check_at_most_one_output(const ReportFlags& flags) {
   const int wanted = (flags.as_json ? 1 : 0) + (flags.plot_name.empty() ? 0 : 1) + (flags.html_file.empty() ? 0 : 1) +
-                     (flags.table_format == "text" ? 0 : 1) + (flags.prints_citation ? 1 : 0) +
+                     (flags.table_format == "text" ? 0 : 1) + (flags.cites_joulemap ? 1 : 0) +
                      (flags.disclosure_format.empty() ? 0 : 1);
   if (wanted <= 1) return Done{};
   return Error{ErrorCode::usage, "--json, --format, --plot, --html, --cite and --disclose exclude each other",
@@ -268,7 +268,7 @@ void add_output_format_flags(CLI::App& verb, ReportFlags& flags) {
       ->check(whole_number_validator(1));
   verb.add_option("--html", flags.html_file, "write a self-contained HTML page with all levels and plots to FILE")
       ->type_name("FILE");
-  verb.add_flag("--cite", flags.prints_citation, "print a sentence for a paper");
+  verb.add_flag("--cite", flags.cites_joulemap, "print a sentence for a paper");
   add_account_flags(verb, flags.account_flags);
   std::vector<std::string> formats;
   for (const report::DisclosureFormat& format : report::disclosure_formats()) formats.emplace_back(format.name);

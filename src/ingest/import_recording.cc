@@ -171,10 +171,10 @@ Status ImportSession::add(const FunctionProfile& profile, const std::string& nam
   std::int64_t total_own_ns = 0;
   for (const ProfiledFunction& function : profile.functions) {
     const auto id = static_cast<std::uint32_t>(activity.scopes.size() + 1);
-    const auto own_ns = static_cast<std::int64_t>(function.own_s * static_cast<double>(kNanosecondsPerSecond));
+    const auto self_ns = static_cast<std::int64_t>(function.self_s * static_cast<double>(kNanosecondsPerSecond));
     activity.scopes.push_back({id, 0, ScopeKind::function, function.name});
-    activity.scope_tallies.push_back({id, function.call_count, 0, own_ns, own_ns, 0});
-    total_own_ns += own_ns;
+    activity.scope_tallies.push_back({id, function.call_count, 0, self_ns, self_ns, 0});
+    total_own_ns += self_ns;
     import_result_.events += 1;
   }
   if (__builtin_add_overflow(activity.begin_ns, total_own_ns, &activity.end_ns))

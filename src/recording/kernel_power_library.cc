@@ -74,7 +74,7 @@ KernelPowerKey kernel_key_of(const KernelClass& known) {
 
 KernelPowerKey idle_power_key() { return {KernelKind::kernel, "idle", 0}; }
 
-ObservedKernels make_observed_kernels(const KernelClass& known, double time_s, std::uint64_t count) {
+ObservedKernels observed_kernels_of_class(const KernelClass& known, double time_s, std::uint64_t count) {
   return {kernel_key_of(known), product_of_dimensions(known.grid), product_of_dimensions(known.block), time_s, count};
 }
 

@@ -15,13 +15,13 @@ KernelPowerKey kernel_key_of(const KernelClass& known);
 // Key of the power of a GPU that idles between kernels. No kernel has its size, 0.
 KernelPowerKey idle_power_key();
 
-ObservedKernels make_observed_kernels(const KernelClass& known, double time_s, std::uint64_t count);
+ObservedKernels observed_kernels_of_class(const KernelClass& known, double time_s, std::uint64_t count);
 // Adds `more`, which must have the same key.
 void add_observed_kernels(ObservedKernels& known, const ObservedKernels& more);
 
 // Converts one finding to an entry. `spread`: its relative standard deviation, above 0.
 KernelPower make_measured_entry(std::string gpu, const ObservedKernels& seen, double watts, double spread);
-// Entry for kernels whose power no recording identifies, with the power of similar kernels.
+// Makes an entry for kernels whose own power could not be measured. `watts`: the power of similar kernels.
 KernelPower make_entry_from_similar_kernels(std::string gpu, const ObservedKernels& seen, double watts, double spread);
 
 // Merges `more` into `known`. Both must have the same GPU and key.

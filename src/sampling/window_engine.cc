@@ -25,7 +25,7 @@ constexpr std::int64_t kMaxResultWait_ns = 300 * kNanosecondsPerMillisecond;
 // A hanging sensor must block neither the start nor a wait.
 constexpr std::int64_t kFirstReadTimeout_ns = 500 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kReadTimeout_ns = 50 * kNanosecondsPerMillisecond;
-// A window that ended this long ago is final, whatever the sensors do.
+// Longest wait for sensor readings after the end of a window. The window is final then, even if readings are missing.
 constexpr std::int64_t kMaxSettlingTime_ns = 2 * kNanosecondsPerSecond;
 constexpr std::int64_t kInitialDenseReading_ns = 30 * kNanosecondsPerMillisecond;
 

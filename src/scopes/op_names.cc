@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unity: alone, because libjoulemap_capture.so links nothing else of this folder
+// unity: alone (cmake/unity_groups.py), because libjoulemap_capture.so links nothing else of this folder
 #include "scopes/op_names.h"
 
 #include <algorithm>
@@ -318,7 +318,8 @@ OpScope scope_of_xla_op(std::string_view op_name, bool is_training_program) {
   return scope;
 }
 
-// PyTorch's exporters repeat the path of each module on every level: /layer1/layer1.0/conv1/Conv.
+// PyTorch's exporters name a submodule by its path from the root or by its own name: /layer1/layer1.0/conv1/Conv is
+// layer1.0.conv1.
 OpScope scope_of_onnx_node(std::string_view node, std::string_view type) {
   const std::vector<std::string_view> parts = split_at_slashes(node);
   OpScope scope{.phase = std::string(kForwardPhase), .op = std::string(type)};

@@ -43,8 +43,8 @@ bool has_bias_first(std::string_view operation) {
   return operation.find("addm") != std::string_view::npos || operation.find("addb") != std::string_view::npos;
 }
 
-// Batch, rows, columns and inner size of a product; without the inner size for the gradient of a result. Empty:
-// unknown.
+// Sizes of a matrix product: batch, rows, columns, inner dimension. If only the gradient of the result is known (backward
+// pass), the inner dimension is missing. Empty if the shapes are unknown.
 std::vector<std::int64_t> matrix_product_sizes(std::string_view operation, const std::vector<TensorShape>& tensors) {
   const std::size_t first = has_bias_first(operation) && tensors.size() > 2 ? 1 : 0;
   const std::vector<std::int64_t>& left = tensors[first].sizes;

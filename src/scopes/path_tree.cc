@@ -14,7 +14,7 @@ bool is_identifier(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
 
-// "layer4.0.conv2", but not "train.py line 3" and not "1.5 W".
+// Accepts "layer4.0.conv2", rejects "train.py line 3" and "1.5 W".
 bool is_module_path(std::string_view text) {
   const std::vector<std::string_view> parts = split(text, '.');
   return parts.size() > 1 && std::all_of(parts.begin(), parts.end(), is_identifier);

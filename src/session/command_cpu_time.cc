@@ -48,8 +48,8 @@ std::optional<double> attached_process_tree_cpu_s(pid_t pid) {
   const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
   const Result<double> tree_cpu_s = process_tree_cpu_s(processes, pid);
   if (!tree_cpu_s) return std::nullopt;
-  const Result<double> own_s = process_tree_cpu_s(processes, ::getpid());
-  return *tree_cpu_s - (::getppid() == pid && own_s ? *own_s : 0);
+  const Result<double> recorder_cpu_s = process_tree_cpu_s(processes, ::getpid());
+  return *tree_cpu_s - (::getppid() == pid && recorder_cpu_s ? *recorder_cpu_s : 0);
 }
 
 void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -60,7 +60,7 @@ CommandCpuTime::CommandCpuTime(CpuTimeSubject subject)
 std::optional<double> CommandCpuTime::attached_cpu_s() const {
   const Result<ProcessCpuTime> process = read_process_cpu_time(*measured_subject_.attached_pid);
   if (!process) return std::nullopt;
-  return process->own_s + process->reaped_children_cpu_s + descendants_cpu_s_;
+  return process->process_cpu_s + process->reaped_children_cpu_s + descendants_cpu_s_;
 }
 
 void CommandCpuTime::update_attached_cpu_time() {
@@ -71,7 +71,7 @@ void CommandCpuTime::update_attached_cpu_time() {
     const auto own = std::find_if(processes.begin(), processes.end(), [&](const ProcessCpuTime& process) {
       return process.pid == *measured_subject_.attached_pid;
     });
-    if (tree_cpu_s) descendants_cpu_s_ = *tree_cpu_s - own->own_s - own->reaped_children_cpu_s;
+    if (tree_cpu_s) descendants_cpu_s_ = *tree_cpu_s - own->process_cpu_s - own->reaped_children_cpu_s;
     next_process_search_ns_ = monotonic_ns() + kNanosecondsPerSecond;
   }
   if (const std::optional<double> now_s = attached_cpu_s()) subject_cpu_latest_s_ = now_s;

@@ -162,3 +162,18 @@ def test_unreadable_input_is_an_error_and_leaves_no_event_file(joulemap, tmp_pat
     ended = joulemap("export", tmp_path / "none.joule", "--to", "tensorboard", "-o", tmp_path / "run")
     assert ended.code == 1 and "none.joule" in ended.err
     assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "by", "message"),
+    [
+        ("sqlite", "layer", "sqlite has no levels to choose: --by does not apply"),
+        ("tensorboard", "kernel", "tensorboard has no levels to choose: --by does not apply"),
+        ("folded", "step", "folded contains stacks, and --by step has none"),
+    ],
+)
+def test_a_level_that_a_format_does_not_contain_is_an_error(joulemap, made, tmp_path, form, by, message):
+    ended = joulemap("export", made, "--to", form, "--by", by, "-o", tmp_path / "out")
+    assert ended.code == 2
+    assert message in ended.err
+    assert not (tmp_path / "out").exists()

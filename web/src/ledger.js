@@ -59,8 +59,8 @@ export function ledgerSummaryList(data, level) {
   return h("ul", { class: "ledger-line", "aria-label": "Attributed, idle and unattributed energy" }, items);
 }
 
-// Energy by phase, with idle and unattributed energy, as parts for makeStackedBar(). From the level of phases, or else
-// layers, regions or kernels; null without energies.
+// Returns the energy of each phase, the idle and the unattributed energy as parts for makeStackedBar(). Sums the rows of
+// the first report level that exists: phases, layers, regions, kernels. Returns null if that level has no energies.
 export function energyByPhase(data) {
   const level = data.level("phase") ?? data.level("layer") ?? data.level("region") ?? data.level("kernel");
   if (!level || level.attributed_j === null) return null;

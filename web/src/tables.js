@@ -84,8 +84,8 @@ function tableColumns(data) {
 const rowPathText = (row) => (row.path.length > 1 ? row.path.join(" ") : row.name);
 
 export function tablesSection(data) {
-  const hasProgramRows = (level) => level?.rows.some((row) => !isProbeRow(row) && !isBackgroundRow(row));
-  const levels = LEVEL_ORDER.map((by) => data.level(by)).filter(hasProgramRows);
+  const hasRowsOfMeasuredProgram = (level) => level?.rows.some((row) => !isProbeRow(row) && !isBackgroundRow(row));
+  const levels = LEVEL_ORDER.map((by) => data.level(by)).filter(hasRowsOfMeasuredProgram);
   if (!levels.length) return null;
   const state = { level: levels[0], sort: "energy_j", isDescending: true, filter: "", shownRowCount: ROWS_PER_PAGE };
   const view = h("div", {});

@@ -138,7 +138,7 @@ class OperationTrace:
             return
         layer = self._find_layer(node, forward)
         source = f"{func.namespace}.{name}"
-        dtype_tensor = dtype_determining_tensor(name, collect_tensors(args), outs)
+        dtype_source_tensor = dtype_determining_tensor(name, collect_tensors(args), outs)
         if is_view(func) or name in UNMARKED_VIEW_OPERATIONS:
             specs: Optional[Sequence[OperationSpec]] = [OperationSpec("view", "", {"batch": 1, "rows": 1, "width": 1})]
         else:
@@ -150,7 +150,7 @@ class OperationTrace:
         if in_place and node is None:
             self._reclaim_nodes_of_clone()
         for spec in specs:
-            self.record_spec(spec, source, dtype_tensor, layer)
+            self.record_spec(spec, source, dtype_source_tensor, layer)
 
     def _merge_log_softmax_into_loss(self, specs: Optional[Sequence[OperationSpec]]) -> bool:
         """Merges log softmax and the following selection into one loss."""

@@ -23,7 +23,7 @@ class CpuObservations {
                   double busy_cpu_exponent);
 
   std::size_t size() const { return scaled_energies_.size(); }
-  std::size_t unknown_count() const { return unknown_count_; }
+  std::size_t unknown_power_count() const { return unknown_count_; }
   // Coefficients of an observation, by unknown: weighted CPU seconds, and for idle the elapsed time.
   std::span<const double> operator[](std::size_t row) const {
     return std::span(matrix_).subspan(row * unknown_count_, unknown_count_);

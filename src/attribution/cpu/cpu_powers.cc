@@ -109,7 +109,7 @@ class CpuPowerPriors {
   CpuPowerPriors(const CpuObservations& observations, double idle_w)
       : mean_power_w_(observations.energy_j() / observations.time_s()),
         idle_w_(idle_w),
-        busy_unknown_count_(observations.unknown_count() - 1) {
+        busy_unknown_count_(observations.unknown_power_count() - 1) {
     double weighted_cpu_s = 0;
     for (std::size_t k = 0; k < busy_unknown_count_; ++k) weighted_cpu_s += observations.weighted_cpu_s()[k];
     common_power_w_ =

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Powers of layers on CPUs. The model of the energy between two counter readings (packages and memory together) is CPU
-// seconds times watts, summed over the columns of CpuUse and all other processes, plus idle power. The more CPUs are
-// busy, the less power each uses; the fit takes the exponent (cpu_power_factor()) with the smallest residual. Solved by
-// nonnegative least squares with a prior of one common power, whose weight grows with the noise. What a run cannot
-// identify stays proportional to CPU time, and the replicates contain the spread of such powers. Pure; same input, same
-// bits. Watts, joules, ns of CLOCK_MONOTONIC.
+// Powers of layers on CPUs.
+//
+// Model: the energy of packages and memory between two counter readings is the sum of CPU seconds times power over the
+// layers (the columns of CpuUse), plus those of all other processes, plus idle power times the elapsed time. The more
+// CPUs are busy, the less power each uses: CPU seconds are weighted by cpu_power_factor(), and the fit chooses its
+// exponent by the smallest residual.
+//
+// Nonnegative least squares solve it, with a prior that all layers have one common power. The noisier the readings, the
+// stronger the prior. Layers whose power the readings do not identify get energy in proportion to their CPU time, and
+// power_replicates contain the spread of their power.
+//
+// Pure; same input, same bits. Watts, joules, ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>

@@ -133,8 +133,8 @@ std::vector<GpuWorkCollector::SeriesColumn> GpuWorkCollector::assign_series_colu
     const auto known = process->second.kernel_classes.find(series.class_id);
     if (known == process->second.kernel_classes.end() || series.class_id == kLostKernelClassId) continue;
     if (known->second.name == kOtherKernelsName) continue;  // a mixture of classes, which no power describes
-    const ObservedKernels observed =
-        recording::make_observed_kernels(known->second, seconds(series_time_ns_[index]), series_kernel_count_[index]);
+    const ObservedKernels observed = recording::observed_kernels_of_class(
+        known->second, seconds(series_time_ns_[index]), series_kernel_count_[index]);
     const auto [same, is_new] = seen[device].try_emplace(observed.kernel_key, observed);
     if (!is_new) recording::add_observed_kernels(same->second, observed);
   }

@@ -55,7 +55,7 @@ class KernelClassVisitor final : public recording::RecordingVisitor {
     for (const auto& [id, one] : kernel_classes_) {
       const auto time = class_times_.find(id);
       if (time == class_times_.end()) continue;
-      const ObservedKernels seen = recording::make_observed_kernels(one, time->second.time_s, time->second.count);
+      const ObservedKernels seen = recording::observed_kernels_of_class(one, time->second.time_s, time->second.count);
       const auto [same, is_new] = kernels_by_key.try_emplace(seen.kernel_key, seen);
       if (!is_new) recording::add_observed_kernels(same->second, seen);
     }

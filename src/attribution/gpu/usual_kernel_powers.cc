@@ -59,14 +59,14 @@ std::vector<KernelClassPrior> make_default_priors(std::span<const std::vector<Ob
   double all_s = 0;
   double total_above_idle_sum = 0;
   for (const std::vector<ObservedKernels>& column : columns) {
-    double column_s = 0;
+    double kernel_time_s = 0;
     double above_idle_sum = 0;
     for (const ObservedKernels& seen : column) {
-      column_s += seen.time_s;
+      kernel_time_s += seen.time_s;
       above_idle_sum += seen.time_s * default_power_over_idle_ratio(seen);
     }
-    ratios_above_idle.push_back(column_s > 0 ? above_idle_sum / column_s : -1);
-    all_s += column_s;
+    ratios_above_idle.push_back(kernel_time_s > 0 ? above_idle_sum / kernel_time_s : -1);
+    all_s += kernel_time_s;
     total_above_idle_sum += above_idle_sum;
   }
   std::vector<KernelClassPrior> priors;

@@ -112,7 +112,8 @@ void flag_arbitrary_pairing(const AnalysisResult& result, std::vector<AnalysisFl
                    "set order = \"blocked-random\" for valid pairs"});
 }
 
-// Compares the smallest attainable p of each family with the threshold after adjustment.
+// Flags families of comparisons that have too few repetitions: their smallest possible p-value, adjusted for multiple
+// comparisons, is above alpha.
 void flag_unreachable_significance(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
   std::map<std::tuple<std::size_t, Pairing>, std::pair<std::size_t, const Comparison*>> families;
   for (const Comparison& one : result.comparisons) {

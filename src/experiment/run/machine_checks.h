@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks whether the machine is in a state in which a row is valid: the checks named by `require` and `warn` of
-// [checks]. All checks run and are recorded; the lists only decide the consequence. Pure except for reading sysfs below
-// `root`.
+// Checks the state of the machine before a run of an experiment. Every check runs and is recorded. A failed check
+// stops the experiment if the list `require` of [checks] names it, and only warns if `warn` does. Pure except for
+// reading sysfs below `root`.
 #pragma once
 
 #include <span>

@@ -85,7 +85,7 @@ std::optional<ProfiledFunction> parse_profiled_function(const MarshalDocument& d
   function.name = function_name(file.text, line.integer_value, name.text);
   function.call_count = static_cast<std::uint64_t>(calls.integer_value);
   function.recursive_call_count = static_cast<std::uint64_t>(calls.integer_value - primitive_calls.integer_value);
-  function.own_s = std::max(0.0, document.object_at(sums[2]).real_value);
+  function.self_s = std::max(0.0, document.object_at(sums[2]).real_value);
   function.cumulative_s = std::max(0.0, document.object_at(sums[3]).real_value);
   return function;
 }
@@ -94,7 +94,7 @@ std::optional<ProfiledFunction> parse_profiled_function(const MarshalDocument& d
 void add_profiled_function(ProfiledFunction& sum, const ProfiledFunction& function) {
   sum.call_count += function.call_count;
   sum.recursive_call_count += function.recursive_call_count;
-  sum.own_s += function.own_s;
+  sum.self_s += function.self_s;
   sum.cumulative_s += function.cumulative_s;
 }
 
@@ -114,7 +114,7 @@ std::vector<FunctionResult> select_largest_functions(const FunctionProfile& prof
   for (std::size_t i = 0; i < profile.functions.size(); ++i) {
     const ProfiledFunction& function = profile.functions[i];
     if (i >= kMaxStoredFunctions && function.cumulative_s < least_s) continue;
-    FunctionResult result{function.name, "cpu", function.call_count, function.own_s, std::nullopt};
+    FunctionResult result{function.name, "cpu", function.call_count, function.self_s, std::nullopt};
     result.cumulative_s = function.cumulative_s;
     functions.push_back(std::move(result));
   }
@@ -170,11 +170,11 @@ Result<FunctionProfile> parse_cprofile(std::string_view bytes) {
     return not_a_profile_error("not a profile of cProfile: no entry is a function");
   FunctionProfile profile;
   for (auto& [name, function] : functions_by_name) {
-    profile.total_s += function.own_s;
+    profile.total_s += function.self_s;
     profile.functions.push_back(std::move(function));
   }
   if (profile.total_s > kMaxProfiledTime_s) return not_a_profile_error("the times of the profile are not plausible");
-  std::ranges::stable_sort(profile.functions, std::ranges::greater{}, &ProfiledFunction::own_s);
+  std::ranges::stable_sort(profile.functions, std::ranges::greater{}, &ProfiledFunction::self_s);
   if (damaged > 0) {
     profile.diagnostics.add(
         {"events_dropped", damaged, "entries of the profile are damaged and were left out", "write the profile again"});

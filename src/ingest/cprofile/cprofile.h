@@ -23,7 +23,7 @@ struct ProfiledFunction {
   std::string name;                        // "forward (train/model.py:12)", or of a built-in "time.sleep"
   std::uint64_t call_count = 0;            // recursive calls included
   std::uint64_t recursive_call_count = 0;  // part of `call_count`
-  double own_s = 0;                        // without the functions that it called
+  double self_s = 0;                       // without the functions that it called
   double cumulative_s = 0;                 // with them; recursive calls count once
 };
 

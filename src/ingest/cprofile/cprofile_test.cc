@@ -45,8 +45,9 @@ std::string tuple(const std::vector<std::string>& items) {
 std::string key(const std::string& file, int line, const std::string& name) {
   return tuple({ascii(file), number(line), ascii(name)});
 }
-std::string sums(int primitive_calls, int calls, double own_s, double cumulative_s, const std::string& callers = "{0") {
-  return tuple({number(primitive_calls), number(calls), real(own_s), real(cumulative_s), callers});
+std::string sums(int primitive_calls, int calls, double self_s, double cumulative_s,
+                 const std::string& callers = "{0") {
+  return tuple({number(primitive_calls), number(calls), real(self_s), real(cumulative_s), callers});
 }
 std::string dict(const std::string& items) { return "{" + items + "0"; }
 
@@ -63,7 +64,7 @@ TEST(Cprofile, ReadsCallsOwnAndCumulativeTimeOfEachFunction) {
   EXPECT_EQ(forward.name, "forward (train/model.py:12)");
   EXPECT_EQ(forward.call_count, 5);
   EXPECT_EQ(forward.recursive_call_count, 2);
-  EXPECT_EQ(forward.own_s, 0.25);
+  EXPECT_EQ(forward.self_s, 0.25);
   EXPECT_EQ(forward.cumulative_s, 2);
   EXPECT_EQ(profile->total_s, 2);
   EXPECT_TRUE(profile->diagnostics.empty());
@@ -91,7 +92,7 @@ TEST(Cprofile, ReadsTheTypesOfPython2) {
   ASSERT_EQ(profile->functions.size(), 2);
   EXPECT_EQ(profile->functions[0].name, "f (a.py:1)");
   EXPECT_EQ(profile->functions[0].call_count, 32769);
-  EXPECT_EQ(profile->functions[0].own_s, 0.5);
+  EXPECT_EQ(profile->functions[0].self_s, 0.5);
   EXPECT_EQ(profile->functions[1].name, "g (a.py:2)");
 }
 

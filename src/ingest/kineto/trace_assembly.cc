@@ -27,7 +27,7 @@ void add_event_counts(EventCounts& sum, const EventCounts& notes) {
 
 void TraceAssembly::add(std::size_t thread, std::uint64_t number, BlockBuffer& text, ParsedBlock block) {
   std::unique_lock lock(mutex_);
-  order_advanced_.wait(lock, [&] { return number < next_block_number_ + kMaxPendingBlocks; });
+  next_block_number_changed_.wait(lock, [&] { return number < next_block_number_ + kMaxPendingBlocks; });
   PendingBlock& waiting = pending_blocks_[number];
   waiting.thread = thread;
   waiting.block = std::move(block);
@@ -42,7 +42,7 @@ void TraceAssembly::add(std::size_t thread, std::uint64_t number, BlockBuffer& t
     text = std::move(free_buffers_.back());
     free_buffers_.pop_back();
   }
-  order_advanced_.notify_all();
+  next_block_number_changed_.notify_all();
 }
 
 // `thread`: the calling thread, whose tables may be modified.

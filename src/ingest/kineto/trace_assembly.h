@@ -57,7 +57,7 @@ class TraceAssembly {
 
   std::vector<EventTables> tables_by_thread_;
   std::mutex mutex_;
-  std::condition_variable order_advanced_;
+  std::condition_variable next_block_number_changed_;
   std::map<std::uint64_t, PendingBlock> pending_blocks_;
   std::vector<BlockBuffer> free_buffers_;
   std::uint64_t next_block_number_ = 0;  // index of the next block to process

@@ -85,7 +85,7 @@ XEventReader::ParseOutcome XEventReader::try_read_event_fast(std::string_view by
       case varint_field_tag(event_field::kMetadataField):
         fields.event_name = tables.event_name(static_cast<std::int64_t>(number), fields.name_number);
         if (fields.event_name == nullptr) return ParseOutcome::needs_slow_path;
-        if (!fields.event_name->is_selected) return ParseOutcome::unselected;
+        if (!fields.event_name->are_events_read) return ParseOutcome::unselected;
         break;
       case varint_field_tag(event_field::kOffsetField_ps):
         fields.offset_ps = static_cast<std::int64_t>(number);
@@ -159,7 +159,7 @@ XEventReader::ParseOutcome XEventReader::read_event_by_field(std::string_view by
         if (known == nullptr) break;
         event.event_name = known;
         event.name_number = number;
-        if (!known->is_selected) return ParseOutcome::unselected;
+        if (!known->are_events_read) return ParseOutcome::unselected;
         break;
       }
       case event_field::kOffsetField_ps:

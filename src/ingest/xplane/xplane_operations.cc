@@ -147,7 +147,7 @@ XOperation XPlaneOperations::make_node_operation(std::string_view name, std::str
 }
 
 std::uint32_t XPlaneOperations::find_or_add_instruction(const Key& key) {
-  return instruction_cache_.find_or_compute({{key.name, key.module, key.kernel}, key.program}, [&] {
+  return hlo_instruction_cache_.find_or_compute({{key.name, key.module, key.kernel}, key.program}, [&] {
     return find_or_add_operation(key, [&] { return make_instruction_operation(key); });
   });
 }

@@ -93,7 +93,7 @@ class XPlaneOperations {
   // By program: where each schedule continues after the graphs matched so far.
   std::map<std::pair<std::string_view, std::int64_t>, std::vector<std::size_t>> schedule_positions_;
   std::unordered_map<Key, std::uint32_t, KeyHash> operation_numbers_;
-  StringViewCache<3> instruction_cache_;  // instructions, by name, module and kernel
+  StringViewCache<3> hlo_instruction_cache_;  // instructions, by name, module and kernel
   std::vector<XOperation> operations_;
 };
 

@@ -118,7 +118,8 @@ class XLineVisitor {
   // Return whether to read the lines of the plane, and the events of the line.
   virtual bool on_plane(const XPlane& plane) = 0;
   virtual bool on_line(const XLine& line) = 0;
-  // Called once for each name of a plane; returns whether to read events of that name. Others are only counted.
+  // Called once for each event name in the plane's table. Returns whether to read events of that name; other events are
+  // only counted.
   virtual bool on_event_name(std::string_view /*name*/) { return true; }
   // Called instead of on_event for each event of a plane that is truncated before its table of names.
   virtual void on_event_without_names() {}

@@ -128,7 +128,7 @@ bool XPlaneSegments::next_plane() {
     plane_tables_.push_back(std::make_unique<XPlaneTables>(space_fields_.bytes(), damage_));
     XPlaneTables& tables = *plane_tables_.back();
     if (!visitor_.on_plane(tables.plane())) continue;
-    for (XPlaneTables::EventName& event : tables.events()) event.is_selected = visitor_.on_event_name(event.name);
+    for (XPlaneTables::EventName& event : tables.events()) event.are_events_read = visitor_.on_event_name(event.name);
     current_plane_fields_ = ProtobufReader(tables.bytes());
     return true;
   }

@@ -26,7 +26,7 @@ class XPlaneTables {
     std::string_view name;
     std::string_view display_name;
     std::vector<std::string_view> stats;
-    bool is_selected = true;
+    bool are_events_read = true;
   };
   struct StatName {
     std::string_view name;

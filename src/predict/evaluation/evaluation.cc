@@ -16,9 +16,9 @@ namespace {
 
 constexpr unsigned kRandomSeed = 11;
 constexpr int kOperationFoldCount = 5;
-constexpr int kFitCountAfterCrossValidation =
-    4;  // fits after the folds: larger operations, operations only, larger networks, held out
-// Fraction of the step time that the GPU is busy; below it, the host limits the time at least partly.
+// Fits after the folds: larger operations, operations only, larger networks, held out.
+constexpr int kFitCountAfterCrossValidation = 4;
+// A step whose GPU is busy for a smaller fraction of the time is slowed down by the host.
 constexpr double kMinGpuBoundFraction = 0.9;
 // Fraction of the largest operations of a kind (or networks of a pass) that the "larger sizes" splits hold out.
 constexpr double kLargestHeldOutFraction = 0.2;

@@ -73,8 +73,8 @@ std::optional<double> observed_host_s(const NetworkObservation& row) {
   if (!waited && network.issue_s <= 0) return std::nullopt;
   // Issuing cannot take longer than the step: a longer issue time was itself disturbed.
   const double host_s = waited ? network.time_s : std::min(network.time_s, kLoopOverIssueTimeRatio * network.issue_s);
-  const double own_s = host_s / network.machine.host_factor - row.sums.multi_kernel_host_s;
-  return own_s > 0 ? std::optional(own_s) : std::nullopt;
+  const double single_kernel_host_s = host_s / network.machine.host_factor - row.sums.multi_kernel_host_s;
+  return single_kernel_host_s > 0 ? std::optional(single_kernel_host_s) : std::nullopt;
 }
 
 HostCostVector fit_host_costs_of_networks(std::span<const NetworkObservation> rows, const NetworkModel& model,

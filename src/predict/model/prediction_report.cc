@@ -147,7 +147,7 @@ Diagnostics prediction_diagnostics(const Prediction& prediction) {
   return diagnostics;
 }
 
-Error fixed_precision_error(Precision precision) {
+Error traced_precision_is_fixed_error(Precision precision) {
   return {
       ErrorCode::usage,
       fmt::format("a list of traced operations has fixed types: --precision {} does not apply", name_of(precision)),
@@ -191,7 +191,8 @@ Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph g
                  fmt::format("{} uses {:g} W at most", profile.device, limit_w)};
   }
   const bool is_traced = graph.format == "torch";
-  if (is_traced && request.precision != Precision::framework_default) return fixed_precision_error(request.precision);
+  if (is_traced && request.precision != Precision::framework_default)
+    return traced_precision_is_fixed_error(request.precision);
   if (!is_traced) graph = apply_precision(std::move(graph), request.precision);
   const PredictOptions options{.training = request.training.value_or(is_traced_training(graph)),
                                .optimizer = request.optimizer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unity: alone, because libjoulemap.so uses this file and would otherwise link all of src/report
+// unity: alone (cmake/unity_groups.py), because libjoulemap.so uses this file and would otherwise link all of src/report
 #include "report/json/doctor_json.h"
 
 #include "formats/json_writer.h"

@@ -73,14 +73,14 @@ void draw_phases(SvgCanvas& canvas, const PlotAxes& axes, double y, const std::v
                  const std::vector<LegendEntry>& order) {
   const auto columns = static_cast<std::size_t>(axes.plot_area.width / kPhaseColumnWidth_px);
   std::vector<std::map<std::string_view, double>> time(columns);
-  const double column_s = (axes.x.high_value - axes.x.low_value) / static_cast<double>(columns);
+  const double column_duration_s = (axes.x.high_value - axes.x.low_value) / static_cast<double>(columns);
   const auto column_of = [&](double time_s) {
-    return static_cast<std::size_t>(std::clamp(time_s / column_s, 0.0, static_cast<double>(columns - 1)));
+    return static_cast<std::size_t>(std::clamp(time_s / column_duration_s, 0.0, static_cast<double>(columns - 1)));
   };
   for (const NamedTimeSpan& named_span : named_spans) {
     for (std::size_t i = column_of(named_span.begin_s); i <= column_of(named_span.end_s); ++i) {
-      const double from = std::max(named_span.begin_s, static_cast<double>(i) * column_s);
-      const double to = std::min(named_span.end_s, static_cast<double>(i + 1) * column_s);
+      const double from = std::max(named_span.begin_s, static_cast<double>(i) * column_duration_s);
+      const double to = std::min(named_span.end_s, static_cast<double>(i + 1) * column_duration_s);
       if (to > from) time[i][named_span.name] += to - from;
     }
   }
@@ -89,7 +89,7 @@ void draw_phases(SvgCanvas& canvas, const PlotAxes& axes, double y, const std::v
     for (const LegendEntry& phase : order) {
       const auto known = time[i].find(phase.name);
       if (known == time[i].end()) continue;
-      const double height = kPhaseStripHeight_px * std::min(known->second / column_s, 1.0);
+      const double height = kPhaseStripHeight_px * std::min(known->second / column_duration_s, 1.0);
       bottom -= height;
       canvas.draw_rect({axes.plot_area.x + kPhaseColumnWidth_px * static_cast<double>(i), bottom,
                         kPhaseColumnWidth_px + 0.2, height},

@@ -16,7 +16,17 @@ double command_half_width_j(const ReportResult& result, const RunRates& rates) {
   return half_width_j;
 }
 
+// The share of probing in the time of the run.
+double probing_time_fraction(const ReportResult& result) {
+  if (!result.probe || result.elapsed_s <= 0) return 0;
+  return std::clamp(result.probe->time_s / result.elapsed_s, 0.0, 1.0);
+}
+
 }  // namespace
+
+double background_while_probing_j(const ReportResult& result) {
+  return probing_time_fraction(result) * background_energy_j(result.rows);
+}
 
 double noticeable_background_j(const ReportResult& result) {
   const double joules = background_energy_j(result.rows);
@@ -29,7 +39,7 @@ RunRates command_rates(const ReportResult& result) {
   const double background_j = noticeable_background_j(result);
   if (background_j <= 0 || !rates.energy_j) return rates;
   rates.half_width_j = command_half_width_j(result, rates);
-  rates.energy_j = std::max(*rates.energy_j - background_j, 0.0);
+  rates.energy_j = std::max(*rates.energy_j - (background_j - background_while_probing_j(result)), 0.0);
   return rates;
 }
 

@@ -44,6 +44,14 @@ TEST(RecordSummary, StartsWithTheEnergyOfTheCommandWhereOthersUseTheMachineToo) 
   EXPECT_NE(text.find("The whole machine: 1.00 kJ +- 5.00 J measured (100 W)"), std::string::npos) << text;
 }
 
+TEST(RecordSummary, OtherProcessesWhileModulesWereReplayedAreNotSubtractedTwice) {
+  ReportResult result = make_cpu_training_report();
+  result.rows.push_back(make_row({"probe"}, 300));
+  result.totals.measured = MeasuredEnergySum{MeasuredJoules(1300), 5, {}, {"package-0"}};
+  result.probe = ProbeCost{5, 500};  // 300 J of the command, 200 J of other processes
+  EXPECT_TRUE(make_summary_text(result).starts_with("\n 600 J ")) << make_summary_text(result);
+}
+
 TEST(RecordSummary, StartsWithTheEnergyOfTheMachineWhereTheCommandIsAlone) {
   ReportResult result = make_cpu_training_report();
   result.rows.erase(result.rows.begin());

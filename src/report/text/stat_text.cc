@@ -122,14 +122,14 @@ std::string elapsed_time_text(const StatResult& result) {
   double user_s = 0;
   double system_s = 0;
   double share = 0;
-  double own_s = 0;
+  double recorder_cpu_s = 0;
   std::size_t shares = 0;
   bool has_times = false;
   for (const StatRun& run : result.runs) {
     has_times = has_times || run.user_s;
     user_s += run.user_s.value_or(0) / runs;
     system_s += run.system_s.value_or(0) / runs;
-    own_s += run.overhead_cpu_s / runs;
+    recorder_cpu_s += run.overhead_cpu_s / runs;
     if (!run.process_share) continue;
     share += *run.process_share;
     ++shares;
@@ -143,8 +143,9 @@ std::string elapsed_time_text(const StatResult& result) {
     out += fmt::format("  {:>11} % of the machine's CPU time used by {}\n",
                        format_number(100 * share / static_cast<double>(shares)), cpu_time_owner);
   }
-  const double joulemap_cpu_percent = elapsed_s > 0 ? 100 * own_s / elapsed_s : 0;
-  out += fmt::format("  {:>11} s CPU time used by joulemap ({:.2g} %)\n", format_number(own_s), joulemap_cpu_percent);
+  const double joulemap_cpu_percent = elapsed_s > 0 ? 100 * recorder_cpu_s / elapsed_s : 0;
+  out += fmt::format("  {:>11} s CPU time used by joulemap ({:.2g} %)\n", format_number(recorder_cpu_s),
+                     joulemap_cpu_percent);
   return out;
 }
 

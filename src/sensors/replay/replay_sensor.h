@@ -17,7 +17,8 @@ namespace joulemap::sensors {
 
 class ReplaySensor final : public Sensor {
  public:
-  // `samples` of each channel in order of time; Sample::channel is an index into `channels`.
+  // `samples`: those of all channels together; those of one channel are in order of time. Sample::channel is an index
+  // into `channels`.
   ReplaySensor(std::vector<Channel> channels, const std::vector<Sample>& samples);
 
   std::span<const Channel> channels() const override { return channels_; }
