@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "advise/rules.h"
+#include "model/background_row.h"
 
 namespace joulemap::advise {
 
@@ -29,9 +30,7 @@ Finding make_finding(std::string_view rule, const EnergyWithInterval& amount, co
   return finding;
 }
 
-bool is_measured_program_row(const ReportRow& row) {
-  return row.path.empty() || (row.path.front() != "probe" && row.path.front() != "background");
-}
+bool is_measured_program_row(const ReportRow& row) { return !is_probe_row(row) && !is_background_row(row); }
 
 namespace {
 
@@ -77,7 +76,7 @@ double total_gpu_energy_j(const ReportResult& result) {
   for (const ReportRow& row : result.rows) {
     if (!is_gpu_device(row.device)) continue;
     if (is_measured_program_row(row)) program_energy_j += row.energy_j.value_or(0);
-    if (!row.path.empty() && row.path.front() == "probe") probed_j += row.energy_j.value_or(0);
+    if (is_probe_row(row)) probed_j += row.energy_j.value_or(0);
   }
   double idle_j = 0;
   for (const IdleEntry& entry : result.idle) {

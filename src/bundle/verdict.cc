@@ -8,6 +8,7 @@
 #include <array>
 #include <functional>
 
+#include "model/background_row.h"
 #include "model/data_loss.h"
 
 namespace joulemap::bundle {
@@ -52,7 +53,7 @@ std::string judge_co_tenancy(const ReportResult& report) {
   double background_j = 0;
   bool uses_gpu = false;
   for (const ReportRow& row : report.rows) {
-    if (row.path.empty() || row.path.front() != "background" || row.energy_j.value_or(0) <= 0) continue;
+    if (!is_background_row(row) || row.energy_j.value_or(0) <= 0) continue;
     background_j += *row.energy_j;
     uses_gpu = uses_gpu || !is_cpu_device(row.device);
   }

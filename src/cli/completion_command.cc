@@ -63,7 +63,12 @@ std::string bash_script(const std::vector<VerbDescription>& verbs) {
          "    [ \"$word\" = -- ] && { COMPREPLY=($(compgen -c -- \"$current\")); return; }\n"
          "  done\n"
          "  local verbs=\"$(__joulemap_verbs \"${COMP_WORDS[@]:1:COMP_CWORD-1}\")\"\n"
-         "  COMPREPLY=($(compgen -W \"$(__joulemap_candidates \"$previous\" \"$verbs\")\" -- \"$current\"))\n"
+         "  local candidates=''\n"
+         // Options only after a dash: before it, files and verbs are what a person looks for.
+         "  for word in $(__joulemap_candidates \"$previous\" \"$verbs\"); do\n"
+         "    [[ $word == -* && $current != -* ]] || candidates+=\" $word\"\n"
+         "  done\n"
+         "  COMPREPLY=($(compgen -W \"$candidates\" -- \"$current\"))\n"
          "}\n"
          "complete -o default -F _joulemap joulemap\n";
 }
@@ -75,8 +80,9 @@ std::string zsh_script(const std::vector<VerbDescription>& verbs) {
          "  if (( ${words[(I)--]} && ${words[(I)--]} < CURRENT )); then _normal; return; fi\n"
          "  local verbs=\"$(__joulemap_verbs ${words[2,CURRENT-1]})\"\n"
          "  local -a candidates=(${=$(__joulemap_candidates \"${words[CURRENT-1]}\" \"$verbs\")})\n"
-         "  compadd -a candidates\n"
-         "  _files\n"
+         // Options only after a dash, files only where there are no values or verbs to choose.
+         "  if [[ \"${words[CURRENT]}\" != -* ]]; then candidates=(${candidates:#-*}); fi\n"
+         "  if (( ${#candidates} )); then compadd -a candidates; else _files; fi\n"
          "}\n"
          "if [ \"$funcstack[1]\" = _joulemap ]; then _joulemap; else compdef _joulemap joulemap; fi\n";
 }

@@ -144,8 +144,7 @@ int export_to_parquet(const ExportFlags& flags, const CommandLine& line) {
 }
 
 // Tables that only CSV and Parquet contain: their rows are no stacks.
-constexpr std::array<std::string_view, 7> kTableOnlyLevels = {"domain", "step",    "epoch", "layer-step",
-                                                              "power",  "request", "token"};
+constexpr std::array<std::string_view, 5> kTableOnlyLevels = {"domain", "step", "epoch", "layer-step", "power"};
 
 Status check_level_applies(const ExportFlags& flags) {
   if (flags.by.empty() || flags.to == "csv" || flags.to == "parquet") return Done{};

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "cli/measured_tables.h"
 #include "cli/output.h"
@@ -49,7 +52,18 @@ int run_fit(const ModelFlags& flags, const CommandLine& line) {
   return printed ? kExitSuccess : print_error(printed.error());
 }
 
+// The outputs of `model eval` are different files: otherwise one would replace another after minutes of work.
+Status check_outputs_are_distinct(const ModelFlags& flags) {
+  std::set<std::string> files;
+  for (const std::string& file : {flags.output, flags.predictions_file, flags.html_file}) {
+    if (!file.empty() && !files.insert(std::filesystem::path(file).lexically_normal().string()).second)
+      return Error{ErrorCode::usage, fmt::format("two outputs have the name {}", file), "write them to two files"};
+  }
+  return Done{};
+}
+
 int run_eval(const ModelFlags& flags, const CommandLine& line) {
+  if (const Status distinct = check_outputs_are_distinct(flags); !distinct) return print_error(distinct.error());
   std::vector<std::string> inputs = measured_table_files(flags.measurement_folders);
   for (std::string& file : measured_table_files({flags.held_out})) inputs.push_back(std::move(file));
   Result<CommandOutput> output = CommandOutput::open(flags.output, inputs);

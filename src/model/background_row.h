@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The report row of the processes outside of the command and of the rest of the machine. Pure; joules.
+// The report rows that do not belong to the command: other processes and the rest of the machine, and the modules that
+// --probe replayed. Pure; joules.
 #pragma once
 
 #include <span>
@@ -13,6 +14,14 @@ namespace joulemap {
 inline constexpr std::string_view kBackgroundRowName = "background";
 
 bool is_background_row(const ReportRow& row);
+// The row of the modules that --probe replayed.
+bool is_probe_row(const ReportRow& row);
+
 double background_energy_j(std::span<const ReportRow> rows);
+double probe_rows_energy_j(std::span<const ReportRow> rows);
+// Share of probing in the time of the run, and with it in the energy of other processes, whose power over time is not
+// known in a report.
+double probing_time_fraction(const ReportResult& result);
+double background_while_probing_j(const ReportResult& result);
 
 }  // namespace joulemap

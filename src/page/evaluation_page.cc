@@ -49,7 +49,10 @@ report::TextTable make_learners_table(std::span<const predict::LearnerScores> le
   }
   for (std::size_t row = 0; row < learners.front().scores.size(); ++row) {
     std::vector<std::string> cells = {learners.front().scores[row].name};
-    for (const predict::LearnerScores& one : learners) cells.push_back(percent(one.scores[row].score.rmspe));
+    for (const predict::LearnerScores& one : learners) {
+      const predict::Score& score = one.scores[row].score;
+      cells.push_back(score.cases > 0 ? percent(score.rmspe) : "no cases");
+    }
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -70,6 +73,12 @@ std::string additivity_html(std::span<const predict::NetworkCase> cases) {
          strip_xml_declaration(report::additivity_svg(cases));
 }
 
+// "4.1 % (23 operations)", or that nothing was measured twice.
+std::string noise_text(const predict::NoiseFloor& noise, std::string_view what) {
+  if (noise.operations == 0) return fmt::format("no {} were measured twice", what);
+  return fmt::format("{} ({} {})", percent(noise.energy), noise.operations, what);
+}
+
 std::string scores_section(std::string_view id, std::string_view title, std::span<const predict::NamedScore> scores,
                            bool has_intervals = false) {
   return scores.empty() ? "" : table_section(id, title, make_scores_table(title, scores, has_intervals));
@@ -78,11 +87,11 @@ std::string scores_section(std::string_view id, std::string_view title, std::spa
 }  // namespace
 
 std::string evaluation_html(const predict::Evaluation& evaluation) {
-  std::string page = sections_page_begin(
-      "Accuracy of predictions on held-out data",
-      fmt::format("Learner of the residuals: {}. Repeated measurements differ by {} (operations) and {} (networks).",
-                  name_of(evaluation.learner), percent(evaluation.operation_noise.energy),
-                  percent(evaluation.network_noise.energy)));
+  std::string page =
+      sections_page_begin("Accuracy of predictions on held-out data",
+                          fmt::format("Learner of the residuals: {}. Difference of repeated measurements: {}; {}.",
+                                      name_of(evaluation.learner), noise_text(evaluation.operation_noise, "operations"),
+                                      noise_text(evaluation.network_noise, "network settings")));
   page += html_section("networks", "Networks: predicted against measured",
                        strip_xml_declaration(report::predicted_networks_svg(evaluation.network_cases)) +
                            html_table(make_scores_table("Leave-one-family-out", evaluation.networks, true)));

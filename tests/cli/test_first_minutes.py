@@ -121,6 +121,8 @@ def test_bash_completes_verbs_options_and_values(run, tmp_path):
     assert completed("experiment", "ru") == {"run", "run-row"}
     assert "--fail-over" in completed("diff", "--fail")
     assert completed("report", "--by", "lay") == {"layer"}
+    assert completed("report", "''") == set(), "files, which bash completes itself"
+    assert completed("model", "''") == {"fit", "eval"}
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

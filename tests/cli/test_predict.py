@@ -323,7 +323,16 @@ def test_learners_are_compared_and_shown_on_a_page(joulemap, measured_folder, tm
     assert rmspe["boosting"] < rmspe["none"]
     html = page.read_text()
     assert "<svg" in html and "forest" in html and "<script" not in html
+    assert "no cases" in html and "no network settings were measured twice" in html
     assert joulemap("model", "eval", measured_folder, "--learner", "oracle").code == 2
+
+
+def test_two_outputs_of_an_evaluation_must_not_be_one_file(joulemap, measured_folder, tmp_path):
+    same = tmp_path / "same"
+    refused = joulemap("model", "eval", measured_folder, "--html", same, "-o", same)
+    assert refused.code == 2
+    assert "two outputs have the name" in refused.err
+    assert not same.exists()
 
 
 SIMULATED_PYTHON = """#!/bin/sh

@@ -159,6 +159,12 @@ def test_csv_has_one_line_per_request(joulemap, served_recording, tmp_path):
     )
 
 
+def test_tokens_are_stacks(joulemap, served_recording):
+    stacks = joulemap("export", served_recording, "--to", "folded", "--by", "token")
+    assert stacks.code == 0, stacks.err
+    assert "prefill" in stacks.out and "decode" in stacks.out
+
+
 def test_a_part_of_the_run_is_reported(joulemap, served_recording):
     whole = joulemap("report", "--json", "--by", "token", served_recording).json
     middle_s = (whole["serving"]["begin_s"] + whole["serving"]["end_s"]) / 2

@@ -100,3 +100,21 @@ for epoch in range(2):
     marks = [line.split() for line in record(program).part.of("mark")]
     assert sum(kind == "2" for _, _, kind, *_ in marks) == 2 * 3 + 3 * 2
     assert sum(int(number) for _, _, kind, number, *_ in marks if kind == "9") == 3 * 2
+
+
+def test_single_evaluations_of_the_trained_model_are_evaluation_steps(record):
+    program = """
+import torch
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(2, 4)
+for epoch in range(3):
+    optimizer.zero_grad()
+    net(x).sum().backward()
+    optimizer.step()
+    with torch.no_grad():
+        net(x)
+"""
+    marks = [line.split() for line in record(program).part.of("mark")]
+    assert sum(kind == "2" for _, _, kind, *_ in marks) == 3 + 3
+    assert sum(int(number) for _, _, kind, number, *_ in marks if kind == "9") == 3

@@ -223,10 +223,14 @@ bool are_estimates_of_one_host(const std::vector<RecordingWithRates>& all) {
   });
 }
 
-// Leaves out other processes, whose CPU time differs from run to run.
+// Leaves out other processes, whose CPU time differs from run to run. Energies per step do not contain probing, which
+// the rows contain.
 void exclude_other_processes(RecordingWithRates& one) {
-  const double total_j = preferred_energy(one.reports->rows.totals).value_or(EnergyWithProvenance{}).joules;
-  if (total_j > 0) one.command_energy_fraction = std::clamp(1 - one.reports->background_j / total_j, 0.0, 1.0);
+  const ReportResult& rows = one.reports->rows;
+  const double background_j = (1 - probing_time_fraction(rows)) * one.reports->background_j;
+  const double run_j = preferred_energy(rows.totals).value_or(EnergyWithProvenance{}).joules -
+                       one.reports->replayed_modules_j - (one.reports->background_j - background_j);
+  if (run_j > 0) one.command_energy_fraction = std::clamp(1 - background_j / run_j, 0.0, 1.0);
 }
 
 // Whether other processes used the machine much more during some recordings than during others.
@@ -260,9 +264,11 @@ ComparedSideEntries make_side_entries(std::span<const RecordingWithRates> side,
     const ReportResult* rows = &one.reports->rows;
     if (independent_relative_error) {
       found.filtered_reports.push_back(*rows);
-      std::erase_if(found.filtered_reports.back().rows, is_background_row);
-      for (ReportRow& row : found.filtered_reports.back().rows)
-        limit_to_independent_error(row, *independent_relative_error);
+      ReportResult& own_rows = found.filtered_reports.back();
+      std::erase_if(own_rows.rows, is_background_row);
+      if (own_rows.by != row_level_name(RowLevel::domain)) {  // domains contain other processes
+        for (ReportRow& row : own_rows.rows) limit_to_independent_error(row, *independent_relative_error);
+      }
       rows = &found.filtered_reports.back();
     }
     found.entries.push_back({rows, one.units_in_rows});

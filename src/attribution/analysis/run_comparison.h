@@ -46,7 +46,8 @@ struct RunReports {
   double steps_in_rows = 0;  // steps in the rows, if `is_steady`
   double elapsed_s = 0;      // of the whole run, as is energy_j; both without probing
   std::optional<double> energy_j = {};
-  double background_j = 0;  // energy of other processes in the time of `rows`
+  double background_j = 0;        // energy of other processes in the time of `rows`
+  double replayed_modules_j = 0;  // energy of --probe in the time of `rows`
 };
 
 // Whether to compare steady states: if all recordings have one, and the query does not ask for whole runs or epochs.

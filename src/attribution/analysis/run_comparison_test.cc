@@ -216,6 +216,40 @@ TEST(RunComparison, EstimatesOfOneMachineAreComparedWithoutTheirCommonErrorAndOt
   EXPECT_EQ(equal->total.verdict, ChangeVerdict::within_noise);
 }
 
+TEST(RunComparison, EstimatedDomainsKeepTheErrorOfTheModelBecauseTheyContainOtherProcesses) {
+  const auto make_domain_run = [](double background_j) {
+    RunReports run = make_estimated_run(1, background_j);
+    run.rows.by = "domain";
+    run.rows.rows.resize(1);
+    ReportRow& domain = run.rows.rows.front();
+    domain.path = {run.rows.domains[0].name};
+    domain.energy_j = run.rows.domains[0].joules;
+    domain.low_j = 0.4 * *domain.energy_j;
+    domain.high_j = 1.6 * *domain.energy_j;
+    return run;
+  };
+  const Result<RunDifference> found = compare_two_runs(make_domain_run(100), make_domain_run(1100));
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(*found->total.relative_change, 0, 0.01);
+  ASSERT_FALSE(found->entries.empty());
+  EXPECT_EQ(found->entries.front().verdict, ChangeVerdict::within_noise);
+}
+
+TEST(RunComparison, OtherProcessesWhileModulesWereReplayedAreNotSubtracted) {
+  RunReports probed = make_estimated_run(1, 1000);
+  // 40 s of probing after 10 s of steps: the replayed modules use 12 kJ, other processes 4 kJ more.
+  probed.rows.elapsed_s = 50;
+  probed.rows.probe = ProbeCost{40, {}};
+  probed.rows.domains[0].joules = 18000;
+  probed.rows.totals = total_energy(probed.rows.domains);
+  probed.background_j = 5000;
+  probed.replayed_modules_j = 12000;
+  const Result<RunDifference> found = compare_two_runs(make_estimated_run(1, 1000), probed);
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(*found->total.relative_change, 0, 0.01);
+  EXPECT_FALSE(found->diagnostics.contains("unequal_load"));
+}
+
 TEST(RunComparison, EvaluationStepsAreNotCounted) {
   RunReports run = steady_state(1);
   const double steps = static_cast<double>(run.steps.size());

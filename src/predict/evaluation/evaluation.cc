@@ -64,9 +64,11 @@ std::map<std::string, int, std::less<>> assign_network_folds(const FitData& data
   return fold;
 }
 
-double energy_of_separate_operations_j(const DeviceProfile& profile, const NetworkSums& sums) {
+// With the idle power of the GPU on which the network was measured.
+double energy_of_separate_operations_j(const DeviceProfile& profile, const NetworkSums& sums,
+                                       const MachineCorrection& machine) {
   const double above_idle_j = std::accumulate(sums.above_idle_j.begin(), sums.above_idle_j.end(), 0.0);
-  return above_idle_j + profile.network_model.idle_w * sums.gpu_s;
+  return above_idle_j + (profile.network_model.idle_w + machine.idle_offset_w) * sums.gpu_s;
 }
 
 NetworkCase make_network_case(const DeviceProfile& profile, const NetworkObservation& row) {
@@ -83,7 +85,7 @@ NetworkCase make_network_case(const DeviceProfile& profile, const NetworkObserva
           0,
           0,
           network.busy_s / network.time_s,
-          energy_of_separate_operations_j(profile, row.sums)};
+          energy_of_separate_operations_j(profile, row.sums, network.machine)};
 }
 
 std::vector<NetworkCase> make_network_cases(const DeviceProfile& profile, const NetworkTable& table) {

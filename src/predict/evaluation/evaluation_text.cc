@@ -129,7 +129,10 @@ std::string learners_markdown(std::span<const LearnerScores> learners) {
   text += "\n";
   for (std::size_t row = 0; row < learners.front().scores.size(); ++row) {
     text += fmt::format("| {} |", learners.front().scores[row].name);
-    for (const LearnerScores& one : learners) text += fmt::format(" {:.1f} % |", 100 * one.scores[row].score.rmspe);
+    for (const LearnerScores& one : learners) {
+      const Score& score = one.scores[row].score;
+      text += score.cases > 0 ? fmt::format(" {:.1f} % |", 100 * score.rmspe) : std::string(" no cases |");
+    }
     text += "\n";
   }
   return text;

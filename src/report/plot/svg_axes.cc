@@ -78,7 +78,13 @@ void draw_x_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title
 
 std::vector<double> logarithmic_ticks(const AxisScale& scale) {
   constexpr double kMaxDecadesForMinorTicks = 2.5;  // decades
+  constexpr double kMinDecadesForRoundTicks = 0.5;  // below, an axis could lie between two round numbers
   std::vector<double> ticks;
+  if (scale.high_value - scale.low_value < kMinDecadesForRoundTicks) {
+    for (const double value : round_ticks(std::pow(10, scale.low_value), std::pow(10, scale.high_value), 4))
+      ticks.push_back(std::log10(value));
+    return ticks;
+  }
   for (double power = std::floor(scale.low_value); power <= scale.high_value; ++power) {
     for (const double mantissa : {1.0, 2.0, 5.0}) {
       const double value = power + std::log10(mantissa);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "model/activity.h"
+#include "model/background_row.h"
 #include "report/plot/plots.h"
 #include "report/plot/svg_axes.h"
 #include "report/plot/svg_frame.h"
@@ -85,20 +85,23 @@ bool is_energy_plotted(const PlotQuery& query) {
 }
 
 // All rows that have the quantity, in the order of the query.
-std::vector<Bar> make_bars_of_rows(const LevelView& level, const PlotQuery& query) {
+std::vector<Bar> make_bars_of_rows(const LevelView& level, const PlotQuery& query, double probing_time_fraction) {
   std::set<std::string> devices;
   std::vector<const ReportRow*> rows;
   for (const ReportRow& row : level.rows) {
-    if (!row.path.empty() && row.path.front() == kProbeModeScopeName) continue;  // the footer shows probing
+    if (is_probe_row(row)) continue;  // the footer shows probing
     if (!scopes::path_matches_filter(row.path, row.device, query.name_filter) || !quantity_of_row(row, query.sort_by))
       continue;
     rows.push_back(&row);
     devices.insert(row.device);
   }
   std::vector<Bar> bars;
-  for (const ReportRow* row : rows)
-    bars.push_back({bar_name(*row, level.by, devices.size() > 1), *quantity_of_row(*row, query.sort_by), row->basis,
+  for (const ReportRow* row : rows) {
+    ReportRow plotted = *row;
+    if (is_background_row(*row) && row->energy_j) *plotted.energy_j *= 1 - probing_time_fraction;
+    bars.push_back({bar_name(*row, level.by, devices.size() > 1), *quantity_of_row(plotted, query.sort_by), row->basis,
                     colour_of_attribution_basis(row->basis)});
+  }
   if (query.sort_by == SortBy::name) {
     std::ranges::stable_sort(bars, {}, &Bar::name);
   } else if (!is_energy_plotted(query)) {
@@ -108,7 +111,7 @@ std::vector<Bar> make_bars_of_rows(const LevelView& level, const PlotQuery& quer
 }
 
 std::vector<Bar> make_bars(const RunView& view, const LevelView& level, const PlotQuery& query) {
-  std::vector<Bar> bars = make_bars_of_rows(level, query);
+  std::vector<Bar> bars = make_bars_of_rows(level, query, probing_time_fraction(view.run));
   const std::size_t shown = std::min(query.max_items.value_or(kDefaultBarCount), bars.size());
   Bar rest{fmt::format("{} more", bars.size() - shown), {}, {}, kUnattributedColour};
   for (std::size_t i = shown; i < bars.size(); ++i) rest.value.value += bars[i].value.value;

@@ -86,8 +86,7 @@ SvgCanvas::SvgCanvas(double width, double height, std::string_view title, std::s
     : width_(width), height_(height) {
   svg_text_ = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\" "
-      "aria-labelledby=\"title description\" font-family=\"{2}\">\n<title id=\"title\">{3}</title>\n"
-      "<desc id=\"description\">{4}</desc>\n",
+      "aria-label=\"{3}\" font-family=\"{2}\">\n<title>{3}</title>\n<desc>{4}</desc>\n",
       format_decimal(width), format_decimal(height), kFontFamily, escape_xml(title), escape_xml(description));
   draw_rect({0, 0, width, height}, {"#ffffff"});
 }

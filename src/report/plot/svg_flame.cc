@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/activity.h"
+#include "model/background_row.h"
 #include "report/plot/plots.h"
 #include "report/plot/svg_frame.h"
 #include "report/plot/svg_theme.h"
@@ -93,17 +93,24 @@ class FlameGraphDrawer {
   bool has_kernel_leaves_;
 };
 
-// Removes probing, which is not part of the run; the footer shows its cost. Returns whether there was any.
-bool remove_probing_nodes(EnergyNode& root) {
-  const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeModeScopeName; };
+// Removes probing, which is not part of the run, and the energy of other processes meanwhile; the footer shows the cost.
+// Returns whether there was any.
+bool remove_probing_nodes(EnergyNode& root, double probing_time_fraction) {
   bool has_drawn_child = false;
   for (EnergyNode& device : root.children) {
-    double probed_j = 0;
-    for (const EnergyNode& child : device.children)
-      probed_j += is_probe(child) ? child.summed_row.energy_j.value_or(0) : 0;
-    if (std::erase_if(device.children, is_probe) == 0) continue;
+    double removed_j = 0;
+    for (EnergyNode& child : device.children) {
+      if (is_probe_row(child.summed_row)) removed_j += child.summed_row.energy_j.value_or(0);
+      if (!is_background_row(child.summed_row) || !child.summed_row.energy_j) continue;
+      const double meanwhile_j = probing_time_fraction * *child.summed_row.energy_j;
+      *child.summed_row.energy_j -= meanwhile_j;
+      removed_j += meanwhile_j;
+    }
+    const bool is_probed =
+        std::erase_if(device.children, [](const EnergyNode& node) { return is_probe_row(node.summed_row); }) > 0;
+    if (removed_j <= 0 && !is_probed) continue;
     has_drawn_child = true;
-    if (device.summed_row.energy_j) *device.summed_row.energy_j -= probed_j;
+    if (device.summed_row.energy_j) *device.summed_row.energy_j -= removed_j;
     device.summed_row.low_j = device.summed_row.high_j = std::nullopt;  // unknown: the interval included probing
   }
   return has_drawn_child;
@@ -119,7 +126,7 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   if (!query.name_filter.empty()) result.groups.clear();  // sums of all rows, also of those that do not match
   EnergyNode root = energy_tree(result, {{}, query.name_filter});
   const bool is_whole = query.name_filter.empty();
-  const bool is_probed = is_whole && remove_probing_nodes(root);
+  const bool is_probed = is_whole && remove_probing_nodes(root, probing_time_fraction(result));
   if (is_whole) {
     for (EnergyNode& node : idle_and_unattributed_without_probing(result)) root.children.push_back(std::move(node));
   }

@@ -83,7 +83,7 @@ std::string scatter_svg(std::string_view title, std::string_view x_title, std::s
   LogRange y_range;
   for (const ScatterPoint& point : points) {
     x_range.extend(point.x);
-    y_range.extend(point.y);
+    for (const double value : {point.low, point.y, point.high}) y_range.extend(value);
   }
   if (x_range.is_empty() || y_range.is_empty()) return {};
   SvgCanvas canvas = make_titled_canvas(kPlotTop_px + 30 + kScatterHeight_px + 60, title, y_title);
@@ -163,7 +163,7 @@ std::string predicted_networks_svg(std::span<const predict::NetworkCase> cases) 
 std::string predicted_operations_svg(std::span<const predict::OperationCase> cases) {
   const KindColours colours = choose_kind_colours(cases);
   std::vector<ScatterPoint> points;
-  const std::size_t stride = cases.size() / kMaxPlottedOperations + 1;
+  const std::size_t stride = (cases.size() + kMaxPlottedOperations - 1) / kMaxPlottedOperations;
   for (std::size_t i = 0; i < cases.size(); i += stride) {
     const predict::OperationCase& one = cases[i];
     points.push_back({one.measured, one.predicted, 0, 0, colours.colour(one.kind), one.key});

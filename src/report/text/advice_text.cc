@@ -47,28 +47,29 @@ std::string no_finding_text(const Advice& advice) {
          "precision, or fewer steps.";
 }
 
-// The command if a shell would read it as it was run, otherwise a placeholder.
-std::string repeatable_command_text(const Advice& advice) {
+// Whether a shell reads the word as it is.
+bool is_literal_word(std::string_view word) {
   const auto is_literal = [](char letter) {
     return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
            std::string_view("-_./=:,+@%").find(letter) != std::string_view::npos;
   };
-  for (const std::string& word : advice.command) {
-    if (word.empty() || !std::ranges::all_of(word, is_literal)) return "COMMAND";
-  }
+  return !word.empty() && std::ranges::all_of(word, is_literal);
+}
+
+// The command if a shell would read it as it was run, otherwise a placeholder.
+std::string repeatable_command_text(const Advice& advice) {
+  if (!std::ranges::all_of(advice.command, is_literal_word)) return "COMMAND";
   const std::string text = fmt::format("{}", fmt::join(advice.command, " "));
   return text.empty() || text.size() > kMaxCommandWidth ? "COMMAND" : text;
 }
 
-// Commands that measure the saving of a change. Several inputs are parts or repetitions of one run.
+// Commands that measure the saving of a change. Several inputs are parts of one run, which `diff` does not merge.
 std::string measuring_commands_text(const Advice& advice) {
   if (advice.inputs.empty()) return {};
-  std::string recordings;
-  for (const std::string& input : advice.inputs) recordings += " " + printable(input);
-  const std::string compared =
-      advice.inputs.size() == 1 ? recordings + " after.joule" : " after.joule --baseline" + recordings;
-  return fmt::format("   joulemap record -o after.joule -- {}\n   joulemap diff{}\n", repeatable_command_text(advice),
-                     compared);
+  const std::string record = fmt::format("   joulemap record -o after.joule -- {}\n", repeatable_command_text(advice));
+  if (advice.inputs.size() > 1) return record;
+  const std::string& input = advice.inputs.front();
+  return record + fmt::format("   joulemap diff {} after.joule\n", is_literal_word(input) ? input : "RECORDING");
 }
 
 }  // namespace

@@ -8,25 +8,15 @@ namespace {
 
 // The errors of rows may be correlated: their half widths add up.
 double command_half_width_j(const ReportResult& result, const RunRates& rates) {
-  double half_width_j = rates.relative_half_width() * result.unattributed_j.value_or(0);
+  double half_width_j = rates.relative_half_width() * (result.unattributed_j.value_or(0) + result.idle_j.value_or(0));
   for (const ReportRow& row : result.rows) {
-    if (row.path.empty() || is_background_row(row) || !row.low_j || !row.high_j) continue;
+    if (row.path.empty() || is_background_row(row) || is_probe_row(row) || !row.low_j || !row.high_j) continue;
     half_width_j += (*row.high_j - *row.low_j) / 2;
   }
   return half_width_j;
 }
 
-// The share of probing in the time of the run.
-double probing_time_fraction(const ReportResult& result) {
-  if (!result.probe || result.elapsed_s <= 0) return 0;
-  return std::clamp(result.probe->time_s / result.elapsed_s, 0.0, 1.0);
-}
-
 }  // namespace
-
-double background_while_probing_j(const ReportResult& result) {
-  return probing_time_fraction(result) * background_energy_j(result.rows);
-}
 
 double noticeable_background_j(const ReportResult& result) {
   const double joules = background_energy_j(result.rows);

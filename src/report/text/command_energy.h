@@ -15,10 +15,6 @@ inline constexpr double kMinShownEnergyShare = 0.05;
 // background_energy_j(), or 0 if it is less than kMinShownEnergyShare of all energy.
 double noticeable_background_j(const ReportResult& result);
 
-// The energy of other processes while modules were replayed (--probe): the share of probing in the time of the run. Their
-// power over time is not known in a report.
-double background_while_probing_j(const ReportResult& result);
-
 // compute_run_rates() without the energy of other processes, if it is noticeable.
 RunRates command_rates(const ReportResult& result);
 

@@ -6,8 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "model/activity.h"
-#include "report/text/command_energy.h"
+#include "model/background_row.h"
 #include "report/text/kernel_names.h"
 #include "scopes/path_tree.h"
 
@@ -155,10 +154,7 @@ std::vector<EnergyNode> idle_and_unattributed_nodes(const ReportResult& result) 
 std::vector<EnergyNode> idle_and_unattributed_without_probing(const ReportResult& result) {
   std::vector<EnergyNode> out = idle_and_unattributed_nodes(result);
   if (!result.probe || !result.probe->energy_j || out.empty()) return out;
-  double active_j = background_while_probing_j(result);
-  for (const ReportRow& row : result.rows) {
-    if (!row.path.empty() && row.path.front() == kProbeModeScopeName) active_j += row.energy_j.value_or(0);
-  }
+  const double active_j = probe_rows_energy_j(result.rows) + background_while_probing_j(result);
   // The rest of the energy in the time of probing was idle.
   double& idle_j = *out.front().summed_row.energy_j;
   idle_j = std::max(idle_j - std::max(*result.probe->energy_j - active_j, 0.0), 0.0);

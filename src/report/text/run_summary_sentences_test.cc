@@ -62,7 +62,9 @@ TEST(AnswerText, SharesAreThoseOfTheCommandWhereOtherProcessesUseTheMachineToo) 
     level.idle_j = 100;
   }
   const std::vector<std::string> sentences = run_summary_sentences(view);
-  EXPECT_EQ(sentences[1], "The command itself used 800 J of it; the rest went to other processes and idle parts.");
+  EXPECT_EQ(sentences[1],
+            "The command itself used 800 J of it: 50 steps of 16.0 J each; the rest went to other processes and idle "
+            "parts.");
   EXPECT_EQ(sentences.back(),
             "Costliest layers, all passes together: conv with 120 J (20.0 %), fc with 80.0 J (13.3 %).");
 }
