@@ -50,9 +50,7 @@ class Validated:
     pass_s: float  # time of the plain pass, in s
     blocks: list = field(default_factory=list)  # a list of ValidatedBlock
     refused: dict = field(default_factory=dict)  # name -> why it could not be run twice
-    idle_share: float = (
-        0.0  # share of the plain pass's energy that was used while the device was idle or by other processes
-    )
+    idle_share: float = 0.0  # share of the pass's energy used while the device was idle, or by other processes
     overlap: bool = False  # true if blocks overlap, so that their energies do not add up
     is_measured: bool = True  # true if a counter measured the energies; estimates cannot resolve blocks
 

@@ -292,12 +292,12 @@ def test_model_verbs_report_missing_files(joulemap, tmp_path):
 
 @pytest.fixture(scope="module")
 def measured_folder(tmp_path_factory):
-    """A folder with every twelfth measured operation of the H200."""
+    """A folder with every 24th measured operation of the H200."""
     folder = tmp_path_factory.mktemp("measured")
     with gzip.open(ROOT / "data" / "h200" / "operations.csv.gz", "rt") as full:
         lines = full.read().splitlines()
     with gzip.open(folder / "operations.csv.gz", "wt") as part:
-        part.write("\n".join([lines[0], *lines[1::12]]) + "\n")
+        part.write("\n".join([lines[0], *lines[1::24]]) + "\n")
     return folder
 
 

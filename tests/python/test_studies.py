@@ -59,7 +59,7 @@ def case(model: str = "BERT", task: str = "pre-training", attention_j: float = 1
     }
     phases = {"forward": interval_around(1.0), "backward": interval_around(2.0)}
     step = EnergyUse(310.0, 3.0, 1.0)
-    return transformers_study.Case(model, task, "fp32", step, 100, interval_around(1.0), found, {}, phases, [])
+    return transformers_study.TaskCase(model, task, "fp32", step, 100, interval_around(1.0), found, {}, phases, [])
 
 
 def result(write_section, *arguments) -> str:

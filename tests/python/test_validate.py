@@ -55,7 +55,7 @@ def doubled(model, inputs, train=False, blocks=None, loss=None):
     run = _validate.ModelPass(torch, model, _validate._make_model_call(model, inputs, loss, train), train)
     with _validate.BlockDoublingSession(torch, model, run, blocks) as validation:
         blocks = numbers.compute_block_energies(*validation.measure_blocks(CountingMeter(), 0.005, 3, 1, lambda text: None))
-    return {extra.block: extra for extra in blocks.extras}, blocks.pass_j, validation
+    return {extra.block: extra for extra in blocks.extra_energies}, blocks.pass_j, validation
 
 def print_validation(model, inputs, **more):
     found, pass_j, validation = doubled(model, inputs, **more)
@@ -324,8 +324,8 @@ found = numbers.compute_block_energies(loops, times)
 speed = found.pass_s / seconds[None]
 wanted = {block: above_j[block] - above_j[None] + idle_w * speed * (seconds[block] - seconds[None]) for block in "ab"}
 print(json.dumps({"limited": numbers.is_limited_by_host(loops),
-                  "errors": [one.joules / wanted[one.block] - 1 for one in found.extras],
-                  "half_widths": [one.half_width_j / one.joules for one in found.extras]}))
+                  "errors": [one.joules / wanted[one.block] - 1 for one in found.extra_energies],
+                  "half_widths": [one.half_width_j / one.joules for one in found.extra_energies]}))
 """)
     assert result["limited"]
     assert result["errors"] == pytest.approx([0, 0], abs=0.06)

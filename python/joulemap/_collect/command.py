@@ -189,7 +189,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="output folder; operations and networks that it contains are not measured again",
     )  # fmt: skip
     cli.add_argument(
-        "--seconds", type=parse_positive_number, default=240, metavar="S", help="measuring time in s; default: 240"
+        "--seconds", type=parse_positive_number, default=240, metavar="S", help="measuring time in s, without start-up; default: 240"
     )
     cli.add_argument(
         "--kinds", nargs="*", default=[], metavar="KIND",
@@ -252,13 +252,13 @@ def open_device(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def run_collection(options: argparse.Namespace) -> int:
     began_s = time.monotonic()
-    deadline_s = began_s + options.seconds
     torch, runner, gpu = open_device(options)
-    session = CollectorRun(torch, runner, gpu, rows.RowStore(options.out), options.active, deadline_s)
+    session = CollectorRun(torch, runner, gpu, rows.RowStore(options.out), options.active)
     gc.collect()
     gc.freeze()
     gc.disable()
     session.warm_up()
+    deadline_s = session.begin_measuring(options.seconds)
     gpu.mean_power = RunningMean()
     begin = (time.monotonic(), gpu.energy_j())
     if [kind for kind in options.kinds if kind not in NETWORK_KINDS] or not options.kinds:

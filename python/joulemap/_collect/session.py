@@ -43,14 +43,13 @@ class CollectorRun:
         gpu: Any,
         row_store: rows.RowStore,
         active_s: float,
-        deadline_s: float = math.inf,
     ) -> None:
         self.torch, self.runner, self.gpu, self.rows, self.active_s = torch, runner, gpu, row_store, active_s
         self.slice_name = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         self.idle_w: Optional[float] = None
         self._pending_rows: list[PendingRow] = []
         self._begin_s = time.monotonic()
-        self._deadline_s = deadline_s
+        self._deadline_s = math.inf
         self._last_progress_s = -math.inf  # when the progress was last shown
         self.measured_count = 0
 
@@ -66,6 +65,12 @@ class CollectorRun:
             self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns()
         )
         self.idle_w = idle.watts if idle else None
+
+    def begin_measuring(self, duration_s: float) -> float:
+        """Begins the measuring time, and returns when it ends. Start-up and warm-up are not part of it: on a busy machine
+        they may take longer than a short measurement."""
+        self._deadline_s = time.monotonic() + duration_s
+        return self._deadline_s
 
     def _show_progress(self, key: str) -> None:
         """Shows a progress line if stderr is a terminal, at most once a second."""
