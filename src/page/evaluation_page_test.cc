@@ -31,7 +31,7 @@ TEST(EvaluationPage, ShowsPredictionsErrorsByKindAndAdditivity) {
 TEST(EvaluationPage, ComparesLearnersInOneTable) {
   predict::Evaluation evaluation = make_evaluation();
   for (const predict::Learner learner : {predict::Learner::boosting, predict::Learner::forest}) {
-    predict::Score score;
+    predict::Score score{.cases = 20};
     score.rmspe = learner == predict::Learner::boosting ? 0.081 : 0.123;
     evaluation.learners.push_back({learner, {{"operations", score}}});
   }
