@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import html
+import math
 from typing import Any, Optional
 
 MAX_NOTEBOOK_ROWS = 60  # rows of a tree that are shown: a notebook file stores the HTML
@@ -20,13 +21,15 @@ def ledger_html(ledger: Any) -> str:
     escaped."""
     rows = _sort_rows_as_tree(ledger)
     most = max((_energy_or_zero(row) for row in rows), default=0.0)
-    body = "".join(_row_html(row, most) for row in rows[:MAX_NOTEBOOK_ROWS])
+    has_waiting = any(row.waiting_j is not None for row in rows)
+    body = "".join(_row_html(row, most, has_waiting) for row in rows[:MAX_NOTEBOOK_ROWS])
     left_out = len(rows) - MAX_NOTEBOOK_ROWS
     more = f"<p>{left_out} more rows: print(ledger) or ledger.to_pandas()</p>" if left_out > 0 else ""
-    head = "<tr><th>by {}</th><th>device</th><th>J</th><th>90 % interval</th><th>waiting J</th><th>s</th><th></th></tr>"
+    titles = ["device", "J", "90 % interval", *(["waiting J"] if has_waiting else []), "s", ""]
+    head = f"<tr><th>by {html.escape(ledger.by)}</th>" + "".join(f"<th>{title}</th>" for title in titles) + "</tr>"
     return (
         f'{TABLE_STYLE}<div class="joulemap"><table><caption>{html.escape(_summary_html(ledger))}</caption>'
-        f"<thead>{head.format(html.escape(ledger.by))}</thead><tbody>{body}</tbody></table>{more}</div>"
+        f"<thead>{head}</thead><tbody>{body}</tbody></table>{more}</div>"
     )
 
 
@@ -55,28 +58,37 @@ def _energy_or_zero(row: Any) -> float:
     return row.energy_j or 0.0
 
 
-def _row_html(row: Any, most: float) -> str:
+def _row_html(row: Any, most: float, has_waiting: bool) -> str:
     steps = _split_tree_levels(row.path)
     share = 0.0 if most <= 0 else _energy_or_zero(row) / most
     name = f'<span title="{html.escape(" ".join(row.path))}">{"&emsp;" * (len(steps) - 1)}{html.escape(steps[-1])}</span>'
-    interval = "" if row.low_j is None else f"{row.low_j:.4g} to {row.high_j:.4g}"
-    numbers = [_number_cell(row.energy_j), interval, _number_cell(row.waiting_j), _number_cell(row.time_s)]
+    interval = "" if row.low_j is None else f"{_number_text(row.low_j)} to {_number_text(row.high_j)}"
+    waiting = [_number_cell(row.waiting_j)] if has_waiting else []
+    numbers = [_number_cell(row.energy_j), interval, *waiting, _number_cell(row.time_s)]
     cells = [name, html.escape(row.device or ""), *numbers]
     bar = f'<span class="bar" style="width:{100 * share:.0f}px"></span>'
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, bar]) + "</tr>"
 
 
 def _number_cell(value: Optional[float]) -> str:
-    return "" if value is None else f"{value:.4g}"
+    return "" if value is None else _number_text(value)
+
+
+def _number_text(value: float) -> str:
+    """Four significant digits, without an exponent between 0.001 and a million: 17210 instead of 1.721e+04."""
+    if not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.4g}"
+    decimals = max(0, 3 - math.floor(math.log10(abs(value))))
+    return f"{float(f'{value:.4g}'):.{decimals}f}"
 
 
 def _summary_html(ledger: Any) -> str:
     if ledger.joules is None:
         total = "energy unknown"
     else:
-        bounds = "" if ledger.low_j is None else f" ({ledger.low_j:.4g} to {ledger.high_j:.4g})"
-        total = f"{ledger.joules:.4g} J{bounds} {ledger.provenance}"
-    duration = "" if ledger.time_s is None else f" in {ledger.time_s:.4g} s"
-    idle = "" if not ledger.idle_j else f"; {ledger.idle_j:.4g} J of it idle"
+        bounds = "" if ledger.low_j is None else f" ({_number_text(ledger.low_j)} to {_number_text(ledger.high_j)})"
+        total = f"{_number_text(ledger.joules)} J{bounds} {ledger.provenance}"
+    duration = "" if ledger.time_s is None else f" in {_number_text(ledger.time_s)} s"
+    idle = "" if not ledger.idle_j else f"; {_number_text(ledger.idle_j)} J of it idle"
     unfinished = "" if ledger.is_complete else "; still recording"
     return f"{total}{duration}{idle}{unfinished}"

@@ -136,7 +136,10 @@ std::optional<Finding> make_optimizer_finding(const CpuRuleContext& program) {
     if (row.path.back().find("_fused_") != std::string::npos) return std::nullopt;
     operations.insert(row.path.back());
   }
-  if (operations.size() < kMinOptimizerOperationKinds) return std::nullopt;
+  // Only optimizers of PyTorch have a fused version.
+  const auto is_torch_operation = [](const std::string& name) { return name.starts_with("torch."); };
+  if (operations.size() < kMinOptimizerOperationKinds || std::ranges::none_of(operations, is_torch_operation))
+    return std::nullopt;
   const double share = program.energy_share(is_optimizer);
   Finding finding = make_cpu_finding(program,
                                      {"unfused_optimizer",

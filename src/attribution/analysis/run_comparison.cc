@@ -49,9 +49,10 @@ struct RecordingWithRates {
   const RunReports* reports = nullptr;
   RunRates rates = {};
   double common_domain_fraction = 1;  // fraction of the energy in domains that all recordings contain
-  double command_energy_fraction =
-      1;                             // fraction of the energy that other processes did not use; 1 if they are included
-  double sensor_relative_error = 0;  // relative standard error from the sensors
+  // Energy of the command alone in the time of the rows. None: other processes are included.
+  std::optional<double> command_j = {};
+  double command_energy_fraction = 1;  // its fraction of the energy of the machine
+  double sensor_relative_error = 0;    // relative standard error from the sensors
   ComparedRecording recording = {};
   double units_in_rows = 1;
   double time_s = 0;  // per unit
@@ -89,13 +90,17 @@ void set_common_domain_fraction(RecordingWithRates& one, const std::set<std::str
 }
 
 // What the comparison excludes: time and energy of the whole run minus those of the steady steps.
-SteadyStateExclusion compute_steady_state_exclusion(const RunReports& reports) {
+SteadyStateExclusion compute_steady_state_exclusion(const RecordingWithRates& one) {
+  const RunReports& reports = *one.reports;
   const SteadyState& steady_state = *reports.steady_state;
   const double steady_step_count = static_cast<double>(steady_state.steps - steady_state.outlier_steps);
   SteadyStateExclusion excluded_part{.warm_up_steps = steady_state.first_step,
                                      .outlier_steps = steady_state.outlier_steps};
   excluded_part.time_s = std::max(reports.elapsed_s - steady_step_count * steady_state.time_s, 0.0);
-  if (reports.energy_j) excluded_part.energy_j = std::max(*reports.energy_j - steady_state.energy_sum_j, 0.0);
+  if (reports.energy_j && one.command_j)
+    excluded_part.energy_j = std::max(*reports.energy_j - reports.whole_background_j - *one.command_j, 0.0);
+  else if (reports.energy_j)
+    excluded_part.energy_j = std::max(*reports.energy_j - steady_state.energy_sum_j, 0.0);
   excluded_part.is_settled = steady_state.is_settled;
   return excluded_part;
 }
@@ -114,16 +119,15 @@ void compute_per_unit_values(RecordingWithRates& one, std::string_view per, bool
     const double units_per_step = units / recording.steps;
     recording.units =
         units_per_step * static_cast<double>(reports.steady_state->steps - reports.steady_state->outlier_steps);
-    recording.energy_j =
-        one.common_domain_fraction * one.command_energy_fraction * reports.steady_state->energy_j / units_per_step;
-    recording.exclusion = compute_steady_state_exclusion(reports);
-    if (recording.exclusion->energy_j) *recording.exclusion->energy_j *= one.command_energy_fraction;
     one.units_in_rows = units_per_step * reports.steps_in_rows;
+    // Without other processes, the sum of the rows: their energy is known for the time of all steps only.
+    recording.energy_j = one.common_domain_fraction * (one.command_j ? *one.command_j / one.units_in_rows
+                                                                     : reports.steady_state->energy_j / units_per_step);
+    recording.exclusion = compute_steady_state_exclusion(one);
     one.time_s = reports.steady_state->time_s / units_per_step;
   } else {
     recording.units = one.units_in_rows = units;
-    recording.energy_j =
-        one.common_domain_fraction * one.command_energy_fraction * one.rates.energy_j.value_or(0) / units;
+    recording.energy_j = one.common_domain_fraction * one.command_j.value_or(one.rates.energy_j.value_or(0)) / units;
     one.time_s = one.rates.time_s / units;
   }
 }
@@ -223,14 +227,16 @@ bool are_estimates_of_one_host(const std::vector<RecordingWithRates>& all) {
   });
 }
 
-// Leaves out other processes, whose CPU time differs from run to run. Energies per step do not contain probing, which
-// the rows contain.
+// Leaves out other processes, whose CPU time differs from run to run, and the modules that --probe replayed.
 void exclude_other_processes(RecordingWithRates& one) {
   const ReportResult& rows = one.reports->rows;
-  const double background_j = (1 - probing_time_fraction(rows)) * one.reports->background_j;
-  const double run_j = preferred_energy(rows.totals).value_or(EnergyWithProvenance{}).joules -
-                       one.reports->replayed_modules_j - (one.reports->background_j - background_j);
-  if (run_j > 0) one.command_energy_fraction = std::clamp(1 - background_j / run_j, 0.0, 1.0);
+  const double machine_j = preferred_energy(rows.totals).value_or(EnergyWithProvenance{}).joules;
+  const double background_j = one.reports->background_j;
+  one.command_j = std::max(machine_j - background_j - one.reports->replayed_modules_j, 0.0);
+  const double meanwhile_j = probing_time_fraction(rows) * background_j;  // of others, while modules were replayed
+  const double machine_without_probing_j = *one.command_j + background_j - meanwhile_j;
+  if (machine_without_probing_j > 0)
+    one.command_energy_fraction = std::clamp(*one.command_j / machine_without_probing_j, 0.0, 1.0);
 }
 
 // Whether other processes used the machine much more during some recordings than during others.

@@ -46,6 +46,7 @@ struct RunReports {
   double steps_in_rows = 0;  // steps in the rows, if `is_steady`
   double elapsed_s = 0;      // of the whole run, as is energy_j; both without probing
   std::optional<double> energy_j = {};
+  double whole_background_j = 0;  // energy of other processes in the whole run, without probing
   double background_j = 0;        // energy of other processes in the time of `rows`
   double replayed_modules_j = 0;  // energy of --probe in the time of `rows`
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "model/background_row.h"
 #include "model/run_rates.h"
 
 namespace joulemap::attribution {
@@ -27,13 +28,16 @@ std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& ma
 }  // namespace
 
 Result<RecordedSteps> read_steps(std::span<const std::string> paths) {
-  Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {RowLevel::step}, .includes_step_times = true});
+  Result<RecordingAnalysis> found =
+      analyse_recording(paths, {.levels = {RowLevel::step, RowLevel::phase}, .includes_step_times = true});
   if (!found) return std::move(found).error();
   const LedgerResult& level = found->ledgers[RowLevel::step];
   RecordedSteps read{combine_step_energies(found->machine_views, level.rows), found->summary.probe.has_value()};
   const RunRates rates = compute_run_rates(found->summary);  // without probing
   read.elapsed_s = rates.time_s;
   read.energy_j = rates.energy_j;
+  read.background_j =
+      (1 - probing_time_fraction(found->summary)) * background_energy_j(found->ledgers[RowLevel::phase].rows);
   return read;
 }
 

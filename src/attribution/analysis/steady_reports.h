@@ -22,6 +22,7 @@ struct RecordedSteps {
   bool is_probed = false;
   double elapsed_s = 0;            // without probing
   std::optional<double> energy_j;  // of the run, without probing
+  double background_j = 0;         // of other processes, without probing
 };
 
 // `paths`: the files of one recording.

@@ -56,7 +56,7 @@ void clear_unknown_counts(LedgerResult& result) {
   }
   if (unknown == 0) return;
   result.diagnostics.add(
-      {"counts_unknown", unknown,
+      {"counts_unknown", 1,
        fmt::format("{} rows have a time but no call count: only samples or totals of them were recorded", unknown),
        "report --by op counts operations"});
 }

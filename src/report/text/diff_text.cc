@@ -137,7 +137,8 @@ std::string largest_changes_in_noise_text(const RunDifference& difference, const
   const double least_j = kMinShownChangeFraction * (difference.total.a ? difference.total.a->energy_j : 0);
   std::vector<const DifferenceEntry*> rows;
   for (const DifferenceEntry& entry : difference.entries) {
-    if (entry.verdict != ChangeVerdict::within_noise && entry.verdict != ChangeVerdict::unknown) return {};
+    if (entry.verdict == ChangeVerdict::grew || entry.verdict == ChangeVerdict::shrank) return {};
+    if (entry.verdict != ChangeVerdict::within_noise && entry.verdict != ChangeVerdict::unknown) continue;
     if (entry.difference_j && std::abs(*entry.difference_j) >= least_j) rows.push_back(&entry);
   }
   std::ranges::stable_sort(rows, std::ranges::greater(),

@@ -160,8 +160,15 @@ TreeLimits choose_tree_limits(const TreeTextOptions& view, const ReportResult& r
   return limits;
 }
 
-std::string attribution_basis_legend(const std::vector<TreeLine>& lines, const TreeLayout& layout, double interval,
-                                     bool has_background, const TextStyle& style) {
+// Whether a noticeable part of the energy is in no layer or phase: start-up, and the program's own code.
+bool has_code_outside_of_phases(const ReportResult& result) {
+  constexpr std::array<std::string_view, 5> kLevelsOfPhases = {"phase", "layer", "module", "op", "tensor"};
+  return std::ranges::find(kLevelsOfPhases, result.by) != kLevelsOfPhases.end() &&
+         result.unattributed_j.value_or(0) >= kMinShownEnergyShare * share_denominator_j(result).value_or(INFINITY);
+}
+
+std::string attribution_basis_legend(const std::vector<TreeLine>& lines, const TreeLayout& layout,
+                                     const ReportResult& result, bool has_background, const TextStyle& style) {
   std::set<std::string> attribution_bases;
   bool has_folded_rows = false;
   for (const TreeLine& line : lines) {
@@ -170,9 +177,10 @@ std::string attribution_basis_legend(const std::vector<TreeLine>& lines, const T
     if (!line.node->summed_row.basis.empty() && line.node->summed_row.energy_j)
       attribution_bases.insert(line.node->summed_row.basis);
   }
-  std::string text = fmt::format("{}: half of the {:.0f} % interval.", style.plus_minus_sign(), 100 * interval);
+  std::string text = fmt::format("{}: half of the {:.0f} % interval.", style.plus_minus_sign(), 100 * result.interval);
   if (has_folded_rows) text += " +N: N rows folded; --top 0 shows all.";
   if (has_background) text += " share: of the energy of the command, without other processes.";
+  if (has_code_outside_of_phases(result)) text += " not attributed: start-up and code outside of phases.";
   if (!attribution_bases.empty() && !layout.has_basis_words) {
     std::vector<std::string> basis_letters;
     for (const std::string& basis : attribution_bases) basis_letters.push_back(fmt::format("{} {}", basis[0], basis));
@@ -214,7 +222,7 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& view, c
   if (lines.empty()) out += "  no row matches the filter\n";
   for (const EnergyNode& node : idle_and_unattributed_nodes(result)) out += table.line("", node, 0);
   if (background_j > 0) out += table.line("", make_background_node(background_j), 0);
-  return out + attribution_basis_legend(lines, layout, result.interval, background_j > 0, style) +
+  return out + attribution_basis_legend(lines, layout, result, background_j > 0, style) +
          step_energy_distribution_text(result, style);
 }
 
