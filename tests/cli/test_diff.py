@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -164,3 +166,36 @@ def test_diff_rejects_invalid_percentages(joulemap, option, share):
 def test_a_file_that_is_not_there_is_named(joulemap, tmp_path):
     outcome = joulemap("diff", RECORDING, tmp_path / "nothing.joule")
     assert outcome.code == 1 and "nothing.joule" in outcome.err
+
+
+TRAINING_ON_A_CPU = """
+import torch
+net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 4))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(64, 64)
+for step in range(60):
+    optimizer.zero_grad()
+    net(x).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_the_total_of_an_estimate_is_that_of_the_command_at_every_level(joulemap, binaries, tmp_path):
+    pytest.importorskip("torch")
+    environment = {**os.environ, "PYTHONPATH": str(binaries.parent / "python")}
+    file = tmp_path / "run.joule"
+    recorded = joulemap(
+        "record", "--sensors", "estimate", "-o", file, "--", sys.executable, "-c", TRAINING_ON_A_CPU, env=environment
+    )
+    assert recorded.code == 0, recorded.err
+    by_layer = joulemap("diff", file, file, "--json").json["total"]["a"]["energy_j"]
+    for level in ("domain", "phase", "module", "op", "function", "kernel"):
+        found = joulemap("diff", file, file, "--by", level, "--json").json
+        assert found["total"]["a"]["energy_j"] == pytest.approx(by_layer, rel=1e-9), level
+        assert found["total"]["verdict"] == "within_noise"
+    run = joulemap("report", file, "--by", "phase", "--json").json
+    background_j = sum(row["energy_j"] for row in run["rows"] if row["path"] == ["background"])
+    excluded = found["a"]["recordings"][0]["left_out"]
+    kept_j = by_layer * (found["a"]["units"] + excluded["long_steps"])
+    command_j = run["attributed_j"] + run["idle_j"] + run["unattributed_j"] - background_j
+    assert excluded["energy_j"] + kept_j == pytest.approx(command_j, rel=1e-6)

@@ -189,7 +189,11 @@ def make_parser() -> argparse.ArgumentParser:
         help="output folder; operations and networks that it contains are not measured again",
     )  # fmt: skip
     cli.add_argument(
-        "--seconds", type=parse_positive_number, default=240, metavar="S", help="measuring time in s, without start-up; default: 240"
+        "--seconds",
+        type=parse_positive_number,
+        default=240,
+        metavar="S",
+        help="measuring time in s, without start-up; default: 240",
     )
     cli.add_argument(
         "--kinds", nargs="*", default=[], metavar="KIND",

@@ -22,12 +22,13 @@ Result<RunReports> read_recording_rows(const std::string& file, RecordedSteps re
     reports.steps_in_rows = static_cast<double>(reports.steady_state->steps + (read.is_probed ? 1 : 0));
   }
   // Phases, because not every level has rows of other processes and of probing.
-  const std::vector<RowLevel> levels = {level, RowLevel::phase};
+  std::vector<RowLevel> levels = {level};
+  if (level != RowLevel::phase) levels.push_back(RowLevel::phase);
   Result<std::vector<ReportResult>> rows = build_reports(files, query, levels);
   if (!rows) return std::move(rows).error();
-  reports.rows = std::move(rows->front());
   reports.background_j = background_energy_j(rows->back().rows);
   reports.replayed_modules_j = probe_rows_energy_j(rows->back().rows);
+  reports.rows = std::move(rows->front());
   if (is_steady && read.is_probed) reports.rows.idle.clear();  // contains that of probing and shutdown
   return reports;
 }

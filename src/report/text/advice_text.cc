@@ -66,10 +66,11 @@ std::string repeatable_command_text(const Advice& advice) {
 // Commands that measure the saving of a change. Several inputs are parts of one run, which `diff` does not merge.
 std::string measuring_commands_text(const Advice& advice) {
   if (advice.inputs.empty()) return {};
-  const std::string record = fmt::format("   joulemap record -o after.joule -- {}\n", repeatable_command_text(advice));
-  if (advice.inputs.size() > 1) return record;
   const std::string& input = advice.inputs.front();
-  return record + fmt::format("   joulemap diff {} after.joule\n", is_literal_word(input) ? input : "RECORDING");
+  const std::string_view changed = input.ends_with("after.joule") ? "changed.joule" : "after.joule";
+  const std::string record = fmt::format("   joulemap record -o {} -- {}\n", changed, repeatable_command_text(advice));
+  if (advice.inputs.size() > 1) return record;
+  return record + fmt::format("   joulemap diff {} {}\n", is_literal_word(input) ? input : "RECORDING", changed);
 }
 
 }  // namespace
