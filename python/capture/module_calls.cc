@@ -100,7 +100,11 @@ bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, PyObject* mod
   if (is_loss) return true;
   const bool follows_inference = std::exchange(thread.last_inference_module, gradients ? nullptr : module) == module;
   if (!gradients) return on_training_loop_event(JMC_FORWARD_INFER);
-  return on_training_loop_event(follows_inference ? JMC_FORWARD_TRAIN_AFTER_INFER : JMC_FORWARD_TRAIN);
+  if (follows_inference) return on_training_loop_event(JMC_FORWARD_TRAIN_AFTER_INFER);
+  if (thread.first_trained_module == nullptr) thread.first_trained_module = module;
+  const bool is_repeated = std::exchange(thread.last_trained_module, module) == module;
+  const bool is_other = module != thread.first_trained_module && !is_repeated;
+  return on_training_loop_event(is_other ? JMC_FORWARD_TRAIN_OTHER : JMC_FORWARD_TRAIN);
 }
 
 void ModuleCalls::end_outermost_call(ThreadCaptureState& thread) {

@@ -34,6 +34,8 @@ struct ThreadCaptureState {
   Pass pass = Pass::forward;
   ModelMode mode = ModelMode::unknown;
   _object* last_inference_module = nullptr;   // outermost, called last and without gradients; borrowed, only compared
+  _object* first_trained_module = nullptr;    // the same, called first with gradients
+  _object* last_trained_module = nullptr;     // the same, called last with gradients
   bool has_run_backward = false;              // this thread has run a backward pass
   bool is_outermost_call_unrecorded = false;  // the outermost call runs under torch.jit.trace or a torch.func transform
   bool must_hide_grad_fn_reads = false;  // the program has a TorchFunctionMode, which must not see our reads of grad_fn

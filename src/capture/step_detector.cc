@@ -19,10 +19,12 @@ void StepDetector::begin_step_if_due(StepDetection& found) {
 }
 
 // Whether a model call begins a step if the current one is over. Two model calls in a row form one step when a backward
-// pass follows both (siamese network, discriminator). That shows only later, so once a program has trained, calls with
-// gradients count as training.
+// pass follows both (siamese network, discriminator). That shows only later. So once a program has trained, calls with
+// gradients count as training; before, calls of several modules count as one step (encoder and decoder).
 bool StepDetector::begins_step_at_call(TrainingLoopEvent event) const {
-  if (!has_called_model_ || has_updated_parameters_ || !is_training_) return true;
+  if (!has_called_model_ || has_updated_parameters_) return true;
+  if (!is_training_)
+    return event != TrainingLoopEvent::forward_begin_with_gradients_of_other_module || !has_called_with_gradients_;
   if (event == TrainingLoopEvent::forward_begin_without_gradients) return true;
   if (has_called_with_gradients_) return false;
   // After several calls without gradients, one with gradients ends the evaluation. After a single one it does if both
@@ -48,6 +50,7 @@ StepDetector::StepDetection StepDetector::on_training_loop_event(TrainingLoopEve
       break;
     case TrainingLoopEvent::forward_begin_with_gradients:
     case TrainingLoopEvent::forward_begin_with_gradients_after_inference:
+    case TrainingLoopEvent::forward_begin_with_gradients_of_other_module:
     case TrainingLoopEvent::forward_begin_without_gradients:
       if (begins_step_at_call(event)) begin_step_if_due(found);
       has_called_model_ = true;

@@ -9,7 +9,7 @@ namespace joulemap::capture {
 namespace {
 
 // A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d forward done, B backward, O
-// update, S forward with gradients of the module of the f before it. Returns the same letters, with | before each one
+// update, S forward with gradients of the module of the f before it, D of another module than the first F. Returns the same letters, with | before each one
 // that begins a step, ! before each one that reports an epoch, and after each one that identifies ended steps as
 // evaluation steps, their number.
 std::string detect_steps(const std::string& loop) {
@@ -17,7 +17,7 @@ std::string detect_steps(const std::string& loop) {
   std::string steps;
   std::int64_t now_ns = 0;
   for (const char letter : loop) {
-    const auto event = static_cast<TrainingLoopEvent>(std::string("ILFfdBOS").find(letter));
+    const auto event = static_cast<TrainingLoopEvent>(std::string("ILFfdBOSD").find(letter));
     const StepDetector::StepDetection found = detector.on_training_loop_event(event, ++now_ns);
     if (found.epoch_time_ns) steps += '!';
     if (found.begins_step) steps += '|';
@@ -76,6 +76,12 @@ TEST(StepDetector, WithoutTrainingNoStepIsAnEvaluationStep) { EXPECT_EQ(detect_s
 TEST(StepDetector, JointlyTrainedNetworksShareAStep) {
   // In the first step, nothing shows yet that both calls belong to one backward pass.
   EXPECT_EQ(detect_steps("LFdFdBOLFdFdBO"), "|LFd|FdB1O|LFdFdBO");
+}
+
+TEST(StepDetector, EncoderAndDecoderShareTheFirstStep) {
+  EXPECT_EQ(detect_steps("FdDdBOFdDdBO"), "|FdDdBO|FdDdBO");
+  EXPECT_EQ(detect_steps("FdDdFdDd"), "|FdDd|FdDd");  // inference with gradients
+  EXPECT_EQ(detect_steps("LFdDdBOLFdDdBO"), "|LFdDdBO|LFdDdBO");
 }
 
 TEST(StepDetector, AnEpochBeginsWithTheIteratorThatIsTrainedOn) {

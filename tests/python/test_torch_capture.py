@@ -118,3 +118,19 @@ for epoch in range(3):
     marks = [line.split() for line in record(program).part.of("mark")]
     assert sum(kind == "2" for _, _, kind, *_ in marks) == 3 + 3
     assert sum(int(number) for _, _, kind, number, *_ in marks if kind == "9") == 3
+
+
+def test_an_encoder_and_a_decoder_share_the_first_step(record):
+    program = """
+import torch
+encoder, decoder = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+for step in range(3):
+    loss = decoder(encoder(torch.ones(2, 4))).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    marks = [line.split() for line in record(program).part.of("mark")]
+    assert sum(kind == "2" for _, _, kind, *_ in marks) == 3
+    assert not [kind for _, _, kind, *_ in marks if kind == "9"]

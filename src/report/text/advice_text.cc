@@ -47,6 +47,14 @@ std::string no_finding_text(const Advice& advice) {
          "precision, or fewer steps.";
 }
 
+// What remains for layers if no finding is about them; empty otherwise.
+std::string layers_without_waste_text(const Advice& advice) {
+  if (!has_no_waste_in_layers(advice)) return {};
+  return "Inside of layers, no known waste was found: only smaller or fewer layers use less there. `joulemap report "
+         "--by "
+         "module` lists the costliest.";
+}
+
 // Whether a shell reads the word as it is.
 bool is_literal_word(std::string_view word) {
   const auto is_literal = [](char letter) {
@@ -74,6 +82,13 @@ std::string measuring_commands_text(const Advice& advice) {
 }
 
 }  // namespace
+
+bool has_no_waste_in_layers(const Advice& advice) {
+  const auto is_about_layers = [](const Finding& finding) {
+    return finding.rule == "unfused_attention" || finding.rule == "small_operations";
+  };
+  return advice.processor == AdvisedProcessor::cpu && std::ranges::none_of(advice.findings, is_about_layers);
+}
 
 std::string finding_saving_text(const Finding& finding, const Advice& advice) {
   const double total_j = *advice.energy_j;
@@ -108,6 +123,8 @@ std::string advice_text(const Advice& advice, const TextStyle& style) {
                          " They overlap: do not add them. To measure one, change the program and run:",
                      style.columns) +
            measuring_commands_text(advice);
+  const std::string layers = advice.energy_j ? layers_without_waste_text(advice) : std::string();
+  if (!layers.empty()) out += "\n" + wrap_text(" ", layers, style.columns);
   const std::string notes = diagnostics_text(advice.diagnostics);
   return notes.empty() ? out + "\n" : out + "\n" + notes + "\n";
 }

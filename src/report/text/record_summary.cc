@@ -58,11 +58,19 @@ std::string optimizer_share_text(const ReportResult& result, double command_j, c
                    relative_width_text(half_width_j / joules, style), "the optimizer");
 }
 
+bool has_energy_rows(const ReportResult& result) {
+  return std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.energy_j > 0; });
+}
+
+std::vector<LayerCost> find_costliest_layers(const RecordSummary& answer) {
+  const LayerCostUnit unit = has_energy_rows(answer.layer_report) ? LayerCostUnit::joules : LayerCostUnit::seconds;
+  return costliest_layers(answer.layer_report.rows, answer.module_report.rows, unit);
+}
+
 std::string costliest_layers_text(const RecordSummary& answer, const TextStyle& style) {
   const ReportResult& result = answer.layer_report;
-  const bool by_energy = std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.energy_j > 0; });
-  const std::vector<LayerCost> layers = costliest_layers(result.rows, answer.module_report.rows,
-                                                         by_energy ? LayerCostUnit::joules : LayerCostUnit::seconds);
+  const bool by_energy = has_energy_rows(result);
+  const std::vector<LayerCost> layers = find_costliest_layers(answer);
   if (layers.empty() || layers.front().cost_j_or_s <= 0) return {};
   const double sum = by_energy ? command_rates(result).energy_j.value_or(0) : result.elapsed_s;
   std::string out = by_energy ? " costliest layers, all passes together, in % of the energy of the command\n"
@@ -167,8 +175,20 @@ std::string failed_command_text(const ReportResult& result) {
   return fmt::format(" The command {}: this is what it did until then.\n", end);
 }
 
+// Where no rule found a waste in the layers: what remains for the costliest one.
+std::string layer_suggestion_text(const RecordSummary& answer, const TextStyle& style) {
+  if (!answer.advice.energy_j || !has_no_waste_in_layers(answer.advice)) return {};
+  const std::vector<LayerCost> layers = find_costliest_layers(answer);
+  if (layers.empty()) return {};
+  return wrap_text(" layers: ",
+                   fmt::format("no known waste was found in {}: only a smaller layer, or fewer steps, use less there",
+                               printable(layers.front().name)),
+                   style.columns);
+}
+
 // The finding with the largest saving, and the next one if it saves nearly as much: their order may be chance.
-std::string suggestion_text(const Advice& advice, const TextStyle& style) {
+std::string suggestion_text(const RecordSummary& answer, const TextStyle& style) {
+  const Advice& advice = answer.advice;
   std::string text;
   for (const Finding& finding : advice.findings) {
     const bool is_top_finding = &finding == &advice.findings.front();
@@ -178,7 +198,7 @@ std::string suggestion_text(const Advice& advice, const TextStyle& style) {
                       fmt::format("{} ({})", finding.change, finding_saving_text(finding, advice)), style.columns);
     if (!is_top_finding) break;
   }
-  return text;
+  return text + layer_suggestion_text(answer, style);
 }
 
 }  // namespace
@@ -187,7 +207,7 @@ std::string record_summary_text(const RecordSummary& answer, const TextStyle& st
   std::string out = "\n" + failed_command_text(answer.layer_report) + total_energy_text(answer.layer_report, style);
   out += costliest_phases_text(answer.layer_report, command_rates(answer.layer_report).energy_j.value_or(0), style);
   if (const std::string waiting = idle_gpu_headline(answer.layer_report); !waiting.empty()) out += waiting;
-  out += costliest_layers_text(answer, style) + suggestion_text(answer.advice, style);
+  out += costliest_layers_text(answer, style) + suggestion_text(answer, style);
   const std::string shown = printable(answer.recording_file);
   return out + fmt::format(" next: joulemap report --by module {0}\n       joulemap {1} {0}\n", shown,
                            answer.advice.findings.empty() ? "open" : "advise");

@@ -63,6 +63,17 @@ TEST(RecordSummary, StartsWithTheEnergyOfTheMachineWhereTheCommandIsAlone) {
   EXPECT_EQ(text.find("whole machine"), std::string::npos);
 }
 
+TEST(RecordSummary, SaysThatNoRuleConcernsTheCostliestLayer) {
+  const ReportResult result = make_cpu_training_report();
+  Advice advice;
+  advice.processor = AdvisedProcessor::cpu;
+  advice.energy_j = 500;
+  const std::string file = "run.joule";
+  const std::string text = record_summary_text({result, result, advice, file}, TextStyle{});
+  EXPECT_NE(text.find(" layers: no known waste was found in fc: only a smaller layer"), std::string::npos) << text;
+  EXPECT_EQ(make_summary_text(result).find(" layers: "), std::string::npos) << "nothing was advised";
+}
+
 TEST(RecordSummary, BeginsWithTheFailureOfTheCommand) {
   ReportResult result = make_cpu_training_report();
   result.exit_code = 2;
