@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the tables of README.md from results/: energies of cells, their first epochs, and verdicts."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+FACTORS = ("depth", "classes", "batch")  # cpu.toml has no factor classes
+CellKey = tuple[str, ...]
+
+
+def read_csv(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def key_of(row: dict[str, str]) -> CellKey:
+    return tuple(row[factor] for factor in FACTORS if factor in row)
+
+
+def read_energies(plan: str) -> dict[CellKey, dict[str, str]]:
+    """Mean of the energy of the training with its interval, by cell."""
+    rows = read_csv(FOLDER / "results" / f"{plan}-cells.csv")
+    return {key_of(row): row for row in rows if row["metric"] == "training_j"}
+
+
+def read_first_epoch_ratios(plan: str) -> dict[CellKey, float]:
+    """Energy of the first epoch relative to the mean of the later ones. The last entry is what follows the training."""
+    energies_j: dict[CellKey, list[float]] = {}
+    for row in read_csv(FOLDER / "results" / f"{plan}-epochs.csv"):
+        energies_j.setdefault(key_of(row), []).append(float(row["energy_j"] or "nan"))
+    return {key: epochs[0] * (len(epochs) - 2) / sum(epochs[1:-1]) for key, epochs in energies_j.items()}
+
+
+def make_cell_table(plan: str) -> list[str]:
+    energies, ratios = read_energies(plan), read_first_epoch_ratios(plan)
+    header = [factor for factor in FACTORS if factor in next(iter(energies.values()))]
+    lines = [
+        f"| {' | '.join(header)} | energy of the training | 95 % interval | first epoch / later epoch |",
+        "|---:" * (len(header) + 3) + "|",
+    ]
+    for key, row in energies.items():
+        mean_j, low_j, high_j = (float(row[name] or "nan") for name in ("mean", "low", "high"))
+        numbers = [f"{mean_j:.4g} J", f"{low_j:.4g} to {high_j:.4g} J", f"{ratios[key]:.2f}"]
+        lines.append(f"| {' | '.join([*key, *numbers])} |")
+    return lines
+
+
+def make_tables(plan: str) -> str:
+    effects = read_csv(FOLDER / "results" / f"{plan}-effects.csv")
+    verdicts = [f"- {row['verdict']}" for row in effects]
+    return "\n".join([*make_cell_table(plan), "", "Verdicts over all combinations:", "", *verdicts])
+
+
+def main() -> None:
+    page = FOLDER / "README.md"
+    text = page.read_text()
+    for file in sorted((FOLDER / "results").glob("*-cells.csv")):
+        plan = file.name.removesuffix("-cells.csv")
+        before, _, rest = text.partition(f"<!-- {plan} -->\n")
+        text = f"{before}<!-- {plan} -->\n{make_tables(plan)}\n{rest[rest.index('<!-- / -->') :]}"
+    page.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
