@@ -9,9 +9,9 @@ namespace joulemap::capture {
 namespace {
 
 // A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d forward done, B backward, O
-// update, S forward with gradients of the module of the f before it, D of another module than the first F. Returns the same letters, with | before each one
-// that begins a step, ! before each one that reports an epoch, and after each one that identifies ended steps as
-// evaluation steps, their number.
+// update, S forward with gradients of the module of the f before it, D of another module than the first F. Returns the
+// same letters, with | before each one that begins a step, ! before each one that reports an epoch, and after each one
+// that identifies ended steps as evaluation steps, their number.
 std::string detect_steps(const std::string& loop) {
   StepDetector detector;
   std::string steps;

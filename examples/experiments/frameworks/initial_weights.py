@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Initial weights that depend only on name and shape of a parameter: every framework starts from the same network.
 
-Shapes: kernels of convolutions (height, width, inputs, outputs), of dense layers (inputs, outputs), tables (rows, width).
+Shapes: kernels of convolutions (height, width, inputs, outputs), of dense layers (inputs, outputs), tables (rows,
+width).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synthetic data that networks can learn, from a fixed seed: the same arrays for every framework.
 
-`make_batches` returns the batches of the training and others for inference; images are (batch, height, width, channels).
+`make_batches` returns the batches of the training and others for inference. Images are (batch, height, width,
+channels).
 """
 
 from __future__ import annotations

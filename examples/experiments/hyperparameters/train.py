@@ -111,8 +111,8 @@ def run_trainings(options: argparse.Namespace) -> dict[str, object]:
         ]
     images = sum(training.images for training in trainings) / count
     return {
-        "training_j": None if window.joules is None else window.joules / count,
-        "training_s": window.seconds / count,
+        "training_j": None if window.energy_j is None else window.energy_j / count,
+        "training_s": window.time_s / count,
         "provenance": window.provenance,
         "reached": sum(training.reached for training in trainings) / count,
         "accuracy": sum(training.accuracy for training in trainings) / count,

@@ -99,8 +99,8 @@ def run(options: argparse.Namespace) -> dict[str, object]:
         epochs = train(options, network, images, classes)
     later_s = sum(epoch.time_s for epoch in epochs[1:]) / max(1, len(epochs) - 1)
     return {
-        "training_j": window.joules,
-        "training_s": window.seconds,
+        "training_j": window.energy_j,
+        "training_s": window.time_s,
         "provenance": window.provenance,
         "power_w": window.watts,
         "first_epoch_ratio": epochs[0].time_s / later_s if later_s else None,

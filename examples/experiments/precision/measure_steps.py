@@ -42,7 +42,7 @@ def prepare(phase: str, make_call: Callable[[], Call], device: torch.device) -> 
     with jm.measure(f"prepare {phase}") as window:
         call = make_call()
         time_calls(call, WARM_UP_CALLS, device)
-    return call, {f"prepare_{phase}_j": window.joules, f"prepare_{phase}_s": window.seconds}
+    return call, {f"prepare_{phase}_j": window.energy_j, f"prepare_{phase}_s": window.time_s}
 
 
 def measure_calls(phase: str, call: Call, time_s: float, device: torch.device) -> dict[str, object]:
@@ -52,8 +52,8 @@ def measure_calls(phase: str, call: Call, time_s: float, device: torch.device) -
     with jm.measure(phase) as window:
         time_calls(call, count, device)
     return {
-        f"{phase}_j": None if window.joules is None else window.joules / count,
-        f"{phase}_ms": 1000 * window.seconds / count,
+        f"{phase}_j": None if window.energy_j is None else window.energy_j / count,
+        f"{phase}_ms": 1000 * window.time_s / count,
         f"{phase}_w": window.watts,
         f"{phase}_calls": count,
         "provenance": window.provenance,
