@@ -2,6 +2,7 @@
 #include "module_calls.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "scope_hook.h"
@@ -77,7 +78,7 @@ const KnownModule* ModuleCalls::find_or_resolve_module(PyObject* module, const T
   return result ? modules.find(module) : nullptr;
 }
 
-bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, PyObject* module, bool is_loss) {
+bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, std::uint32_t node, bool is_loss) {
   bool recomputes = false;
   bool is_in_transformed_call = false;
   bool gradients = false;
@@ -98,12 +99,13 @@ bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, PyObject* mod
   thread.mode = gradients ? ModelMode::train : ModelMode::inference;
   thread.pass = gradients ? (is_loss ? Pass::loss : Pass::forward) : (is_loss ? Pass::inference_loss : Pass::inference);
   if (is_loss) return true;
-  const bool follows_inference = std::exchange(thread.last_inference_module, gradients ? nullptr : module) == module;
+  const std::optional<std::uint32_t> inference_node = gradients ? std::nullopt : std::optional(node);
+  const bool follows_inference = std::exchange(thread.last_inference_node, inference_node) == node;
   if (!gradients) return on_training_loop_event(JMC_FORWARD_INFER);
   if (follows_inference) return on_training_loop_event(JMC_FORWARD_TRAIN_AFTER_INFER);
-  if (thread.first_trained_module == nullptr) thread.first_trained_module = module;
-  const bool is_repeated = std::exchange(thread.last_trained_module, module) == module;
-  const bool is_other = module != thread.first_trained_module && !is_repeated;
+  if (!thread.first_trained_node) thread.first_trained_node = node;
+  const bool is_repeated = std::exchange(thread.last_trained_node, node) == node;
+  const bool is_other = node != thread.first_trained_node && !is_repeated;
   return on_training_loop_event(is_other ? JMC_FORWARD_TRAIN_OTHER : JMC_FORWARD_TRAIN);
 }
 
@@ -144,7 +146,7 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
   const std::uint32_t node = found->node;
   if (is_outside_modules) {
     if (!found->is_loss) remember_model_type(module);
-    if (!begin_outermost_call(thread, module, found->is_loss)) return false;
+    if (!begin_outermost_call(thread, node, found->is_loss)) return false;
   }
   if (thread.is_outermost_call_unrecorded) {
     thread.calls.push_back({module, jmc_depth(), node, false});

@@ -54,7 +54,7 @@ class ModuleCalls {
   void reset_after_fork();
 
  private:
-  bool begin_outermost_call(ThreadCaptureState& thread, PyObject* module, bool is_loss);
+  bool begin_outermost_call(ThreadCaptureState& thread, std::uint32_t node, bool is_loss);
   void end_outermost_call(ThreadCaptureState& thread);
   void remember_model_type(PyObject* module);
   bool drop_stale_calls(ThreadCaptureState& thread, PyObject* module);

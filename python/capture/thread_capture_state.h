@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,9 +34,10 @@ struct ThreadCaptureState {
       enclosing_first_call_indices;  // values of `first_call_index` in the enclosing backward passes
   Pass pass = Pass::forward;
   ModelMode mode = ModelMode::unknown;
-  _object* last_inference_module = nullptr;   // outermost, called last and without gradients; borrowed, only compared
-  _object* first_trained_module = nullptr;    // the same, called first with gradients
-  _object* last_trained_module = nullptr;     // the same, called last with gradients
+  // Of outermost modules, their nodes in ModuleScopes. A model and its wrapper (DDP, torch.compile) have the same node.
+  std::optional<std::uint32_t> last_inference_node;  // called last; empty if that call had gradients
+  std::optional<std::uint32_t> first_trained_node;   // called first with gradients
+  std::optional<std::uint32_t> last_trained_node;    // called last with gradients
   bool has_run_backward = false;              // this thread has run a backward pass
   bool is_outermost_call_unrecorded = false;  // the outermost call runs under torch.jit.trace or a torch.func transform
   bool must_hide_grad_fn_reads = false;  // the program has a TorchFunctionMode, which must not see our reads of grad_fn

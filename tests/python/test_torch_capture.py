@@ -102,15 +102,17 @@ for epoch in range(2):
     assert sum(int(number) for _, _, kind, number, *_ in marks if kind == "9") == 3 * 2
 
 
-def test_single_evaluations_of_the_trained_model_are_evaluation_steps(record):
-    program = """
+@pytest.mark.parametrize("trained", ["net", "torch.nn.DataParallel(net)"])
+def test_single_evaluations_of_the_trained_model_are_evaluation_steps(record, trained):
+    program = f"""
 import torch
 net = torch.nn.Linear(4, 1)
+trained = {trained}
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 x = torch.ones(2, 4)
 for epoch in range(3):
     optimizer.zero_grad()
-    net(x).sum().backward()
+    trained(x).sum().backward()
     optimizer.step()
     with torch.no_grad():
         net(x)

@@ -59,6 +59,7 @@ const ResolvedScope& ScopePaths::resolved_scope(std::uint32_t scope) {
   const auto [slot, is_new] = resolved_scopes_.try_emplace(scope);
   if (!is_new) return slot->second;
   ResolvedScope& resolved_scope = slot->second;
+  const std::uint32_t innermost_scope = scope;
   for (int depth = 0; scope != 0 && depth < kMaxScopeDepth; ++depth) {
     const auto known = scopes_.find(scope);
     if (known == scopes_.end()) break;
@@ -73,7 +74,37 @@ const ResolvedScope& ScopePaths::resolved_scope(std::uint32_t scope) {
     scope = parent;
   }
   std::reverse(resolved_scope.regions.begin(), resolved_scope.regions.end());
+  if (find_ambiguous_modules().contains(resolved_scope.module)) {
+    const std::string model = model_class(innermost_scope);
+    if (model != resolved_scope.module) resolved_scope.module = model + "." + resolved_scope.module;
+  }
   return resolved_scope;
+}
+
+// The class of the outermost module around a scope; empty without modules.
+std::string ScopePaths::model_class(std::uint32_t scope) const {
+  std::string_view outermost;
+  for (int depth = 0; scope != 0 && depth < kMaxScopeDepth; ++depth) {
+    const auto known = scopes_.find(scope);
+    if (known == scopes_.end()) break;
+    if (known->second.kind == ScopeKind::module) outermost = known->second.name;
+    scope = known->second.parent;
+  }
+  return std::string(outermost.substr(0, outermost.find('#')));
+}
+
+const std::unordered_set<std::string>& ScopePaths::find_ambiguous_modules() {
+  if (ambiguous_modules_) return *ambiguous_modules_;
+  ambiguous_modules_.emplace();
+  std::unordered_map<std::string_view, std::string> model_by_module;
+  for (const auto& [id, scope] : scopes_) {
+    if (scope.kind != ScopeKind::module) continue;
+    std::string model = model_class(id);
+    if (model == scope.name) continue;  // a model, or a module of an imported trace, whose model is unknown
+    const auto [known, is_new] = model_by_module.try_emplace(scope.name, model);
+    if (!is_new && known->second != model) ambiguous_modules_->insert(scope.name);
+  }
+  return *ambiguous_modules_;
 }
 
 ScopePaths::OperationCounts ScopePaths::count_operations() const {

@@ -2,11 +2,16 @@
 //
 // ScopePaths: resolves a scope of a recording to its mode, phase, module, operation and function, by the chain of its
 // parents. A recording may use a scope before it defines it; a scope that is never defined has empty names. Pure.
+//
+// A module is named by its path within its model. If models of different classes contain the same path, the name begins
+// with the class: "Encoder.embedding", "Decoder.embedding". Models of one class ("Net", "Net#2") share their rows.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "model/activity.h"
@@ -39,7 +44,10 @@ struct ResolvedScope {
 
 class ScopePaths {
  public:
-  void add(const Scope& scope) { scopes_.insert_or_assign(scope.id, scope); }
+  void add(const Scope& scope) {
+    scopes_.insert_or_assign(scope.id, scope);
+    ambiguous_modules_.reset();
+  }
   // Call after all scopes were added: the result is cached, and the reference stays valid.
   const ResolvedScope& resolved_scope(std::uint32_t scope);
   // Number of operations, and of those whose inputs are unknown.
@@ -53,7 +61,11 @@ class ScopePaths {
   bool contains(std::uint32_t scope) const { return scope == 0 || scopes_.contains(scope); }
 
  private:
+  std::string model_class(std::uint32_t scope) const;
+  const std::unordered_set<std::string>& find_ambiguous_modules();
+
   std::unordered_map<std::uint32_t, Scope> scopes_;
+  std::optional<std::unordered_set<std::string>> ambiguous_modules_;  // names in models of different classes
   std::unordered_map<std::uint32_t, ResolvedScope> resolved_scopes_;
 };
 

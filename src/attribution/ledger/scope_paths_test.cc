@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/scope_paths.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace joulemap::attribution {
+namespace {
+
+// Modules of a chain, outermost first, below one scope of the phase "forward". Returns the id of the innermost scope.
+std::uint32_t add_modules(ScopePaths& scopes, std::uint32_t first_id, const std::vector<std::string>& names) {
+  scopes.add({1, 0, ScopeKind::phase, "forward"});
+  std::uint32_t parent = 1, id = first_id;
+  for (const std::string& name : names) {
+    scopes.add({id, parent, ScopeKind::module, name});
+    parent = id++;
+  }
+  return parent;
+}
+
+TEST(ScopePaths, ModulesAreNamedByTheirPathWithinTheModel) {
+  ScopePaths scopes;
+  const std::uint32_t inner = add_modules(scopes, 10, {"Encoder", "layers", "layers.0"});
+  EXPECT_EQ(scopes.resolved_scope(inner).module, "layers.0");
+  EXPECT_EQ(scopes.resolved_scope(10).module, "Encoder");
+}
+
+TEST(ScopePaths, ModelsOfDifferentClassesDoNotShareARow) {
+  ScopePaths scopes;
+  const std::uint32_t encoder = add_modules(scopes, 10, {"Encoder", "embedding"});
+  const std::uint32_t decoder = add_modules(scopes, 20, {"Decoder#2", "embedding"});
+  const std::uint32_t other = add_modules(scopes, 30, {"Decoder#2", "attention"});
+  EXPECT_EQ(scopes.resolved_scope(encoder).module, "Encoder.embedding");
+  EXPECT_EQ(scopes.resolved_scope(decoder).module, "Decoder.embedding");
+  EXPECT_EQ(scopes.resolved_scope(other).module, "attention");
+}
+
+TEST(ScopePaths, ModelsOfOneClassShareTheirRows) {
+  ScopePaths scopes;
+  const std::uint32_t first = add_modules(scopes, 10, {"Net", "fc"});
+  const std::uint32_t second = add_modules(scopes, 20, {"Net#2", "fc"});
+  EXPECT_EQ(scopes.resolved_scope(first).module, "fc");
+  EXPECT_EQ(scopes.resolved_scope(second).module, "fc");
+}
+
+// A framework trace contains paths without the model; the program's own calls have it.
+TEST(ScopePaths, AModuleWithoutAModelSharesTheRowOfItsPath) {
+  ScopePaths scopes;
+  const std::uint32_t of_trace = add_modules(scopes, 10, {"fc"});
+  const std::uint32_t of_call = add_modules(scopes, 20, {"Net", "fc"});
+  EXPECT_EQ(scopes.resolved_scope(of_trace).module, "fc");
+  EXPECT_EQ(scopes.resolved_scope(of_call).module, "fc");
+}
+
+TEST(ScopePaths, AnUndefinedParentHasNoName) {
+  ScopePaths scopes;
+  scopes.add({5, 99, ScopeKind::module, "fc"});
+  EXPECT_EQ(scopes.resolved_scope(5).module, "fc");
+  EXPECT_EQ(scopes.resolved_scope(7).module, "");
+}
+
+}  // namespace
+}  // namespace joulemap::attribution
