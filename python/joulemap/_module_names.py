@@ -44,21 +44,21 @@ def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **na
 def _module_paths(model: Any) -> dict[Any, str]:
     """Path of each module of the model, as in a recording: wrappers such as DistributedDataParallel are not part of
     paths, and the model itself is named by its class."""
-    while (held := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__)) and hasattr(model, held):
-        model = getattr(model, held)
+    while (wrapped_attribute := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__)) and hasattr(model, wrapped_attribute):
+        model = getattr(model, wrapped_attribute)
     paths: dict[Any, str] = {model: type(model).__name__}
     _add_child_paths(model, "", paths)
     return paths
 
 
 def _add_child_paths(parent: Any, path: str, paths: dict[Any, str]) -> None:
-    held = WRAPPED_MODEL_ATTRIBUTES.get(type(parent).__name__)
+    wrapped_attribute = WRAPPED_MODEL_ATTRIBUTES.get(type(parent).__name__)
     for name, module in parent._modules.items():
         if module is None or module in paths:
             continue
-        own = path if name == held else f"{path}.{name}" if path else name
-        paths[module] = own
-        _add_child_paths(module, own, paths)
+        module_path = path if name == wrapped_attribute else f"{path}.{name}" if path else name
+        paths[module] = module_path
+        _add_child_paths(module, module_path, paths)
 
 
 def _is_callable(module: Any) -> bool:

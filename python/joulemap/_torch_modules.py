@@ -49,7 +49,7 @@ class ModuleNames:
     def __init__(self, torch) -> None:
         self._loss_type = torch.nn.modules.loss._Loss
         self._module_type = torch.nn.Module
-        self._paths: dict[int, str] = {}  # by node: path of the module
+        self._path_by_node: dict[int, str] = {}  # paths of modules within their model
         self._root_by_node: dict[int, weakref.ref] = {}  # by node: the model that contains it
         self._numbers_in_use: dict[str, set[int]] = {}  # by class: numbers of models that are alive
         self._miss_counts: dict[int, int] = {}  # by node of a model: calls of modules it does not contain
@@ -63,7 +63,7 @@ class ModuleNames:
 
     def module_path(self, module) -> str:
         """The path of the module; its class if it has none."""
-        return self._paths.get(_capture.find_module_node(module), "") or type(module).__name__
+        return self._path_by_node.get(_capture.find_module_node(module), "") or type(module).__name__
 
     def _should_rescan(self, outermost) -> bool:
         """Whether to traverse the model again, because a module was called that it did not contain. After the 1st, 2nd,
@@ -77,7 +77,7 @@ class ModuleNames:
         if node < 0:
             node = self._name_root(root)
         contained_ids = {id(module) for module in root.modules()}
-        self._name_children(root, node, self._paths.get(node, ""), weakref.ref(root), contained_ids, {id(root)})
+        self._name_children(root, node, self._path_by_node.get(node, ""), weakref.ref(root), contained_ids, {id(root)})
 
     def _name_root(self, root) -> int:
         model = root
@@ -88,7 +88,7 @@ class ModuleNames:
         node = _capture.find_module_node(model)
         if node < 0:
             node = _capture.find_or_add_module_node(0, self._unused_name(model))
-            self._paths[node] = ""
+            self._path_by_node[node] = ""
         self._name_node(root, node, weakref.ref(root))
         return node
 
@@ -120,10 +120,10 @@ class ModuleNames:
                 own_node = _capture.find_or_add_module_node(node, own_path)
             known = _capture.find_module_node(module)
             if known < 0 or self._belongs_to_other_model(known, contained_ids):
-                self._paths[own_node] = own_path
+                self._path_by_node[own_node] = own_path
                 self._name_node(module, own_node, root)
             else:
-                own_node, own_path = known, self._paths.get(known, own_path)
+                own_node, own_path = known, self._path_by_node.get(known, own_path)
             self._name_children(module, own_node, own_path, root, contained_ids, seen)
 
     def _belongs_to_other_model(self, node: int, contained_ids: set[int]) -> bool:

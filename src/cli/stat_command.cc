@@ -89,7 +89,7 @@ session::StatOptions stat_options(const StatFlags& flags) {
   return options;
 }
 
-int run_stat(const StatFlags& flags, const CommandLine& line) {
+int measure_command(const StatFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
   Result<CommandOutput> output = CommandOutput::open(flags.output_file, std::vector{line.replay_option});
   if (!output) return print_error(output.error());
@@ -149,7 +149,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   add_strict_flag(verb, flags->is_strict);
   verb.callback([flags, &verb, &line] {
     flags->command_words = collect_wrapped_command(verb, line);
-    line.exit_code = run_stat(*flags, line);
+    line.exit_code = measure_command(*flags, line);
   });
 }
 

@@ -130,10 +130,10 @@ class EngineTarget:
         """The engine's thread: accepts what has arrived, then computes a step."""
         try:
             while True:
-                action = self._take_next_action(wait=not self._engine.has_work())
+                action = self._take_next_engine_action(wait=not self._engine.has_work())
                 while action is not None:
                     action()
-                    action = self._take_next_action(wait=False)
+                    action = self._take_next_engine_action(wait=False)
                 if self._engine.has_work():
                     self._engine.step()
         except _TargetClosed:
@@ -142,7 +142,7 @@ class EngineTarget:
             with contextlib.suppress(RuntimeError):  # the event loop has ended
                 self._event_loop.call_soon_threadsafe(self._fail_all_requests, f"{type(error).__name__}: {error}")
 
-    def _take_next_action(self, wait: bool) -> Optional[Callable[[], None]]:
+    def _take_next_engine_action(self, wait: bool) -> Optional[Callable[[], None]]:
         """What the event loop asks for; None: nothing now."""
         try:
             action = self._action_queue.get(block=wait)
