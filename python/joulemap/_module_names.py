@@ -44,7 +44,7 @@ def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **na
 def _module_paths(model: Any) -> dict[Any, str]:
     """Path of each module of the model, as in a recording: wrappers such as DistributedDataParallel are not part of
     paths, and the model itself is named by its class."""
-    while (wrapped_attribute := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__)) and hasattr(model, wrapped_attribute):
+    while hasattr(model, wrapped_attribute := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__, "")):
         model = getattr(model, wrapped_attribute)
     paths: dict[Any, str] = {model: type(model).__name__}
     _add_child_paths(model, "", paths)
