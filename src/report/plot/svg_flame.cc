@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/activity.h"
 #include "model/background_row.h"
 #include "report/plot/plots.h"
 #include "report/plot/svg_frame.h"
@@ -94,20 +95,20 @@ class FlameGraphDrawer {
 };
 
 // Removes probing, which is not part of the run, and the energy of other processes meanwhile; the footer shows the cost.
-// Returns whether there was any.
+// Returns whether there was any. A node is found by its name: the row of a sum need not have the node's path.
 bool remove_probing_nodes(EnergyNode& root, double probing_time_fraction) {
+  const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeModeScopeName; };
   bool has_drawn_child = false;
   for (EnergyNode& device : root.children) {
     double removed_j = 0;
     for (EnergyNode& child : device.children) {
-      if (is_probe_row(child.summed_row)) removed_j += child.summed_row.energy_j.value_or(0);
-      if (!is_background_row(child.summed_row) || !child.summed_row.energy_j) continue;
+      if (is_probe(child)) removed_j += child.summed_row.energy_j.value_or(0);
+      if (child.name != kBackgroundRowName || !child.summed_row.energy_j) continue;
       const double meanwhile_j = probing_time_fraction * *child.summed_row.energy_j;
       *child.summed_row.energy_j -= meanwhile_j;
       removed_j += meanwhile_j;
     }
-    const bool is_probed =
-        std::erase_if(device.children, [](const EnergyNode& node) { return is_probe_row(node.summed_row); }) > 0;
+    const bool is_probed = std::erase_if(device.children, is_probe) > 0;
     if (removed_j <= 0 && !is_probed) continue;
     has_drawn_child = true;
     if (device.summed_row.energy_j) *device.summed_row.energy_j -= removed_j;

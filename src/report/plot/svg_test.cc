@@ -173,6 +173,25 @@ TEST(Plots, ShowUnattributedEnergyAndNotes) {
   }
 }
 
+std::string flame_title(const ReportResult& result) {
+  const std::string svg = *plot_svg(make_run_view(result), {PlotKind::flame, "", "", {}});
+  const std::size_t begin = svg.find("Flame graph of ");
+  return svg.substr(begin, svg.find('"', begin) - begin);
+}
+
+TEST(Plots, AFlameGraphExcludesProbing) {
+  ReportResult result = make_training_report();
+  const std::string title = flame_title(result);
+  ReportRow probe = result.rows.front();
+  probe.path = {"probe"};
+  probe.energy_j = 70;
+  result.rows.push_back(probe);
+  *result.attributed_j += 70;
+  result.totals.measured->energy = MeasuredJoules(result.totals.measured->energy.value() + 70);
+  result.probe = ProbeCost{1, 70};
+  EXPECT_EQ(flame_title(result), title + ", without probing");
+}
+
 TEST(Plots, OfAnEmptyRunAreAnErrorWithARemedy) {
   for (const PlotKind plot : kPlots) {
     const Result<std::string> svg = plot_svg({}, {plot, "", "", {}});
