@@ -186,8 +186,8 @@ TEST(Plots, AFlameGraphExcludesProbing) {
   probe.path = {"probe"};
   probe.energy_j = 70;
   result.rows.push_back(probe);
+  *result.groups.front().energy_j += 70;
   *result.attributed_j += 70;
-  result.totals.measured->energy = MeasuredJoules(result.totals.measured->energy.value() + 70);
   result.probe = ProbeCost{1, 70};
   EXPECT_EQ(flame_title(result), title + ", without probing");
 }
