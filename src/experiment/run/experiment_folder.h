@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An experiment on disk (layout: docs/how-to/experiments.md). The plan is written once. The table is replaced
-// atomically under its own lock, so that runners on several machines can run rows concurrently. Each attempt writes its
-// result into its own folder; nothing is overwritten. Where the table and the row folders disagree, the row folders are
-// authoritative. A folder left by a killed runner can therefore be resumed.
+// An experiment on disk: experiment.toml and plan.json (the plan, written once), run_table.csv (state and results of all
+// rows), rows/00017/attempt-1 (one folder per attempt: result, output and files of the program), warm-up, lock files.
+// The table is replaced atomically under its own lock, so that runners on several machines can run rows concurrently.
+// Each attempt writes its result into its own folder; nothing is overwritten. Where the table and the row folders
+// disagree, the row folders are authoritative. A folder left by a killed runner can therefore be resumed.
 //
 //   Result<ExperimentFolder> folder = ExperimentFolder::create("exp", toml_text, directory_of_the_plan);
 //   Result<ExperimentFolder> folder = ExperimentFolder::open("exp");
