@@ -1,49 +1,62 @@
 """The networks of examples/experiments/frameworks are the same in PyTorch, TensorFlow and JAX: with the same weights and
-data they have the same first losses. A later loss differs by rounding only."""
+data they have the same first losses, and after some steps nearly the same outputs. Later results differ by rounding."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXPERIMENT_FOLDER = Path(__file__).resolve().parents[2] / "examples" / "experiments" / "frameworks"
 STEPS = 3
 
 # Each framework in a process of its own, as in the experiment.
-COMPUTE_LOSSES = f"""
-import importlib, json, sys
+TRAIN_AND_INFER = f"""
+import importlib, sys
+import numpy as np
 sys.path.insert(0, {str(EXPERIMENT_FOLDER)!r})
 from sizes import SIZES
 from synthetic_data import make_batches
 
-network, framework = sys.argv[1:]
+network, framework, file = sys.argv[1:]
 settings = SIZES[network]["small"] | {{"train_batches": 1}}
 train_batches, inference_batches = make_batches(network, settings)
 trainer = importlib.import_module(f"networks_{{framework}}.trainer").Trainer(network, settings, "cpu")
 batch = trainer.put(train_batches[0])
 losses = [float(trainer.fetch(trainer.train_step(batch))) for _ in range({STEPS})]
-trainer.fetch(trainer.predict(trainer.put(inference_batches[0])))
-print(json.dumps([trainer.count_parameters(), *losses]))
+outputs = trainer.fetch(trainer.predict(trainer.put(inference_batches[0])))
+np.savez(file, parameters=trainer.count_parameters(), losses=losses, **outputs)
 """
 
 
-def compute_losses(network: str, framework: str) -> list[float]:
-    command = [sys.executable, "-c", COMPUTE_LOSSES, network, framework]
+def train_and_infer(network: str, framework: str, folder: Path) -> dict[str, np.ndarray]:
+    file = folder / f"{framework}.npz"
+    command = [sys.executable, "-c", TRAIN_AND_INFER, network, framework, str(file)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return dict(np.load(file))
+
+
+def share_of_equal_entries(a: np.ndarray, b: np.ndarray) -> float:
+    """Entries that differ by at most 5 % of the largest: classes, tokens and mask pixels must be equal."""
+    assert a.shape == b.shape
+    a, b = a.astype(float), b.astype(float)
+    if a.max() == a.round().max():
+        return float((a == b).mean())
+    return float((abs(a - b) <= 0.05 * abs(a).max()).mean())
 
 
 @pytest.mark.parametrize("network", ["resnet50", "ssd", "mask_rcnn", "ncf", "lstm_translator", "transformer_xl"])
-def test_networks_of_all_frameworks_agree(network):
-    parameters, *losses = compute_losses(network, "pytorch")
+def test_networks_of_all_frameworks_agree(network, tmp_path):
+    expected = train_and_infer(network, "pytorch", tmp_path)
+    losses = expected.pop("losses")
     assert losses[-1] < losses[0]
     for framework in ("tensorflow", "jax"):
-        other_parameters, *other_losses = compute_losses(network, framework)
-        assert other_parameters == parameters, framework
-        assert other_losses == pytest.approx(losses, rel=0.01), framework
-        assert other_losses[0] == pytest.approx(losses[0], rel=1e-4), framework
+        found = train_and_infer(network, framework, tmp_path)
+        assert found["losses"] == pytest.approx(losses, rel=0.01), framework
+        assert found["losses"][0] == pytest.approx(losses[0], rel=1e-4), framework
+        shares = {name: share_of_equal_entries(expected[name], found[name]) for name in expected}
+        assert min(shares.values()) >= 0.9, (framework, shares)

@@ -23,6 +23,14 @@ def read_cells(file: Path) -> Cells:
     return cells
 
 
+def describe_steps(metrics: dict[str, float]) -> str:
+    """Steps to the target; the mean includes rows that ended at the limit."""
+    if metrics["reached"] == 0:
+        return "not reached"
+    steps = f"{metrics['steps']:.3g}"
+    return steps if metrics["reached"] == 1 else f"{steps} (reached: {100 * metrics['reached']:.0f} %)"
+
+
 def make_cell_table(plan: str) -> list[str]:
     """Energies have their ratio to that of eager PyTorch."""
     cells = read_cells(FOLDER / "results" / f"{plan}-cells.csv")
@@ -36,7 +44,7 @@ def make_cell_table(plan: str) -> list[str]:
             f"{metrics[metric]:.3g} J ({metrics[metric] / reference[metric]:.2f} x)"
             for metric in ("training_j", "inference_j")
         )
-        steps = f"{metrics['steps']:.3g}" if metrics["reached"] == 1 else "not reached"
+        steps = describe_steps(metrics)
         quality = f"{metrics['final_loss']:.2f} | {inference} | {metrics['quality']:.2f}"
         startup = f"{metrics['startup_s']:.3g} s"
         lines.append(f"| {network} | {framework} | {training} | {steps} | {quality} | {startup} |")

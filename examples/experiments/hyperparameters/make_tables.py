@@ -17,12 +17,12 @@ def read_csv(file: Path) -> list[dict[str, str]]:
 
 def describe_cell(cell: dict[str, dict[str, str]]) -> str:
     """Energy and epochs to the target; the accuracy at the limit where no training reached it."""
-    reached, count = float(cell["reached"]["mean"]), cell["training_j"]["n"]
+    reached = float(cell["reached"]["mean"])
     energy_j, epochs = float(cell["training_j"]["mean"]), float(cell["epochs"]["mean"])
     if reached == 0:
         return f"not reached: {100 * float(cell['accuracy']['mean']):.1f} % after {energy_j:.3g} J"
     text = f"{energy_j:.3g} J, {epochs:.2g} epochs"
-    return text if reached == 1 else f"{text} (reached: {100 * reached:.0f} % of {count} rows)"
+    return text if reached == 1 else f"{text} ({100 * reached:.0f} % of the trainings)"
 
 
 def make_cell_table(plan: str) -> list[str]:

@@ -15,7 +15,11 @@ Result<RunReports> read_recording_rows(const std::string& file, RecordedSteps re
   reports.steady_state = find_steady_state(reports.steps);
   reports.elapsed_s = read.elapsed_s;
   reports.energy_j = read.energy_j;
-  reports.whole_background_j = read.background_j;
+  if (read.is_estimated) {  // only estimates are compared without other processes
+    const Result<double> background_j = read_background_j(files);
+    if (!background_j) return background_j.error();
+    reports.whole_background_j = *background_j;
+  }
   ReportQuery query{.level = level};
   if (is_steady) {
     query.time_range = make_steady_time_range(*reports.steady_state, read.is_probed);

@@ -89,18 +89,26 @@ void set_common_domain_fraction(RecordingWithRates& one, const std::set<std::str
   if (common_j > 0) one.sensor_relative_error = common->uncertainty_j.value_or(0) / kNormalHalfWidth90 / common_j;
 }
 
-// What the comparison excludes: time and energy of the whole run minus those of the steady steps.
+// Whether the energy of steps is the sum of the command's rows, which includes outlier steps. Rows of a probed recording
+// also cover what follows its steps; there, the command has its fraction of the energy of the steps.
+bool sums_command_rows(const RecordingWithRates& one) { return one.command_j && !one.reports->rows.probe; }
+
+// What the comparison excludes: time and energy of the whole run minus those of the compared steps.
 SteadyStateExclusion compute_steady_state_exclusion(const RecordingWithRates& one) {
   const RunReports& reports = *one.reports;
   const SteadyState& steady_state = *reports.steady_state;
-  const double steady_step_count = static_cast<double>(steady_state.steps - steady_state.outlier_steps);
-  SteadyStateExclusion excluded_part{.warm_up_steps = steady_state.first_step,
-                                     .outlier_steps = steady_state.outlier_steps};
-  excluded_part.time_s = std::max(reports.elapsed_s - steady_step_count * steady_state.time_s, 0.0);
-  if (reports.energy_j && one.command_j)
-    excluded_part.energy_j = std::max(*reports.energy_j - reports.whole_background_j - *one.command_j, 0.0);
-  else if (reports.energy_j)
-    excluded_part.energy_j = std::max(*reports.energy_j - steady_state.energy_sum_j, 0.0);
+  SteadyStateExclusion excluded_part{.warm_up_steps = steady_state.first_step};
+  double compared_s = steady_state.end_s - steady_state.begin_s;
+  double compared_j = one.command_j.value_or(0);
+  if (!sums_command_rows(one)) {
+    excluded_part.outlier_steps = steady_state.outlier_steps;
+    compared_s = steady_state.time_s * static_cast<double>(steady_state.steps - steady_state.outlier_steps);
+    compared_j = one.command_energy_fraction * steady_state.energy_sum_j;
+  }
+  const double other_processes_j = one.command_j ? reports.whole_background_j : 0;
+  excluded_part.time_s = std::max(reports.elapsed_s - compared_s, 0.0);
+  if (reports.energy_j)
+    excluded_part.energy_j = std::max(*reports.energy_j - other_processes_j - compared_j, 0.0);
   excluded_part.is_settled = steady_state.is_settled;
   return excluded_part;
 }
@@ -116,15 +124,19 @@ void compute_per_unit_values(RecordingWithRates& one, std::string_view per, bool
     relative_standard_error = reports.steady_state->standard_error_j / reports.steady_state->energy_j;
   recording.within_run_relative_error = add_in_quadrature(one.sensor_relative_error, relative_standard_error);
   if (is_steady) {
+    const SteadyState& steady_state = *reports.steady_state;
     const double units_per_step = units / recording.steps;
-    recording.units =
-        units_per_step * static_cast<double>(reports.steady_state->steps - reports.steady_state->outlier_steps);
     one.units_in_rows = units_per_step * reports.steps_in_rows;
-    // Without other processes, the sum of the rows: their energy is known for the time of all steps only.
-    recording.energy_j = one.common_domain_fraction * (one.command_j ? *one.command_j / one.units_in_rows
-                                                                     : reports.steady_state->energy_j / units_per_step);
     recording.exclusion = compute_steady_state_exclusion(one);
-    one.time_s = reports.steady_state->time_s / units_per_step;
+    recording.units = units_per_step * static_cast<double>(steady_state.steps - recording.exclusion->outlier_steps);
+    if (sums_command_rows(one)) {
+      recording.energy_j = one.common_domain_fraction * *one.command_j / one.units_in_rows;
+      one.time_s = (steady_state.end_s - steady_state.begin_s) / recording.units;
+    } else {
+      recording.energy_j =
+          one.common_domain_fraction * one.command_energy_fraction * steady_state.energy_j / units_per_step;
+      one.time_s = steady_state.time_s / units_per_step;
+    }
   } else {
     recording.units = one.units_in_rows = units;
     recording.energy_j = one.common_domain_fraction * one.command_j.value_or(one.rates.energy_j.value_or(0)) / units;

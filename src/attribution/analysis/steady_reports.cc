@@ -29,16 +29,22 @@ std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& ma
 
 Result<RecordedSteps> read_steps(std::span<const std::string> paths) {
   Result<RecordingAnalysis> found =
-      analyse_recording(paths, {.levels = {RowLevel::step, RowLevel::phase}, .includes_step_times = true});
+      analyse_recording(paths, {.levels = {RowLevel::step}, .includes_step_times = true});
   if (!found) return std::move(found).error();
   const LedgerResult& level = found->ledgers[RowLevel::step];
   RecordedSteps read{combine_step_energies(found->machine_views, level.rows), found->summary.probe.has_value()};
   const RunRates rates = compute_run_rates(found->summary);  // without probing
   read.elapsed_s = rates.time_s;
   read.energy_j = rates.energy_j;
-  read.background_j =
-      (1 - probing_time_fraction(found->summary)) * background_energy_j(found->ledgers[RowLevel::phase].rows);
+  read.is_estimated = rates.is_estimated();
   return read;
+}
+
+Result<double> read_background_j(std::span<const std::string> paths) {
+  const Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {RowLevel::phase}});
+  if (!found) return found.error();
+  const double background_j = background_energy_j(found->ledgers.at(RowLevel::phase).rows);
+  return (1 - probing_time_fraction(found->summary)) * background_j;
 }
 
 CommandTimeRange make_steady_time_range(const SteadyState& steady_state, bool is_probed) {

@@ -22,11 +22,14 @@ struct RecordedSteps {
   bool is_probed = false;
   double elapsed_s = 0;            // without probing
   std::optional<double> energy_j;  // of the run, without probing
-  double background_j = 0;         // of other processes, without probing
+  bool is_estimated = false;       // energy_j is an estimate
 };
 
 // `paths`: the files of one recording.
 Result<RecordedSteps> read_steps(std::span<const std::string> paths);
+
+// Energy of other processes in the run, without probing. Attributes energy, which takes longer than reading steps.
+Result<double> read_background_j(std::span<const std::string> paths);
 
 // The time range of the steady state in a query. Probing follows the last step and identifies the powers of kernels,
 // so the range of a probed run extends to its end.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 # Later processes load the compiled programs, as torch.compile does by default.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "joulemap-experiments" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 import jax
 import jax.numpy as jnp
