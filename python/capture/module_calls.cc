@@ -16,6 +16,8 @@ constexpr Py_ssize_t kMaxValues = 256;
 // Limit of stored model classes. In untraced steps only calls of these classes are captured; a program that creates
 // dozens of classes gets less detail instead of using more memory.
 constexpr std::size_t kMaxModelTypes = 32;
+// Limit of the modules that are distinguished within a step; a call of a further one counts as that of a known one.
+constexpr std::size_t kMaxModulesOfAStep = 64;
 
 // An owned reference, released at the end of its scope.
 class OwnedReference {
@@ -59,7 +61,7 @@ bool ModuleCalls::is_in_backward(bool& answer) {
 }
 
 bool ModuleCalls::on_training_loop_event(int event) {
-  jmc_on_event(event);
+  if (jmc_on_event(event) == 1) ThreadCaptureState::of_this_thread().nodes_trained_in_step.clear();
   const bool sampled = jmc_step_is_sampled() != 0;
   const bool traced = jmc_step_is_traced() != 0;
   if (sampled == is_step_sampled_ && traced == is_step_traced_) return true;
@@ -102,11 +104,13 @@ bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, std::uint32_t
   const std::optional<std::uint32_t> inference_node = gradients ? std::nullopt : std::optional(node);
   const bool follows_inference = std::exchange(thread.last_inference_node, inference_node) == node;
   if (!gradients) return on_training_loop_event(JMC_FORWARD_INFER);
-  if (follows_inference) return on_training_loop_event(JMC_FORWARD_TRAIN_AFTER_INFER);
-  if (!thread.first_trained_node) thread.first_trained_node = node;
-  const bool is_repeated = std::exchange(thread.last_trained_node, node) == node;
-  const bool is_other = node != thread.first_trained_node && !is_repeated;
-  return on_training_loop_event(is_other ? JMC_FORWARD_TRAIN_OTHER : JMC_FORWARD_TRAIN);
+  std::vector<std::uint32_t>& called = thread.nodes_trained_in_step;
+  const bool is_first_call = std::ranges::find(called, node) == called.end();
+  const bool is_other = is_first_call && !called.empty() && called.size() < kMaxModulesOfAStep;
+  const int event = is_other ? JMC_FORWARD_TRAIN_OTHER : JMC_FORWARD_TRAIN;
+  if (!on_training_loop_event(follows_inference ? JMC_FORWARD_TRAIN_AFTER_INFER : event)) return false;
+  if (called.empty() || (is_first_call && called.size() < kMaxModulesOfAStep)) called.push_back(node);
+  return true;
 }
 
 void ModuleCalls::end_outermost_call(ThreadCaptureState& thread) {

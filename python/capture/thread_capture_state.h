@@ -36,8 +36,7 @@ struct ThreadCaptureState {
   ModelMode mode = ModelMode::unknown;
   // Of outermost modules, their nodes in ModuleScopes. A model and its wrapper (DDP, torch.compile) have the same node.
   std::optional<std::uint32_t> last_inference_node;  // called last; empty if that call had gradients
-  std::optional<std::uint32_t> first_trained_node;   // called first with gradients
-  std::optional<std::uint32_t> last_trained_node;    // called last with gradients
+  std::vector<std::uint32_t> nodes_trained_in_step;  // called with gradients since this thread began a step
   bool has_run_backward = false;              // this thread has run a backward pass
   bool is_outermost_call_unrecorded = false;  // the outermost call runs under torch.jit.trace or a torch.func transform
   bool must_hide_grad_fn_reads = false;  // the program has a TorchFunctionMode, which must not see our reads of grad_fn

@@ -295,12 +295,13 @@ def _layer_costs_by_skipping(rounds: list, names: Sequence) -> tuple:
     return costs, kinds.pop()
 
 
-def _layer_costs_from_recording(run: Any, blocks: Sequence) -> tuple:
-    """(energy_j, low_j, high_j) of each layer in a recording, summed over passes and devices; and the provenance."""
+def _layer_costs_from_recording(run: Any, blocks: Sequence, model_class: str) -> tuple:
+    """(energy_j, low_j, high_j) of each layer in a recording, summed over passes and devices; and the provenance. Names
+    in the recording begin with the class of the model if another model has the same paths."""
     ledger = run.ledger("module")
     costs = {}
     for block in blocks:
-        paths = [path for path, _ in block.modules]
+        paths = [name for path, _ in block.modules for name in (path, f"{model_class}.{path}")]
         rows = [row for row in ledger.rows if row.energy_j is not None and _is_within_any_path(row.path[-1], paths)]
         if rows:
             costs[block.name] = tuple(_sum_or_none([getattr(row, name) for row in rows]) for name in COST_FIELDS)
@@ -380,7 +381,7 @@ def layer_value(
     costs, provenance = (
         _layer_costs_by_skipping(measured, names)
         if run is None
-        else _layer_costs_from_recording(run, experiment.blocks)
+        else _layer_costs_from_recording(run, experiment.blocks, type(unwrap_model(model)).__name__)
     )
     rows = []
     for block in experiment.blocks:

@@ -80,7 +80,12 @@ class BlockDoublingSession(contextlib.AbstractContextManager):
         self._observations: dict = {}
         self._exit_stack = contextlib.ExitStack()
         self._devices = {tensor.device for tensor in model.parameters()}
-        self.groups = {block.name: [path for path, _ in block.modules] for block in self._all_blocks}
+        # By block: names of its modules in reports. They begin with the class if another model has the same paths.
+        model_class = type(unwrap_model(model)).__name__
+        self.groups = {
+            block.name: [name for path, _ in block.modules for name in (path, f"{model_class}.{path}")]
+            for block in self._all_blocks
+        }
         self.refused: dict = {}
 
     def __enter__(self) -> BlockDoublingSession:

@@ -137,7 +137,9 @@ std::optional<Finding> make_optimizer_finding(const CpuRuleContext& program) {
     operations.insert(row.path.back());
   }
   // Only optimizers of PyTorch have a fused version.
-  const auto is_torch_operation = [](const std::string& name) { return name.starts_with("torch."); };
+  const auto is_torch_operation = [](const std::string& name) {
+    return name.starts_with("torch.") || name.starts_with("aten::");  // recorded, or of an imported trace
+  };
   if (operations.size() < kMinOptimizerOperationKinds || std::ranges::none_of(operations, is_torch_operation))
     return std::nullopt;
   const double share = program.energy_share(is_optimizer);

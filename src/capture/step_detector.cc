@@ -20,7 +20,7 @@ void StepDetector::begin_step_if_due(StepDetection& found) {
 
 // Whether a model call begins a step if the current one is over. Two model calls in a row form one step when a backward
 // pass follows both (siamese network, discriminator). That shows only later. So once a program has trained, calls with
-// gradients count as training; before, calls of several modules count as one step (encoder and decoder).
+// gradients count as training; before, the first calls of several modules count as one step (encoder and decoder).
 bool StepDetector::begins_step_at_call(TrainingLoopEvent event) const {
   if (!has_called_model_ || has_updated_parameters_) return true;
   if (!is_training_)

@@ -25,7 +25,7 @@ enum class TrainingLoopEvent : std::uint8_t {
   backward,
   optimizer_step_end,
   forward_begin_with_gradients_after_inference,  // of the module that was called last, without gradients
-  forward_begin_with_gradients_of_other_module,  // than the first and the last module that was called with gradients
+  forward_begin_with_gradients_of_other_module,  // than those that the thread has called in this step
 };
 inline constexpr std::uint8_t kTrainingLoopEventCount = 9;
 

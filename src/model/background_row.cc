@@ -2,6 +2,10 @@
 #include "model/background_row.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "model/activity.h"
 
@@ -29,6 +33,47 @@ double probe_rows_energy_j(std::span<const ReportRow> rows) {
 double probing_time_fraction(const ReportResult& result) {
   if (!result.probe || result.elapsed_s <= 0) return 0;
   return std::clamp(result.probe->time_s / result.elapsed_s, 0.0, 1.0);
+}
+
+namespace {
+
+void scale_row(ReportRow& row, double factor) {
+  row.time_s *= factor;
+  for (std::optional<double>* value : {&row.energy_j, &row.low_j, &row.high_j}) {
+    if (*value) **value *= factor;
+  }
+}
+
+// Returns the removed energy of each device.
+std::map<std::string, double> exclude_probing_rows(std::vector<ReportRow>& rows, double probing_time_fraction) {
+  std::map<std::string, double> removed_j;
+  for (ReportRow& row : rows) {
+    const double removed_fraction = is_probe_row(row) ? 1 : is_background_row(row) ? probing_time_fraction : 0;
+    if (removed_fraction <= 0) continue;
+    removed_j[row.device] += removed_fraction * row.energy_j.value_or(0);
+    scale_row(row, 1 - removed_fraction);
+  }
+  std::erase_if(rows, is_probe_row);
+  return removed_j;
+}
+
+}  // namespace
+
+ReportResult exclude_probing(ReportResult result) {
+  const double fraction = probing_time_fraction(result);
+  const std::map<std::string, double> removed_j = exclude_probing_rows(result.rows, fraction);
+  exclude_probing_rows(result.groups, fraction);
+  for (ReportRow& group : result.groups) {
+    const auto removed = removed_j.find(group.device);
+    if (!group.path.empty() || removed == removed_j.end() || !group.energy_j) continue;
+    *group.energy_j -= removed->second;
+    group.low_j = group.high_j = std::nullopt;
+  }
+  // A device that only probed, or only others used, has no sum left.
+  std::erase_if(result.groups, [&](const ReportRow& group) {
+    return group.path.empty() && std::ranges::find(result.rows, group.device, &ReportRow::device) == result.rows.end();
+  });
+  return result;
 }
 
 double background_while_probing_j(const ReportResult& result) {

@@ -23,5 +23,8 @@ double probe_rows_energy_j(std::span<const ReportRow> rows);
 // known in a report.
 double probing_time_fraction(const ReportResult& result);
 double background_while_probing_j(const ReportResult& result);
+// The rows and groups without probing, and without the energy of other processes meanwhile. Sums of devices lose their
+// interval, which included probing.
+ReportResult exclude_probing(ReportResult result);
 
 }  // namespace joulemap

@@ -122,10 +122,12 @@ for epoch in range(3):
     assert sum(int(number) for _, _, kind, number, *_ in marks if kind == "9") == 3
 
 
-def test_an_encoder_and_a_decoder_share_the_first_step(record):
-    program = """
+@pytest.mark.parametrize("calls_before", [[], ["with torch.no_grad(): encoder(torch.ones(2, 4))"]])
+def test_an_encoder_and_a_decoder_share_the_first_step(record, calls_before):
+    program = f"""
 import torch
 encoder, decoder = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+{"".join(calls_before)}
 optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
 for step in range(3):
     loss = decoder(encoder(torch.ones(2, 4))).sum()
@@ -134,5 +136,17 @@ for step in range(3):
     optimizer.step()
 """
     marks = [line.split() for line in record(program).part.of("mark")]
-    assert sum(kind == "2" for _, _, kind, *_ in marks) == 3
-    assert not [kind for _, _, kind, *_ in marks if kind == "9"]
+    assert sum(kind == "2" for _, _, kind, *_ in marks) == 3 + len(calls_before)
+    assert sum(int(number) for _, _, kind, number, *_ in marks if kind == "9") == len(calls_before)
+
+
+def test_models_called_in_turns_without_training_form_steps(record):
+    program = """
+import torch
+warm_up, encoder, decoder = (torch.nn.Linear(4, 4) for _ in range(3))
+warm_up(torch.ones(2, 4))
+for i in range(5):
+    decoder(encoder(torch.ones(2, 4)))
+"""
+    marks = [line.split() for line in record(program).part.of("mark")]
+    assert sum(kind == "2" for _, _, kind, *_ in marks) == 5, "the first pair belongs to the step of the warm-up"

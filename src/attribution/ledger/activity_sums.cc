@@ -2,6 +2,9 @@
 #include "attribution/ledger/activity_sums.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
 
 #include "attribution/gpu/lost_kernels.h"
 #include "base/clock.h"
@@ -103,7 +106,12 @@ void ActivitySums::add_activity_outside_span(std::uint32_t process, const Activi
 
 void ActivitySums::finish() {
   captured_cpu_s_.finish();
-  for (auto& [process, names] : processes_) names.group_rare_kernel_classes();
+  std::set<std::string, std::less<>> ambiguous_models;
+  for (auto& [process, names] : processes_) ambiguous_models.merge(std::set(names.scopes.find_ambiguous_models()));
+  for (auto& [process, names] : processes_) {
+    names.scopes.add_ambiguous_models(ambiguous_models);
+    names.group_rare_kernel_classes();
+  }
   for (const auto& [key, work] : gpu_work_spans_outside_) {
     const std::string device = processes_[key.first].device_of_queue(key.second);
     gpu_busy_s_.try_emplace(device, span_, cell_count_for_span(span_));

@@ -47,20 +47,10 @@ Ledger::Ledger(RowLevel level, const MachineEnergy& energy, ActivitySums& sums)
 
 namespace {
 
-// Rows of these names mean something else than a module or region of the program.
-bool is_reserved_row_name(std::string_view name) {
-  return name == kProbeModeScopeName || name == kBackgroundRowName || name == kProgramRowName;
-}
-
 // At the level of modules, a module is the whole path.
 std::string module_row_name(const std::string& module) {
   const std::string_view first = std::string_view(module).substr(0, module.find('.'));
   return is_reserved_row_name(first) || first == kTrainModeScopeName ? "module " + module : module;
-}
-
-std::vector<std::string> region_row_path(std::vector<std::string> regions) {
-  if (!regions.empty() && is_reserved_row_name(regions.front())) regions.front() = "region " + regions.front();
-  return regions;
 }
 
 }  // namespace
@@ -72,7 +62,7 @@ std::vector<std::string> Ledger::row_path_of_scope(std::uint32_t process, const 
     return {rank.empty() ? std::string(kNoRankRowName) : "rank " + rank};
   }
   if (row_level_ == RowLevel::phase) return resolved_scope.phase_path();
-  if (row_level_ == RowLevel::region) return region_row_path(resolved_scope.regions);
+  if (row_level_ == RowLevel::region) return resolved_scope.region_path();
   if (row_level_ == RowLevel::module && !resolved_scope.module.empty()) return {module_row_name(resolved_scope.module)};
   std::vector<std::string> path = resolved_scope.layer_path();
   if (path.empty() && row_level_ == RowLevel::function) path = {std::string(kOutsideScopesRowName)};

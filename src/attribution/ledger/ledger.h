@@ -83,7 +83,6 @@ struct LedgerResult {
 // known.
 inline constexpr std::size_t kWorkPathLength = 4;
 inline constexpr std::string_view kCpuDevice = "cpu";           // device of the rows of CPUs and memory
-inline constexpr std::string_view kProgramRowName = "program";  // row of GPU work launched in no scope
 
 class Ledger {
  public:

@@ -2,8 +2,11 @@
 #include "attribution/ledger/scope_paths.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <unordered_set>
 
+#include "model/background_row.h"
 #include "scopes/tensor_text.h"
 
 namespace joulemap::attribution {
@@ -25,13 +28,30 @@ void set_if_empty(std::string& known, const std::string& name) {
   if (known.empty()) known = name;
 }
 
+// Whether a module is the model itself, or its name already begins with that of the model: in imported traces a module
+// that is called directly has its full path, and some have no model at all.
+bool names_model(std::string_view module, std::string_view model) {
+  return module.starts_with(model) && (module.size() == model.size() || module[model.size()] == '.' ||
+                                       module[model.size()] == '#');
+}
+
 }  // namespace
+
+bool is_reserved_row_name(std::string_view name) {
+  return name == kProbeModeScopeName || name == kBackgroundRowName || name == kProgramRowName;
+}
 
 std::vector<std::string> ResolvedScope::phase_path() const {
   std::vector<std::string> path;
   append_if_not_empty(path, train_or_probe_mode);
   append_if_not_empty(path, phase);
-  return path.empty() ? regions : path;
+  return path.empty() ? region_path() : path;
+}
+
+std::vector<std::string> ResolvedScope::region_path() const {
+  std::vector<std::string> path = regions;
+  if (!path.empty() && is_reserved_row_name(path.front())) path.front() = "region " + path.front();
+  return path;
 }
 
 std::vector<std::string> ResolvedScope::layer_path() const {
@@ -74,9 +94,10 @@ const ResolvedScope& ScopePaths::resolved_scope(std::uint32_t scope) {
     scope = parent;
   }
   std::reverse(resolved_scope.regions.begin(), resolved_scope.regions.end());
-  if (find_ambiguous_modules().contains(resolved_scope.module)) {
+  if (!resolved_scope.module.empty() && !find_ambiguous_models().empty()) {
     const std::string model = model_class(innermost_scope);
-    if (model != resolved_scope.module) resolved_scope.module = model + "." + resolved_scope.module;
+    if (find_ambiguous_models().contains(model) && !names_model(resolved_scope.module, model))
+      resolved_scope.module = model + "." + resolved_scope.module;
   }
   return resolved_scope;
 }
@@ -93,18 +114,23 @@ std::string ScopePaths::model_class(std::uint32_t scope) const {
   return std::string(outermost.substr(0, outermost.find('#')));
 }
 
-const std::unordered_set<std::string>& ScopePaths::find_ambiguous_modules() {
-  if (ambiguous_modules_) return *ambiguous_modules_;
-  ambiguous_modules_.emplace();
+const std::set<std::string, std::less<>>& ScopePaths::find_ambiguous_models() {
+  if (ambiguous_models_) return *ambiguous_models_;
+  ambiguous_models_.emplace();
   std::unordered_map<std::string_view, std::string> model_by_module;
   for (const auto& [id, scope] : scopes_) {
     if (scope.kind != ScopeKind::module) continue;
-    std::string model = model_class(id);
-    if (model == scope.name) continue;  // a model, or a module of an imported trace, whose model is unknown
+    const std::string model = model_class(id);
+    if (names_model(scope.name, model)) continue;
     const auto [known, is_new] = model_by_module.try_emplace(scope.name, model);
-    if (!is_new && known->second != model) ambiguous_modules_->insert(scope.name);
+    if (!is_new && known->second != model) ambiguous_models_->insert({model, known->second});
   }
-  return *ambiguous_modules_;
+  return *ambiguous_models_;
+}
+
+void ScopePaths::add_ambiguous_models(const std::set<std::string, std::less<>>& models) {
+  find_ambiguous_models();
+  ambiguous_models_->insert(models.begin(), models.end());
 }
 
 ScopePaths::OperationCounts ScopePaths::count_operations() const {

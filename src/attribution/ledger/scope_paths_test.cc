@@ -32,9 +32,12 @@ TEST(ScopePaths, ModelsOfDifferentClassesDoNotShareARow) {
   const std::uint32_t encoder = add_modules(scopes, 10, {"Encoder", "embedding"});
   const std::uint32_t decoder = add_modules(scopes, 20, {"Decoder#2", "embedding"});
   const std::uint32_t other = add_modules(scopes, 30, {"Decoder#2", "attention"});
+  const std::uint32_t head = add_modules(scopes, 40, {"Head", "fc"});
   EXPECT_EQ(scopes.resolved_scope(encoder).module, "Encoder.embedding");
   EXPECT_EQ(scopes.resolved_scope(decoder).module, "Decoder.embedding");
-  EXPECT_EQ(scopes.resolved_scope(other).module, "attention");
+  EXPECT_EQ(scopes.resolved_scope(other).module, "Decoder.attention") << "all modules of such a model";
+  EXPECT_EQ(scopes.resolved_scope(20).module, "Decoder#2");
+  EXPECT_EQ(scopes.resolved_scope(head).module, "fc");
 }
 
 TEST(ScopePaths, ModelsOfOneClassShareTheirRows) {
@@ -43,6 +46,29 @@ TEST(ScopePaths, ModelsOfOneClassShareTheirRows) {
   const std::uint32_t second = add_modules(scopes, 20, {"Net#2", "fc"});
   EXPECT_EQ(scopes.resolved_scope(first).module, "fc");
   EXPECT_EQ(scopes.resolved_scope(second).module, "fc");
+}
+
+TEST(ScopePaths, ModelsThatAreAmbiguousInAnotherProcessAreNamedInAll) {
+  ScopePaths scopes;
+  const std::uint32_t encoder = add_modules(scopes, 10, {"Encoder", "embedding"});
+  scopes.add_ambiguous_models({"Encoder", "Decoder"});
+  EXPECT_EQ(scopes.resolved_scope(encoder).module, "Encoder.embedding");
+}
+
+// In an imported trace, a module that is called directly has its full path.
+TEST(ScopePaths, AModuleThatIsCalledDirectlyIsNoOtherModel) {
+  ScopePaths scopes;
+  const std::uint32_t directly = add_modules(scopes, 10, {"encoder", "encoder.block"});
+  const std::uint32_t within = add_modules(scopes, 20, {"T5", "encoder", "encoder.block"});
+  EXPECT_EQ(scopes.resolved_scope(directly).module, "encoder.block");
+  EXPECT_EQ(scopes.resolved_scope(within).module, "encoder.block");
+}
+
+TEST(ScopePaths, RegionsWithReservedNamesAreMarked) {
+  ScopePaths scopes;
+  scopes.add({1, 0, ScopeKind::region, "background"});
+  scopes.add({2, 1, ScopeKind::region, "probe"});
+  EXPECT_EQ(scopes.resolved_scope(2).layer_path(), (std::vector<std::string>{"region background", "probe"}));
 }
 
 // A framework trace contains paths without the model; the program's own calls have it.

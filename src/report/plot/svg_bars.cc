@@ -84,12 +84,11 @@ bool is_energy_plotted(const PlotQuery& query) {
   return !query.sort_by || query.sort_by == SortBy::energy || query.sort_by == SortBy::name;
 }
 
-// All rows that have the quantity, in the order of the query.
-std::vector<Bar> make_bars_of_rows(const LevelView& level, const PlotQuery& query, double probing_time_fraction) {
+// All rows that have the quantity, in the order of the query. Without probing, which the footer shows.
+std::vector<Bar> make_bars_of_rows(const ReportResult& result, const PlotQuery& query) {
   std::set<std::string> devices;
   std::vector<const ReportRow*> rows;
-  for (const ReportRow& row : level.rows) {
-    if (is_probe_row(row)) continue;  // the footer shows probing
+  for (const ReportRow& row : result.rows) {
     if (!scopes::path_matches_filter(row.path, row.device, query.name_filter) || !quantity_of_row(row, query.sort_by))
       continue;
     rows.push_back(&row);
@@ -97,21 +96,21 @@ std::vector<Bar> make_bars_of_rows(const LevelView& level, const PlotQuery& quer
   }
   std::vector<Bar> bars;
   for (const ReportRow* row : rows) {
-    ReportRow plotted = *row;
-    if (is_background_row(*row) && row->energy_j) *plotted.energy_j *= 1 - probing_time_fraction;
-    bars.push_back({bar_name(*row, level.by, devices.size() > 1), *quantity_of_row(plotted, query.sort_by), row->basis,
+    bars.push_back({bar_name(*row, result.by, devices.size() > 1), *quantity_of_row(*row, query.sort_by), row->basis,
                     colour_of_attribution_basis(row->basis)});
   }
   if (query.sort_by == SortBy::name) {
     std::ranges::stable_sort(bars, {}, &Bar::name);
-  } else if (!is_energy_plotted(query)) {
+  } else if (!is_energy_plotted(query) || (result.probe && !has_step_or_epoch_rows(result))) {
+    // Rows are ordered by their energies with probing; steps and epochs by time.
     std::ranges::stable_sort(bars, std::greater(), [](const Bar& bar) { return bar.value.value; });
   }
   return bars;
 }
 
 std::vector<Bar> make_bars(const RunView& view, const LevelView& level, const PlotQuery& query) {
-  std::vector<Bar> bars = make_bars_of_rows(level, query, probing_time_fraction(view.run));
+  const ReportResult result = make_level_report(view, level);
+  std::vector<Bar> bars = make_bars_of_rows(exclude_probing(result), query);
   const std::size_t shown = std::min(query.max_items.value_or(kDefaultBarCount), bars.size());
   Bar rest{fmt::format("{} more", bars.size() - shown), {}, {}, kUnattributedColour};
   for (std::size_t i = shown; i < bars.size(); ++i) rest.value.value += bars[i].value.value;
@@ -119,7 +118,7 @@ std::vector<Bar> make_bars(const RunView& view, const LevelView& level, const Pl
   bars.resize(shown);
   if (has_remaining_rows) bars.push_back(rest);
   if (!query.name_filter.empty() || !is_energy_plotted(query)) return bars;
-  for (const EnergyNode& node : idle_and_unattributed_without_probing(make_level_report(view, level))) {
+  for (const EnergyNode& node : idle_and_unattributed_without_probing(result)) {
     if (node.summed_row.energy_j.value_or(0) > 0)
       bars.push_back({node.name, *quantity_of_row(node.summed_row, {}), node.summed_row.basis, kUnattributedColour});
   }

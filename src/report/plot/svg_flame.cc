@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/activity.h"
 #include "model/background_row.h"
 #include "report/plot/plots.h"
 #include "report/plot/svg_frame.h"
@@ -94,29 +93,6 @@ class FlameGraphDrawer {
   bool has_kernel_leaves_;
 };
 
-// Removes probing, which is not part of the run, and the energy of other processes meanwhile; the footer shows the cost.
-// Returns whether there was any. A node is found by its name: the row of a sum need not have the node's path.
-bool remove_probing_nodes(EnergyNode& root, double probing_time_fraction) {
-  const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeModeScopeName; };
-  bool has_drawn_child = false;
-  for (EnergyNode& device : root.children) {
-    double removed_j = 0;
-    for (EnergyNode& child : device.children) {
-      if (is_probe(child)) removed_j += child.summed_row.energy_j.value_or(0);
-      if (child.name != kBackgroundRowName || !child.summed_row.energy_j) continue;
-      const double meanwhile_j = probing_time_fraction * *child.summed_row.energy_j;
-      *child.summed_row.energy_j -= meanwhile_j;
-      removed_j += meanwhile_j;
-    }
-    const bool is_probed = std::erase_if(device.children, is_probe) > 0;
-    if (removed_j <= 0 && !is_probed) continue;
-    has_drawn_child = true;
-    if (device.summed_row.energy_j) *device.summed_row.energy_j -= removed_j;
-    device.summed_row.low_j = device.summed_row.high_j = std::nullopt;  // unknown: the interval included probing
-  }
-  return has_drawn_child;
-}
-
 }  // namespace
 
 Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
@@ -125,9 +101,9 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
     return nothing_to_plot_error("no energy of layers", "run joulemap report --by layer for the reason");
   ReportResult result = make_level_report(view, *level);
   if (!query.name_filter.empty()) result.groups.clear();  // sums of all rows, also of those that do not match
-  EnergyNode root = energy_tree(result, {{}, query.name_filter});
   const bool is_whole = query.name_filter.empty();
-  const bool is_probed = is_whole && remove_probing_nodes(root, probing_time_fraction(result));
+  const bool is_probed = is_whole && result.probe.has_value();  // not part of the run; the footer shows its cost
+  EnergyNode root = energy_tree(is_probed ? exclude_probing(result) : result, {{}, query.name_filter});
   if (is_whole) {
     for (EnergyNode& node : idle_and_unattributed_without_probing(result)) root.children.push_back(std::move(node));
   }
