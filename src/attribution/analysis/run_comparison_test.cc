@@ -193,7 +193,8 @@ RunReports make_estimated_run(double factor, double background_j) {
     row.low_j = 0.1 * *row.energy_j;  // nearly all of it is the error of the model
     row.high_j = 1.9 * *row.energy_j;
   }
-  for (StepEnergy& step : reports.steps) step.energy_j *= (own_j + background_j) / own_j;
+  const double steady_j = reports.steady_state->energy_j * reports.steps_in_rows;
+  for (StepEnergy& step : reports.steps) step.energy_j *= (own_j + background_j) / steady_j;
   reports.steady_state = find_steady_state(reports.steps);
   return reports;
 }
