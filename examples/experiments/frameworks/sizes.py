@@ -2,7 +2,8 @@
 """Settings of each network in two sizes: "small" trains in seconds on a CPU, "full" is for an H200.
 
 All frameworks use the same settings. A training ends when the mean loss of `check_every` steps is at most
-`target_loss`, or after `step_limit` steps. The data have `drawn_classes` or `drawn_words`, of which the outputs may have more.
+`target_loss`, or after `step_limit` steps. The data have `drawn_classes` or `drawn_words`, of which the outputs may have
+more.
 """
 
 from __future__ import annotations
