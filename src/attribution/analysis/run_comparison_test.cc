@@ -251,6 +251,19 @@ TEST(RunComparison, OtherProcessesWhileModulesWereReplayedAreNotSubtracted) {
   EXPECT_FALSE(found->diagnostics.contains("unequal_load"));
 }
 
+// Their energy is that of the command's rows, which contain all steps.
+TEST(RunComparison, EstimatesIncludeStepsOfUnusualEnergy) {
+  RunReports run = make_estimated_run(1, 200);
+  run.steps[200].energy_j *= 60;
+  run.steady_state = find_steady_state(run.steps);
+  ASSERT_EQ(run.steady_state->outlier_steps, 1u);
+  const Result<RunDifference> found = compare_two_runs(run, run, {.per = "step"});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->a.recordings.front().exclusion->outlier_steps, 0u);
+  EXPECT_NEAR(found->a.units, 359, 1e-9);
+  EXPECT_NEAR(found->total.a->energy_j, 1000.0 / 359, 1e-9);
+}
+
 TEST(RunComparison, EvaluationStepsAreNotCounted) {
   RunReports run = steady_state(1);
   const double steps = static_cast<double>(run.steps.size());
