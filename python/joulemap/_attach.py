@@ -37,11 +37,11 @@ class Attachment(Run):
         """Ends the attachment and completes a recording that attach() started. With probe=True it first replays the
         modules of the model, which takes up to half a minute. Parameters, gradients, buffers, random states and
         flags are unchanged afterwards."""
-        model, probe = self._model, self._module_probe
+        model, module_probe = self._model, self._module_probe
         self._model = self._module_probe = None
         try:
-            if probe is not None:
-                probe.probe_modules(self._probe_limit_s, model)
+            if module_probe is not None:
+                module_probe.probe_modules(self._probe_limit_s, model)
         finally:
             self._end_recording()
 
@@ -69,8 +69,8 @@ class Attachment(Run):
 
 def _enclosing_recording_path() -> str:
     """The file that the enclosing `joulemap record` writes for this process."""
-    folder = os.environ.get("JOULEMAP_RECORDING", "")
-    return folder[:-2] if folder.endswith(".d") else folder
+    recording_folder = os.environ.get("JOULEMAP_RECORDING", "")
+    return recording_folder[:-2] if recording_folder.endswith(".d") else recording_folder
 
 
 def attach(

@@ -39,9 +39,9 @@ class StepDetector:
             self._step_function, self._step_function_trains = function, trains
 
     def _should_become_step_function(self, function: str, trains: bool) -> bool:
-        leading: Tuple[Optional[str], bool] = (self._step_function, self._step_function_trains)
-        if leading[0] is None or trains != leading[1]:
-            return leading[0] is None or trains
-        return function != leading[0] and self._time_by_function_s[function] > 2 * self._time_by_function_s.get(
-            leading[0], 0.0
+        step_function: Tuple[Optional[str], bool] = (self._step_function, self._step_function_trains)
+        if step_function[0] is None or trains != step_function[1]:
+            return step_function[0] is None or trains
+        return function != step_function[0] and self._time_by_function_s[function] > 2 * self._time_by_function_s.get(
+            step_function[0], 0.0
         )

@@ -16,7 +16,7 @@ from ._validate_statistics import t_quantile_95
 # fraction of the energy of the last point. Negative c are curves that do not saturate yet, as at the beginning of a
 # training.
 CURVE_EXPONENTS = (-3.0, -2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
-CURVE_DECAY_RATES = (0.05, 0.1, 0.2, 0.4, 0.8)
+CURVE_TIME_CONSTANTS = (0.05, 0.1, 0.2, 0.4, 0.8)
 # The curve is fitted to this fraction of the points, the latest ones, and at least to MIN_FITTED_POINTS.
 FITTED_POINT_SHARE = 0.6
 MIN_FITTED_POINTS = 5
@@ -43,23 +43,28 @@ class LossSlope(NamedTuple):
 def estimate_loss_slope(points: Sequence) -> Optional[LossSlope]:
     """Slope at the last point of curves that decrease, most of which saturate. Every shape that fits about as well as the
     best one contributes to the interval. None if the points do not determine a curve."""
-    count = min(len(points), max(MIN_FITTED_POINTS, math.ceil(FITTED_POINT_SHARE * len(points))))
-    recent = [point for point in points[-count:] if point.energy_j > 0]
-    if len(recent) < MIN_FITTED_POINTS or recent[-1].energy_j <= recent[0].energy_j:
+    fitted_point_count = min(len(points), max(MIN_FITTED_POINTS, math.ceil(FITTED_POINT_SHARE * len(points))))
+    fitted_points = [point for point in points[-fitted_point_count:] if point.energy_j > 0]
+    if len(fitted_points) < MIN_FITTED_POINTS or fitted_points[-1].energy_j <= fitted_points[0].energy_j:
         return None
-    losses = [point.loss for point in recent]
-    shapes = _evaluate_curve_shapes([point.energy_j for point in recent])
-    fits = [_fit_curve(values, derivative, losses) for values, derivative in shapes]
-    best = min(fits, key=lambda fit: fit.squared_residuals)
-    degrees = len(recent) - 3
-    t = t_quantile_95(degrees)
-    variance = best.squared_residuals / degrees
-    factor = _autocorrelation_factor(best.residuals)
-    plausible = [fit for fit in fits if fit.squared_residuals <= best.squared_residuals + (t * factor) ** 2 * variance]
-    error = t * factor * math.sqrt(variance)
-    low = min(fit.slope - error * fit.slope_error for fit in plausible)
-    high = max(fit.slope + error * fit.slope_error for fit in plausible)
-    return LossSlope(max(0.0, best.slope), max(0.0, low), max(0.0, high))
+    losses = [point.loss for point in fitted_points]
+    curve_shapes = _evaluate_curve_shapes([point.energy_j for point in fitted_points])
+    curve_fits = [_fit_curve(curve_values, derivative, losses) for curve_values, derivative in curve_shapes]
+    best_fit = min(curve_fits, key=lambda fit: fit.squared_residuals)
+    degrees_of_freedom = len(fitted_points) - 3
+    t_value = t_quantile_95(degrees_of_freedom)
+    residual_variance = best_fit.squared_residuals / degrees_of_freedom
+    autocorrelation_factor = _autocorrelation_factor(best_fit.residuals)
+    plausible_fits = [
+        fit
+        for fit in curve_fits
+        if fit.squared_residuals
+        <= best_fit.squared_residuals + (t_value * autocorrelation_factor) ** 2 * residual_variance
+    ]
+    residual_error = t_value * autocorrelation_factor * math.sqrt(residual_variance)
+    low = min(fit.slope - residual_error * fit.slope_error for fit in plausible_fits)
+    high = max(fit.slope + residual_error * fit.slope_error for fit in plausible_fits)
+    return LossSlope(max(0.0, best_fit.slope), max(0.0, low), max(0.0, high))
 
 
 class _CurveFit(NamedTuple):
@@ -77,36 +82,51 @@ def _average_points(points: Sequence) -> LossPoint:
 
 def _evaluate_curve_shapes(energies_j: Sequence) -> list:
     """For each shape: its values at the points, and minus its derivative at the last one, in 1/J."""
-    last_j = energies_j[-1]
-    scaled = [energy_j / last_j for energy_j in energies_j]
-    shapes = []
-    for power in CURVE_EXPONENTS:
-        sign = math.copysign(1.0, power)
-        values = [-math.log(x) for x in scaled] if power == 0 else [sign * x**-power for x in scaled]
-        shapes.append((values, (abs(power) or 1.0) / last_j))
-    for decay in CURVE_DECAY_RATES:
-        shapes.append(([math.exp((1 - x) / decay) for x in scaled], 1 / (decay * last_j)))
-    return shapes
+    last_energy_j = energies_j[-1]
+    relative_energies = [energy_j / last_energy_j for energy_j in energies_j]
+    curve_shapes = []
+    for exponent in CURVE_EXPONENTS:
+        sign = math.copysign(1.0, exponent)
+        curve_values = (
+            [-math.log(x) for x in relative_energies]
+            if exponent == 0
+            else [sign * x**-exponent for x in relative_energies]
+        )
+        curve_shapes.append((curve_values, (abs(exponent) or 1.0) / last_energy_j))
+    for relative_tau in CURVE_TIME_CONSTANTS:
+        curve_shapes.append(
+            ([math.exp((1 - x) / relative_tau) for x in relative_energies], 1 / (relative_tau * last_energy_j))
+        )
+    return curve_shapes
 
 
-def _fit_curve(values: list, derivative: float, losses: list) -> _CurveFit:
-    """Least squares of loss = a + b x value. b is negative if the loss rises."""
-    centre, mean = statistics.fmean(values), statistics.fmean(losses)
-    spread = sum((value - centre) ** 2 for value in values)
-    weight = sum((value - centre) * (loss - mean) for value, loss in zip(values, losses)) / spread
-    residuals = [loss - mean - weight * (value - centre) for value, loss in zip(values, losses)]
-    squares = sum(residual**2 for residual in residuals)
-    return _CurveFit(weight * derivative, derivative / math.sqrt(spread), squares, residuals)
+def _fit_curve(curve_values: list, derivative: float, losses: list) -> _CurveFit:
+    """Least squares of loss = a + b x curve value. b is negative if the loss rises."""
+    mean_curve_value, mean_loss = statistics.fmean(curve_values), statistics.fmean(losses)
+    squared_deviations = sum((curve_value - mean_curve_value) ** 2 for curve_value in curve_values)
+    coefficient = (
+        sum((curve_value - mean_curve_value) * (loss - mean_loss) for curve_value, loss in zip(curve_values, losses))
+        / squared_deviations
+    )
+    residuals = [
+        loss - mean_loss - coefficient * (curve_value - mean_curve_value)
+        for curve_value, loss in zip(curve_values, losses)
+    ]
+    squared_residuals = sum(residual**2 for residual in residuals)
+    return _CurveFit(coefficient * derivative, derivative / math.sqrt(squared_deviations), squared_residuals, residuals)
 
 
 def _autocorrelation_factor(residuals: Sequence) -> float:
     """Factor of a standard error for the autocorrelation of the residuals at lag 1."""
-    squares = sum(residual**2 for residual in residuals)
-    if squares == 0:
+    squared_residuals = sum(residual**2 for residual in residuals)
+    if squared_residuals == 0:
         return 1.0
-    lag = sum(one * other for one, other in zip(residuals, residuals[1:])) / squares
-    correlation = min(max(lag, 0.0), MAX_AUTOCORRELATION)
-    return math.sqrt((1 + correlation) / (1 - correlation))
+    lag_1_autocorrelation = (
+        sum(earlier_residual * later_residual for earlier_residual, later_residual in zip(residuals, residuals[1:]))
+        / squared_residuals
+    )
+    clamped_autocorrelation = min(max(lag_1_autocorrelation, 0.0), MAX_AUTOCORRELATION)
+    return math.sqrt((1 + clamped_autocorrelation) / (1 - clamped_autocorrelation))
 
 
 class EarlyStop:
@@ -151,7 +171,7 @@ class EarlyStop:
         self._stop_confirmation_count = self._skipped_warm_up_updates = 0
         self._grouped_updates: list = []  # updates that will be one point
         self._group_size = 1
-        self._window: Measurement = begin("training")
+        self._training_window: Measurement = begin("training")
 
     def begin(self) -> None:
         """Starts over: forgets all updates."""
@@ -159,7 +179,7 @@ class EarlyStop:
         self.stopped, self.reason = False, "no update yet"
         self._stop_confirmation_count = self._skipped_warm_up_updates = 0
         self._grouped_updates, self._group_size = [], 1
-        self._window = begin("training")
+        self._training_window = begin("training")
 
     @property
     def provenance(self) -> Optional[str]:
@@ -168,8 +188,8 @@ class EarlyStop:
 
     def update(self, loss: Any) -> bool:
         """Adds a loss, which float() must accept; lower is better. Returns True if the training should stop now."""
-        value = float(loss)
-        energy = self._window.peek()
+        loss_value = float(loss)
+        energy = self._training_window.peek()
         if self.energy is not None and self.energy.provenance not in (None, energy.provenance):
             self.points, self._grouped_updates, self._stop_confirmation_count = (
                 [],
@@ -179,13 +199,13 @@ class EarlyStop:
         self.energy = energy
         if energy.joules is None:
             self.reason = f"continues: the energy is unknown ({energy.reason})"
-        elif not math.isfinite(value):
-            self.reason = f"continues: the loss is {value}"
+        elif not math.isfinite(loss_value):
+            self.reason = f"continues: the loss is {loss_value}"
         elif self._skipped_warm_up_updates < self._warm_up_updates:
             self._skipped_warm_up_updates += 1
             self.reason = "continues: warm-up"
         else:
-            self._add_point(LossPoint(energy.joules, value))
+            self._add_point(LossPoint(energy.joules, loss_value))
         return self.stopped
 
     def _add_point(self, point: LossPoint) -> None:
@@ -193,12 +213,13 @@ class EarlyStop:
         self._grouped_updates.append(point)
         if len(self._grouped_updates) < self._group_size:
             return
-        mean, self._grouped_updates = _average_points(self._grouped_updates), []
-        last_j = self.points[-1].energy_j if self.points else 0.0
-        self.points.append(mean._replace(energy_j=max(last_j, mean.energy_j)))
+        mean_point, self._grouped_updates = _average_points(self._grouped_updates), []
+        last_energy_j = self.points[-1].energy_j if self.points else 0.0
+        self.points.append(mean_point._replace(energy_j=max(last_energy_j, mean_point.energy_j)))
         if len(self.points) >= MAX_LOSS_POINTS:
             self.points = [
-                _average_points(self.points[index : index + 2]) for index in range(0, len(self.points) - 1, 2)
+                _average_points(self.points[first_index : first_index + 2])
+                for first_index in range(0, len(self.points) - 1, 2)
             ]
             self._group_size *= 2
         self._decide_stop()
@@ -208,26 +229,31 @@ class EarlyStop:
         if len(self.points) < self._min_evaluations or self.slope is None:
             self.reason = f"continues: {len(self.points)} of at least {self._min_evaluations} evaluations"
             return
-        pays = self.slope.high * self.joules_per_loss >= 1
-        self._stop_confirmation_count = 0 if pays else self._stop_confirmation_count + 1
+        is_worth_continuing = self.slope.high * self.joules_per_loss >= 1
+        self._stop_confirmation_count = 0 if is_worth_continuing else self._stop_confirmation_count + 1
         self.stopped = self.stopped or self._stop_confirmation_count >= self._required_confirmations
         if self.stopped:
-            decision = f"stops after {_format_number(self.points[-1].energy_j)} J"
-        elif pays:
-            decision = "continues"
+            decision_text = f"stops after {_format_number(self.points[-1].energy_j)} J"
+        elif is_worth_continuing:
+            decision_text = "continues"
         else:
-            decision = f"continues until confirmed ({self._stop_confirmation_count} of {self._required_confirmations})"
-        self.reason = f"{decision}: {self._describe_cost()} ({self.provenance})"
+            decision_text = (
+                f"continues until confirmed ({self._stop_confirmation_count} of {self._required_confirmations})"
+            )
+        self.reason = f"{decision_text}: {self._describe_cost()} ({self.provenance})"
 
     def _describe_cost(self) -> str:
         """What a further unit of loss costs, against the limit."""
         assert self.slope is not None
-        limit = f"the limit is {_format_number(self.joules_per_loss)} J"
+        limit_text = f"the limit is {_format_number(self.joules_per_loss)} J"
         if self.slope.high == 0:
-            return f"the loss no longer decreases; {limit}"
-        least_j = 1 / self.slope.high
-        slope_text = "" if self.slope.value == 0 else f", about {_format_number(1 / self.slope.value)} J"
-        return f"a further decrease of the loss by 1 costs at least {_format_number(least_j)} J{slope_text}; {limit}"
+            return f"the loss no longer decreases; {limit_text}"
+        min_cost_j = 1 / self.slope.high
+        estimated_cost_text = "" if self.slope.value == 0 else f", about {_format_number(1 / self.slope.value)} J"
+        return (
+            f"a further decrease of the loss by 1 costs at least {_format_number(min_cost_j)} J{estimated_cost_text}; "
+            f"{limit_text}"
+        )
 
     def __repr__(self) -> str:
         return f"<EarlyStop {self.reason}>"

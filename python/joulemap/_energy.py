@@ -86,13 +86,13 @@ class Energy:
         return self.seconds
 
     def __str__(self) -> str:
-        duration = "" if self.seconds is None else f" in {_format_number(self.seconds)} s"
+        duration_text = "" if self.seconds is None else f" in {_format_number(self.seconds)} s"
         if self.joules is None:
-            return f"energy unknown{duration} ({self.reason})"
-        counted = [domain for domain in self.domains if domain.counted and domain.provenance == self.provenance]
-        parts = ", ".join(f"{domain.name} {_format_number(domain.joules)} J" for domain in counted)
-        energy = f"{_format_number(self.joules)} J ± {_format_number(self.uncertainty_j)} J"
-        return f"{energy}{duration} ({parts}), {self.provenance}"
+            return f"energy unknown{duration_text} ({self.reason})"
+        counted_domains = [domain for domain in self.domains if domain.counted and domain.provenance == self.provenance]
+        domain_texts = ", ".join(f"{domain.name} {_format_number(domain.joules)} J" for domain in counted_domains)
+        energy_text = f"{_format_number(self.joules)} J ± {_format_number(self.uncertainty_j)} J"
+        return f"{energy_text}{duration_text} ({domain_texts}), {self.provenance}"
 
 
 def interval_bound(joules: Optional[float], uncertainty_j: Optional[float], sign: int) -> Optional[float]:

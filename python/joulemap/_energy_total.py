@@ -24,7 +24,7 @@ class EnergyTotal:
     def __init__(self, path: Any) -> None:
         self._path = os.fspath(path)
         self.runs: list = self._read_runs()
-        self._own_run_entry: Optional[dict] = None
+        self._current_run_entry: Optional[dict] = None
 
     def _read_runs(self) -> list:
         if not os.path.exists(self._path):
@@ -40,18 +40,18 @@ class EnergyTotal:
 
     def update(self, energy: Energy, state: str) -> None:
         """Stores the energy of the current run so far. `state`: running, ended or failed."""
-        if self._own_run_entry is None:
-            self._own_run_entry = {"id": uuid.uuid4().hex, "began_unix_s": time.time() - (energy.seconds or 0)}
-            self.runs.append(self._own_run_entry)
-        self._own_run_entry.update(
+        if self._current_run_entry is None:
+            self._current_run_entry = {"id": uuid.uuid4().hex, "began_unix_s": time.time() - (energy.seconds or 0)}
+            self.runs.append(self._current_run_entry)
+        self._current_run_entry.update(
             state=state, seconds=energy.seconds, measured_j=energy.measured_j, estimated_j=energy.estimated_j
         )
         with replace_file_atomically(self._path) as temporary_path, open(temporary_path, "w", encoding="utf-8") as file:
             json.dump({"schema": SCHEMA, "runs": self.runs}, file, indent=1)
 
-    def _sum_over_runs(self, name: str) -> Optional[float]:
-        known = [run[name] for run in self.runs if run.get(name) is not None]
-        return sum(known) if known else None
+    def _sum_over_runs(self, field_name: str) -> Optional[float]:
+        known_values = [run[field_name] for run in self.runs if run.get(field_name) is not None]
+        return sum(known_values) if known_values else None
 
     @property
     def measured_j(self) -> Optional[float]:

@@ -46,9 +46,9 @@ class EngineAdapter:
 
     def require_attributes(self, owner: object, *names: str) -> None:
         """Raises unless `owner` has all attributes. Called for all of them before the first one is wrapped."""
-        missing = [name for name in names if not hasattr(owner, name)]
-        if missing:
-            raise AttributeError(f"{getattr(owner, '__name__', owner)} has no {', '.join(missing)}")
+        missing_names = [name for name in names if not hasattr(owner, name)]
+        if missing_names:
+            raise AttributeError(f"{getattr(owner, '__name__', owner)} has no {', '.join(missing_names)}")
 
     def disable_adapter(self, error: Exception) -> None:
         from . import _capture_interface as capture
@@ -90,16 +90,16 @@ class EngineAdapter:
     ) -> None:
         """Wraps owner.name: calls before(*args) before it, and afterwards after(token, result, *args), or
         failed(token, *args) if it raised. `token` is what before() returned. Results and exceptions pass unchanged."""
-        original = getattr(owner, name)
+        original_function = getattr(owner, name)
         guarded_before_hook = self.guard_hook(before) if before else None
         guarded_after_hook = self.guard_hook(after) if after else None
         guarded_failure_hook = self.guard_hook(failed) if failed else None
 
-        @functools.wraps(original)
+        @functools.wraps(original_function)
         def call_with_hooks(*args: Any, **kwargs: Any) -> Any:
             token = guarded_before_hook(*args, **kwargs) if guarded_before_hook else None
             try:
-                result = original(*args, **kwargs)
+                result = original_function(*args, **kwargs)
             except BaseException:
                 if guarded_failure_hook:
                     guarded_failure_hook(token, *args, **kwargs)
@@ -148,7 +148,8 @@ class EngineRequest:
         self.is_reported = False
 
 
-StepEntry = Tuple[EngineRequest, int, int, bool, int, int, int]  # start, tokens, is_prompt, cached, lost, rolled_back
+# Request, cache_length_before, computed_tokens, is_prompt, cached_tokens, preempted_tokens, rolled_back_before.
+StepEntry = Tuple[EngineRequest, int, int, bool, int, int, int]
 
 
 object_id = id  # `id` is a member of RequestWork
@@ -162,71 +163,98 @@ class EngineStepLog:
         self._request_id_prefix = prefix
         self._engine_step = _hot.EngineStep()
         # By id() of the engine's object of the step.
-        self._entries_in_flight: Dict[int, Tuple[object, List[StepEntry]]] = {}
+        self._steps_in_flight: Dict[int, Tuple[object, List[StepEntry]]] = {}
         self.requests: Dict[Any, EngineRequest] = {}  # by the engine's id
 
     def begin_step(self) -> None:
         """The engine starts to schedule a step."""
-        if not self._entries_in_flight:
+        if not self._steps_in_flight:
             self._engine_step.__enter__()
 
     def launch_step(self, step: object, work: Iterable[RequestWork]) -> None:
         """The engine computes a step; `step` is its object of it, which complete_step() receives, too. Without work it is
         not reported."""
-        entries = []
-        for id, start, tokens, is_prompt, owner in work:
+        step_entries = []
+        for id, cache_length_before, computed_tokens, is_prompt, engine_request in work:
             request = self.requests.get(id)
-            cached = lost = 0
+            cached_tokens = preempted_tokens = 0
             if request is None:
                 request = self.requests[id] = EngineRequest(id, self._request_id_prefix + str(id))
-                start = start or 0
+                cache_length_before = cache_length_before or 0
                 if is_prompt:
-                    cached = start
-            elif start is None:
-                start = request.cache_length
-            elif start < request.cache_length_before:
-                lost = request.cache_length - start  # preempted: they were in the cache
-            request.engine_request = owner
-            request.cache_length_before, request.cache_length = start, start + tokens
+                    cached_tokens = cache_length_before
+            elif cache_length_before is None:
+                cache_length_before = request.cache_length
+            elif cache_length_before < request.cache_length_before:
+                preempted_tokens = request.cache_length - cache_length_before  # preempted: they were in the cache
+            request.engine_request = engine_request
+            request.cache_length_before, request.cache_length = (
+                cache_length_before,
+                cache_length_before + computed_tokens,
+            )
             request.steps_in_flight += 1
-            entries.append((request, start, tokens, is_prompt, cached, lost, request.rolled_back_tokens))
-        if len(self._entries_in_flight) >= _MAX_STEPS_IN_FLIGHT:
+            step_entries.append(
+                (
+                    request,
+                    cache_length_before,
+                    computed_tokens,
+                    is_prompt,
+                    cached_tokens,
+                    preempted_tokens,
+                    request.rolled_back_tokens,
+                )
+            )
+        if len(self._steps_in_flight) >= _MAX_STEPS_IN_FLIGHT:
             self.drop_step(self.oldest_step())
-        self._entries_in_flight[object_id(step)] = step, entries
+        self._steps_in_flight[object_id(step)] = step, step_entries
 
     def oldest_step(self) -> object:
         """The step that was launched first, of those that have not completed; None without one."""
-        return next((step for step, _ in self._entries_in_flight.values()), None)
+        return next((step for step, _ in self._steps_in_flight.values()), None)
 
     def has_step(self, step: object) -> bool:
-        return object_id(step) in self._entries_in_flight
+        return object_id(step) in self._steps_in_flight
 
     def entries_of_step(self, step: object) -> List[StepEntry]:
-        return self._entries_in_flight[object_id(step)][1] if object_id(step) in self._entries_in_flight else []
+        return self._steps_in_flight[object_id(step)][1] if object_id(step) in self._steps_in_flight else []
 
     def complete_step(self, step: object, results: Iterable[Tuple[int, Optional[str]]]) -> None:
         """The results of a step have arrived: for each request the tokens that were generated, and how it ended, if it
         did. For a step that was not launched, or has completed, it does nothing."""
         if not self.has_step(step):
             return
-        entries = self._entries_in_flight.pop(object_id(step))[1]
-        add = self._engine_step.add
-        for (request, start, tokens, is_prompt, cached, lost, rolled_back), (decoded, outcome) in zip(entries, results):
-            name = request.name
-            if lost:
-                add(name, context=lost, preempted=True)
+        step_entries = self._steps_in_flight.pop(object_id(step))[1]
+        add_request = self._engine_step.add
+        for (
+            request,
+            cache_length_before,
+            computed_tokens,
+            is_prompt,
+            cached_tokens,
+            preempted_tokens,
+            rolled_back_before,
+        ), (decoded_tokens, outcome) in zip(step_entries, results):
+            request_name = request.name
+            if preempted_tokens:
+                add_request(request_name, context=preempted_tokens, preempted=True)
             request.steps_in_flight -= 1
             if request.outcome is None:
                 request.outcome = outcome
             has_ended = request.outcome is not None and request.steps_in_flight == 0
-            rejected = 0 if is_prompt or decoded >= tokens else tokens - decoded
-            add(
-                name,
-                tokens if is_prompt else 0,
-                decoded,
-                max(start + tokens - rejected - (request.rolled_back_tokens - rolled_back), 0),
-                cached,
-                rejected,
+            rejected_tokens = 0 if is_prompt or decoded_tokens >= computed_tokens else computed_tokens - decoded_tokens
+            add_request(
+                request_name,
+                computed_tokens if is_prompt else 0,
+                decoded_tokens,
+                max(
+                    cache_length_before
+                    + computed_tokens
+                    - rejected_tokens
+                    - (request.rolled_back_tokens - rolled_back_before),
+                    0,
+                ),
+                cached_tokens,
+                rejected_tokens,
                 has_ended and request.outcome == OUTCOME_FINISHED,
                 False,
                 has_ended and request.outcome == OUTCOME_ABORTED,
@@ -234,27 +262,27 @@ class EngineStepLog:
                 None if request.is_reported else self.model,
             )
             request.is_reported = True
-            request.rolled_back_tokens += rejected
-            request.cache_length -= rejected
+            request.rolled_back_tokens += rejected_tokens
+            request.cache_length -= rejected_tokens
             if has_ended:
                 self._forget_request(request)
-        if entries:
+        if step_entries:
             self._engine_step.__exit__(None, None, None)
-        if self._entries_in_flight and entries:
+        if self._steps_in_flight and step_entries:
             self._engine_step.__enter__()
 
     def drop_step(self, step: object) -> None:
         """A step was launched and never completes: the engine failed."""
-        entries = self.entries_of_step(step)
-        self._entries_in_flight.pop(object_id(step), None)
-        for entry in entries:
-            request = entry[0]
+        step_entries = self.entries_of_step(step)
+        self._steps_in_flight.pop(object_id(step), None)
+        for step_entry in step_entries:
+            request = step_entry[0]
             request.steps_in_flight -= 1
             if request.outcome is not None and request.steps_in_flight == 0:
-                self._report_end(request)
+                self._report_request_end(request)
 
     def drop_all_steps(self) -> None:
-        for step, _ in list(self._entries_in_flight.values()):
+        for step, _ in list(self._steps_in_flight.values()):
             self.drop_step(step)
 
     def end_request(self, id: Any, outcome: str) -> None:
@@ -264,9 +292,9 @@ class EngineStepLog:
             return
         request.outcome = outcome
         if request.steps_in_flight == 0:
-            self._report_end(request)
+            self._report_request_end(request)
 
-    def _report_end(self, request: EngineRequest) -> None:
+    def _report_request_end(self, request: EngineRequest) -> None:
         self._forget_request(request)
         if request.is_reported:
             _hot.engine_event(request.name, EVENT_CODES[request.outcome or OUTCOME_ABORTED])

@@ -11,11 +11,11 @@ from importlib import import_module
 from . import _hot
 
 
-def _install_adapter(engine_module: str, adapter: str) -> None:
+def _install_adapter(engine_module: str, adapter_module: str) -> None:
     try:
         if _hot.is_recording():
             module = import_module(engine_module)  # where sitecustomize did run, this import installs the adapter
-            import_module("joulemap." + adapter).install(module)
+            import_module("joulemap." + adapter_module).install(module)
     except Exception as error:  # noqa: BLE001 - must not reach the engine
         from . import _capture_interface as capture
 

@@ -76,24 +76,24 @@ class Total:
     notes: list[str] = field(default_factory=list)  # what the prediction does not contain yet
 
     def __str__(self) -> str:
-        position = f"after {self.done} of {'?' if self.steps is None else self.steps} steps"
+        progress_text = f"after {self.done} of {'?' if self.steps is None else self.steps} steps"
         if self.time_s is None:
-            return f"{position}: unknown ({self.reason})"
-        duration = (
+            return f"{progress_text}: unknown ({self.reason})"
+        duration_text = (
             f"in {_format_seconds(self.time_s)} ({_format_seconds(self.low_s)} .. {_format_seconds(self.high_s)})"
         )
         if self.energy_j is None:
-            return f"{position}: energy unknown ({self.reason}) {duration}"
-        bounds = f"{_format_number(self.low_j)} .. {_format_number(self.high_j)}"
-        return f"{position}: {_format_number(self.energy_j)} J ({bounds}) {duration}, {self.provenance}"
+            return f"{progress_text}: energy unknown ({self.reason}) {duration_text}"
+        bounds_text = f"{_format_number(self.low_j)} .. {_format_number(self.high_j)}"
+        return f"{progress_text}: {_format_number(self.energy_j)} J ({bounds_text}) {duration_text}, {self.provenance}"
 
 
 def _format_seconds(value_s: Optional[float]) -> str:
     return f"{_format_number(value_s)} s"
 
 
-def _make_unknown_total(reason: str, done: int, steps: Optional[int]) -> Total:
-    return Total(None, None, None, None, None, None, None, reason, None, None, None, done, steps)
+def _make_unknown_total(reason: str, done_steps: int, total_steps: Optional[int]) -> Total:
+    return Total(None, None, None, None, None, None, None, reason, None, None, None, done_steps, total_steps)
 
 
 class Forecast:
@@ -140,23 +140,23 @@ class Forecast:
         """Measures work between steps separately, which narrows its interval: `with forecast.other("evaluation"): ...`
         An evaluation before the first step makes the cost of all evaluations known from the beginning. Work with the
         same name in the same step is one occurrence."""
-        window = begin(name)
+        work_window = begin(name)
         try:
             yield
         finally:
-            window.end()
+            work_window.end()
             step = self._step_mark_count - 1
-            self._open_block[2].append((name, step, window))
+            self._open_block[2].append((name, step, work_window))
             self._recurring_work_steps.setdefault(name, _OccurrenceSteps(step)).add(step)
 
     def end(self) -> Optional[Energy]:
         """Ends the training run, and returns its energy. total() then returns the measured value."""
         if self._training_window is not None:
-            whole, self._training_window = self._training_window, None
-            whole.end()
+            training_window, self._training_window = self._training_window, None
+            training_window.end()
             self._open_block[1].end()
             _remove_listener(self._mark_listener)
-            self.energy = whole.wait()
+            self.energy = training_window.wait()
         return self.energy
 
     def total(self, wait: bool = False) -> Total:
@@ -165,52 +165,53 @@ class Forecast:
         if self.energy is not None:
             return _measured_total(self.energy, self._step_mark_count)
         self._settle_blocks(wait)
-        steps = self._total_steps()
+        total_steps = self._total_steps()
         blocks = [
-            StepBlock(first, count, _make_block_series(energy, other)) for first, count, energy, other in self._blocks
+            StepBlock(first_step, step_count, _make_block_series(energy, separate_series))
+            for first_step, step_count, energy, separate_series in self._blocks
         ]
-        done = blocks[-1].end if blocks else 0
+        done_steps = blocks[-1].end if blocks else 0
         if (reason := self._unknown_time_reason(blocks)) is not None:
-            return _make_unknown_total(reason, done, steps)
-        if steps is None:
-            return _make_unknown_total("the number of steps is known after the first epoch", done, None)
+            return _make_unknown_total(reason, done_steps, total_steps)
+        if total_steps is None:
+            return _make_unknown_total("the number of steps is known after the first epoch", done_steps, None)
         if not blocks or self._setup_energy is None:
-            return _make_unknown_total("no step has ended and settled", done, steps)
-        if len(blocks) < MIN_BLOCKS and done < steps:
+            return _make_unknown_total("no step has ended and settled", done_steps, total_steps)
+        if len(blocks) < MIN_BLOCKS and done_steps < total_steps:
             return _make_unknown_total(
-                "too few steps have settled: the first ones are slower than the others", done, steps
+                "too few steps have settled: the first ones are slower than the others", done_steps, total_steps
             )
-        return _TotalComputation(self, blocks, max(steps, done)).total()
+        return _TotalComputation(self, blocks, max(total_steps, done_steps)).total()
 
     def _unknown_time_reason(self, blocks: list) -> Optional[str]:
         """Why a duration is unknown: the process was forked, or the measurement ended. None if all are known."""
-        setup = [] if self._setup_energy is None else [_make_block_series(*self._setup_energy)]
-        if all(values["time"] is not None for values in (*setup, *(block.values for block in blocks))):
+        setup_series = [] if self._setup_energy is None else [_make_block_series(*self._setup_energy)]
+        if all(series["time"] is not None for series in (*setup_series, *(block.values for block in blocks))):
             return None
-        energies = [
+        window_energies = [
             *([] if self._setup_energy is None else [self._setup_energy[0]]),
-            *(entry[2] for entry in self._blocks),
+            *(settled_block[2] for settled_block in self._blocks),
         ]
-        reasons = [energy.reason for energy in energies if energy.seconds is None and energy.reason]
-        return reasons[0] if reasons else "the duration of a part is unknown"
+        unknown_reasons = [energy.reason for energy in window_energies if energy.seconds is None and energy.reason]
+        return unknown_reasons[0] if unknown_reasons else "the duration of a part is unknown"
 
     def _mark_step(self) -> None:
         """Closes the block of steps if it is long enough, and opens the next one."""
         if self._training_window is None:
             return
         now_s = time.monotonic()
-        first, window, _ = self._open_block
+        first_step, window, _ = self._open_block
         if (
             self._step_mark_count == 0
             or self._step_mark_count <= SINGLE_STEP_BLOCK_COUNT
             or now_s - self._block_begin_s >= self._target_block_s
         ):
-            following = begin("steps")
+            next_window = begin("steps")
             window.end()
             self._pending_blocks.append(
-                (self._step_mark_count - first if self._step_mark_count else 0, *self._open_block)
+                (self._step_mark_count - first_step if self._step_mark_count else 0, *self._open_block)
             )
-            self._open_block, self._block_begin_s = [self._step_mark_count, following, []], now_s
+            self._open_block, self._block_begin_s = [self._step_mark_count, next_window, []], now_s
             self._settle_blocks(wait=False)
         self._step_mark_count += 1
 
@@ -219,88 +220,99 @@ class Forecast:
         if self._step_mark_count:
             self._open_block[1].end()
             self._pending_blocks.append((0, *self._open_block))
-            self._pending_blocks = collections.deque((0, *entry[1:]) for entry in self._pending_blocks)
-            for _, _, energy, other in self._blocks:
-                self._add_to_setup(energy, other)
+            self._pending_blocks = collections.deque((0, *pending_block[1:]) for pending_block in self._pending_blocks)
+            for _, _, energy, separate_series in self._blocks:
+                self._add_to_setup(energy, separate_series)
             self._recurring_work_steps = {name: _OccurrenceSteps(-1) for name in self._recurring_work_steps}
             self._step_mark_count, self._epoch_marks, self._blocks = 0, [], []
             self._open_block = [0, begin("setup"), []]
 
-    def _add_to_setup(self, energy: Energy, other: dict) -> None:
+    def _add_to_setup(self, energy: Energy, separate_series: dict) -> None:
         if self._setup_energy is not None:
-            energy, other = _add_energies(self._setup_energy[0], energy), _sum_two_series(self._setup_energy[1], other)
-        self._setup_energy = (energy, other)
+            energy, separate_series = (
+                _add_energies(self._setup_energy[0], energy),
+                _sum_two_series(self._setup_energy[1], separate_series),
+            )
+        self._setup_energy = (energy, separate_series)
 
     def _settle_blocks(self, wait: bool) -> None:
         """Moves ended blocks whose energy is final to the settled ones."""
         while self._pending_blocks:
-            steps, first, window, other = self._pending_blocks[0]
+            step_count, first_step, window, separate_work = self._pending_blocks[0]
             if not wait and not window.peek().settled:
                 return
             self._pending_blocks.popleft()
             energy = window.wait()
-            settled_recurring_work = self._add_occurrences(other)
-            if steps == 0:
-                self._add_to_setup(energy, settled_recurring_work)
+            separate_series = self._add_occurrences(separate_work)
+            if step_count == 0:
+                self._add_to_setup(energy, separate_series)
             else:
-                self._blocks.append((first, steps, energy, settled_recurring_work))
+                self._blocks.append((first_step, step_count, energy, separate_series))
         if len(self._blocks) > MAX_BLOCKS:
             self._merge_blocks()
 
-    def _add_occurrences(self, work: list) -> dict:
+    def _add_occurrences(self, separate_work: list) -> dict:
         """Counts the work of a block that was measured separately, one occurrence for each name and step. Returns its
         series, summed."""
-        occurrences: dict = {}
-        for name, step, window in work:
-            occurrences[name, step] = _sum_two_series(
-                occurrences.get((name, step), {}), _make_block_series(window.wait(), {})
+        series_by_occurrence: dict = {}
+        for name, step, window in separate_work:
+            series_by_occurrence[name, step] = _sum_two_series(
+                series_by_occurrence.get((name, step), {}), _make_block_series(window.wait(), {})
             )
-        total: dict = {}
-        for (name, _), series in occurrences.items():
-            total = _sum_two_series(total, series)
-            moments = self._recurring_work_costs.setdefault(name, {})
-            count = next(iter(moments.values())).count if moments else 0
-            for key in {**moments, **series}:
-                moments.setdefault(key, OccurrenceMoments(count, None if count else 0.0)).add(series.get(key))
-        return total
+        summed_series: dict = {}
+        for (name, _), series in series_by_occurrence.items():
+            summed_series = _sum_two_series(summed_series, series)
+            moments_by_series = self._recurring_work_costs.setdefault(name, {})
+            earlier_occurrences = next(iter(moments_by_series.values())).count if moments_by_series else 0
+            for series_name in {**moments_by_series, **series}:
+                moments_by_series.setdefault(
+                    series_name, OccurrenceMoments(earlier_occurrences, None if earlier_occurrences else 0.0)
+                ).add(series.get(series_name))
+        return summed_series
 
     def _merge_blocks(self) -> None:
         """Halves the number of blocks, and doubles the duration of further ones."""
         self._target_block_s *= 2
-        head, rest = self._blocks[:SINGLE_STEP_BLOCK_COUNT], self._blocks[SINGLE_STEP_BLOCK_COUNT:]
-        pairs = [_merge_two_blocks(*rest[index : index + 2]) for index in range(0, len(rest) - 1, 2)]
-        self._blocks = [*head, *pairs, *(rest[-1:] if len(rest) % 2 else [])]
+        single_step_blocks, later_blocks = (
+            self._blocks[:SINGLE_STEP_BLOCK_COUNT],
+            self._blocks[SINGLE_STEP_BLOCK_COUNT:],
+        )
+        merged_blocks = [
+            _merge_two_blocks(*later_blocks[first_index : first_index + 2])
+            for first_index in range(0, len(later_blocks) - 1, 2)
+        ]
+        self._blocks = [*single_step_blocks, *merged_blocks, *(later_blocks[-1:] if len(later_blocks) % 2 else [])]
 
     def _total_steps(self) -> Optional[int]:
         if self._steps is not None:
             return self._steps
-        per_epoch = self._epoch_length()
-        return None if per_epoch is None or self._epochs is None else self._epochs * per_epoch
+        epoch_length = self._epoch_length()
+        return None if epoch_length is None or self._epochs is None else self._epochs * epoch_length
 
     def _epoch_length(self) -> Optional[int]:
         """Steps of an epoch: as given, or of the first epochs that ended."""
         if self._steps_per_epoch is not None:
             return self._steps_per_epoch
-        marks = self._epoch_marks
-        length = round((marks[-1] - marks[0]) / (len(marks) - 1)) if len(marks) > 1 else 0
-        return length or None
+        epoch_marks = self._epoch_marks
+        epoch_length = round((epoch_marks[-1] - epoch_marks[0]) / (len(epoch_marks) - 1)) if len(epoch_marks) > 1 else 0
+        return epoch_length or None
 
     def _recurring_kinds(self, blocks: list) -> list:
         """The recurring work: declared, measured separately, at the end of epochs, found as pauses."""
-        declared = dict(self._declared_periods or {})
+        declared_periods = dict(self._declared_periods or {})
         if self._declared_periods is None and self._epoch_length() is not None:
-            declared["epoch"] = self._epoch_length()
+            declared_periods["epoch"] = self._epoch_length()
         kinds = []
-        for name, period in sorted(declared.items(), key=lambda item: item[1]):
+        for name, period in sorted(declared_periods.items(), key=lambda item: item[1]):
             if name not in self._recurring_work_steps:
                 kinds.append(choose_period_offset(name, period, blocks))
-        for name, work in self._recurring_work_steps.items():
-            period = declared.get(name) or work.period() or self._epoch_length()
+        for name, occurrence_steps in self._recurring_work_steps.items():
+            period = declared_periods.get(name) or occurrence_steps.period() or self._epoch_length()
             if period is not None:
-                kinds.append(RecurringWorkKind(name, period, work.last % period))
+                kinds.append(RecurringWorkKind(name, period, occurrence_steps.last_step % period))
         if self._declared_periods is None:
-            found = find_recurring_pauses(blocks, kinds)
-            kinds += [found] if found is not None else []
+            pause_kind = find_recurring_pauses(blocks, kinds)
+            kinds += [pause_kind] if pause_kind is not None else []
         return kinds
 
 
@@ -308,13 +320,13 @@ def _make_mark_listener(forecast: weakref.ref) -> Any:
     """Passes the marks of jm.step() and jm.epoch() to a Forecast until it is deleted."""
 
     def handle_mark(mark: str) -> None:
-        target = forecast()
-        if target is None:
+        live_forecast = forecast()
+        if live_forecast is None:
             _remove_listener(handle_mark)
         elif mark == "epoch":
-            target.epoch()
-        elif not target._has_explicit_steps:
-            target._mark_step()
+            live_forecast.epoch()
+        elif not live_forecast._has_explicit_steps:
+            live_forecast._mark_step()
 
     return handle_mark
 
@@ -328,73 +340,90 @@ class _OccurrenceSteps:
     """The steps in which work was measured separately."""
 
     def __init__(self, step: int) -> None:
-        self.first, self.last, self.count = step, step, 1  # number of different steps
+        self.first_step, self.last_step, self.step_count = step, step, 1  # number of different steps
 
     def add(self, step: int) -> None:
-        self.count += step != self.last
-        self.last = step
+        self.step_count += step != self.last_step
+        self.last_step = step
 
     def period(self) -> Optional[int]:
         """Mean distance of the steps, or the number of steps until the only one. None if the only one was before the
         first step."""
-        if self.count > 1:
-            return max(1, round((self.last - self.first) / (self.count - 1)))
-        return self.first + 1 if self.first >= 0 else None
+        if self.step_count > 1:
+            return max(1, round((self.last_step - self.first_step) / (self.step_count - 1)))
+        return self.first_step + 1 if self.first_step >= 0 else None
 
 
-def _merge_two_blocks(one: tuple, other: tuple) -> tuple:
-    return one[0], one[1] + other[1], _add_energies(one[2], other[2]), _sum_two_series(one[3], other[3])
+def _merge_two_blocks(earlier_block: tuple, later_block: tuple) -> tuple:
+    return (
+        earlier_block[0],
+        earlier_block[1] + later_block[1],
+        _add_energies(earlier_block[2], later_block[2]),
+        _sum_two_series(earlier_block[3], later_block[3]),
+    )
 
 
-def _sum_two_series(one: dict, other: dict) -> dict:
+def _sum_two_series(first_series: dict, second_series: dict) -> dict:
     """Sums of two series; None where one of them is unknown. Empty series are no work."""
-    if not one or not other:
-        return one or other
-    return {name: _add_or_none(one.get(name), other.get(name)) for name in {**one, **other}}
+    if not first_series or not second_series:
+        return first_series or second_series
+    return {
+        name: _add_or_none(first_series.get(name), second_series.get(name))
+        for name in {**first_series, **second_series}
+    }
 
 
-def _add_or_none(one: Optional[float], other: Optional[float]) -> Optional[float]:
-    return None if one is None or other is None else one + other
+def _add_or_none(first_value: Optional[float], second_value: Optional[float]) -> Optional[float]:
+    return None if first_value is None or second_value is None else first_value + second_value
 
 
-def _add_energies(one: Energy, other: Energy) -> Energy:
+def _add_energies(earlier_energy: Energy, later_energy: Energy) -> Energy:
     """The energy of two consecutive windows. Energies of different provenance are not added: the sum is unknown."""
-    has_same_provenance = one.provenance == other.provenance and None not in (one.joules, other.joules)
-    names = {domain.name: domain for domain in other.domains}
+    has_same_provenance = earlier_energy.provenance == later_energy.provenance and None not in (
+        earlier_energy.joules,
+        later_energy.joules,
+    )
+    later_domains = {domain.name: domain for domain in later_energy.domains}
     domains = []
-    for domain in one.domains if has_same_provenance else []:
-        following = names.get(domain.name)
-        if following is not None and None not in (domain.joules, following.joules):
-            joules = domain.joules + following.joules  # type: ignore[operator]
+    for domain in earlier_energy.domains if has_same_provenance else []:
+        later_domain = later_domains.get(domain.name)
+        if later_domain is not None and None not in (domain.joules, later_domain.joules):
+            joules = domain.joules + later_domain.joules  # type: ignore[operator]
             domains.append(type(domain)(**{**vars(domain), "joules": joules}))
     return Energy(
-        joules=one.joules + other.joules if has_same_provenance else None,  # type: ignore[operator]
-        uncertainty_j=max(one.uncertainty_j or 0, other.uncertainty_j or 0) if has_same_provenance else None,
-        seconds=_add_or_none(one.seconds, other.seconds),
+        joules=earlier_energy.joules + later_energy.joules if has_same_provenance else None,  # type: ignore[operator]
+        uncertainty_j=max(earlier_energy.uncertainty_j or 0, later_energy.uncertainty_j or 0)
+        if has_same_provenance
+        else None,
+        seconds=_add_or_none(earlier_energy.seconds, later_energy.seconds),
         watts=None,
-        provenance=one.provenance if has_same_provenance else None,
-        reason=one.reason
-        or other.reason
+        provenance=earlier_energy.provenance if has_same_provenance else None,
+        reason=earlier_energy.reason
+        or later_energy.reason
         or ("" if has_same_provenance else "the provenance changed during the training"),
         settled=True,
-        begin_ns=one.begin_ns,
-        end_ns=other.end_ns,
+        begin_ns=earlier_energy.begin_ns,
+        end_ns=later_energy.end_ns,
         domains=domains,
     )
 
 
-def _make_block_series(energy: Energy, other: dict) -> dict:
+def _make_block_series(energy: Energy, separate_series: dict) -> dict:
     """The series of a block: "time", "energy" and one for each domain, without those of work measured separately."""
-    values: dict = {"time": energy.seconds, "energy": energy.joules}
-    values.update({f"domain {domain.name}": domain.joules for domain in energy.domains})
-    return {name: _subtract_or_none(value, other.get(name)) for name, value in values.items()} if other else values
+    series: dict = {"time": energy.seconds, "energy": energy.joules}
+    series.update({f"domain {domain.name}": domain.joules for domain in energy.domains})
+    return (
+        {name: _subtract_or_none(value, separate_series.get(name)) for name, value in series.items()}
+        if separate_series
+        else series
+    )
 
 
-def _subtract_or_none(value: Optional[float], other: Optional[float]) -> Optional[float]:
-    return None if value is None or other is None else max(0.0, value - other)
+def _subtract_or_none(value: Optional[float], subtracted_value: Optional[float]) -> Optional[float]:
+    return None if value is None or subtracted_value is None else max(0.0, value - subtracted_value)
 
 
-def _measured_total(energy: Energy, done: int) -> Total:
+def _measured_total(energy: Energy, done_steps: int) -> Total:
     """The result after end(): measured, no longer predicted."""
     domains = [
         DomainForecast(
@@ -404,120 +433,140 @@ def _measured_total(energy: Energy, done: int) -> Total:
         if domain.joules is not None
     ]
     joules, seconds = energy.joules, energy.seconds
-    uncertainty = None if not joules or energy.uncertainty_j is None else energy.uncertainty_j / joules
+    relative_uncertainty = None if not joules or energy.uncertainty_j is None else energy.uncertainty_j / joules
     return Total(
-        joules, joules, joules, seconds, seconds, seconds, energy.provenance, energy.reason, uncertainty, joules, seconds,
-        done, done, domains=domains,
+        joules, joules, joules, seconds, seconds, seconds, energy.provenance, energy.reason, relative_uncertainty,
+        joules, seconds, done_steps, done_steps, domains=domains,
     )  # fmt: skip
 
 
 class _TotalComputation:
     """Computes one Total from the settled blocks of a Forecast."""
 
-    def __init__(self, forecast: Forecast, blocks: list, steps: int) -> None:
-        self._forecast, self._blocks, self._steps = forecast, blocks, steps
+    def __init__(self, forecast: Forecast, blocks: list, total_steps: int) -> None:
+        self._forecast, self._blocks, self._total_steps = forecast, blocks, total_steps
         self._done_steps = blocks[-1].end
         self._recurring_kinds = forecast._recurring_kinds(blocks)
         self._warm_up_block_count = count_warm_up_blocks(blocks, self._recurring_kinds)
         assert forecast._setup_energy is not None
-        self._setup_energy, setup_work = forecast._setup_energy
-        self._setup_values = _make_block_series(self._setup_energy, setup_work)
-        self._block_energies = [self._setup_energy, *(entry[2] for entry in forecast._blocks)]
+        self._setup_energy, setup_separate_series = forecast._setup_energy
+        self._setup_values = _make_block_series(self._setup_energy, setup_separate_series)
+        self._block_energies = [self._setup_energy, *(settled_block[2] for settled_block in forecast._blocks)]
 
     def total(self) -> Total:
-        duration = self._forecast_series("time")
-        reason = self._unknown_reason()
-        energy = None if reason or duration is None else self._forecast_series("energy")
-        spent_j = None if reason else sum(entry.joules for entry in self._block_energies)
-        spent_s = sum(entry.seconds or 0 for entry in self._block_energies)
-        last = self._block_energies[-1]
-        result = energy or SeriesForecast(*[None] * 6)  # type: ignore[arg-type]
-        assert duration is not None  # durations are always known
+        time_forecast = self._forecast_series("time")
+        unknown_reason = self._unknown_reason()
+        energy_forecast = None if unknown_reason or time_forecast is None else self._forecast_series("energy")
+        spent_j = None if unknown_reason else sum(block_energy.joules for block_energy in self._block_energies)
+        spent_s = sum(block_energy.seconds or 0 for block_energy in self._block_energies)
+        last_energy = self._block_energies[-1]
+        energy_or_unknown = energy_forecast or SeriesForecast(*[None] * 6)  # type: ignore[arg-type]
+        assert time_forecast is not None  # durations are always known
         return Total(
-            result.total, result.low, result.high, duration.total, duration.low, duration.high,
-            last.provenance if energy else None, reason, self._sensor_uncertainty() if energy else None, spent_j, spent_s,
-            self._done_steps, self._steps, sum(block.steps for block in self._blocks[: self._warm_up_block_count]),
-            [self._make_recurring_work(kind, duration, energy) for kind in self._recurring_kinds],
-            [] if energy is None else self._forecast_domains(), self._make_forecast_notes(duration),
+            energy_or_unknown.total, energy_or_unknown.low, energy_or_unknown.high,
+            time_forecast.total, time_forecast.low, time_forecast.high,
+            last_energy.provenance if energy_forecast else None, unknown_reason,
+            self._sensor_uncertainty() if energy_forecast else None, spent_j, spent_s, self._done_steps,
+            self._total_steps, sum(block.steps for block in self._blocks[: self._warm_up_block_count]),
+            [self._make_recurring_work(kind, time_forecast, energy_forecast) for kind in self._recurring_kinds],
+            [] if energy_forecast is None else self._forecast_domains(), self._make_forecast_notes(time_forecast),
         )  # fmt: skip
 
     def _unknown_reason(self) -> str:
         """Why the energy is unknown."""
-        unknown = next((entry for entry in self._block_energies if entry.joules is None), None)
-        if unknown is not None:
-            return unknown.reason
-        if len({entry.provenance for entry in self._block_energies}) > 1:
+        unknown_energy = next((energy for energy in self._block_energies if energy.joules is None), None)
+        if unknown_energy is not None:
+            return unknown_energy.reason
+        if len({energy.provenance for energy in self._block_energies}) > 1:
             return "a part of the energy is measured and a part estimated: they are not added"
         return ""
 
-    def _forecast_series(self, series: str) -> Optional[SeriesForecast]:
+    def _forecast_series(self, series_name: str) -> Optional[SeriesForecast]:
         """The total of a series; None if a value of it is unknown."""
-        work = {name: moments.get(series) for name, moments in self._forecast._recurring_work_costs.items()}
-        base = self._setup_values.get(series)
-        known = [block.values.get(series) for block in self._blocks]
-        if base is None or None in known:
+        separate_moments = {
+            name: moments.get(series_name) for name, moments in self._forecast._recurring_work_costs.items()
+        }
+        value_before_blocks = self._setup_values.get(series_name)
+        block_values = [block.values.get(series_name) for block in self._blocks]
+        if value_before_blocks is None or None in block_values:
             return None
-        left = {kind.name: kind.count_occurrences(self._done_steps, self._steps) for kind in self._recurring_kinds}
-        separate = {}
-        for name, moments in work.items():
+        remaining_occurrences = {
+            kind.name: kind.count_occurrences(self._done_steps, self._total_steps) for kind in self._recurring_kinds
+        }
+        separate_costs = {}
+        for name, moments in separate_moments.items():
             if moments is None or moments.total is None:
                 return None
-            separate[name] = moments.cost(left.get(name, 0))
-            base += moments.total
+            separate_costs[name] = moments.cost(remaining_occurrences.get(name, 0))
+            value_before_blocks += moments.total
         series_forecast = forecast_series(
-            series, self._blocks, self._recurring_kinds, self._warm_up_block_count, self._steps, base, separate
+            series_name,
+            self._blocks,
+            self._recurring_kinds,
+            self._warm_up_block_count,
+            self._total_steps,
+            value_before_blocks,
+            separate_costs,
         )
         is_declared = self._forecast._declared_periods is not None
         return add_unseen_work(
             series_forecast,
             self._recurring_kinds,
             self._done_steps,
-            self._steps,
+            self._total_steps,
             is_declared,
             self._forecast._evaluation_steps,
         )
 
     def _sensor_uncertainty(self) -> Optional[float]:
         """Relative uncertainty of the longest window: those of short windows contain the period of the sensor."""
-        longest = max(self._block_energies, key=lambda entry: entry.seconds or 0)
-        return None if longest.uncertainty_j is None or not longest.joules else longest.uncertainty_j / longest.joules
+        longest_window = max(self._block_energies, key=lambda energy: energy.seconds or 0)
+        return (
+            None
+            if longest_window.uncertainty_j is None or not longest_window.joules
+            else longest_window.uncertainty_j / longest_window.joules
+        )
 
     def _make_recurring_work(
-        self, kind: RecurringWorkKind, duration: SeriesForecast, energy: Optional[SeriesForecast]
+        self, kind: RecurringWorkKind, time_forecast: SeriesForecast, energy_forecast: Optional[SeriesForecast]
     ) -> RecurringWork:
-        time_cost = duration.costs.get(kind.name)
-        energy_cost = None if energy is None else energy.costs.get(kind.name)
+        time_cost = time_forecast.costs.get(kind.name)
+        energy_cost = None if energy_forecast is None else energy_forecast.costs.get(kind.name)
         return RecurringWork(
             kind.name, kind.period, 0 if time_cost is None else time_cost.occurrence_count,
-            kind.count_occurrences(self._done_steps, self._steps), None if energy_cost is None else energy_cost.value,
+            kind.count_occurrences(self._done_steps, self._total_steps),
+            None if energy_cost is None else energy_cost.value,
             None if time_cost is None else time_cost.value,
         )  # fmt: skip
 
     def _forecast_domains(self) -> list:
-        domains = []
+        domain_forecasts = []
         for domain in self._block_energies[-1].domains:
             series_forecast = self._forecast_series(f"domain {domain.name}")
             if series_forecast is not None and domain.provenance is not None:
-                bounds = series_forecast.total, series_forecast.low, series_forecast.high
-                domains.append(DomainForecast(domain.name, *bounds, domain.provenance, domain.counted))
-        return domains
+                total_and_bounds = series_forecast.total, series_forecast.low, series_forecast.high
+                domain_forecasts.append(
+                    DomainForecast(domain.name, *total_and_bounds, domain.provenance, domain.counted)
+                )
+        return domain_forecasts
 
-    def _make_forecast_notes(self, duration: SeriesForecast) -> list:
+    def _make_forecast_notes(self, time_forecast: SeriesForecast) -> list:
         notes = []
-        unseen = [kind for kind in self._recurring_kinds if kind.name not in duration.costs]
-        for kind in unseen:
+        unseen_kinds = [kind for kind in self._recurring_kinds if kind.name not in time_forecast.costs]
+        for kind in unseen_kinds:
             if self._forecast._evaluation_steps is not None and kind.name == evaluation_kind_name(
                 self._recurring_kinds
             ):
-                batches = self._forecast._evaluation_steps
+                evaluation_batches = self._forecast._evaluation_steps
                 notes.append(
-                    f"no {kind.name} has ended yet: each of its {batches} batches is assumed to cost a third of a step"
+                    f"no {kind.name} has ended yet: each of its {evaluation_batches} batches is assumed to cost "
+                    "a third of a step"
                 )
             else:
                 notes.append(f"no {kind.name} has ended yet: the total does not contain it, the upper bound does")
         if not self._recurring_kinds and self._forecast._declared_periods is None:
             notes.append("no evaluation or checkpoint was found: declare them with every= or steps_per_epoch=")
-        if duration.has_drift:
+        if time_forecast.has_drift:
             notes.append("the steps become slower or faster: the prediction follows the later half of them")
         return notes
 
@@ -552,23 +601,25 @@ def predict_total(
     """
     if steps is None and epochs is None:
         raise TypeError("predict_total needs steps=, or epochs= with steps_per_epoch=")
-    per_epoch, batches = (
+    epoch_length, evaluation_batches = (
         _validate_count(steps_per_epoch, "steps_per_epoch"),
         _validate_count(evaluation_steps, "evaluation_steps"),
     )
-    if steps is None and per_epoch is not None:
-        steps = epochs * per_epoch  # type: ignore[operator]
-    for name, value in {"steps": steps, "epochs": epochs, "steps_per_epoch": per_epoch, **(every or {})}.items():
+    if steps is None and epoch_length is not None:
+        steps = epochs * epoch_length  # type: ignore[operator]
+    for name, value in {"steps": steps, "epochs": epochs, "steps_per_epoch": epoch_length, **(every or {})}.items():
         if value is not None and (int(value) != value or value < 1):
             raise ValueError(f"{name} must be a positive integer, not {value!r}")
-    return Forecast(steps, epochs, per_epoch, every, batches)
+    return Forecast(steps, epochs, epoch_length, every, evaluation_batches)
 
 
-def _validate_count(value: Any, name: str) -> Optional[int]:
+def _validate_count(count_or_loader: Any, parameter_name: str) -> Optional[int]:
     """A number, or the length of a loader."""
-    if value is None or isinstance(value, int):
-        return value
+    if count_or_loader is None or isinstance(count_or_loader, int):
+        return count_or_loader
     try:
-        return len(value)
+        return len(count_or_loader)
     except TypeError:
-        raise TypeError(f"{name} must be a number or have a length, not a {type(value).__name__}") from None
+        raise TypeError(
+            f"{parameter_name} must be a number or have a length, not a {type(count_or_loader).__name__}"
+        ) from None

@@ -49,28 +49,32 @@ class TracingSchedule:
 
 
 def _make_trace_folder() -> str:
-    folder = os.path.join(os.environ["JOULEMAP_RECORDING"], "traces")
-    os.makedirs(folder, exist_ok=True)
-    return folder
+    trace_folder = os.path.join(os.environ["JOULEMAP_RECORDING"], "traces")
+    os.makedirs(trace_folder, exist_ok=True)
+    return trace_folder
 
 
 def _replace_separators(text: str) -> str:
     return text.replace("\t", " ").replace("\n", " ")
 
 
-def _write_metadata(stem: str, coarse: Sequence[Tuple[str, str]], names: Iterable[MetadataLine]) -> None:
-    lines = [f"coarse\t{kind}\t{_replace_separators(name)}" for kind, name in coarse]
-    lines += ["\t".join(map(_replace_separators, fields)) for fields in names]
-    with open(stem + ".part", "w", encoding="utf-8", errors="replace") as file:
-        file.write("\n".join(lines) + "\n")
-    os.replace(stem + ".part", stem + ".meta")
+def _write_metadata(
+    path_without_suffix: str, coarse_scopes: Sequence[Tuple[str, str]], metadata_lines: Iterable[MetadataLine]
+) -> None:
+    text_lines = [
+        f"coarse\t{scope_kind}\t{_replace_separators(scope_name)}" for scope_kind, scope_name in coarse_scopes
+    ]
+    text_lines += ["\t".join(map(_replace_separators, line_fields)) for line_fields in metadata_lines]
+    with open(path_without_suffix + ".part", "w", encoding="utf-8", errors="replace") as file:
+        file.write("\n".join(text_lines) + "\n")
+    os.replace(path_without_suffix + ".part", path_without_suffix + ".meta")
 
 
 def _find_file_with_suffix(folder: str, suffix: str) -> Optional[str]:
-    for root, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith(suffix):
-                return os.path.join(root, name)
+    for root, _, file_names in os.walk(folder):
+        for file_name in file_names:
+            if file_name.endswith(suffix):
+                return os.path.join(root, file_name)
     return None
 
 

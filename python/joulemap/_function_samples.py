@@ -43,19 +43,19 @@ class FunctionSampler:
         self._is_running = False
 
     def _sample_in_thread(self, generation: int) -> None:
-        jitter = random.Random(0)
-        main = threading.main_thread().ident
-        last_ns = time.monotonic_ns()
+        jitter_generator = random.Random(0)
+        main_thread_id = threading.main_thread().ident
+        last_sample_ns = time.monotonic_ns()
         while self._is_running and self._thread_generation == generation:
             time.sleep(
                 (UNTRACED_SAMPLE_PERIOD_S if self.uses_untraced_sample_period else SAMPLE_PERIOD_S)
-                * (0.5 + jitter.random())
+                * (0.5 + jitter_generator.random())
             )
             now_ns = time.monotonic_ns()
-            frame = sys._current_frames().get(main)
+            frame = sys._current_frames().get(main_thread_id)
             if frame is not None:
-                _capture.function_sample(find_program_function(frame), now_ns - last_ns)
-            last_ns = now_ns
+                _capture.function_sample(find_program_function(frame), now_ns - last_sample_ns)
+            last_sample_ns = now_ns
             del frame  # releases the local variables of the program, so that their lifetime does not change
 
 

@@ -13,22 +13,35 @@ _TAPE_PREFIX = "gradient_tape/"
 
 def is_gradient_operation(name: str) -> bool:
     """Whether an operation of that name computes gradients: gradient_tape/..., or gradients/... of tf.gradients."""
-    return name.startswith(_TAPE_PREFIX) or any(part.partition("_")[0] == "gradients" for part in name.split("/")[:-1])
+    return name.startswith(_TAPE_PREFIX) or any(
+        scope_name.partition("_")[0] == "gradients" for scope_name in name.split("/")[:-1]
+    )
 
 
-def _merge_shape_texts(first: str, second: str) -> str:
+def _merge_shape_texts(first_shape: str, second_shape: str) -> str:
     """int64[64,3], int64[32,3] -> int64[-1,3]; empty if types or ranks differ."""
-    (kind, _, first_sizes), (other_kind, _, second_sizes) = first.partition("["), second.partition("[")
-    pairs = list(zip(first_sizes.rstrip("]").split(","), second_sizes.rstrip("]").split(",")))
-    if kind != other_kind or first_sizes.count(",") != second_sizes.count(","):
+    (first_type, _, first_sizes), (second_type, _, second_sizes) = (
+        first_shape.partition("["),
+        second_shape.partition("["),
+    )
+    size_pairs = list(zip(first_sizes.rstrip("]").split(","), second_sizes.rstrip("]").split(",")))
+    if first_type != second_type or first_sizes.count(",") != second_sizes.count(","):
         return ""
-    return kind + "[" + ",".join(size if size == other else "-1" for size, other in pairs) + "]"
+    return (
+        first_type
+        + "["
+        + ",".join(first_size if first_size == second_size else "-1" for first_size, second_size in size_pairs)
+        + "]"
+    )
 
 
-def _merge_tensor_texts(first: str, second: str) -> str:
-    parts, others = first.split(" "), second.split(" ")
-    common = [_merge_shape_texts(part, other) if part != other else part for part, other in zip(parts, others)]
-    return " ".join(common) if len(parts) == len(others) and all(common) else ""
+def _merge_tensor_texts(first_tensors: str, second_tensors: str) -> str:
+    first_shapes, second_shapes = first_tensors.split(" "), second_tensors.split(" ")
+    merged_shapes = [
+        _merge_shape_texts(first_shape, second_shape) if first_shape != second_shape else first_shape
+        for first_shape, second_shape in zip(first_shapes, second_shapes)
+    ]
+    return " ".join(merged_shapes) if len(first_shapes) == len(second_shapes) and all(merged_shapes) else ""
 
 
 class GraphNames:
@@ -47,9 +60,11 @@ class GraphNames:
     def add_tensors(self, name: str, tensors: str) -> None:
         """A function that is traced for several shapes has several operations of one name: sizes that differ become
         -1."""
-        known = self._tensors.get(name, tensors)
-        if known != tensors:
-            tensors = _merge_tensor_texts(known, tensors) if known else ""  # empty: they have nothing in common
+        known_tensors = self._tensors.get(name, tensors)
+        if known_tensors != tensors:
+            tensors = (
+                _merge_tensor_texts(known_tensors, tensors) if known_tensors else ""
+            )  # empty: they have nothing in common
         self._tensors[name] = tensors
 
     def add_fused_chain(self, name: str, first: str, tensors: str) -> None:
@@ -69,9 +84,9 @@ class GraphNames:
         """The module of the innermost known scope that contains the operation."""
         name = name[len(_TAPE_PREFIX) :] if name.startswith(_TAPE_PREFIX) else name
         while name:
-            known = self._scopes.get(name)
-            if known is not None:
-                return known[1]
+            phase_and_module = self._scopes.get(name)
+            if phase_and_module is not None:
+                return phase_and_module[1]
             name = name.rpartition("/")[0]
         return None
 
@@ -82,7 +97,7 @@ class GraphNames:
         for name, tensors in self._tensors.items():
             if tensors:
                 yield ("tensors", name, tensors)
-        for name, (first, tensors) in self._fused_chains.items():
-            yield ("fused", name, first, tensors)
+        for name, (first_operation, tensors) in self._fused_chains.items():
+            yield ("fused", name, first_operation, tensors)
         for name, reader in self._variable_updates.items():
             yield ("update", name, reader)

@@ -38,14 +38,14 @@ def wrap_function(owner: object, name: str, is_compiling: Callable[[], bool], be
     exceptions of the wrapped function pass unchanged. While torch.compile traces the function, the wrapper calls only
     the original.
     """
-    original = getattr(owner, name)
-    is_on = _capture.is_on
+    original_function = getattr(owner, name)
+    is_capture_on = _capture.is_on
 
     # The wrapper runs in every step of the program, so it makes as few calls as possible.
-    @functools.wraps(original)
+    @functools.wraps(original_function)
     def wrapper(*args, **kwargs):
-        if is_compiling() or not is_on():  # is_compiling() first: torch.compile must not trace is_on()
-            return original(*args, **kwargs)
+        if is_compiling() or not is_capture_on():  # is_compiling() first: torch.compile must not trace is_capture_on()
+            return original_function(*args, **kwargs)
         try:
             token = begin(args)
         except Exception as error:  # noqa: BLE001 - must not reach the program
@@ -53,7 +53,7 @@ def wrap_function(owner: object, name: str, is_compiling: Callable[[], bool], be
             record_failure(error)
         has_returned = False
         try:
-            result = original(*args, **kwargs)
+            result = original_function(*args, **kwargs)
             has_returned = True
             return result
         finally:

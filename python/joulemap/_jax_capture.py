@@ -35,10 +35,10 @@ class JaxProfiler:
         trace = FrameworkTrace()
         start_options = {}
         if hasattr(self._profiler, "ProfileOptions"):
-            options = self._profiler.ProfileOptions()
-            options.host_tracer_level = 2
-            options.python_tracer_level = 0
-            start_options["profiler_options"] = options
+            profiler_options = self._profiler.ProfileOptions()
+            profiler_options.host_tracer_level = 2
+            profiler_options.python_tracer_level = 0
+            start_options["profiler_options"] = profiler_options
         try:
             self._profiler.start_trace(trace.folder, **start_options)
         except Exception as error:  # noqa: BLE001 - usually another profiler is active
@@ -89,9 +89,9 @@ class TracedJit:
         functools.update_wrapper(self, compiled, updated=())
         self._compiled = compiled
         self._jax_capture = jax_capture
-        self._name = getattr(compiled, "__name__", "function")
+        self._function_name = getattr(compiled, "__name__", "function")
         self._tracing_schedule = TracingSchedule()
-        self._scope = 0
+        self._region_scope = 0
         self._call_count = 0
 
     def __getattr__(self, name: str):
@@ -118,30 +118,32 @@ class TracedJit:
         jax_capture = self._jax_capture
         if jax_capture.is_tracing() or threading.current_thread() is not jax_capture.main_thread:
             return self._compiled(*args, **kwargs)
-        jax_capture.steps.on_call(self._name)
+        jax_capture.steps.on_call(self._function_name)
         self._call_count += 1
         trace = (
             jax_capture.profiler.start()
             if jax_capture.can_profile() and self._tracing_schedule.is_trace_due()
             else None
         )
-        if self._scope == 0:
-            self._scope = capture.child_scope(0, capture.SCOPE_REGION, self._name)
+        if self._region_scope == 0:
+            self._region_scope = capture.child_scope(0, capture.SCOPE_REGION, self._function_name)
         scope = (
-            capture.child_scope(self._scope, capture.SCOPE_PHASE, "compile") if self._call_count == 1 else self._scope
+            capture.child_scope(self._region_scope, capture.SCOPE_PHASE, "compile")
+            if self._call_count == 1
+            else self._region_scope
         )
         begin_s = time.perf_counter()
-        depth = capture.enter(scope)
+        scope_depth = capture.enter(scope)
         try:
             result = self._compiled(*args, **kwargs)
             if jax_capture.waits_for_result():
                 jax_capture.jax.block_until_ready(result)
             return result
         finally:
-            capture.leave_to(depth)
-            jax_capture.steps.on_return(self._name, time.perf_counter() - begin_s, self._call_count == 1)
+            capture.leave_to(scope_depth)
+            jax_capture.steps.on_return(self._function_name, time.perf_counter() - begin_s, self._call_count == 1)
             if trace is not None:
-                jax_capture.profiler.stop(trace, self._name)
+                jax_capture.profiler.stop(trace, self._function_name)
 
 
 def _return_unwrapped(compiled):
@@ -152,16 +154,16 @@ def _make_tracing_check(jax):
     """Returns a function that is True while JAX traces a function: a call during tracing does not execute anything."""
     from jax._src import core
 
-    clean = core.trace_state_clean
-    return lambda: not clean()
+    is_trace_state_clean = core.trace_state_clean
+    return lambda: not is_trace_state_clean()
 
 
 def _watch_jit(jax, jax_capture: JaxCapture) -> None:
-    original = jax.jit
+    original_jit = jax.jit
 
-    @functools.wraps(original)
+    @functools.wraps(original_jit)
     def jit(*args, **kwargs):
-        compiled = original(*args, **kwargs)
+        compiled = original_jit(*args, **kwargs)
         # In newer versions, jit(static_argnums=...) without a function returns a decorator.
         if not args and "fun" not in kwargs:
             return lambda function: TracedJit(compiled(function), jax_capture)
@@ -171,16 +173,19 @@ def _watch_jit(jax, jax_capture: JaxCapture) -> None:
 
 
 def _watch_steps(jax, jax_capture: JaxCapture) -> None:
-    original, record_step = jax.profiler.StepTraceAnnotation, capture.suppress_failures(jax_capture.steps.record_step)
+    original_annotation, record_step = (
+        jax.profiler.StepTraceAnnotation,
+        capture.suppress_failures(jax_capture.steps.record_step),
+    )
 
-    class StepTraceAnnotation(original):
+    class StepTraceAnnotation(original_annotation):
         def __enter__(self):
             record_step()
             return super().__enter__()
 
-    StepTraceAnnotation.__doc__ = original.__doc__
-    StepTraceAnnotation.__qualname__ = original.__qualname__
-    StepTraceAnnotation.__module__ = original.__module__
+    StepTraceAnnotation.__doc__ = original_annotation.__doc__
+    StepTraceAnnotation.__qualname__ = original_annotation.__qualname__
+    StepTraceAnnotation.__module__ = original_annotation.__module__
     jax.profiler.StepTraceAnnotation = StepTraceAnnotation
 
 

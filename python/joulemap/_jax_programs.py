@@ -38,11 +38,11 @@ def watch_compiler() -> None:
     """Wraps XLA compilation, including programs from the compilation cache of an earlier run."""
     from jax._src import compiler
 
-    original = compiler.compile_or_get_cached
+    original_compile = compiler.compile_or_get_cached
 
-    @functools.wraps(original)
+    @functools.wraps(original_compile)
     def compile_or_get_cached(backend, *args, **kwargs):
-        executable = original(backend, *args, **kwargs)
+        executable = original_compile(backend, *args, **kwargs)
         if getattr(backend, "platform", "cpu") != "cpu":
             _record_hlo_operations(executable)
         return executable

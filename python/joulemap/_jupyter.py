@@ -27,22 +27,22 @@ def load_ipython_extension(shell: Any) -> None:
         """Shows the energy of a cell (or of the rest of the line), and its layers if PyTorch modules ran in it.
         %%joules NAME stores the window in the variable NAME."""
         code = line if cell is None else cell
-        recorded = None if cell is None else _RecordedCell.begin_cell()
+        recorded_cell = None if cell is None else _RecordedCell.begin_cell()
         try:
-            with measure("line" if cell is None else "cell") as window:
-                result = shell.run_cell(code)
+            with measure("line" if cell is None else "cell") as cell_window:
+                cell_result = shell.run_cell(code)
         finally:
-            run = recorded.end_cell() if recorded else None
-        print(window.wait())
+            run = recorded_cell.end_cell() if recorded_cell else None
+        print(cell_window.wait())
         if run is not None and any(len(row.path) > 1 for row in run.ledger().rows):
             from IPython.display import display
 
             display(run)
-        name = line.strip()
-        if cell is not None and name:
-            shell.user_ns[name] = window
+        variable_name = line.strip()
+        if cell is not None and variable_name:
+            shell.user_ns[variable_name] = cell_window
         # run_cell has already printed the error of the cell. Raising stops a script that runs the cells one by one.
-        if not result.success:
+        if not cell_result.success:
             from IPython.core.error import UsageError
 
             raise UsageError("the code of the cell failed; the energy covers the time until then")
@@ -53,8 +53,8 @@ def load_ipython_extension(shell: Any) -> None:
 class _RecordedCell:
     """A recording of this process in a temporary folder, while a cell runs."""
 
-    def __init__(self, folder: tempfile.TemporaryDirectory, recorder: Any) -> None:
-        self._folder, self._recorder = folder, recorder
+    def __init__(self, temporary_folder: tempfile.TemporaryDirectory, recorder: Any) -> None:
+        self._temporary_folder, self._recorder = temporary_folder, recorder
 
     @classmethod
     def begin_cell(cls) -> Optional[_RecordedCell]:
@@ -65,14 +65,14 @@ class _RecordedCell:
         from ._library import JoulemapError
         from ._recorder import Recorder
 
-        folder = tempfile.TemporaryDirectory(prefix="joulemap-")
+        temporary_folder = tempfile.TemporaryDirectory(prefix="joulemap-")
         try:
-            recorder = Recorder.begin(os.path.join(folder.name, "cell.joule"), "auto", None, False)
+            recorder = Recorder.begin(os.path.join(temporary_folder.name, "cell.joule"), "auto", None, False)
         except JoulemapError:
-            folder.cleanup()
+            temporary_folder.cleanup()
             return None
         _torch_capture.install_or_resume(sys.modules["torch"])
-        return cls(folder, recorder)
+        return cls(temporary_folder, recorder)
 
     def end_cell(self) -> Any:
         from . import _torch_capture
@@ -82,5 +82,5 @@ class _RecordedCell:
             _torch_capture.capture_session.pause()
         self._recorder.end()
         run = Run([self._recorder.file])
-        run.folder = self._folder  # type: ignore[attr-defined]  # removed with the run
+        run.folder = self._temporary_folder  # type: ignore[attr-defined]  # removed with the run
         return run

@@ -35,9 +35,9 @@ class TracedKerasFunction:
         self._mode = _MODE_BY_STEP_KIND[kind]
         self._profiler = profiler
         self._tracing_schedule = TracingSchedule()
-        self._names = GraphNames()
-        self._scope = capture.child_scope(0, capture.SCOPE_MODE, self._mode)
-        self._compile_scope = capture.child_scope(self._scope, capture.SCOPE_PHASE, "compile")
+        self._graph_names = GraphNames()
+        self._mode_scope = capture.child_scope(0, capture.SCOPE_MODE, self._mode)
+        self._compile_scope = capture.child_scope(self._mode_scope, capture.SCOPE_PHASE, "compile")
 
     def __getattr__(self, name: str):
         if name == "_function":  # while this object is copied, the attribute does not exist yet
@@ -52,9 +52,9 @@ class TracedKerasFunction:
         else:
             capture.on_event(capture.EVENT_FORWARD_INFER)
         trace = self._profiler.start() if self._tracing_schedule.is_trace_due() else None
-        call = CapturedCall(self._names, self._compile_scope)
-        set_current_call(call)
-        depth = capture.enter(self._scope)
+        captured_call = CapturedCall(self._graph_names, self._compile_scope)
+        set_current_call(captured_call)
+        scope_depth = capture.enter(self._mode_scope)
         begin_s = time.perf_counter()
         has_returned = False
         try:
@@ -62,18 +62,18 @@ class TracedKerasFunction:
             has_returned = True
             return result
         finally:
-            capture.leave_to(depth)
+            capture.leave_to(scope_depth)
             set_current_call(None)
-            self._end_call(call, time.perf_counter() - begin_s, trace)
+            self._end_call(captured_call, time.perf_counter() - begin_s, trace)
             if has_returned and self._is_train:
                 self._record_loss(result, trace is not None)
 
     @capture.suppress_failures
-    def _end_call(self, call: CapturedCall, spent_s: float, trace) -> None:
-        if call.was_compiled:
-            read_graphs(call.graphs, self._names)
+    def _end_call(self, captured_call: CapturedCall, spent_s: float, trace) -> None:
+        if captured_call.was_compiled:
+            read_graphs(captured_call.graphs, self._graph_names)
         if trace is not None:
-            self._profiler.stop(trace, [("mode", self._mode)], self._names)
+            self._profiler.stop(trace, [("mode", self._mode)], self._graph_names)
         self._profiler.times.add_call(f"{self._step_kind}_function of Keras", spent_s, trace is not None)
 
     @capture.suppress_failures
@@ -84,28 +84,28 @@ class TracedKerasFunction:
             capture.metric("loss", float(loss))
 
 
-def _watch_function(trainer_class, kind: str, profiler: TensorFlowProfiler) -> None:
-    make, attribute = f"make_{kind}_function", f"{kind}_function"
-    original = getattr(trainer_class, make)
+def _watch_function(trainer_class, step_kind: str, profiler: TensorFlowProfiler) -> None:
+    maker_name, function_attribute = f"make_{step_kind}_function", f"{step_kind}_function"
+    original_maker = getattr(trainer_class, maker_name)
 
-    @functools.wraps(original)
+    @functools.wraps(original_maker)
     def wrapper(self, force=False):
-        given = original(self, force)
-        function = getattr(self, attribute, None)
+        made_function = original_maker(self, force)
+        function = getattr(self, function_attribute, None)
         if function is not None and not isinstance(function, TracedKerasFunction):
-            setattr(self, attribute, TracedKerasFunction(function, kind, profiler))
-        return getattr(self, attribute) if given is not None else None
+            setattr(self, function_attribute, TracedKerasFunction(function, step_kind, profiler))
+        return getattr(self, function_attribute) if made_function is not None else None
 
-    setattr(trainer_class, make, wrapper)
+    setattr(trainer_class, maker_name, wrapper)
 
 
 def _watch_epochs(callback_list_class) -> None:
-    original, record_epoch = callback_list_class.on_epoch_begin, capture.suppress_failures(capture.epoch)
+    original_on_epoch_begin, record_epoch = callback_list_class.on_epoch_begin, capture.suppress_failures(capture.epoch)
 
-    @functools.wraps(original)
+    @functools.wraps(original_on_epoch_begin)
     def on_epoch_begin(self, epoch, logs=None):
         record_epoch(epoch)
-        return original(self, epoch, logs)
+        return original_on_epoch_begin(self, epoch, logs)
 
     callback_list_class.on_epoch_begin = on_epoch_begin
 
@@ -123,7 +123,7 @@ def install(keras) -> None:
 
     profiler = get_shared_profiler(tf)
     GraphNameRecorder(keras, tf).install()
-    for kind in _MODE_BY_STEP_KIND:
-        _watch_function(TensorFlowTrainer, kind, profiler)
+    for step_kind in _MODE_BY_STEP_KIND:
+        _watch_function(TensorFlowTrainer, step_kind, profiler)
     _watch_epochs(CallbackList)
     watch_eager_keras(keras)

@@ -19,8 +19,8 @@ class GraphNameRecorder:
 
     def __init__(self, keras, tf) -> None:
         self._tf = tf
-        self._layer = keras.layers.Layer
-        self._optimizer = keras.optimizers.Optimizer
+        self._layer_class = keras.layers.Layer
+        self._optimizer_class = keras.optimizers.Optimizer
 
     def install(self) -> None:
         from keras.src.backend.common import global_state
@@ -50,16 +50,20 @@ class GraphNameRecorder:
     # Scopes
 
     def _record_scope(self, scope) -> None:
-        name = self._tf.compat.v1.get_default_graph().get_name_scope()
-        if not name:
+        scope_name = self._tf.compat.v1.get_default_graph().get_name_scope()
+        if not scope_name:
             return
-        if isinstance(scope.caller, self._optimizer):
-            self.names.add_scope(name, "optimizer", scope.name)
-        elif isinstance(scope.caller, self._layer):
-            path = [entry.name for entry in self._name_scope_stack() if isinstance(entry.caller, self._layer)]
-            self.names.add_scope(name, "", ".".join(path[1:] or path))
+        if isinstance(scope.caller, self._optimizer_class):
+            self.names.add_scope(scope_name, "optimizer", scope.name)
+        elif isinstance(scope.caller, self._layer_class):
+            layer_names = [
+                open_scope.name
+                for open_scope in self._name_scope_stack()
+                if isinstance(open_scope.caller, self._layer_class)
+            ]
+            self.names.add_scope(scope_name, "", ".".join(layer_names[1:] or layer_names))
         elif scope.name == "compile_loss":
-            self.names.add_scope(name, "loss", "compile_loss")
+            self.names.add_scope(scope_name, "loss", "compile_loss")
 
     # Operations outside of any scope
 
@@ -89,58 +93,60 @@ class GraphNameRecorder:
 
     def _record_layer_update(self, operations, optimizer, gradient, variable, *args) -> None:
         """Maps the variable to the Keras variable of the optimizer: a TensorFlow variable has no path."""
-        known = optimizer._trainable_variables[optimizer._get_variable_index(variable)]
-        path = known.path.split("/")[:-1]
+        keras_variable = optimizer._trainable_variables[optimizer._get_variable_index(variable)]
+        layer_path = keras_variable.path.split("/")[:-1]
         for operation in operations:
-            self.names.add_scope(operation.name, "optimizer", ".".join(path[1:] or path or [optimizer.name]))
+            self.names.add_scope(
+                operation.name, "optimizer", ".".join(layer_path[1:] or layer_path or [optimizer.name])
+            )
 
     def _watch_optimizer(self, optimizer, *args) -> None:
-        for kind in type(optimizer).__mro__:
-            if "update_step" in vars(kind) and kind not in self._watched_optimizers:
-                self._watched_optimizers.add(kind)
-                self._call_with_new_operations(kind, "update_step", self._record_layer_update)
+        for optimizer_class in type(optimizer).__mro__:
+            if "update_step" in vars(optimizer_class) and optimizer_class not in self._watched_optimizers:
+                self._watched_optimizers.add(optimizer_class)
+                self._call_with_new_operations(optimizer_class, "update_step", self._record_layer_update)
 
     # Wrappers, which do nothing outside of tracing
 
-    def _hook_after_method(self, owner, name: str, note) -> None:
-        original, note = getattr(owner, name), capture.suppress_failures(note)
+    def _hook_after_method(self, owner, method_name: str, hook) -> None:
+        original_method, hook = getattr(owner, method_name), capture.suppress_failures(hook)
 
-        @functools.wraps(original)
+        @functools.wraps(original_method)
         def wrapper(*args, **kwargs):
-            result = original(*args, **kwargs)
+            result = original_method(*args, **kwargs)
             if self._is_tracing():
-                note(*args)
+                hook(*args)
             return result
 
-        setattr(owner, name, wrapper)
+        setattr(owner, method_name, wrapper)
 
-    def _hook_before_method(self, owner, name: str, note) -> None:
-        original, note = getattr(owner, name), capture.suppress_failures(note)
+    def _hook_before_method(self, owner, method_name: str, hook) -> None:
+        original_method, hook = getattr(owner, method_name), capture.suppress_failures(hook)
 
-        @functools.wraps(original)
+        @functools.wraps(original_method)
         def wrapper(*args, **kwargs):
             if self._is_tracing():
-                note(*args)
-            return original(*args, **kwargs)
+                hook(*args)
+            return original_method(*args, **kwargs)
 
-        setattr(owner, name, wrapper)
+        setattr(owner, method_name, wrapper)
 
-    def _call_with_new_operations(self, owner, name: str, note) -> None:
-        """Calls `note` with the operations that the call added to the graph."""
-        original, note = getattr(owner, name), capture.suppress_failures(note)
+    def _call_with_new_operations(self, owner, method_name: str, hook) -> None:
+        """Calls `hook` with the operations that the call added to the graph."""
+        original_method, hook = getattr(owner, method_name), capture.suppress_failures(hook)
 
-        @functools.wraps(original)
+        @functools.wraps(original_method)
         def wrapper(*args, **kwargs):
             if not self._is_tracing():
-                return original(*args, **kwargs)
+                return original_method(*args, **kwargs)
             graph = self._tf.compat.v1.get_default_graph()
-            before = len(graph.get_operations())
-            result = original(*args, **kwargs)
-            note(_operations_from_index(graph, before), *args)
+            operation_count_before = len(graph.get_operations())
+            result = original_method(*args, **kwargs)
+            hook(_operations_from_index(graph, operation_count_before), *args)
             return result
 
-        setattr(owner, name, wrapper)
+        setattr(owner, method_name, wrapper)
 
 
-def _operations_from_index(graph, count: int) -> List:
-    return graph.get_operations()[count:]
+def _operations_from_index(graph, first_index: int) -> List:
+    return graph.get_operations()[first_index:]

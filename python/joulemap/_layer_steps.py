@@ -25,26 +25,31 @@ class LayerSteps:
         has_steps = bool(rows) and all(row["step"] for row in rows)
         self.index_name = "step" if has_steps else "time_s"  # "step", or "time_s" on CPUs
         self.per = "step" if has_steps else "call"  # what a value covers: "step", or "call" on CPUs
-        parse_index: Callable = int if has_steps else float
-        cells: dict = {}
+        parse_step_or_time: Callable = int if has_steps else float
+        energy_by_column: dict = {}
         for row in rows:
-            column = cells.setdefault(f"{row['device']} {row['path']}", {})
-            column[parse_index(row[self.index_name])] = float(row["energy_j"])
-        self.index: list = sorted({key for column in cells.values() for key in column})  # step numbers, or times in s
+            column_energies = energy_by_column.setdefault(f"{row['device']} {row['path']}", {})
+            column_energies[parse_step_or_time(row[self.index_name])] = float(row["energy_j"])
+        self.index: list = sorted(
+            {step_or_time for column_energies in energy_by_column.values() for step_or_time in column_energies}
+        )  # step numbers, or times in s
         # name -> values in J; None where unknown
-        self.columns: dict = {name: [column.get(key) for key in self.index] for name, column in cells.items()}
+        self.columns: dict = {
+            name: [column_energies.get(step_or_time) for step_or_time in self.index]
+            for name, column_energies in energy_by_column.items()
+        }
 
     def select_layers(self, layers: Union[None, str, Sequence[str]]) -> LayerSteps:
         """Only the columns whose names contain one of the texts."""
         substrings = [layers] if isinstance(layers, str) else list(layers or [""])
-        selected = LayerSteps([])
-        selected.index_name, selected.per, selected.index = self.index_name, self.per, self.index
-        selected.columns = {
-            name: column for name, column in self.columns.items() if any(text in name for text in substrings)
+        selected_steps = LayerSteps([])
+        selected_steps.index_name, selected_steps.per, selected_steps.index = self.index_name, self.per, self.index
+        selected_steps.columns = {
+            name: column for name, column in self.columns.items() if any(substring in name for substring in substrings)
         }
-        if not selected.columns:
+        if not selected_steps.columns:
             raise JoulemapError(f"no layer name contains {' or '.join(map(repr, substrings))}")
-        return selected
+        return selected_steps
 
     def to_dicts(self) -> list:
         """The rows as dictionaries."""
@@ -63,9 +68,9 @@ class LayerSteps:
 
     def to_parquet(self, path: Path) -> None:
         """Writes the table as Parquet; needs pyarrow."""
-        table = self.to_arrow()
+        arrow_table = self.to_arrow()
         with replace_file_atomically(path) as temporary_path:
-            import_optional("pyarrow.parquet").write_table(table, temporary_path)
+            import_optional("pyarrow.parquet").write_table(arrow_table, temporary_path)
 
     def to_csv(self, path: Path) -> None:
         """Writes the table as CSV."""

@@ -56,7 +56,9 @@ class Ledger:
         }
         counted_parts = [part for part in ("cpu", "ram", "gpu") if part in included_parts]
         self.rows = [_make_row(row, counted_parts) for row in report["rows"]]  # a list of Row
-        self.diagnostics = [_make_diagnostic(entry) for entry in report.get("diagnostics", [])]  # a list of Diagnostic
+        self.diagnostics = [
+            _make_diagnostic(diagnostic) for diagnostic in report.get("diagnostics", [])
+        ]  # a list of Diagnostic
 
     @property
     def is_complete(self) -> bool:
@@ -81,14 +83,16 @@ class Ledger:
     @property
     def provenance(self) -> Optional[str]:
         """Provenance of `joules`: "measured", "estimated" or None."""
-        counted = {domain["provenance"] for domain in self._counted_domains()}
-        return next((kind for kind in ("measured", "estimated") if kind in counted), None)
+        counted_provenances = {domain["provenance"] for domain in self._counted_domains()}
+        return next((provenance for provenance in ("measured", "estimated") if provenance in counted_provenances), None)
 
     @property
     def joules(self) -> Optional[float]:
         """Sum over the counted domains, in J: the measured ones if there are any, otherwise the estimated ones."""
-        known = [domain["measured_j"] for domain in self._counted_domains() if domain["provenance"] == self.provenance]
-        return sum(known) if known else None
+        known_joules = [
+            domain["measured_j"] for domain in self._counted_domains() if domain["provenance"] == self.provenance
+        ]
+        return sum(known_joules) if known_joules else None
 
     @property
     def energy_j(self) -> Optional[float]:
@@ -108,10 +112,10 @@ class Ledger:
     @property
     def _uncertainty_j(self) -> Optional[float]:
         """Half width of the 90 % interval: the sum over the domains of `joules`; None if one of them is unknown."""
-        known = [
+        uncertainties_j = [
             domain.get("uncertainty_j") for domain in self._counted_domains() if domain["provenance"] == self.provenance
         ]
-        return None if not known or None in known else sum(known)
+        return None if not uncertainties_j or None in uncertainties_j else sum(uncertainties_j)
 
     @property
     def idle_j(self) -> Optional[float]:
@@ -124,7 +128,7 @@ class Ledger:
         return self._report["unattributed_j"]
 
     def _counted_domains(self) -> list:
-        return [entry for entry in self.domains if entry["counted"] and entry["measured_j"] is not None]
+        return [domain for domain in self.domains if domain["counted"] and domain["measured_j"] is not None]
 
     def per_step(self, steps: int) -> Ledger:
         """Means per step: sums divided by the number of steps."""
@@ -135,12 +139,12 @@ class Ledger:
     def nested(self) -> Ledger:
         """One row per module including all its submodules, and one per phase: "layer4" is the sum of "layer4.0.conv1"
         and its siblings. Bounds of intervals are summed, because the errors of layers are correlated."""
-        sums: dict = {}
+        sum_rows: dict = {}
         for row in self.rows:
             for path in _enclosing_paths(row.path, self.by):
-                key = (path, row.device, row.part)
-                sums[key] = _add_row_to_sum(sums.get(key), row, path)
-        return self._copy_with_rows(list(sums.values()))
+                row_key = (path, row.device, row.part)
+                sum_rows[row_key] = _add_row_to_sum(sum_rows.get(row_key), row, path)
+        return self._copy_with_rows(list(sum_rows.values()))
 
     def _copy_with_rows(self, rows: list) -> Ledger:
         ledger = Ledger({**self._report, "rows": []}, self._render_text)
@@ -169,12 +173,12 @@ class Ledger:
             {"count": pa.int64()},
             set(_ROW_FIELD_NAMES) - {"path", "name", "device", "count", "basis", "part"},
         )
-        types = [
+        schema_fields = [
             (name, integer_types.get(name, pa.float64() if name in number_fields else pa.string()))
             for name in _ROW_FIELD_NAMES
         ]
         rows = [{**row, "count": round(row["count"])} for row in self.to_dicts()]
-        return pa.Table.from_pylist(rows, schema=pa.schema(types))
+        return pa.Table.from_pylist(rows, schema=pa.schema(schema_fields))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The Arrow C data interface, for polars.DataFrame(ledger), duckdb and others."""
@@ -182,11 +186,11 @@ class Ledger:
 
     def to_parquet(self, path: Path) -> None:
         """Writes the rows as Parquet; needs pyarrow."""
-        table = self.to_arrow()
+        arrow_table = self.to_arrow()
         import pyarrow.parquet
 
         with replace_file_atomically(path) as temporary_path:
-            pyarrow.parquet.write_table(table, temporary_path)
+            pyarrow.parquet.write_table(arrow_table, temporary_path)
 
     def to_csv(self, path: Path) -> None:
         """Writes the rows as CSV."""
@@ -210,24 +214,30 @@ class Ledger:
         return ledger_html(self)
 
     def __repr__(self) -> str:
-        total = "energy unknown" if self.joules is None else f"{self.joules:.4g} J {self.provenance}"
-        return f"<Ledger by {self.by}: {len(self.rows)} rows, {total}>"
+        total_text = "energy unknown" if self.joules is None else f"{self.joules:.4g} J {self.provenance}"
+        return f"<Ledger by {self.by}: {len(self.rows)} rows, {total_text}>"
 
 
-def _make_row(entry: dict, counted_parts: Sequence[str]) -> Row:
-    fields = {name: entry.get(name) for name in _ROW_FIELD_NAMES}
-    return Row(**{**fields, "path": tuple(entry["path"]), "part": _machine_part_of_row(entry, counted_parts)})
+def _make_row(report_row: dict, counted_parts: Sequence[str]) -> Row:
+    field_values = {name: report_row.get(name) for name in _ROW_FIELD_NAMES}
+    return Row(
+        **{**field_values, "path": tuple(report_row["path"]), "part": _machine_part_of_row(report_row, counted_parts)}
+    )
 
 
-def _machine_part_of_row(entry: dict, counted_parts: Sequence[str]) -> str:
+def _machine_part_of_row(report_row: dict, counted_parts: Sequence[str]) -> str:
     """The part of the machine that a row covers: "gpu", "cpu", "ram" or several, joined by "+". The device "cpu" covers
     all counted parts except GPUs. A row without a device is a domain, or a step, which covers all counted parts."""
-    device = entry["device"]
+    device = report_row["device"]
     if device == "cpu":
         return "+".join(part for part in counted_parts if part != "gpu") or "cpu"
     if device is not None:
         return "gpu"
-    return _machine_part_of_domain(entry["name"]) if entry["name"] in entry["path"] else "+".join(counted_parts)
+    return (
+        _machine_part_of_domain(report_row["name"])
+        if report_row["name"] in report_row["path"]
+        else "+".join(counted_parts)
+    )
 
 
 def _machine_part_of_domain(name: str) -> str:
@@ -240,48 +250,56 @@ def _machine_part_of_domain(name: str) -> str:
 def merge_ledgers(ledgers: list) -> Ledger:
     """Merges the ledgers of different parts (cpu, ram, gpu) of the same recording into one with all their rows."""
     report = dict(ledgers[0]._report)
-    counted = {domain["name"] for ledger in ledgers for domain in ledger._counted_domains()}
-    report["domains"] = [{**domain, "counted": domain["name"] in counted} for domain in report["domains"]]
-    for name in ("attributed_j", "idle_j", "unattributed_j"):
-        known = [ledger._report[name] for ledger in ledgers if ledger._report[name] is not None]
-        report[name] = sum(known) if known else None
-    merged = Ledger({**report, "rows": []}, ledgers[0]._render_text)
-    merged.rows = [row for ledger in ledgers for row in ledger.rows]
-    return merged
+    counted_names = {domain["name"] for ledger in ledgers for domain in ledger._counted_domains()}
+    report["domains"] = [{**domain, "counted": domain["name"] in counted_names} for domain in report["domains"]]
+    for field_name in ("attributed_j", "idle_j", "unattributed_j"):
+        known_energies_j = [ledger._report[field_name] for ledger in ledgers if ledger._report[field_name] is not None]
+        report[field_name] = sum(known_energies_j) if known_energies_j else None
+    merged_ledger = Ledger({**report, "rows": []}, ledgers[0]._render_text)
+    merged_ledger.rows = [row for ledger in ledgers for row in ledger.rows]
+    return merged_ledger
 
 
-def _make_diagnostic(entry: dict) -> Diagnostic:
-    return Diagnostic(entry["code"], entry.get("count", 1), entry["message"], entry.get("remedy") or "")
+def _make_diagnostic(report_diagnostic: dict) -> Diagnostic:
+    return Diagnostic(
+        report_diagnostic["code"],
+        report_diagnostic.get("count", 1),
+        report_diagnostic["message"],
+        report_diagnostic.get("remedy") or "",
+    )
 
 
 def _scale_row(row: Row, factor: float) -> Row:
-    scaled = {name: None if getattr(row, name) is None else getattr(row, name) * factor for name in _SUMMED_FIELDS}
-    return dataclasses.replace(row, **scaled)
+    scaled_fields = {
+        field_name: None if getattr(row, field_name) is None else getattr(row, field_name) * factor
+        for field_name in _SUMMED_FIELDS
+    }
+    return dataclasses.replace(row, **scaled_fields)
 
 
 def _enclosing_paths(path: tuple, by: str) -> list:
     """The paths that include a row: ("train", "forward", "a.b") gives its mode, its phase, module a and module a.b.
     By module, ("a.b",) gives module a and module a.b."""
     if by == "module" and len(path) == 1:
-        names = path[0].split(".")
-        return [(".".join(names[:depth]),) for depth in range(1, len(names) + 1)]
-    phases = [path[:depth] for depth in range(1, min(len(path), 3))]
+        module_names = path[0].split(".")
+        return [(".".join(module_names[:depth]),) for depth in range(1, len(module_names) + 1)]
+    phase_paths = [path[:depth] for depth in range(1, min(len(path), 3))]
     if len(path) < 3:
-        return [*phases, path]
-    names = path[-1].split(".")
-    return [*phases, *((*path[:-1], ".".join(names[:depth])) for depth in range(1, len(names) + 1))]
+        return [*phase_paths, path]
+    module_names = path[-1].split(".")
+    return [*phase_paths, *((*path[:-1], ".".join(module_names[:depth])) for depth in range(1, len(module_names) + 1))]
 
 
 def _add_row_to_sum(sum_row: Optional[Row], row: Row, path: tuple) -> Row:
     if sum_row is None:
         return dataclasses.replace(row, path=path, name=path[-1])
-    added: dict = {"basis": row.basis if row.basis == sum_row.basis else "mixed"}
-    for name in (*_SUMMED_FIELDS, "share"):
-        values = getattr(sum_row, name), getattr(row, name)
-        added[name] = None if None in values else sum(values)
-    if added["time_s"] and added["energy_j"] is not None:
-        added["power_w"] = added["energy_j"] / added["time_s"]
-    return dataclasses.replace(sum_row, **added)
+    summed_fields: dict = {"basis": row.basis if row.basis == sum_row.basis else "mixed"}
+    for field_name in (*_SUMMED_FIELDS, "share"):
+        field_values = getattr(sum_row, field_name), getattr(row, field_name)
+        summed_fields[field_name] = None if None in field_values else sum(field_values)
+    if summed_fields["time_s"] and summed_fields["energy_j"] is not None:
+        summed_fields["power_w"] = summed_fields["energy_j"] / summed_fields["time_s"]
+    return dataclasses.replace(sum_row, **summed_fields)
 
 
 def import_optional(name: str) -> Any:

@@ -94,8 +94,8 @@ def _last_error() -> str:
     return _decode_text(_library.jm_last_error())
 
 
-def _check_code(code: int) -> None:
-    if code != _STATUS_OK:
+def _check_code(status_code: int) -> None:
+    if status_code != _STATUS_OK:
         raise JoulemapError(_last_error())
 
 
@@ -137,11 +137,11 @@ def read_energy(window: _hot.Window, wait: bool) -> Energy:
     """The energy of a window. A window that no longer exists, such as one of the parent after a fork, has no energy,
     but a reason."""
     structure = _make_structure(_EnergyStructure)
-    code = (_library.jm_window_wait if wait else _library.jm_window_peek)(window.id, structure)
-    if code == _STATUS_NOT_FOUND:
+    status_code = (_library.jm_window_wait if wait else _library.jm_window_peek)(window.id, structure)
+    if status_code == _STATUS_NOT_FOUND:
         reason = "the measurement stopped or the process forked after the window began"
         return Energy(None, None, None, None, None, reason, settled=True)
-    _check_code(code)
+    _check_code(status_code)
     return Energy(
         joules=_none_if_nan(structure.joules),
         uncertainty_j=_none_if_nan(structure.uncertainty_j),
@@ -186,12 +186,12 @@ def doctor(sensors: Optional[str] = None, sysroot: object = None) -> dict:
     """Returns the output of `joulemap doctor --json`: usable and unusable sensors, causes and remedies."""
     import json
 
-    text = ctypes.c_void_p()
-    _check_code(_library.jm_doctor_json(_make_options(sensors, sysroot), ctypes.byref(text)))
+    json_text = ctypes.c_void_p()
+    _check_code(_library.jm_doctor_json(_make_options(sensors, sysroot), ctypes.byref(json_text)))
     try:
-        return json.loads(ctypes.string_at(text))  # type: ignore[arg-type]
+        return json.loads(ctypes.string_at(json_text))  # type: ignore[arg-type]
     finally:
-        _library.jm_text_free(text)
+        _library.jm_text_free(json_text)
 
 
 def version() -> str:

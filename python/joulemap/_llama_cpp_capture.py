@@ -74,9 +74,9 @@ class LlamaRequests:
         return self._direct_eval_request
 
     def end_direct_eval(self) -> None:
-        direct, self._direct_eval_request = self._direct_eval_request, None
-        if direct is not None:
-            self.finish_generation(direct, OUTCOME_FINISHED)
+        direct_request, self._direct_eval_request = self._direct_eval_request, None
+        if direct_request is not None:
+            self.finish_generation(direct_request, OUTCOME_FINISHED)
 
     def before_decode(self) -> None:
         self.complete_pending_step(None)
@@ -84,7 +84,7 @@ class LlamaRequests:
 
     def after_decode(self, tokens: int) -> None:
         generation, llama = self.find_or_begin_generation(), self._llama()
-        start = llama.n_tokens if llama is not None else None
+        cached_tokens = llama.n_tokens if llama is not None else None
         # A program that calls eval() may sample without sample(): then its later calls have a single token.
         is_prompt = not generation.has_sampled and (
             generation is not self._direct_eval_request or self.evaluated_tokens > 1 or not generation.has_begun
@@ -93,12 +93,12 @@ class LlamaRequests:
         self._pending_step = DecodeStep([generation], 1 if is_prompt else tokens)
         if generation is self._direct_eval_request and not is_prompt:
             self._pending_step.sampled_tokens = 1  # the program may sample without sample()
-        self.log.launch_step(self._pending_step, [RequestWork(generation.id, start, tokens, is_prompt)])
+        self.log.launch_step(self._pending_step, [RequestWork(generation.id, cached_tokens, tokens, is_prompt)])
 
     def after_embedding(self, lengths: List[int]) -> None:
         step = self._pending_step = DecodeStep([GenerationRequest("embed") for _ in lengths], 0)
         self.log.launch_step(
-            step, [RequestWork(one.id, 0, tokens, True) for one, tokens in zip(step.generations, lengths)]
+            step, [RequestWork(generation.id, 0, tokens, True) for generation, tokens in zip(step.generations, lengths)]
         )
 
     def on_sample(self) -> None:
@@ -176,11 +176,11 @@ def _after_decode(token: Any, result: Any, context: Any, batch: Any) -> None:
 
 
 def _count_sequence_tokens(batch: Any) -> List[int]:
-    lengths: dict = {}
-    for index in range(batch.n_tokens()):
-        sequence = batch.batch.seq_id[index][0]
-        lengths[sequence] = lengths.get(sequence, 0) + 1
-    return list(lengths.values())
+    token_counts: dict = {}
+    for token_index in range(batch.n_tokens()):
+        sequence_id = batch.batch.seq_id[token_index][0]
+        token_counts[sequence_id] = token_counts.get(sequence_id, 0) + 1
+    return list(token_counts.values())
 
 
 def _after_sample(token: Any, result: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
@@ -243,18 +243,18 @@ class GeneratorTracer:
 
     def trace_generate(self, llama: Any, tokens: Iterator[int]) -> Iterator[int]:
         generation = self.begin(llama)
-        outcome, sent = OUTCOME_ABORTED, None
+        outcome, sent_value = OUTCOME_ABORTED, None
         try:
             while True:
                 self.resume(llama, generation)
                 try:
-                    token = tokens.send(sent)  # type: ignore[attr-defined]
+                    token = tokens.send(sent_value)  # type: ignore[attr-defined]
                 except StopIteration:
                     outcome = OUTCOME_FINISHED
                     return
                 finally:
                     self.pause(llama)
-                sent = yield token
+                sent_value = yield token
         except GeneratorExit:
             outcome = OUTCOME_FINISHED  # how programs end a generation: generate() itself does not stop
             raise
@@ -290,35 +290,35 @@ class GeneratorTracer:
 
 
 def install(module: Any) -> None:
-    llama = module.Llama
-    context = module.internals.LlamaContext
+    llama_class = module.Llama
+    context_class = module.internals.LlamaContext
     adapter = EngineAdapter("llama-cpp-python", "llama-cpp-python")
 
     def wrap_engine_functions() -> None:
-        adapter.require_attributes(llama, "eval", "sample", "generate", "_create_completion", "embed", "reset")
-        adapter.require_attributes(context, "decode")
+        adapter.require_attributes(llama_class, "eval", "sample", "generate", "_create_completion", "embed", "reset")
+        adapter.require_attributes(context_class, "decode")
         adapter.require_attributes(module.internals.LlamaBatch, "n_tokens")
-        adapter.wrap_with_hooks(llama, "eval", _before_eval, _after_eval, _on_failed_eval)
-        adapter.wrap_with_hooks(llama, "embed", _before_embed, _after_embed, _on_failed_embed)
-        adapter.wrap_with_hooks(llama, "sample", None, _after_sample)
-        adapter.wrap_with_hooks(llama, "reset", _before_reset)
-        adapter.wrap_with_hooks(context, "decode", _before_decode, _after_decode)
+        adapter.wrap_with_hooks(llama_class, "eval", _before_eval, _after_eval, _on_failed_eval)
+        adapter.wrap_with_hooks(llama_class, "embed", _before_embed, _after_embed, _on_failed_embed)
+        adapter.wrap_with_hooks(llama_class, "sample", None, _after_sample)
+        adapter.wrap_with_hooks(llama_class, "reset", _before_reset)
+        adapter.wrap_with_hooks(context_class, "decode", _before_decode, _after_decode)
         generator_tracer = GeneratorTracer(adapter)
-        generate, complete = llama.generate, llama._create_completion
+        original_generate, original_completion = llama_class.generate, llama_class._create_completion
 
-        @functools.wraps(generate)
+        @functools.wraps(original_generate)
         def captured_generate(self: Any, *args: Any, **kwargs: Any) -> Any:
-            tokens = generate(self, *args, **kwargs)
+            tokens = original_generate(self, *args, **kwargs)
             return generator_tracer.trace_generate(self, tokens) if adapter.is_recording() else tokens
 
-        @functools.wraps(complete)
+        @functools.wraps(original_completion)
         def captured_completion(self: Any, *args: Any, **kwargs: Any) -> Any:
-            chunks = complete(self, *args, **kwargs)
+            chunks = original_completion(self, *args, **kwargs)
             if not adapter.is_recording():
                 return chunks
             adapter.guard_hook(find_or_create_requests)(self)
             return generator_tracer.trace_completion(self, chunks, bool(kwargs.get("stream")))
 
-        llama.generate, llama._create_completion = captured_generate, captured_completion
+        llama_class.generate, llama_class._create_completion = captured_generate, captured_completion
 
     adapter.install(wrap_engine_functions)

@@ -17,7 +17,6 @@ class LoopLogger:
     def __init__(self, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
         self._step: Optional[int] = None
-        self._epochs = 0
         self.energy: Optional[Energy] = None  # energy of the whole block, set at its end
 
     def log(self, metrics: dict, step: Optional[int]) -> None:

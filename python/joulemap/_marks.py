@@ -65,8 +65,8 @@ def log(**values: object) -> None:
 def _to_metric_value(name: str, value: object) -> float:
     device = getattr(value, "device", None)
     if device is not None and not callable(device):
-        kind = getattr(device, "type", None) or getattr(device, "platform", None) or str(device)
-        if kind != "cpu":
+        device_kind = getattr(device, "type", None) or getattr(device, "platform", None) or str(device)
+        if device_kind != "cpu":
             raise TypeError(
                 f"{name} is on {device}: reading it synchronizes with that device. Log a value that is on the CPU, "
                 f"or pass {name}.item() to synchronize"

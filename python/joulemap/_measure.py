@@ -40,15 +40,15 @@ class Measurement(_hot.Window):
     windows of the parent have no energy, and `reason` is the cause.
     """
 
-    __slots__ = ("_result", "__weakref__")
+    __slots__ = ("_id_and_energy", "__weakref__")
 
     def wait(self) -> Energy:
         """The energy of the ended window. Waits for the next sensor update, at most 0.3 s."""
-        result = getattr(self, "_result", None)
+        result = getattr(self, "_id_and_energy", None)
         if result is None or result[0] != self.id:
             energy = _read_energy(self, wait=True)
             self.release()
-            result = self._result = (self.id, energy)
+            result = self._id_and_energy = (self.id, energy)
         return result[1]
 
     def peek(self) -> Energy:
@@ -119,7 +119,7 @@ class Measurement(_hot.Window):
         return self.wait().diagnostics
 
     def __repr__(self) -> str:
-        if self.id == 0 and getattr(self, "_result", None) is None:
+        if self.id == 0 and getattr(self, "_id_and_energy", None) is None:
             return f"{self.name}: not begun"
         if not self.ended:
             return f"{self.name}: still open"
@@ -136,13 +136,13 @@ def _wrap_function(function: F, name: str) -> F:
 
     The window of a coroutine or generator is open from its first step to its end, including suspensions.
     """
-    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    code_flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
 
     def record_call(window: Measurement) -> None:
         wrapper.calls += 1
         wrapper.last = window
 
-    if flags & _COROUTINE_FLAG:
+    if code_flags & _COROUTINE_FLAG:
 
         @wraps(function)
         async def wrapper(*args, **kwargs):
@@ -153,7 +153,7 @@ def _wrap_function(function: F, name: str) -> F:
             finally:
                 record_call(window)
 
-    elif flags & _ASYNC_GENERATOR_FLAG:
+    elif code_flags & _ASYNC_GENERATOR_FLAG:
 
         @wraps(function)
         async def wrapper(*args, **kwargs):
@@ -165,7 +165,7 @@ def _wrap_function(function: F, name: str) -> F:
             finally:
                 record_call(window)
 
-    elif flags & _GENERATOR_FLAG:
+    elif code_flags & _GENERATOR_FLAG:
 
         @wraps(function)
         def wrapper(*args, **kwargs):

@@ -23,20 +23,22 @@ def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, lis
     buffers and random state are restored. Without inputs, layers are listed in the order of registration, which is the
     same for most models. Modules that are never called themselves (ModuleList) are excluded.
     """
-    paths = _module_paths(model)
-    called = _record_call_order(model, inputs, named_inputs) if inputs or named_inputs else []
-    in_order = called + [module for module in paths if module not in set(called) and _is_callable(module)]
+    path_by_module = _module_paths(model)
+    called_modules = _record_call_order(model, inputs, named_inputs) if inputs or named_inputs else []
+    ordered_modules = called_modules + [
+        module for module in path_by_module if module not in set(called_modules) and _is_callable(module)
+    ]
     names: dict[str, list[str]] = {}
-    for module in in_order:
-        if module in paths:
-            names.setdefault(type(module).__name__, []).append(paths[module])
+    for module in ordered_modules:
+        if module in path_by_module:
+            names.setdefault(type(module).__name__, []).append(path_by_module[module])
     return names
 
 
 def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **named_inputs: Any) -> None:
     """Writes module_names() to a file for `joulemap import kineto --modules`."""
     names = module_names(model, *inputs, **named_inputs)
-    with replace_file_atomically(path) as beside, open(beside, "w", encoding="utf-8") as file:
+    with replace_file_atomically(path) as temporary_path, open(temporary_path, "w", encoding="utf-8") as file:
         json.dump(names, file, indent=1)
         file.write("\n")
 
@@ -46,19 +48,19 @@ def _module_paths(model: Any) -> dict[Any, str]:
     paths, and the model itself is named by its class."""
     while hasattr(model, wrapped_attribute := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__, "")):
         model = getattr(model, wrapped_attribute)
-    paths: dict[Any, str] = {model: type(model).__name__}
-    _add_child_paths(model, "", paths)
-    return paths
+    path_by_module: dict[Any, str] = {model: type(model).__name__}
+    _add_child_paths(model, "", path_by_module)
+    return path_by_module
 
 
-def _add_child_paths(parent: Any, path: str, paths: dict[Any, str]) -> None:
+def _add_child_paths(parent: Any, parent_path: str, path_by_module: dict[Any, str]) -> None:
     wrapped_attribute = WRAPPED_MODEL_ATTRIBUTES.get(type(parent).__name__)
     for name, module in parent._modules.items():
-        if module is None or module in paths:
+        if module is None or module in path_by_module:
             continue
-        module_path = path if name == wrapped_attribute else f"{path}.{name}" if path else name
-        paths[module] = module_path
-        _add_child_paths(module, module_path, paths)
+        module_path = parent_path if name == wrapped_attribute else f"{parent_path}.{name}" if parent_path else name
+        path_by_module[module] = module_path
+        _add_child_paths(module, module_path, path_by_module)
 
 
 def _is_callable(module: Any) -> bool:
@@ -71,9 +73,12 @@ def _is_callable(module: Any) -> bool:
 def _record_call_order(model: Any, inputs: tuple, named_inputs: dict) -> list[Any]:
     import torch
 
-    called: dict[Any, None] = {}
-    hooks = [m.register_forward_pre_hook(lambda module, _: called.setdefault(module)) for m in model.modules()]
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    called_modules: dict[Any, None] = {}
+    hooks = [
+        submodule.register_forward_pre_hook(lambda module, _: called_modules.setdefault(module))
+        for submodule in model.modules()
+    ]
+    buffer_copies = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
         with torch.no_grad(), torch.random.fork_rng():
             model(*inputs, **named_inputs)
@@ -81,6 +86,6 @@ def _record_call_order(model: Any, inputs: tuple, named_inputs: dict) -> list[An
         for hook in hooks:
             hook.remove()
         with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
-    return list(called)
+            for buffer, buffer_copy in buffer_copies:
+                buffer.copy_(buffer_copy)
+    return list(called_modules)

@@ -20,33 +20,42 @@ def ledger_html(ledger: Any) -> str:
     """HTML table of a ledger, with the totals as its caption. Rows of modules include their submodules; all text is
     escaped."""
     rows = _sort_rows_as_tree(ledger)
-    most = max((_energy_or_zero(row) for row in rows), default=0.0)
+    max_energy_j = max((_energy_or_zero(row) for row in rows), default=0.0)
     has_waiting = any(row.waiting_j is not None for row in rows)
-    body = "".join(_row_html(row, most, has_waiting) for row in rows[:MAX_NOTEBOOK_ROWS])
-    left_out = len(rows) - MAX_NOTEBOOK_ROWS
-    more = f"<p>{left_out} more rows: print(ledger) or ledger.to_pandas()</p>" if left_out > 0 else ""
-    titles = ["device", "J", "90 % interval", *(["waiting J"] if has_waiting else []), "s", ""]
-    head = f"<tr><th>by {html.escape(ledger.by)}</th>" + "".join(f"<th>{title}</th>" for title in titles) + "</tr>"
+    rows_html = "".join(_row_html(row, max_energy_j, has_waiting) for row in rows[:MAX_NOTEBOOK_ROWS])
+    hidden_row_count = len(rows) - MAX_NOTEBOOK_ROWS
+    hidden_rows_note = (
+        f"<p>{hidden_row_count} more rows: print(ledger) or ledger.to_pandas()</p>" if hidden_row_count > 0 else ""
+    )
+    column_titles = ["device", "J", "90 % interval", *(["waiting J"] if has_waiting else []), "s", ""]
+    header_html = (
+        f"<tr><th>by {html.escape(ledger.by)}</th>"
+        + "".join(f"<th>{column_title}</th>" for column_title in column_titles)
+        + "</tr>"
+    )
     return (
         f'{TABLE_STYLE}<div class="joulemap"><table><caption>{html.escape(_summary_html(ledger))}</caption>'
-        f"<thead>{head}</thead><tbody>{body}</tbody></table>{more}</div>"
+        f"<thead>{header_html}</thead><tbody>{rows_html}</tbody></table>{hidden_rows_note}</div>"
     )
 
 
 def _sort_rows_as_tree(ledger: Any) -> list:
     """Rows in the order of a tree: GPUs first, within a device the branch with the most energy first."""
     rows = ledger.nested().rows if ledger.by in ("layer", "module", "op", "tensor") else list(ledger.rows)
-    cost = {(row.device, _split_tree_levels(row.path)): _energy_or_zero(row) for row in rows}
+    energy_by_level_j = {(row.device, _split_tree_levels(row.path)): _energy_or_zero(row) for row in rows}
 
-    def order(row: Any) -> tuple:
-        steps = _split_tree_levels(row.path)
+    def tree_sort_key(row: Any) -> tuple:
+        levels = _split_tree_levels(row.path)
         return (
             not str(row.device).startswith("gpu"),
             str(row.device),
-            *((-cost.get((row.device, steps[:depth]), 0.0), steps[:depth]) for depth in range(1, len(steps) + 1)),
+            *(
+                (-energy_by_level_j.get((row.device, levels[:depth]), 0.0), levels[:depth])
+                for depth in range(1, len(levels) + 1)
+            ),
         )
 
-    return sorted(rows, key=order)
+    return sorted(rows, key=tree_sort_key)
 
 
 def _split_tree_levels(path: tuple) -> tuple:
@@ -58,16 +67,19 @@ def _energy_or_zero(row: Any) -> float:
     return row.energy_j or 0.0
 
 
-def _row_html(row: Any, most: float, has_waiting: bool) -> str:
-    steps = _split_tree_levels(row.path)
-    share = 0.0 if most <= 0 else _energy_or_zero(row) / most
-    name = f'<span title="{html.escape(" ".join(row.path))}">{"&emsp;" * (len(steps) - 1)}{html.escape(steps[-1])}</span>'
-    interval = "" if row.low_j is None else f"{_number_text(row.low_j)} to {_number_text(row.high_j)}"
-    waiting = [_number_cell(row.waiting_j)] if has_waiting else []
-    numbers = [_number_cell(row.energy_j), interval, *waiting, _number_cell(row.time_s)]
-    cells = [name, html.escape(row.device or ""), *numbers]
-    bar = f'<span class="bar" style="width:{100 * share:.0f}px"></span>'
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, bar]) + "</tr>"
+def _row_html(row: Any, max_energy_j: float, has_waiting: bool) -> str:
+    levels = _split_tree_levels(row.path)
+    energy_share = 0.0 if max_energy_j <= 0 else _energy_or_zero(row) / max_energy_j
+    name_html = (
+        f'<span title="{html.escape(" ".join(row.path))}">'
+        f"{'&emsp;' * (len(levels) - 1)}{html.escape(levels[-1])}</span>"
+    )
+    interval_text = "" if row.low_j is None else f"{_number_text(row.low_j)} to {_number_text(row.high_j)}"
+    waiting_cells = [_number_cell(row.waiting_j)] if has_waiting else []
+    number_cells = [_number_cell(row.energy_j), interval_text, *waiting_cells, _number_cell(row.time_s)]
+    row_cells = [name_html, html.escape(row.device or ""), *number_cells]
+    bar_html = f'<span class="bar" style="width:{100 * energy_share:.0f}px"></span>'
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*row_cells, bar_html]) + "</tr>"
 
 
 def _number_cell(value: Optional[float]) -> str:
@@ -84,11 +96,13 @@ def _number_text(value: float) -> str:
 
 def _summary_html(ledger: Any) -> str:
     if ledger.joules is None:
-        total = "energy unknown"
+        energy_text = "energy unknown"
     else:
-        bounds = "" if ledger.low_j is None else f" ({_number_text(ledger.low_j)} to {_number_text(ledger.high_j)})"
-        total = f"{_number_text(ledger.joules)} J{bounds} {ledger.provenance}"
-    duration = "" if ledger.time_s is None else f" in {_number_text(ledger.time_s)} s"
-    idle = "" if not ledger.idle_j else f"; {_number_text(ledger.idle_j)} J of it idle"
-    unfinished = "" if ledger.is_complete else "; still recording"
-    return f"{total}{duration}{idle}{unfinished}"
+        interval_text = (
+            "" if ledger.low_j is None else f" ({_number_text(ledger.low_j)} to {_number_text(ledger.high_j)})"
+        )
+        energy_text = f"{_number_text(ledger.joules)} J{interval_text} {ledger.provenance}"
+    duration_text = "" if ledger.time_s is None else f" in {_number_text(ledger.time_s)} s"
+    idle_text = "" if not ledger.idle_j else f"; {_number_text(ledger.idle_j)} J of it idle"
+    recording_text = "" if ledger.is_complete else "; still recording"
+    return f"{energy_text}{duration_text}{idle_text}{recording_text}"

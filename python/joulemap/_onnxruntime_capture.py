@@ -27,9 +27,9 @@ class TracedSession:
 
     def __init__(self, model: object, trace: Optional[FrameworkTrace]) -> None:
         is_path = isinstance(model, (str, os.PathLike))
-        self._model = os.path.basename(os.fspath(model)) if is_path else "model"
+        self._model_name = os.path.basename(os.fspath(model)) if is_path else "model"
         mode = capture.child_scope(0, capture.SCOPE_MODE, "inference")
-        self.scope = capture.child_scope(mode, capture.SCOPE_REGION, self._model)
+        self.scope = capture.child_scope(mode, capture.SCOPE_REGION, self._model_name)
         self._trace = trace
         self._run_count = 0
 
@@ -51,7 +51,7 @@ class TracedSession:
     def _store_trace(self, session) -> None:
         trace, self._trace = self._trace, None
         session.end_profiling()
-        trace.store_trace("onnxruntime.json", [("mode", "inference"), ("region", self._model)])
+        trace.store_trace("onnxruntime.json", [("mode", "inference"), ("region", self._model_name)])
 
 
 class OnnxRuntimeCapture:
@@ -79,34 +79,34 @@ class OnnxRuntimeCapture:
         return trace
 
     def wrap_sessions(self) -> None:
-        kind = self._onnxruntime.InferenceSession
-        make, run = kind.__init__, kind.run
-        watcher = self
+        session_type = self._onnxruntime.InferenceSession
+        original_init, original_run = session_type.__init__, session_type.run
+        capture_instance = self
 
-        @functools.wraps(make)
+        @functools.wraps(original_init)
         def __init__(self, path_or_bytes, sess_options=None, *args, **kwargs):
-            options = sess_options if sess_options is not None else watcher._onnxruntime.SessionOptions()
-            trace = watcher.start_session_trace(options)
+            options = sess_options if sess_options is not None else capture_instance._onnxruntime.SessionOptions()
+            trace = capture_instance.start_session_trace(options)
             try:
-                make(self, path_or_bytes, options, *args, **kwargs)
+                original_init(self, path_or_bytes, options, *args, **kwargs)
             finally:
                 if trace is not None:
                     options.enable_profiling = False  # the program may use the same options for another session
             self._joulemap_watched = TracedSession(path_or_bytes, trace)
-            watcher._sessions.add(self)
+            capture_instance._sessions.add(self)
 
-        @functools.wraps(run)
+        @functools.wraps(original_run)
         def traced_run(self, *args, **kwargs):
-            traced = getattr(self, "_joulemap_watched", None)
-            if traced is None:
-                return run(self, *args, **kwargs)
-            depth = traced.begin()
+            traced_session = getattr(self, "_joulemap_watched", None)
+            if traced_session is None:
+                return original_run(self, *args, **kwargs)
+            depth = traced_session.begin()
             try:
-                return run(self, *args, **kwargs)
+                return original_run(self, *args, **kwargs)
             finally:
-                traced.end(self, depth)
+                traced_session.end(self, depth)
 
-        kind.__init__, kind.run = __init__, traced_run
+        session_type.__init__, session_type.run = __init__, traced_run
 
 
 @capture.suppress_failures

@@ -28,9 +28,9 @@ class GeneratorSequences:
     def __init__(self, options: dict, model: Optional[str]) -> None:
         self.log = EngineStepLog(model)
         self._beam_count = max(int(options.get("num_beams", 1) or 1), 1)
-        returned = max(int(options.get("num_return_sequences", 1) or 1), 1)
-        self._rows_per_sequence = max(self._beam_count, returned)  # rows of each sequence
-        self._returned_sequence_count = returned
+        returned_count = max(int(options.get("num_return_sequences", 1) or 1), 1)
+        self._rows_per_sequence = max(self._beam_count, returned_count)  # rows of each sequence
+        self._returned_sequence_count = returned_count
         self._batch_size = max(int(options.get("batch_size", 1) or 1), 1)
         self._pending_prompt: Optional[List[RequestWork]] = None  # computed, but no token chosen yet
         self.has_ended = True
@@ -39,34 +39,36 @@ class GeneratorSequences:
     def begin(self) -> None:
         self.log.begin_step()
 
-    def add_prompt_tokens(self, before: int, now: int) -> None:
-        """The generator has computed `now - before` tokens of each sequence."""
+    def add_prompt_tokens(self, tokens_before: int, tokens_now: int) -> None:
+        """The generator has computed `tokens_now - tokens_before` tokens of each sequence."""
         self.complete_prompt(0)
-        if now <= before:
+        if tokens_now <= tokens_before:
             return
         if self.has_ended:
-            number = next(_generator_numbers)
-            self._request_ids = [f"generator-{number}-{index}" for index in range(self._batch_size)]
+            generator_number = next(_generator_numbers)
+            self._request_ids = [f"generator-{generator_number}-{index}" for index in range(self._batch_size)]
             self.has_ended = False
-        self._pending_prompt = [RequestWork(id, before, now - before, True) for id in self._request_ids]
+        self._pending_prompt = [
+            RequestWork(id, tokens_before, tokens_now - tokens_before, True) for id in self._request_ids
+        ]
         self.log.launch_step(self._pending_prompt, self._pending_prompt)
 
-    def complete_prompt(self, decoded: int) -> bool:
+    def complete_prompt(self, decoded_tokens: int) -> bool:
         """Whether a prompt was waiting for its first token."""
-        prompt, self._pending_prompt = self._pending_prompt, None
-        if prompt is None:
+        prompt_work, self._pending_prompt = self._pending_prompt, None
+        if prompt_work is None:
             return False
-        self.log.complete_step(prompt, [(decoded, None)] * len(prompt))
+        self.log.complete_step(prompt_work, [(decoded_tokens, None)] * len(prompt_work))
         return True
 
-    def add_generated_tokens(self, before: int, now: int) -> None:
-        decoded = max(now - before, 0)
-        if self.complete_prompt(min(decoded, 1) * self._returned_sequence_count) or decoded == 0:
+    def add_generated_tokens(self, tokens_before: int, tokens_now: int) -> None:
+        decoded_tokens = max(tokens_now - tokens_before, 0)
+        if self.complete_prompt(min(decoded_tokens, 1) * self._returned_sequence_count) or decoded_tokens == 0:
             return
-        tokens = max(decoded * self._rows_per_sequence, 1)
-        work = [RequestWork(id, before - 1, tokens, False) for id in self._request_ids]
+        computed_tokens = max(decoded_tokens * self._rows_per_sequence, 1)
+        work = [RequestWork(id, tokens_before - 1, computed_tokens, False) for id in self._request_ids]
         self.log.launch_step(work, work)
-        self.log.complete_step(work, [(decoded * self._returned_sequence_count, None)] * len(work))
+        self.log.complete_step(work, [(decoded_tokens * self._returned_sequence_count, None)] * len(work))
 
     def end(self) -> None:
         self.complete_prompt(0)
@@ -87,28 +89,32 @@ class GeneratorRegistry:
         return self._sequences.get(id(generator))
 
     def add_generator(self, generator: Any, options: dict, model: Optional[str]) -> None:
-        key = id(generator)
-        sequences = self._sequences[key] = GeneratorSequences(options, model)
-        weakref.finalize(generator, self._forget_generator, key, sequences).atexit = False
+        generator_id = id(generator)
+        sequences = self._sequences[generator_id] = GeneratorSequences(options, model)
+        weakref.finalize(generator, self._forget_generator, generator_id, sequences).atexit = False
 
-    def _forget_generator(self, key: int, sequences: GeneratorSequences) -> None:
+    def _forget_generator(self, generator_id: int, sequences: GeneratorSequences) -> None:
         """Also called while nothing is recorded: a later generator may have the same id()."""
-        if self._sequences.get(key) is sequences:
-            del self._sequences[key]
+        if self._sequences.get(generator_id) is sequences:
+            del self._sequences[generator_id]
         self._adapter.guard_hook(sequences.end)()
 
 
 def _read_search_options(params: Any) -> dict:
-    read = getattr(params, "get_search_options", None)
-    return read() if read is not None else {}
+    get_options = getattr(params, "get_search_options", None)
+    return get_options() if get_options is not None else {}
 
 
 def install(module: Any) -> None:
-    kind = module.Generator
+    generator_type = module.Generator
     adapter = EngineAdapter("ONNX Runtime GenAI", "onnxruntime-genai")
     generators = GeneratorRegistry(adapter)
-    warned: List[bool] = []
-    names = [name for name in ("append_tokens", "set_inputs") if hasattr(kind, name)]
+    engine_warnings: List[bool] = []
+    append_method_names = [
+        append_method_name
+        for append_method_name in ("append_tokens", "set_inputs")
+        if hasattr(generator_type, append_method_name)
+    ]
 
     def after_init(token: Any, result: Any, generator: Any, model: Any, params: Any, *args: Any, **kwargs: Any) -> None:
         generators.add_generator(generator, _read_search_options(params), getattr(model, "type", None))
@@ -149,28 +155,28 @@ def install(module: Any) -> None:
             sequences.end()
 
     def before_engine_run(engine: Any, *args: Any, **kwargs: Any) -> None:
-        if not warned:
-            warned.append(True)
+        if not engine_warnings:
+            engine_warnings.append(True)
             message = "steps of onnxruntime_genai.Engine are not recorded"
             capture.diagnose("engine_not_captured", message, "report them with jm.engine_step, or use a Generator")
 
     def wrap_engine_functions() -> None:
-        adapter.require_attributes(kind, "append_tokens", "generate_next_token", "is_done", "token_count")
-        make = kind.__init__
+        adapter.require_attributes(generator_type, "append_tokens", "generate_next_token", "is_done", "token_count")
+        original_init = generator_type.__init__
 
-        @functools.wraps(make)
+        @functools.wraps(original_init)
         def captured_init(self: Any, *args: Any, **kwargs: Any) -> None:
-            make(self, *args, **kwargs)
+            original_init(self, *args, **kwargs)
             if adapter.is_recording():
                 adapter.guard_hook(after_init)(None, None, self, *args, **kwargs)
 
-        for name in names:
-            adapter.wrap_with_hooks(kind, name, before_append_tokens, after_append_tokens)
-        adapter.wrap_with_hooks(kind, "generate_next_token", before_generate, after_generate)
-        adapter.wrap_with_hooks(kind, "is_done", None, after_is_done)
-        if hasattr(kind, "rewind_to"):
-            adapter.wrap_with_hooks(kind, "rewind_to", before_rewind)
-        kind.__init__ = captured_init
+        for name in append_method_names:
+            adapter.wrap_with_hooks(generator_type, name, before_append_tokens, after_append_tokens)
+        adapter.wrap_with_hooks(generator_type, "generate_next_token", before_generate, after_generate)
+        adapter.wrap_with_hooks(generator_type, "is_done", None, after_is_done)
+        if hasattr(generator_type, "rewind_to"):
+            adapter.wrap_with_hooks(generator_type, "rewind_to", before_rewind)
+        generator_type.__init__ = captured_init
         if hasattr(getattr(module, "Engine", None), "run"):
             adapter.wrap_with_hooks(module.Engine, "run", before_engine_run)
 

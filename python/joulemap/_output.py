@@ -24,21 +24,21 @@ def replace_file_atomically(path: Union[str, os.PathLike]) -> Iterator[str]:
     kept; a new file is readable only by its owner. Pipes and devices are written directly."""
     if _has_untrusted_owner(os.fspath(path)):
         raise JoulemapError(f"{os.fspath(path)} belongs to another user in a world-writable folder: use another path")
-    target = os.path.realpath(os.fspath(path))
-    mode = _file_mode(target)
-    if mode is not None and not stat.S_ISREG(mode):
-        yield target
+    target_path = os.path.realpath(os.fspath(path))
+    file_mode = _file_mode(target_path)
+    if file_mode is not None and not stat.S_ISREG(file_mode):
+        yield target_path
         return
-    if mode is not None and _is_recording_file(target):
+    if file_mode is not None and _is_recording_file(target_path):
         raise JoulemapError(f"{os.fspath(path)} is a recording and would be overwritten: use another path")
-    temporary_path = os.path.join(os.path.dirname(target), f".joulemap-{os.getpid()}-{threading.get_ident()}.tmp")
+    temporary_path = os.path.join(os.path.dirname(target_path), f".joulemap-{os.getpid()}-{threading.get_ident()}.tmp")
     os.close(os.open(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:
         yield temporary_path
-        if mode is not None:
-            os.chmod(temporary_path, stat.S_IMODE(mode))
+        if file_mode is not None:
+            os.chmod(temporary_path, stat.S_IMODE(file_mode))
         _sync_file(temporary_path)
-        os.replace(temporary_path, target)
+        os.replace(temporary_path, target_path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.remove(temporary_path)
@@ -50,8 +50,12 @@ def escape_csv_cell(value: Any) -> Any:
     are prefixed with an apostrophe."""
     if not isinstance(value, str):
         return value
-    escaped = "".join("?" if _is_control_character(character) else character for character in value)
-    return "'" + escaped if escaped[:1] in ("=", "+", "-", "@") and not _is_number(escaped) else escaped
+    escaped_text = "".join("?" if _is_control_character(character) else character for character in value)
+    return (
+        "'" + escaped_text
+        if escaped_text[:1] in ("=", "+", "-", "@") and not _is_number(escaped_text)
+        else escaped_text
+    )
 
 
 def _is_control_character(character: str) -> bool:
@@ -72,10 +76,14 @@ def _has_untrusted_owner(path: str) -> bool:
     src/base/output_file.cc."""
     if not os.path.lexists(path):
         return False
-    folder = os.stat(os.path.dirname(path) or ".")
-    entry = os.lstat(path)
-    is_link_or_file = stat.S_ISLNK(entry.st_mode) or stat.S_ISREG(entry.st_mode)
-    return is_link_or_file and bool(folder.st_mode & stat.S_IWOTH) and entry.st_uid not in (os.geteuid(), folder.st_uid)
+    folder_status = os.stat(os.path.dirname(path) or ".")
+    path_status = os.lstat(path)
+    is_link_or_file = stat.S_ISLNK(path_status.st_mode) or stat.S_ISREG(path_status.st_mode)
+    return (
+        is_link_or_file
+        and bool(folder_status.st_mode & stat.S_IWOTH)
+        and path_status.st_uid not in (os.geteuid(), folder_status.st_uid)
+    )
 
 
 def _file_mode(path: str) -> Union[int, None]:

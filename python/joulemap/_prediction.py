@@ -55,10 +55,10 @@ class Prediction:
     def __str__(self) -> str:
         pass_name = "one training step" if self.document["pass"] == "training" else "one pass"
         if not self.is_lower_bound:
-            energy = f"{self.energy_j:.3g} J ({self.low_j:.3g} .. {self.high_j:.3g})"
-            return f"{pass_name} on {self.device}: {energy} in {self.time_s:.3g} s"
-        unknown = _summarize_names(self.unknown_ops)
-        return f"{pass_name} on {self.device}: at least {self.energy_j:.3g} J; unknown operations: {unknown}"
+            energy_text = f"{self.energy_j:.3g} J ({self.low_j:.3g} .. {self.high_j:.3g})"
+            return f"{pass_name} on {self.device}: {energy_text} in {self.time_s:.3g} s"
+        unknown_names = _summarize_names(self.unknown_ops)
+        return f"{pass_name} on {self.device}: at least {self.energy_j:.3g} J; unknown operations: {unknown_names}"
 
     def __repr__(self) -> str:
         return f"<Prediction {self}>"
@@ -113,8 +113,10 @@ def predict(
             raise ValueError("batch does not apply to a PyTorch module: pass inputs of that batch size")
         from ._predict.operation_list import list_operations
 
-        step = {"optimizer": optimizer, "loss": loss} if training else {}
-        operations = list_operations(model, inputs, named, training=training, precision=precision, autocast=autocast, **step)
+        step_options = {"optimizer": optimizer, "loss": loss} if training else {}
+        operations = list_operations(
+            model, inputs, named, training=training, precision=precision, autocast=autocast, **step_options
+        )
         return _run_predict(["-", *options], json.dumps(operations))
     options += ["--precision", precision, "--pass", "training" if training else "inference"]
     options += ["--batch", str(batch)] if batch is not None else []
@@ -126,19 +128,19 @@ def predict(
     raise TypeError(f"model must be a PyTorch module, a Keras model or a file path, not a {type(model).__name__}")
 
 
-def _run_predict(arguments: list, text: Optional[str]) -> Prediction:
-    command = [joulemap_program_path(), "predict", *arguments, "--json"]
-    input_options: dict = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
-    options = {"capture_output": True, "text": True, "timeout": PREDICT_TIMEOUT_S, **input_options}
-    process = subprocess.run(command, **options)  # type: ignore[call-overload]
+def _run_predict(predict_arguments: list, input_text: Optional[str]) -> Prediction:
+    command = [joulemap_program_path(), "predict", *predict_arguments, "--json"]
+    input_options: dict = {"stdin": subprocess.DEVNULL} if input_text is None else {"input": input_text}
+    process_options = {"capture_output": True, "text": True, "timeout": PREDICT_TIMEOUT_S, **input_options}
+    process = subprocess.run(command, **process_options)  # type: ignore[call-overload]
     if not process.stdout.strip():
         raise JoulemapError(
             process.stderr.strip().replace("joulemap: ", "") or f"joulemap predict: exit code {process.returncode}"
         )
     document = json.loads(process.stdout)
     if document["unknown_ops"]:
-        text = f"the energy is a lower bound: {len(document['unknown_ops'])} operations are unknown"
-        warnings.warn(f"{text} ({_summarize_names(document['unknown_ops'])})", stacklevel=3)
+        warning_text = f"the energy is a lower bound: {len(document['unknown_ops'])} operations are unknown"
+        warnings.warn(f"{warning_text} ({_summarize_names(document['unknown_ops'])})", stacklevel=3)
     elif process.returncode != 0:
         warnings.warn(process.stderr.strip().replace("joulemap: ", ""), stacklevel=3)
     layers = [
@@ -152,14 +154,14 @@ def _run_predict(arguments: list, text: Optional[str]) -> Prediction:
         )
         for layer in document["layers"]
     ]
-    total = (
+    totals = (
         document["energy_j"],
         document["low_j"],
         _infinite_if_none(document["high_j"]),
         document["time_s"],
         document["power_w"],
     )
-    return Prediction(*total, document["device"], layers, document["unknown_ops"], document["notes"], document)
+    return Prediction(*totals, document["device"], layers, document["unknown_ops"], document["notes"], document)
 
 
 def _infinite_if_none(high_j: Optional[float]) -> float:

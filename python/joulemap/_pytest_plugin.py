@@ -38,16 +38,16 @@ def _energy_budget(item: Any) -> Optional[float]:
     mark = item.get_closest_marker("joules")
     if mark is None:
         return None
-    given = mark.kwargs.get("budget", mark.args[0] if mark.args else None)
-    if not isinstance(given, (int, float)) or isinstance(given, bool) or given <= 0:
+    budget_j = mark.kwargs.get("budget", mark.args[0] if mark.args else None)
+    if not isinstance(budget_j, (int, float)) or isinstance(budget_j, bool) or budget_j <= 0:
         raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.joules needs a budget in J: joules(budget=2.5)")
-    return float(given)
+    return float(budget_j)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: Any) -> Any:
-    budget = _energy_budget(item)
-    if budget is None and not item.config.getoption("--joules"):
+    budget_j = _energy_budget(item)
+    if budget_j is None and not item.config.getoption("--joules"):
         yield
         return
     from . import measure
@@ -55,19 +55,19 @@ def pytest_runtest_call(item: Any) -> Any:
     with measure(item.nodeid) as window:
         outcome = yield
     energy = window.wait()
-    item.config.stash[_energies_key].append((item.nodeid, energy, budget))
+    item.config.stash[_energies_key].append((item.nodeid, energy, budget_j))
     item.user_properties.append(("joules", energy.joules))
     item.user_properties.append(("joules_provenance", energy.provenance))
-    failure = None if outcome.excinfo is not None or budget is None else _budget_failure_text(energy, budget)
+    failure = None if outcome.excinfo is not None or budget_j is None else _budget_failure_text(energy, budget_j)
     if failure is not None:
         outcome.force_exception(pytest.fail.Exception(failure, pytrace=False))
 
 
-def _budget_failure_text(energy: Any, budget: float) -> Optional[str]:
+def _budget_failure_text(energy: Any, budget_j: float) -> Optional[str]:
     if energy.joules is None:
-        return f"cannot check the budget of {budget:g} J: the energy is unknown ({energy.reason})"
-    if energy.joules - (energy.uncertainty_j or 0) > budget:
-        return f"used {energy}; the budget is {budget:g} J"
+        return f"cannot check the budget of {budget_j:g} J: the energy is unknown ({energy.reason})"
+    if energy.joules - (energy.uncertainty_j or 0) > budget_j:
+        return f"used {energy}; the budget is {budget_j:g} J"
     return None
 
 
@@ -76,8 +76,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
     if not energies or not config.getoption("--joules"):
         return
     terminalreporter.section("joules")
-    for name, energy, budget in sorted(energies, key=lambda entry: -(entry[1].joules or 0))[:MAX_SHOWN_TESTS]:
-        budget_j = "" if budget is None else f", budget {budget:g} J"
-        terminalreporter.write_line(f"{name}: {energy}{budget_j}")
+    for test_id, energy, budget in sorted(energies, key=lambda entry: -(entry[1].joules or 0))[:MAX_SHOWN_TESTS]:
+        budget_text = "" if budget is None else f", budget {budget:g} J"
+        terminalreporter.write_line(f"{test_id}: {energy}{budget_text}")
     if len(energies) > MAX_SHOWN_TESTS:
         terminalreporter.write_line(f"... and {len(energies) - MAX_SHOWN_TESTS} more")

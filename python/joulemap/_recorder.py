@@ -85,11 +85,11 @@ class Recorder:
             [*command, *sensor_options(sensors)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
-        line = process.stdout.readline()  # type: ignore[union-attr]
-        if not line:
-            _, errors = process.communicate()
-            raise JoulemapError(f"the recorder did not start: {errors.strip()}")
-        recorder = Recorder(file, process, json.loads(line)["variables"])
+        announcement_line = process.stdout.readline()  # type: ignore[union-attr]
+        if not announcement_line:
+            _, error_text = process.communicate()
+            raise JoulemapError(f"the recorder did not start: {error_text.strip()}")
+        recorder = Recorder(file, process, json.loads(announcement_line)["variables"])
         if not interface.join_recording():
             recorder.end()
             raise JoulemapError(f"this process could not join the recording {file}: see stderr")
@@ -109,13 +109,13 @@ class Recorder:
         self._restore_environment()
         process.send_signal(signal.SIGTERM)
         try:
-            output, errors = process.communicate(timeout=END_TIMEOUT_S)
+            output, error_text = process.communicate(timeout=END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             raise JoulemapError(f"the recorder does not exit; partial data is in {self.file}.d") from None
-        lines = output.strip().splitlines()
-        if process.returncode != 0 or not lines:
-            raise JoulemapError(f"the recorder failed; partial data is in {self.file}.d: {errors.strip()}")
-        return json.loads(lines[-1])
+        output_lines = output.strip().splitlines()
+        if process.returncode != 0 or not output_lines:
+            raise JoulemapError(f"the recorder failed; partial data is in {self.file}.d: {error_text.strip()}")
+        return json.loads(output_lines[-1])
 
     def _restore_environment(self) -> None:
         for name, value in self._previous_environment.items():

@@ -36,13 +36,13 @@ def _to_command_argument(argument: object) -> Any:
 
 def validate_excluded_parts(exclude: Sequence[str]) -> tuple:
     """Validates the parts in exclude=["ram"]: one name or several."""
-    names = (exclude,) if isinstance(exclude, str) else tuple(exclude or ())
-    for name in names:
-        if name not in MACHINE_PARTS:
-            raise ValueError(f"exclude must be one of {', '.join(map(repr, MACHINE_PARTS))}, not {name!r}")
-    if set(names) == set(MACHINE_PARTS):
+    part_names = (exclude,) if isinstance(exclude, str) else tuple(exclude or ())
+    for part_name in part_names:
+        if part_name not in MACHINE_PARTS:
+            raise ValueError(f"exclude must be one of {', '.join(map(repr, MACHINE_PARTS))}, not {part_name!r}")
+    if set(part_names) == set(MACHINE_PARTS):
         raise ValueError("exclude excludes all parts")
-    return names
+    return part_names
 
 
 class Run:
@@ -69,24 +69,28 @@ class Run:
         if mode is not None:
             options += ["--mode", mode]
         if time is not None:
-            options += ["--time", ",".join(str(moment) for moment in time)]
+            options += ["--time", ",".join(str(bound_s) for bound_s in time)]
         if library is not None:
             options += ["--library", library]
-        included_parts = [part for part in MACHINE_PARTS if part not in self._excluded_parts]
+        included_parts = [machine_part for machine_part in MACHINE_PARTS if machine_part not in self._excluded_parts]
         if not apart:
             return self._load_ledger(options, included_parts)
-        return merge_ledgers([self._load_ledger(options, [part]) for part in included_parts])
+        return merge_ledgers([self._load_ledger(options, [machine_part]) for machine_part in included_parts])
 
     def _load_ledger(self, options: list, included_parts: list) -> Ledger:
-        excluded = [part for part in MACHINE_PARTS if part not in included_parts]
-        options = [*options, *(["--exclude", ",".join(excluded)] if excluded else [])]
-        report = json.loads(run_joulemap("report", *self.files, *options, "--json"))
-        if excluded:  # rows of excluded parts have no energy
+        excluded_parts = [machine_part for machine_part in MACHINE_PARTS if machine_part not in included_parts]
+        options = [*options, *(["--exclude", ",".join(excluded_parts)] if excluded_parts else [])]
+        report_json = json.loads(run_joulemap("report", *self.files, *options, "--json"))
+        if excluded_parts:  # rows of excluded parts have no energy
             excluded_devices = [
-                part for part in ("cpu", "gpu") if part in excluded and (part == "gpu" or "ram" in excluded)
+                machine_part
+                for machine_part in ("cpu", "gpu")
+                if machine_part in excluded_parts and (machine_part == "gpu" or "ram" in excluded_parts)
             ]
-            report["rows"] = [row for row in report["rows"] if not _runs_on_excluded_device(row, excluded_devices)]
-        return Ledger(report, lambda: run_joulemap("report", *self.files, *options))
+            report_json["rows"] = [
+                row for row in report_json["rows"] if not _runs_on_excluded_device(row, excluded_devices)
+            ]
+        return Ledger(report_json, lambda: run_joulemap("report", *self.files, *options))
 
     def report(self, by: str = "layer", **options: Any) -> Ledger:
         """Alias of ledger(): printing it shows the table of `joulemap report`."""
@@ -149,8 +153,8 @@ class Run:
         text, or one of these texts."""
         exclude_options = ["--exclude", ",".join(self._excluded_parts)] if self._excluded_parts else []
         csv_text = run_joulemap("export", *self.files, "--to", "csv", "--by", "layer-step", *exclude_options)
-        steps = LayerSteps(csv.DictReader(io.StringIO(csv_text, newline="")))
-        return steps if layers is None else steps.select_layers(layers)
+        layer_steps_table = LayerSteps(csv.DictReader(io.StringIO(csv_text, newline="")))
+        return layer_steps_table if layers is None else layer_steps_table.select_layers(layers)
 
     def _select_rows(self, by: str, per: str) -> Union[Ledger, LayerSteps]:
         if per not in ("sum", "mean", "step"):

@@ -25,24 +25,33 @@ class SchedulerSteps:
     """The steps of one scheduler."""
 
     def __init__(self, scheduler: Any) -> None:
-        number = next(_scheduler_numbers)
+        scheduler_number = next(_scheduler_numbers)
         self.is_reporting_rank = _is_first_rank(scheduler)
         arguments = getattr(scheduler, "server_args", None)
-        name = getattr(arguments, "served_model_name", None) or getattr(arguments, "model_path", None)
-        self.log = EngineStepLog(name if isinstance(name, str) else None, f"engine{number}-" if number else "")
+        model_name = getattr(arguments, "served_model_name", None) or getattr(arguments, "model_path", None)
+        self.log = EngineStepLog(
+            model_name if isinstance(model_name, str) else None,
+            f"engine{scheduler_number}-" if scheduler_number else "",
+        )
         self._draft_token_count = getattr(arguments, "speculative_num_draft_tokens", None) or 1
         self._output_token_counts: dict = {}  # of unfinished requests, after their last step
-        self._steps = 0
+        self._step_count = 0
 
     def list_request_work(self, batch: Any) -> List[RequestWork]:
-        mode = batch.forward_mode
-        if mode.is_decode():
+        forward_mode = batch.forward_mode
+        if forward_mode.is_decode():
             tokens = 1 if batch.spec_algorithm is None or batch.spec_algorithm.is_none() else self._draft_token_count
             return [
-                RequestWork(r.rid, None if r.rid in self.log.requests else _cached_token_count(r), tokens, False, r)
-                for r in batch.reqs
+                RequestWork(
+                    decode_request.rid,
+                    None if decode_request.rid in self.log.requests else _cached_token_count(decode_request),
+                    tokens,
+                    False,
+                    decode_request,
+                )
+                for decode_request in batch.reqs
             ]
-        if not mode.is_extend() or mode.name not in ("EXTEND", "MIXED"):
+        if not forward_mode.is_extend() or forward_mode.name not in ("EXTEND", "MIXED"):
             return []
         work = []
         for request, start, tokens in zip(batch.reqs, batch.prefix_lens, batch.extend_lens):
@@ -51,23 +60,23 @@ class SchedulerSteps:
         return work
 
     def launch_batch(self, work: List[RequestWork], result: Any) -> None:
-        for one in work:
-            if one.id not in self.log.requests:
-                self._output_token_counts[one.id] = len(one.engine_request.output_ids)
+        for request_work in work:
+            if request_work.id not in self.log.requests:
+                self._output_token_counts[request_work.id] = len(request_work.engine_request.output_ids)
         self.log.launch_step(result, work)
 
     def complete_batch(self, result: Any) -> None:
         # With pipeline parallelism, another object than that of run_batch() arrives, in the same order.
         step = result if self.log.has_step(result) else self.log.oldest_step()
-        results: List[Tuple[int, Optional[str]]] = []
+        step_results: List[Tuple[int, Optional[str]]] = []
         for entry in self.log.entries_of_step(step):
             request = entry[0].engine_request
-            before, now = self._output_token_counts.get(request.rid, 0), len(request.output_ids)
-            self._output_token_counts[request.rid] = now  # fewer than before: it starts again after a retraction
-            results.append((max(now - before, 0), request_outcome(request)))
-        self.log.complete_step(step, results)
-        self._steps += 1
-        if self._steps % _STEPS_BETWEEN_END_CHECKS == 0:
+            count_before, count_now = self._output_token_counts.get(request.rid, 0), len(request.output_ids)
+            self._output_token_counts[request.rid] = count_now  # fewer than before: it starts again after a retraction
+            step_results.append((max(count_now - count_before, 0), request_outcome(request)))
+        self.log.complete_step(step, step_results)
+        self._step_count += 1
+        if self._step_count % _STEPS_BETWEEN_END_CHECKS == 0:
             self.end_finished_requests()
 
     def end_finished_requests(self) -> None:
@@ -75,8 +84,10 @@ class SchedulerSteps:
         for request in list(self.log.requests.values()):
             if request.steps_in_flight == 0 and request.engine_request.finished():
                 self.log.end_request(request.id, request_outcome(request.engine_request) or OUTCOME_FINISHED)
-        known = self.log.requests
-        self._output_token_counts = {rid: count for rid, count in self._output_token_counts.items() if rid in known}
+        known_requests = self.log.requests
+        self._output_token_counts = {
+            request_id: count for request_id, count in self._output_token_counts.items() if request_id in known_requests
+        }
 
 
 def _cached_token_count(request: Any) -> int:
@@ -119,7 +130,7 @@ def _after_run_batch(work: Optional[List[RequestWork]], result: Any, scheduler: 
 
 
 def _after_process_batch_result(
-    token: Any, nothing: Any, scheduler: Any, batch: Any, result: Any = None, *args: Any, **kwargs: Any
+    token: Any, returned_value: Any, scheduler: Any, batch: Any, result: Any = None, *args: Any, **kwargs: Any
 ) -> None:
     steps = _find_or_create_steps(scheduler)
     if steps.is_reporting_rank:
@@ -128,16 +139,18 @@ def _after_process_batch_result(
 
 def _before_abort_request(scheduler: Any, *args: Any, **kwargs: Any) -> List[Any]:
     """Requests that were retracted and wait: an abort removes them from the queue."""
-    known = _find_or_create_steps(scheduler).log.requests
-    return [request for request in scheduler.waiting_queue if request.rid in known]
+    known_requests = _find_or_create_steps(scheduler).log.requests
+    return [request for request in scheduler.waiting_queue if request.rid in known_requests]
 
 
-def _after_abort_request(waiting: Optional[List[Any]], result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
-    if not waiting:
+def _after_abort_request(
+    waiting_before: Optional[List[Any]], result: Any, scheduler: Any, *args: Any, **kwargs: Any
+) -> None:
+    if not waiting_before:
         return
-    still = {id(request) for request in scheduler.waiting_queue}
-    for request in waiting:
-        if id(request) not in still:
+    waiting_ids = {id(request) for request in scheduler.waiting_queue}
+    for request in waiting_before:
+        if id(request) not in waiting_ids:
             _find_or_create_steps(scheduler).log.end_request(request.rid, OUTCOME_ABORTED)
 
 

@@ -53,9 +53,9 @@ def current_call() -> Optional[CapturedCall]:
 
 
 def set_current_call(call: Optional[CapturedCall]) -> Optional[CapturedCall]:
-    """Returns the call before."""
-    before, _thread_state.call = _thread_state.call, call
-    return before
+    """Returns the previous call."""
+    previous_call, _thread_state.call = _thread_state.call, call
+    return previous_call
 
 
 def current_graph_names() -> Optional[GraphNames]:
@@ -66,11 +66,11 @@ def current_graph_names() -> Optional[GraphNames]:
 def watch_func_graphs() -> None:
     from tensorflow.python.framework.func_graph import FuncGraph
 
-    original, add_graph = FuncGraph.__init__, capture.suppress_failures(CapturedCall.add_graph)
+    original_init, add_graph = FuncGraph.__init__, capture.suppress_failures(CapturedCall.add_graph)
 
-    @functools.wraps(original)
+    @functools.wraps(original_init)
     def __init__(self, *args, **kwargs):
-        original(self, *args, **kwargs)
+        original_init(self, *args, **kwargs)
         call = _thread_state.call
         if call is not None:
             add_graph(call, self)
@@ -84,21 +84,21 @@ class FunctionTimes:
     def __init__(self) -> None:
         self._times_by_function: Dict[str, List[float]] = {}  # calls, profiled calls, seconds
 
-    def add_call(self, function: str, spent_s: float, was_profiled: bool) -> None:
-        sums = self._times_by_function.setdefault(function, [0, 0, 0.0])
-        sums[0] += 1
-        sums[1] += was_profiled
-        sums[2] += spent_s
+    def add_call(self, function: str, elapsed_s: float, was_profiled: bool) -> None:
+        function_totals = self._times_by_function.setdefault(function, [0, 0, 0.0])
+        function_totals[0] += 1
+        function_totals[1] += was_profiled
+        function_totals[2] += elapsed_s
 
     def functions_without_layers(self) -> List[Tuple[str, int]]:
         """Functions that took 1 % of the time or more and were never profiled, with the number of their calls."""
-        all_s = sum(spent_s for _, _, spent_s in self._times_by_function.values())
-        found = [
-            (spent_s, name, int(calls))
-            for name, (calls, profiled, spent_s) in self._times_by_function.items()
-            if profiled == 0 and spent_s >= 0.01 * all_s
+        total_s = sum(elapsed_s for _, _, elapsed_s in self._times_by_function.values())
+        unprofiled_functions = [
+            (elapsed_s, name, int(call_count))
+            for name, (call_count, profiled_count, elapsed_s) in self._times_by_function.items()
+            if profiled_count == 0 and elapsed_s >= 0.01 * total_s
         ]
-        return [(name, calls) for _, name, calls in sorted(found, reverse=True)]
+        return [(name, call_count) for _, name, call_count in sorted(unprofiled_functions, reverse=True)]
 
 
 class TensorFlowProfiler:
@@ -154,13 +154,13 @@ class TensorFlowProfiler:
         return trace
 
     @capture.suppress_failures
-    def stop(self, trace: FrameworkTrace, coarse: Sequence[Tuple[str, str]], names: GraphNames) -> None:
+    def stop(self, trace: FrameworkTrace, coarse_scopes: Sequence[Tuple[str, str]], names: GraphNames) -> None:
         begin_s = time.perf_counter()
         try:
             self._tf_profiler.stop()
         finally:
             self._profiler_lock.release()
-        trace.store_trace("xplane.pb", coarse, names.metadata_lines())
+        trace.store_trace("xplane.pb", coarse_scopes, names.metadata_lines())
         self._profiling_cost_s += time.perf_counter() - begin_s
         self._trace_count += 1
 
@@ -174,7 +174,7 @@ class TensorFlowProfiler:
             )
         if self._has_gpu or self._is_used_by_program:
             return
-        for function, calls in self.times.functions_without_layers()[:5]:
-            limit = "profiling had reached its limit of the run time"
-            reason = "its only call also compiled it" if calls == 1 else limit
+        for function, call_count in self.times.functions_without_layers()[:5]:
+            limit_reason = "profiling had reached its limit of the run time"
+            reason = "its only call also compiled it" if call_count == 1 else limit_reason
             capture.diagnose("function_without_layers", f"{function}: no call was profiled, because {reason}", "")

@@ -47,27 +47,27 @@ class CapturedFunction:
         self.name = name
         self.names = GraphNames()
         self._profiler = profiler
-        self._steps = steps
+        self._step_detector = steps
         self._tracing_schedule = TracingSchedule()
-        self._mode = ""  # unknown until the function has been traced
+        self._mode_name = ""  # unknown until the function has been traced
         self._set_scopes()
 
     def _set_scopes(self) -> None:
-        mode = capture.child_scope(0, capture.SCOPE_MODE, self._mode) if self._mode else 0
-        self._scope = capture.child_scope(mode, capture.SCOPE_REGION, self.name)
-        self._compile_scope = capture.child_scope(self._scope, capture.SCOPE_PHASE, "compile")
+        mode = capture.child_scope(0, capture.SCOPE_MODE, self._mode_name) if self._mode_name else 0
+        self._region_scope = capture.child_scope(mode, capture.SCOPE_REGION, self.name)
+        self._compile_scope = capture.child_scope(self._region_scope, capture.SCOPE_PHASE, "compile")
 
     def call_captured(self, function: Callable, args, kwargs, compiles: bool = False):
         """Calls the function. `compiles`: this call is known to compile a graph that was built before."""
         if is_recording_tape():
             self.names.has_gradients = True
         else:
-            self._steps.on_call(self.name)
+            self._step_detector.on_call(self.name)
         is_trace_due = self._profiler.can_start() and self._tracing_schedule.is_trace_due()
         trace = self._profiler.start() if is_trace_due else None
         call = CapturedCall(self.names, self._compile_scope)
         set_current_call(call)
-        depth = capture.enter(self._compile_scope if compiles else self._scope)
+        depth = capture.enter(self._compile_scope if compiles else self._region_scope)
         begin_s = time.perf_counter()
         try:
             return function(*args, **kwargs)
@@ -77,18 +77,18 @@ class CapturedFunction:
             self._end_call(call, compiles, time.perf_counter() - begin_s, trace)
 
     @capture.suppress_failures
-    def _end_call(self, call: CapturedCall, compiles: bool, spent_s: float, trace) -> None:
+    def _end_call(self, call: CapturedCall, compiles_graph: bool, elapsed_s: float, trace) -> None:
         if call.was_compiled:
             read_graphs(call.graphs, self.names, unscoped_phase="forward")
         if trace is not None:
-            self._profiler.stop(trace, [("mode", self._mode or "inference"), ("region", self.name)], self.names)
+            self._profiler.stop(trace, [("mode", self._mode_name or "inference"), ("region", self.name)], self.names)
         mode = "train" if self.names.has_gradients else "inference"
-        if mode != self._mode:
-            self._mode = mode
+        if mode != self._mode_name:
+            self._mode_name = mode
             self._set_scopes()
-        was_compiled = compiles or call.was_compiled
-        self._steps.on_return(self.name, spent_s, was_compiled, self.names.has_gradients)
-        self._profiler.times.add_call(self.name, spent_s, trace is not None)
+        was_compiled = compiles_graph or call.was_compiled
+        self._step_detector.on_return(self.name, elapsed_s, was_compiled, self.names.has_gradients)
+        self._profiler.times.add_call(self.name, elapsed_s, trace is not None)
 
 
 class FunctionCapture:
@@ -97,36 +97,36 @@ class FunctionCapture:
     def __init__(self, tf, profiler: TensorFlowProfiler, steps: StepDetector) -> None:
         self._executing_eagerly = tf.executing_eagerly
         self._profiler = profiler
-        self._steps = steps
+        self._step_detector = steps
         self._captured_functions: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
     @capture.suppress_failures
     def _find_or_create_capture(self, function) -> CapturedFunction:
-        known = self._captured_functions.get(function)
-        if known is None:
+        captured_function = self._captured_functions.get(function)
+        if captured_function is None:
             name = str(getattr(function, "name", None) or "function")
             concrete_name_match = _CONCRETE_NAME_PATTERN.match(name)
-            known = CapturedFunction(
-                concrete_name_match[1] if concrete_name_match else name, self._profiler, self._steps
+            captured_function = CapturedFunction(
+                concrete_name_match[1] if concrete_name_match else name, self._profiler, self._step_detector
             )
-            self._captured_functions[function] = known
-        return known
+            self._captured_functions[function] = captured_function
+        return captured_function
 
-    def wrap_calls(self, kind) -> None:
-        original = kind.__call__
+    def wrap_calls(self, function_type) -> None:
+        original_call = function_type.__call__
         capture_function = self
 
-        @functools.wraps(original)
+        @functools.wraps(original_call)
         def __call__(self, *args, **kwargs):
             # While another function is traced, a call adds to its graph and executes nothing.
             if current_call() is not None or not capture_function._executing_eagerly():
-                return original(self, *args, **kwargs)
-            captured = capture_function._find_or_create_capture(self)
-            if captured is None:
-                return original(self, *args, **kwargs)
-            return captured.call_captured(original, (self, *args), kwargs)
+                return original_call(self, *args, **kwargs)
+            captured_function = capture_function._find_or_create_capture(self)
+            if captured_function is None:
+                return original_call(self, *args, **kwargs)
+            return captured_function.call_captured(original_call, (self, *args), kwargs)
 
-        kind.__call__ = __call__
+        function_type.__call__ = __call__
 
 
 class SessionCapture:
@@ -135,7 +135,7 @@ class SessionCapture:
     def __init__(self, nest, profiler: TensorFlowProfiler, steps: StepDetector) -> None:
         self._flatten = nest.flatten
         self._profiler = profiler
-        self._steps = steps
+        self._step_detector = steps
         self._fetches_by_session: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
     @staticmethod
@@ -146,87 +146,93 @@ class SessionCapture:
     @capture.suppress_failures
     def _find_or_create_fetches_capture(self, session, fetches) -> Optional["CapturedFetches"]:
         try:
-            names = tuple(sorted({self._fetch_name(fetch) for fetch in self._flatten(fetches) if fetch is not None}))
+            fetch_names = tuple(
+                sorted({self._fetch_name(fetch) for fetch in self._flatten(fetches) if fetch is not None})
+            )
         except (TypeError, ValueError):  # a structure that cannot be sorted
-            names = ()
-        known = self._fetches_by_session.setdefault(session, {})
-        if names not in known and len(known) >= _MAX_FETCH_SETS:
-            names = ()
-        if names not in known:
-            known[names] = CapturedFetches(names, self._profiler, self._steps)
-        return known[names]
+            fetch_names = ()
+        captures_by_fetches = self._fetches_by_session.setdefault(session, {})
+        if fetch_names not in captures_by_fetches and len(captures_by_fetches) >= _MAX_FETCH_SETS:
+            fetch_names = ()
+        if fetch_names not in captures_by_fetches:
+            captures_by_fetches[fetch_names] = CapturedFetches(fetch_names, self._profiler, self._step_detector)
+        return captures_by_fetches[fetch_names]
 
-    def wrap_session_runs(self, kind) -> None:
-        run, make_callable = kind.run, kind.make_callable
+    def wrap_session_runs(self, session_type) -> None:
+        original_run, original_make_callable = session_type.run, session_type.make_callable
         session_capture = self
 
-        @functools.wraps(run)
+        @functools.wraps(original_run)
         def traced_run(self, fetches, *args, **kwargs):
-            captured = (
+            captured_fetches = (
                 session_capture._find_or_create_fetches_capture(self, fetches) if current_call() is None else None
             )
-            if captured is None:
-                return run(self, fetches, *args, **kwargs)
-            return captured.run(self.graph, run, (self, fetches, *args), kwargs)
+            if captured_fetches is None:
+                return original_run(self, fetches, *args, **kwargs)
+            return captured_fetches.run(self.graph, original_run, (self, fetches, *args), kwargs)
 
-        @functools.wraps(make_callable)
+        @functools.wraps(original_make_callable)
         def traced_make_callable(self, fetches, *args, **kwargs):
-            made = make_callable(self, fetches, *args, **kwargs)
-            captured = (
+            session_callable = original_make_callable(self, fetches, *args, **kwargs)
+            captured_fetches = (
                 session_capture._find_or_create_fetches_capture(self, fetches) if current_call() is None else None
             )
-            if captured is None:
-                return made
-            return functools.wraps(made)(lambda *given, **named: captured.run(self.graph, made, given, named))
+            if captured_fetches is None:
+                return session_callable
+            return functools.wraps(session_callable)(
+                lambda *call_args, **call_kwargs: captured_fetches.run(
+                    self.graph, session_callable, call_args, call_kwargs
+                )
+            )
 
-        kind.run, kind.make_callable = traced_run, traced_make_callable
+        session_type.run, session_type.make_callable = traced_run, traced_make_callable
 
 
 class CapturedFetches:
     """Runs of one set of fetches. Names are read from the session's graph again after the graph has grown."""
 
     def __init__(self, fetches, profiler: TensorFlowProfiler, steps: StepDetector) -> None:
-        shown = list(fetches[:_MAX_FETCHES_IN_NAME])
-        if len(fetches) > len(shown) or not fetches:
-            shown.append("...")
-        self._fetches = fetches
-        self._function = CapturedFunction(f"Session.run({', '.join(shown)})", profiler, steps)
+        shown_fetches = list(fetches[:_MAX_FETCHES_IN_NAME])
+        if len(fetches) > len(shown_fetches) or not fetches:
+            shown_fetches.append("...")
+        self._fetch_names = fetches
+        self._captured_function = CapturedFunction(f"Session.run({', '.join(shown_fetches)})", profiler, steps)
         self._graph_version: Optional[int] = None
 
     def run(self, graph, function: Callable, args, kwargs):
-        is_new = self._graph_version is None
+        is_first_run = self._graph_version is None
         if graph.version != self._graph_version:
             self._read_graph(graph)
-        return self._function.call_captured(function, args, kwargs, compiles=is_new)
+        return self._captured_function.call_captured(function, args, kwargs, compiles=is_first_run)
 
     @capture.suppress_failures
     def _read_graph(self, graph) -> None:
         self._graph_version = graph.version
-        names = self._function.names
+        names = self._captured_function.names
         read_graphs([graph], names, unscoped_phase="forward")
         names.has_gradients = computes_gradients(self._find_operations(graph))
 
     def _find_operations(self, graph) -> List:
-        found = []
-        for name in self._fetches:
+        graph_operations = []
+        for fetch_name in self._fetch_names:
             try:
-                found.append(graph.get_operation_by_name(name))
+                graph_operations.append(graph.get_operation_by_name(fetch_name))
             except (KeyError, ValueError):  # a composite fetch, such as a sparse tensor, has no operation of its name
                 continue
-        return found
+        return graph_operations
 
 
 def _watch_steps(steps: StepDetector) -> None:
     """tf.profiler.experimental.Trace("train", step_num=...) begins a step."""
     from tensorflow.python.profiler.trace import Trace
 
-    original, record_step = Trace.__init__, capture.suppress_failures(steps.record_step)
+    original_init, record_step = Trace.__init__, capture.suppress_failures(steps.record_step)
 
-    @functools.wraps(original)
+    @functools.wraps(original_init)
     def __init__(self, name, **kwargs):
         if "step_num" in kwargs:
             record_step()
-        original(self, name, **kwargs)
+        original_init(self, name, **kwargs)
 
     Trace.__init__ = __init__
 
@@ -249,9 +255,9 @@ def install(tf) -> None:
         return
     profiler, steps = get_shared_profiler(tf), StepDetector()
     watch_func_graphs()
-    functions = FunctionCapture(tf, profiler, steps)
-    for kind in (Function, ConcreteFunction):
-        functions.wrap_calls(kind)
+    function_capture = FunctionCapture(tf, profiler, steps)
+    for function_type in (Function, ConcreteFunction):
+        function_capture.wrap_calls(function_type)
     SessionCapture(tf.nest, profiler, steps).wrap_session_runs(BaseSession)
     _watch_steps(steps)
     watch_eager_execution(tf)

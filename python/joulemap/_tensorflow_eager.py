@@ -39,8 +39,10 @@ class EagerCapture:
         self._has_gradients = False  # gradients were computed since the last step began
         self._has_reported = False
 
-    def phase_scope(self, name: str, trains: bool = True) -> int:
-        return capture.child_scope(self._train_scope if trains else self._inference_scope, capture.SCOPE_PHASE, name)
+    def phase_scope(self, name: str, is_training: bool = True) -> int:
+        return capture.child_scope(
+            self._train_scope if is_training else self._inference_scope, capture.SCOPE_PHASE, name
+        )
 
     def begin_tape(self) -> Optional[int]:
         _thread_state.open_tape_count += 1
@@ -78,13 +80,13 @@ class EagerCapture:
         capture.on_event(capture.EVENT_OPTIMIZER_DONE)
 
     def begin_layer(self, name: str) -> int:
-        trains = is_recording_tape()
-        if not _thread_state.layers and not trains:
+        is_training = is_recording_tape()
+        if not _thread_state.layers and not is_training:
             capture.on_event(capture.EVENT_FORWARD_INFER)
         _thread_state.layers.append(name)
-        path = _thread_state.layers[1:] or _thread_state.layers
+        module_path = _thread_state.layers[1:] or _thread_state.layers
         return capture.enter(
-            capture.child_scope(self.phase_scope("forward", trains), capture.SCOPE_MODULE, ".".join(path))
+            capture.child_scope(self.phase_scope("forward", is_training), capture.SCOPE_MODULE, ".".join(module_path))
         )
 
     def end_layer(self, depth: int) -> None:
@@ -93,21 +95,25 @@ class EagerCapture:
         capture.leave_to(depth)
 
     def wrap_eager_calls(
-        self, owner, name: str, begin: Callable, end: Callable, is_captured: Callable = lambda *args: True
+        self, owner, name: str, begin_hook: Callable, end_hook: Callable, is_captured: Callable = lambda *args: True
     ) -> None:
-        """Wraps owner.name: begin(*args) before an eager call and end(what begin returned) after it."""
-        original, begin, end = getattr(owner, name), capture.suppress_failures(begin), capture.suppress_failures(end)
+        """Wraps owner.name: begin_hook(*args) before an eager call and end_hook(what begin_hook returned) after it."""
+        original_method, begin_hook, end_hook = (
+            getattr(owner, name),
+            capture.suppress_failures(begin_hook),
+            capture.suppress_failures(end_hook),
+        )
 
-        @functools.wraps(original)
+        @functools.wraps(original_method)
         def wrapper(*args, **kwargs):
             if not self.is_eager() or not is_captured(*args):
-                return original(*args, **kwargs)
-            depth = begin(*args)
+                return original_method(*args, **kwargs)
+            depth = begin_hook(*args)
             try:
-                return original(*args, **kwargs)
+                return original_method(*args, **kwargs)
             finally:
                 if depth is not None:
-                    end(depth)
+                    end_hook(depth)
 
         setattr(owner, name, wrapper)
 
@@ -118,30 +124,35 @@ _imported_keras = None  # the keras module, if it has been imported before tenso
 
 def watch_eager_execution(tf) -> None:
     global _eager_capture
-    _eager_capture = eager = EagerCapture(tf)
-    tape = tf.GradientTape
-    enter, leave = tape.__enter__, tape.__exit__
-    begin, end = capture.suppress_failures(eager.begin_tape), capture.suppress_failures(eager.end_tape)
+    _eager_capture = eager_capture = EagerCapture(tf)
+    tape_type = tf.GradientTape
+    original_enter, original_exit = tape_type.__enter__, tape_type.__exit__
+    begin_tape, end_tape = (
+        capture.suppress_failures(eager_capture.begin_tape),
+        capture.suppress_failures(eager_capture.end_tape),
+    )
 
-    @functools.wraps(enter)
+    @functools.wraps(original_enter)
     def __enter__(self):
-        result = enter(self)
-        if eager.is_eager():
-            self._joulemap_depth = (begin(),)
+        result = original_enter(self)
+        if eager_capture.is_eager():
+            self._joulemap_depth = (begin_tape(),)
         return result
 
-    @functools.wraps(leave)
+    @functools.wraps(original_exit)
     def __exit__(self, *args):
         depth = self.__dict__.pop("_joulemap_depth", None)
         if depth is not None:
-            end(*depth)
-        return leave(self, *args)
+            end_tape(*depth)
+        return original_exit(self, *args)
 
-    tape.__enter__, tape.__exit__ = __enter__, __exit__
+    tape_type.__enter__, tape_type.__exit__ = __enter__, __exit__
     for name in ("gradient", "jacobian", "batch_jacobian"):
-        eager.wrap_eager_calls(tape, name, lambda *args: eager.begin_gradient(), capture.leave_to)
+        eager_capture.wrap_eager_calls(tape_type, name, lambda *args: eager_capture.begin_gradient(), capture.leave_to)
     optimizer = tf.compat.v1.train.Optimizer
-    eager.wrap_eager_calls(optimizer, "apply_gradients", lambda *args: eager.begin_update(), eager.end_update)
+    eager_capture.wrap_eager_calls(
+        optimizer, "apply_gradients", lambda *args: eager_capture.begin_update(), eager_capture.end_update
+    )
     if _imported_keras is not None:
         watch_eager_keras(_imported_keras)
 
@@ -149,18 +160,20 @@ def watch_eager_execution(tf) -> None:
 def watch_eager_keras(keras) -> None:
     """Called after keras has been imported, which may be before or after tensorflow: each imports the other."""
     global _imported_keras
-    eager, _imported_keras = _eager_capture, keras
-    if eager is None:
+    eager_capture, _imported_keras = _eager_capture, keras
+    if eager_capture is None:
         return  # watch_eager_execution() calls this function again
     from keras.src.optimizers.base_optimizer import BaseOptimizer
 
-    symbolic = keras.KerasTensor
-    eager.wrap_eager_calls(BaseOptimizer, "apply", lambda *args: eager.begin_update(), eager.end_update)
-    eager.wrap_eager_calls(
+    symbolic_tensor_type = keras.KerasTensor
+    eager_capture.wrap_eager_calls(
+        BaseOptimizer, "apply", lambda *args: eager_capture.begin_update(), eager_capture.end_update
+    )
+    eager_capture.wrap_eager_calls(
         keras.layers.Layer,
         "__call__",
-        lambda layer, *args: eager.begin_layer(layer.name),
-        eager.end_layer,
+        lambda layer, *args: eager_capture.begin_layer(layer.name),
+        eager_capture.end_layer,
         # A call with a symbolic tensor builds a model.
-        lambda layer, *args: not (args and isinstance(args[0], symbolic)),
+        lambda layer, *args: not (args and isinstance(args[0], symbolic_tensor_type)),
     )

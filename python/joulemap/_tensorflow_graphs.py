@@ -52,13 +52,16 @@ def _shape_text(tensor) -> str:
 
 
 def _tensors_text(tensors: Iterable) -> str:
-    parts = []
+    tensor_texts = []
     for tensor in tensors:
-        name = tensor.dtype.base_dtype.name
-        if name not in _RESOURCE_DTYPES:
-            parts.append(("" if name == "float32" else name) + "[" + _shape_text(tensor) + "]")
-    more = len(parts) - _MAX_TENSORS_IN_TEXT
-    return " ".join(parts[:_MAX_TENSORS_IN_TEXT]) + (f" and {more} more" if more > 0 else "") or _NO_TENSORS_TEXT
+        dtype_name = tensor.dtype.base_dtype.name
+        if dtype_name not in _RESOURCE_DTYPES:
+            tensor_texts.append(("" if dtype_name == "float32" else dtype_name) + "[" + _shape_text(tensor) + "]")
+    omitted_count = len(tensor_texts) - _MAX_TENSORS_IN_TEXT
+    return (
+        " ".join(tensor_texts[:_MAX_TENSORS_IN_TEXT]) + (f" and {omitted_count} more" if omitted_count > 0 else "")
+        or _NO_TENSORS_TEXT
+    )
 
 
 def _find_fused_chain(operation) -> List:
@@ -67,12 +70,16 @@ def _find_fused_chain(operation) -> List:
     while chain[0].type not in _CONTRACTION_OPERATIONS:
         if chain[0].type not in _FUSIBLE_OPERATIONS or len(chain) > _MAX_FUSED_CHAIN:
             return []
-        inputs = [tensor.op for tensor in chain[0].inputs]
-        before = next((some for some in inputs if some.type in _CONTRACTION_OPERATIONS), None)
-        before = before or next((some for some in inputs if some.type in _FUSIBLE_OPERATIONS), None)
-        if before is None:
+        input_operations = [tensor.op for tensor in chain[0].inputs]
+        producer = next(
+            (candidate for candidate in input_operations if candidate.type in _CONTRACTION_OPERATIONS), None
+        )
+        producer = producer or next(
+            (candidate for candidate in input_operations if candidate.type in _FUSIBLE_OPERATIONS), None
+        )
+        if producer is None:
             return []
-        chain.insert(0, before)
+        chain.insert(0, producer)
     return chain
 
 
@@ -80,9 +87,11 @@ def _add_fused_chain(operation, names: GraphNames) -> None:
     chain = _find_fused_chain(operation)
     if not chain:
         return
-    results = {id(tensor) for part in chain for tensor in part.outputs}
-    inputs = [tensor for part in chain for tensor in part.inputs if id(tensor) not in results]
-    names.add_fused_chain(operation.name, chain[0].name, _tensors_text(inputs))
+    chain_output_ids = {id(tensor) for chain_operation in chain for tensor in chain_operation.outputs}
+    chain_inputs = [
+        tensor for chain_operation in chain for tensor in chain_operation.inputs if id(tensor) not in chain_output_ids
+    ]
+    names.add_fused_chain(operation.name, chain[0].name, _tensors_text(chain_inputs))
 
 
 def _is_variable_update(operation) -> bool:
@@ -106,7 +115,9 @@ class _VariableReaders:
         self._reader_by_variable: Dict[int, str] = {}
         for graph in graphs:
             self._variables_by_handle.update((id(variable.handle), variable) for variable in _graph_variables(graph))
-            self._outer_tensors.update((id(inside), outside) for outside, inside in getattr(graph, "captures", ()))
+            self._outer_tensors.update(
+                (id(inner_tensor), outer_tensor) for outer_tensor, inner_tensor in getattr(graph, "captures", ())
+            )
 
     def add_reader(self, operation) -> None:
         variable = self.variable_of_operation(operation)
@@ -125,8 +136,8 @@ class _VariableReaders:
 
 def _parse_module_name(variable_name: str) -> str:
     """net/first/kernel:0 -> first; the variable itself if it is in no scope."""
-    path = variable_name.partition(":")[0].split("/")
-    return ".".join(path[1:-1] or path[:-1] or path)
+    scope_names = variable_name.partition(":")[0].split("/")
+    return ".".join(scope_names[1:-1] or scope_names[:-1] or scope_names)
 
 
 def _add_variable_update(operation, variables: _VariableReaders, names: GraphNames) -> None:
@@ -135,23 +146,23 @@ def _add_variable_update(operation, variables: _VariableReaders, names: GraphNam
     variable = variables.variable_of_operation(operation)
     if variable is None or not getattr(variable, "trainable", False):
         return
-    reader, module = variables.find_reader(variable), _parse_module_name(variable.name)
-    pending = [operation]
-    while pending:
-        some = pending.pop()
-        if reader is None:
-            names.add_scope(some.name, "optimizer", module)
+    reader_name, module_name = variables.find_reader(variable), _parse_module_name(variable.name)
+    pending_operations = [operation]
+    while pending_operations:
+        update_operation = pending_operations.pop()
+        if reader_name is None:
+            names.add_scope(update_operation.name, "optimizer", module_name)
         else:
-            names.add_update(some.name, reader)
-        for tensor in some.inputs:
-            source = tensor.op
+            names.add_update(update_operation.name, reader_name)
+        for tensor in update_operation.inputs:
+            input_operation = tensor.op
             is_update_computation = (
-                source.type not in _SOURCE_OPERATIONS
-                and not is_gradient_operation(source.name)
-                and not names.contains_operation(source.name)
+                input_operation.type not in _SOURCE_OPERATIONS
+                and not is_gradient_operation(input_operation.name)
+                and not names.contains_operation(input_operation.name)
             )
-            if is_update_computation and "/" not in source.name:
-                pending.append(source)
+            if is_update_computation and "/" not in input_operation.name:
+                pending_operations.append(input_operation)
 
 
 def read_graphs(graphs: Iterable, names: GraphNames, unscoped_phase: str = "") -> None:
@@ -159,7 +170,9 @@ def read_graphs(graphs: Iterable, names: GraphNames, unscoped_phase: str = "") -
     phase of operations whose name shows none."""
     operations_by_graph = [(graph, graph.get_operations()) for graph in graphs]
     names.has_gradients = names.has_gradients or any(
-        is_gradient_operation(some.name) for _, operations in operations_by_graph for some in operations
+        is_gradient_operation(graph_operation.name)
+        for _, operations in operations_by_graph
+        for graph_operation in operations
     )
     variables = _VariableReaders(graph for graph, _ in operations_by_graph)
     for _, operations in operations_by_graph:
@@ -179,25 +192,25 @@ def read_graphs(graphs: Iterable, names: GraphNames, unscoped_phase: str = "") -
 
 def _add_unscoped_operations(operations: Iterable, phase: str, names: GraphNames) -> None:
     for operation in operations:
-        is_plain = (
+        has_no_scope = (
             "/" not in operation.name
             and operation.type not in _OPERATIONS_WITHOUT_PHASE
             and not _is_variable_update(operation)
         )
-        if is_plain and not names.contains_operation(operation.name):
+        if has_no_scope and not names.contains_operation(operation.name):
             names.add_scope(operation.name, phase, "")
 
 
 def computes_gradients(operations: Iterable) -> bool:
     """Whether the operations, or any that they depend on, compute gradients."""
-    pending, seen = list(operations), set()
-    while pending:
-        operation = pending.pop()
-        if operation in seen:
+    pending_operations, visited_operations = list(operations), set()
+    while pending_operations:
+        operation = pending_operations.pop()
+        if operation in visited_operations:
             continue
         if is_gradient_operation(operation.name):
             return True
-        seen.add(operation)
-        pending += [tensor.op for tensor in operation.inputs]
-        pending += operation.control_inputs
+        visited_operations.add(operation)
+        pending_operations += [tensor.op for tensor in operation.inputs]
+        pending_operations += operation.control_inputs
     return False

@@ -36,30 +36,30 @@ def make_grad_fn_reader(torch) -> Callable:
     return grad_fn
 
 
-def install(torch, operations) -> LossLog:
-    losses = LossLog(torch)
-    graph_task_id = torch._C._current_graph_task_id
+def install(torch, operation_recorder) -> LossLog:
+    loss_log = LossLog(torch)
+    get_graph_task_id = torch._C._current_graph_task_id
     is_in_transform = make_transform_check(torch)
 
     def begin(args):
         if is_in_transform():
             return None
-        is_nested = graph_task_id() != -1
+        is_nested = get_graph_task_id() != -1
         if not is_nested and args:
-            operations.hook_autograd_graph(args[0])
+            operation_recorder.hook_autograd_graph(args[0])
         _capture.backward_begin()
         return (is_nested,)
 
     def begin_backward_from_loss(args):
-        if args and graph_task_id() == -1 and not is_in_transform():
-            losses.add_loss(args[0])
+        if args and get_graph_task_id() == -1 and not is_in_transform():
+            loss_log.add_loss(args[0])
         return begin(args)
 
-    def end(token, returned, args):
+    def end(token, has_returned, args):
         _capture.backward_end()
-        if returned and not token[0]:
+        if has_returned and not token[0]:
             _capture.begin_phase_gap("gradients")
 
     wrap_function(torch.autograd, "backward", get_is_compiling(torch), begin_backward_from_loss, end)
     wrap_function(torch.autograd, "grad", get_is_compiling(torch), begin, end)
-    return losses
+    return loss_log

@@ -20,20 +20,25 @@ capture_session: Optional[TorchCaptureSession] = None
 class TorchCaptureSession:
     """The interface of jm.attach and jm.validate to the capture of PyTorch."""
 
-    def __init__(self, torch, module_calls, operations, names) -> None:
-        self._torch, self._module_calls, self._operations, self._names = torch, module_calls, operations, names
+    def __init__(self, torch, module_calls, operation_recorder, module_names) -> None:
+        self._torch, self._module_calls, self._operation_recorder, self._module_names = (
+            torch,
+            module_calls,
+            operation_recorder,
+            module_names,
+        )
         self._module_probe: Any = None
 
     def name_modules(self, module) -> None:
         """Names the modules of a model that the program passes to jm.attach, before its first call."""
-        self._names.name_called_module(module, None)
+        self._module_names.name_called_module(module, None)
 
     def pause(self) -> None:
         """Stops capturing calls at the end of a recording."""
         from ._function_samples import function_sampler
 
         _capture.end_phase_gap()
-        self._operations.set_recording(False)
+        self._operation_recorder.set_recording(False)
         _capture.set_capture_enabled(False)
         self._module_calls.uninstall()
         function_sampler.stop()
@@ -61,9 +66,9 @@ class TorchCaptureSession:
             from ._torch_probe import ModuleProbe
             from ._torch_probe_inputs import InputCapture
 
-            inputs = InputCapture(self._torch, make_transform_check(self._torch))
-            self._module_calls.wrap_calls(inputs.wrap_call)
-            self._module_probe = ModuleProbe(self._torch, inputs, self._operations, self._names)
+            input_capture = InputCapture(self._torch, make_transform_check(self._torch))
+            self._module_calls.wrap_calls(input_capture.wrap_call)
+            self._module_probe = ModuleProbe(self._torch, input_capture, self._operation_recorder, self._module_names)
         return self._module_probe
 
     @contextlib.contextmanager
@@ -74,17 +79,17 @@ class TorchCaptureSession:
         from ._torch_probe import ProbingFlagFile
 
         was_capture_on = _capture.is_on()
-        self._operations.set_recording(False)
+        self._operation_recorder.set_recording(False)
         _capture.set_capture_enabled(False)
         interface.probing(1)
-        flag = ProbingFlagFile()
-        scope = interface.child_scope(0, interface.SCOPE_MODE, "probe")
-        depth = interface.enter(scope)
+        flag_file = ProbingFlagFile()
+        probe_scope = interface.child_scope(0, interface.SCOPE_MODE, "probe")
+        depth = interface.enter(probe_scope)
         try:
-            flag.create_file()
-            yield scope
+            flag_file.create_file()
+            yield probe_scope
         finally:
-            flag.remove_file()
+            flag_file.remove_file()
             interface.leave_to(depth)
             interface.probing(0)
             if was_capture_on:
@@ -117,23 +122,23 @@ def install(torch) -> None:
     from . import _torch_ranks, _torch_regions
     from ._function_samples import function_sampler
 
-    compiled = _torch_module_calls.CompileDetector(torch)
-    operations = _torch_ops.OperationRecorder(torch, compiled)
-    module_calls = _torch_module_calls.ModuleCallCapture(torch, compiled)
+    compile_detector = _torch_module_calls.CompileDetector(torch)
+    operation_recorder = _torch_ops.OperationRecorder(torch, compile_detector)
+    module_calls = _torch_module_calls.ModuleCallCapture(torch, compile_detector)
 
-    losses = _torch_backward.install(torch, operations)
+    loss_log = _torch_backward.install(torch, operation_recorder)
 
-    ranks = _torch_ranks.RankRecorder(torch)
+    rank_recorder = _torch_ranks.RankRecorder(torch)
 
     def on_step_sampling_change(is_sampled: int, is_traced: int) -> None:
-        ranks.record_rank()
-        operations.set_recording(bool(is_sampled))
+        rank_recorder.record_rank()
+        operation_recorder.set_recording(bool(is_sampled))
         module_calls.set_tracing(bool(is_traced))
-        function_sampler.uses_untraced_sample_period = losses.is_light_mode = not is_traced
+        function_sampler.uses_untraced_sample_period = loss_log.is_light_mode = not is_traced
 
-    names = _torch_modules.ModuleNames(torch)
+    module_names = _torch_modules.ModuleNames(torch)
     dither_seed = os.environ.get("JOULEMAP_DITHER")
-    dither = _torch_dither.install(torch, module_calls, dither_seed) if dither_seed else None
+    pause_dither = _torch_dither.install(torch, module_calls, dither_seed) if dither_seed else None
     _capture.set_up_module_capture(
         tensor_type=torch.Tensor,
         is_grad_enabled=torch.is_grad_enabled,
@@ -141,20 +146,22 @@ def install(torch) -> None:
         function_mode_count=torch._C._len_torch_function_stack,
         is_in_transform=_torch_modules.make_transform_check(torch),
         is_running=_torch_modules.make_running_check(torch),
-        resolve=names.name_called_module,
-        make_hook_tensor=_torch_backward.make_hook_tensor_factory(torch, *([dither.wrap_hook] if dither else [])),
+        resolve=module_names.name_called_module,
+        make_hook_tensor=_torch_backward.make_hook_tensor_factory(
+            torch, *([pause_dither.wrap_hook] if pause_dither else [])
+        ),
         read_grad_fn_bypassing_modes=_torch_backward.make_grad_fn_reader(torch),
         on_step_sampling_change=on_step_sampling_change,
         has_sequence_numbers=has_sequence_numbers(torch),
     )
     os.register_at_fork(after_in_child=_capture.reset_after_fork)
-    os.register_at_fork(after_in_child=suppress_failures(operations.reset_after_fork))
+    os.register_at_fork(after_in_child=suppress_failures(operation_recorder.reset_after_fork))
     atexit.register(_capture.end_phase_gap)  # interpreter shutdown is not part of the last step
     module_calls.install()
-    capture_session = TorchCaptureSession(torch, module_calls, operations, names)
+    capture_session = TorchCaptureSession(torch, module_calls, operation_recorder, module_names)
     if os.environ.get("JOULEMAP_PROBE"):
         capture_session.keep_inputs().register_at_exit(capture_session.probe_limit_s)
-    _torch_loop.install(torch, operations)
+    _torch_loop.install(torch, operation_recorder)
     _torch_setup.install(torch)
     _torch_regions.install(torch)
     function_sampler.start()

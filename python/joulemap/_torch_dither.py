@@ -33,17 +33,17 @@ class PauseDither:
 
     def __init__(self, torch, seed: int, clock: Callable[[], float] = time.monotonic, sleep=time.sleep) -> None:
         self._torch, self._clock, self._sleep = torch, clock, sleep
-        self._random = random.Random(seed)
+        self._random_generator = random.Random(seed)
         self._owner_pid = os.getpid()
         self._lock = threading.Lock()
-        self._begin_s: Optional[float] = None  # time of the first call: earlier work is not delayed
+        self._first_call_s: Optional[float] = None  # time of the first call: earlier work is not delayed
         self._next_pause_s = 0.0
         self.paused_s = 0.0
 
     def _draw_gap_s(self) -> float:
         # The mean share of pauses is 0.9 of MAX_PAUSED_TIME_SHARE. At the limit, the time of a pause would no longer be
         # random.
-        return self._random.expovariate(0.9 * MAX_PAUSED_TIME_SHARE / ((MIN_PAUSE_S + MAX_PAUSE_S) / 2))
+        return self._random_generator.expovariate(0.9 * MAX_PAUSED_TIME_SHARE / ((MIN_PAUSE_S + MAX_PAUSE_S) / 2))
 
     def maybe_pause(self) -> None:
         """Called at each point where the program may be paused."""
@@ -58,16 +58,16 @@ class PauseDither:
 
     def _pause(self) -> None:
         now_s = self._clock()
-        if self._begin_s is None:
-            self._begin_s = now_s
+        if self._first_call_s is None:
+            self._first_call_s = now_s
             self._next_pause_s = now_s + self._draw_gap_s()
         if now_s < self._next_pause_s:
             return  # another thread may have just paused
-        length_s = self._random.uniform(MIN_PAUSE_S, MAX_PAUSE_S)
+        pause_length_s = self._random_generator.uniform(MIN_PAUSE_S, MAX_PAUSE_S)
         # Skips the pause if it would exceed MAX_PAUSED_TIME_SHARE of the time: earlier sleeps may have taken longer than
         # requested.
-        if self.paused_s + length_s > MAX_PAUSED_TIME_SHARE * (now_s - self._begin_s):
-            self._next_pause_s = self._begin_s + (self.paused_s + MAX_PAUSE_S) / MAX_PAUSED_TIME_SHARE
+        if self.paused_s + pause_length_s > MAX_PAUSED_TIME_SHARE * (now_s - self._first_call_s):
+            self._next_pause_s = self._first_call_s + (self.paused_s + MAX_PAUSE_S) / MAX_PAUSED_TIME_SHARE
             return
         if self._is_pause_forbidden():
             return
@@ -76,7 +76,7 @@ class PauseDither:
         begin_s = self._clock()  # before region_push: other load on the machine may delay the marks of the region
         interface.region_push(DITHER_REGION)
         try:
-            self._sleep(length_s)
+            self._sleep(pause_length_s)
         finally:
             interface.region_pop()
             end_s = self._clock()
@@ -125,14 +125,14 @@ def install(torch, module_calls, seed_text: str) -> PauseDither:
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 
     seed = int(seed_text) if seed_text.isdigit() else int.from_bytes(os.urandom(4), "little")
-    dither = PauseDither(torch, seed)
-    module_calls.wrap_calls(dither.wrap_call)
+    pause_dither = PauseDither(torch, seed)
+    module_calls.wrap_calls(pause_dither.wrap_call)
     is_compiling = get_is_compiling(torch)
 
     def before_optimizer_step(optimizer, args, kwargs):
         if not is_compiling():
-            dither.maybe_pause()
+            pause_dither.maybe_pause()
 
     register_optimizer_step_pre_hook(before_optimizer_step)
     interface.fact("dither_seed", seed)
-    return dither
+    return pause_dither

@@ -18,10 +18,10 @@ MODE_TRAIN, MODE_INFERENCE = 1, 2
 SAMPLED_FIRST_BATCHES, SAMPLE_PERIOD_FACTOR = 2, 100
 
 
-def install(torch, operations) -> None:
+def install(torch, operation_recorder) -> None:
     _watch_optimizers(torch)
     _watch_loaders(torch)
-    _watch_batch_fetching(torch, operations)
+    _watch_batch_fetching(torch, operation_recorder)
 
 
 def _watch_optimizers(torch) -> None:
@@ -49,14 +49,14 @@ def _watch_optimizers(torch) -> None:
 def _watch_failed_steps(record_function, open_steps: OpenOptimizerSteps, is_compiling) -> None:
     """PyTorch runs each optimizer step inside record_function, whose exit is called even if the step raises. Programs
     use record_function for much else: its exit costs next to nothing while no step is open."""
-    original = record_function.__exit__
+    original_exit = record_function.__exit__
 
-    @functools.wraps(original)
+    @functools.wraps(original_exit)
     def exit(self, *error):
         if is_compiling():
-            return original(self, *error)
+            return original_exit(self, *error)
         try:
-            return original(self, *error)
+            return original_exit(self, *error)
         finally:
             if open_steps.scope_depths and error and error[0] is not None:
                 open_steps.abandon_step(self)
@@ -123,7 +123,7 @@ def _watch_loaders(torch) -> None:
     wrap_function(worker, "_worker_loop", is_compiling, begin_worker, leave)
 
 
-def _watch_batch_fetching(torch, operations) -> None:
+def _watch_batch_fetching(torch, operation_recorder) -> None:
     """Captures the making of a batch. In a worker it gets a module scope of its own, so that its operations do not
     receive the worker's waiting time. Operations of a worker are recorded in some batches, because a worker has no
     steps. While operations are recorded, the dataset's method counts as one: it receives the time outside of PyTorch
@@ -132,28 +132,28 @@ def _watch_batch_fetching(torch, operations) -> None:
 
     from . import _capture_interface as interface
 
-    samples = BatchSampler()
+    batch_sampler = BatchSampler()
 
     def begin(args):
         is_worker = worker.get_worker_info() is not None
         # Enters module and region at once: entering the module first would count as another entry of the worker's
         # region.
-        enclosing = _capture.current_scope()
+        enclosing_scope = _capture.current_scope()
         if is_worker:
-            enclosing = interface.child_scope(enclosing, SCOPE_MODULE, "worker.preprocessing")
-        depth = interface.enter(interface.child_scope(enclosing, SCOPE_REGION, "preprocessing"))
-        is_sampled = is_worker and samples.begin_batch()
+            enclosing_scope = interface.child_scope(enclosing_scope, SCOPE_MODULE, "worker.preprocessing")
+        depth = interface.enter(interface.child_scope(enclosing_scope, SCOPE_REGION, "preprocessing"))
+        is_sampled = is_worker and batch_sampler.begin_batch()
         if is_sampled:
-            operations.set_recording(True)
-        if operations.is_recording:
+            operation_recorder.set_recording(True)
+        if operation_recorder.is_recording:
             _capture.enter_child_scope(SCOPE_OP, dataset_method_name(torch, args[0]))
         return depth, is_sampled
 
-    def end(token, returned, args):
-        depth, is_sampled = token
+    def end(depth_and_sampled, returned, args):
+        depth, is_sampled = depth_and_sampled
         if is_sampled:
-            operations.set_recording(False)
-            samples.end_batch()
+            operation_recorder.set_recording(False)
+            batch_sampler.end_batch()
         _capture.leave_to(depth)
 
     for fetcher in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
@@ -182,14 +182,14 @@ def dataset_method_name(torch, fetcher) -> str:
     dataset = fetcher.dataset
     while isinstance(dataset, torch.utils.data.Subset):
         dataset = dataset.dataset
-    kind = type(dataset)
+    dataset_type = type(dataset)
     is_iterable = isinstance(dataset, torch.utils.data.IterableDataset)
     has_batched_getitem = fetcher.auto_collation and getattr(dataset, "__getitems__", None)
-    method = "__iter__" if is_iterable else "__getitems__" if has_batched_getitem else "__getitem__"
+    method_name = "__iter__" if is_iterable else "__getitems__" if has_batched_getitem else "__getitem__"
     module_name = (
-        "__main__" if kind.__module__ == "__mp_main__" else kind.__module__
+        "__main__" if dataset_type.__module__ == "__mp_main__" else dataset_type.__module__
     )  # main module of a spawned process
-    return f"{module_name}.{kind.__qualname__}.{method}"
+    return f"{module_name}.{dataset_type.__qualname__}.{method_name}"
 
 
 def _is_iterator_exhausted(iterator) -> bool:

@@ -41,34 +41,34 @@ class LossLog:
     def _watch_scaling(self, torch) -> None:
         """With mixed precision, backward() is called on a scaled loss."""
         scaler_type, is_compiling = grad_scaler_class(torch), get_is_compiling(torch)
-        scale = scaler_type.scale
+        original_scale = scaler_type.scale
 
-        @functools.wraps(scale)
+        @functools.wraps(original_scale)
         def scale_and_store_loss(scaler, outputs):
-            scaled = scale(scaler, outputs)
-            if not is_compiling() and isinstance(outputs, torch.Tensor) and scaled is not outputs:
-                self._scaled_loss = weakref.ref(scaled), outputs.detach()
-            return scaled
+            scaled_loss = original_scale(scaler, outputs)
+            if not is_compiling() and isinstance(outputs, torch.Tensor) and scaled_loss is not outputs:
+                self._scaled_loss = weakref.ref(scaled_loss), outputs.detach()
+            return scaled_loss
 
         scaler_type.scale = scale_and_store_loss
 
-    def add_loss(self, root) -> None:
+    def add_loss(self, loss) -> None:
         if self.is_light_mode and time.monotonic_ns() < self._next_copy_ns:
             self._scaled_loss = None
             return
         if self._has_stopped or _program_logs_losses():
             self._has_stopped = True
             return
-        if isinstance(root, (list, tuple)):
-            root = root[0] if len(root) == 1 else None
-        if self._scaled_loss is not None and self._scaled_loss[0]() is root:
-            root = self._scaled_loss[1]
+        if isinstance(loss, (list, tuple)):
+            loss = loss[0] if len(loss) == 1 else None
+        if self._scaled_loss is not None and self._scaled_loss[0]() is loss:
+            loss = self._scaled_loss[1]
         self._scaled_loss = None
-        if type(root) is not self._torch.Tensor or root.numel() != 1 or not root.is_floating_point():
+        if type(loss) is not self._torch.Tensor or loss.numel() != 1 or not loss.is_floating_point():
             return
         try:
             with self._torch._C.DisableTorchFunction(), self._torch.no_grad():
-                self._read_loss(root.detach())
+                self._read_loss(loss.detach())
         except RuntimeError as error:  # a tensor without data
             self._has_stopped = True
             message = f"the loss that backward() was called on cannot be read: {error}"
@@ -81,32 +81,32 @@ class LossLog:
             self._read_completed_copies()
             self._copy_to_host(loss)
 
-    def _copy_to_host(self, value) -> None:
+    def _copy_to_host(self, loss) -> None:
         torch = self._torch
         now_ns = time.monotonic_ns()
         # CUDA calls during graph capture would abort the capture, and the program with it.
         if len(self._pending_copies) >= MAX_PENDING_COPIES or torch.cuda.is_current_stream_capturing():
             return
-        pinned = (
+        pinned_loss = (
             self._free_buffers.pop() if self._free_buffers else torch.empty((), dtype=torch.float32, pin_memory=True)
         )
-        bits = pinned.view(torch.int32)
-        bits.fill_(NOT_COPIED_BITS)
+        pinned_bits = pinned_loss.view(torch.int32)
+        pinned_bits.fill_(NOT_COPIED_BITS)
         _capture.set_joulemap_work(True)
         try:
-            pinned.copy_(value.reshape(()), non_blocking=True)
+            pinned_loss.copy_(loss.reshape(()), non_blocking=True)
         finally:
             _capture.set_joulemap_work(False)
-        self._pending_copies.append((pinned, bits, now_ns))
+        self._pending_copies.append((pinned_loss, pinned_bits, now_ns))
         self._next_copy_ns = now_ns + MIN_LOSS_PERIOD_NS
 
     def _read_completed_copies(self) -> None:
         while self._pending_copies and self._pending_copies[0][1].item() != NOT_COPIED_BITS:
-            pinned, _, time_ns = self._pending_copies.popleft()
-            _capture.metric("loss", float(pinned), time_ns)
-            self._free_buffers.append(pinned)
+            pinned_loss, _, time_ns = self._pending_copies.popleft()
+            _capture.metric("loss", float(pinned_loss), time_ns)
+            self._free_buffers.append(pinned_loss)
 
 
 def _program_logs_losses() -> bool:
-    marks = sys.modules.get("joulemap._marks")
-    return marks is not None and "loss" in marks.logged_metric_names
+    marks_module = sys.modules.get("joulemap._marks")
+    return marks_module is not None and "loss" in marks_module.logged_metric_names

@@ -31,25 +31,25 @@ class CompileDetector:
             self._wrap_compiler(torch.export, "export", torch)
 
     def _wrap_compiler(self, owner, name: str, torch) -> None:
-        original = getattr(owner, name)
+        original_compiler = getattr(owner, name)
 
-        @functools.wraps(original)
-        def use(*args, **kwargs):
+        @functools.wraps(original_compiler)
+        def compile_with_detection(*args, **kwargs):
             if not self.has_compiled:
                 self.has_compiled = True
                 suppress_failures(self.on_first_compilation)()
                 suppress_failures(warn_about_old_compilers)(torch)
                 suppress_failures(_capture_compilations)()
-            return original(*args, **kwargs)
+            return original_compiler(*args, **kwargs)
 
-        setattr(owner, name, use)
+        setattr(owner, name, compile_with_detection)
 
 
 def _has_compiled(torch) -> bool:
     """Whether the program compiled before the capture was attached. Importing torch._dynamo alone does not count: every
     optimizer does so."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    return bool(dynamo is not None and dynamo.counters["frames"]["total"])
+    dynamo_utils = sys.modules.get("torch._dynamo.utils")
+    return bool(dynamo_utils is not None and dynamo_utils.counters["frames"]["total"])
 
 
 def _capture_compilations() -> None:
@@ -58,37 +58,37 @@ def _capture_compilations() -> None:
         from torch._dynamo.callback import on_compile_end, on_compile_start
     except ImportError:
         return
-    depths = threading.local()
+    depths_by_thread = threading.local()
 
     @on_compile_start
     @suppress_failures
     def begin(*_: object) -> None:
-        stack = depths.__dict__.setdefault("stack", [])
-        stack.append(_capture.phase_begin("compile", None))
+        depth_stack = depths_by_thread.__dict__.setdefault("stack", [])
+        depth_stack.append(_capture.phase_begin("compile", None))
 
     @on_compile_end
     @functools.partial(suppress_failures, runs_when_capture_off=True)
     def end(*_: object) -> None:
-        stack = depths.__dict__.get("stack")
-        if stack:
-            _capture.leave_to(stack.pop())
+        depth_stack = depths_by_thread.__dict__.get("stack")
+        if depth_stack:
+            _capture.leave_to(depth_stack.pop())
 
 
 def make_traced_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
     """Wraps a __call__ of modules to report calls and returns to the capture."""
-    called, returned = _capture.on_module_call, _capture.on_module_return
+    report_call, report_return = _capture.on_module_call, _capture.on_module_return
 
     @functools.wraps(call)
     def __call__(self, *args, **kwargs):
         if is_compiling():
             return call(self, *args, **kwargs)
-        called(self, (args, kwargs) if kwargs else args)
+        report_call(self, (args, kwargs) if kwargs else args)
         output = None
         try:
             output = call(self, *args, **kwargs)
             return output
         finally:
-            returned(self, args, output)
+            report_return(self, args, output)
 
     return __call__
 
@@ -96,20 +96,20 @@ def make_traced_call(call: Callable, is_compiling: Callable[[], bool]) -> Callab
 class ModuleCallCapture:
     """Installs and removes the wrappers or hooks that capture calls of modules."""
 
-    def __init__(self, torch, compiled: CompileDetector) -> None:
-        self._modules = torch.nn.modules.module
+    def __init__(self, torch, compile_detector: CompileDetector) -> None:
+        self._module_namespace = torch.nn.modules.module
         self._is_compiling = get_is_compiling(torch)
-        self._compile_detector = compiled
-        self._hooks: list = []
+        self._compile_detector = compile_detector
+        self._global_hooks: list = []
         self._replaced_calls: list[tuple[type, object, object]] = []  # class, installed __call__, previous one or None
         self._is_traced = True
         self._call_wrappers: list[Callable] = []
-        compiled.on_first_compilation = self._switch_to_hooks
+        compile_detector.on_first_compilation = self._switch_to_hooks
 
     def install(self) -> None:
         if not self._compile_detector.has_compiled:
-            self._wrap_class(self._modules.Module)
-        elif not self._hooks:
+            self._wrap_class(self._module_namespace.Module)
+        elif not self._global_hooks:
             self._switch_to_hooks()
 
     def uninstall(self) -> None:
@@ -118,9 +118,9 @@ class ModuleCallCapture:
         if not self._compile_detector.has_compiled:
             self._restore_calls()
 
-    def wrap_calls(self, wrap: Callable) -> None:
-        """Adds wrap(call) to all captured calls; not while torch.compile is used."""
-        self._call_wrappers.append(wrap)
+    def wrap_calls(self, call_wrapper: Callable) -> None:
+        """Adds call_wrapper(call) to all captured calls; not while torch.compile is used."""
+        self._call_wrappers.append(call_wrapper)
         owners = [owner for owner, _, _ in self._replaced_calls]
         self._restore_calls()
         for owner in owners:
@@ -136,61 +136,65 @@ class ModuleCallCapture:
         if self._compile_detector.has_compiled:
             return
         self._restore_calls()
-        for model in [self._modules.Module] if is_traced else _capture.model_types():
+        for model in [self._module_namespace.Module] if is_traced else _capture.model_types():
             self._wrap_class(model)
 
     def _wrap_class(self, owner: type) -> None:
-        previous = owner.__dict__.get("__call__")
+        previous_call = owner.__dict__.get("__call__")
         call = owner.__call__
-        for wrap in self._call_wrappers:
-            call = wrap(call)
+        for call_wrapper in self._call_wrappers:
+            call = call_wrapper(call)
         wrapper = make_traced_call(call, self._is_compiling)
         owner.__call__ = wrapper
-        self._replaced_calls.append((owner, wrapper, previous))
+        self._replaced_calls.append((owner, wrapper, previous_call))
 
     def _restore_calls(self) -> None:
         while self._replaced_calls:
-            owner, wrapper, previous = self._replaced_calls.pop()
+            owner, wrapper, previous_call = self._replaced_calls.pop()
             if owner.__dict__.get("__call__") is not wrapper:
                 continue  # another library has wrapped __call__ since
-            if previous is None:
+            if previous_call is None:
                 del owner.__call__
             else:
-                owner.__call__ = previous
+                owner.__call__ = previous_call
 
     def _switch_to_hooks(self) -> None:
         self._restore_calls()
         is_compiling = self._is_compiling
-        called, returned = _capture.on_module_call, _capture.on_module_return
+        report_call, report_return = _capture.on_module_call, _capture.on_module_return
 
         def before(module, inputs):
             if is_compiling():
                 return
-            called(module, inputs)
+            report_call(module, inputs)
 
         def after(module, inputs, output):
             if is_compiling():
                 return
-            returned(module, inputs, output)
+            report_return(module, inputs, output)
 
-        self._hooks = [
-            self._modules.register_module_forward_pre_hook(before),
-            register_forward_hook(self._modules, after),
+        self._global_hooks = [
+            self._module_namespace.register_module_forward_pre_hook(before),
+            register_forward_hook(self._module_namespace, after),
         ]
         self._hide_own_hooks()
 
     def _hide_own_hooks(self) -> None:
         """A compiled model warns about global module hooks. This excludes the hooks of the capture from that check."""
-        has_any_global_hook = getattr(self._modules, "_has_any_global_hook", None)
+        has_any_global_hook = getattr(self._module_namespace, "_has_any_global_hook", None)
         if has_any_global_hook is None:
             return
-        forward = "_global_forward_pre_hooks", "_global_forward_hooks", "_global_forward_hooks_always_called"
-        forward_hook_dicts = [getattr(self._modules, name) for name in forward]
-        backward = "_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks_with_kwargs"
-        backward_hook_dicts = [getattr(self._modules, name) for name in backward]
+        forward_hook_names = "_global_forward_pre_hooks", "_global_forward_hooks", "_global_forward_hooks_always_called"
+        forward_hook_dicts = [getattr(self._module_namespace, name) for name in forward_hook_names]
+        backward_hook_names = (
+            "_global_backward_pre_hooks",
+            "_global_backward_hooks",
+            "_global_forward_hooks_with_kwargs",
+        )
+        backward_hook_dicts = [getattr(self._module_namespace, name) for name in backward_hook_names]
 
         @functools.wraps(has_any_global_hook)
         def _has_any_global_hook():
             return any(len(hooks) > 1 for hooks in forward_hook_dicts) or any(backward_hook_dicts)
 
-        self._modules._has_any_global_hook = _has_any_global_hook
+        self._module_namespace._has_any_global_hook = _has_any_global_hook

@@ -15,11 +15,11 @@ from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 def make_transform_check(torch) -> Callable[[], bool]:
     """Returns a function that is True during a trace or transform (torch.jit.trace, torch.func.grad), when a call does
     not simply compute its result."""
-    tracing = torch._C._get_tracing_state
-    level = get_transform_level_reader(torch)
+    get_tracing_state = torch._C._get_tracing_state
+    get_transform_level = get_transform_level_reader(torch)
 
     def is_in_transform() -> bool:
-        return tracing() is not None or level() is not None
+        return get_tracing_state() is not None or get_transform_level() is not None
 
     return is_in_transform
 
@@ -27,18 +27,18 @@ def make_transform_check(torch) -> Callable[[], bool]:
 def make_running_check(torch) -> Callable[[object], bool]:
     """Returns a function that is True if a called module was already running: recursion, or state left by an
     interrupt."""
-    call = torch.nn.Module._call_impl.__code__
+    call_impl_code = torch.nn.Module._call_impl.__code__
 
     def is_running(module) -> bool:
         """Counts the frames of Module._call_impl for this module. The current call has such a frame already if a global
         hook captured it, and none yet if a replaced __call__ did."""
-        frame, running = sys._getframe().f_back, 0
-        own = 1 if frame is not None and frame.f_code.co_name == "before" else 0
+        frame, running_count = sys._getframe().f_back, 0
+        own_frame_count = 1 if frame is not None and frame.f_code.co_name == "before" else 0
         while frame is not None:
-            if frame.f_code is call and frame.f_locals.get("self") is module:
-                running += 1
+            if frame.f_code is call_impl_code and frame.f_locals.get("self") is module:
+                running_count += 1
             frame = frame.f_back
-        return running > own
+        return running_count > own_frame_count
 
     return is_running
 
@@ -96,7 +96,11 @@ class ModuleNames:
         """The name of a model: its class, with a number if another model of that class is alive."""
         name = type(model).__name__
         used_numbers = self._numbers_in_use.setdefault(name, set())
-        number = next(n for n in range(1, len(used_numbers) + 2) if n not in used_numbers)
+        number = next(
+            candidate_number
+            for candidate_number in range(1, len(used_numbers) + 2)
+            if candidate_number not in used_numbers
+        )
         used_numbers.add(number)
         weakref.finalize(model, used_numbers.discard, number).atexit = False
         return name if number == 1 else f"{name}#{number}"
@@ -106,25 +110,25 @@ class ModuleNames:
         self._root_by_node[node] = root
 
     def _name_children(
-        self, parent, node: int, path: str, root: weakref.ref, contained_ids: set[int], seen: set[int]
+        self, parent, node: int, parent_path: str, root: weakref.ref, contained_ids: set[int], seen_ids: set[int]
     ) -> None:
         wrapped_attribute = WRAPPED_MODEL_ATTRIBUTES.get(type(parent).__name__)
         for name, module in parent._modules.items():
-            if module is None or id(module) in seen:
+            if module is None or id(module) in seen_ids:
                 continue
-            seen.add(id(module))
+            seen_ids.add(id(module))
             if name == wrapped_attribute:
-                own_node, own_path = node, path
+                child_node, child_path = node, parent_path
             else:
-                own_path = f"{path}.{name}" if path else name
-                own_node = _capture.find_or_add_module_node(node, own_path)
-            known = _capture.find_module_node(module)
-            if known < 0 or self._belongs_to_other_model(known, contained_ids):
-                self._path_by_node[own_node] = own_path
-                self._name_node(module, own_node, root)
+                child_path = f"{parent_path}.{name}" if parent_path else name
+                child_node = _capture.find_or_add_module_node(node, child_path)
+            known_node = _capture.find_module_node(module)
+            if known_node < 0 or self._belongs_to_other_model(known_node, contained_ids):
+                self._path_by_node[child_node] = child_path
+                self._name_node(module, child_node, root)
             else:
-                own_node, own_path = known, self._path_by_node.get(known, own_path)
-            self._name_children(module, own_node, own_path, root, contained_ids, seen)
+                child_node, child_path = known_node, self._path_by_node.get(known_node, child_path)
+            self._name_children(module, child_node, child_path, root, contained_ids, seen_ids)
 
     def _belongs_to_other_model(self, node: int, contained_ids: set[int]) -> bool:
         """Whether a module was named within a model that no longer exists, or that is part of this one."""

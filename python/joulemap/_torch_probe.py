@@ -36,8 +36,13 @@ MAX_LISTED_FAILURES = 8
 
 
 class ModuleProbe:
-    def __init__(self, torch, inputs: InputCapture, operations, names) -> None:
-        self._torch, self._input_capture, self._operations, self._names = torch, inputs, operations, names
+    def __init__(self, torch, input_capture: InputCapture, operation_recorder, module_names) -> None:
+        self._torch, self._input_capture, self._operation_recorder, self._module_names = (
+            torch,
+            input_capture,
+            operation_recorder,
+            module_names,
+        )
         self._owner_pid = os.getpid()
 
     def register_at_exit(self, limit_s: float) -> None:
@@ -57,112 +62,116 @@ class ModuleProbe:
     def probe_modules(self, limit_s: float, model: Optional[object] = None) -> None:
         """Probes all captured modules, or those of `model`. Raises only interrupts."""
         model_modules = None if model is None else {id(module) for module in model.modules()}
-        pairs = [(call, call.module()) for call in self._input_capture.calls]
-        pairs = [(call, module) for call, module in pairs if module is not None]
-        pairs = [(call, module) for call, module in pairs if model_modules is None or id(module) in model_modules]
-        reason = self._reason_not_to_probe(pairs)
-        if reason is not None:
-            diagnose_skipped_probing(reason)
+        calls_and_modules = [(call, call.module()) for call in self._input_capture.calls]
+        calls_and_modules = [(call, module) for call, module in calls_and_modules if module is not None]
+        calls_and_modules = [
+            (call, module) for call, module in calls_and_modules if model_modules is None or id(module) in model_modules
+        ]
+        skip_reason = self._reason_not_to_probe(calls_and_modules)
+        if skip_reason is not None:
+            diagnose_skipped_probing(skip_reason)
             return
         self._input_capture.stop()
         was_capture_on = _capture.is_on()
-        self._operations.set_recording(False)
+        self._operation_recorder.set_recording(False)
         _capture.set_capture_enabled(False)
         try:
-            self._probe_replays(pairs, limit_s)
+            self._probe_replays(calls_and_modules, limit_s)
         except Exception as error:  # noqa: BLE001 - must not reach the program
             diagnose_skipped_probing(f"{type(error).__name__}: {error}")
         finally:
-            self._input_capture.release([call for call, _ in pairs])
+            self._input_capture.release([call for call, _ in calls_and_modules])
             self._input_capture.resume()
             if was_capture_on:
                 _capture.set_capture_enabled(True)
 
-    def _reason_not_to_probe(self, pairs: list) -> Optional[str]:
+    def _reason_not_to_probe(self, calls_and_modules: list) -> Optional[str]:
         distributed = self._torch.distributed
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
             return "torch.distributed is active: a replay could wait for other processes forever"
-        if not pairs and self._input_capture.calls:
+        if not calls_and_modules and self._input_capture.calls:
             return "the models were deleted and are too large to keep; keep a reference to them, or use jm.attach"
-        if not pairs:
+        if not calls_and_modules:
             return "no module can be replayed; torch.compile hides the modules of a model"
         return None
 
-    def _probe_replays(self, pairs: list, limit_s: float) -> None:
+    def _probe_replays(self, calls_and_modules: list, limit_s: float) -> None:
         interface.probing(1)
-        flag = ProbingFlagFile()
+        flag_file = ProbingFlagFile()
         try:
-            flag.create_file()
-            with ModuleStatePreserver(self._torch, [module for _, module in pairs]):
-                end = time.monotonic() + limit_s
+            flag_file.create_file()
+            with ModuleStatePreserver(self._torch, [module for _, module in calls_and_modules]):
+                end_s = time.monotonic() + limit_s
                 time.sleep(min(IDLE_BEFORE_PROBING_S, limit_s / 10))
                 failures = dict(self._input_capture.refused)
-                replays = self._prepare_replays(pairs, end - limit_s / 2, failures)
-                bursts, seed = self._replay_bursts(replays, end, failures)
+                replays = self._prepare_replays(calls_and_modules, end_s - limit_s / 2, failures)
+                burst_count, seed = self._replay_bursts(replays, end_s, failures)
                 time.sleep(min(IDLE_AFTER_PROBING_S, limit_s / 10))
             diagnose_unreplayed_modules(failures)
-            interface.fact("probed", f"{len(replays)} modules in {bursts} bursts, seed {seed}")
+            interface.fact("probed", f"{len(replays)} modules in {burst_count} bursts, seed {seed}")
         finally:
-            flag.remove_file()
+            flag_file.remove_file()
             interface.probing(0)
 
-    def _prepare_replays(self, pairs: list, deadline: float, failures: dict) -> list:
+    def _prepare_replays(self, calls_and_modules: list, deadline_s: float, failures: dict) -> list:
         replays = []
-        for number, (call, module) in enumerate(pairs):
-            name = self._names.module_path(module)
-            if time.monotonic() > deadline and replays:
-                failures[name] = f"no time left for it and {len(pairs) - number - 1} more (increase --probe-seconds)"
+        for call_index, (call, module) in enumerate(calls_and_modules):
+            module_path = self._module_names.module_path(module)
+            if time.monotonic() > deadline_s and replays:
+                failures[module_path] = (
+                    f"no time left for it and {len(calls_and_modules) - call_index - 1} more (increase --probe-seconds)"
+                )
                 break
             try:
-                replay = CallReplay(self._torch, call, module, name)
+                replay = CallReplay(self._torch, call, module, module_path)
                 replay.warm_up_and_time()
                 replays.append(replay)
             except Exception as error:  # noqa: BLE001 - raised by the module
-                failures[name] = first_error_line(error)
+                failures[module_path] = first_error_line(error)
         return replays
 
-    def _replay_bursts(self, replays: list, end: float, failures: dict) -> tuple:
+    def _replay_bursts(self, replays: list, end_s: float, failures: dict) -> tuple:
         """Replays bursts in random order. Returns the number of bursts and the seed of their order."""
         seed = int.from_bytes(os.urandom(4), "little")
         rng = random.Random(seed)
-        bursts = 0
-        now = time.monotonic()
-        end = min(end, now + MAX_TIME_PER_MODULE_S * len(replays))
-        burst_s = (end - now) / (BURSTS_PER_MODULE * max(len(replays), 1))
+        burst_count = 0
+        now_s = time.monotonic()
+        end_s = min(end_s, now_s + MAX_TIME_PER_MODULE_S * len(replays))
+        burst_s = (end_s - now_s) / (BURSTS_PER_MODULE * max(len(replays), 1))
         burst_s = min(max(burst_s, MIN_BURST_S), MAX_BURST_S)
-        while replays and now < end:
+        while replays and now_s < end_s:
             rng.shuffle(replays)
             for replay in list(replays):
                 try:
                     replay.run_burst(burst_s * rng.uniform(0.5, 1.5))
-                    bursts += 1
+                    burst_count += 1
                 except Exception as error:  # noqa: BLE001 - raised by the module
                     failures[replay.name] = first_error_line(error)
                     replays.remove(replay)
                 if rng.random() < PAUSE_PROBABILITY:
                     time.sleep(rng.uniform(0, MAX_PAUSE_S))
-                now = time.monotonic()
-                if now >= end:
+                now_s = time.monotonic()
+                if now_s >= end_s:
                     break
-        return bursts, seed
+        return burst_count, seed
 
 
 class ProbingFlagFile:
     """A file beside the parts of the recording that makes the recorder read every counter update."""
 
     def __init__(self) -> None:
-        self._folder = os.path.join(os.environ.get("JOULEMAP_RECORDING", ""), "probing")
-        self._file = os.path.join(self._folder, str(os.getpid()))
+        self._flag_folder = os.path.join(os.environ.get("JOULEMAP_RECORDING", ""), "probing")
+        self._flag_path = os.path.join(self._flag_folder, str(os.getpid()))
 
     def create_file(self) -> None:
-        os.makedirs(self._folder, exist_ok=True)
-        with open(self._file, "w", encoding="utf-8"):
+        os.makedirs(self._flag_folder, exist_ok=True)
+        with open(self._flag_path, "w", encoding="utf-8"):
             pass
 
     def remove_file(self) -> None:
-        for remove, path in ((os.remove, self._file), (os.rmdir, self._folder)):
+        for remove_entry, path in ((os.remove, self._flag_path), (os.rmdir, self._flag_folder)):
             try:
-                remove(path)
+                remove_entry(path)
             except OSError:  # another process still probes, or the file is gone
                 pass
 

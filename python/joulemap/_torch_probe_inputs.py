@@ -70,10 +70,10 @@ class ModuleCall(NamedTuple):
 
 
 class _CallFrame:
-    __slots__ = ("module", "key", "saved_inputs", "child_count")
+    __slots__ = ("module", "call_signature", "saved_inputs", "child_count")
 
-    def __init__(self, module, key, kept) -> None:
-        self.module, self.key, self.saved_inputs, self.child_count = module, key, kept, 0
+    def __init__(self, module, call_signature, saved_inputs) -> None:
+        self.module, self.call_signature, self.saved_inputs, self.child_count = module, call_signature, saved_inputs, 0
 
 
 def map_tensors(value, function: Callable, nesting_depth: int = 0):
@@ -99,22 +99,22 @@ class InputCapture:
 
     def __init__(self, torch, is_in_transform: Callable[[], bool]) -> None:
         self._torch = torch
-        self._is_transformed = is_in_transform
-        self._thread = 0
+        self._is_in_transform = is_in_transform
+        self._captured_thread = 0
         self._has_stopped = False
         self._is_in_uncaptured_call = False  # within a call that is not captured
-        self._frames: list[_CallFrame] = []
+        self._call_frames: list[_CallFrame] = []
         self._call_counts: dict[tuple, int] = {}
         self._tensor_copies: dict[
             int, tuple
         ] = {}  # copies of tensors by id, shared by the modules within one call of a model
         self._free_bytes: dict[object, float] = {}  # by device: bytes that copies may still use
         self._kept_models: dict[int, object] = {}  # models kept alive for replay after the program has released them
-        self._settings: dict[int, tuple] = {}  # by id of the module
+        self._settings_by_module: dict[int, tuple] = {}  # by id of the module
         self._kept_signatures: set = set()
         self.calls: list[ModuleCall] = []
         self.refused: dict[str, str] = {}  # name of a class -> why calls of its modules cannot be kept
-        self._scope = interface.child_scope(
+        self._keep_scope = interface.child_scope(
             interface.child_scope(0, interface.SCOPE_MODE, "probe"), interface.SCOPE_PHASE, "keep"
         )
 
@@ -124,10 +124,10 @@ class InputCapture:
             if (
                 self._has_stopped
                 or self._is_in_uncaptured_call
-                or (self._thread and threading.get_ident() != self._thread)
+                or (self._captured_thread and threading.get_ident() != self._captured_thread)
             ):
                 return call(module, *args, **kwargs)
-            if not self._frames and not self._should_capture(module):
+            if not self._call_frames and not self._should_capture(module):
                 self._is_in_uncaptured_call = True
                 try:
                     return call(module, *args, **kwargs)
@@ -143,7 +143,7 @@ class InputCapture:
 
     def stop(self) -> None:
         self._has_stopped = True
-        self._frames.clear()
+        self._call_frames.clear()
         self._tensor_copies.clear()
 
     def resume(self) -> None:
@@ -165,32 +165,32 @@ class InputCapture:
             return None
 
     def _should_capture(self, module) -> bool:
-        key = id(module), module.training, self._torch.is_grad_enabled()
-        count = self._call_counts.get(key, 0)
+        call_key = id(module), module.training, self._torch.is_grad_enabled()
+        call_count = self._call_counts.get(call_key, 0)
         if (
-            count >= CAPTURED_CALL_INDICES.stop
+            call_count >= CAPTURED_CALL_INDICES.stop
             or len(self._call_counts) > MAX_CAPTURED_MODELS
             or len(self.calls) >= MAX_CAPTURED_CALLS
         ):
             return False
-        self._call_counts[key] = count + 1
-        return count in CAPTURED_CALL_INDICES
+        self._call_counts[call_key] = call_count + 1
+        return call_count in CAPTURED_CALL_INDICES
 
     def _enter_call(self, module, args, kwargs) -> _CallFrame:
-        self._thread = self._thread or threading.get_ident()
-        if self._frames:
-            self._frames[-1].child_count += 1
+        self._captured_thread = self._captured_thread or threading.get_ident()
+        if self._call_frames:
+            self._call_frames[-1].child_count += 1
         frame = _CallFrame(module, None, None)
-        self._frames.append(frame)
+        self._call_frames.append(frame)
         torch = self._torch
         is_unsupported = (
             type(module).__name__ in WRAPPED_MODEL_ATTRIBUTES
             or isinstance(module, torch.jit.ScriptModule)
-            or self._is_transformed()
+            or self._is_in_transform()
         )
         if is_unsupported or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
             return frame
-        depth = interface.enter(self._scope)
+        depth = interface.enter(self._keep_scope)
         try:
             with torch._C.DisableTorchFunction():  # function modes, including the capture's, must not see the copying
                 self._save_call(frame, args, kwargs)
@@ -202,54 +202,63 @@ class InputCapture:
 
     def _save_call(self, frame: _CallFrame, args, kwargs) -> None:
         module, torch = frame.module, self._torch
-        shapes: list = []
-        map_tensors((args, kwargs), lambda tensor: shapes.append(self._tensor_signature(tensor)))
+        tensor_signatures: list = []
+        map_tensors((args, kwargs), lambda tensor: tensor_signatures.append(self._tensor_signature(tensor)))
         autocast = autocast_state(torch)
-        gradients = torch.is_grad_enabled()
-        constants = tuple(value for value in (*args, *kwargs.values()) if isinstance(value, CONSTANT_TYPES))
-        key = self._module_settings(module), tuple(shapes), constants, module.training, gradients, autocast
-        if key in self._kept_signatures or len(self.calls) + len(self._frames) > MAX_CAPTURED_CALLS:
+        grad_enabled = torch.is_grad_enabled()
+        constant_arguments = tuple(value for value in (*args, *kwargs.values()) if isinstance(value, CONSTANT_TYPES))
+        call_signature = (
+            self._module_settings(module),
+            tuple(tensor_signatures),
+            constant_arguments,
+            module.training,
+            grad_enabled,
+            autocast,
+        )
+        if call_signature in self._kept_signatures or len(self.calls) + len(self._call_frames) > MAX_CAPTURED_CALLS:
             return
         with torch.inference_mode(False), torch.no_grad():
             saved_args, saved_kwargs = map_tensors((args, kwargs), self._save_tensor)
-        frame.key = key
-        training = [inner.training for inner in module.modules()]
-        inference = torch.is_inference_mode_enabled()
+        frame.call_signature = call_signature
+        training_flags = [submodule.training for submodule in module.modules()]
+        is_inference = torch.is_inference_mode_enabled()
         # ModuleCall.is_leaf is added in _leave_call(): whether the module calls other modules is known only when it
         # returns.
         frame.saved_inputs = (
             self._module_reference(module),
             saved_args,
             saved_kwargs,
-            training,
+            training_flags,
             autocast,
-            gradients,
-            inference,
+            grad_enabled,
+            is_inference,
         )
 
     def _leave_call(self, frame: Optional[_CallFrame]) -> None:
-        if frame is None or frame not in self._frames:
+        if frame is None or frame not in self._call_frames:
             return
-        del self._frames[self._frames.index(frame) :]
-        if not self._frames:
+        del self._call_frames[self._call_frames.index(frame) :]
+        if not self._call_frames:
             self._tensor_copies.clear()
-        if frame.saved_inputs is None or frame.key in self._kept_signatures:
+        if frame.saved_inputs is None or frame.call_signature in self._kept_signatures:
             return
         is_sequential = type(frame.module).forward is self._torch.nn.Sequential.forward
         if frame.child_count and is_sequential:
             return
-        self._kept_signatures.add(frame.key)
+        self._kept_signatures.add(frame.call_signature)
         self.calls.append(ModuleCall(*frame.saved_inputs, is_leaf=frame.child_count == 0))
 
     def _module_settings(self, module) -> tuple:
-        if id(module) not in self._settings:
-            parameters = tuple((tuple(p.shape), p.dtype, p.requires_grad) for p in module.parameters())
+        if id(module) not in self._settings_by_module:
+            parameters = tuple(
+                (tuple(parameter.shape), parameter.dtype, parameter.requires_grad) for parameter in module.parameters()
+            )
             try:
                 description = repr(module)
             except Exception:  # noqa: BLE001 - repr of the program failed: treat it as unique
                 description = str(id(module))
-            self._settings[id(module)] = type(module), description, parameters
-        return self._settings[id(module)]
+            self._settings_by_module[id(module)] = type(module), description, parameters
+        return self._settings_by_module[id(module)]
 
     def _tensor_signature(self, tensor) -> tuple:
         if type(tensor) not in (self._torch.Tensor, self._torch.nn.Parameter) or tensor.layout != self._torch.strided:
@@ -258,42 +267,42 @@ class InputCapture:
 
     def _module_reference(self, module) -> Callable[[], Optional[object]]:
         """Returns a function that returns the module. Keeps its model alive if memory permits."""
-        model = self._frames[0].module
+        model = self._call_frames[0].module
         if id(model) not in self._kept_models:
-            tensors = [*model.parameters(), *model.buffers()]
-            if tensors and not self._reserve_memory(
-                tensors[0].device, sum(t.numel() * t.element_size() for t in tensors)
+            model_tensors = [*model.parameters(), *model.buffers()]
+            if model_tensors and not self._reserve_memory(
+                model_tensors[0].device, sum(tensor.numel() * tensor.element_size() for tensor in model_tensors)
             ):
                 return weakref.ref(module)
             self._kept_models[id(model)] = model
         return lambda: module
 
-    def _reserve_memory(self, device, size: int) -> bool:
+    def _reserve_memory(self, device, needed_bytes: int) -> bool:
         if device not in self._free_bytes:
             if device.type == "cuda":
-                free = self._torch.cuda.mem_get_info(device)[0]
+                free_bytes = self._torch.cuda.mem_get_info(device)[0]
             else:
-                free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-            self._free_bytes[device] = MAX_FREE_MEMORY_SHARE * free
-        if size > self._free_bytes[device]:
+                free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            self._free_bytes[device] = MAX_FREE_MEMORY_SHARE * free_bytes
+        if needed_bytes > self._free_bytes[device]:
             return False
-        self._free_bytes[device] -= size
+        self._free_bytes[device] -= needed_bytes
         return True
 
     def _save_tensor(self, tensor) -> SavedTensor:
-        cached = self._tensor_copies.get(id(tensor))
-        if cached is not None and cached[0]() is tensor and cached[1] == tensor_version(tensor):
-            return cached[2]
-        properties = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
+        cached_copy = self._tensor_copies.get(id(tensor))
+        if cached_copy is not None and cached_copy[0]() is tensor and cached_copy[1] == tensor_version(tensor):
+            return cached_copy[2]
+        tensor_properties = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
         requires_grad = tensor.requires_grad and (tensor.is_floating_point() or tensor.is_complex())
         if self._reserve_memory(tensor.device, tensor.numel() * tensor.element_size()):
-            saved = SavedTensor(_copy_tensor(tensor), *properties, 0, 0, requires_grad)
+            saved_tensor = SavedTensor(_copy_tensor(tensor), *tensor_properties, 0, 0, requires_grad)
         else:
-            is_number = tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0
-            lowest, highest = (0, 0) if is_number else (int(tensor.min()), int(tensor.max()))
-            saved = SavedTensor(None, *properties, lowest, highest, requires_grad)
-        self._tensor_copies[id(tensor)] = weakref.ref(tensor), tensor_version(tensor), saved
-        return saved
+            needs_no_bounds = tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0
+            lowest, highest = (0, 0) if needs_no_bounds else (int(tensor.min()), int(tensor.max()))
+            saved_tensor = SavedTensor(None, *tensor_properties, lowest, highest, requires_grad)
+        self._tensor_copies[id(tensor)] = weakref.ref(tensor), tensor_version(tensor), saved_tensor
+        return saved_tensor
 
 
 def tensor_version(tensor) -> int:
@@ -304,22 +313,24 @@ def tensor_version(tensor) -> int:
 def _copy_tensor(tensor):
     """Copies a tensor with its layout: dimensions expanded by a stride of 0 stay expanded."""
     tensor = tensor.detach()
-    expanded = [stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)]
-    if not any(expanded):
+    expanded_dimensions = [stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)]
+    if not any(expanded_dimensions):
         return tensor.clone()
-    compact = tensor[tuple(slice(0, 1) if is_expanded else slice(None) for is_expanded in expanded)]
-    return compact.clone().expand(tensor.shape)
+    unexpanded_tensor = tensor[
+        tuple(slice(0, 1) if is_expanded else slice(None) for is_expanded in expanded_dimensions)
+    ]
+    return unexpanded_tensor.clone().expand(tensor.shape)
 
 
 def autocast_state(torch) -> tuple:
     """(device kind, dtype) for each device kind with autocast enabled."""
-    found = []
-    for kind in ("cuda", "cpu"):
+    enabled_autocasts = []
+    for device_kind in ("cuda", "cpu"):
         try:
-            is_on, dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+            is_enabled, dtype = torch.is_autocast_enabled(device_kind), torch.get_autocast_dtype(device_kind)
         except (TypeError, AttributeError):  # PyTorch before 2.4
-            is_on = torch.is_autocast_enabled() if kind == "cuda" else torch.is_autocast_cpu_enabled()
-            dtype = torch.get_autocast_gpu_dtype() if kind == "cuda" else torch.get_autocast_cpu_dtype()
-        if is_on:
-            found.append((kind, dtype))
-    return tuple(found)
+            is_enabled = torch.is_autocast_enabled() if device_kind == "cuda" else torch.is_autocast_cpu_enabled()
+            dtype = torch.get_autocast_gpu_dtype() if device_kind == "cuda" else torch.get_autocast_cpu_dtype()
+        if is_enabled:
+            enabled_autocasts.append((device_kind, dtype))
+    return tuple(enabled_autocasts)

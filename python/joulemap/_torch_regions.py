@@ -46,34 +46,34 @@ class OpenRegions(threading.local):
 
 
 def _watch_record_function(torch) -> None:
-    regions = OpenRegions()
+    open_regions = OpenRegions()
     record_function = torch.autograd.profiler.record_function
     wrap_function(
         record_function,
         "__enter__",
         get_is_compiling(torch),
-        lambda args: regions.enter_region(args[0].name),
+        lambda args: open_regions.enter_region(args[0].name),
         _ignore_return,
     )
     wrap_function(
-        record_function, "__exit__", get_is_compiling(torch), lambda args: regions.leave_region(), _ignore_return
+        record_function, "__exit__", get_is_compiling(torch), lambda args: open_regions.leave_region(), _ignore_return
     )
 
 
-def _ignore_return(token, returned, args) -> None:
+def _ignore_return(token, has_returned, args) -> None:
     pass
 
 
 def _watch_nvtx(torch) -> None:
-    regions = OpenRegions()
+    open_regions = OpenRegions()
 
-    def after_range_push(token, returned, args):
-        if returned:
-            regions.enter_region(str(args[0]))
+    def after_range_push(token, has_returned, args):
+        if has_returned:
+            open_regions.enter_region(str(args[0]))
 
-    def after_range_pop(token, returned, args):
-        if returned:
-            regions.leave_region()
+    def after_range_pop(token, has_returned, args):
+        if has_returned:
+            open_regions.leave_region()
 
     wrap_function(torch.cuda.nvtx, "range_push", get_is_compiling(torch), lambda args: True, after_range_push)
     wrap_function(torch.cuda.nvtx, "range_pop", get_is_compiling(torch), lambda args: True, after_range_pop)
@@ -82,7 +82,7 @@ def _watch_nvtx(torch) -> None:
 def _watch_profilers(torch) -> None:
     """Wraps torch.autograd.profiler.profile, which all profilers of PyTorch use. CUPTI serves one client: the capture
     releases it before a profiler begins and takes it back after its end."""
-    profile = torch.autograd.profiler.profile
+    profile_type = torch.autograd.profiler.profile
 
     def before_profiler_start(args) -> None:
         if _is_on_cpu_only(args[0]):
@@ -95,23 +95,23 @@ def _watch_profilers(torch) -> None:
             _capture.set_other_profiler(False)
 
     for name in ("_prepare_trace", "_start_trace", "__enter__"):
-        if hasattr(profile, name):
-            wrap_function(profile, name, get_is_compiling(torch), before_profiler_start, _ignore_return)
-    wrap_function(profile, "__exit__", get_is_compiling(torch), lambda args: True, after_profiler_exit)
+        if hasattr(profile_type, name):
+            wrap_function(profile_type, name, get_is_compiling(torch), before_profiler_start, _ignore_return)
+    wrap_function(profile_type, "__exit__", get_is_compiling(torch), lambda args: True, after_profiler_exit)
 
 
 def _watch_cuda_graphs(torch) -> None:
     """The capture closes CUPTI during untraced steps. Kernels of a CUDA graph captured then would have no scopes, so
     CUPTI stays open from the first graph capture on."""
-    graph = getattr(torch.cuda, "CUDAGraph", None)
-    if not hasattr(graph, "capture_begin"):
+    graph_type = getattr(torch.cuda, "CUDAGraph", None)
+    if not hasattr(graph_type, "capture_begin"):
         return
     _capture.allow_cupti_detach(True)
 
     def before_graph_capture(args) -> None:
         _capture.allow_cupti_detach(False)
 
-    wrap_function(graph, "capture_begin", get_is_compiling(torch), before_graph_capture, _ignore_return)
+    wrap_function(graph_type, "capture_begin", get_is_compiling(torch), before_graph_capture, _ignore_return)
 
 
 def _is_on_cpu_only(profile) -> bool:

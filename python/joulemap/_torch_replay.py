@@ -30,62 +30,70 @@ class ModuleStatePreserver(contextlib.AbstractContextManager):
 
     def __init__(self, torch, modules: list) -> None:
         self._torch = torch
-        self._modules = list({id(inner): inner for module in modules for inner in module.modules()}.values())
+        self._modules = list(
+            {id(submodule): submodule for module in modules for submodule in module.modules()}.values()
+        )
         self._exit_stack = contextlib.ExitStack()
 
     def __enter__(self) -> "ModuleStatePreserver":
-        with contextlib.ExitStack() as undo:
-            self._save_random_states(undo)
-            undo.enter_context(warnings.catch_warnings())
+        with contextlib.ExitStack() as undo_stack:
+            self._save_random_states(undo_stack)
+            undo_stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
-            null_file = undo.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-            undo.enter_context(contextlib.redirect_stdout(null_file))
-            undo.enter_context(contextlib.redirect_stderr(null_file))
-            undo.enter_context(self._torch.inference_mode(False))
-            self._remove_global_hooks(undo)
-            copies: dict = {}
+            null_file = undo_stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+            undo_stack.enter_context(contextlib.redirect_stdout(null_file))
+            undo_stack.enter_context(contextlib.redirect_stderr(null_file))
+            undo_stack.enter_context(self._torch.inference_mode(False))
+            self._remove_global_hooks(undo_stack)
+            buffer_copies: dict = {}
             for module in self._modules:
-                undo.callback(_restore_state, module.__dict__, dict(module.__dict__))
-                self._replace_buffers_and_hooks(module, copies)
-            self._exit_stack = undo.pop_all()
+                undo_stack.callback(_restore_state, module.__dict__, dict(module.__dict__))
+                self._replace_buffers_and_hooks(module, buffer_copies)
+            self._exit_stack = undo_stack.pop_all()
         return self
 
-    def __exit__(self, *details) -> None:
+    def __exit__(self, *exception_details) -> None:
         self._exit_stack.close()
 
-    def _save_random_states(self, undo: contextlib.ExitStack) -> None:
+    def _save_random_states(self, undo_stack: contextlib.ExitStack) -> None:
         torch = self._torch
-        undo.callback(torch.set_rng_state, torch.get_rng_state())
+        undo_stack.callback(torch.set_rng_state, torch.get_rng_state())
         if torch.cuda.is_initialized():
-            undo.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
-        undo.callback(random.setstate, random.getstate())
+            undo_stack.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
+        undo_stack.callback(random.setstate, random.getstate())
         numpy = sys.modules.get("numpy")
         if numpy is not None:
-            undo.callback(numpy.random.set_state, numpy.random.get_state())
+            undo_stack.callback(numpy.random.set_state, numpy.random.get_state())
 
-    def _remove_global_hooks(self, undo: contextlib.ExitStack) -> None:
-        for name in GLOBAL_HOOK_ATTRIBUTES:
-            hooks = getattr(self._torch.nn.modules.module, name, None)
+    def _remove_global_hooks(self, undo_stack: contextlib.ExitStack) -> None:
+        for attribute_name in GLOBAL_HOOK_ATTRIBUTES:
+            hooks = getattr(self._torch.nn.modules.module, attribute_name, None)
             if hooks:
-                undo.callback(hooks.update, dict(hooks))
+                undo_stack.callback(hooks.update, dict(hooks))
                 hooks.clear()
 
-    def _replace_buffers_and_hooks(self, module, copies: dict) -> None:
-        state = module.__dict__
+    def _replace_buffers_and_hooks(self, module, buffer_copies: dict) -> None:
+        module_state = module.__dict__
         for name in MODULE_HOOK_ATTRIBUTES:
-            hooks = state.get(name)
+            hooks = module_state.get(name)
             if hooks:
-                state[name] = type(hooks)((key, hook) for key, hook in hooks.items() if _is_pytorch_hook(hook))
-        state["_buffers"] = {name: self._copy_buffer(buffer, copies) for name, buffer in module._buffers.items()}
+                module_state[name] = type(hooks)(
+                    (hook_id, hook) for hook_id, hook in hooks.items() if _is_pytorch_hook(hook)
+                )
+        module_state["_buffers"] = {
+            name: self._copy_buffer(buffer, buffer_copies) for name, buffer in module._buffers.items()
+        }
         if any(parameter is not None and parameter._backward_hooks for parameter in module._parameters.values()):
-            state["_parameters"] = {name: self._alias_parameter(p) for name, p in module._parameters.items()}
+            module_state["_parameters"] = {
+                name: self._alias_parameter(module_parameter) for name, module_parameter in module._parameters.items()
+            }
 
-    def _copy_buffer(self, buffer, copies: dict):
+    def _copy_buffer(self, buffer, buffer_copies: dict):
         if buffer is None:
             return None
-        if id(buffer) not in copies:
-            copies[id(buffer)] = buffer.detach().clone()
-        return copies[id(buffer)]
+        if id(buffer) not in buffer_copies:
+            buffer_copies[id(buffer)] = buffer.detach().clone()
+        return buffer_copies[id(buffer)]
 
     def _alias_parameter(self, parameter):
         if parameter is None or not parameter._backward_hooks:
@@ -93,9 +101,9 @@ class ModuleStatePreserver(contextlib.AbstractContextManager):
         return self._torch.nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
 
 
-def _restore_state(state: dict, before: dict) -> None:
-    state.clear()
-    state.update(before)
+def _restore_state(module_state: dict, saved_state: dict) -> None:
+    module_state.clear()
+    module_state.update(saved_state)
 
 
 def _is_pytorch_hook(hook) -> bool:
@@ -109,15 +117,15 @@ class CallReplay:
     def __init__(self, torch, call: ModuleCall, module, name: str) -> None:
         self._torch, self._captured_call, self._module = torch, call, module
         self.name = name
-        mode = interface.child_scope(0, interface.SCOPE_MODE, "probe")
-        self._scopes = [
+        mode_scope = interface.child_scope(0, interface.SCOPE_MODE, "probe")
+        self._phase_scopes = [
             interface.child_scope(
-                interface.child_scope(mode, interface.SCOPE_PHASE, phase), interface.SCOPE_MODULE, name
+                interface.child_scope(mode_scope, interface.SCOPE_PHASE, phase), interface.SCOPE_MODULE, name
             )
             for phase in ("forward", "backward")
         ]
         self._leaf_tensors: list = []
-        self._inputs: tuple = ((), {})
+        self._call_inputs: tuple = ((), {})
         self._changes_inputs = True  # assumed until _run_on_copies() has checked it
         self._output_gradients: list = []
         self._gradient_targets: list = []
@@ -145,9 +153,11 @@ class CallReplay:
     def _create_inputs(self):
         """Creates the inputs for one burst: inputs of all modules together might not fit into memory."""
         self._set_training_flags()
-        depth = interface.enter(self._scopes[0])
+        depth = interface.enter(self._phase_scopes[0])
         try:
-            self._inputs = map_tensors((self._captured_call.args, self._captured_call.kwargs), self._make_leaf_tensor)
+            self._call_inputs = map_tensors(
+                (self._captured_call.args, self._captured_call.kwargs), self._make_leaf_tensor
+            )
         finally:
             interface.leave_to(depth)
         parameters = list(self._module.parameters())
@@ -156,12 +166,12 @@ class CallReplay:
         try:
             yield
         finally:
-            self._leaf_tensors, self._gradient_targets, self._output_gradients, self._inputs = [], [], [], ((), {})
+            self._leaf_tensors, self._gradient_targets, self._output_gradients, self._call_inputs = [], [], [], ((), {})
 
-    def _make_leaf_tensor(self, kept: SavedTensor):
-        leaf = kept.make_tensor(self._torch)
-        self._leaf_tensors.append(leaf)
-        return leaf
+    def _make_leaf_tensor(self, saved_tensor: SavedTensor):
+        leaf_tensor = saved_tensor.make_tensor(self._torch)
+        self._leaf_tensors.append(leaf_tensor)
+        return leaf_tensor
 
     def _set_training_flags(self) -> None:
         submodules = list(self._module.modules())
@@ -177,30 +187,30 @@ class CallReplay:
 
     def _run_on_copies(self) -> bool:
         """Runs once on copies; returns whether the module changes its inputs."""
-        copies: list = []
+        input_copies: list = []
 
         def append_clone(tensor):
-            copies.append(tensor.clone())
-            return copies[-1]
+            input_copies.append(tensor.clone())
+            return input_copies[-1]
 
-        self._run_call(append_clone, lambda: [tensor_version(tensor) for tensor in copies])
+        self._run_call(append_clone, lambda: [tensor_version(tensor) for tensor in input_copies])
         return self._versions_before != self._versions_after
 
-    def _run_call(self, make: Callable = None, read_versions: Callable = lambda: None) -> None:
+    def _run_call(self, copy_tensor: Callable = None, read_versions: Callable = lambda: None) -> None:
         torch, call = self._torch, self._captured_call
-        if make is None and self._changes_inputs:
-            make = torch.clone
-        with contextlib.ExitStack() as context:
-            context.enter_context(
+        if copy_tensor is None and self._changes_inputs:
+            copy_tensor = torch.clone
+        with contextlib.ExitStack() as exit_stack:
+            exit_stack.enter_context(
                 torch.inference_mode() if call.is_inference else torch.set_grad_enabled(call.grad_enabled)
             )
-            for kind, dtype in call.autocast:
-                context.enter_context(torch.autocast(kind, dtype=dtype))
-            depth = interface.enter(self._scopes[0])
-            context.callback(interface.leave_to, depth)
-            args, kwargs = self._inputs
-            if make is not None:
-                args, kwargs = map_tensors((args, kwargs), make)
+            for device_kind, dtype in call.autocast:
+                exit_stack.enter_context(torch.autocast(device_kind, dtype=dtype))
+            depth = interface.enter(self._phase_scopes[0])
+            exit_stack.callback(interface.leave_to, depth)
+            args, kwargs = self._call_inputs
+            if copy_tensor is not None:
+                args, kwargs = map_tensors((args, kwargs), copy_tensor)
             self._versions_before = read_versions()
             output = self._module(*args, **kwargs)
             self._versions_after = read_versions()
@@ -211,7 +221,7 @@ class CallReplay:
         outputs = [tensor for tensor in collect_tensors(output) if tensor.requires_grad]
         if not outputs:
             return
-        interface.backward_begin(self._scopes[1])
+        interface.backward_begin(self._phase_scopes[1])
         try:
             if len(self._output_gradients) != len(outputs):
                 self._output_gradients = [_make_random_gradient(self._torch, tensor) for tensor in outputs]

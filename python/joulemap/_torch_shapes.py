@@ -28,36 +28,36 @@ class TensorTextFormatter:
 
     def format_argument_tensors(self, types, args, kwargs) -> Optional[str]:
         """The text for the tensor arguments of an operation; None if a shape is unknown, as of a nested tensor."""
-        found: list = []
-        self._find_tensors(args, found)
+        argument_tensors: list = []
+        self._find_tensors(args, argument_tensors)
         if kwargs:
-            self._find_tensors(kwargs.values(), found)
+            self._find_tensors(kwargs.values(), argument_tensors)
         if not types:
-            return self._format_tensors(found)
+            return self._format_tensors(argument_tensors)
         with self._disable_torch_function():  # must not call __torch_function__ of subclasses
-            return self._format_tensors(found)
+            return self._format_tensors(argument_tensors)
 
     def format_node_tensors(self, node) -> Optional[str]:
         """The text for the gradients that an autograd node receives; None in PyTorch 2.0, which does not expose
         them."""
-        given = getattr(node, "_input_metadata", None)
-        return None if given is None else self._format_tensors(given)
+        gradient_metadata = getattr(node, "_input_metadata", None)
+        return None if gradient_metadata is None else self._format_tensors(gradient_metadata)
 
-    def _find_tensors(self, values, found: list) -> None:
-        for value in values:
-            if isinstance(value, self._tensor_type):
-                found.append(value)
-            elif type(value) in (list, tuple):
-                self._find_tensors(value, found)
+    def _find_tensors(self, arguments, found_tensors: list) -> None:
+        for argument in arguments:
+            if isinstance(argument, self._tensor_type):
+                found_tensors.append(argument)
+            elif type(argument) in (list, tuple):
+                self._find_tensors(argument, found_tensors)
 
     def _format_tensors(self, tensors) -> Optional[str]:
         try:
-            key = tuple([(tuple(tensor.shape), tensor.dtype) for tensor in tensors])
-            text = self._cached_texts.get(key)
+            shapes_and_dtypes = tuple([(tuple(tensor.shape), tensor.dtype) for tensor in tensors])
+            text = self._cached_texts.get(shapes_and_dtypes)
         except Exception:  # noqa: BLE001 - no shape; the report counts operations without shapes
             return None
         if text is None and not self._is_cache_full:
-            text = self._cached_texts[key] = _format_tensor(key)
+            text = self._cached_texts[shapes_and_dtypes] = _format_tensor(shapes_and_dtypes)
             self._is_cache_full = len(self._cached_texts) >= MAX_CACHED_TEXTS
             if self._is_cache_full:
                 _capture.diagnose(
@@ -68,12 +68,12 @@ class TensorTextFormatter:
         return text
 
 
-def _format_tensor(key: tuple) -> str:
-    if not key:
+def _format_tensor(shapes_and_dtypes: tuple) -> str:
+    if not shapes_and_dtypes:
         return NO_TENSORS_TEXT
-    parts = []
-    for shape, dtype in key[:MAX_TENSORS_IN_TEXT]:
-        name = str(dtype).rpartition(".")[2]
-        parts.append(("" if name == "float32" else name) + "[" + ",".join(map(str, shape)) + "]")
-    more = len(key) - len(parts)
-    return " ".join(parts) + (f" and {more} more" if more > 0 else "")
+    tensor_texts = []
+    for shape, dtype in shapes_and_dtypes[:MAX_TENSORS_IN_TEXT]:
+        dtype_name = str(dtype).rpartition(".")[2]
+        tensor_texts.append(("" if dtype_name == "float32" else dtype_name) + "[" + ",".join(map(str, shape)) + "]")
+    omitted_count = len(shapes_and_dtypes) - len(tensor_texts)
+    return " ".join(tensor_texts) + (f" and {omitted_count} more" if omitted_count > 0 else "")

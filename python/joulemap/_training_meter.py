@@ -42,8 +42,8 @@ class TrainingMeter:
 
     def begin_forecast(self, steps: Any, steps_per_epoch: Any = None, every: Optional[dict] = None) -> None:
         """Predicts the energy of the training from now on. No effect if the trainer does not know the steps."""
-        counts = [steps, *([] if steps_per_epoch is None else [steps_per_epoch]), *(every or {}).values()]
-        if all(isinstance(count, int) and count > 0 for count in counts):
+        step_counts = [steps, *([] if steps_per_epoch is None else [steps_per_epoch]), *(every or {}).values()]
+        if all(isinstance(count, int) and count > 0 for count in step_counts):
             self.forecast = predict_total(steps, steps_per_epoch=steps_per_epoch, every=every)
 
     def mark_step(self) -> None:
@@ -77,19 +77,19 @@ class TrainingMeter:
 
     def wait_for_remaining_steps(self) -> list:
         """Waits for the remaining steps and returns them."""
-        steps = [StepEnergy(number, window.wait()) for number, window in self._ended_steps]
+        step_energies = [StepEnergy(number, window.wait()) for number, window in self._ended_steps]
         self._ended_steps.clear()
-        return steps
+        return step_energies
 
     def _take_settled_steps(self) -> list:
-        steps = []
+        settled_steps = []
         while self._ended_steps:
             number, window = self._ended_steps[0]
             if not window.peek().settled:
                 break
-            steps.append(StepEnergy(number, window.wait()))
+            settled_steps.append(StepEnergy(number, window.wait()))
             self._ended_steps.popleft()
-        return steps
+        return settled_steps
 
     def current_energy(self) -> Optional[Energy]:
         """The energy of the training so far; None before begin(). Never less than returned before, although a later
@@ -97,8 +97,12 @@ class TrainingMeter:
         if self._training_window is None:
             return None
         energy = self._training_window.peek()
-        last = self._last_energy
-        if last is None or energy.provenance != last.provenance or (energy.joules or 0) >= (last.joules or 0):
+        last_energy = self._last_energy
+        if (
+            last_energy is None
+            or energy.provenance != last_energy.provenance
+            or (energy.joules or 0) >= (last_energy.joules or 0)
+        ):
             self._last_energy = energy  # a measurement always replaces an estimate
         return self._last_energy
 
@@ -125,8 +129,11 @@ class TrainingMeter:
 def energy_metrics(kind: str, energy: Energy) -> dict:
     """Values for a logger: "energy/epoch_j" ... Estimates have "estimated_" in their names, so that they are not
     mistaken for measurements. Unknown values are omitted, because loggers would take 0 and NaN for values."""
-    prefix = "" if energy.provenance == "measured" else "estimated_"
-    metrics = {f"energy/{kind}_{prefix}j": energy.joules, f"energy/{kind}_{prefix}w": energy.watts}
+    provenance_prefix = "" if energy.provenance == "measured" else "estimated_"
+    metrics = {
+        f"energy/{kind}_{provenance_prefix}j": energy.joules,
+        f"energy/{kind}_{provenance_prefix}w": energy.watts,
+    }
     return {name: value for name, value in metrics.items() if value is not None}
 
 
@@ -143,6 +150,6 @@ def forecast_metrics(forecast: Optional[Forecast]) -> dict:
     total = None if forecast is None else forecast.total()
     if total is None or total.energy_j is None:
         return {}
-    prefix = "" if total.provenance == "measured" else "estimated_"
-    names = {"forecast": total.energy_j, "forecast_low": total.low_j, "forecast_high": total.high_j}
-    return {f"energy/{name}_{prefix}j": value for name, value in names.items()}
+    provenance_prefix = "" if total.provenance == "measured" else "estimated_"
+    forecast_values = {"forecast": total.energy_j, "forecast_low": total.low_j, "forecast_high": total.high_j}
+    return {f"energy/{name}_{provenance_prefix}j": value for name, value in forecast_values.items()}

@@ -37,21 +37,23 @@ class ProcessorSteps:
         """For each request of the step: tokens generated before it, and whether it has ended."""
         return [_generation_progress(entry[0].engine_request) for entry in self.log.entries_of_step(step)]
 
-    def complete_step(self, step: Any, before: List[Tuple[int, bool]]) -> None:
-        results: List[Tuple[int, Optional[str]]] = []
-        for entry, (count_before, had_ended) in zip(self.log.entries_of_step(step), before):
+    def complete_step(self, step: Any, progress_before: List[Tuple[int, bool]]) -> None:
+        step_results: List[Tuple[int, Optional[str]]] = []
+        for entry, (count_before, had_ended) in zip(self.log.entries_of_step(step), progress_before):
             count, has_ended = _generation_progress(entry[0].engine_request)
-            results.append((max(count - count_before, 0), OUTCOME_FINISHED if has_ended and not had_ended else None))
-        self.log.complete_step(step, results)
+            step_results.append(
+                (max(count - count_before, 0), OUTCOME_FINISHED if has_ended and not had_ended else None)
+            )
+        self.log.complete_step(step, step_results)
 
     def complete_steps_without_requests(self) -> None:
         """Completes the oldest steps while all their requests have ended."""
         while True:
             step = self.log.oldest_step()
-            entries = self.log.entries_of_step(step)
-            if not entries or any(entry[0].outcome is None for entry in entries):
+            step_entries = self.log.entries_of_step(step)
+            if not step_entries or any(entry[0].outcome is None for entry in step_entries):
                 return
-            self.log.complete_step(step, [(0, None)] * len(entries))
+            self.log.complete_step(step, [(0, None)] * len(step_entries))
 
 
 def _generation_progress(state: Any) -> Tuple[int, bool]:
@@ -76,18 +78,18 @@ def _before_clear_cancelled_requests(scheduler: Any) -> List[str]:
 
 
 def _after_clear_cancelled_requests(cancelled: Optional[List[str]], states: Any, scheduler: Any) -> None:
-    log = getattr(_step_in_preparation, "log", None)
-    for id in cancelled or () if log is not None else ():
-        log.end_request(id, OUTCOME_ABORTED)
+    step_log = getattr(_step_in_preparation, "log", None)
+    for id in cancelled or () if step_log is not None else ():
+        step_log.end_request(id, OUTCOME_ABORTED)
 
 
 def _before_prepare_batch_tensors(tensors: Any, requests_in_batch: Any, *args: Any, **kwargs: Any) -> None:
     work = []
     for future in requests_in_batch:
         state = future.state
-        start = state.position_offset
-        is_prompt = start < len(state.initial_tokens)
-        work.append(RequestWork(state.request_id, start, future.query_length, is_prompt, state))
+        first_position = state.position_offset
+        is_prompt = first_position < len(state.initial_tokens)
+        work.append(RequestWork(state.request_id, first_position, future.query_length, is_prompt, state))
     _step_in_preparation.work = work
 
 
@@ -111,21 +113,21 @@ def _before_generation_step(processor: Any, model: Any) -> None:
 
 
 def _before_update_batch(processor: Any) -> None:
-    _update_in_progress.steps, _update_in_progress.read = _find_or_create_steps(processor), None
+    _update_in_progress.steps, _update_in_progress.step_and_counts = _find_or_create_steps(processor), None
 
 
 def _after_prepare_batch_update(token: Any, result: Any, tensors: Any) -> None:
     steps = getattr(_update_in_progress, "steps", None)
     if steps is not None:
         step = result[0]
-        _update_in_progress.read = step, steps.generated_token_counts(step)
+        _update_in_progress.step_and_counts = step, steps.generated_token_counts(step)
 
 
 def _after_update_batch(token: Any, result: Any, processor: Any) -> None:
     steps, _update_in_progress.steps = getattr(_update_in_progress, "steps", None), None
-    read, _update_in_progress.read = getattr(_update_in_progress, "read", None), None
-    if steps is not None and read is not None:
-        steps.complete_step(*read)
+    step_and_counts, _update_in_progress.step_and_counts = getattr(_update_in_progress, "step_and_counts", None), None
+    if steps is not None and step_and_counts is not None:
+        steps.complete_step(*step_and_counts)
 
 
 def _before_handle_request_error(processor: Any, error: Any, state: Any) -> None:
@@ -137,30 +139,35 @@ def _before_fail_all_requests(processor: Any, error: Any) -> None:
 
 
 def install(module: Any) -> None:
-    processor = module.ContinuousBatchProcessor
-    package = processor.__module__.rpartition(".")[0]
+    processor_type = module.ContinuousBatchProcessor
+    package_name = processor_type.__module__.rpartition(".")[0]
     adapter = EngineAdapter("transformers continuous batching", "transformers")
 
     def wrap_engine_functions() -> None:
-        tensors = sys.modules[package + ".input_outputs"].ContinuousBatchingIOs
-        scheduler = sys.modules[package + ".scheduler"].Scheduler
+        tensors_type = sys.modules[package_name + ".input_outputs"].ContinuousBatchingIOs
+        scheduler_type = sys.modules[package_name + ".scheduler"].Scheduler
         adapter.require_attributes(
-            processor, "prepare_next_batch", "_generation_step", "update_batch", "_handle_request_error"
+            processor_type, "prepare_next_batch", "_generation_step", "update_batch", "_handle_request_error"
         )
-        adapter.require_attributes(processor, "fail_all_requests")
-        adapter.require_attributes(tensors, "prepare_batch_tensors", "prepare_batch_update")
-        adapter.require_attributes(scheduler, "clear_cancelled_requests")
-        adapter.wrap_with_hooks(processor, "prepare_next_batch", _before_prepare_next_batch, _after_prepare_next_batch)
+        adapter.require_attributes(processor_type, "fail_all_requests")
+        adapter.require_attributes(tensors_type, "prepare_batch_tensors", "prepare_batch_update")
+        adapter.require_attributes(scheduler_type, "clear_cancelled_requests")
         adapter.wrap_with_hooks(
-            scheduler, "clear_cancelled_requests", _before_clear_cancelled_requests, _after_clear_cancelled_requests
+            processor_type, "prepare_next_batch", _before_prepare_next_batch, _after_prepare_next_batch
         )
         adapter.wrap_with_hooks(
-            tensors, "prepare_batch_tensors", _before_prepare_batch_tensors, _after_prepare_batch_tensors
+            scheduler_type,
+            "clear_cancelled_requests",
+            _before_clear_cancelled_requests,
+            _after_clear_cancelled_requests,
         )
-        adapter.wrap_with_hooks(tensors, "prepare_batch_update", None, _after_prepare_batch_update)
-        adapter.wrap_with_hooks(processor, "_generation_step", _before_generation_step)
-        adapter.wrap_with_hooks(processor, "update_batch", _before_update_batch, _after_update_batch)
-        adapter.wrap_with_hooks(processor, "_handle_request_error", _before_handle_request_error)
-        adapter.wrap_with_hooks(processor, "fail_all_requests", _before_fail_all_requests)
+        adapter.wrap_with_hooks(
+            tensors_type, "prepare_batch_tensors", _before_prepare_batch_tensors, _after_prepare_batch_tensors
+        )
+        adapter.wrap_with_hooks(tensors_type, "prepare_batch_update", None, _after_prepare_batch_update)
+        adapter.wrap_with_hooks(processor_type, "_generation_step", _before_generation_step)
+        adapter.wrap_with_hooks(processor_type, "update_batch", _before_update_batch, _after_update_batch)
+        adapter.wrap_with_hooks(processor_type, "_handle_request_error", _before_handle_request_error)
+        adapter.wrap_with_hooks(processor_type, "fail_all_requests", _before_fail_all_requests)
 
     adapter.install(wrap_engine_functions)

@@ -55,18 +55,18 @@ class TargetMetrics:
 
     def collect_metrics(self, value: Any, metrics: Mapping) -> dict:
         """The metrics of a report as numbers; `value` is the metric of the only goal."""
-        found = dict(metrics)
+        named_metrics = dict(metrics)
         if value is not None:
             if len(self.limits) != 1:
                 raise TypeError("name the metrics: trial.report(epoch, accuracy=0.9)")
-            found[next(iter(self.limits))] = value
-        if boolean := next((name for name, metric in found.items() if _is_boolean(metric)), None):
-            raise TypeError(f"{boolean} must be a number, not {found[boolean]!r}")
-        found = {name: float(metric) for name, metric in found.items()}
-        missing = [name for name in self.limits if name not in found]
-        if missing:
-            raise ValueError(f"the report lacks {', '.join(missing)}, which at_least or at_most names")
-        return found
+            named_metrics[next(iter(self.limits))] = value
+        if boolean_metric := next((name for name, metric in named_metrics.items() if _is_boolean(metric)), None):
+            raise TypeError(f"{boolean_metric} must be a number, not {named_metrics[boolean_metric]!r}")
+        named_metrics = {name: float(metric) for name, metric in named_metrics.items()}
+        missing_metrics = [name for name in self.limits if name not in named_metrics]
+        if missing_metrics:
+            raise ValueError(f"the report lacks {', '.join(missing_metrics)}, which at_least or at_most names")
+        return named_metrics
 
     def has_reached_targets(self, metrics: Mapping) -> bool:
         return bool(self.limits) and all(
@@ -75,16 +75,23 @@ class TargetMetrics:
 
     def forecast_target_cost(self, costs: list, history: list) -> Optional[TargetCost]:
         """The cost at which the last goal is reached. None if a curve is not determined."""
-        found = []
+        target_costs = []
         for name, (sign, limit) in self.limits.items():
-            points = [LossPoint(cost, sign * metrics[name]) for cost, metrics in zip(costs, history)]
-            if points[-1].loss <= sign * limit:
+            loss_points = [LossPoint(cost, sign * metrics[name]) for cost, metrics in zip(costs, history)]
+            if loss_points[-1].loss <= sign * limit:
                 continue  # this goal is reached
-            reach = cost_to_target(points, sign * limit)
-            if reach is None:
+            target_cost = cost_to_target(loss_points, sign * limit)
+            if target_cost is None:
                 return None
-            found.append(reach)
-        return TargetCost(max(one.value for one in found), max(one.low for one in found)) if found else None
+            target_costs.append(target_cost)
+        return (
+            TargetCost(
+                max(forecast_cost.value for forecast_cost in target_costs),
+                max(forecast_cost.low for forecast_cost in target_costs),
+            )
+            if target_costs
+            else None
+        )
 
 
 class CostObjective:
@@ -95,8 +102,8 @@ class CostObjective:
         is_valid = weights and set(weights) <= {"energy", "time"} and all(weight >= 0 for weight in weights.values())
         if not is_valid or sum(weights.values()) <= 0:
             raise ValueError(f'objective must be "energy", "time" or {{"energy": 0.5, "time": 0.5}}, not {objective!r}')
-        total = sum(weights.values())
-        self.weights = {name: weight / total for name, weight in weights.items() if weight > 0}
+        total_weight = sum(weights.values())
+        self.weights = {name: weight / total_weight for name, weight in weights.items() if weight > 0}
         self.default: Optional[Energy] = None  # what the default cost, for mixtures
 
     @property
@@ -109,24 +116,27 @@ class CostObjective:
 
     def cost(self, energy: Energy) -> Optional[float]:
         """None if the energy or the time is unknown."""
-        values = {"energy": energy.joules, "time": energy.seconds}
-        if any(values[name] is None for name in self.weights):
+        measured_by_name = {"energy": energy.joules, "time": energy.seconds}
+        if any(measured_by_name[name] is None for name in self.weights):
             return None
         if len(self.weights) == 1:
-            return values[next(iter(self.weights))]
+            return measured_by_name[next(iter(self.weights))]
         if self.default is None:
             return None
-        units = {"energy": self.default.joules, "time": self.default.seconds}
-        if not all(units[name] for name in self.weights):
+        default_by_name = {"energy": self.default.joules, "time": self.default.seconds}
+        if not all(default_by_name[name] for name in self.weights):
             return None
-        return sum(weight * values[name] / units[name] for name, weight in self.weights.items())  # type: ignore[operator]
+        return sum(
+            weight * measured_by_name[name] / default_by_name[name]  # type: ignore[operator]
+            for name, weight in self.weights.items()
+        )
 
 
 class Trial:
     """One run of `train`. Call report() after each evaluation, and return from `train` when it returns True."""
 
     def __init__(self, number: int, config: dict, target_metrics: TargetMetrics, objective: CostObjective,
-                 limit: Optional[float], spent: Callable[[], str], prune: bool,
+                 cost_limit: Optional[float], budget_end_reason: Callable[[], str], can_prune: bool,
                  provenance: Optional[str]) -> None:  # fmt: skip
         self.number = number  # 0 is the default configuration
         self.config = config  # the configuration: the value of each factor
@@ -139,15 +149,15 @@ class Trial:
         self._target_metrics, self._objective, self._cost_limit, self._can_prune = (
             target_metrics,
             objective,
-            limit,
-            prune,
+            cost_limit,
+            can_prune,
         )
-        self._budget_end_reason = spent
+        self._budget_end_reason = budget_end_reason
         self._provenance = provenance  # of the energies that its own is compared with; None if there is none
         self._report_costs: list = []
         self._report_losses: list = []
         self._agreeing_reports = 0
-        self._window: Measurement = begin("trial")
+        self._trial_window: Measurement = begin("trial")
 
     def report(self, epoch: int, value: Any = None, **metrics: Any) -> bool:
         """Adds the metrics of an evaluation: report(3, 0.87) with one goal, or report(3, accuracy=0.87, loss=0.4).
@@ -157,8 +167,8 @@ class Trial:
         self._record_metrics(value, metrics)
         if self.stopped:
             return True
-        if over := self._budget_end_reason():
-            self._stop_trial("stopped", over)
+        if end_reason := self._budget_end_reason():
+            self._stop_trial("stopped", end_reason)
         else:
             self._check_pruning()
         return self.stopped
@@ -174,7 +184,7 @@ class Trial:
 
     def _check_pruning(self) -> None:
         """Stops the trial if it can no longer become the best one, or if its curve says so."""
-        energy = self._window.peek()
+        energy = self._trial_window.peek()
         cost = self._objective.cost(energy)
         has_other_provenance = self._provenance is not None and energy.provenance != self._provenance
         if cost is None or (has_other_provenance and self._objective.needs_energy):
@@ -185,23 +195,31 @@ class Trial:
             self.forecast = self._target_metrics.forecast_target_cost(self._report_costs, self._report_losses)
         if self._cost_limit is None or not self._can_prune:
             return
-        unit, best = (
+        unit, best_text = (
             self._objective.unit,
             f"{_format_number(self._cost_limit)} {self._objective.unit} of the best trial",
         )
-        steps = [one - other for one, other in zip(self._report_costs, [0.0, *self._report_costs])]
-        if cost + (min(steps) if self._target_metrics.limits else 0) > self._cost_limit:
-            self._stop_trial("stopped", f"the target is not reached within the {best}")
+        cost_steps = [
+            cost_after - cost_before for cost_after, cost_before in zip(self._report_costs, [0.0, *self._report_costs])
+        ]
+        if cost + (min(cost_steps) if self._target_metrics.limits else 0) > self._cost_limit:
+            self._stop_trial("stopped", f"the target is not reached within the {best_text}")
             return
-        low = None if self.forecast is None else self.forecast.low
-        self._agreeing_reports = self._agreeing_reports + 1 if low is not None and low > self._cost_limit else 0
+        forecast_low = None if self.forecast is None else self.forecast.low
+        self._agreeing_reports = (
+            self._agreeing_reports + 1 if forecast_low is not None and forecast_low > self._cost_limit else 0
+        )
         if self._agreeing_reports >= TARGET_CONFIRMATIONS:
-            needed = "never" if low == math.inf else f"after at least {_format_number(low)} {unit}, above the {best}"
-            self._stop_trial("stopped", f"the target is expected {needed}")
+            needed_text = (
+                "never"
+                if forecast_low == math.inf
+                else f"after at least {_format_number(forecast_low)} {unit}, above the {best_text}"
+            )
+            self._stop_trial("stopped", f"the target is expected {needed_text}")
 
     def _stop_trial(self, state: str, reason: str) -> None:
         self.stopped, self.state, self.reason = True, state, reason
-        self._window.end()
+        self._trial_window.end()
 
     def _finish_trial(self, result: Any) -> TrialRow:
         """Ends the trial after `train` has returned, with the metrics that it returned. The result of report() is no
@@ -213,8 +231,10 @@ class Trial:
         if not self.stopped and (value is not None or metrics):
             self._record_metrics(value, metrics)
         if not self.stopped:
-            missed = bool(self._target_metrics.limits)
-            self._stop_trial("missed" if missed else "ended", "it ended before the target" if missed else "")
+            has_missed_target = bool(self._target_metrics.limits)
+            self._stop_trial(
+                "missed" if has_missed_target else "ended", "it ended before the target" if has_missed_target else ""
+            )
         return self._make_row()
 
     def _fail_trial(self, error: BaseException) -> TrialRow:
@@ -226,7 +246,7 @@ class Trial:
         return self._make_row()
 
     def _make_row(self) -> TrialRow:
-        energy = self._window.wait()
+        energy = self._trial_window.wait()
         cost = self._objective.cost(energy)
         return TrialRow(
             self.number, self.config, self.state, cost, energy.joules, energy.uncertainty_j, energy.seconds,
@@ -238,35 +258,35 @@ class Trial:
 class _ConfigSearch:
     """One call of tune(): chooses the next configuration, runs it, and decides when to stop."""
 
-    def __init__(self, optuna: Any, train: Callable, space: ConfigSpace, objective: CostObjective,
-                 target_metrics: TargetMetrics, default: dict, runs: int, seed: int, limits: dict, prune: bool, sampler: Any,
-                 catch: tuple) -> None:  # fmt: skip
+    def __init__(self, optuna: Any, train_function: Callable, config_space: ConfigSpace, objective: CostObjective,
+                 target_metrics: TargetMetrics, default_config: dict, runs: int, seed: int, search_limits: dict,
+                 can_prune: bool, sampler: Any, caught_errors: tuple) -> None:  # fmt: skip
         self._optuna, self._train_function, self._config_space, self._objective, self._target_metrics = (
             optuna,
-            train,
-            space,
+            train_function,
+            config_space,
             objective,
             target_metrics,
         )
-        self._default_config, self._runs, self._seed, self._search_limits, self._can_prune = (
-            default,
+        self._default_config, self._runs_planned, self._seed, self._search_limits, self._can_prune = (
+            default_config,
             runs,
             seed,
-            limits,
-            prune,
+            search_limits,
+            can_prune,
         )
-        self._caught_errors, self._sampler = catch, sampler
+        self._caught_errors, self._sampler = caught_errors, sampler
         self.study = optuna.create_study(sampler=sampler or optuna.samplers.RandomSampler(seed=seed))
         self._sampler_is_exhausted = False
         self.study.stop = (
             self._mark_sampler_exhausted
         )  # samplers of finite grids call it; outside of optimize() it would raise
-        self._distributions = space.to_optuna_distributions()
+        self._optuna_distributions = config_space.to_optuna_distributions()
         self.rows: list = []
         self.notes: list = []
         self.reason = ""
         self._stopped_cost_shares: list = []  # what stopped trials spent, relative to the best cost then
-        self._model: Optional[tuple] = None  # (number of trials, CostModel)
+        self._counted_cost_model: Optional[tuple] = None  # (number of trials, CostModel)
         self.window: Measurement = begin("tune")
 
     def run(self, settings: MachineSettings, on_trial: Optional[Callable]) -> None:
@@ -282,32 +302,32 @@ class _ConfigSearch:
             trial, config = self._choose_next_config() if self._can_continue_search(row) else (None, None)
 
     def _run_trial(self, config: dict, trial: Any) -> TrialRow:
-        best = self.best_cost()
+        best_cost = self.best_cost()
         provenance = self.rows[0].provenance if self.rows else None
-        running = Trial(
+        running_trial = Trial(
             len(self.rows),
             config,
             self._target_metrics,
             self._objective,
-            best,
+            best_cost,
             self._budget_end_reason,
             self._can_prune,
             provenance,
         )
         try:
-            row = running._finish_trial(self._train_function(dict(config), running))
+            row = running_trial._finish_trial(self._train_function(dict(config), running_trial))
         except Exception as error:
             if not (isinstance(error, self._caught_errors) or _is_out_of_memory(error)):
                 raise
-            row = running._fail_trial(error)
-        for step, metrics in enumerate(running._report_losses):
+            row = running_trial._fail_trial(error)
+        for report_index, metrics in enumerate(running_trial._report_losses):
             if self._target_metrics.limits:
-                trial.report(metrics[next(iter(self._target_metrics.limits))], step)
+                trial.report(metrics[next(iter(self._target_metrics.limits))], report_index)
         if not self.rows:
             self._set_objective(row)
             row = row.with_cost(self._objective.cost(row.energy))
-        elif row.state == "stopped" and best and row.cost is not None:
-            self._stopped_cost_shares.append(min(1.0, row.cost / best))
+        elif row.state == "stopped" and best_cost and row.cost is not None:
+            self._stopped_cost_shares.append(min(1.0, row.cost / best_cost))
         return row
 
     def _set_objective(self, row: TrialRow) -> None:
@@ -332,71 +352,75 @@ class _ConfigSearch:
         return ""
 
     def _can_continue_search(self, row: TrialRow) -> bool:
-        first = self.rows[0]
-        if over := self._budget_end_reason():
-            self.reason = over
+        default_row = self.rows[0]
+        if end_reason := self._budget_end_reason():
+            self.reason = end_reason
         elif self._search_limits["budget_j"] is not None and row.energy_j is None:
             self.reason = "budget_j cannot be kept without the energy: use budget_s"
         elif len(self.rows) >= self._search_limits["max_trials"]:
             self.reason = f"{len(self.rows)} trials were allowed"
-        elif self._objective.needs_energy and row.provenance != first.provenance:
+        elif self._objective.needs_energy and row.provenance != default_row.provenance:
             self.reason = "a part of the energy is measured and a part estimated or unknown: they are not compared"
         elif self.best_row() is None and len(self.rows) >= MAX_TRIALS_WITHOUT_TARGET:
             self.reason = f"none of {len(self.rows)} configurations reached the target"
-        elif first.cost is None or (first.is_complete and first.cost <= 0):
+        elif default_row.cost is None or (default_row.is_complete and default_row.cost <= 0):
             self.reason = "the default cost nothing that can be measured: the training is too short"
         return not self.reason
 
     def _choose_next_config(self) -> tuple:
         """The next configuration, and its trial in the study; (None, None) if a further one does not pay."""
-        tried = {_config_key(row.config) for row in self.rows}
-        source = random.Random(self._seed * 1_000_003 + len(self.rows))
+        tried_keys = {_config_key(row.config) for row in self.rows}
+        random_generator = random.Random(self._seed * 1_000_003 + len(self.rows))
         best_row = self.best_row()
-        listed = self._config_space.list_candidates(
-            source, self._default_config if best_row is None else best_row.config
+        candidates = self._config_space.list_candidates(
+            random_generator, self._default_config if best_row is None else best_row.config
         )
-        untried_configs = [config for config in listed if _config_key(config) not in tried]
+        untried_configs = [config for config in candidates if _config_key(config) not in tried_keys]
         if not untried_configs:
-            self.reason = f"all {len(tried)} configurations were tried"
+            self.reason = f"all {len(tried_keys)} configurations were tried"
             return None, None
         model = self.model()
-        best = self.best_relative_cost(model)
-        points = [self._config_space.encode(config) for config in untried_configs]
-        gains = model.expected_gains(points, 1.0 if best is None else best)
-        savings_and_costs = [self._expected_saving_and_cost(gain, 1.0 if best is None else best) for gain in gains]
-        index = max(
+        best_cost = self.best_relative_cost(model)
+        candidate_points = [self._config_space.encode(config) for config in untried_configs]
+        gains = model.expected_gains(candidate_points, 1.0 if best_cost is None else best_cost)
+        savings_and_costs = [
+            self._expected_saving_and_cost(gain, 1.0 if best_cost is None else best_cost) for gain in gains
+        ]
+        best_index = max(
             range(len(savings_and_costs)),
-            key=lambda number: savings_and_costs[number][0] / savings_and_costs[number][1],
+            key=lambda candidate_index: savings_and_costs[candidate_index][0] / savings_and_costs[candidate_index][1],
         )
-        saved, spent = savings_and_costs[index]
-        if best is not None and saved < spent:
+        saving, trial_cost = savings_and_costs[best_index]
+        if best_cost is not None and saving < trial_cost:
             self.reason = (
-                f"further search does not pay: the next trial would cost about {self._format_cost(spent)} and save "
-                f"about {self._format_cost(saved)} in {self._runs} later runs"
+                f"further search does not pay: the next trial would cost about {self._format_cost(trial_cost)} "
+                f"and save about {self._format_cost(saving)} in {self._runs_planned} later runs"
             )
             return None, None
         if self._sampler is not None:
-            if trial := self._ask_sampler(tried):
+            if trial := self._ask_sampler(tried_keys):
                 return trial, self._config_space.validate_config(trial.params)
             if self._sampler_is_exhausted:
                 self.reason = "the sampler has no further configuration"
                 return None, None
-        return self._enqueue_config(untried_configs[index]), untried_configs[index]
+        return self._enqueue_config(untried_configs[best_index]), untried_configs[best_index]
 
-    def _expected_saving_and_cost(self, gain: TrialGain, best: float) -> tuple:
+    def _expected_saving_and_cost(self, gain: TrialGain, best_cost: float) -> tuple:
         """(saving in all later runs, cost of the trial), relative to the default."""
-        share = (PRIOR_STOPPED_TRIALS + sum(self._stopped_cost_shares)) / (
+        stopped_share = (PRIOR_STOPPED_TRIALS + sum(self._stopped_cost_shares)) / (
             PRIOR_STOPPED_TRIALS + len(self._stopped_cost_shares)
         )
-        return self._runs * gain.saving, max(gain.target_cost + gain.pruning_probability * best * share, 1e-9)
+        return self._runs_planned * gain.saving, max(
+            gain.target_cost + gain.pruning_probability * best_cost * stopped_share, 1e-9
+        )
 
-    def _ask_sampler(self, tried: set) -> Any:
+    def _ask_sampler(self, tried_keys: set) -> Any:
         """The next trial of the user's sampler whose configuration was not tried; None if it finds none."""
         for _ in range(SAMPLER_ATTEMPTS):
             if self._sampler_is_exhausted:
                 break
-            trial = self.study.ask(self._distributions)
-            if _config_key(self._config_space.validate_config(trial.params)) not in tried:
+            trial = self.study.ask(self._optuna_distributions)
+            if _config_key(self._config_space.validate_config(trial.params)) not in tried_keys:
                 return trial
             self._report_to_study(trial, state=self._optuna.trial.TrialState.FAIL)
         return None
@@ -413,7 +437,7 @@ class _ConfigSearch:
 
     def _enqueue_config(self, config: dict) -> Any:
         self.study.enqueue_trial(config)
-        return self.study.ask(self._distributions)
+        return self.study.ask(self._optuna_distributions)
 
     def _store_trial(self, trial: Any, row: TrialRow) -> None:
         states = self._optuna.trial.TrialState
@@ -436,28 +460,33 @@ class _ConfigSearch:
     def compute_model_cost_unit(self) -> float:
         """The unit of the model: the cost of the default or, if it did not reach the target, of the first trial that
         did. What a failed trial spent is no scale."""
-        first = next((row for row in self.rows if self._is_comparable(row)), None)
-        return 1.0 if first is None or first.cost is None else first.cost
+        scale_row = next((row for row in self.rows if self._is_comparable(row)), None)
+        return 1.0 if scale_row is None or scale_row.cost is None else scale_row.cost
 
     def model(self) -> CostModel:
-        if self._model is None or self._model[0] != len(self.rows):
-            scale = self.compute_model_cost_unit()
-            made = [self._make_observation(row, scale) for row in self.rows]
-            observations = [one for one in made if one is not None]
-            self._model = len(self.rows), CostModel(observations, self._config_space.factor_of_coordinate, self._seed)
-        return self._model[1]
+        if self._counted_cost_model is None or self._counted_cost_model[0] != len(self.rows):
+            cost_unit = self.compute_model_cost_unit()
+            optional_observations = [self._make_observation(row, cost_unit) for row in self.rows]
+            observations = [observation for observation in optional_observations if observation is not None]
+            self._counted_cost_model = (
+                len(self.rows),
+                CostModel(observations, self._config_space.factor_of_coordinate, self._seed),
+            )
+        return self._counted_cost_model[1]
 
-    def _make_observation(self, row: TrialRow, scale: float) -> Optional[CostObservation]:
+    def _make_observation(self, row: TrialRow, cost_unit: float) -> Optional[CostObservation]:
         """What a trial contributes to the model; None if its cost cannot be compared."""
         point = self._config_space.encode(row.config)
         if self._is_comparable(row) and row.cost is not None:
-            return CostObservation(point, math.log(row.cost / scale), 0.0)
+            return CostObservation(point, math.log(row.cost / cost_unit), 0.0)
         if row.state != "stopped":
             return None if row.is_complete else CostObservation(point, math.log(MISSED_TARGET_FACTOR), FORECAST_LOG_STD)
         if not row.cost or (self._objective.needs_energy and row.provenance != self.rows[0].provenance):
             return None
         cost = row.cost * UNKNOWN_FORECAST_COST_FACTOR if row.forecast is None else max(row.forecast, row.cost)
-        return CostObservation(point, math.log(min(max(cost / scale, 1e-6), MISSED_TARGET_FACTOR)), FORECAST_LOG_STD)
+        return CostObservation(
+            point, math.log(min(max(cost / cost_unit, 1e-6), MISSED_TARGET_FACTOR)), FORECAST_LOG_STD
+        )
 
     def best_row(self) -> Optional[TrialRow]:
         """The complete trial with the least cost."""
@@ -465,23 +494,25 @@ class _ConfigSearch:
 
     def best_relative_cost(self, model: CostModel) -> Optional[float]:
         """The expected cost of the best configuration: a single run can be cheap by chance."""
-        row = self.best_row()
-        return None if row is None else float(model.expected_costs([self._config_space.encode(row.config)])[0])
+        best_row = self.best_row()
+        return (
+            None if best_row is None else float(model.expected_costs([self._config_space.encode(best_row.config)])[0])
+        )
 
     def best_cost(self) -> Optional[float]:
         """The cost at which a trial can no longer be the best one."""
-        relative = None if self.best_row() is None else self.best_relative_cost(self.model())
-        return None if relative is None else relative * self.compute_model_cost_unit()
+        relative_cost = None if self.best_row() is None else self.best_relative_cost(self.model())
+        return None if relative_cost is None else relative_cost * self.compute_model_cost_unit()
 
-    def _format_cost(self, relative: float) -> str:
-        return f"{_format_number(relative * self.compute_model_cost_unit())} {self._objective.unit}"
+    def _format_cost(self, relative_cost: float) -> str:
+        return f"{_format_number(relative_cost * self.compute_model_cost_unit())} {self._objective.unit}"
 
     def result(self) -> TuneResult:
         self.window.end()
         energy = self.window.wait()
         del self.study.stop  # that of Optuna again
-        best, default = self.best_row(), self.rows[0]
-        outcome = SearchOutcome() if best is None else self._search_outcome(best, default, energy)
+        best_row, default_row = self.best_row(), self.rows[0]
+        outcome = SearchOutcome() if best_row is None else self._search_outcome(best_row, default_row, energy)
         self.notes += [f"trial {row.number} cost nothing that can be measured: it is not compared"
                        for row in self.rows if row.is_complete and row.cost == 0]  # fmt: skip
         if not self._target_metrics.limits:
@@ -491,38 +522,47 @@ class _ConfigSearch:
         if energy.joules is None and not any("unknown" in note for note in self.notes):
             self.notes.append(f"the energy is unknown ({energy.reason})")
         return TuneResult(
-            best,
-            default,
+            best_row,
+            default_row,
             self.rows,
             outcome,
             energy,
-            self._runs,
+            self._runs_planned,
             self._objective.unit,
             self.reason,
             self.notes,
             self.study,
         )
 
-    def _search_outcome(self, best: TrialRow, default: TrialRow, energy: Energy) -> SearchOutcome:
+    def _search_outcome(self, best_row: TrialRow, default_row: TrialRow, energy: Energy) -> SearchOutcome:
         """Costs of the best and the default configuration in later runs, and the saving: expected values and 90 %
         intervals."""
-        points = [self._config_space.encode(default.config), self._config_space.encode(best.config)]
-        drawn = self.model().sample_costs(points, INTERVAL_DRAWS, self._seed) * self.compute_model_cost_unit()
-        costs = _mean_and_interval([float(value) for value in drawn[:, 1]])
-        has_comparable_provenance = not self._objective.needs_energy or energy.provenance == best.provenance
-        search = self._objective.cost(energy) if has_comparable_provenance else None
-        if not default.is_complete or search is None:
-            return SearchOutcome(costs, None, search)
-        if best is default:
-            return SearchOutcome(costs, (-search, -search, -search), search)
-        savings = [self._runs * float(one - other) - search for one, other in drawn]
-        return SearchOutcome(costs, _mean_and_interval(savings), search)
+        config_points = [self._config_space.encode(default_row.config), self._config_space.encode(best_row.config)]
+        drawn_costs = (
+            self.model().sample_costs(config_points, INTERVAL_DRAWS, self._seed) * self.compute_model_cost_unit()
+        )
+        costs = _mean_and_interval([float(value) for value in drawn_costs[:, 1]])
+        has_comparable_provenance = not self._objective.needs_energy or energy.provenance == best_row.provenance
+        search_cost = self._objective.cost(energy) if has_comparable_provenance else None
+        if not default_row.is_complete or search_cost is None:
+            return SearchOutcome(costs, None, search_cost)
+        if best_row is default_row:
+            return SearchOutcome(costs, (-search_cost, -search_cost, -search_cost), search_cost)
+        savings = [
+            self._runs_planned * float(default_cost - best_cost) - search_cost
+            for default_cost, best_cost in drawn_costs
+        ]
+        return SearchOutcome(costs, _mean_and_interval(savings), search_cost)
 
 
 def _mean_and_interval(values: list) -> tuple:
     """(mean, 5th percentile, 95th percentile)."""
-    ordered = sorted(values)
-    return statistics.fmean(ordered), ordered[len(ordered) // 20], ordered[-1 - len(ordered) // 20]
+    sorted_values = sorted(values)
+    return (
+        statistics.fmean(sorted_values),
+        sorted_values[len(sorted_values) // 20],
+        sorted_values[-1 - len(sorted_values) // 20],
+    )
 
 
 def _config_key(config: Mapping) -> tuple:
@@ -544,9 +584,9 @@ def _import_optuna() -> Any:
         raise JoulemapError("jm.tune needs Optuna: pip install 'joulemap[tune]'") from error
 
 
-def _validate_setting(settings: MachineSettings, name: str, values: Any) -> None:
+def _validate_setting(settings: MachineSettings, name: str, factor_values: Any) -> None:
     """Raises JoulemapError if the machine does not offer one of the values, before the first trial spends energy."""
-    for value in (values.low, values.high) if isinstance(values, Range) else values:
+    for value in (factor_values.low, factor_values.high) if isinstance(factor_values, Range) else factor_values:
         try:
             settings._list_path_values(name, value)
         except OSError as error:
@@ -556,12 +596,12 @@ def _validate_setting(settings: MachineSettings, name: str, values: Any) -> None
 @contextlib.contextmanager
 def _silence_optuna_log(optuna: Any) -> Iterator[None]:
     """Optuna logs each trial; its level is restored afterwards."""
-    level = optuna.logging.get_verbosity()
+    previous_level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         yield
     finally:
-        optuna.logging.set_verbosity(level)
+        optuna.logging.set_verbosity(previous_level)
 
 
 def tune(
@@ -618,21 +658,22 @@ def tune(
     - `on_trial`: called with each TrialRow
     """
     optuna = _import_optuna()
-    factors = ConfigSpace(space)
-    first = factors.validate_config(factors.first_config() if default is None else default)
+    config_space = ConfigSpace(space)
+    first_config = config_space.validate_config(config_space.first_config() if default is None else default)
     if not (isinstance(runs_planned, int) and runs_planned >= 0):
         raise ValueError(f"runs_planned must be an integer from 0 on, not {runs_planned!r}")
-    changed = [name for name in factors.factors if name in SETTING_NAMES]
-    if changed and not set_machine:
-        raise ValueError(f"{changed[0]} changes a setting of the machine: permit it with set_machine=True")
-    limits = {"budget_j": budget_j, "budget_s": budget_s, "max_trials": max_trials}
-    with _silence_optuna_log(optuna), contextlib.ExitStack() as stack:
-        settings = stack.enter_context(MachineSettings()) if changed else MachineSettings()
-        for name in changed:
-            _validate_setting(settings, name, factors.factors[name])
-        search = _ConfigSearch(optuna, train, factors, CostObjective(objective), TargetMetrics(at_least, at_most), first,
-                         runs_planned, seed, limits, prune, sampler, tuple(catch))  # fmt: skip
-        search.run(settings, on_trial)
-        stack.close()  # restores settings before the energy of the search ends
-        search.notes += settings.notes
-        return search.result()
+    machine_factors = [name for name in config_space.factors if name in SETTING_NAMES]
+    if machine_factors and not set_machine:
+        raise ValueError(f"{machine_factors[0]} changes a setting of the machine: permit it with set_machine=True")
+    search_limits = {"budget_j": budget_j, "budget_s": budget_s, "max_trials": max_trials}
+    with _silence_optuna_log(optuna), contextlib.ExitStack() as exit_stack:
+        settings = exit_stack.enter_context(MachineSettings()) if machine_factors else MachineSettings()
+        for name in machine_factors:
+            _validate_setting(settings, name, config_space.factors[name])
+        config_search = _ConfigSearch(optuna, train, config_space, CostObjective(objective),
+                                      TargetMetrics(at_least, at_most), first_config, runs_planned, seed,
+                                      search_limits, prune, sampler, tuple(catch))  # fmt: skip
+        config_search.run(settings, on_trial)
+        exit_stack.close()  # restores settings before the energy of the search ends
+        config_search.notes += settings.notes
+        return config_search.result()

@@ -90,8 +90,8 @@ class TuneResult:
         return self.cost_high if self.unit == "J" else self._energy_bound(1)
 
     def _energy_bound(self, sign: int) -> Optional[float]:
-        row = self.best_trial
-        return None if row is None else interval_bound(row.energy_j, row.uncertainty_j, sign)
+        best_row = self.best_trial
+        return None if best_row is None else interval_bound(best_row.energy_j, best_row.uncertainty_j, sign)
 
     @property
     def search_j(self) -> Optional[float]:
@@ -111,11 +111,11 @@ class TuneResult:
             return self.saving
         if self.best_trial is None or not self.default_trial.is_complete:
             return None
-        values = [self.default_trial.energy_j, self.best_trial.energy_j, self.search_j]
-        kinds = {self.default_trial.provenance, self.best_trial.provenance, self.provenance}
-        if any(value is None for value in values) or len(kinds) > 1:
+        energies_j = [self.default_trial.energy_j, self.best_trial.energy_j, self.search_j]
+        provenances = {self.default_trial.provenance, self.best_trial.provenance, self.provenance}
+        if any(energy_j is None for energy_j in energies_j) or len(provenances) > 1:
             return None
-        return self.runs_planned * (values[0] - values[1]) - values[2]  # type: ignore[operator]
+        return self.runs_planned * (energies_j[0] - energies_j[1]) - energies_j[2]  # type: ignore[operator]
 
     @property
     def break_even_runs(self) -> Optional[float]:
@@ -144,44 +144,56 @@ class TuneResult:
     def _summary_lines(self) -> list:
         lines = [f"stopped: {self.reason}"]
         energy = self.search_energy
-        spent = (
+        energy_text = (
             "energy unknown" if energy.joules is None else f"{_format_number(energy.joules)} J ({energy.provenance})"
         )
-        search = f"search: {len(self.trials)} trials, {spent} in {_format_number(energy.seconds)} s"
+        search_line = f"search: {len(self.trials)} trials, {energy_text} in {_format_number(energy.seconds)} s"
         if self.best is None:
-            return ["no configuration reached the target", search, *lines]
-        head = f"best: {_config_text(self.best)}"
-        cost = f"{_format_number(self.cost)} {self.unit}, 90 % interval {_interval_text(self.cost_low, self.cost_high)}"
+            return ["no configuration reached the target", search_line, *lines]
+        best_line = f"best: {_config_text(self.best)}"
+        cost_text = (
+            f"{_format_number(self.cost)} {self.unit}, 90 % interval {_interval_text(self.cost_low, self.cost_high)}"
+        )
         if self.default_trial.is_complete:
-            cost += f"; default {_format_number(self.default_trial.cost)} {self.unit}"
-        lines.insert(0, f"cost of a run: {cost}")
+            cost_text += f"; default {_format_number(self.default_trial.cost)} {self.unit}"
+        lines.insert(0, f"cost of a run: {cost_text}")
         if self.saving is not None:
-            interval = _interval_text(self.saving_low, self.saving_high)
+            saving_interval = _interval_text(self.saving_low, self.saving_high)
             lines.insert(1, f"net saving over {self.runs_planned} later runs: {_format_number(self.saving)} {self.unit}, "
-                            f"90 % interval {interval}")  # fmt: skip
-        return [head, search, *lines]
+                            f"90 % interval {saving_interval}")  # fmt: skip
+        return [best_line, search_line, *lines]
 
     def _table_lines(self) -> list:
         factors, metrics = (
             list(self.default_trial.config),
             sorted({name for row in self.trials for name in row.metrics}),
         )
-        units = ["J", "s"] if self.unit in ("J", "s") else ["J", "s", "cost"]
-        cells = [["trial", *factors, *metrics, *units, "reports", "result"]]
+        cost_columns = ["J", "s"] if self.unit in ("J", "s") else ["J", "s", "cost"]
+        table_rows = [["trial", *factors, *metrics, *cost_columns, "reports", "result"]]
         for row in self.trials:
-            values = [row.energy_j, row.time_s, row.cost][: len(units)]
-            mark = " (best)" if row is self.best_trial else ""
-            cells.append([
+            costs = [row.energy_j, row.time_s, row.cost][: len(cost_columns)]
+            best_mark = " (best)" if row is self.best_trial else ""
+            table_rows.append([
                 str(row.number), *(_value_text(row.config[name]) for name in factors),
-                *(_value_text(row.metrics.get(name)) for name in metrics), *map(_format_number, values), str(row.reports),
-                row.state + mark,
+                *(_value_text(row.metrics.get(name)) for name in metrics), *map(_format_number, costs),
+                str(row.reports), row.state + best_mark,
             ])  # fmt: skip
-        widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-        return ["  ".join([*(text.rjust(width) for text, width in zip(line[:-1], widths)), line[-1]]) for line in cells]
+        column_widths = [
+            max(len(table_row[column_index]) for table_row in table_rows) for column_index in range(len(table_rows[0]))
+        ]
+        return [
+            "  ".join(
+                [
+                    *(cell.rjust(column_width) for cell, column_width in zip(table_row[:-1], column_widths)),
+                    table_row[-1],
+                ]
+            )
+            for table_row in table_rows
+        ]
 
     def __repr__(self) -> str:
-        best = "none" if self.best is None else _config_text(self.best)
-        return f"<TuneResult of {len(self.trials)} trials: {best}>"
+        best_text = "none" if self.best is None else _config_text(self.best)
+        return f"<TuneResult of {len(self.trials)} trials: {best_text}>"
 
 
 _TRIAL_COLUMNS = ("state", "cost", "energy_j", "uncertainty_j", "time_s", "provenance", "reports", "reason", "forecast")

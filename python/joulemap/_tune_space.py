@@ -105,52 +105,55 @@ class ConfigSpace:
                 coordinates += [math.sqrt(0.5) * (index == values.index(value)) for index in range(len(values))]
         return coordinates
 
-    def list_candidates(self, random: Any, best: Mapping) -> list:
+    def list_candidates(self, random_generator: Any, best_config: Mapping) -> list:
         """Configurations that a trial may try: all of a small space, otherwise random ones and neighbours of the best.
-        `random` is a random.Random."""
+        `random_generator` is a random.Random."""
         if self.size <= MAX_CANDIDATES:
             return self._all_configs()
-        drawn = [
-            {name: values.value(random.random()) if isinstance(values, Range) else random.choice(values)
-             for name, values in self.factors.items()}
+        random_configs = [
+            {name: values.value(random_generator.random()) if isinstance(values, Range)
+             else random_generator.choice(values) for name, values in self.factors.items()}
             for _ in range(MAX_CANDIDATES)
         ]  # fmt: skip
-        return [*drawn, *(self._draw_neighbour(random, best) for _ in range(NEIGHBOUR_CANDIDATE_COUNT))]
+        return [
+            *random_configs,
+            *(self._draw_neighbour(random_generator, best_config) for _ in range(NEIGHBOUR_CANDIDATE_COUNT)),
+        ]
 
     def _all_configs(self) -> list:
         configs: list = [{}]
         for name, values in self.factors.items():
-            listed = range(int(values.low), int(values.high) + 1) if isinstance(values, Range) else values
-            configs = [{**config, name: value} for config in configs for value in listed]
+            factor_values = range(int(values.low), int(values.high) + 1) if isinstance(values, Range) else values
+            configs = [{**config, name: value} for config in configs for value in factor_values]
         return configs
 
-    def _draw_neighbour(self, random: Any, best: Mapping) -> dict:
+    def _draw_neighbour(self, random_generator: Any, best_config: Mapping) -> dict:
         """The best configuration with one factor changed, or all a little."""
-        only = random.choice([None, *self.factors])
-        config = dict(best)
+        changed_factor = random_generator.choice([None, *self.factors])
+        config = dict(best_config)
         for name, values in self.factors.items():
-            if only not in (None, name):
+            if changed_factor not in (None, name):
                 continue
             if isinstance(values, Range):
-                coordinate = values.to_coordinate(best[name]) + random.gauss(0, NEIGHBOUR_STEP_STD)
+                coordinate = values.to_coordinate(best_config[name]) + random_generator.gauss(0, NEIGHBOUR_STEP_STD)
                 config[name] = values.value(min(max(coordinate, 0), 1))
-            elif only == name:
-                config[name] = random.choice(values)
+            elif changed_factor == name:
+                config[name] = random_generator.choice(values)
         return config
 
     def to_optuna_distributions(self) -> dict:
         """The same factors as distributions of Optuna."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-        found: dict = {}
+        distributions: dict = {}
         for name, values in self.factors.items():
             if not isinstance(values, Range):
-                found[name] = CategoricalDistribution(values)
+                distributions[name] = CategoricalDistribution(values)
             elif values.is_integer:
-                found[name] = IntDistribution(int(values.low), int(values.high), log=values.is_log)
+                distributions[name] = IntDistribution(int(values.low), int(values.high), log=values.is_log)
             else:
-                found[name] = FloatDistribution(values.low, values.high, log=values.is_log)
-        return found
+                distributions[name] = FloatDistribution(values.low, values.high, log=values.is_log)
+        return distributions
 
 
 def _validate_factor(name: str, values: Any) -> Any:
@@ -158,17 +161,19 @@ def _validate_factor(name: str, values: Any) -> Any:
         return values
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise TypeError(f"{name} must be a list of values, or jm.uniform(), jm.log_uniform() or jm.integers()")
-    listed = list(values)
-    if not listed:
+    value_list = list(values)
+    if not value_list:
         raise ValueError(f"{name} has no value")
-    unsupported = [value for value in listed if value is not None and not isinstance(value, (bool, int, float, str))]
-    if unsupported:
+    unsupported_values = [
+        value for value in value_list if value is not None and not isinstance(value, (bool, int, float, str))
+    ]
+    if unsupported_values:
         raise TypeError(
-            f"values of {name} must be numbers, strings, booleans or None, not {unsupported[0]!r}: use names"
+            f"values of {name} must be numbers, strings, booleans or None, not {unsupported_values[0]!r}: use names"
         )
-    if len(set(listed)) < len(listed):
+    if len(set(value_list)) < len(value_list):
         raise ValueError(f"{name} repeats a value")
-    return listed
+    return value_list
 
 
 def _validate_value(name: str, value: Any, values: Any) -> Any:

@@ -28,11 +28,11 @@ SYNC_PERIOD_S = 0.1
 
 
 class ModelPass:
-    """One pass of the model. `call` returns the loss when training; otherwise its result is ignored. Gradients are not
-    dropped after a pass, so they add up: dropping them takes time of the host that belongs to no layer."""
+    """One pass of the model. `call_model` returns the loss when training; otherwise its result is ignored. Gradients
+    are not dropped after a pass, so they add up: dropping them takes time of the host that belongs to no layer."""
 
-    def __init__(self, torch: Any, model: Any, call: Callable[[], Any], train: bool) -> None:
-        self._torch, self._call, self.train = torch, call, train
+    def __init__(self, torch: Any, model: Any, call_model: Callable[[], Any], is_training: bool) -> None:
+        self._torch, self._call_model, self.train = torch, call_model, is_training
         self._sparse_parameters = sparse_parameters(model)
         self.scope: Optional[int] = None  # scope of mode `probe` while the capture is paused
         self.extra_backward_roots: list = []  # (tensor, gradient) pairs: the backward pass begins with them, too
@@ -40,16 +40,16 @@ class ModelPass:
     def __call__(self) -> None:
         if not self.train:
             with self._torch.no_grad():
-                self._call()
+                self._call_model()
             return
         self.extra_backward_roots.clear()  # left over if the previous pass failed
         with self._torch.enable_grad():
-            self._backward(self._call())
+            self._run_backward(self._call_model())
         if self.scope is None:
             _marks.step()  # there is no optimizer step, which would mark the end of the training step
         drop_gradients(self._sparse_parameters)
 
-    def _backward(self, loss: Any) -> None:
+    def _run_backward(self, loss: Any) -> None:
         if self.scope is None:
             self._run_autograd_engine(loss)
             return
@@ -73,10 +73,10 @@ class ModelPass:
 class BlockDoublingSession(contextlib.AbstractContextManager):
     """Runs blocks of a model twice inside a `with` block; the model is unchanged afterwards."""
 
-    def __init__(self, torch: Any, model: Any, run: ModelPass, blocks: Union[None, Sequence[str], dict]) -> None:
-        self._torch, self._model, self._run = torch, model, run
-        self._all_blocks = select_blocks(unwrap_model(model), blocks)
-        self._blocks: list = []
+    def __init__(self, torch: Any, model: Any, model_pass: ModelPass, blocks: Union[None, Sequence[str], dict]) -> None:
+        self._torch, self._model, self._model_pass = torch, model, model_pass
+        self._selected_blocks = select_blocks(unwrap_model(model), blocks)
+        self._accepted_blocks: list = []
         self._observations: dict = {}
         self._exit_stack = contextlib.ExitStack()
         self._devices = {tensor.device for tensor in model.parameters()}
@@ -84,30 +84,30 @@ class BlockDoublingSession(contextlib.AbstractContextManager):
         model_class = type(unwrap_model(model)).__name__
         self.groups = {
             block.name: [name for path, _ in block.modules for name in (path, f"{model_class}.{path}")]
-            for block in self._all_blocks
+            for block in self._selected_blocks
         }
         self.refused: dict = {}
 
     def __enter__(self) -> BlockDoublingSession:
-        with contextlib.ExitStack() as undo:
-            undo.enter_context(ModuleStatePreserver(self._torch, [self._model]))
+        with contextlib.ExitStack() as undo_stack:
+            undo_stack.enter_context(ModuleStatePreserver(self._torch, [self._model]))
             for parameter in self._model.parameters():
-                undo.callback(setattr, parameter, "grad", parameter.grad)
+                undo_stack.callback(setattr, parameter, "grad", parameter.grad)
                 parameter.grad = None
             self._observations = observe_modules(
-                [module for block in self._all_blocks for _, module in block.modules], self._run
+                [module for block in self._selected_blocks for _, module in block.modules], self._model_pass
             )
-            self._exit_stack = undo.pop_all()
-        for block in self._all_blocks:
-            reasons = [reason_against_doubling(self._observations[id(module)]) for _, module in block.modules]
-            reason = next(filter(None, reasons), None)
-            if reason is None:
-                self._blocks.append(block)
+            self._exit_stack = undo_stack.pop_all()
+        for block in self._selected_blocks:
+            refusal_reasons = [reason_against_doubling(self._observations[id(module)]) for _, module in block.modules]
+            refusal_reason = next(filter(None, refusal_reasons), None)
+            if refusal_reason is None:
+                self._accepted_blocks.append(block)
             else:
-                self.refused[block.name] = reason
+                self.refused[block.name] = refusal_reason
         return self
 
-    def __exit__(self, *details: object) -> None:
+    def __exit__(self, *exception_details: object) -> None:
         self.wait()
         self._exit_stack.close()
 
@@ -116,29 +116,31 @@ class BlockDoublingSession(contextlib.AbstractContextManager):
             if device.type == "cuda":
                 self._torch.cuda.synchronize(device)
 
-    def run_plain_passes(self, seconds: float) -> dict:
-        """Runs plain passes for `seconds`; returns their interval and number."""
-        passes, passes_per_sync, begin_ns = 0, 1, time.monotonic_ns()
-        while passes == 0 or time.monotonic_ns() - begin_ns < seconds * 1e9:
+    def run_plain_passes(self, duration_s: float) -> dict:
+        """Runs plain passes for `duration_s`; returns their interval and number."""
+        pass_count, passes_per_sync, begin_ns = 0, 1, time.monotonic_ns()
+        while pass_count == 0 or time.monotonic_ns() - begin_ns < duration_s * 1e9:
             for _ in range(passes_per_sync):
-                self._run()
+                self._model_pass()
             self.wait()
-            passes += passes_per_sync
+            pass_count += passes_per_sync
             # Synchronizing after every pass would lower the utilization of the GPU.
-            passes_per_sync = max(1, int(SYNC_PERIOD_S * passes * 1e9 / (time.monotonic_ns() - begin_ns + 1)))
-        return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
+            passes_per_sync = max(1, int(SYNC_PERIOD_S * pass_count * 1e9 / (time.monotonic_ns() - begin_ns + 1)))
+        return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": pass_count}
 
     def measure_blocks(
         self, meter: Any, seconds: float, rounds: int, seed: int, progress: Callable[[str], None]
     ) -> tuple:
         """Runs loops of the plain pass and of the pass with each block twice. A block that fails is refused; the others
         continue. Returns the loops, and the host's times of single passes if they matter."""
-        with _record_in_probe_mode(self._run):
-            rounds_runner = LoopRunner(self._run, self.wait, meter, seconds)
+        with _record_in_probe_mode(self._model_pass):
+            rounds_runner = LoopRunner(self._model_pass, self.wait, meter, seconds)
             rounds_runner.time_pass(make_plain_variant())
             rounds_runner.warm_up()
             variants = [
-                variant for block in self._blocks for variant in self._make_timed_variants(rounds_runner, block)
+                variant
+                for block in self._accepted_blocks
+                for variant in self._make_timed_variants(rounds_runner, block)
             ]
             if not variants:
                 raise ValueError(f"no block can be executed twice: {self.refused}")
@@ -148,7 +150,10 @@ class BlockDoublingSession(contextlib.AbstractContextManager):
 
     def _make_timed_variants(self, rounds_runner: LoopRunner, block: Any) -> list:
         doubled_pass = DoubledBlockPass(
-            self._torch, block, self._observations, self._run.extra_backward_roots if self._run.train else None
+            self._torch,
+            block,
+            self._observations,
+            self._model_pass.extra_backward_roots if self._model_pass.train else None,
         )
         variants = [PassVariant(block.name, False, doubled_pass.install_pass)]
         if doubled_pass.needs_control_pass:
@@ -176,7 +181,7 @@ def _disable_garbage_collection() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _record_in_probe_mode(run: ModelPass) -> Iterator[None]:
+def _record_in_probe_mode(model_pass: ModelPass) -> Iterator[None]:
     """Separates what runs inside from the program's own work: a recording contains it in mode `probe`."""
     session = None
     if _hot.is_recording():
@@ -187,11 +192,11 @@ def _record_in_probe_mode(run: ModelPass) -> Iterator[None]:
         yield
         return
     with session.record_in_probe_mode() as scope:
-        run.scope = scope
+        model_pass.scope = scope
         try:
             yield
         finally:
-            run.scope = None
+            model_pass.scope = None
 
 
 def validate(
@@ -228,53 +233,53 @@ def validate(
     import torch
 
     _check_model(torch, model)
-    out, err = sys.stdout, sys.stderr  # BlockDoublingSession redirects output
-    progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
-    run = ModelPass(torch, model, _make_model_call(model, inputs, loss, train), train)
+    stdout, stderr = sys.stdout, sys.stderr  # BlockDoublingSession redirects output
+    progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=stderr, flush=True))
+    model_pass = ModelPass(torch, model, _make_model_call(model, inputs, loss, train), train)
     device, domain = _find_device_and_domain(model)
     # The meter opens first: the update interval of a slow counter is known after a few seconds.
     with (
         _disable_garbage_collection(),
         WindowMeter(domain) as meter,
-        BlockDoublingSession(torch, model, run, blocks) as validation,
+        BlockDoublingSession(torch, model, model_pass, blocks) as doubling_session,
     ):
-        spans = _record_plain_passes(validation, model, recorded_s, probe)
-        loops, host_times = validation.measure_blocks(meter, seconds, rounds, seed, progress)
+        intervals = _record_plain_passes(doubling_session, model, recorded_s, probe)
+        loops, host_times = doubling_session.measure_blocks(meter, seconds, rounds, seed, progress)
     title = f"{type(unwrap_model(model)).__name__}, {'training' if train else 'inference'}"
-    found = compare_with_recording(
+    validated = compare_with_recording(
         title,
         device,
         numbers.compute_block_energies(loops, host_times),
-        spans,
-        validation.groups,
-        validation.refused,
+        intervals,
+        doubling_session.groups,
+        doubling_session.refused,
         meter.is_measured,
     )
     if not quiet:
-        print(found, file=out)
-    return found
+        print(validated, file=stdout)
+    return validated
 
 
-def _record_plain_passes(validation: BlockDoublingSession, model: Any, seconds: float, probe: bool) -> dict:
+def _record_plain_passes(doubling_session: BlockDoublingSession, model: Any, duration_s: float, probe: bool) -> dict:
     """Runs plain passes for the report and then, if requested, probing; returns their intervals."""
     from ._attach import attach
 
     attachment = attach(model, probe=probe)
-    validation.run_plain_passes(LEAD_TIME_SHARE * seconds)
-    spans = {"plain": validation.run_plain_passes(seconds)}
-    validation.run_plain_passes(LEAD_TIME_SHARE * seconds)
+    doubling_session.run_plain_passes(LEAD_TIME_SHARE * duration_s)
+    intervals = {"plain": doubling_session.run_plain_passes(duration_s)}
+    doubling_session.run_plain_passes(LEAD_TIME_SHARE * duration_s)
     attachment.detach()
     if probe:
-        spans["probed"] = {**spans["plain"], "end_ns": time.monotonic_ns()}
-    return spans
+        intervals["probed"] = {**intervals["plain"], "end_ns": time.monotonic_ns()}
+    return intervals
 
 
 def _check_model(torch: Any, model: Any) -> None:
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"jm.validate needs a PyTorch module, not a {type(model).__name__}")
-    kind = type(model).__name__
-    if kind in ("OptimizedModule", "ScriptModule", "RecursiveScriptModule"):
-        raise TypeError(f"jm.validate needs the modules of a model, which {kind} hides: pass the original model")
+    class_name = type(model).__name__
+    if class_name in ("OptimizedModule", "ScriptModule", "RecursiveScriptModule"):
+        raise TypeError(f"jm.validate needs the modules of a model, which {class_name} hides: pass the original model")
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
         raise ValueError("jm.validate does not support torch.distributed with several processes")
@@ -285,10 +290,12 @@ def _check_model(torch: Any, model: Any) -> None:
         raise JoulemapError("jm.validate needs a recording of layers: run joulemap record -- python PROGRAM")
 
 
-def _make_model_call(model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], train: bool) -> Callable[[], Any]:
+def _make_model_call(
+    model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], is_training: bool
+) -> Callable[[], Any]:
     args = inputs if isinstance(inputs, (tuple, list)) else () if isinstance(inputs, dict) else (inputs,)
     kwargs = inputs if isinstance(inputs, dict) else {}
-    if not train:
+    if not is_training:
         return lambda: model(*args, **kwargs)
     return lambda: (loss or _default_loss)(model(*args, **kwargs))
 
@@ -310,7 +317,13 @@ def _find_device_and_domain(model: Any) -> tuple:
         return "cpu", None
     if device.type != "cuda":
         raise ValueError(f"jm.validate supports CPUs and NVIDIA GPUs, not {device.type}")
-    index = device.index or 0
-    visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
-    number = visible[index] if index < len(visible) and visible[index].isdigit() else str(index)
-    return f"gpu{number}", f"gpu{number}"
+    device_index = device.index or 0
+    visible_devices = [
+        visible_device.strip() for visible_device in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    ]
+    device_number = (
+        visible_devices[device_index]
+        if device_index < len(visible_devices) and visible_devices[device_index].isdigit()
+        else str(device_index)
+    )
+    return f"gpu{device_number}", f"gpu{device_number}"

@@ -48,30 +48,35 @@ def select_blocks(model: Any, requested: Union[None, Sequence[str], dict]) -> li
         return choose_blocks(model)
     modules = dict(model.named_modules())
     groups = requested if isinstance(requested, dict) else {path: [path] for path in requested}
-    for path in (path for paths in groups.values() for path in paths):
+    for path in (path for block_paths in groups.values() for path in block_paths):
         if path not in modules:
             raise ValueError(f"the model has no module {path!r}; model.named_modules() lists them")
-    return [ModuleBlock(name, tuple((path, modules[path]) for path in paths)) for name, paths in groups.items()]
+    return [
+        ModuleBlock(name, tuple((path, modules[path]) for path in block_paths)) for name, block_paths in groups.items()
+    ]
 
 
 def choose_blocks(model: Any) -> list:
     """Starts with the model's children. While they are few, or one contains most of the parameters, replaces the
     largest by its children."""
-    paths = {id(module): path for path, module in reversed(list(model.named_modules()))}
-    chosen = _called_children(model)
+    path_by_id = {id(module): path for path, module in reversed(list(model.named_modules()))}
+    chosen_modules = _called_children(model)
     while True:
-        largest = max(filter(_can_be_divided, chosen), key=_parameter_count, default=None)
-        if largest is None:
+        largest_module = max(filter(_can_be_divided, chosen_modules), key=_parameter_count, default=None)
+        if largest_module is None:
             break
-        enough = len(chosen) >= MIN_BLOCKS and 2 * _parameter_count(largest) <= sum(map(_parameter_count, chosen))
-        children = _called_children(largest)
-        if enough or len(chosen) - 1 + len(children) > MAX_BLOCKS:
+        is_divided_enough = len(chosen_modules) >= MIN_BLOCKS and 2 * _parameter_count(largest_module) <= sum(
+            map(_parameter_count, chosen_modules)
+        )
+        children = _called_children(largest_module)
+        if is_divided_enough or len(chosen_modules) - 1 + len(children) > MAX_BLOCKS:
             break
-        position = next(i for i, module in enumerate(chosen) if module is largest)
-        chosen[position : position + 1] = children
-    unique_modules = {id(module): module for module in chosen}
+        largest_index = next(i for i, module in enumerate(chosen_modules) if module is largest_module)
+        chosen_modules[largest_index : largest_index + 1] = children
+    unique_modules = {id(module): module for module in chosen_modules}
     return [
-        ModuleBlock(paths[key], ((paths[key], module),)) for key, module in list(unique_modules.items())[:MAX_BLOCKS]
+        ModuleBlock(path_by_id[module_id], ((path_by_id[module_id], module),))
+        for module_id, module in list(unique_modules.items())[:MAX_BLOCKS]
     ]
 
 
@@ -79,8 +84,8 @@ def _called_children(module: Any) -> list:
     """The children; containers that are never called themselves are replaced by their children."""
     children: list = []
     for child in module.children():
-        is_list = type(child).__name__ in ("ModuleList", "ModuleDict")
-        children += _called_children(child) if is_list else [child]
+        is_container = type(child).__name__ in ("ModuleList", "ModuleDict")
+        children += _called_children(child) if is_container else [child]
     return children
 
 
@@ -108,16 +113,16 @@ class ModuleObservation:
 @contextlib.contextmanager
 def replace_forward(module: Any, make: Callable) -> Iterator[None]:
     """Replaces module.forward by make(module.forward) inside the context."""
-    state = module.__dict__
-    before = state.get("forward")
-    state["forward"] = make(module.forward)
+    module_state = module.__dict__
+    previous_forward = module_state.get("forward")
+    module_state["forward"] = make(module.forward)
     try:
         yield
     finally:
-        if before is None:
-            del state["forward"]
+        if previous_forward is None:
+            del module_state["forward"]
         else:
-            state["forward"] = before
+            module_state["forward"] = previous_forward
 
 
 def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
@@ -134,9 +139,9 @@ def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
                 map_tensors((args, kwargs), tensors.append)
             except InputNotReproducible as error:
                 observation.refusal_reason = f"{error}, which a second call may change"
-            before = [tensor_version(tensor) for tensor in tensors]
+            versions_before = [tensor_version(tensor) for tensor in tensors]
             output = forward(*args, **kwargs)
-            observation.changes_inputs |= before != [tensor_version(tensor) for tensor in tensors]
+            observation.changes_inputs |= versions_before != [tensor_version(tensor) for tensor in tensors]
             if not collect_tensors(output):
                 observation.refusal_reason = (
                     observation.refusal_reason or f"its output is a {type(output).__name__} without tensors"
@@ -145,9 +150,9 @@ def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
 
         return call
 
-    with contextlib.ExitStack() as undo:
+    with contextlib.ExitStack() as undo_stack:
         for module in {id(module): module for module in modules}.values():
-            undo.enter_context(
+            undo_stack.enter_context(
                 replace_forward(module, lambda forward, module=module: observed_forward(module, forward))
             )
         run()
@@ -167,15 +172,20 @@ class DoubledBlockPass:
     `extra_backward_roots`, in training: tensors and gradients with which the backward pass begins, beside the loss."""
 
     def __init__(
-        self, torch: Any, block: ModuleBlock, seen: dict, extra_backward_roots: Optional[list], is_control: bool = False
+        self,
+        torch: Any,
+        block: ModuleBlock,
+        observations: dict,
+        extra_backward_roots: Optional[list],
+        is_control: bool = False,
     ) -> None:
-        self._torch, self._block, self._observations, self._is_control = torch, block, seen, is_control
+        self._torch, self._block, self._observations, self._is_control = torch, block, observations, is_control
         self._extra_backward_roots = [] if extra_backward_roots is None else extra_backward_roots
-        self._is_training = train = extra_backward_roots is not None
+        self._is_training = is_training = extra_backward_roots is not None
         self._module_twins = (
-            {id(module): make_module_twin(torch, module) for _, module in block.modules} if train else {}
+            {id(module): make_module_twin(torch, module) for _, module in block.modules} if is_training else {}
         )
-        self._gradients: dict = {}  # id of a module -> index of an output -> its gradient
+        self._output_gradients: dict = {}  # id of a module -> index of an output -> its gradient
 
     @property
     def needs_control_pass(self) -> bool:
@@ -194,24 +204,24 @@ class DoubledBlockPass:
 
     @contextlib.contextmanager
     def install_pass(self) -> Iterator[None]:
-        with contextlib.ExitStack() as undo:
+        with contextlib.ExitStack() as undo_stack:
             for _, module in self._block.modules:
-                undo.enter_context(
+                undo_stack.enter_context(
                     replace_forward(module, lambda forward, module=module: self._make_doubled_forward(module, forward))
                 )
             yield
 
     def _make_doubled_forward(self, module: Any, forward: Callable) -> Callable:
-        copies = self._observations[id(module)].changes_inputs
+        copies_inputs = self._observations[id(module)].changes_inputs
         twin = self._module_twins.get(id(module))
         second_forward = forward if twin is None else twin.forward
         twin_sparse_parameters = [] if twin is None else sparse_parameters(twin)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             second_args, second_kwargs = args, kwargs
-            if copies or self._is_training:
+            if copies_inputs or self._is_training:
                 second_args, second_kwargs = map_tensors(
-                    (args, kwargs), lambda tensor: self._make_second_input(tensor, copies)
+                    (args, kwargs), lambda tensor: self._make_second_input(tensor, copies_inputs)
                 )
             output = forward(*args, **kwargs)
             if self._is_control:
@@ -224,11 +234,11 @@ class DoubledBlockPass:
 
         return call
 
-    def _make_second_input(self, tensor: Any, copies: bool) -> Any:
+    def _make_second_input(self, tensor: Any, copies_input: bool) -> Any:
         """The same values with a separate autograd graph."""
         if self._is_training:
             tensor = tensor.detach().requires_grad_(tensor.requires_grad)
-        return tensor.clone() if copies else tensor
+        return tensor.clone() if copies_input else tensor
 
     def _run_second_backward(self, module: Any, output: Any, second_output: Any) -> None:
         """The backward pass of the second call runs with that of the first, beginning with the gradients that the first
@@ -237,15 +247,19 @@ class DoubledBlockPass:
         second_tensors = [tensor for tensor in collect_tensors(second_output) if tensor.requires_grad]
         if len(tensors) != len(second_tensors):
             raise CannotDoubleBlockError("its second call returned other outputs than the first")
-        kept = self._gradients.setdefault(id(module), {})
-        for index, (tensor, second_tensor) in enumerate(zip(tensors, second_tensors)):
-            if index in kept:
-                self._extra_backward_roots.append((second_tensor, kept[index]))
+        gradient_by_output = self._output_gradients.setdefault(id(module), {})
+        for output_index, (tensor, second_tensor) in enumerate(zip(tensors, second_tensors)):
+            if output_index in gradient_by_output:
+                self._extra_backward_roots.append((second_tensor, gradient_by_output[output_index]))
             else:
-                tensor.register_hook(lambda gradient, index=index: _store_gradient(kept, index, gradient))
+                tensor.register_hook(
+                    lambda gradient, output_index=output_index: _store_gradient(
+                        gradient_by_output, output_index, gradient
+                    )
+                )
 
 
-def _store_gradient(kept: dict, index: int, gradient: Any) -> None:
+def _store_gradient(gradient_by_output: dict, output_index: int, gradient: Any) -> None:
     """Stores the gradient of an output. An output that the pass does not use gets None, which is not stored."""
     if gradient is not None:
-        kept[index] = gradient.detach().clone()
+        gradient_by_output[output_index] = gradient.detach().clone()

@@ -74,65 +74,67 @@ class Validated:
         """RMS of "error", "by_time_error" or "probed_error" over blocks of at least `least_share` of the pass, by
         default 5 %; None without any."""
         errors = [getattr(block, of) for block in self.blocks if block.share >= least_share]
-        known = [error for error in errors if error is not None]
-        return numbers.rms(known) if known else None
+        known_errors = [error for error in errors if error is not None]
+        return numbers.rms(known_errors) if known_errors else None
 
     def __str__(self) -> str:
         lines = [f"{self.title}: a pass uses {self.pass_j:.4g} J in {self.pass_s * 1e3:.4g} ms on {self.device}"]
-        width = max([len("block"), *(len(block.name) for block in self.blocks)])
-        errors = {"error": "error", "probed": "probed_error", "by time": "by_time_error"}
+        name_width = max([len("block"), *(len(block.name) for block in self.blocks)])
+        error_attributes = {"error": "error", "probed": "probed_error", "by time": "by_time_error"}
         if all(block.probed_error is None for block in self.blocks):
-            del errors["probed"]
-        titles = "  ".join(f"{title:>7}" for title in errors)
-        lines.append(f"{'block':{width}}  {'run twice':>20}  {'share':>6}  {'attributed':>11}  {titles}")
-        lines += [_format_block_line(block, width, errors.values()) for block in self.blocks]
+            del error_attributes["probed"]
+        header_titles = "  ".join(f"{title:>7}" for title in error_attributes)
+        lines.append(f"{'block':{name_width}}  {'run twice':>20}  {'share':>6}  {'attributed':>11}  {header_titles}")
+        lines += [_format_block_line(block, name_width, error_attributes.values()) for block in self.blocks]
         lines += [f"{name}: not run twice: {reason}" for name, reason in self.refused.items()]
         if not self.overlap:
-            rest = "" if self.sum_with_rest is None else f"; with the attributed rest {self.sum_with_rest:.3f}"
-            lines.append(f"sum of blocks: {self.sum_of_shares:.3f} of a pass{rest}")
-        found = {title: self.rms_error(of) for title, of in errors.items()}
-        errors_text = ", ".join(f"{title} {error:.1%}" for title, error in found.items() if error is not None)
+            rest_text = "" if self.sum_with_rest is None else f"; with the attributed rest {self.sum_with_rest:.3f}"
+            lines.append(f"sum of blocks: {self.sum_of_shares:.3f} of a pass{rest_text}")
+        rms_by_title = {title: self.rms_error(error_attribute) for title, error_attribute in error_attributes.items()}
+        errors_text = ", ".join(
+            f"{title} {rms_error:.1%}" for title, rms_error in rms_by_title.items() if rms_error is not None
+        )
         if errors_text:
             lines.append(f"blocks above {MIN_BLOCK_SHARE:.0%} of a pass, root mean square: {errors_text}")
         if self.idle_share > 0.03:
-            cause = "by other processes or while idle" if self.device == "cpu" else f"while {self.device} is idle"
-            lines.append(f"{self.idle_share:.0%} of a pass is used {cause} and belongs to no block")
+            idle_cause = "by other processes or while idle" if self.device == "cpu" else f"while {self.device} is idle"
+            lines.append(f"{self.idle_share:.0%} of a pass is used {idle_cause} and belongs to no block")
         if not self.is_measured:
             lines.append("energy is estimated here, so it does not validate blocks: run joulemap doctor")
         return "\n".join(lines)
 
 
-def _format_block_line(block: ValidatedBlock, width: int, errors: Iterable[str]) -> str:
+def _format_block_line(block: ValidatedBlock, name_width: int, error_attributes: Iterable[str]) -> str:
     half_width_text = "" if block.half_width_j is None else f" +- {block.half_width_j:.2g}"
-    doubled = f"{block.doubled_j:.4g}{half_width_text} J"
-    attributed = "-" if block.attributed_j is None else f"{block.attributed_j:.4g} J"
-    values = [getattr(block, error) for error in errors]
-    cells = "  ".join(f"{'-' if value is None else format(value, '+.1%'):>7}" for value in values)
-    row_text = f"{doubled:>20}  {block.share:6.1%}  {attributed:>11}  {cells}"
-    return f"{block.name:{width}}  {row_text}  {block.basis or ''}".rstrip()
+    doubled_text = f"{block.doubled_j:.4g}{half_width_text} J"
+    attributed_text = "-" if block.attributed_j is None else f"{block.attributed_j:.4g} J"
+    error_values = [getattr(block, error_attribute) for error_attribute in error_attributes]
+    error_cells = "  ".join(f"{'-' if value is None else format(value, '+.1%'):>7}" for value in error_values)
+    row_text = f"{doubled_text:>20}  {block.share:6.1%}  {attributed_text:>11}  {error_cells}"
+    return f"{block.name:{name_width}}  {row_text}  {block.basis or ''}".rstrip()
 
 
 class LiveRecording:
     """Reads the recording of this process while it is written."""
 
     def __init__(self) -> None:
-        self._folder = os.environ["JOULEMAP_RECORDING"]
-        self._program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
+        self._recording_folder = os.environ["JOULEMAP_RECORDING"]
+        self._joulemap_path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
 
-    def report_layers(self, span: dict, *arguments: str) -> dict:
+    def report_layers(self, interval: dict, *arguments: str) -> dict:
         """The report of an interval by layer."""
-        time.sleep(max(0.0, span["end_ns"] * 1e-9 + RECORDING_WRITE_DELAY_S - time.monotonic()))
+        time.sleep(max(0.0, interval["end_ns"] * 1e-9 + RECORDING_WRITE_DELAY_S - time.monotonic()))
         recording_start_ns = self._run_report("--by", "domain")["start_monotonic_ns"]
-        begin_s, end_s = ((span[edge] - recording_start_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
+        begin_s, end_s = ((interval[edge_key] - recording_start_ns) * 1e-9 for edge_key in ("begin_ns", "end_ns"))
         return self._run_report("--by", "layer", "--time", f"{begin_s:.6f},{end_s:.6f}", *arguments)
 
     def _run_report(self, *arguments: str) -> dict:
         from ._library import JoulemapError
 
-        parts = sorted(glob.glob(os.path.join(glob.escape(self._folder), "*.joule")))
+        part_files = sorted(glob.glob(os.path.join(glob.escape(self._recording_folder), "*.joule")))
         recorder_variables = ("JOULEMAP_RECORDING", "PYTHONPATH", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(recorder_variables)}
-        command = [self._program, "report", *parts, "--json", *arguments]
+        command = [self._joulemap_path, "report", *part_files, "--json", *arguments]
         process = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         if process.returncode != 0:
             raise JoulemapError(f"joulemap report of the recording so far: {process.stderr.strip()}")
@@ -141,36 +143,61 @@ class LiveRecording:
 
 
 def compare_with_recording(
-    title: str, device: str, found: numbers.MeasuredBlocks, spans: dict, groups: dict, refused: dict, is_measured: bool
+    title: str,
+    device: str,
+    measured_blocks: numbers.MeasuredBlocks,
+    intervals: dict,
+    groups: dict,
+    refused: dict,
+    is_measured: bool,
 ) -> Validated:
     """Compares the measured blocks with the report of the recording so far, for the intervals `plain` and, if present,
     `probed`."""
     recording = LiveRecording()
-    plain = numbers.make_reported_interval(recording.report_layers(spans["plain"]), groups, device)
-    columns = {ATTRIBUTED_COLUMN: plain}
-    columns[BY_TIME_COLUMN] = numbers.make_reported_interval(
-        recording.report_layers(spans["plain"], "--mode", "integral"), groups, device
+    plain_interval = numbers.make_reported_interval(recording.report_layers(intervals["plain"]), groups, device)
+    interval_by_column = {ATTRIBUTED_COLUMN: plain_interval}
+    interval_by_column[BY_TIME_COLUMN] = numbers.make_reported_interval(
+        recording.report_layers(intervals["plain"], "--mode", "integral"), groups, device
     )
-    if "probed" in spans:
-        columns[PROBED_COLUMN] = numbers.make_reported_interval(
-            recording.report_layers(spans["probed"]), groups, device, plain.idle_share
+    if "probed" in intervals:
+        interval_by_column[PROBED_COLUMN] = numbers.make_reported_interval(
+            recording.report_layers(intervals["probed"]), groups, device, plain_interval.idle_share
         )
-    rows = numbers.compare_blocks(found, plain, spans["plain"]["passes"], columns)
+    rows = numbers.compare_blocks(measured_blocks, plain_interval, intervals["plain"]["passes"], interval_by_column)
     blocks = [_make_validated_block(row) for row in sorted(rows, key=lambda row: -row.doubled_j)]
-    overlap = numbers.has_shared_modules({row.block: groups[row.block] for row in rows})
-    return Validated(title, device, found.pass_j, found.pass_s, blocks, refused, plain.idle_share, overlap, is_measured)
+    has_overlap = numbers.has_shared_modules({row.block: groups[row.block] for row in rows})
+    return Validated(
+        title,
+        device,
+        measured_blocks.pass_j,
+        measured_blocks.pass_s,
+        blocks,
+        refused,
+        plain_interval.idle_share,
+        has_overlap,
+        is_measured,
+    )
 
 
 def _make_validated_block(row: numbers.BlockComparison) -> ValidatedBlock:
-    attributed, by_time, probed = (
+    attributed_energy, time_split_energy, probed_energy = (
         row.attributed.get(column) for column in (ATTRIBUTED_COLUMN, BY_TIME_COLUMN, PROBED_COLUMN)
     )
     attributed_fields = (
-        (attributed.joules, attributed.low_j, attributed.high_j, attributed.error, attributed.basis)
-        if attributed
+        (
+            attributed_energy.joules,
+            attributed_energy.low_j,
+            attributed_energy.high_j,
+            attributed_energy.error,
+            attributed_energy.basis,
+        )
+        if attributed_energy
         else (None,) * 5
     )
-    by_time_fields = (by_time.joules, by_time.error) if by_time else (None, None)
+    by_time_fields = (time_split_energy.joules, time_split_energy.error) if time_split_energy else (None, None)
     return ValidatedBlock(
-        *row[:5], *attributed_fields, *by_time_fields, *((probed.joules, probed.error) if probed else (None, None))
+        *row[:5],
+        *attributed_fields,
+        *by_time_fields,
+        *((probed_energy.joules, probed_energy.error) if probed_energy else (None, None)),
     )

@@ -50,68 +50,92 @@ class ExtraBlockEnergy(NamedTuple):
     round_energies_j: list
 
 
-def t_quantile_95(degrees: int) -> float:
-    return T_QUANTILES_95[degrees - 1] if 0 < degrees <= len(T_QUANTILES_95) else T_QUANTILE_95_AT_INFINITY
+def t_quantile_95(degrees_of_freedom: int) -> float:
+    return (
+        T_QUANTILES_95[degrees_of_freedom - 1]
+        if 0 < degrees_of_freedom <= len(T_QUANTILES_95)
+        else T_QUANTILE_95_AT_INFINITY
+    )
 
 
-def _interpolate_plain_pass(plain: Sequence, loop: PassLoop) -> tuple:
+def _interpolate_plain_pass(plain_loops: Sequence, loop: PassLoop) -> tuple:
     """Joules and seconds of a plain pass at the time of the loop, interpolated linearly between the plain loops before
     and after it."""
-    loops_of_round = [one for one in plain if one.round == loop.round]
-    before = max(
-        (one for one in loops_of_round if one.end_ns <= loop.begin_ns), key=lambda one: one.end_ns, default=None
+    loops_of_round = [plain_loop for plain_loop in plain_loops if plain_loop.round == loop.round]
+    loop_before = max(
+        (plain_loop for plain_loop in loops_of_round if plain_loop.end_ns <= loop.begin_ns),
+        key=lambda plain_loop: plain_loop.end_ns,
+        default=None,
     )
-    after = min(
-        (one for one in loops_of_round if one.begin_ns >= loop.end_ns), key=lambda one: one.begin_ns, default=None
+    loop_after = min(
+        (plain_loop for plain_loop in loops_of_round if plain_loop.begin_ns >= loop.end_ns),
+        key=lambda plain_loop: plain_loop.begin_ns,
+        default=None,
     )
-    before, after = before or after, after or before
-    if before is None or after is None:
+    loop_before, loop_after = loop_before or loop_after, loop_after or loop_before
+    if loop_before is None or loop_after is None:
         raise ValueError(f"round {loop.round} has no plain loop")
-    length_ns = after.midpoint_ns - before.midpoint_ns
-    share = (loop.midpoint_ns - before.midpoint_ns) / length_ns if length_ns else 0.0
-    interpolate = lambda one, other: one + share * (other - one)  # noqa: E731
-    return interpolate(before.pass_j, after.pass_j), interpolate(before.pass_s, after.pass_s)
+    gap_ns = loop_after.midpoint_ns - loop_before.midpoint_ns
+    time_share = (loop.midpoint_ns - loop_before.midpoint_ns) / gap_ns if gap_ns else 0.0
+    interpolate = lambda first_value, last_value: first_value + time_share * (last_value - first_value)  # noqa: E731
+    return interpolate(loop_before.pass_j, loop_after.pass_j), interpolate(loop_before.pass_s, loop_after.pass_s)
 
 
 def compute_extra_energies(loops: Sequence) -> list:
     """The extra energy of each block. The spread between rounds is pooled over all blocks: three rounds of one block
     estimate it poorly."""
-    plain = [loop for loop in loops if loop.block is None]
-    above: dict = {}  # block -> is control -> [(joules, seconds)]
+    plain_loops = [loop for loop in loops if loop.block is None]
+    extras_by_block: dict = {}  # block -> is control -> [(joules, seconds)]
     for loop in loops:
         if loop.block is not None:
-            plain_j, plain_s = _interpolate_plain_pass(plain, loop)
-            kinds = above.setdefault(loop.block, {True: [], False: []})
-            kinds[loop.is_control].append((loop.pass_j - plain_j, loop.pass_s - plain_s))
-    found = {block: _subtract_control(kinds[False], kinds[True]) for block, kinds in above.items()}
-    spread_j, degrees = _pooled_standard_deviation([[joules for joules, _ in rounds] for rounds in found.values()])
-    extras_of_blocks = []
-    for block, rounds in found.items():
+            plain_j, plain_s = _interpolate_plain_pass(plain_loops, loop)
+            extras_by_control = extras_by_block.setdefault(loop.block, {True: [], False: []})
+            extras_by_control[loop.is_control].append((loop.pass_j - plain_j, loop.pass_s - plain_s))
+    rounds_by_block = {
+        block: _subtract_control(extras_by_control[False], extras_by_control[True])
+        for block, extras_by_control in extras_by_block.items()
+    }
+    spread_j, degrees_of_freedom = _pooled_standard_deviation(
+        [[joules for joules, _ in rounds] for rounds in rounds_by_block.values()]
+    )
+    extra_energies = []
+    for block, rounds in rounds_by_block.items():
         joules = [round_j for round_j, _ in rounds]
-        half_j = t_quantile_95(degrees) * spread_j / math.sqrt(len(joules)) if degrees > 0 else None
-        extras_of_blocks.append(
-            ExtraBlockEnergy(block, statistics.fmean(joules), half_j, statistics.fmean(s for _, s in rounds), joules)
+        half_width_j = (
+            t_quantile_95(degrees_of_freedom) * spread_j / math.sqrt(len(joules)) if degrees_of_freedom > 0 else None
         )
-    return extras_of_blocks
+        extra_energies.append(
+            ExtraBlockEnergy(
+                block,
+                statistics.fmean(joules),
+                half_width_j,
+                statistics.fmean(round_s for _, round_s in rounds),
+                joules,
+            )
+        )
+    return extra_energies
 
 
-def _subtract_control(doubled: list, control: list) -> list:
-    if not control:
-        return doubled
-    return [(one[0] - other[0], one[1] - other[1]) for one, other in zip(doubled, control)]
+def _subtract_control(doubled_extras: list, control_extras: list) -> list:
+    if not control_extras:
+        return doubled_extras
+    return [
+        (doubled_extra[0] - control_extra[0], doubled_extra[1] - control_extra[1])
+        for doubled_extra, control_extra in zip(doubled_extras, control_extras)
+    ]
 
 
 def _pooled_standard_deviation(groups: Sequence) -> tuple:
     """Pooled standard deviation within groups, and its degrees of freedom."""
-    degrees = sum(len(group) - 1 for group in groups)
-    squares = sum((value - statistics.fmean(group)) ** 2 for group in groups for value in group)
-    return (math.sqrt(squares / degrees) if degrees > 0 else 0.0), degrees
+    degrees_of_freedom = sum(len(group) - 1 for group in groups)
+    squared_sum = sum((value - statistics.fmean(group)) ** 2 for group in groups for value in group)
+    return (math.sqrt(squared_sum / degrees_of_freedom) if degrees_of_freedom > 0 else 0.0), degrees_of_freedom
 
 
 def mean_plain_pass(loops: Sequence) -> tuple:
     """Mean joules and seconds of the plain pass over all rounds."""
-    plain = [loop for loop in loops if loop.block is None]
-    return statistics.fmean(loop.pass_j for loop in plain), statistics.fmean(loop.pass_s for loop in plain)
+    plain_loops = [loop for loop in loops if loop.block is None]
+    return statistics.fmean(loop.pass_j for loop in plain_loops), statistics.fmean(loop.pass_s for loop in plain_loops)
 
 
 class MeasuredBlocks(NamedTuple):
@@ -154,70 +178,81 @@ def _correct_to_equal_host_speed(loops: Sequence, host_times: HostTimes) -> Meas
         loops_by_variant.setdefault((loop.block, loop.is_control), []).append(loop)
     slope_w = _pooled_slope_w(list(loops_by_variant.values()))
     time_independent_j = {  # energy of each loop's pass without the part that grows with its time
-        key: [loop.pass_j - slope_w * loop.pass_s for loop in same] for key, same in loops_by_variant.items()
+        key: [loop.pass_j - slope_w * loop.pass_s for loop in loops_of_variant]
+        for key, loops_of_variant in loops_by_variant.items()
     }
-    spread_j, degrees = _pooled_standard_deviation(list(time_independent_j.values()))
-    plain = (None, False)
+    spread_j, degrees_of_freedom = _pooled_standard_deviation(list(time_independent_j.values()))
+    plain_variant = (None, False)
 
-    def extra(key: tuple) -> tuple:
+    def extra_above_plain(variant: tuple) -> tuple:
         """Joules, their standard error, and seconds above the plain pass."""
-        differences = [one - other for one, other in zip(host_times[key], host_times[plain])]
+        differences = [
+            variant_s - plain_s for variant_s, plain_s in zip(host_times[variant], host_times[plain_variant])
+        ]
         extra_s, error_s = trimmed_mean_and_error(differences)
         extra_j = (
-            statistics.fmean(time_independent_j[key]) - statistics.fmean(time_independent_j[plain]) + slope_w * extra_s
+            statistics.fmean(time_independent_j[variant])
+            - statistics.fmean(time_independent_j[plain_variant])
+            + slope_w * extra_s
         )
-        error_j = spread_j * math.sqrt(1 / len(time_independent_j[key]) + 1 / len(time_independent_j[plain]))
+        error_j = spread_j * math.sqrt(
+            1 / len(time_independent_j[variant]) + 1 / len(time_independent_j[plain_variant])
+        )
         return extra_j, math.hypot(error_j, slope_w * error_s), extra_s
 
-    found = []
+    extra_energies = []
     for block in [key[0] for key in loops_by_variant if key[0] is not None and not key[1]]:
-        joules, error_j, seconds = extra((block, False))
+        joules, error_j, seconds = extra_above_plain((block, False))
         if (block, True) in loops_by_variant:
-            control_j, control_error_j, control_s = extra((block, True))
+            control_j, control_error_j, control_s = extra_above_plain((block, True))
             joules, error_j, seconds = joules - control_j, math.hypot(error_j, control_error_j), seconds - control_s
-        half_j = t_quantile_95(degrees) * error_j if degrees > 0 else None
+        half_width_j = t_quantile_95(degrees_of_freedom) * error_j if degrees_of_freedom > 0 else None
         round_energies_j = [
-            joules + one - statistics.fmean(time_independent_j[block, False])
-            for one in time_independent_j[block, False]
+            joules + loop_energy_j - statistics.fmean(time_independent_j[block, False])
+            for loop_energy_j in time_independent_j[block, False]
         ]
-        found.append(ExtraBlockEnergy(block, joules, half_j, seconds, round_energies_j))
-    pass_s, _ = trimmed_mean_and_error(host_times[plain])
-    return MeasuredBlocks(statistics.fmean(time_independent_j[plain]) + slope_w * pass_s, pass_s, found, True)
+        extra_energies.append(ExtraBlockEnergy(block, joules, half_width_j, seconds, round_energies_j))
+    pass_s, _ = trimmed_mean_and_error(host_times[plain_variant])
+    return MeasuredBlocks(
+        statistics.fmean(time_independent_j[plain_variant]) + slope_w * pass_s, pass_s, extra_energies, True
+    )
 
 
 def _pooled_slope_w(groups: Sequence) -> float:
     """Slope of the energy of a pass against its time, in W, pooled within groups; limited to 0 and the mean power. The
     mean power if all times are equal."""
-    products = squares = 0.0
+    product_sum = squared_sum = 0.0
     for group in groups:
         mean_s, mean_j = (
             statistics.fmean(loop.pass_s for loop in group),
             statistics.fmean(loop.pass_j for loop in group),
         )
-        products += sum((loop.pass_s - mean_s) * (loop.pass_j - mean_j) for loop in group)
-        squares += sum((loop.pass_s - mean_s) ** 2 for loop in group)
+        product_sum += sum((loop.pass_s - mean_s) * (loop.pass_j - mean_j) for loop in group)
+        squared_sum += sum((loop.pass_s - mean_s) ** 2 for loop in group)
     loops = [loop for group in groups for loop in group]
     mean_w = sum(loop.joules for loop in loops) / sum(loop.pass_s * loop.passes for loop in loops)
-    return min(max(products / squares, 0.0), mean_w) if squares > 0 else mean_w
+    return min(max(product_sum / squared_sum, 0.0), mean_w) if squared_sum > 0 else mean_w
 
 
 def trimmed_mean_and_error(values: Sequence) -> tuple:
     """The mean without the smallest and largest quarter, and its standard error: hosts pause at times."""
-    ordered = sorted(values)
-    cut = int(TRIMMED_SHARE * len(ordered))
-    kept = ordered[cut : len(ordered) - cut]
-    winsorized = [min(max(value, kept[0]), kept[-1]) for value in ordered]
-    error = (
-        statistics.stdev(winsorized) / ((1 - 2 * TRIMMED_SHARE) * math.sqrt(len(ordered))) if len(ordered) > 1 else 0.0
+    sorted_values = sorted(values)
+    trimmed_count = int(TRIMMED_SHARE * len(sorted_values))
+    central_values = sorted_values[trimmed_count : len(sorted_values) - trimmed_count]
+    winsorized_values = [min(max(value, central_values[0]), central_values[-1]) for value in sorted_values]
+    standard_error = (
+        statistics.stdev(winsorized_values) / ((1 - 2 * TRIMMED_SHARE) * math.sqrt(len(sorted_values)))
+        if len(sorted_values) > 1
+        else 0.0
     )
-    return statistics.fmean(kept), error
+    return statistics.fmean(central_values), standard_error
 
 
 def has_shared_modules(groups: dict) -> bool:
     """Whether two blocks share a module, given the paths of each: then their energies do not add up."""
-    paths = [path for group in groups.values() for path in group]
-    return len(set(paths)) < len(paths) or any(
-        path.startswith(other_path + ".") for path in paths for other_path in paths
+    module_paths = [module_path for group in groups.values() for module_path in group]
+    return len(set(module_paths)) < len(module_paths) or any(
+        module_path.startswith(other_path + ".") for module_path in module_paths for other_path in module_paths
     )
 
 
@@ -273,14 +308,14 @@ def make_reported_interval(
     for name, paths in groups.items():
         block_rows = [row for row in rows if any(is_layer_within(row["path"][-1], path) for path in paths)]
         if block_rows:
-            active, waiting = (
-                [sum(row.get(key) or 0.0 for row in block_rows) / total_j for key in keys]
-                for keys in (("energy_j", "low_j", "high_j"), ("waiting_j", "waiting_low_j", "waiting_high_j"))
+            active_shares, waiting_shares = (
+                [sum(row.get(report_key) or 0.0 for row in block_rows) / total_j for report_key in report_keys]
+                for report_keys in (("energy_j", "low_j", "high_j"), ("waiting_j", "waiting_low_j", "waiting_high_j"))
             )
-            share, low, high = map(sum, zip(active, waiting))
+            share, low, high = map(sum, zip(active_shares, waiting_shares))
             basis = max(block_rows, key=lambda row: row["energy_j"])["basis"]
             blocks[name] = AttributedEnergyShare(
-                share, low, high, sum(row["time_s"] for row in block_rows), basis, tuple(waiting)
+                share, low, high, sum(row["time_s"] for row in block_rows), basis, tuple(waiting_shares)
             )
     active_share = sum(row["energy_j"] for row in rows) / total_j
     return ReportedInterval(blocks, total_j, idle_share, idle_w, includes_waiting, active_share)
@@ -290,15 +325,15 @@ def is_layer_within(layer: str, path: str) -> bool:
     return layer == path or layer.startswith(path + ".")
 
 
-def busy_time_energy_j(extra: ExtraBlockEnergy, busy_s: float, plain: ReportedInterval) -> float:
+def busy_time_energy_j(extra_energy: ExtraBlockEnergy, busy_s: float, plain_interval: ReportedInterval) -> float:
     """The part of a block's extra energy used while the device works, because a report lists idle energy separately. On
     CPUs it is the part used by the program: other processes use the same share as in a plain pass. All of it where the
     report charges idle energy to the layers that the GPU waited for."""
-    if plain.includes_waiting:
-        return extra.joules
-    if plain.idle_w is None:
-        return extra.joules * (1 - plain.idle_share)
-    return extra.joules - max(0.0, extra.seconds - busy_s) * plain.idle_w
+    if plain_interval.includes_waiting:
+        return extra_energy.joules
+    if plain_interval.idle_w is None:
+        return extra_energy.joules * (1 - plain_interval.idle_share)
+    return extra_energy.joules - max(0.0, extra_energy.seconds - busy_s) * plain_interval.idle_w
 
 
 def rms(values: Sequence) -> float:
@@ -327,7 +362,7 @@ class BlockComparison(NamedTuple):
 
 
 def _joules_per_pass(
-    share: AttributedEnergyShare, interval: ReportedInterval, passes: int, found: MeasuredBlocks
+    share: AttributedEnergyShare, interval: ReportedInterval, passes: int, measured_blocks: MeasuredBlocks
 ) -> tuple:
     """Joules per pass, low and high, of a block, at the speed at which the blocks were measured.
 
@@ -335,32 +370,43 @@ def _joules_per_pass(
     than the shares within it. Where the host limits the passes, the energy of kernels stays and that of waiting changes
     with its speed.
     """
-    if not found.is_limited_by_host or interval.active_share >= 1:
-        return tuple(part * found.pass_j for part in share[:3])
+    if not measured_blocks.is_limited_by_host or interval.active_share >= 1:
+        return tuple(bound_share * measured_blocks.pass_j for bound_share in share[:3])
     recorded_j = interval.total_j / passes
     active_j = interval.active_share * recorded_j
-    waiting_energy_ratio = max(found.pass_j - active_j, 0.0) / (recorded_j - active_j)
-    parts = zip(share[:3], share.waiting_share)
-    return tuple(recorded_j * (part - waiting + waiting_energy_ratio * waiting) for part, waiting in parts)
+    waiting_energy_ratio = max(measured_blocks.pass_j - active_j, 0.0) / (recorded_j - active_j)
+    share_pairs = zip(share[:3], share.waiting_share)
+    return tuple(
+        recorded_j * (bound_share - waiting_share + waiting_energy_ratio * waiting_share)
+        for bound_share, waiting_share in share_pairs
+    )
 
 
-def compare_blocks(found: MeasuredBlocks, plain: ReportedInterval, passes: int, columns: dict) -> list:
-    """`plain`: the recorded passes. `columns`: method name -> interval as attributed by that method."""
+def compare_blocks(
+    measured_blocks: MeasuredBlocks, plain_interval: ReportedInterval, passes: int, interval_by_column: dict
+) -> list:
+    """`plain_interval`: the recorded passes. `interval_by_column`: method name -> interval as attributed by that
+    method."""
     rows = []
-    for extra in found.extra_energies:
-        known = plain.blocks.get(extra.block)
-        busy_j = busy_time_energy_j(extra, known.busy_s / passes if known else 0.0, plain)
+    for extra_energy in measured_blocks.extra_energies:
+        plain_share = plain_interval.blocks.get(extra_energy.block)
+        busy_j = busy_time_energy_j(extra_energy, plain_share.busy_s / passes if plain_share else 0.0, plain_interval)
         attributed = {}
-        for name, interval in columns.items():
-            share = interval.blocks.get(extra.block)
+        for column, interval in interval_by_column.items():
+            share = interval.blocks.get(extra_energy.block)
             if share is not None:
-                joules, low_j, high_j = _joules_per_pass(share, interval, passes, found)
-                attributed[name] = AttributedEnergy(
+                joules, low_j, high_j = _joules_per_pass(share, interval, passes, measured_blocks)
+                attributed[column] = AttributedEnergy(
                     joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 else None, share.basis
                 )
         rows.append(
             BlockComparison(
-                extra.block, extra.joules, extra.half_width_j, busy_j, extra.joules / found.pass_j, attributed
+                extra_energy.block,
+                extra_energy.joules,
+                extra_energy.half_width_j,
+                busy_j,
+                extra_energy.joules / measured_blocks.pass_j,
+                attributed,
             )
         )
     return rows
@@ -368,5 +414,7 @@ def compare_blocks(found: MeasuredBlocks, plain: ReportedInterval, passes: int, 
 
 def attribution_errors(rows: Sequence, column: str, least_share: float) -> list:
     """Errors of the blocks above `least_share` of the pass."""
-    attributed = [row.attributed[column] for row in rows if row.share >= least_share and column in row.attributed]
-    return [entry.error for entry in attributed if entry.error is not None]
+    attributed_energies = [
+        row.attributed[column] for row in rows if row.share >= least_share and column in row.attributed
+    ]
+    return [attributed_energy.error for attributed_energy in attributed_energies if attributed_energy.error is not None]

@@ -17,30 +17,33 @@ def make_module_twin(torch: Any, module: Any) -> Any:
     return _copy_module(torch, module, {})
 
 
-def _copy_module(torch: Any, module: Any, known: dict) -> Any:
-    if id(module) in known:
-        return known[id(module)]
+def _copy_module(torch: Any, module: Any, known_copies: dict) -> Any:
+    if id(module) in known_copies:
+        return known_copies[id(module)]
     twin = module.__new__(type(module))
-    known[id(module)] = twin
-    state = dict(module.__dict__)
-    state["_parameters"] = {
-        name: _alias_parameter(torch, parameter, known) for name, parameter in module._parameters.items()
+    known_copies[id(module)] = twin
+    twin_attributes = dict(module.__dict__)
+    twin_attributes["_parameters"] = {
+        name: _alias_parameter(torch, parameter, known_copies) for name, parameter in module._parameters.items()
     }
-    state["_modules"] = {
-        name: None if child is None else _copy_module(torch, child, known) for name, child in module._modules.items()
+    twin_attributes["_modules"] = {
+        name: None if child is None else _copy_module(torch, child, known_copies)
+        for name, child in module._modules.items()
     }
-    twin.__dict__.update(state)
-    if "_flat_weights" in state:  # recurrent layers list their parameters again
-        twin.__dict__["_flat_weights"] = [_alias_parameter(torch, weight, known) for weight in state["_flat_weights"]]
+    twin.__dict__.update(twin_attributes)
+    if "_flat_weights" in twin_attributes:  # recurrent layers list their parameters again
+        twin.__dict__["_flat_weights"] = [
+            _alias_parameter(torch, weight, known_copies) for weight in twin_attributes["_flat_weights"]
+        ]
     return twin
 
 
-def _alias_parameter(torch: Any, parameter: Any, known: dict) -> Any:
+def _alias_parameter(torch: Any, parameter: Any, known_copies: dict) -> Any:
     if parameter is None:
         return None
-    if id(parameter) not in known:
-        known[id(parameter)] = torch.nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
-    return known[id(parameter)]
+    if id(parameter) not in known_copies:
+        known_copies[id(parameter)] = torch.nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
+    return known_copies[id(parameter)]
 
 
 def sparse_parameters(module: Any) -> list:

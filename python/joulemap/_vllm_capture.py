@@ -25,27 +25,27 @@ class SchedulerSteps:
     """The steps of one scheduler."""
 
     def __init__(self, scheduler: Any) -> None:
-        number = next(_scheduler_numbers)
+        scheduler_number = next(_scheduler_numbers)
         self._scheduler = scheduler
-        self.log = EngineStepLog(_model_name(scheduler), f"engine{number}-" if number else "")
+        self.log = EngineStepLog(_model_name(scheduler), f"engine{scheduler_number}-" if scheduler_number else "")
         self._has_known_step = False
         self._unknown_step_count = 0
 
     def launch_scheduled_step(self, output: Any) -> None:
-        counts = output.num_scheduled_tokens
-        if not counts:
+        scheduled_counts = output.num_scheduled_tokens
+        if not scheduled_counts:
             return
-        cached = output.scheduled_cached_reqs
-        starts = dict(zip(cached.req_ids, cached.num_computed_tokens))
-        for new in output.scheduled_new_reqs:
-            starts[new.req_id] = new.num_computed_tokens
-        speculative = output.scheduled_spec_decode_tokens
+        cached_requests = output.scheduled_cached_reqs
+        start_by_request = dict(zip(cached_requests.req_ids, cached_requests.num_computed_tokens))
+        for new_request in output.scheduled_new_reqs:
+            start_by_request[new_request.req_id] = new_request.num_computed_tokens
+        speculative_tokens = output.scheduled_spec_decode_tokens
         requests = self._scheduler.requests
         work = []
-        for id, tokens in counts.items():
-            request, start = requests[id], starts[id]
+        for id, tokens in scheduled_counts.items():
+            request, start = requests[id], start_by_request[id]
             # After a preemption, tokens that were generated before it are computed like a prompt.
-            is_prompt = start < request.num_prompt_tokens or tokens - len(speculative.get(id, ())) > 1
+            is_prompt = start < request.num_prompt_tokens or tokens - len(speculative_tokens.get(id, ())) > 1
             work.append(RequestWork(id, start, tokens, is_prompt, request))
         self.log.launch_step(output, work)
         self._has_known_step = True
@@ -59,20 +59,20 @@ class SchedulerSteps:
         return [entry[0].engine_request.num_output_tokens for entry in self.log.entries_of_step(output)]
 
     def complete_scheduled_step(self, output: Any, counts_before: List[int]) -> None:
-        results: List[Tuple[int, Optional[str]]] = []
-        for entry, before in zip(self.log.entries_of_step(output), counts_before):
+        step_results: List[Tuple[int, Optional[str]]] = []
+        for entry, count_before in zip(self.log.entries_of_step(output), counts_before):
             request = entry[0].engine_request
-            results.append((max(request.num_output_tokens - before, 0), _request_outcome(request)))
-        self.log.complete_step(output, results)
+            step_results.append((max(request.num_output_tokens - count_before, 0), _request_outcome(request)))
+        self.log.complete_step(output, step_results)
 
     def end_requests(self, ids: Any) -> None:
-        known = self.log.requests
+        known_requests = self.log.requests
         if isinstance(ids, str):
             ids = (ids,)
         elif not isinstance(ids, (list, tuple, set, frozenset)):  # None: all; an iterator is used up by now
-            ids = list(known)
+            ids = list(known_requests)
         for id in ids:
-            request = known.get(id)
+            request = known_requests.get(id)
             outcome = _request_outcome(request.engine_request) if request is not None else None
             if outcome is not None:
                 self.log.end_request(id, outcome)

@@ -79,24 +79,27 @@ def _recurring_work(args: Any, state: Any) -> dict:
     In a resumed training they are found from pauses."""
     if state.global_step:
         return {}
-    per_epoch = round(state.max_steps / max(1, state.num_train_epochs))
-    strategies = {"evaluation": (args.eval_strategy, state.eval_steps), "checkpoint": (args.save_strategy, state.save_steps)}
-    every = {}
-    for name, (strategy, steps) in strategies.items():
-        kind = getattr(strategy, "value", strategy)
-        if kind == "steps" and steps:
-            every[name] = int(steps)
-        elif kind == "epoch":
-            every[name] = per_epoch
-    return {"every": every}
+    steps_per_epoch = round(state.max_steps / max(1, state.num_train_epochs))
+    strategy_by_name = {
+        "evaluation": (args.eval_strategy, state.eval_steps),
+        "checkpoint": (args.save_strategy, state.save_steps),
+    }
+    period_by_name = {}
+    for name, (strategy, steps) in strategy_by_name.items():
+        strategy_kind = getattr(strategy, "value", strategy)
+        if strategy_kind == "steps" and steps:
+            period_by_name[name] = int(steps)
+        elif strategy_kind == "epoch":
+            period_by_name[name] = steps_per_epoch
+    return {"every": period_by_name}
 
 
 def add_to(trainer: Any, total_file: Any = None) -> EnergyCallback:
     """Adds a callback before all others of the trainer, so that they receive its values."""
     callback = EnergyCallback(total_file)
     trainer.add_callback(callback)
-    order = trainer.callback_handler.callbacks
-    order.insert(0, order.pop(order.index(callback)))
+    callbacks = trainer.callback_handler.callbacks
+    callbacks.insert(0, callbacks.pop(callbacks.index(callback)))
     return callback
 
 

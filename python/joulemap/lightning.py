@@ -46,8 +46,8 @@ class EnergyCallback(Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         batches, epochs = trainer.num_training_batches, trainer.max_epochs
         if isinstance(batches, int) and isinstance(epochs, int) and trainer.max_steps < 0:
-            left = epochs - trainer.current_epoch
-            self._meter.begin_forecast(left * batches, steps_per_epoch=batches)
+            remaining_epochs = epochs - trainer.current_epoch
+            self._meter.begin_forecast(remaining_epochs * batches, steps_per_epoch=batches)
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self._meter.begin_epoch()
@@ -87,8 +87,8 @@ class EnergyCallback(Callback):
                 trainer, {**energy_metrics("train", energy), **total_metrics(self._meter.total)}, trainer.global_step
             )
 
-    def _log_steps(self, trainer: Any, steps: list) -> None:
-        for number, energy in steps:
+    def _log_steps(self, trainer: Any, step_energies: list) -> None:
+        for number, energy in step_energies:
             self._log_metrics(trainer, energy_metrics("step", energy), number)
 
     def _log_metrics(self, trainer: Any, metrics: dict, step: int) -> None:

@@ -24,80 +24,82 @@ class BenchServeParser(StrictArgumentParser):
 
 
 def make_bench_parser() -> argparse.ArgumentParser:
-    cli = BenchServeParser(
+    parser = BenchServeParser(
         prog="joulemap bench serve", description="measure latency and energy per token of a serving engine"
     )
-    target = cli.add_mutually_exclusive_group(required=True)
-    target.add_argument(
+    target_group = parser.add_mutually_exclusive_group(required=True)
+    target_group.add_argument(
         "--endpoint", metavar="URL",
         help="address of an OpenAI-compatible server: http://127.0.0.1:8000/v1",
     )  # fmt: skip
-    target.add_argument(
+    target_group.add_argument(
         "--engine", metavar="FILE",
         help="FILE.py:FUNCTION, which creates an engine in this process",
     )  # fmt: skip
-    cli.add_argument("--model", metavar="NAME", help="model of the server; default: the first that it lists")
-    cli.add_argument("--chat", action="store_true", help="send chat completions instead of completions")
-    cli.add_argument(
+    parser.add_argument("--model", metavar="NAME", help="model of the server; default: the first that it lists")
+    parser.add_argument("--chat", action="store_true", help="send chat completions instead of completions")
+    parser.add_argument(
         "--ignore-eos", action="store_true",
         help="ask for answers of full length, as vLLM, SGLang and llama.cpp support",
     )  # fmt: skip
-    cli.add_argument("--api-key-env", metavar="VARIABLE", help="environment variable that contains the API key")
-    cli.add_argument(
+    parser.add_argument("--api-key-env", metavar="VARIABLE", help="environment variable that contains the API key")
+    parser.add_argument(
         "--rate", type=parse_rates, metavar="LIST",
         help="requests per second of each load level, such as 1,2,4; default: 1",
     )  # fmt: skip
-    cli.add_argument("--arrivals", nargs="+", metavar="KIND", help="poisson (the default), or trace and a CSV file")
-    amount = cli.add_mutually_exclusive_group()
-    amount.add_argument("--requests", type=parse_count, metavar="N", help="requests of each load level")
-    amount.add_argument(
+    parser.add_argument("--arrivals", nargs="+", metavar="KIND", help="poisson (the default), or trace and a CSV file")
+    amount_group = parser.add_mutually_exclusive_group()
+    amount_group.add_argument("--requests", type=parse_count, metavar="N", help="requests of each load level")
+    amount_group.add_argument(
         "--duration", type=parse_seconds, metavar="S",
         help="time in which requests arrive, for each load level; default: 60",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--seed", type=parse_whole_number, default=1, metavar="N",
         help="seed of arrivals, lengths and prompts; default: 1",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--prompt-tokens", type=parse_lengths_option, metavar="D",
         help="length of prompts: 256, 128..512 or lognormal:256,0.5",
     )  # fmt: skip
-    cli.add_argument("--output-tokens", type=parse_lengths_option, metavar="D", help="length of answers, likewise")
-    cli.add_argument(
+    parser.add_argument("--output-tokens", type=parse_lengths_option, metavar="D", help="length of answers, likewise")
+    parser.add_argument(
         "--tenant", type=parse_tenants, default=(), metavar="LIST",
         help="tenants with weights, such as chat=3,search=1",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--timeout", type=parse_seconds, default=120.0, metavar="S",
         help="time limit of a request; default: 120",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--max-duration", type=parse_seconds, default=3600.0, metavar="S",
         help="time limit of all load levels; default: 3600",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--ramp", type=parse_share, default=0.2, metavar="SHARE",
         help="share of the arrivals to leave out; default: 20%%",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--warm-up", type=parse_whole_number, default=2, metavar="N",
         help="requests before the first load level; default: 2",
     )  # fmt: skip
-    cli.add_argument("--json", action="store_true", help="one line of JSON (schema joulemap.bench_serve/1)")
-    cli.add_argument("-o", "--output", metavar="FILE", help="write to FILE")
-    cli.add_argument("-q", "--quiet", action="store_true", help="no notes, no progress")
-    return cli
+    parser.add_argument("--json", action="store_true", help="one line of JSON (schema joulemap.bench_serve/1)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no notes, no progress")
+    return parser
 
 
 def parse_options(words: Optional[Sequence[str]] = None) -> argparse.Namespace:
     """Ends the process with exit code 2 for wrong usage."""
-    cli = make_bench_parser()
-    options = cli.parse_args(words)
-    options.trace = arrival_trace_path(cli, options.arrivals or ["poisson"])
+    parser = make_bench_parser()
+    options = parser.parse_args(words)
+    options.trace = arrival_trace_path(parser, options.arrivals or ["poisson"])
     if options.trace and (options.prompt_tokens or options.output_tokens or options.tenant):
-        cli.error("a trace contains lengths and tenants: --prompt-tokens, --output-tokens and --tenant are for poisson")
+        parser.error(
+            "a trace contains lengths and tenants: --prompt-tokens, --output-tokens and --tenant are for poisson"
+        )
     if options.engine and (options.model or options.chat or options.ignore_eos or options.api_key_env):
-        cli.error("--model, --chat, --ignore-eos and --api-key-env are for --endpoint")
+        parser.error("--model, --chat, --ignore-eos and --api-key-env are for --endpoint")
     options.prompt_tokens = options.prompt_tokens or parse_lengths("128..512")
     options.output_tokens = options.output_tokens or parse_lengths("64..256")
     if options.requests is None and options.duration is None and not options.trace:
@@ -135,13 +137,13 @@ def parse_whole_number(text: str) -> int:
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
-    return tuple(parse_number_in_range(1e-6, MAX_RATE_PER_S, part) for part in text.split(","))
+    return tuple(parse_number_in_range(1e-6, MAX_RATE_PER_S, rate_text) for rate_text in text.split(","))
 
 
 def parse_share(text: str) -> float:
     """A share from 0 to 90 %, as 0.2 or 20%."""
-    value = parse_number_in_range(0, 90, text[:-1]) / 100 if text.endswith("%") else parse_number_in_range(0, 0.9, text)
-    return value
+    share = parse_number_in_range(0, 90, text[:-1]) / 100 if text.endswith("%") else parse_number_in_range(0, 0.9, text)
+    return share
 
 
 def parse_or_reject(parse_text: Callable[[str], LengthDistribution], text: str) -> LengthDistribution:
@@ -157,10 +159,10 @@ def parse_lengths_option(text: str) -> LengthDistribution:
 
 def parse_tenants(text: str) -> tuple[tuple[str, float], ...]:
     """Names with weights: chat=3,search=1. Without a weight: 1."""
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, weight = part.partition("=")
-        if not name.isprintable() or not name.strip() or name in found or len(name) > 64:
+    weight_by_tenant: dict[str, float] = {}
+    for tenant_text in text.split(","):
+        name, separator, weight_text = tenant_text.partition("=")
+        if not name.isprintable() or not name.strip() or name in weight_by_tenant or len(name) > 64:
             raise argparse.ArgumentTypeError(f"{text!r} is no list of distinct names such as chat=3,search=1")
-        found[name] = parse_number_in_range(1e-6, 1e6, weight) if equals else 1.0
-    return tuple(found.items())
+        weight_by_tenant[name] = parse_number_in_range(1e-6, 1e6, weight_text) if separator else 1.0
+    return tuple(weight_by_tenant.items())

@@ -48,13 +48,13 @@ def run_benchmark(options: argparse.Namespace) -> int:
     target = make_request_target(options)
     raise_open_file_limit()
     results = asyncio.run(run_load_levels(options, workload, levels, target))
-    found = notes.diagnose_load_levels(results, target.url, target.is_local)
+    diagnostics = notes.diagnose_load_levels(results, target.url, target.is_local)
     settings = make_reported_settings(options, target)
     if options.json:
-        text = output.to_json(settings, results, found) + "\n"
+        report_text = output.to_json(settings, results, diagnostics) + "\n"
     else:
-        text = output.to_text(settings, results, found, with_notes=not options.quiet)
-    write_report(options.output, text)
+        report_text = output.to_text(settings, results, diagnostics, with_notes=not options.quiet)
+    write_report(options.output, report_text)
     return 0 if all(level.succeeded for level in results) and len(results) == len(levels) else 1
 
 
@@ -87,12 +87,14 @@ def make_request_target(options: argparse.Namespace) -> AnyTarget:
         address = parse_address(options.endpoint)
     except ValueError as error:
         raise BenchError(f"--endpoint: {error}", exit_code=2) from error
-    key = os.environ.get(options.api_key_env) if options.api_key_env else None
-    if options.api_key_env and not key:
+    api_key = os.environ.get(options.api_key_env) if options.api_key_env else None
+    if options.api_key_env and not api_key:
         raise BenchError(f"--api-key-env: the environment has no {options.api_key_env}", exit_code=2)
-    if key and not (key.isascii() and key.isprintable()):
+    if api_key and not (api_key.isascii() and api_key.isprintable()):
         raise BenchError(f"--api-key-env: {options.api_key_env} is no API key", exit_code=2)
-    return Endpoint(options.endpoint, address, EndpointOptions(options.model, options.chat, options.ignore_eos, key))
+    return Endpoint(
+        options.endpoint, address, EndpointOptions(options.model, options.chat, options.ignore_eos, api_key)
+    )
 
 
 async def run_load_levels(
@@ -109,10 +111,10 @@ async def run_load_levels(
         results = []
         for level in levels:
             with show_progress_line(options, level) as progress:
-                run = await load.run_load_level(level, target, meter, options.timeout, deadline_s, progress)
-            measured = await loop.run_in_executor(None, meter.read)
-            results.append(result.summarize_load_level(run, measured, target.has_one_token_per_chunk))
-            if run.was_stopped_by_deadline:
+                level_run = await load.run_load_level(level, target, meter, options.timeout, deadline_s, progress)
+            measured_energy = await loop.run_in_executor(None, meter.read)
+            results.append(result.summarize_load_level(level_run, measured_energy, target.has_one_token_per_chunk))
+            if level_run.was_stopped_by_deadline:
                 break
         return results
     finally:
@@ -127,12 +129,12 @@ def show_progress_line(options: argparse.Namespace, level: LoadLevel) -> Iterato
         return
     rate_text = "" if level.rate_per_s is None else f" at {level.rate_per_s:.4g} requests/s"
 
-    def show(sent: int, ended: int) -> None:
-        text = f"{sent} of {len(level.requests)} requests sent{rate_text}, {sent - ended} in flight"
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+    def show_progress(sent: int, ended: int) -> None:
+        progress_text = f"{sent} of {len(level.requests)} requests sent{rate_text}, {sent - ended} in flight"
+        print(f"\r\x1b[K{progress_text}", end="", file=sys.stderr, flush=True)
 
     try:
-        yield show
+        yield show_progress
     finally:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
@@ -174,12 +176,12 @@ def write_report(path: Optional[str], text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    with replace_file_atomically(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with replace_file_atomically(path) as temporary_path, open(temporary_path, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def raise_open_file_limit() -> None:
     """Each request in flight needs a file descriptor."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))

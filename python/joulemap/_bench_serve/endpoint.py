@@ -43,15 +43,15 @@ class Endpoint:
         self.model = options.model
         self.is_local = False  # on this machine; known after open()
         self._address, self._options = address, options
-        self._host: Optional[ResolvedHost] = None
+        self._resolved_host: Optional[ResolvedHost] = None
         self._headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
         if options.api_key:
             self._headers["Authorization"] = f"Bearer {options.api_key}"
 
     async def open(self, timeout_s: float) -> None:
         """Finds the host and, if none is given, the model."""
-        self._host = await resolve_host(self._address)
-        self.is_local = self._host.is_loopback
+        self._resolved_host = await resolve_host(self._address)
+        self.is_local = self._resolved_host.is_loopback
         if self.model is not None:
             return
         try:
@@ -71,9 +71,9 @@ class Endpoint:
 
     async def send(self, prepared: bytes, outcome: RequestOutcome) -> None:
         """Returns when the answer is complete. Raises RequestFailure."""
-        assert self._host is not None, "not open"
-        path = "/chat/completions" if self._options.is_chat else "/completions"
-        async with send_http_request(self._host, "POST", path, self._headers, prepared) as response:
+        assert self._resolved_host is not None, "not open"
+        api_path = "/chat/completions" if self._options.is_chat else "/completions"
+        async with send_http_request(self._resolved_host, "POST", api_path, self._headers, prepared) as response:
             if response.status != 200:
                 raise RequestFailure("status", await _status_text(response), response.status)
             if "text/event-stream" not in response.headers.get("content-type", "").lower():
@@ -83,11 +83,11 @@ class Endpoint:
             raise RequestFailure("empty", "")
 
     def _make_request_body(self, request: PlannedRequest) -> dict[str, Any]:
-        words = " ".join(PROMPT_WORDS[word % len(PROMPT_WORDS)] for word in request.prompt())
-        body: dict[str, Any] = {"prompt": words}
+        prompt_text = " ".join(PROMPT_WORDS[word % len(PROMPT_WORDS)] for word in request.prompt())
+        request_body: dict[str, Any] = {"prompt": prompt_text}
         if self._options.is_chat:
-            body = {"messages": [{"role": "user", "content": words}]}
-        body.update(
+            request_body = {"messages": [{"role": "user", "content": prompt_text}]}
+        request_body.update(
             model=self.model,
             max_tokens=request.output_tokens,
             temperature=0,
@@ -95,24 +95,24 @@ class Endpoint:
             stream_options={"include_usage": True},
         )
         if request.tenant is not None:
-            body["user"] = request.tenant
+            request_body["user"] = request.tenant
         if self._options.ignores_eos:
-            body["ignore_eos"] = True
-        return body
+            request_body["ignore_eos"] = True
+        return request_body
 
     async def _fetch_first_model(self) -> str:
-        assert self._host is not None, "not open"
-        text = b""
+        assert self._resolved_host is not None, "not open"
+        model_list = b""
         headers = {**self._headers, "Accept": "application/json"}
-        async with send_http_request(self._host, "GET", "/models", headers) as response:
+        async with send_http_request(self._resolved_host, "GET", "/models", headers) as response:
             if response.status != 200:
                 raise RequestFailure("status", await _status_text(response), response.status)
-            async for piece in response.read_body():
-                text += piece
-                if len(text) > MAX_MODEL_LIST_BYTES:
+            async for received_bytes in response.read_body():
+                model_list += received_bytes
+                if len(model_list) > MAX_MODEL_LIST_BYTES:
                     raise RequestFailure("malformed", f"a list of more than {MAX_MODEL_LIST_BYTES} bytes")
         try:
-            return str(json.loads(text)["data"][0]["id"])
+            return str(json.loads(model_list)["data"][0]["id"])
         except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             raise RequestFailure("malformed", "no list of models") from None
 
@@ -120,12 +120,12 @@ class Endpoint:
 async def _read_stream(response: HttpResponse, outcome: RequestOutcome) -> None:
     """Adds the arrival of each chunk with text to `outcome`, until the stream says that it ends."""
     loop, parser, has_ended = asyncio.get_running_loop(), SseParser(), False
-    async for piece in response.read_body():
+    async for received_bytes in response.read_body():
         now_s = loop.time()
-        for data in parser.feed(piece):
-            if data == STREAM_END:
+        for event_data in parser.feed(received_bytes):
+            if event_data == STREAM_END:
                 return
-            chunk = parse_chunk(data)
+            chunk = parse_chunk(event_data)
             if chunk.has_text:
                 outcome.chunk_times_s.append(now_s)
             has_ended = has_ended or chunk.is_last
@@ -137,14 +137,14 @@ async def _read_stream(response: HttpResponse, outcome: RequestOutcome) -> None:
 
 async def _status_text(response: HttpResponse) -> str:
     """The status, and how the server explains it."""
-    text = b""
+    error_body = b""
     try:
-        async for piece in response.read_body():
-            text += piece
-            if len(text) > MAX_MESSAGE_BYTES:
+        async for received_bytes in response.read_body():
+            error_body += received_bytes
+            if len(error_body) > MAX_MESSAGE_BYTES:
                 break
     except RequestFailure:
         pass  # the status is known
     return sanitize_server_text(
-        f"{response.status} {response.reason} {text[:MAX_MESSAGE_BYTES].decode('utf-8', 'replace')}"
+        f"{response.status} {response.reason} {error_body[:MAX_MESSAGE_BYTES].decode('utf-8', 'replace')}"
     )

@@ -63,7 +63,7 @@ class EngineTarget:
         self._action_queue: queue.Queue[Optional[Callable[[], None]]] = queue.Queue()
         self._pending_futures: dict[str, asyncio.Future] = {}
         self._engine_error: Optional[str] = None  # why it runs no more
-        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._thread = threading.Thread(target=self._run_engine_steps, name="engine", daemon=True)
         self._request_count = 0
 
     async def open(self, timeout_s: float) -> None:
@@ -84,56 +84,60 @@ class EngineTarget:
         if self._engine_error is not None:
             raise RequestFailure("engine", self._engine_error)
         self._request_count += 1
-        id = f"request-{self._request_count}"
-        future = self._pending_futures[id] = self._event_loop.create_future()
+        request_id = f"request-{self._request_count}"
+        future = self._pending_futures[request_id] = self._event_loop.create_future()
 
         def on_token(token: int, is_last: bool) -> None:
-            self._event_loop.call_soon_threadsafe(self._add_token, id, outcome, time.monotonic(), is_last)
+            self._event_loop.call_soon_threadsafe(self._add_token, request_id, outcome, time.monotonic(), is_last)
 
-        asked = EngineRequest(id, prepared, outcome.request.output_tokens, outcome.request.tenant, on_token)
-        self._action_queue.put(lambda: self._submit_request(asked))
+        engine_request = EngineRequest(
+            request_id, prepared, outcome.request.output_tokens, outcome.request.tenant, on_token
+        )
+        self._action_queue.put(lambda: self._submit_request(engine_request))
         try:
             await future
         except asyncio.CancelledError:
-            self._action_queue.put(lambda: self._abort_request(id))
+            self._action_queue.put(lambda: self._abort_request(request_id))
             raise
         finally:
-            self._pending_futures.pop(id, None)
+            self._pending_futures.pop(request_id, None)
         outcome.prompt_tokens, outcome.output_tokens = len(prepared), len(outcome.chunk_times_s)
 
-    def _add_token(self, id: str, outcome: RequestOutcome, now_s: float, is_last: bool) -> None:
-        future = self._pending_futures.get(id)
+    def _add_token(self, request_id: str, outcome: RequestOutcome, now_s: float, is_last: bool) -> None:
+        future = self._pending_futures.get(request_id)
         if future is None or future.done():
             return  # timed out
         outcome.chunk_times_s.append(now_s)
         if is_last:
             future.set_result(None)
 
-    def _submit_request(self, asked: EngineRequest) -> None:
+    def _submit_request(self, engine_request: EngineRequest) -> None:
         """A request that the engine refuses is no failure of the engine."""
         try:
-            self._engine.submit(asked)
+            self._engine.submit(engine_request)
         except Exception as error:  # noqa: BLE001 - of the user's engine
-            self._event_loop.call_soon_threadsafe(self._fail_request, asked.id, f"{type(error).__name__}: {error}")
+            self._event_loop.call_soon_threadsafe(
+                self._fail_request, engine_request.id, f"{type(error).__name__}: {error}"
+            )
 
-    def _fail_request(self, id: str, error: str) -> None:
-        future = self._pending_futures.get(id)
+    def _fail_request(self, request_id: str, error: str) -> None:
+        future = self._pending_futures.get(request_id)
         if future is not None and not future.done():
             future.set_exception(RequestFailure("engine", error))
 
-    def _abort_request(self, id: str) -> None:
-        abort = getattr(self._engine, "abort", None)
-        if abort is not None:
-            abort(id)
+    def _abort_request(self, request_id: str) -> None:
+        abort_function = getattr(self._engine, "abort", None)
+        if abort_function is not None:
+            abort_function(request_id)
 
-    def _run(self) -> None:
+    def _run_engine_steps(self) -> None:
         """The engine's thread: accepts what has arrived, then computes a step."""
         try:
             while True:
-                action = self._take_next_engine_action(wait=not self._engine.has_work())
-                while action is not None:
-                    action()
-                    action = self._take_next_engine_action(wait=False)
+                engine_action = self._take_next_engine_action(wait=not self._engine.has_work())
+                while engine_action is not None:
+                    engine_action()
+                    engine_action = self._take_next_engine_action(wait=False)
                 if self._engine.has_work():
                     self._engine.step()
         except _TargetClosed:
@@ -145,51 +149,55 @@ class EngineTarget:
     def _take_next_engine_action(self, wait: bool) -> Optional[Callable[[], None]]:
         """What the event loop asks for; None: nothing now."""
         try:
-            action = self._action_queue.get(block=wait)
+            engine_action = self._action_queue.get(block=wait)
         except queue.Empty:
             return None
-        if action is None:
+        if engine_action is None:
             raise _TargetClosed
-        return action
+        return engine_action
 
     def _fail_all_requests(self, error: str) -> None:
         self._engine_error = error
-        for id in list(self._pending_futures):
-            self._fail_request(id, error)
+        for request_id in list(self._pending_futures):
+            self._fail_request(request_id, error)
 
 
 def load_engine(name: str) -> EngineTarget:
     """`name`: FILE.py:FUNCTION. The folder of the file is searched for modules, as for a script."""
-    path, _, function = name.rpartition(":")
-    if not path or not function.isidentifier():
+    file_path, _, function_name = name.rpartition(":")
+    if not file_path or not function_name.isidentifier():
         raise BenchError(f"{name} is not FILE.py:FUNCTION", "such as examples/serving/bench_engine.py:tiny", 2)
-    if not os.path.isfile(path):
-        raise BenchError(f"{path} does not exist", "pass --engine FILE.py:FUNCTION")
-    engine = _call_factory(path, function)
-    missing = [member for member in ENGINE_METHODS if not callable(getattr(engine, member, None))]
+    if not os.path.isfile(file_path):
+        raise BenchError(f"{file_path} does not exist", "pass --engine FILE.py:FUNCTION")
+    engine = _call_factory(file_path, function_name)
+    missing_members = [
+        method_name for method_name in ENGINE_METHODS if not callable(getattr(engine, method_name, None))
+    ]
     vocabulary = getattr(engine, "vocabulary", None)
-    if missing or not isinstance(vocabulary, int) or vocabulary < 1:
-        missing += [] if isinstance(vocabulary, int) and vocabulary > 0 else ["vocabulary"]
-        raise BenchError(f"the engine of {name} has no {', '.join(missing)}", "see docs/how-to/benchmark-serving.md")
+    if missing_members or not isinstance(vocabulary, int) or vocabulary < 1:
+        missing_members += [] if isinstance(vocabulary, int) and vocabulary > 0 else ["vocabulary"]
+        raise BenchError(
+            f"the engine of {name} has no {', '.join(missing_members)}", "see docs/how-to/benchmark-serving.md"
+        )
     return EngineTarget(name, engine)
 
 
-def _call_factory(path: str, function: str) -> Any:
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    module_spec = importlib.util.spec_from_file_location("joulemap_bench_engine", path)
+def _call_factory(file_path: str, function_name: str) -> Any:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(file_path)))
+    module_spec = importlib.util.spec_from_file_location("joulemap_bench_engine", file_path)
     assert module_spec is not None and module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
     sys.modules["joulemap_bench_engine"] = module
     try:
         module_spec.loader.exec_module(module)
     except ImportError as error:
-        raise BenchError(f"{path} cannot be imported: {error}", f"install it for {sys.executable}", 77) from error
+        raise BenchError(f"{file_path} cannot be imported: {error}", f"install it for {sys.executable}", 77) from error
     except Exception as error:
-        raise BenchError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    factory = getattr(module, function, None)
+        raise BenchError(f"{file_path} cannot be imported: {type(error).__name__}: {error}") from error
+    factory = getattr(module, function_name, None)
     if not callable(factory):
-        raise BenchError(f"{path} has no function {function}")
+        raise BenchError(f"{file_path} has no function {function_name}")
     try:
         return factory()
     except Exception as error:
-        raise BenchError(f"{function}() of {path} failed: {type(error).__name__}: {error}") from error
+        raise BenchError(f"{function_name}() of {file_path} failed: {type(error).__name__}: {error}") from error

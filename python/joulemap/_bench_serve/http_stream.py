@@ -42,13 +42,15 @@ def parse_address(url: str) -> EndpointAddress:
     """Raises ValueError if `url` is no http or https address."""
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError(f"{url!r} contains characters that an address cannot have")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    url_parts = urlsplit(url)
+    if url_parts.scheme not in ("http", "https") or not url_parts.hostname or url_parts.query or url_parts.fragment:
         raise ValueError(f"{url!r} is no address such as http://127.0.0.1:8000/v1")
-    if parts.username is not None:
+    if url_parts.username is not None:
         raise ValueError("an address with a user name is not supported: use --api-key-env")
-    is_tls = parts.scheme == "https"
-    return EndpointAddress(parts.hostname, parts.port or (443 if is_tls else 80), is_tls, parts.path.rstrip("/"))
+    is_tls = url_parts.scheme == "https"
+    return EndpointAddress(
+        url_parts.hostname, url_parts.port or (443 if is_tls else 80), is_tls, url_parts.path.rstrip("/")
+    )
 
 
 @dataclass
@@ -74,48 +76,50 @@ class HttpResponse:
     async def read_body(self) -> AsyncIterator[bytes]:
         """The body, without the framing of the transfer. Raises RequestFailure if it ends too early."""
         if "chunked" in self.headers.get("transfer-encoding", "").lower():
-            source = self._read_chunked_body()
+            body_pieces = self._read_chunked_body()
         else:
-            source = self._read_counted_body(self._content_length())
-        received = 0
-        async for piece in source:
-            received += len(piece)
-            if received > MAX_BODY_BYTES:
+            body_pieces = self._read_counted_body(self._content_length())
+        received_byte_count = 0
+        async for body_piece in body_pieces:
+            received_byte_count += len(body_piece)
+            if received_byte_count > MAX_BODY_BYTES:
                 raise RequestFailure("malformed", f"an answer of more than {MAX_BODY_BYTES} bytes")
-            yield piece
+            yield body_piece
 
     def _content_length(self) -> Optional[int]:
-        text = self.headers.get("content-length")
-        if text is None:
+        header_text = self.headers.get("content-length")
+        if header_text is None:
             return None
-        if not (text.isascii() and text.isdigit()) or len(text) > 15:
+        if not (header_text.isascii() and header_text.isdigit()) or len(header_text) > 15:
             raise RequestFailure("malformed", "the length of the content is no number")
-        return int(text)
+        return int(header_text)
 
-    async def _read_counted_body(self, length: Optional[int]) -> AsyncIterator[bytes]:
-        """`length` in bytes; None: until the server closes the connection."""
-        while length is None or length > 0:
-            piece = await self._reader.read(READ_CHUNK_BYTES if length is None else min(length, READ_CHUNK_BYTES))
-            if not piece and length is None:
+    async def _read_counted_body(self, remaining_bytes: Optional[int]) -> AsyncIterator[bytes]:
+        """Reads `remaining_bytes`; None: until the server closes the connection."""
+        while remaining_bytes is None or remaining_bytes > 0:
+            body_piece = await self._reader.read(
+                READ_CHUNK_BYTES if remaining_bytes is None else min(remaining_bytes, READ_CHUNK_BYTES)
+            )
+            if not body_piece and remaining_bytes is None:
                 return
-            if not piece:
-                raise RequestFailure("closed", f"{length} bytes of the content are missing")
-            length = None if length is None else length - len(piece)
-            yield piece
+            if not body_piece:
+                raise RequestFailure("closed", f"{remaining_bytes} bytes of the content are missing")
+            remaining_bytes = None if remaining_bytes is None else remaining_bytes - len(body_piece)
+            yield body_piece
 
     async def _read_chunked_body(self) -> AsyncIterator[bytes]:
         while True:
-            digits = (await self._read_line()).split(b";")[0].strip()
+            size_digits = (await self._read_line()).split(b";")[0].strip()
             try:
-                size = int(digits.decode("ascii"), 16) if len(digits) < 16 else -1
+                chunk_size = int(size_digits.decode("ascii"), 16) if len(size_digits) < 16 else -1
             except ValueError:
-                size = -1
-            if size < 0:
+                chunk_size = -1
+            if chunk_size < 0:
                 raise RequestFailure("malformed", "the size of a chunk is no hexadecimal number")
-            if size == 0:
+            if chunk_size == 0:
                 return  # trailers do not matter
-            async for piece in self._read_counted_body(size):
-                yield piece
+            async for body_piece in self._read_counted_body(chunk_size):
+                yield body_piece
             if await self._read_line():
                 raise RequestFailure("malformed", "a chunk is longer than its size")
 
@@ -134,14 +138,14 @@ async def send_http_request(
     writer = None
     try:
         reader, writer = await _connect(host)
-        lines = [
+        head_lines = [
             f"{method} {host.address.path}{path} HTTP/1.1",
             f"Host: {host.address.host_header}",
             "Connection: close",
         ]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        lines += [f"Content-Length: {len(body)}", "", ""]
-        writer.write("\r\n".join(lines).encode("ascii") + body)
+        head_lines += [f"{name}: {value}" for name, value in headers.items()]
+        head_lines += [f"Content-Length: {len(body)}", "", ""]
+        writer.write("\r\n".join(head_lines).encode("ascii") + body)
         await writer.drain()
         yield await _read_response_head(reader)
     except (OSError, asyncio.IncompleteReadError) as error:
@@ -156,37 +160,47 @@ async def send_http_request(
 async def _connect(host: ResolvedHost) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Tries all addresses: localhost may be ::1, too, where no server accepts connections. Later connections begin with
     the one that succeeded."""
-    name = host.address.host if host.tls_context else None
-    failure = RequestFailure("refused", "no address")
+    tls_server_name = host.address.host if host.tls_context else None
+    last_failure = RequestFailure("refused", "no address")
     for ip in list(host.ip_addresses):
         try:
             connection = await asyncio.open_connection(
-                ip, host.address.port, ssl=host.tls_context, server_hostname=name, limit=MAX_RESPONSE_HEAD_BYTES
+                ip,
+                host.address.port,
+                ssl=host.tls_context,
+                server_hostname=tls_server_name,
+                limit=MAX_RESPONSE_HEAD_BYTES,
             )
         except OSError as error:
-            failure = RequestFailure("refused", error.strerror or str(error))
+            last_failure = RequestFailure("refused", error.strerror or str(error))
         else:
-            host.ip_addresses.sort(key=lambda other: other != ip)
+            host.ip_addresses.sort(key=lambda other_ip: other_ip != ip)
             return connection
-    raise failure
+    raise last_failure
 
 
 async def _read_response_head(reader: asyncio.StreamReader) -> HttpResponse:
-    head = await reader.readuntil(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    version, _, rest = first.partition(" ")
-    status, _, reason = rest.partition(" ")
-    if not version.startswith("HTTP/1.") or not (status.isascii() and status.isdigit() and len(status) == 3):
+    head_bytes = await reader.readuntil(b"\r\n\r\n")
+    status_line, *header_lines = head_bytes.decode("latin-1").split("\r\n")
+    version, _, status_and_reason = status_line.partition(" ")
+    status_code, _, reason = status_and_reason.partition(" ")
+    if not version.startswith("HTTP/1.") or not (
+        status_code.isascii() and status_code.isdigit() and len(status_code) == 3
+    ):
         raise RequestFailure("malformed", "the answer is not HTTP/1.1")
-    pairs = (line.partition(":") for line in lines if line)
-    return HttpResponse(int(status), reason, {name.strip().lower(): value.strip() for name, _, value in pairs}, reader)
+    header_pairs = (header_line.partition(":") for header_line in header_lines if header_line)
+    return HttpResponse(
+        int(status_code), reason, {name.strip().lower(): value.strip() for name, _, value in header_pairs}, reader
+    )
 
 
 async def resolve_host(address: EndpointAddress) -> ResolvedHost:
     """Finds the host once: requests do not wait for a name server."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        address_infos = await asyncio.get_running_loop().getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM
+        )
     except OSError as error:
         raise BenchError(f"{address.host} is no known host: {error.strerror}", "correct --endpoint") from error
     tls_context = ssl.create_default_context() if address.is_tls else None
-    return ResolvedHost(address, [str(entry[4][0]) for entry in found], tls_context)
+    return ResolvedHost(address, [str(address_info[4][0]) for address_info in address_infos], tls_context)

@@ -25,11 +25,11 @@ class LengthDistribution:
 
     def draw(self, draw: random.Random) -> int:
         """A length; uses the generator twice whatever the distribution is, so that later lengths stay comparable."""
-        first, second = draw.random(), draw.random()
+        first_uniform, second_uniform = draw.random(), draw.random()
         if not self.median:
-            return self.low + int(first * (self.high - self.low + 1))
-        standard = math.sqrt(-2 * math.log(1 - first)) * math.cos(2 * math.pi * second)
-        exponent = min(math.log(self.median) + self.sigma * standard, math.log(self.high))
+            return self.low + int(first_uniform * (self.high - self.low + 1))
+        standard_normal = math.sqrt(-2 * math.log(1 - first_uniform)) * math.cos(2 * math.pi * second_uniform)
+        exponent = min(math.log(self.median) + self.sigma * standard_normal, math.log(self.high))
         return max(self.low, round(math.exp(exponent)))
 
 

@@ -65,30 +65,32 @@ async def run_load_level(
     prepared_requests = _prepare_requests_ahead(level, target)
     begin_s = loop.time() + LEVEL_START_DELAY_S
     outcomes = [RequestOutcome(request, begin_s + request.arrival_s) for request in level.requests]
-    window = asyncio.ensure_future(_measure_steady_part(level, begin_s, deadline_s, meter))
-    tasks: list[asyncio.Future] = []
-    ended = 0
+    steady_part_task = asyncio.ensure_future(_measure_steady_part(level, begin_s, deadline_s, meter))
+    request_tasks: list[asyncio.Future] = []
+    ended_count = 0
 
     def count_ended_request(_: asyncio.Future) -> None:
-        nonlocal ended
-        ended += 1
-        progress(len(tasks), ended)
+        nonlocal ended_count
+        ended_count += 1
+        progress(len(request_tasks), ended_count)
 
     try:
         for outcome in outcomes:
-            prepared = prepared_requests.popleft() if prepared_requests else target.prepare(outcome.request)
+            prepared_request = prepared_requests.popleft() if prepared_requests else target.prepare(outcome.request)
             await _sleep_until(min(outcome.due_s, deadline_s))
             if loop.time() >= deadline_s:
                 break
-            task = asyncio.ensure_future(_send_request(outcome, prepared, target, timeout_s, deadline_s))
-            task.add_done_callback(count_ended_request)
-            tasks.append(task)
-            progress(len(tasks), ended)
-        await asyncio.gather(*tasks)
-        steady_interval_s = await window
+            request_task = asyncio.ensure_future(
+                _send_request(outcome, prepared_request, target, timeout_s, deadline_s)
+            )
+            request_task.add_done_callback(count_ended_request)
+            request_tasks.append(request_task)
+            progress(len(request_tasks), ended_count)
+        await asyncio.gather(*request_tasks)
+        steady_interval_s = await steady_part_task
     finally:
-        for task in (*tasks, window):
-            task.cancel()
+        for request_task in (*request_tasks, steady_part_task):
+            request_task.cancel()
     was_stopped_by_deadline = any(
         outcome.sent_s is None or (outcome.failure and outcome.failure.kind == "cut") for outcome in outcomes
     )
@@ -99,23 +101,23 @@ def _prepare_requests_ahead(level: LoadLevel, target: RequestTarget) -> collecti
     """Makes prompts before the level begins: making a long one takes milliseconds, in which nothing is sent or received.
     Those beyond MAX_TOKENS_AHEAD would need too much memory."""
     prepared_requests: collections.deque[Any] = collections.deque()
-    tokens = 0
+    prompt_tokens = 0
     for request in level.requests:
-        tokens += request.prompt_tokens
-        if tokens > MAX_TOKENS_AHEAD:
+        prompt_tokens += request.prompt_tokens
+        if prompt_tokens > MAX_TOKENS_AHEAD:
             break
         prepared_requests.append(target.prepare(request))
     return prepared_requests
 
 
 async def _send_request(
-    outcome: RequestOutcome, prepared: Any, target: RequestTarget, timeout_s: float, deadline_s: float
+    outcome: RequestOutcome, prepared_request: Any, target: RequestTarget, timeout_s: float, deadline_s: float
 ) -> None:
     loop = asyncio.get_running_loop()
     outcome.sent_s = loop.time()
     end_s = min(outcome.due_s + timeout_s, deadline_s)
     try:
-        await asyncio.wait_for(target.send(prepared, outcome), max(0.0, end_s - loop.time()))
+        await asyncio.wait_for(target.send(prepared_request, outcome), max(0.0, end_s - loop.time()))
     except asyncio.TimeoutError:
         was_stopped_by_deadline = deadline_s < outcome.due_s + timeout_s
         outcome.failure = (
@@ -151,9 +153,9 @@ async def warm_up(requests: Sequence[PlannedRequest], target: RequestTarget, tim
     """Sends requests one after another. Raises BenchError if one fails: then the levels would fail, too."""
     loop = asyncio.get_running_loop()
     for request in requests:
-        prepared = target.prepare(request)
+        prepared_request = target.prepare(request)
         outcome = RequestOutcome(request, loop.time())
-        await _send_request(outcome, prepared, target, timeout_s, loop.time() + 2 * timeout_s)
+        await _send_request(outcome, prepared_request, target, timeout_s, loop.time() + 2 * timeout_s)
         if outcome.failure is not None:
             remedy = "start the server, or correct --endpoint" if outcome.failure.kind == "refused" else ""
             raise BenchError(f"{target.url}: a request before the first level failed: {outcome.failure}", remedy)

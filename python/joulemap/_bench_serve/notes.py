@@ -23,7 +23,7 @@ class DiagnosticCollector:
         self.add(Diagnostic(code, count, message, remedy))
 
     def add(self, diagnostic: Diagnostic) -> None:
-        if all(known.message != diagnostic.message for known in self.diagnostics):
+        if all(known_diagnostic.message != diagnostic.message for known_diagnostic in self.diagnostics):
             self.diagnostics.append(diagnostic)
 
 
@@ -45,8 +45,8 @@ def _diagnose_energy(notes: DiagnosticCollector, levels: Sequence[LoadLevelResul
             "run the benchmark on the server's machine, with a loopback address such as 127.0.0.1",
         )
     for energy in energies:
-        for found in energy.diagnostics:
-            notes.add(found)
+        for diagnostic in energy.diagnostics:
+            notes.add(diagnostic)
         if energy.joules is None:
             notes.diagnose("bench_energy_unknown", f"the energy is unknown: {energy.reason}", "run joulemap doctor")
     if any(energy.provenance == "estimated" for energy in energies):
@@ -64,31 +64,32 @@ def _diagnose_energy(notes: DiagnosticCollector, levels: Sequence[LoadLevelResul
 
 
 def _diagnose_requests(notes: DiagnosticCollector, levels: Sequence[LoadLevelResult]) -> None:
-    if failed := [level for level in levels if level.failed]:
-        kinds: dict[str, int] = {}
-        for failure in (failure for level in failed for failure in level.failures):
-            name = FAILURE_DESCRIPTIONS[failure.kind] + (f" ({failure.status})" if failure.status else "")
-            kinds[name] = kinds.get(name, 0) + failure.count
-        count = sum(level.failed for level in failed)
-        causes = "; ".join(f"{number}: {name}" for name, number in kinds.items())
+    if failed_levels := [level for level in levels if level.failed]:
+        count_by_failure: dict[str, int] = {}
+        for failure in (failure for level in failed_levels for failure in level.failures):
+            failure_text = FAILURE_DESCRIPTIONS[failure.kind] + (f" ({failure.status})" if failure.status else "")
+            count_by_failure[failure_text] = count_by_failure.get(failure_text, 0) + failure.count
+        failed_count = sum(level.failed for level in failed_levels)
+        causes = "; ".join(
+            f"{failure_count}: {failure_text}" for failure_text, failure_count in count_by_failure.items()
+        )
         notes.diagnose(
             "requests_failed",
-            f"{_format_rates(failed)}: {count} of {sum(level.sent for level in failed)} requests failed "
-            f"({causes}); their energy is "
-            "counted, their tokens and latencies are not",
-            count=count,
+            f"{_format_rates(failed_levels)}: {failed_count} of {sum(level.sent for level in failed_levels)} requests "
+            f"failed ({causes}); their energy is counted, their tokens and latencies are not",
+            count=failed_count,
         )
-    if late := [level for level in levels if level.late]:
-        max_lateness_s = max(level.max_lateness_s for level in late)
+    if late_levels := [level for level in levels if level.late]:
+        max_lateness_s = max(level.max_lateness_s for level in late_levels)
         notes.diagnose(
             "requests_late",
-            f"{_format_rates(late)}: {sum(level.late for level in late)} of {sum(level.sent for level in late)} "
-            "requests were sent "
+            f"{_format_rates(late_levels)}: {sum(level.late for level in late_levels)} of "
+            f"{sum(level.sent for level in late_levels)} requests were sent "
             f"more than {1000 * MIN_LATENESS_S:.0f} ms late, at most {1000 * max_lateness_s:.0f} ms: this machine was "
             "too busy to send "
             "them; their latencies count from when they were due",
             "use a lower rate, or leave a processor to the benchmark",
-            count=sum(level.late for level in late),
+            count=sum(level.late for level in late_levels),
         )
     if chunk_counted_levels := [level for level in levels if level.chunk_counted_requests]:
         notes.diagnose(
@@ -109,14 +110,13 @@ def _diagnose_requests(notes: DiagnosticCollector, levels: Sequence[LoadLevelRes
 
 
 def _diagnose_steady_part(notes: DiagnosticCollector, levels: Sequence[LoadLevelResult]) -> None:
-    if short := [level for level in levels if level.steady is None]:
+    if levels_without_steady_part := [level for level in levels if level.steady is None]:
         notes.diagnose(
             "no_steady_part",
-            f"{_format_rates(short)}: there is no steady part with several arrivals: rates and energies are "
-            "unknown, and latencies "
-            "include the ramps",
+            f"{_format_rates(levels_without_steady_part)}: there is no steady part with several arrivals: rates and "
+            "energies are unknown, and latencies include the ramps",
             "send more requests: --requests or --duration",
-            count=len(short),
+            count=len(levels_without_steady_part),
         )
     if overloaded_levels := [level for level in levels if _is_overloaded(level)]:
         notes.diagnose(
@@ -136,32 +136,33 @@ def _diagnose_steady_part(notes: DiagnosticCollector, levels: Sequence[LoadLevel
             "use a longer --duration, or a larger --ramp",
             count=len(short_ramp_levels),
         )
-    few = [level for level in levels if 0 < level.latencies.ttft_s.count < MIN_REQUESTS_FOR_P99]
-    if few:
-        fewest = min(level.latencies.ttft_s.count for level in few)
+    levels_with_few_requests = [level for level in levels if 0 < level.latencies.ttft_s.count < MIN_REQUESTS_FOR_P99]
+    if levels_with_few_requests:
+        min_request_count = min(level.latencies.ttft_s.count for level in levels_with_few_requests)
         notes.diagnose(
             "few_requests",
-            f"{_format_rates(few)}: percentiles are of as few as {fewest} requests: P99 is nearly their maximum",
+            f"{_format_rates(levels_with_few_requests)}: percentiles are of as few as {min_request_count} requests: "
+            "P99 is nearly their maximum",
             f"send more requests: {MIN_REQUESTS_FOR_P99} in the steady part",
-            count=len(few),
+            count=len(levels_with_few_requests),
         )
 
 
 def _is_overloaded(level: LoadLevelResult) -> bool:
-    steady = level.steady
-    if steady is None:
+    steady_part = level.steady
+    if steady_part is None:
         return False
-    queue_growth = steady.in_flight_end - steady.in_flight_begin
-    limit = max(MIN_QUEUE_GROWTH, MAX_QUEUE_GROWTH_SHARE * steady.arrivals)
-    return queue_growth > limit and steady.in_flight_end >= 2 * steady.in_flight_begin
+    queue_growth = steady_part.in_flight_end - steady_part.in_flight_begin
+    max_queue_growth = max(MIN_QUEUE_GROWTH, MAX_QUEUE_GROWTH_SHARE * steady_part.arrivals)
+    return queue_growth > max_queue_growth and steady_part.in_flight_end >= 2 * steady_part.in_flight_begin
 
 
 def _is_ramp_too_short(level: LoadLevelResult) -> bool:
-    mean_s, planned = level.latencies.latency_s.mean, level.run.level.steady_interval_s
-    return mean_s is not None and planned is not None and mean_s > planned[0]
+    mean_latency_s, planned_interval_s = level.latencies.latency_s.mean, level.run.level.steady_interval_s
+    return mean_latency_s is not None and planned_interval_s is not None and mean_latency_s > planned_interval_s[0]
 
 
 def _format_rates(levels: Sequence[LoadLevelResult]) -> str:
     """The loads that a note is about."""
-    known = [f"{level.rate_per_s:.4g}" for level in levels if level.rate_per_s is not None]
-    return f"at {', '.join(known)} requests/s" if known else "in the trace"
+    known_rates = [f"{level.rate_per_s:.4g}" for level in levels if level.rate_per_s is not None]
+    return f"at {', '.join(known_rates)} requests/s" if known_rates else "in the trace"

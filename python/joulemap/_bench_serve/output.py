@@ -57,7 +57,7 @@ def to_json(settings: ReportedSettings, levels: Sequence[LoadLevelResult], diagn
         "ramp_share": settings.ramp_share,
         "late_limit_s": MIN_LATENESS_S,
         "levels": [_load_level_to_json(level) for level in levels],
-        "diagnostics": [{**asdict(one), "remedy": one.remedy or None} for one in diagnostics],
+        "diagnostics": [{**asdict(diagnostic), "remedy": diagnostic.remedy or None} for diagnostic in diagnostics],
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -102,23 +102,23 @@ def _latencies_to_json(latencies: Latencies) -> dict[str, Any]:
 
 
 def _steady_part_to_json(level: LoadLevelResult) -> Optional[dict[str, Any]]:
-    steady = level.steady
-    if steady is None:
+    steady_part = level.steady
+    if steady_part is None:
         return None
     return {
-        "begin_s": steady.begin_s,
-        "end_s": steady.end_s,
-        "time_s": steady.time_s,
-        "arrivals": steady.arrivals,
-        "completed": steady.completed,
-        "output_tokens": steady.output_tokens,
-        "prompt_tokens": steady.prompt_tokens,
-        "requests_per_s": steady.completed / steady.time_s,
-        "output_tokens_per_s": steady.output_tokens / steady.time_s,
-        "total_tokens_per_s": steady.total_tokens / steady.time_s,
-        "in_flight_begin": steady.in_flight_begin,
-        "in_flight_end": steady.in_flight_end,
-        "in_flight_mean": steady.in_flight_mean,
+        "begin_s": steady_part.begin_s,
+        "end_s": steady_part.end_s,
+        "time_s": steady_part.time_s,
+        "arrivals": steady_part.arrivals,
+        "completed": steady_part.completed,
+        "output_tokens": steady_part.output_tokens,
+        "prompt_tokens": steady_part.prompt_tokens,
+        "requests_per_s": steady_part.completed / steady_part.time_s,
+        "output_tokens_per_s": steady_part.output_tokens / steady_part.time_s,
+        "total_tokens_per_s": steady_part.total_tokens / steady_part.time_s,
+        "in_flight_begin": steady_part.in_flight_begin,
+        "in_flight_end": steady_part.in_flight_end,
+        "in_flight_mean": steady_part.in_flight_mean,
     }
 
 
@@ -155,29 +155,29 @@ def to_text(
     diagnostics: Sequence[Diagnostic],
     with_notes: bool = True,
 ) -> str:
-    model = f", model {settings.model}" if settings.model else ""
-    arrivals = f"arrivals of {settings.trace_file}" if settings.trace_file else "Poisson arrivals"
-    lines = _wrap_text(" ", f"Load on {settings.address}{model}: {arrivals}, seed {settings.seed}")
+    model_text = f", model {settings.model}" if settings.model else ""
+    arrivals_text = f"arrivals of {settings.trace_file}" if settings.trace_file else "Poisson arrivals"
+    lines = _wrap_text(" ", f"Load on {settings.address}{model_text}: {arrivals_text}, seed {settings.seed}")
     lines += ["", *_latency_table(levels), "", *_energy_table(levels)]
     if any(level.tenants for level in levels):
         lines += ["", *_tenant_table(levels)]
     lines += ["", *_explanation_lines(settings)]
     for note in diagnostics if with_notes else ():
-        times = f" ({note.count} times)" if note.count > 1 else ""
-        lines += _wrap_text(" note: ", note.message + (times if not note.message.startswith("at ") else ""))
+        count_text = f" ({note.count} times)" if note.count > 1 else ""
+        lines += _wrap_text(" note: ", note.message + (count_text if not note.message.startswith("at ") else ""))
         lines += _wrap_text("    -> ", note.remedy) if note.remedy else []
     return "\n".join(["", *lines, ""]) + "\n"
 
 
 def _explanation_lines(settings: ReportedSettings) -> list[str]:
-    share = f"{100 * settings.ramp_share:g} %"
-    text = (
-        f"Steady part: from {share} of the arrivals' span to the last arrival; the ramps before and after are left out of "
-        "rates, latencies and energies. TTFT: time to the first token, from the planned arrival. TPOT: mean time per "
-        "output token after the first one. ±: half of the 95 % interval. J are of the whole machine, also while it waits "
-        "and for the benchmark itself."
+    ramp_text = f"{100 * settings.ramp_share:g} %"
+    explanation = (
+        f"Steady part: from {ramp_text} of the arrivals' span to the last arrival; the ramps before and after are left "
+        "out of rates, latencies and energies. TTFT: time to the first token, from the planned arrival. TPOT: mean "
+        "time per output token after the first one. ±: half of the 95 % interval. J are of the whole machine, also "
+        "while it waits and for the benchmark itself."
     )
-    return _wrap_text(" ", text)
+    return _wrap_text(" ", explanation)
 
 
 def _latency_table(levels: Sequence[LoadLevelResult]) -> list[str]:
@@ -193,28 +193,28 @@ def _latency_table(levels: Sequence[LoadLevelResult]) -> list[str]:
         ]
         for level in levels
     ]
-    head = ["offered", "done", "P50", "P90", "P99", "P50", "P90", "P99", "ok", "failed", "late"]
-    groups = [("requests/s", 2), ("TTFT, ms", 3), ("TPOT, ms", 3), ("requests", 3)]
-    return _format_table(groups, head, rows)
+    header = ["offered", "done", "P50", "P90", "P99", "P50", "P90", "P99", "ok", "failed", "late"]
+    column_groups = [("requests/s", 2), ("TTFT, ms", 3), ("TPOT, ms", 3), ("requests", 3)]
+    return _format_table(column_groups, header, rows)
 
 
 def _energy_table(levels: Sequence[LoadLevelResult]) -> list[str]:
     rows = []
     for level in levels:
-        steady, energy = level.steady, level.energy
+        steady_part, energy = level.steady, level.energy
         rows.append(
             [
                 _rate_text(level.rate_per_s),
-                _format_optional(steady and steady.output_tokens / steady.time_s),
-                _format_optional(steady and steady.total_tokens / steady.time_s),
+                _format_optional(steady_part and steady_part.output_tokens / steady_part.time_s),
+                _format_optional(steady_part and steady_part.total_tokens / steady_part.time_s),
                 *_energy_cells(level.energy_per_output_token),
                 *_energy_cells(level.energy_per_total_token),
                 _format_optional(energy and energy.watts),
                 (energy and energy.provenance) or "unknown",
             ]
         )
-    head = ["offered", "output", "all", "output", "±", "all", "±", "W", "energy"]
-    return _format_table([("requests/s", 1), ("tokens/s", 2), ("J per token", 4), ("", 2)], head, rows)
+    header = ["offered", "output", "all", "output", "±", "all", "±", "W", "energy"]
+    return _format_table([("requests/s", 1), ("tokens/s", 2), ("J per token", 4), ("", 2)], header, rows)
 
 
 def _tenant_table(levels: Sequence[LoadLevelResult]) -> list[str]:
@@ -230,41 +230,56 @@ def _tenant_table(levels: Sequence[LoadLevelResult]) -> list[str]:
         for level in levels
         for tenant in level.tenants
     ]
-    head = ["offered", "tenant", "sent", "ok", "P50", "P90", "P99", "P50", "P90", "P99"]
-    return _format_table([("requests/s", 1), ("", 1), ("requests", 2), ("TTFT, ms", 3), ("TPOT, ms", 3)], head, rows)
+    header = ["offered", "tenant", "sent", "ok", "P50", "P90", "P99", "P50", "P90", "P99"]
+    return _format_table([("requests/s", 1), ("", 1), ("requests", 2), ("TTFT, ms", 3), ("TPOT, ms", 3)], header, rows)
 
 
-def _format_table(groups: Sequence[tuple[str, int]], head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _format_table(
+    column_groups: Sequence[tuple[str, int]], header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> list[str]:
     """Columns are right-aligned; a group has a title over its columns."""
-    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
-    at = 0
-    for title, count in groups:  # a title may be wider than its columns
-        widths[at] += max(0, len(title) - sum(widths[at : at + count]) - (count - 1))
-        at += count
-    titles, at = [], 0
-    for title, count in groups:
-        titles.append(title.rjust(sum(widths[at : at + count]) + count - 1))
-        at += count
-    edges = {sum(count for _, count in groups[:index]) for index in range(1, len(groups))}
-    lines = ["  ".join(titles).rstrip()]
-    for row in [head, *rows]:
-        cells = [("  " if column in edges else " ") + cell.rjust(widths[column]) for column, cell in enumerate(row)]
-        lines.append("".join(cells)[1:].rstrip())
-    return [" " + line for line in lines]
+    column_widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    first_column = 0
+    for group_title, column_count in column_groups:  # a title may be wider than its columns
+        column_widths[first_column] += max(
+            0, len(group_title) - sum(column_widths[first_column : first_column + column_count]) - (column_count - 1)
+        )
+        first_column += column_count
+    group_titles, first_column = [], 0
+    for group_title, column_count in column_groups:
+        group_titles.append(
+            group_title.rjust(sum(column_widths[first_column : first_column + column_count]) + column_count - 1)
+        )
+        first_column += column_count
+    group_starts = {
+        sum(column_count for _, column_count in column_groups[:group_index])
+        for group_index in range(1, len(column_groups))
+    }
+    table_lines = ["  ".join(group_titles).rstrip()]
+    for row in [header, *rows]:
+        cells = [
+            ("  " if column in group_starts else " ") + cell.rjust(column_widths[column])
+            for column, cell in enumerate(row)
+        ]
+        table_lines.append("".join(cells)[1:].rstrip())
+    return [" " + line for line in table_lines]
 
 
-def _percentile_cells(values: LatencyDistribution, factor: float) -> list[str]:
+def _percentile_cells(distribution: LatencyDistribution, factor: float) -> list[str]:
     return [
-        _format_optional(None if value is None else factor * value) for value in (values.p50, values.p90, values.p99)
+        _format_optional(None if percentile is None else factor * percentile)
+        for percentile in (distribution.p50, distribution.p90, distribution.p99)
     ]
 
 
-def _energy_cells(value: EnergyPerToken) -> list[str]:
-    if value.energy_j is None:
+def _energy_cells(energy_per_token: EnergyPerToken) -> list[str]:
+    if energy_per_token.energy_j is None:
         return ["?", "?"]
     return [
-        _format_optional(value.energy_j),
-        _format_optional(None if value.high_j is None else value.high_j - value.energy_j),
+        _format_optional(energy_per_token.energy_j),
+        _format_optional(
+            None if energy_per_token.high_j is None else energy_per_token.high_j - energy_per_token.energy_j
+        ),
     ]
 
 
@@ -282,8 +297,8 @@ def _format_optional(value: Optional[float]) -> str:
     return f"{value:.{digits}f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
 
 
-def _wrap_text(first: str, text: str) -> list[str]:
-    indent = " " * len(first)
-    return textwrap.wrap(text, LINE_WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False) or [
-        first
-    ]
+def _wrap_text(first_indent: str, text: str) -> list[str]:
+    later_indent = " " * len(first_indent)
+    return textwrap.wrap(
+        text, LINE_WIDTH, initial_indent=first_indent, subsequent_indent=later_indent, break_on_hyphens=False
+    ) or [first_indent]

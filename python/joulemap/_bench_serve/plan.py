@@ -30,8 +30,8 @@ class PlannedRequest:
 
     def prompt(self) -> list[int]:
         """The words of the prompt. They are not stored: a plan of many long prompts stays small."""
-        draw = random.Random(self.prompt_seed)
-        return [int(draw.random() * PROMPT_WORD_COUNT) for _ in range(self.prompt_tokens)]
+        word_generator = random.Random(self.prompt_seed)
+        return [int(word_generator.random() * PROMPT_WORD_COUNT) for _ in range(self.prompt_tokens)]
 
 
 @dataclass(frozen=True)
@@ -84,59 +84,86 @@ def plan_load_level(workload: Workload, rate_per_s: Optional[float], index: int,
 
 def plan_warm_up(workload: Workload, count: int) -> list[PlannedRequest]:
     """Requests that are sent one after another before the first level. Their lengths are those of the first ones."""
-    lengths = _draw_lengths(workload)
-    found = []
-    for number in range(count):
+    request_lengths = _draw_lengths(workload)
+    planned_requests = []
+    for request_number in range(count):
         if workload.trace:
-            row = workload.trace[number % len(workload.trace)]
-            prompt, output, tenant = row.prompt_tokens, row.output_tokens, row.tenant
+            trace_row = workload.trace[request_number % len(workload.trace)]
+            prompt_tokens, output_tokens, tenant = trace_row.prompt_tokens, trace_row.output_tokens, trace_row.tenant
         else:
-            prompt, output, tenant = next(lengths)
-        found.append(PlannedRequest(-count + number, 0, prompt, output, tenant, f"{workload.seed}/warm-up/{number}"))
-    return found
+            prompt_tokens, output_tokens, tenant = next(request_lengths)
+        planned_requests.append(
+            PlannedRequest(
+                -count + request_number,
+                0,
+                prompt_tokens,
+                output_tokens,
+                tenant,
+                f"{workload.seed}/warm-up/{request_number}",
+            )
+        )
+    return planned_requests
 
 
-def _plan_poisson_requests(workload: Workload, rate_per_s: float, index: int) -> Iterator[PlannedRequest]:
-    gaps, lengths = random.Random(f"{workload.seed}/arrivals"), _draw_lengths(workload)
+def _plan_poisson_requests(workload: Workload, rate_per_s: float, level_index: int) -> Iterator[PlannedRequest]:
+    gap_generator, request_lengths = random.Random(f"{workload.seed}/arrivals"), _draw_lengths(workload)
     unit_rate_arrival_s = 0.0  # arrivals at one request per second
-    for number in range(workload.requests or MAX_REQUESTS):
-        unit_rate_arrival_s -= math.log(1 - gaps.random())
+    for request_number in range(workload.requests or MAX_REQUESTS):
+        unit_rate_arrival_s -= math.log(1 - gap_generator.random())
         arrival_s = unit_rate_arrival_s / rate_per_s
         if workload.duration_s is not None and arrival_s > workload.duration_s:
             return
-        prompt, output, tenant = next(lengths)
-        yield PlannedRequest(number, arrival_s, prompt, output, tenant, _prompt_seed(workload, index, number))
+        prompt_tokens, output_tokens, tenant = next(request_lengths)
+        yield PlannedRequest(
+            request_number,
+            arrival_s,
+            prompt_tokens,
+            output_tokens,
+            tenant,
+            _prompt_seed(workload, level_index, request_number),
+        )
 
 
-def _plan_trace_requests(workload: Workload, rate_per_s: Optional[float], index: int) -> Iterator[PlannedRequest]:
-    recorded = _mean_rate_per_s(workload.trace)
-    if rate_per_s is not None and recorded is None:
+def _plan_trace_requests(workload: Workload, rate_per_s: Optional[float], level_index: int) -> Iterator[PlannedRequest]:
+    recorded_rate_per_s = _mean_rate_per_s(workload.trace)
+    if rate_per_s is not None and recorded_rate_per_s is None:
         raise ValueError("all requests of the trace arrive at once: it cannot be scaled to a rate")
-    scale = 1.0 if rate_per_s is None or recorded is None else recorded / rate_per_s
-    for number, row in enumerate(workload.trace[: workload.requests]):
-        arrival_s = row.arrival_s * scale
+    time_scale = 1.0 if rate_per_s is None or recorded_rate_per_s is None else recorded_rate_per_s / rate_per_s
+    for request_number, trace_row in enumerate(workload.trace[: workload.requests]):
+        arrival_s = trace_row.arrival_s * time_scale
         if workload.duration_s is not None and arrival_s > workload.duration_s:
             return
         yield PlannedRequest(
-            number, arrival_s, row.prompt_tokens, row.output_tokens, row.tenant, _prompt_seed(workload, index, number)
+            request_number,
+            arrival_s,
+            trace_row.prompt_tokens,
+            trace_row.output_tokens,
+            trace_row.tenant,
+            _prompt_seed(workload, level_index, request_number),
         )
 
 
 def _draw_lengths(workload: Workload) -> Iterator[tuple[int, int, Optional[str]]]:
     """Prompt length, output length and tenant of each request."""
-    lengths, tenants = random.Random(f"{workload.seed}/lengths"), random.Random(f"{workload.seed}/tenants")
+    length_generator, tenant_generator = (
+        random.Random(f"{workload.seed}/lengths"),
+        random.Random(f"{workload.seed}/tenants"),
+    )
     while True:
-        prompt, output = workload.prompt_tokens.draw(lengths), workload.output_tokens.draw(lengths)
-        yield prompt, output, _choose_weighted(workload.tenants, tenants.random())
+        prompt_tokens, output_tokens = (
+            workload.prompt_tokens.draw(length_generator),
+            workload.output_tokens.draw(length_generator),
+        )
+        yield prompt_tokens, output_tokens, _choose_weighted(workload.tenants, tenant_generator.random())
 
 
-def _choose_weighted(weighted: Sequence[tuple[str, float]], uniform: float) -> Optional[str]:
-    rest = uniform * sum(weight for _, weight in weighted)
-    for name, weight in weighted:
-        rest -= weight
-        if rest < 0:
-            return name
-    return weighted[-1][0] if weighted else None
+def _choose_weighted(weighted_names: Sequence[tuple[str, float]], uniform_draw: float) -> Optional[str]:
+    remaining_weight = uniform_draw * sum(weight for _, weight in weighted_names)
+    for tenant_name, weight in weighted_names:
+        remaining_weight -= weight
+        if remaining_weight < 0:
+            return tenant_name
+    return weighted_names[-1][0] if weighted_names else None
 
 
 def _mean_rate_per_s(trace: Sequence[ArrivalTraceRow]) -> Optional[float]:
@@ -144,5 +171,5 @@ def _mean_rate_per_s(trace: Sequence[ArrivalTraceRow]) -> Optional[float]:
     return (len(trace) - 1) / span_s if span_s > 0 else None
 
 
-def _prompt_seed(workload: Workload, index: int, number: int) -> str:
-    return f"{workload.seed}/prompt/{index}/{number}"
+def _prompt_seed(workload: Workload, level_index: int, request_number: int) -> str:
+    return f"{workload.seed}/prompt/{level_index}/{request_number}"

@@ -108,32 +108,32 @@ class LoadLevelResult:
 
 
 def summarize_load_level(run: LoadLevelRun, energy: Optional[Energy], has_one_token_per_chunk: bool) -> LoadLevelResult:
-    succeeded = [outcome for outcome in run.outcomes if outcome.is_success]
-    sent = [outcome for outcome in run.outcomes if outcome.sent_s is not None]
-    steady = _summarize_steady_part(run, succeeded)
+    succeeded_outcomes = [outcome for outcome in run.outcomes if outcome.is_success]
+    sent_outcomes = [outcome for outcome in run.outcomes if outcome.sent_s is not None]
+    steady_part = _summarize_steady_part(run, succeeded_outcomes)
     return LoadLevelResult(
         run=run,
-        sent=len(sent),
-        succeeded=len(succeeded),
-        failed=sum(outcome.failure is not None for outcome in sent),
-        late=sum(outcome.lateness_s > MIN_LATENESS_S for outcome in sent),
-        max_lateness_s=max((outcome.lateness_s for outcome in sent), default=0.0),
+        sent=len(sent_outcomes),
+        succeeded=len(succeeded_outcomes),
+        failed=sum(outcome.failure is not None for outcome in sent_outcomes),
+        late=sum(outcome.lateness_s > MIN_LATENESS_S for outcome in sent_outcomes),
+        max_lateness_s=max((outcome.lateness_s for outcome in sent_outcomes), default=0.0),
         chunk_counted_requests=0
         if has_one_token_per_chunk
-        else sum(outcome.output_tokens is None for outcome in succeeded),
-        failures=_count_failures(sent),
-        latencies=_summarize_latencies(run, succeeded),
-        steady=steady,
-        energy=energy if steady else None,
-        energy_per_output_token=_energy_per_token(energy, steady.output_tokens if steady else 0),
-        energy_per_total_token=_energy_per_token(energy, steady.total_tokens if steady else 0),
+        else sum(outcome.output_tokens is None for outcome in succeeded_outcomes),
+        failures=_count_failures(sent_outcomes),
+        latencies=_summarize_latencies(run, succeeded_outcomes),
+        steady=steady_part,
+        energy=energy if steady_part else None,
+        energy_per_output_token=_energy_per_token(energy, steady_part.output_tokens if steady_part else 0),
+        energy_per_total_token=_energy_per_token(energy, steady_part.total_tokens if steady_part else 0),
         tenants=tuple(_summarize_tenants(run)),
     )
 
 
-def _summarize_steady_part(run: LoadLevelRun, succeeded: Sequence[RequestOutcome]) -> Optional[SteadyPart]:
-    planned = run.level.steady_interval_s
-    if run.steady_interval_s is None or planned is None:
+def _summarize_steady_part(run: LoadLevelRun, succeeded_outcomes: Sequence[RequestOutcome]) -> Optional[SteadyPart]:
+    planned_interval_s = run.level.steady_interval_s
+    if run.steady_interval_s is None or planned_interval_s is None:
         return None
     window_opened_s, window_closed_s = run.steady_interval_s
     if window_closed_s <= window_opened_s:
@@ -146,13 +146,15 @@ def _summarize_steady_part(run: LoadLevelRun, succeeded: Sequence[RequestOutcome
     return SteadyPart(
         begin_s=window_opened_s - level_begin_s,
         end_s=window_closed_s - level_begin_s,
-        arrivals=sum(planned[0] <= outcome.request.arrival_s for outcome in run.outcomes),
-        completed=sum(is_in_window(outcome.ended_s) for outcome in succeeded),
+        arrivals=sum(planned_interval_s[0] <= outcome.request.arrival_s for outcome in run.outcomes),
+        completed=sum(is_in_window(outcome.ended_s) for outcome in succeeded_outcomes),
         output_tokens=sum(
-            _tokens_per_chunk(outcome) * sum(map(is_in_window, outcome.chunk_times_s)) for outcome in succeeded
+            _tokens_per_chunk(outcome) * sum(map(is_in_window, outcome.chunk_times_s)) for outcome in succeeded_outcomes
         ),
         prompt_tokens=sum(
-            outcome.prompt_length for outcome in succeeded if is_in_window(next(iter(outcome.chunk_times_s), None))
+            outcome.prompt_length
+            for outcome in succeeded_outcomes
+            if is_in_window(next(iter(outcome.chunk_times_s), None))
         ),
         in_flight_begin=_count_in_flight(run.outcomes, window_opened_s),
         in_flight_end=_count_in_flight(run.outcomes, window_closed_s),
@@ -168,7 +170,10 @@ def _tokens_per_chunk(outcome: RequestOutcome) -> float:
 
 def _count_in_flight(outcomes: Iterable[RequestOutcome], time_s: float) -> int:
     return sum(
-        o.sent_s is not None and o.sent_s <= time_s and (o.ended_s is None or o.ended_s > time_s) for o in outcomes
+        outcome.sent_s is not None
+        and outcome.sent_s <= time_s
+        and (outcome.ended_s is None or outcome.ended_s > time_s)
+        for outcome in outcomes
     )
 
 
@@ -179,58 +184,73 @@ def _request_overlap_s(outcome: RequestOutcome, begin_s: float, end_s: float) ->
 
 
 def _summarize_latencies(run: LoadLevelRun, outcomes: Iterable[RequestOutcome]) -> Latencies:
-    planned = run.level.steady_interval_s
-    begin_s = planned[0] if planned else 0.0
-    counted = [outcome for outcome in outcomes if outcome.is_success and outcome.request.arrival_s >= begin_s]
+    planned_interval_s = run.level.steady_interval_s
+    begin_s = planned_interval_s[0] if planned_interval_s else 0.0
+    counted_outcomes = [outcome for outcome in outcomes if outcome.is_success and outcome.request.arrival_s >= begin_s]
     return Latencies(
-        compute_latency_distribution([outcome.ttft_s for outcome in counted]),
-        compute_latency_distribution([outcome.tpot_s for outcome in counted]),
-        compute_latency_distribution([outcome.latency_s for outcome in counted]),
+        compute_latency_distribution([outcome.ttft_s for outcome in counted_outcomes]),
+        compute_latency_distribution([outcome.tpot_s for outcome in counted_outcomes]),
+        compute_latency_distribution([outcome.latency_s for outcome in counted_outcomes]),
     )
 
 
 def compute_latency_distribution(values: Iterable[Optional[float]]) -> LatencyDistribution:
-    known = sorted(value for value in values if value is not None)
-    mean = sum(known) / len(known) if known else None
-    return LatencyDistribution(len(known), mean, quantile(known, 0.5), quantile(known, 0.9), quantile(known, 0.99))
+    known_values = sorted(value for value in values if value is not None)
+    mean = sum(known_values) / len(known_values) if known_values else None
+    return LatencyDistribution(
+        len(known_values), mean, quantile(known_values, 0.5), quantile(known_values, 0.9), quantile(known_values, 0.99)
+    )
 
 
 def quantile(ordered: Sequence[float], share: float) -> Optional[float]:
     """Interpolated linearly between the values, as numpy.quantile does."""
     if not ordered:
         return None
-    at = share * (len(ordered) - 1)
-    below = int(at)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (at - below) * (ordered[above] - ordered[below])
+    position = share * (len(ordered) - 1)
+    lower_index = int(position)
+    upper_index = min(lower_index + 1, len(ordered) - 1)
+    return ordered[lower_index] + (position - lower_index) * (ordered[upper_index] - ordered[lower_index])
 
 
-def _count_failures(sent: Iterable[RequestOutcome]) -> tuple[FailureCount, ...]:
+def _count_failures(sent_outcomes: Iterable[RequestOutcome]) -> tuple[FailureCount, ...]:
     """By kind and HTTP status, the most frequent first."""
-    counts: dict[tuple, FailureCount] = {}
-    for outcome in sent:
+    count_by_kind: dict[tuple, FailureCount] = {}
+    for outcome in sent_outcomes:
         failure = outcome.failure
         if failure is None:
             continue
-        key = failure.kind, failure.status
-        before = counts.get(key)
-        example = before.example if before else failure.detail
-        counts[key] = FailureCount(*key, count=1 + (before.count if before else 0), example=example)
-    return tuple(sorted(counts.values(), key=lambda one: (-one.count, one.kind, one.status or 0)))
+        kind_and_status = failure.kind, failure.status
+        earlier_count = count_by_kind.get(kind_and_status)
+        example = earlier_count.example if earlier_count else failure.detail
+        count_by_kind[kind_and_status] = FailureCount(
+            *kind_and_status, count=1 + (earlier_count.count if earlier_count else 0), example=example
+        )
+    return tuple(
+        sorted(
+            count_by_kind.values(),
+            key=lambda failure_count: (-failure_count.count, failure_count.kind, failure_count.status or 0),
+        )
+    )
 
 
-def _energy_per_token(energy: Optional[Energy], tokens: float) -> EnergyPerToken:
-    if energy is None or energy.joules is None or tokens <= 0:
+def _energy_per_token(energy: Optional[Energy], token_count: float) -> EnergyPerToken:
+    if energy is None or energy.joules is None or token_count <= 0:
         return EnergyPerToken(None, None, None)
     low_j, high_j = energy.low_j, energy.high_j
     return EnergyPerToken(
-        energy.joules / tokens, None if low_j is None else low_j / tokens, None if high_j is None else high_j / tokens
+        energy.joules / token_count,
+        None if low_j is None else low_j / token_count,
+        None if high_j is None else high_j / token_count,
     )
 
 
 def _summarize_tenants(run: LoadLevelRun) -> Iterable[TenantResult]:
-    for name in sorted({outcome.request.tenant for outcome in run.outcomes if outcome.request.tenant is not None}):
-        outcomes = [outcome for outcome in run.outcomes if outcome.request.tenant == name]
+    for tenant_name in sorted(
+        {outcome.request.tenant for outcome in run.outcomes if outcome.request.tenant is not None}
+    ):
+        outcomes = [outcome for outcome in run.outcomes if outcome.request.tenant == tenant_name]
         succeeded = [outcome for outcome in outcomes if outcome.is_success]
-        tokens = sum(outcome.output_length for outcome in succeeded)
-        yield TenantResult(name, len(outcomes), len(succeeded), tokens, _summarize_latencies(run, outcomes))
+        output_tokens = sum(outcome.output_length for outcome in succeeded)
+        yield TenantResult(
+            tenant_name, len(outcomes), len(succeeded), output_tokens, _summarize_latencies(run, outcomes)
+        )

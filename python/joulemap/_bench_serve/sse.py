@@ -23,22 +23,27 @@ class SseParser:
 
     def feed(self, piece: bytes) -> list[str]:
         """The data of the events that `piece` completes."""
-        text = self._partial_line + piece
-        ends_with_carriage_return = text.endswith(b"\r")  # perhaps an LF follows
-        lines = text[: len(text) - ends_with_carriage_return].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        buffered_bytes = self._partial_line + piece
+        ends_with_carriage_return = buffered_bytes.endswith(b"\r")  # perhaps an LF follows
+        lines = (
+            buffered_bytes[: len(buffered_bytes) - ends_with_carriage_return]
+            .replace(b"\r\n", b"\n")
+            .replace(b"\r", b"\n")
+            .split(b"\n")
+        )
         self._partial_line = lines.pop() + (b"\r" if ends_with_carriage_return else b"")
-        found = []
+        event_data = []
         for line in lines:
             self._event_bytes += len(line)
             if line.startswith(b"data:"):
                 self._data_lines.append(line[6:] if line.startswith(b"data: ") else line[5:])
             elif not line:
                 if self._data_lines:
-                    found.append(b"\n".join(self._data_lines).decode("utf-8", "replace"))
+                    event_data.append(b"\n".join(self._data_lines).decode("utf-8", "replace"))
                 self._data_lines, self._event_bytes = [], 0
         if self._event_bytes + len(self._partial_line) > MAX_EVENT_BYTES:
             raise RequestFailure("malformed", f"an event of more than {MAX_EVENT_BYTES} bytes")
-        return found
+        return event_data
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,8 @@ def _has_text(choice: dict) -> bool:
     if choice.get("text"):
         return True
     delta = choice.get("delta")
-    names = ("content", "reasoning_content", "reasoning", "tool_calls")
-    return isinstance(delta, dict) and any(delta.get(name) for name in names)
+    text_keys = ("content", "reasoning_content", "reasoning", "tool_calls")
+    return isinstance(delta, dict) and any(delta.get(text_key) for text_key in text_keys)
 
 
 def _valid_token_count(value: Any) -> Optional[int]:
@@ -94,5 +99,5 @@ def _error_text(error: Any) -> str:
 
 def sanitize_server_text(text: str) -> str:
     """Text of a server for a message: one line without control characters."""
-    printable = "".join(character if character.isprintable() else " " for character in text[:200])
-    return " ".join(printable.split())
+    printable_text = "".join(character if character.isprintable() else " " for character in text[:200])
+    return " ".join(printable_text.split())

@@ -35,21 +35,25 @@ def read_arrival_trace(path: Union[str, os.PathLike]) -> list[ArrivalTraceRow]:
 def parse_arrival_trace(lines: Iterable[str]) -> list[ArrivalTraceRow]:
     """Rows in the order of their arrivals; the first arrives at 0 s."""
     reader = csv.DictReader(lines, skipinitialspace=True)
-    missing = [name for name in REQUIRED_COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise ArrivalTraceError(f"the trace has no column {', '.join(missing)}: it needs {', '.join(REQUIRED_COLUMNS)}")
+    missing_columns = [name for name in REQUIRED_COLUMNS if name not in (reader.fieldnames or ())]
+    if missing_columns:
+        raise ArrivalTraceError(
+            f"the trace has no column {', '.join(missing_columns)}: it needs {', '.join(REQUIRED_COLUMNS)}"
+        )
     rows: list[ArrivalTraceRow] = []
-    first_s = 0.0
+    first_arrival_s = 0.0
     try:
         for record in reader:
             arrival_s = _parse_time_s(record["arrival_s"], reader.line_num)
-            first_s = first_s if rows else arrival_s
-            if rows and arrival_s - first_s < rows[-1].arrival_s:
+            first_arrival_s = first_arrival_s if rows else arrival_s
+            if rows and arrival_s - first_arrival_s < rows[-1].arrival_s:
                 raise ArrivalTraceError(
                     f"line {reader.line_num} arrives before the line above it: sort the trace by arrival_s"
                 )
-            lengths = [_parse_tokens(record[name], name, reader.line_num) for name in REQUIRED_COLUMNS[1:]]
-            rows.append(ArrivalTraceRow(arrival_s - first_s, *lengths, tenant=record.get("tenant") or None))
+            token_lengths = [_parse_tokens(record[name], name, reader.line_num) for name in REQUIRED_COLUMNS[1:]]
+            rows.append(
+                ArrivalTraceRow(arrival_s - first_arrival_s, *token_lengths, tenant=record.get("tenant") or None)
+            )
             if len(rows) > MAX_TRACE_ROWS:
                 raise ArrivalTraceError(f"the trace has more than {MAX_TRACE_ROWS} rows")
     except csv.Error as error:
@@ -59,18 +63,20 @@ def parse_arrival_trace(lines: Iterable[str]) -> list[ArrivalTraceRow]:
     return rows
 
 
-def _parse_time_s(text: Optional[str], line: int) -> float:
+def _parse_time_s(text: Optional[str], line_number: int) -> float:
     try:
-        value = float(text or "")
+        time_s = float(text or "")
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ArrivalTraceError(f"line {line}: arrival_s is not a number of seconds: {text!r}")
-    return value
+        time_s = math.nan
+    if not math.isfinite(time_s):
+        raise ArrivalTraceError(f"line {line_number}: arrival_s is not a number of seconds: {text!r}")
+    return time_s
 
 
-def _parse_tokens(text: Optional[str], name: str, line: int) -> int:
+def _parse_tokens(text: Optional[str], column_name: str, line_number: int) -> int:
     digits = (text or "").strip()
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and 1 <= int(digits) <= MAX_TOKENS):
-        raise ArrivalTraceError(f"line {line}: {name} is not a whole number from 1 to {MAX_TOKENS}: {text!r}")
+        raise ArrivalTraceError(
+            f"line {line_number}: {column_name} is not a whole number from 1 to {MAX_TOKENS}: {text!r}"
+        )
     return int(digits)

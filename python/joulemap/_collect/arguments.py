@@ -31,16 +31,20 @@ class StrictArgumentParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **options)
 
     def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def, override]
-        parsed, unused = self.parse_known_args(args, namespace)
-        if unused:
-            self.error(self._unknown_argument_message(next((word for word in unused if word.startswith("-")), unused[0])))
+        parsed, unknown_words = self.parse_known_args(args, namespace)
+        if unknown_words:
+            self.error(
+                self._unknown_argument_message(
+                    next((word for word in unknown_words if word.startswith("-")), unknown_words[0])
+                )
+            )
         return parsed
 
     def _unknown_argument_message(self, word: str) -> str:
         if not word.startswith("-"):
             return f"unexpected argument {word}"
         option = word.partition("=")[0]
-        known = [name for name in self._option_string_actions if name.startswith("--")]
-        nearest = [name for name in known if name.startswith(option) and len(option) > 3]
-        nearest += difflib.get_close_matches(option, known, n=1, cutoff=0.75)
-        return f"unknown option {option}" + (f"; did you mean {nearest[0]}?" if nearest else "")
+        known_options = [name for name in self._option_string_actions if name.startswith("--")]
+        similar_options = [name for name in known_options if name.startswith(option) and len(option) > 3]
+        similar_options += difflib.get_close_matches(option, known_options, n=1, cutoff=0.75)
+        return f"unknown option {option}" + (f"; did you mean {similar_options[0]}?" if similar_options else "")

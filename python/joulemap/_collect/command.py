@@ -47,65 +47,76 @@ def row_identity(row: design.PlannedRow) -> dict:
     }
 
 
-def collect_operations(session: CollectorRun, planned: Sequence[design.PlannedRow], deadline_s: float) -> None:
-    by_key = {row.key: row for row in planned}
+def collect_operations(session: CollectorRun, planned_rows: Sequence[design.PlannedRow], deadline_s: float) -> None:
+    row_by_key = {row.key: row for row in planned_rows}
     rng = random.Random(f"{design.DESIGN_SEED} {session.slice_name}")
-    for number, row in enumerate(row for row in planned if not session.rows.is_settled(row.key)):
+    for row_index, row in enumerate(row for row in planned_rows if not session.rows.is_settled(row.key)):
         if time.monotonic() > deadline_s:
             return
-        if number % OPERATIONS_PER_REPEAT == OPERATIONS_PER_REPEAT - 1 and (measured := measured_keys(session, by_key)):
-            measure_operation(session, by_key[rng.choice(measured)])
+        if row_index % OPERATIONS_PER_REPEAT == OPERATIONS_PER_REPEAT - 1 and (
+            repeatable_keys := measured_keys(session, row_by_key)
+        ):
+            measure_operation(session, row_by_key[rng.choice(repeatable_keys)])
         measure_operation(session, row)
 
 
-def measured_keys(session: CollectorRun, by_key: dict) -> list[str]:
-    return [key for key in session.rows.measurement_counts if key in by_key]
+def measured_keys(session: CollectorRun, planned_by_key: dict) -> list[str]:
+    return [key for key in session.rows.measurement_counts if key in planned_by_key]
 
 
 def measure_operation(session: CollectorRun, row: design.PlannedRow) -> None:
     torch, device = session.torch, session.runner.device
     with use_matmul_precision(torch, row.dtype):
         in_graph = design.OPERATION_KINDS[row.kind].in_graph
-        make = lambda: operations.make_operation_calls(torch, device, row)  # noqa: E731
-        session.measure_row(row_identity(row), make, session.active_s, in_graph)
+        make_calls = lambda: operations.make_operation_calls(torch, device, row)  # noqa: E731
+        session.measure_row(row_identity(row), make_calls, session.active_s, in_graph)
 
 
 def collect_networks(
-    session: CollectorRun, planned: Sequence[Sequence[networks.NetworkSetting]], deadline_s: float, active_s: float
+    session: CollectorRun,
+    setting_groups: Sequence[Sequence[networks.NetworkSetting]],
+    deadline_s: float,
+    active_s: float,
 ) -> None:
     """Measures networks until the deadline: first groups with a setting that was never measured, then settings that
     were disturbed in every measurement."""
-    by_key = {setting.key: setting for settings in planned for setting in settings}
+    setting_by_key = {setting.key: setting for settings in setting_groups for setting in settings}
     rng = random.Random(f"{design.DESIGN_SEED} {session.slice_name}")
-    for number, settings in enumerate(
-        sorted(planned, key=lambda group: all(setting.key in session.rows.measurement_counts for setting in group))
+    for group_index, settings in enumerate(
+        sorted(
+            setting_groups, key=lambda group: all(setting.key in session.rows.measurement_counts for setting in group)
+        )
     ):
-        wanted = [setting for setting in settings if not session.rows.is_settled(setting.key)]
-        if not wanted or time.monotonic() > deadline_s:
+        unsettled_settings = [setting for setting in settings if not session.rows.is_settled(setting.key)]
+        if not unsettled_settings or time.monotonic() > deadline_s:
             continue
-        collect_network(session, wanted, deadline_s, active_s)
-        measured = measured_keys(session, by_key)
-        if number % NETWORKS_PER_REPEAT == NETWORKS_PER_REPEAT - 1 and measured:
-            collect_network(session, [by_key[rng.choice(measured)]], deadline_s, active_s)
+        collect_network(session, unsettled_settings, deadline_s, active_s)
+        repeatable_keys = measured_keys(session, setting_by_key)
+        if group_index % NETWORKS_PER_REPEAT == NETWORKS_PER_REPEAT - 1 and repeatable_keys:
+            collect_network(session, [setting_by_key[rng.choice(repeatable_keys)]], deadline_s, active_s)
 
 
 def collect_network(
-    session: CollectorRun, wanted: Sequence[networks.NetworkSetting], deadline_s: float, active_s: float
+    session: CollectorRun, wanted_settings: Sequence[networks.NetworkSetting], deadline_s: float, active_s: float
 ) -> None:
     try:
-        loaded = networks.LoadedNetwork(session.torch, session.runner.device, wanted[0].network)
+        loaded_network = networks.LoadedNetwork(session.torch, session.runner.device, wanted_settings[0].network)
     except networks.LOAD_ERRORS as error:
         # Not recorded as a failure of the rows: another version of the package may have this network.
-        print(f"joulemap collect: {wanted[0].network.name}: {first_error_line(error)}", file=sys.stderr, flush=True)
+        print(
+            f"joulemap collect: {wanted_settings[0].network.name}: {first_error_line(error)}",
+            file=sys.stderr,
+            flush=True,
+        )
         return
-    with loaded:
-        for setting in wanted:
+    with loaded_network:
+        for setting in wanted_settings:
             if time.monotonic() < deadline_s:
-                measure_network(session, loaded, setting, active_s)
+                measure_network(session, loaded_network, setting, active_s)
 
 
 def measure_network(
-    session: CollectorRun, loaded: networks.LoadedNetwork, setting: networks.NetworkSetting, active_s: float
+    session: CollectorRun, loaded_network: networks.LoadedNetwork, setting: networks.NetworkSetting, active_s: float
 ) -> None:
     identity = {
         "key": setting.key,
@@ -116,26 +127,32 @@ def measure_network(
         "source": setting.network.family,
     }
     with networks.use_setting_precision(session.torch, setting):
-        session.measure_row(identity, lambda: [loaded.make_call(setting)], active_s, False, counted=True)
+        session.measure_row(identity, lambda: [loaded_network.make_call(setting)], active_s, False, counted=True)
 
 
 def collect_layers(
-    session: CollectorRun, planned: Sequence[Sequence[networks.NetworkSetting]], deadline_s: float
+    session: CollectorRun, setting_groups: Sequence[Sequence[networks.NetworkSetting]], deadline_s: float
 ) -> None:
     """Measures the GPU time of each operation inside its network; records no energy per operation."""
-    known = {line["layers_of"] for line in rows.read_json_lines(session.rows.folder) if "layers_of" in line}
-    for settings in planned:
-        wanted = [setting for setting in settings if setting.key not in known]
-        if not wanted or time.monotonic() > deadline_s:
+    profiled_keys = {line["layers_of"] for line in rows.read_json_lines(session.rows.folder) if "layers_of" in line}
+    for settings in setting_groups:
+        unprofiled_settings = [setting for setting in settings if setting.key not in profiled_keys]
+        if not unprofiled_settings or time.monotonic() > deadline_s:
             continue
         try:
-            with networks.LoadedNetwork(session.torch, session.runner.device, wanted[0].network) as loaded:
-                for setting in wanted:
+            with networks.LoadedNetwork(
+                session.torch, session.runner.device, unprofiled_settings[0].network
+            ) as loaded_network:
+                for setting in unprofiled_settings:
                     with networks.use_setting_precision(session.torch, setting):
-                        layer_profile = layers.profile_operations(session.torch, loaded.make_call(setting))
+                        layer_profile = layers.profile_operations(session.torch, loaded_network.make_call(setting))
                     session.rows.add_layers({"layers_of": setting.key, "slice": session.slice_name, **layer_profile})
         except networks.LOAD_ERRORS as error:
-            print(f"joulemap collect: {wanted[0].network.name}: {first_error_line(error)}", file=sys.stderr, flush=True)
+            print(
+                f"joulemap collect: {unprofiled_settings[0].network.name}: {first_error_line(error)}",
+                file=sys.stderr,
+                flush=True,
+            )
         gc.collect()
         session.runner.release_memory()
 
@@ -145,101 +162,102 @@ def plan_operations(options: argparse.Namespace) -> list[design.PlannedRow]:
         return corners.plan_corner_rows()
     if not options.listed:
         return design.plan_designed_rows(options.kinds, options.scale)
-    if planned := listed.plan_listed_rows(options.listed):
-        return [row for row in planned if not options.kinds or row.kind in options.kinds]
+    if listed_rows := listed.plan_listed_rows(options.listed):
+        return [row for row in listed_rows if not options.kinds or row.kind in options.kinds]
     raise SystemExit(f"joulemap collect: {options.listed} does not contain operations.csv.gz and settings.csv.gz")
 
 
 def select_network_settings(options: argparse.Namespace) -> list[list[networks.NetworkSetting]]:
-    planned = networks.plan_networks(options.settings, options.held_out, options.package)
+    settings_by_network = networks.plan_networks(options.settings, options.held_out, options.package)
     if options.which is None:
-        return planned
-    return [[setting for setting in settings if setting.pass_name == options.which] for settings in planned]
+        return settings_by_network
+    return [[setting for setting in settings if setting.pass_name == options.which] for settings in settings_by_network]
 
 
 def print_plan(options: argparse.Namespace) -> None:
-    planned = plan_operations(options)
-    counts, from_networks = (
-        Counter(row.kind for row in planned),
-        Counter(row.kind for row in planned if row.source != "designed"),
+    planned_rows = plan_operations(options)
+    count_by_kind, from_networks = (
+        Counter(row.kind for row in planned_rows),
+        Counter(row.kind for row in planned_rows if row.source != "designed"),
     )
     print(f"{'kind':<14} {'rows':>6} {'of real layers':>15}")
-    for kind, count in counts.items():
+    for kind, count in count_by_kind.items():
         print(f"{kind:<14} {count:>6} {from_networks[kind]:>15}")
-    print(f"{'all':<14} {len(planned):>6} {sum(from_networks.values()):>15}")
+    print(f"{'all':<14} {len(planned_rows):>6} {sum(from_networks.values()):>15}")
     for name in ("dtype", "pass_name"):
-        counted = Counter(getattr(row, name) for row in planned)
-        print(", ".join(f"{value} {count}" for value, count in sorted(counted.items())))
+        count_by_value = Counter(getattr(row, name) for row in planned_rows)
+        print(", ".join(f"{value} {count}" for value, count in sorted(count_by_value.items())))
     if "network" in options.kinds or not (options.kinds or options.listed):
         settings = select_network_settings(options)
-        names = {setting.network for group in settings for setting in group}
+        distinct_networks = {setting.network for group in settings for setting in group}
         print(
-            f"networks: {len(names)} of {len({one.family for one in names})} families, {sum(map(len, settings))} settings"
+            f"networks: {len(distinct_networks)} of {len({network.family for network in distinct_networks})} families, "
+            f"{sum(map(len, settings))} settings"
         )
     if "compiled" in options.kinds:
         settings = compiled.plan_compiled_settings()
-        names = {setting.network for group in settings for setting in group}
-        print(f"compiled: {len(names)} networks, {sum(map(len, settings))} settings, each also run eagerly")
+        distinct_networks = {setting.network for group in settings for setting in group}
+        print(f"compiled: {len(distinct_networks)} networks, {sum(map(len, settings))} settings, each also run eagerly")
 
 
 def make_parser() -> argparse.ArgumentParser:
-    cli = StrictArgumentParser(prog="joulemap collect", description=__doc__)
-    cli.add_argument(
+    parser = StrictArgumentParser(prog="joulemap collect", description=__doc__)
+    parser.add_argument(
         "--out", type=Path,
         help="output folder; operations and networks that it contains are not measured again",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--seconds",
         type=parse_positive_number,
         default=240,
         metavar="S",
         help="measuring time in s, without start-up; default: 240",
     )
-    cli.add_argument(
+    parser.add_argument(
         "--kinds", nargs="*", default=[], metavar="KIND",
         help="kinds of operations to measure, or `network`, `layers`, `compiled`, `corners`",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--listed", type=Path, metavar="FOLDER",
         help="measure operations of the networks that FOLDER lists, such as data/seed",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--active", type=parse_positive_number, default=0.14, metavar="S",
         help="measuring time of an operation in s; default: 0.14",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--network-active", type=parse_positive_number, default=0.6, metavar="S",
         help="measuring time of a network in s; default: 0.6",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--settings", type=parse_count, default=8, metavar="N",
         help="settings (batch, size, type, pass) per network; default: 8",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--pass", dest="which", choices=networks.NETWORK_PASSES,
         help="only this pass of networks; default: inference and training",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--package", choices=sorted(networks.NETWORK_MAKERS),
         help="only networks of this package; default: all packages",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--scale", type=parse_positive_number, default=1.0, metavar="F",
         help="factor for the number of operations; default: 1",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--held-out", action="store_true", help="measure only the held-out families, which are never fitted"
     )
-    cli.add_argument("--simulated", action="store_true", help="run on the CPU with simulated power, for tests")
-    cli.add_argument("--plan", action="store_true", help="print the number of operations of each kind and exit")
-    cli.add_argument(
+    parser.add_argument("--simulated", action="store_true", help="run on the CPU with simulated power, for tests")
+    parser.add_argument("--plan", action="store_true", help="print the number of operations of each kind and exit")
+    parser.add_argument(
         "--summary", action="store_true",
         help="print a summary of the measurements in --out, as Markdown",
     )  # fmt: skip
-    cli.add_argument(
+    parser.add_argument(
         "--tables", type=Path, metavar="FOLDER", help="write the measurements to FOLDER as compressed tables (.csv.gz)"
     )
-    return cli
+    return parser
 
 
 def open_device(options: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -264,14 +282,14 @@ def run_collection(options: argparse.Namespace) -> int:
     session.warm_up()
     deadline_s = session.begin_measuring(options.seconds)
     gpu.mean_power = RunningMean()
-    begin = (time.monotonic(), gpu.energy_j())
+    begin_time_and_energy = (time.monotonic(), gpu.energy_j())
     if [kind for kind in options.kinds if kind not in NETWORK_KINDS] or not options.kinds:
-        planned = plan_operations(options)
+        planned_rows = plan_operations(options)
         if options.simulated:
-            planned = [
-                row for row in planned if row.cost.bytes < MAX_CPU_ROW_BYTES and row.cost.flops < MAX_CPU_ROW_FLOPS
+            planned_rows = [
+                row for row in planned_rows if row.cost.bytes < MAX_CPU_ROW_BYTES and row.cost.flops < MAX_CPU_ROW_FLOPS
             ]
-        collect_operations(session, planned, deadline_s)
+        collect_operations(session, planned_rows, deadline_s)
     if "network" in options.kinds:
         collect_networks(session, select_network_settings(options), deadline_s, options.network_active)
     if "layers" in options.kinds:
@@ -286,7 +304,9 @@ def run_collection(options: argparse.Namespace) -> int:
             "seconds": time.monotonic() - began_s,
             "measured": session.measured_count,
             "idle_w": session.idle_w,
-            "counter_w": None if energy_j is None else (energy_j - begin[1]) / (time.monotonic() - begin[0]),
+            "counter_w": None
+            if energy_j is None
+            else (energy_j - begin_time_and_energy[1]) / (time.monotonic() - begin_time_and_energy[0]),
             "history_w": gpu.mean_power.mean(),
             "power_limit_w": gpu.power_limit_w(),
             "torch": torch.__version__,
@@ -304,31 +324,32 @@ def run_collection(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    cli = make_parser()
-    options = cli.parse_args(arguments)
-    others = (*NETWORK_KINDS, CORNER_ROWS_KIND)
-    unknown = [kind for kind in options.kinds if kind not in others and kind not in design.OPERATION_KINDS]
-    if unknown:
-        cli.error(
-            f"unknown kind {', '.join(unknown)}; choose from {', '.join(design.OPERATION_KINDS)}, {', '.join(others)}"
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    special_kinds = (*NETWORK_KINDS, CORNER_ROWS_KIND)
+    unknown_kinds = [kind for kind in options.kinds if kind not in special_kinds and kind not in design.OPERATION_KINDS]
+    if unknown_kinds:
+        parser.error(
+            f"unknown kind {', '.join(unknown_kinds)}; "
+            f"choose from {', '.join(design.OPERATION_KINDS)}, {', '.join(special_kinds)}"
         )
     if CORNER_ROWS_KIND in options.kinds and len(options.kinds) > 1:
-        cli.error("corners cannot be combined with other kinds: use --kinds corners")
+        parser.error("corners cannot be combined with other kinds: use --kinds corners")
     if options.plan:
         print_plan(options)
         return 0
     if options.out is None:
-        cli.error("--out FOLDER is required")
+        parser.error("--out FOLDER is required")
     if options.summary:
         print(summary.summarize_rows(rows.read_measured_rows(options.out)))
         return 0
     if options.tables:
         slices = [line for line in rows.read_json_lines(options.out) if "seconds" in line]
-        measured = [design.recompute_cost(row) for row in rows.read_measured_rows(options.out)]
-        for name, count in tables.write_tables(measured, slices, options.tables).items():
+        measured_rows = [design.recompute_cost(row) for row in rows.read_measured_rows(options.out)]
+        for name, count in tables.write_tables(measured_rows, slices, options.tables).items():
             print(f"{name}: {count} rows")
-        if profiled := [line for line in rows.read_json_lines(options.out) if "operations" in line]:
-            for name, count in layer_tables.write_layer_tables(profiled, options.out, options.tables).items():
+        if profile_lines := [line for line in rows.read_json_lines(options.out) if "operations" in line]:
+            for name, count in layer_tables.write_layer_tables(profile_lines, options.out, options.tables).items():
                 print(f"{name}: {count} rows")
         return 0
     os.environ.setdefault("HF_HUB_OFFLINE", "1")

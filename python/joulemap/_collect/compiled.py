@@ -61,20 +61,22 @@ TRAINING_COMPILE_FACTOR = 2.5
 
 def plan_compiled_settings() -> list[list[networks.NetworkSetting]]:
     """Groups settings that share a loaded network and a pass, cheapest to compile first. Excludes held-out families."""
-    known = {(listed.package, listed.name): listed for listed in networks.list_all_networks(held_out=False)}
+    network_by_name = {
+        (network.package, network.name): network for network in networks.list_all_networks(held_out=False)
+    }
     groups = []
-    for listed in COMPILED_NETWORKS:
-        network = known[listed.package, listed.name]
-        inference = [
-            networks.NetworkSetting(network, batch, network.sizes[0], listed.dtype, "inference")
-            for batch in listed.batches
+    for compiled_network in COMPILED_NETWORKS:
+        network = network_by_name[compiled_network.package, compiled_network.name]
+        inference_settings = [
+            networks.NetworkSetting(network, batch, network.sizes[0], compiled_network.dtype, "inference")
+            for batch in compiled_network.batches
         ]
-        groups.append((listed.relative_compile_cost * len(inference), inference))
-        if listed.training_batch_size:
-            dtype = "amp-bf16" if listed.dtype == "bf16" else listed.dtype
-            batch_size = listed.training_batch_size
+        groups.append((compiled_network.relative_compile_cost * len(inference_settings), inference_settings))
+        if compiled_network.training_batch_size:
+            dtype = "amp-bf16" if compiled_network.dtype == "bf16" else compiled_network.dtype
+            batch_size = compiled_network.training_batch_size
             training_setting = networks.NetworkSetting(network, batch_size, network.sizes[0], dtype, "training")
-            groups.append((listed.relative_compile_cost * TRAINING_COMPILE_FACTOR, [training_setting]))
+            groups.append((compiled_network.relative_compile_cost * TRAINING_COMPILE_FACTOR, [training_setting]))
     return [settings for _, settings in sorted(groups, key=lambda group: group[0])]
 
 
@@ -84,31 +86,31 @@ def compiled_row_key(setting: networks.NetworkSetting, mode: str) -> str:
 
 def collect_compiled_networks(session: CollectorRun, deadline_s: float, active_s: float) -> None:
     torch, device = session.torch, session.runner.device
-    wanted = {
-        number: remaining
-        for number, settings in enumerate(plan_compiled_settings())
-        if (remaining := select_unsettled_settings(session, settings))
+    unsettled_by_group = {
+        group_index: unsettled_settings
+        for group_index, settings in enumerate(plan_compiled_settings())
+        if (unsettled_settings := select_unsettled_settings(session, settings))
     }
     pin_to_one_core()
     if COMPILE_BACKEND == "inductor":
         fill_compiler_caches(
-            device, list(wanted), time.monotonic() + CACHE_FILL_TIME_SHARE * (deadline_s - time.monotonic())
+            device, list(unsettled_by_group), time.monotonic() + CACHE_FILL_TIME_SHARE * (deadline_s - time.monotonic())
         )
     longest_s = 0.0
-    for settings in wanted.values():
+    for settings in unsettled_by_group.values():
         try:
-            loaded = networks.LoadedNetwork(torch, device, settings[0].network)
+            loaded_network = networks.LoadedNetwork(torch, device, settings[0].network)
         except networks.LOAD_ERRORS as error:
             print(
                 f"joulemap collect: {settings[0].network.name}: {first_error_line(error)}", file=sys.stderr, flush=True
             )
             continue
-        with loaded:
+        with loaded_network:
             for setting in settings:
                 begin_s = time.monotonic()
                 if begin_s + longest_s > deadline_s:
                     return
-                measure_eager_and_compiled(session, loaded, setting, active_s)
+                measure_eager_and_compiled(session, loaded_network, setting, active_s)
                 longest_s = max(longest_s, time.monotonic() - begin_s)
 
 
@@ -124,11 +126,11 @@ def select_unsettled_settings(
 
 
 def measure_eager_and_compiled(
-    session: CollectorRun, loaded: networks.LoadedNetwork, setting: networks.NetworkSetting, active_s: float
+    session: CollectorRun, loaded_network: networks.LoadedNetwork, setting: networks.NetworkSetting, active_s: float
 ) -> None:
     call_makers = {
-        "eager": lambda: loaded.make_call(setting),
-        "compiled": lambda: compile_network_call(session.torch, loaded, setting),
+        "eager": lambda: loaded_network.make_call(setting),
+        "compiled": lambda: compile_network_call(session.torch, loaded_network, setting),
     }
     for mode in EXECUTION_MODES:
         identity = {
@@ -154,47 +156,49 @@ def measure_eager_and_compiled(
 
 
 def compile_network_call(
-    torch: Any, loaded: networks.LoadedNetwork, setting: networks.NetworkSetting
+    torch: Any, loaded_network: networks.LoadedNetwork, setting: networks.NetworkSetting
 ) -> Callable[[], Any]:
     """Compiles one setting in isolation: an earlier compilation would make the compiler use dynamic shapes."""
     torch._dynamo.reset()
-    call = loaded.make_call(setting, lambda model: torch.compile(model, backend=COMPILE_BACKEND))
+    call = loaded_network.make_call(setting, lambda model: torch.compile(model, backend=COMPILE_BACKEND))
     for _ in range(CALLS_UNTIL_COMPILED):
         call()
     return call
 
 
-def fill_compiler_caches(device: str, numbers: Sequence[int], deadline_s: float) -> None:
-    folder = str(Path(__file__).resolve().parent.parent)
+def fill_compiler_caches(device: str, group_indices: Sequence[int], deadline_s: float) -> None:
+    package_folder = str(Path(__file__).resolve().parent.parent)
 
-    def fill(number: int) -> None:
+    def fill(group_index: int) -> None:
         remaining_s = deadline_s - time.monotonic()
         if remaining_s <= 0:
             return
         try:
-            command = [sys.executable, "-c", CACHE_FILL_PROGRAM, folder, device, str(number)]
+            command = [sys.executable, "-c", CACHE_FILL_PROGRAM, package_folder, device, str(group_index)]
             subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, timeout=remaining_s, check=False)
         except subprocess.TimeoutExpired:  # compiled during measurement if time remains
             pass
 
     begin_s = time.monotonic()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as executor:
-        list(executor.map(fill, numbers))
+        list(executor.map(fill, group_indices))
     print(
-        f"compiled {len(numbers)} groups of settings in {time.monotonic() - begin_s:.0f} s", file=sys.stderr, flush=True
+        f"compiled {len(group_indices)} groups of settings in {time.monotonic() - begin_s:.0f} s",
+        file=sys.stderr,
+        flush=True,
     )
 
 
-def fill_compiler_cache(device: str, number: int) -> None:
+def fill_compiler_cache(device: str, group_index: int) -> None:
     import torch
 
     pin_to_one_core()
-    settings = plan_compiled_settings()[number]
-    with networks.LoadedNetwork(torch, device, settings[0].network) as loaded:
+    settings = plan_compiled_settings()[group_index]
+    with networks.LoadedNetwork(torch, device, settings[0].network) as loaded_network:
         for setting in settings:
             begin_s = time.monotonic()
             with networks.use_setting_precision(torch, setting):
-                compile_network_call(torch, loaded, setting)
+                compile_network_call(torch, loaded_network, setting)
             print(
                 f"{compiled_row_key(setting, 'compiled')}: {time.monotonic() - begin_s:.1f} s",
                 file=sys.stderr,

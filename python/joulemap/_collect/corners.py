@@ -18,9 +18,9 @@ from .kind import Parameters, is_within_size_limits, operation_cost
 RandomGenerator = random.Random
 
 
-def draw_log_uniform(rng: RandomGenerator, least: float, most: float, multiple: int = 1) -> int:
-    """Draws a multiple of `multiple` between `least` and `most`, uniformly in the logarithm."""
-    return max(multiple, round(least * (most / least) ** rng.random() / multiple) * multiple)
+def draw_log_uniform(rng: RandomGenerator, minimum: float, maximum: float, multiple: int = 1) -> int:
+    """Draws a multiple of `multiple` between `minimum` and `maximum`, uniformly in the logarithm."""
+    return max(multiple, round(minimum * (maximum / minimum) ** rng.random() / multiple) * multiple)
 
 
 def add_convolution_defaults(rng: RandomGenerator, **parameters: int) -> Parameters:
@@ -29,18 +29,26 @@ def add_convolution_defaults(rng: RandomGenerator, **parameters: int) -> Paramet
 
 
 def order_convolution_parameters(parameters: Parameters) -> Parameters:
-    names = "batch channels out height width kernel stride padding dilation groups bias channels_last".split()
-    return {name: parameters[name] for name in names}
+    ordered_names = "batch channels out height width kernel stride padding dilation groups bias channels_last".split()
+    return {name: parameters[name] for name in ordered_names}
 
 
 def draw_grouped_convolution(rng: RandomGenerator) -> Parameters:
     groups, kernel = rng.choice((2, 4, 4, 8, 16, 32, 32, 64)), rng.choice((1, 1, 3, 3))
     channels = draw_log_uniform(rng, 128, 3072, 8 * groups)
-    out = rng.choice((channels, channels, channels * 2, channels * 4, max(groups, channels // 4 // groups * groups)))
+    out_channels = rng.choice(
+        (channels, channels, channels * 2, channels * 4, max(groups, channels // 4 // groups * groups))
+    )
     is_text = kernel == 1 and rng.random() < 0.6
     height = 1 if is_text else draw_log_uniform(rng, 7, 56)
     width = draw_log_uniform(rng, 64, 512) if is_text else height
-    sizes = {"batch": draw_log_uniform(rng, 1, 128), "channels": channels, "out": out, "height": height, "width": width}
+    sizes = {
+        "batch": draw_log_uniform(rng, 1, 128),
+        "channels": channels,
+        "out": out_channels,
+        "height": height,
+        "width": width,
+    }
     stride = rng.choice((1, 1, 2)) if kernel == 3 else 1
     return order_convolution_parameters(
         add_convolution_defaults(rng, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=groups)
@@ -74,8 +82,14 @@ def draw_patch_embedding(rng: RandomGenerator) -> Parameters:
 
 def draw_ungrouped_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 64, 1024, 32), draw_log_uniform(rng, 7, 112)
-    out = rng.choice((channels, channels, channels * 2))
-    sizes = {"batch": draw_log_uniform(rng, 8, 128), "channels": channels, "out": out, "height": size, "width": size}
+    out_channels = rng.choice((channels, channels, channels * 2))
+    sizes = {
+        "batch": draw_log_uniform(rng, 8, 128),
+        "channels": channels,
+        "out": out_channels,
+        "height": size,
+        "width": size,
+    }
     return order_convolution_parameters(
         add_convolution_defaults(rng, **sizes, kernel=3, stride=rng.choice((1, 1, 2)), padding=1)
     )
@@ -110,8 +124,8 @@ def draw_short_row_normalization(rng: RandomGenerator) -> Parameters:
 
 def draw_narrow_dense(rng: RandomGenerator) -> Parameters:
     heads = rng.choice((3, 4, 4, 6, 8, 8, 12, 16, 24, 32))
-    wide = rng.choice((heads, heads, heads, 2 * heads, 4 * heads))
-    in_features, out_features = (heads, wide) if rng.random() < 0.5 else (wide, heads)
+    wide_features = rng.choice((heads, heads, heads, 2 * heads, 4 * heads))
+    in_features, out_features = (heads, wide_features) if rng.random() < 0.5 else (wide_features, heads)
     return {
         "rows": draw_log_uniform(rng, 20_000, 10_000_000),
         "in": in_features,
@@ -149,16 +163,18 @@ def draw_depthwise_convolution(rng: RandomGenerator) -> Parameters:
         "height": size,
         "width": size,
     }
-    drawn = add_convolution_defaults(rng, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=channels)
-    return order_convolution_parameters({**drawn, "channels_last": rng.random() < 0.4})
+    drawn_parameters = add_convolution_defaults(
+        rng, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=channels
+    )
+    return order_convolution_parameters({**drawn_parameters, "channels_last": rng.random() < 0.4})
 
 
 def draw_pointwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 16, 2048, 8), draw_log_uniform(rng, 4, 128)
-    out = rng.choice(
+    out_channels = rng.choice(
         (channels, channels * 2, channels * 4, channels // 4, channels // 2, draw_log_uniform(rng, 16, 2048, 8))
     )
-    sizes = {"batch": draw_log_uniform(rng, 1, 256), "channels": channels, "out": max(8, min(out, 4096))}
+    sizes = {"batch": draw_log_uniform(rng, 1, 256), "channels": channels, "out": max(8, min(out_channels, 4096))}
     stride = rng.choice((1, 1, 1, 1, 1, 2))
     return order_convolution_parameters(
         add_convolution_defaults(rng, **sizes, height=size, width=size, kernel=1, stride=stride)
@@ -167,8 +183,14 @@ def draw_pointwise_convolution(rng: RandomGenerator) -> Parameters:
 
 def draw_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 16, 768, 8), draw_log_uniform(rng, 7, 224)
-    out = rng.choice((channels, channels, channels * 2, draw_log_uniform(rng, 16, 768, 8)))
-    sizes = {"batch": draw_log_uniform(rng, 1, 256), "channels": channels, "out": out, "height": size, "width": size}
+    out_channels = rng.choice((channels, channels, channels * 2, draw_log_uniform(rng, 16, 768, 8)))
+    sizes = {
+        "batch": draw_log_uniform(rng, 1, 256),
+        "channels": channels,
+        "out": out_channels,
+        "height": size,
+        "width": size,
+    }
     return order_convolution_parameters(
         add_convolution_defaults(rng, **sizes, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
     )
@@ -192,14 +214,14 @@ USUAL_CHANNEL_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
 
 
 def draw_usual_image_shape(rng: RandomGenerator, halving_range: tuple[int, int]) -> Parameters:
-    side = rng.choice((224, 224, *USUAL_IMAGE_SIDES)) // 2 ** rng.randint(*halving_range)
-    return {"batch": 2 ** rng.choice((0, 2, 3, 4, 5, 5, 6, 6, 7, 7)), "height": side, "width": side}
+    image_side = rng.choice((224, 224, *USUAL_IMAGE_SIDES)) // 2 ** rng.randint(*halving_range)
+    return {"batch": 2 ** rng.choice((0, 2, 3, 4, 5, 5, 6, 6, 7, 7)), "height": image_side, "width": image_side}
 
 
 def draw_usual_grouped_convolution(rng: RandomGenerator) -> Parameters:
     group_width = rng.choice((4, 8, 16, 16, 24, 32, 32, 40, 48, 56, 64, 64, 80, 96, 112, 128, 168, 192, 224, 256))
     channels = group_width * rng.choice(
-        [many for many in (2, 3, 4, 6, 8, 12, 16, 24, 32, 32, 64) if many * group_width <= 4096]
+        [group_count for group_count in (2, 3, 4, 6, 8, 12, 16, 24, 32, 32, 64) if group_count * group_width <= 4096]
     )
     parameters = {
         **draw_usual_image_shape(rng, (1, 5)),
@@ -215,15 +237,19 @@ def draw_usual_grouped_convolution(rng: RandomGenerator) -> Parameters:
 def draw_usual_depthwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, kernel = rng.choice(USUAL_CHANNEL_WIDTHS[1:]), rng.choice((3, 3, 5, 7))
     parameters = {**draw_usual_image_shape(rng, (1, 5)), "channels": channels, "out": channels, "groups": channels}
-    drawn = add_convolution_defaults(
+    drawn_parameters = add_convolution_defaults(
         rng, **parameters, kernel=kernel, stride=rng.choice((1, 1, 1, 2)), padding=kernel // 2
     )
-    return order_convolution_parameters({**drawn, "channels_last": rng.random() < 0.4})
+    return order_convolution_parameters({**drawn_parameters, "channels_last": rng.random() < 0.4})
 
 
 def draw_usual_pointwise_convolution(rng: RandomGenerator) -> Parameters:
-    channels, by = rng.choice(USUAL_CHANNEL_WIDTHS), rng.choice((1, 2, 3, 4, 4, 6, 0.25, 0.25, 0.5))
-    parameters = {**draw_usual_image_shape(rng, (2, 5)), "channels": channels, "out": max(8, int(channels * by))}
+    channels, channel_factor = rng.choice(USUAL_CHANNEL_WIDTHS), rng.choice((1, 2, 3, 4, 4, 6, 0.25, 0.25, 0.5))
+    parameters = {
+        **draw_usual_image_shape(rng, (2, 5)),
+        "channels": channels,
+        "out": max(8, int(channels * channel_factor)),
+    }
     return order_convolution_parameters(add_convolution_defaults(rng, **parameters, kernel=1))
 
 
@@ -241,12 +267,12 @@ def draw_usual_3x3_convolution(rng: RandomGenerator) -> Parameters:
 
 def draw_usual_downsampling_convolution(rng: RandomGenerator) -> Parameters:
     kernel, stride = rng.choice(((2, 2), (2, 2), (4, 4), (7, 2), (3, 2), (5, 2)))
-    into = rng.choice(USUAL_CHANNEL_WIDTHS[2:-2])
-    stem = kernel > 2 and rng.random() < 0.6
+    in_channels = rng.choice(USUAL_CHANNEL_WIDTHS[2:-2])
+    is_stem = kernel > 2 and rng.random() < 0.6
     parameters = {
-        **draw_usual_image_shape(rng, (0, 0) if stem else (1, 4)),
-        "channels": 3 if stem else into,
-        "out": into * 2,
+        **draw_usual_image_shape(rng, (0, 0) if is_stem else (1, 4)),
+        "channels": 3 if is_stem else in_channels,
+        "out": in_channels * 2,
     }
     padding = 0 if stride == kernel else kernel // 2
     return order_convolution_parameters(
@@ -279,21 +305,25 @@ CORNER_SHAPES: tuple[tuple[str, Callable[[RandomGenerator], Parameters], int], .
 def plan_corner_rows() -> list[PlannedRow]:
     rng = random.Random(f"{DESIGN_SEED} corners")
     rows: dict[str, PlannedRow] = {}
-    for kind, draw, count in CORNER_SHAPES:
-        wanted = len(rows) + count
-        while len(rows) < wanted:
-            row = make_planned_row(rng, kind, draw(rng))
+    for kind, draw_parameters, count in CORNER_SHAPES:
+        target_row_count = len(rows) + count
+        while len(rows) < target_row_count:
+            row = make_planned_row(rng, kind, draw_parameters(rng))
             if is_within_size_limits(
                 operation_cost(OPERATION_KINDS[kind].forward_work(row.parameters), row.dtype, row.pass_name), row.dtype
             ):
                 rows.setdefault(row.key, row)
-    shuffled = list(rows.values())
-    rng.shuffle(shuffled)
-    return shuffled
+    shuffled_rows = list(rows.values())
+    rng.shuffle(shuffled_rows)
+    return shuffled_rows
 
 
 def make_planned_row(rng: RandomGenerator, kind: str, parameters: Parameters) -> PlannedRow:
-    definition = OPERATION_KINDS[kind]
+    operation_kind = OPERATION_KINDS[kind]
     # Two of three rows are forward passes: inference runs nothing else.
-    which = definition.passes[0] if rng.random() < 0.66 or has_no_backward(kind, parameters) else definition.passes[1]
-    return PlannedRow(kind, parameters, rng.choice(definition.dtypes), which, False, "designed")
+    pass_name = (
+        operation_kind.passes[0]
+        if rng.random() < 0.66 or has_no_backward(kind, parameters)
+        else operation_kind.passes[1]
+    )
+    return PlannedRow(kind, parameters, rng.choice(operation_kind.dtypes), pass_name, False, "designed")

@@ -53,17 +53,19 @@ class CounterReader(contextlib.AbstractContextManager):
             self._stop_event.wait(COUNTER_READ_PERIOD_S)
 
 
-def mean_power_w(reads: Sequence[CounterReading], begin_ns: int, end_ns: int) -> Optional[float]:
+def mean_power_w(readings: Sequence[CounterReading], begin_ns: int, end_ns: int) -> Optional[float]:
     """Returns the mean power in W over the whole periods between counter updates inside [begin, end); None if there
     are too few."""
     updates = [
-        ((last.before_ns + read.after_ns) // 2, read.joules)
-        for last, read in zip(reads, reads[1:])
-        if read.joules != last.joules and last.before_ns >= begin_ns + COUNTER_LAG_NS and read.after_ns <= end_ns
+        ((previous_reading.before_ns + reading.after_ns) // 2, reading.joules)
+        for previous_reading, reading in zip(readings, readings[1:])
+        if reading.joules != previous_reading.joules
+        and previous_reading.before_ns >= begin_ns + COUNTER_LAG_NS
+        and reading.after_ns <= end_ns
     ]
     if len(updates) <= MIN_COUNTER_PERIODS:
         return None
     (first_ns, first_j), (last_ns, last_j) = updates[0], updates[-1]
-    periods = round((last_ns - first_ns) / COUNTER_PERIOD_NS)
+    period_count = round((last_ns - first_ns) / COUNTER_PERIOD_NS)
     # On a GPU with another update period, the number of updates does not match the number of periods.
-    return (last_j - first_j) / (periods * COUNTER_PERIOD_NS * 1e-9) if periods == len(updates) - 1 else None
+    return (last_j - first_j) / (period_count * COUNTER_PERIOD_NS * 1e-9) if period_count == len(updates) - 1 else None

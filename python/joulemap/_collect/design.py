@@ -65,8 +65,8 @@ class PlannedRow(NamedTuple):
         return operation_cost(OPERATION_KINDS[self.kind].forward_work(self.parameters), self.dtype, self.pass_name)
 
 
-def operation_row_key(kind: str, parameters: Parameters, dtype: str, which: str, cold: bool) -> str:
-    return f"{kind} {format_parameters(parameters)} {dtype} {which}{' cold' if cold else ''}"
+def operation_row_key(kind: str, parameters: Parameters, dtype: str, pass_name: str, is_cold: bool) -> str:
+    return f"{kind} {format_parameters(parameters)} {dtype} {pass_name}{' cold' if is_cold else ''}"
 
 
 def recompute_cost(row: dict) -> dict:
@@ -74,9 +74,9 @@ def recompute_cost(row: dict) -> dict:
     kind = OPERATION_KINDS.get(row["kind"])
     if kind is None:
         return row
-    pairs = (pair.split("=") for pair in row["parameters"].split(";"))
+    name_value_pairs = (assignment.split("=") for assignment in row["parameters"].split(";"))
     cost = operation_cost(
-        kind.forward_work({name: parse_cell(text) for name, text in pairs}), row["dtype"], row["pass"]
+        kind.forward_work({name: parse_cell(text) for name, text in name_value_pairs}), row["dtype"], row["pass"]
     )
     return {**row, **cost._asdict()}
 
@@ -91,23 +91,23 @@ def quasi_random_points(dimensions: int, offset: float) -> Iterator[list[float]]
     for _ in range(60):
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
     steps = [ratio ** -(index + 1) for index in range(dimensions)]
-    for number in itertools.count(1):
-        yield [(offset + number * step) % 1.0 for step in steps]
+    for point_number in itertools.count(1):
+        yield [(offset + point_number * step) % 1.0 for step in steps]
 
 
 def draw_rows_of_kind(kind: OperationKind, count: int) -> Iterator[PlannedRow]:
     layers = real_layers.layers_of_kind(kind.name)
-    seen: set[str] = set()
-    rejected = 0
+    drawn_keys: set[str] = set()
+    rejected_count = 0
     for point in quasi_random_points(kind.dimensions + 5, offset=0.5):
-        if len(seen) == count or rejected > MAX_REJECTED_DRAWS:
+        if len(drawn_keys) == count or rejected_count > MAX_REJECTED_DRAWS:
             return
         row = draw_row(kind, point, layers)
-        if row is None or row.key in seen:
-            rejected += 1
+        if row is None or row.key in drawn_keys:
+            rejected_count += 1
             continue
-        seen.add(row.key)
-        rejected = 0
+        drawn_keys.add(row.key)
+        rejected_count = 0
         yield row
 
 
@@ -117,25 +117,28 @@ def draw_row(kind: OperationKind, point: Sequence[float], layers: Sequence[real_
     if layers and source_coordinate < 0.5:
         layer = choose_option(source_coordinate * 2, layers)
         parameters, source = real_layers.scale_layer_to_batch(layer, shape[0]), layer.family
-    dtype, which = choose_option(dtype_coordinate, kind.dtypes), choose_option(pass_coordinate, kind.passes)
+    dtype, pass_name = choose_option(dtype_coordinate, kind.dtypes), choose_option(pass_coordinate, kind.passes)
     if has_no_backward(kind.name, parameters):
-        which = kind.passes[0]
-    work = kind.forward_work(parameters)
-    cost = operation_cost(work, dtype, which)
-    if min(work.outputs, work.inputs) < 0 or (work.outputs <= 0 and work.other_bytes <= 0):
+        pass_name = kind.passes[0]
+    forward_work = kind.forward_work(parameters)
+    cost = operation_cost(forward_work, dtype, pass_name)
+    if min(forward_work.outputs, forward_work.inputs) < 0 or (
+        forward_work.outputs <= 0 and forward_work.other_bytes <= 0
+    ):
         return None
     if not is_within_size_limits(cost, dtype):
         return None
     if kind.in_graph and tiny_coordinate > TINY_ROW_SHARE and min_duration_s(cost, dtype) < MAX_TINY_OPERATION_S:
         return None
-    if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # no variance: 1 value per channel
+    # No variance: 1 value per channel.
+    if parameters.get("form") == "batch" and forward_work.inputs == parameters["channels"]:
         return None
-    cold = (
+    is_cold = (
         kind.in_graph
         and COLD_ROW_BYTES_RANGE[0] <= cost.bytes <= COLD_ROW_BYTES_RANGE[1]
         and cold_coordinate < COLD_ROW_SHARE
     )
-    return PlannedRow(kind.name, parameters, dtype, which, cold, source)
+    return PlannedRow(kind.name, parameters, dtype, pass_name, is_cold, source)
 
 
 def has_no_backward(kind: str, parameters: Parameters) -> bool:
@@ -153,4 +156,4 @@ def plan_designed_rows(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Pl
         jitter = random.Random(f"{DESIGN_SEED} {kind.name}")
         rows = list(draw_rows_of_kind(kind, max(1, round(kind.row_count * scale))))
         positioned_rows += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
-    return [row for _, row in sorted(positioned_rows, key=lambda item: item[0])]
+    return [row for _, row in sorted(positioned_rows, key=lambda position_and_row: position_and_row[0])]

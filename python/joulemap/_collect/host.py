@@ -23,8 +23,8 @@ AUTOGRAD_THREAD_NAME = "pt_autograd"
 class HostSpeedMeter:
     """Launch speed of the host. One instance per process, used from its main thread."""
 
-    def __init__(self, launch: Callable[[], Any], wait: Callable[[], Any]) -> None:
-        self._launch_kernel, self._synchronize = launch, wait
+    def __init__(self, launch_kernel: Callable[[], Any], synchronize: Callable[[], Any]) -> None:
+        self._launch_kernel, self._synchronize = launch_kernel, synchronize
         self._allowed_processors = sorted(os.sched_getaffinity(0))
         self.fastest_launch_s = min(self.time_launch_s() for _ in range(5))
 
@@ -34,10 +34,10 @@ class HostSpeedMeter:
         times_s = []
         for _ in range(2):
             self._synchronize()
-            begin = time.perf_counter()
+            begin_s = time.perf_counter()
             for _ in range(TIMED_LAUNCH_COUNT):
                 self._launch_kernel()
-            times_s.append((time.perf_counter() - begin) / TIMED_LAUNCH_COUNT)
+            times_s.append((time.perf_counter() - begin_s) / TIMED_LAUNCH_COUNT)
         self._synchronize()
         return min(times_s)
 
@@ -56,9 +56,13 @@ class HostSpeedMeter:
     def _pin_threads(self, processors: set[int]) -> None:
         """Pins the launching threads to `processors`. Other threads may run on any allowed processor, to stay out of
         the way."""
-        for task in Path("/proc/self/task").iterdir():
+        for thread_folder in Path("/proc/self/task").iterdir():
             try:
-                launches = int(task.name) == os.getpid() or (task / "comm").read_text().startswith(AUTOGRAD_THREAD_NAME)
-                os.sched_setaffinity(int(task.name), processors if launches else set(self._allowed_processors))
+                is_launching_thread = int(thread_folder.name) == os.getpid() or (
+                    thread_folder / "comm"
+                ).read_text().startswith(AUTOGRAD_THREAD_NAME)
+                os.sched_setaffinity(
+                    int(thread_folder.name), processors if is_launching_thread else set(self._allowed_processors)
+                )
             except (ProcessLookupError, FileNotFoundError):  # the thread has just ended
                 continue

@@ -32,7 +32,7 @@ PEAK_FLOPS_PER_S = {"fp32": 50e12, "tf32": 350e12, "fp16": 700e12, "bf16": 700e1
 
 
 class ForwardWork(NamedTuple):
-    """ForwardWork of a forward pass, in elements of the type that it computes in."""
+    """Work of a forward pass, in elements of the type that it computes in."""
 
     flops: float
     inputs: float
@@ -69,18 +69,20 @@ class OperationKind(NamedTuple):
     in_graph: bool = True  # can be captured in a CUDA graph
 
 
-def operation_cost(work: ForwardWork, dtype: str, which: str) -> OperationCost:
-    size = ELEMENT_BYTES[dtype]
-    if which == PASS_OPTIMIZER_STEP or which == PASS_FORWARD:
+def operation_cost(work: ForwardWork, dtype: str, pass_name: str) -> OperationCost:
+    element_bytes = ELEMENT_BYTES[dtype]
+    if pass_name == PASS_OPTIMIZER_STEP or pass_name == PASS_FORWARD:
         return OperationCost(
-            work.flops, size * (work.inputs + work.weights + work.outputs + work.intermediates) + work.other_bytes
+            work.flops,
+            element_bytes * (work.inputs + work.weights + work.outputs + work.intermediates) + work.other_bytes,
         )
-    read = work.outputs + work.saved_for_backward
-    if which == PASS_BACKWARD_WEIGHTS:
-        return OperationCost(work.flops, size * (read + work.weights) + work.other_bytes)
-    moved = read + work.inputs + 2 * work.weights + work.gradients
+    read_elements = work.outputs + work.saved_for_backward
+    if pass_name == PASS_BACKWARD_WEIGHTS:
+        return OperationCost(work.flops, element_bytes * (read_elements + work.weights) + work.other_bytes)
+    moved_elements = read_elements + work.inputs + 2 * work.weights + work.gradients
     return OperationCost(
-        work.flops * (2 if work.weights and work.flops > work.outputs else 1), size * moved + work.other_bytes
+        work.flops * (2 if work.weights and work.flops > work.outputs else 1),
+        element_bytes * moved_elements + work.other_bytes,
     )
 
 
@@ -93,20 +95,21 @@ def is_within_size_limits(cost: OperationCost, dtype: str) -> bool:
     return cost.bytes <= MAX_OPERATION_BYTES and cost.flops <= MAX_OPERATION_S * PEAK_FLOPS_PER_S[dtype]
 
 
-def draw_size(u: float, minimum: int, maximum: int, multiple: int = 1) -> int:
-    """Maps `u` in [0, 1) to a multiple of `multiple` between `minimum` and `maximum`, uniformly in the logarithm."""
-    value = minimum * math.exp(u * math.log(maximum / minimum))
+def draw_size(unit_draw: float, minimum: int, maximum: int, multiple: int = 1) -> int:
+    """Maps `unit_draw` in [0, 1) to a multiple of `multiple` between `minimum` and `maximum`, uniformly in the
+    logarithm."""
+    value = minimum * math.exp(unit_draw * math.log(maximum / minimum))
     return min(maximum, max(minimum, multiple * max(1, round(value / multiple))))
 
 
-def draw_width(u: float, minimum: int, maximum: int) -> int:
+def draw_width(unit_draw: float, minimum: int, maximum: int) -> int:
     """Draws a width: three of four are multiples of 8, as in most networks; the rest are arbitrary."""
-    size_fraction, multiple_index = u * 4 % 1, int(u * 4)
+    size_fraction, multiple_index = unit_draw * 4 % 1, int(unit_draw * 4)
     return draw_size(size_fraction, minimum, maximum, (8, 64, 8, 1)[multiple_index] if maximum >= 64 else 1)
 
 
-def choose_option(u: float, choices: Sequence) -> Any:
-    return choices[min(int(u * len(choices)), len(choices) - 1)]
+def choose_option(unit_draw: float, choices: Sequence) -> Any:
+    return choices[min(int(unit_draw * len(choices)), len(choices) - 1)]
 
 
 def element_count(*numbers: int) -> int:

@@ -19,117 +19,147 @@ from .kind import (
 PRODUCT_DTYPES = ("bf16", "fp32", "fp16", "tf32")
 
 
-def draw_dense_parameters(u):
+def draw_dense_parameters(unit_draws):
     return {
-        "rows": draw_size(u[0], 1, 65536),
-        "in": draw_width(u[1], 16, 16384),
-        "out": draw_width(u[2], 10, 16384),
-        "bias": u[3] < 0.7,
+        "rows": draw_size(unit_draws[0], 1, 65536),
+        "in": draw_width(unit_draws[1], 16, 16384),
+        "out": draw_width(unit_draws[2], 10, 16384),
+        "bias": unit_draws[3] < 0.7,
     }
 
 
-def build_dense(make, p):
-    x, weight = make.make_input(p["rows"], p["in"]), make.make_weight(p["out"], p["in"])
-    bias = make.make_weight(p["out"]) if p["bias"] else None
-    linear = make.torch.nn.functional.linear
+def build_dense(tensor_factory, parameters):
+    x, weight = (
+        tensor_factory.make_input(parameters["rows"], parameters["in"]),
+        tensor_factory.make_weight(parameters["out"], parameters["in"]),
+    )
+    bias = tensor_factory.make_weight(parameters["out"]) if parameters["bias"] else None
+    linear = tensor_factory.torch.nn.functional.linear
     return BuiltOperation(lambda: linear(x, weight, bias), [x], [weight] if bias is None else [weight, bias])
 
 
-def count_dense_work(p):
-    rows, into, out = p["rows"], p["in"], p["out"]
+def count_dense_work(parameters):
+    rows, in_features, out_features = parameters["rows"], parameters["in"], parameters["out"]
     return ForwardWork(
-        2 * rows * into * out, rows * into, rows * out, into * out + p["bias"] * out, saved_for_backward=rows * into
+        2 * rows * in_features * out_features,
+        rows * in_features,
+        rows * out_features,
+        in_features * out_features + parameters["bias"] * out_features,
+        saved_for_backward=rows * in_features,
     )
 
 
-def draw_bmm_parameters(u):
+def draw_bmm_parameters(unit_draws):
     return {
-        "batch": draw_size(u[0], 1, 1024),
-        "m": draw_width(u[1], 8, 4096),
-        "k": draw_width(u[2], 8, 4096),
-        "n": draw_width(u[3], 8, 4096),
-        "transposed": u[4] < 0.5,
+        "batch": draw_size(unit_draws[0], 1, 1024),
+        "m": draw_width(unit_draws[1], 8, 4096),
+        "k": draw_width(unit_draws[2], 8, 4096),
+        "n": draw_width(unit_draws[3], 8, 4096),
+        "transposed": unit_draws[4] < 0.5,
     }
 
 
-def build_bmm(make, p):
-    a = make.make_input(p["batch"], p["m"], p["k"])
-    if p["transposed"]:
-        b = make.make_input(p["batch"], p["n"], p["k"])
-        return BuiltOperation(lambda: make.torch.bmm(a, b.transpose(1, 2)), [a, b])
-    b = make.make_input(p["batch"], p["k"], p["n"])
-    return BuiltOperation(lambda: make.torch.bmm(a, b), [a, b])
+def build_bmm(tensor_factory, parameters):
+    first_matrix = tensor_factory.make_input(parameters["batch"], parameters["m"], parameters["k"])
+    if parameters["transposed"]:
+        second_matrix = tensor_factory.make_input(parameters["batch"], parameters["n"], parameters["k"])
+        return BuiltOperation(
+            lambda: tensor_factory.torch.bmm(first_matrix, second_matrix.transpose(1, 2)), [first_matrix, second_matrix]
+        )
+    second_matrix = tensor_factory.make_input(parameters["batch"], parameters["k"], parameters["n"])
+    return BuiltOperation(lambda: tensor_factory.torch.bmm(first_matrix, second_matrix), [first_matrix, second_matrix])
 
 
-def count_bmm_work(p):
-    batch, m, k, n = p["batch"], p["m"], p["k"], p["n"]
-    both = batch * (m * k + k * n)
+def count_bmm_work(parameters):
+    batch, m, k, n = parameters["batch"], parameters["m"], parameters["k"], parameters["n"]
+    operand_elements = batch * (m * k + k * n)
     # The backward pass has two products, as with weights, so both operands count as weights.
-    return ForwardWork(2 * batch * m * k * n, 0, batch * m * n, both)
+    return ForwardWork(2 * batch * m * k * n, 0, batch * m * n, operand_elements)
 
 
-def draw_attention_parameters(u):
-    tokens = draw_size(u[2], 16, 4096)
+def draw_attention_parameters(unit_draws):
+    tokens = draw_size(unit_draws[2], 16, 4096)
     return {
-        "batch": draw_size(u[0], 1, 128),
-        "heads": draw_size(u[1], 1, 32),
-        "queries": 1 if u[5] < 0.06 else tokens,
+        "batch": draw_size(unit_draws[0], 1, 128),
+        "heads": draw_size(unit_draws[1], 1, 32),
+        "queries": 1 if unit_draws[5] < 0.06 else tokens,
         "keys": tokens,
-        "width": choose_option(u[3], (32, 64, 64, 64, 80, 96, 128, 128)),
-        "causal": u[4] < 0.4 and u[5] >= 0.06,
+        "width": choose_option(unit_draws[3], (32, 64, 64, 64, 80, 96, 128, 128)),
+        "causal": unit_draws[4] < 0.4 and unit_draws[5] >= 0.06,
     }
 
 
-def build_attention(make, p):
-    q = make.make_input(p["batch"], p["heads"], p["queries"], p["width"])
-    k, v = (make.make_input(p["batch"], p["heads"], p["keys"], p["width"]) for _ in range(2))
-    attend = make.torch.nn.functional.scaled_dot_product_attention
-    return BuiltOperation(lambda: attend(q, k, v, is_causal=bool(p["causal"])), [q, k, v])
+def build_attention(tensor_factory, parameters):
+    q = tensor_factory.make_input(parameters["batch"], parameters["heads"], parameters["queries"], parameters["width"])
+    k, v = (
+        tensor_factory.make_input(parameters["batch"], parameters["heads"], parameters["keys"], parameters["width"])
+        for _ in range(2)
+    )
+    attention = tensor_factory.torch.nn.functional.scaled_dot_product_attention
+    return BuiltOperation(lambda: attention(q, k, v, is_causal=bool(parameters["causal"])), [q, k, v])
 
 
-def count_attention_work(p):
-    heads = p["batch"] * p["heads"]
-    query, key = heads * p["queries"] * p["width"], heads * p["keys"] * p["width"]
+def count_attention_work(parameters):
+    head_count = parameters["batch"] * parameters["heads"]
+    query_elements, key_elements = (
+        head_count * parameters["queries"] * parameters["width"],
+        head_count * parameters["keys"] * parameters["width"],
+    )
     # q, k and v count as weights: the backward pass reads them again and writes their gradients.
     return ForwardWork(
-        4 * heads * p["queries"] * p["keys"] * p["width"], 0, query, query + 2 * key, saved_for_backward=query
+        4 * head_count * parameters["queries"] * parameters["keys"] * parameters["width"],
+        0,
+        query_elements,
+        query_elements + 2 * key_elements,
+        saved_for_backward=query_elements,
     )
 
 
-def draw_embedding_parameters(u):
+def draw_embedding_parameters(unit_draws):
     return {
-        "vocabulary": draw_size(u[0], 100, 250000),
-        "width": draw_width(u[1], 16, 4096),
-        "tokens": draw_size(u[2], 1, 262144),
+        "vocabulary": draw_size(unit_draws[0], 100, 250000),
+        "width": draw_width(unit_draws[1], 16, 4096),
+        "tokens": draw_size(unit_draws[2], 1, 262144),
     }
 
 
-def build_embedding(make, p):
-    table, tokens = make.make_weight(p["vocabulary"], p["width"]), make.make_indices(p["vocabulary"], p["tokens"])
-    embedding = make.torch.nn.functional.embedding
+def build_embedding(tensor_factory, parameters):
+    table, tokens = (
+        tensor_factory.make_weight(parameters["vocabulary"], parameters["width"]),
+        tensor_factory.make_indices(parameters["vocabulary"], parameters["tokens"]),
+    )
+    embedding = tensor_factory.torch.nn.functional.embedding
     return BuiltOperation(lambda: embedding(tokens, table), [], [table])
 
 
-def count_embedding_work(p):
+def count_embedding_work(parameters):
     """Work of an embedding. The backward pass writes a gradient of the whole table, which is mostly zeros."""
-    moved, table = p["tokens"] * p["width"], p["vocabulary"] * p["width"]
-    return ForwardWork(moved, moved, moved, gradients=table, other_bytes=8 * p["tokens"])
+    moved_elements, table_elements = (
+        parameters["tokens"] * parameters["width"],
+        parameters["vocabulary"] * parameters["width"],
+    )
+    return ForwardWork(
+        moved_elements, moved_elements, moved_elements, gradients=table_elements, other_bytes=8 * parameters["tokens"]
+    )
 
 
-def draw_loss_parameters(u):
-    return {"rows": draw_size(u[0], 1, 16384), "classes": draw_width(u[1], 2, 131072)}
+def draw_loss_parameters(unit_draws):
+    return {"rows": draw_size(unit_draws[0], 1, 16384), "classes": draw_width(unit_draws[1], 2, 131072)}
 
 
-def build_loss(make, p):
-    x, target = make.make_input(p["rows"], p["classes"]), make.make_indices(p["classes"], p["rows"])
-    loss = make.torch.nn.functional.cross_entropy
+def build_loss(tensor_factory, parameters):
+    x, target = (
+        tensor_factory.make_input(parameters["rows"], parameters["classes"]),
+        tensor_factory.make_indices(parameters["classes"], parameters["rows"]),
+    )
+    loss = tensor_factory.torch.nn.functional.cross_entropy
     return BuiltOperation(lambda: loss(x, target), [x])
 
 
-def count_loss_work(p):
+def count_loss_work(parameters):
     # Log softmax writes as much as it reads; the loss itself is one number.
-    size = element_count(p["rows"], p["classes"])
-    return ForwardWork(size, size, size, 0, saved_for_backward=size, other_bytes=8 * p["rows"])
+    size = element_count(parameters["rows"], parameters["classes"])
+    return ForwardWork(size, size, size, 0, saved_for_backward=size, other_bytes=8 * parameters["rows"])
 
 
 DRAWN_PASSES = (PASS_FORWARD, PASS_BACKWARD, PASS_FORWARD, PASS_BACKWARD_WEIGHTS, PASS_BACKWARD, PASS_FORWARD)

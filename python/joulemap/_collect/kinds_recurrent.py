@@ -20,51 +20,59 @@ GATE_COUNTS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 MAX_TIME_STEPS = 1536
 
 
-def draw_recurrent_parameters(u):
-    layers = choose_option(u[4], (1, 1, 2, 3))
-    hidden = draw_width(u[2], 32, 2048)
+def draw_recurrent_parameters(unit_draws):
+    layers = choose_option(unit_draws[4], (1, 1, 2, 3))
+    hidden = draw_width(unit_draws[2], 32, 2048)
     return {
-        "form": choose_option(u[6], ("lstm", "gru", "lstm", "rnn_tanh", "lstm", "gru", "rnn_relu")),
-        "batch": draw_size(u[0], 1, 256),
-        "steps": min(draw_size(u[1], 8, 1024), MAX_TIME_STEPS // layers),
-        "in": hidden if u[3] < 0.4 else draw_width((u[3] - 0.4) / 0.6, 16, 2048),
+        "form": choose_option(unit_draws[6], ("lstm", "gru", "lstm", "rnn_tanh", "lstm", "gru", "rnn_relu")),
+        "batch": draw_size(unit_draws[0], 1, 256),
+        "steps": min(draw_size(unit_draws[1], 8, 1024), MAX_TIME_STEPS // layers),
+        "in": hidden if unit_draws[3] < 0.4 else draw_width((unit_draws[3] - 0.4) / 0.6, 16, 2048),
         "hidden": hidden,
         "layers": layers,
-        "directions": 2 if u[5] < 0.3 else 1,
+        "directions": 2 if unit_draws[5] < 0.3 else 1,
         "bias": 1,
     }
 
 
-def build_recurrent(make, p):
-    nn = make.torch.nn
-    form = p["form"]
-    named = {"nonlinearity": form.removeprefix("rnn_")} if form.startswith("rnn") else {}
+def build_recurrent(tensor_factory, parameters):
+    nn = tensor_factory.torch.nn
+    form = parameters["form"]
+    module_options = {"nonlinearity": form.removeprefix("rnn_")} if form.startswith("rnn") else {}
     module_type = {"lstm": nn.LSTM, "gru": nn.GRU}.get(form, nn.RNN)
-    module = module_type(p["in"], p["hidden"], p["layers"], bidirectional=p["directions"] == 2, **named)
-    module = module.to(device=make.device, dtype=make.dtype).train(make.requires_gradients)
+    module = module_type(
+        parameters["in"],
+        parameters["hidden"],
+        parameters["layers"],
+        bidirectional=parameters["directions"] == 2,
+        **module_options,
+    )
+    module = module.to(device=tensor_factory.device, dtype=tensor_factory.dtype).train(
+        tensor_factory.requires_gradients
+    )
     weights = list(module.parameters())
     for weight in weights:
-        weight.requires_grad_(make.requires_gradients)
-    x = make.make_input(p["steps"], p["batch"], p["in"])
+        weight.requires_grad_(tensor_factory.requires_gradients)
+    x = tensor_factory.make_input(parameters["steps"], parameters["batch"], parameters["in"])
     return BuiltOperation(lambda: module(x)[0], [x], weights)
 
 
-def count_recurrent_work(p):
+def count_recurrent_work(parameters):
     """Counts the products of all time steps, layers and directions; a gate value is one FLOP."""
-    rows, gates = p["batch"] * p["steps"], GATE_COUNTS[p["form"]] * p["hidden"]
-    layers, directions, hidden = p["layers"], p["directions"], p["hidden"]
-    read = p["in"] + (layers - 1) * directions * hidden
-    matrices = directions * gates * (read + layers * hidden)
-    left = directions * layers * rows * gates
-    inputs, outputs = rows * p["in"], rows * directions * hidden
+    rows, gates = parameters["batch"] * parameters["steps"], GATE_COUNTS[parameters["form"]] * parameters["hidden"]
+    layers, directions, hidden = parameters["layers"], parameters["directions"], parameters["hidden"]
+    product_inputs = parameters["in"] + (layers - 1) * directions * hidden
+    weight_elements = directions * gates * (product_inputs + layers * hidden)
+    gate_values = directions * layers * rows * gates
+    inputs, outputs = rows * parameters["in"], rows * directions * hidden
     return ForwardWork(
-        2 * rows * matrices + left,
+        2 * rows * weight_elements + gate_values,
         inputs,
         outputs,
-        matrices + p["bias"] * 2 * directions * layers * gates,
-        saved_for_backward=inputs + left + directions * layers * rows * hidden,
-        intermediates=2 * left + 2 * (layers - 1) * outputs,
-        gradients=2 * left,
+        weight_elements + parameters["bias"] * 2 * directions * layers * gates,
+        saved_for_backward=inputs + gate_values + directions * layers * rows * hidden,
+        intermediates=2 * gate_values + 2 * (layers - 1) * outputs,
+        gradients=2 * gate_values,
     )
 
 

@@ -54,10 +54,10 @@ def shape_to_batch_rows_width(sizes: list) -> dict:
 
 def parse_list(text: str, default_value: list) -> list:
     try:
-        found = json.loads(text)
+        parsed_value = json.loads(text)
     except (json.JSONDecodeError, TypeError):
         return default_value
-    return found if isinstance(found, list) and found else default_value
+    return parsed_value if isinstance(parsed_value, list) and parsed_value else default_value
 
 
 def is_channels_last(call: DispatcherCall) -> bool:
@@ -80,9 +80,16 @@ def convert_convolution_call(call: DispatcherCall) -> Optional[tuple]:
         stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
     if len(x) != 4:
         return None
-    stride, padding, dilation = ((values * 2)[:2] for values in (stride, padding, dilation))
-    out = weight[1] * int(groups) if transposed else weight[0]
-    parameters = {"batch": x[0], "channels": x[1], "out": out, "height": x[2], "width": x[3], "kernel": weight[2]}
+    stride, padding, dilation = ((dimension_values * 2)[:2] for dimension_values in (stride, padding, dilation))
+    out_channels = weight[1] * int(groups) if transposed else weight[0]
+    parameters = {
+        "batch": x[0],
+        "channels": x[1],
+        "out": out_channels,
+        "height": x[2],
+        "width": x[3],
+        "kernel": weight[2],
+    }
     parameters |= {"stride": stride[0], "padding": padding[0], "dilation": dilation[0], "groups": int(groups)}
     parameters |= {
         "bias": int(len(call.sizes) > 2 and bool(call.sizes[2])),
@@ -100,13 +107,24 @@ def convert_convolution_call(call: DispatcherCall) -> Optional[tuple]:
 
 
 def convert_dense_call(call: DispatcherCall) -> tuple:
-    first, second = call.sizes[1:3] if call.name == "addmm" else call.sizes[:2]
-    return "dense", {"rows": first[0], "in": first[1], "out": second[1], "bias": int(call.name == "addmm")}
+    first_shape, second_shape = call.sizes[1:3] if call.name == "addmm" else call.sizes[:2]
+    return "dense", {
+        "rows": first_shape[0],
+        "in": first_shape[1],
+        "out": second_shape[1],
+        "bias": int(call.name == "addmm"),
+    }
 
 
 def convert_bmm_call(call: DispatcherCall) -> tuple:
-    first, second = call.sizes[1:3] if call.name == "baddbmm" else call.sizes[:2]
-    return "bmm", {"batch": first[0], "m": first[1], "k": first[2], "n": second[2], "transposed": 0}
+    first_shape, second_shape = call.sizes[1:3] if call.name == "baddbmm" else call.sizes[:2]
+    return "bmm", {
+        "batch": first_shape[0],
+        "m": first_shape[1],
+        "k": first_shape[2],
+        "n": second_shape[2],
+        "transposed": 0,
+    }
 
 
 def convert_attention_call(call: DispatcherCall) -> tuple:
@@ -143,8 +161,8 @@ def convert_pooling_call(call: DispatcherCall) -> Optional[tuple]:
         return None
     image = {"batch": x[0], "channels": x[1], "height": x[2], "width": x[3]}
     if call.name.startswith("_adaptive"):
-        out = parse_list(call.arguments[1], [1, 1])
-        return "pooling", {"form": "adaptive", **image, "out": out[0]}
+        output_sides = parse_list(call.arguments[1], [1, 1])
+        return "pooling", {"form": "adaptive", **image, "out": output_sides[0]}
     kernel = parse_list(call.arguments[1], [1, 1])
     stride, padding = parse_list(call.arguments[2], kernel), parse_list(call.arguments[3], [0, 0])
     form = "max" if call.name.startswith("max") else "avg"
@@ -166,33 +184,37 @@ def convert_two_operand_call(call: DispatcherCall) -> tuple:
 
 
 def convert_concatenate_call(call: DispatcherCall) -> Optional[tuple]:
-    parts = call.sizes[0]
-    if not parts or not isinstance(parts[0], list):
+    input_shapes = call.sizes[0]
+    if not input_shapes or not isinstance(input_shapes[0], list):
         return None
-    return "concatenate", {**shape_to_batch_rows_width(parts[0]), "parts": len(parts)}
+    return "concatenate", {**shape_to_batch_rows_width(input_shapes[0]), "parts": len(input_shapes)}
 
 
 def convert_reduce_call(call: DispatcherCall) -> tuple:
-    x, over = call.sizes[0], parse_list(call.arguments[1] if len(call.arguments) > 1 else "", [])
-    last = not over or set(value % max(1, len(x)) for value in over) == set(range(len(x) - len(over), len(x)))
-    kept = len(x) - len(over)
+    x, reduced_dims = call.sizes[0], parse_list(call.arguments[1] if len(call.arguments) > 1 else "", [])
+    reduces_trailing_dims = not reduced_dims or set(dim % max(1, len(x)) for dim in reduced_dims) == set(
+        range(len(x) - len(reduced_dims), len(x))
+    )
+    kept_dim_count = len(x) - len(reduced_dims)
     parameters = (
-        {"batch": 1, "rows": element_count(x[:kept]), "width": element_count(x[kept:])}
-        if last
+        {"batch": 1, "rows": element_count(x[:kept_dim_count]), "width": element_count(x[kept_dim_count:])}
+        if reduces_trailing_dims
         else shape_to_batch_rows_width(x)
     )
-    where = "all" if len(over) in (0, len(x)) else "last" if last else "rows"
-    return "reduce", {"form": {"sum": "sum", "amax": "amax"}.get(call.name, "mean"), "over": where, **parameters}
+    reduced_part = "all" if len(reduced_dims) in (0, len(x)) else "last" if reduces_trailing_dims else "rows"
+    return "reduce", {"form": {"sum": "sum", "amax": "amax"}.get(call.name, "mean"), "over": reduced_part, **parameters}
 
 
 def convert_copy_call(call: DispatcherCall) -> tuple:
     """_to_copy casts; clone and copy_ change the memory order."""
-    kinds = [kind for kind in call.types[:2] if kind in DTYPE_NAMES]
+    dtypes = [type_name for type_name in call.types[:2] if type_name in DTYPE_NAMES]
     if call.name == "_to_copy":
-        to = {"15": "bf16", "5": "fp16", "6": "fp32"}.get(call.arguments[1] if len(call.arguments) > 1 else "", "fp32")
-        return "cast", {"to": to, **shape_to_batch_rows_width(call.sizes[0])}
-    if call.name == "copy_" and len(set(kinds)) == 2:
-        return "cast", {"to": DTYPE_NAMES[kinds[0]], **shape_to_batch_rows_width(call.sizes[0])}
+        target_dtype = {"15": "bf16", "5": "fp16", "6": "fp32"}.get(
+            call.arguments[1] if len(call.arguments) > 1 else "", "fp32"
+        )
+        return "cast", {"to": target_dtype, **shape_to_batch_rows_width(call.sizes[0])}
+    if call.name == "copy_" and len(set(dtypes)) == 2:
+        return "cast", {"to": DTYPE_NAMES[dtypes[0]], **shape_to_batch_rows_width(call.sizes[0])}
     return "reshape", {"form": "heads", **shape_to_batch_rows_width(call.sizes[0])}
 
 
@@ -202,11 +224,11 @@ def convert_embedding_call(call: DispatcherCall) -> tuple:
 
 
 def convert_padding_call(call: DispatcherCall) -> Optional[tuple]:
-    x, sides = call.sizes[0], parse_list(call.arguments[1], [0])
+    x, pad_sizes = call.sizes[0], parse_list(call.arguments[1], [0])
     if len(x) != 4:
         return None
     return "padding", {
-        "batch": x[0], "channels": x[1], "height": x[2], "width": x[3], "form": "constant", "padding": max(sides),
+        "batch": x[0], "channels": x[1], "height": x[2], "width": x[3], "form": "constant", "padding": max(pad_sizes),
     }  # fmt: skip
 
 
@@ -244,20 +266,20 @@ def classify_call(call: DispatcherCall) -> Optional[tuple]:
     if call.name in ADD_OPERATIONS or call.name in MULTIPLY_OPERATIONS:
         return convert_two_operand_call(call)
     if call.name in ELEMENTWISE_OPERATIONS and call.sizes:
-        largest = max((sizes for sizes in call.sizes if sizes), key=element_count, default=[1])
-        return "activation", {"form": call.name.rstrip("_"), **shape_to_batch_rows_width(largest)}
+        largest_shape = max((sizes for sizes in call.sizes if sizes), key=element_count, default=[1])
+        return "activation", {"form": call.name.rstrip("_"), **shape_to_batch_rows_width(largest_shape)}
     if call.name in ("native_dropout", "bernoulli_"):
         return "dropout", {**shape_to_batch_rows_width(call.sizes[0]), "rate": 0.1}
     handler = ROW_HANDLERS.get(call.name)
     return handler(call) if handler else None
 
 
-def compute_dtype(call: DispatcherCall, kind: str, run: str) -> str:
-    types = [DTYPE_NAMES[type_name] for type_name in call.types if type_name in DTYPE_NAMES]
-    dtype = types[0] if types else "fp32"
-    if kind in ("dense", "convolution") and len(types) > 1:
-        dtype = types[1]
-    if dtype == "fp32" and (run == "tf32" or (run in ("default", "amp-bf16") and kind == "convolution")):
+def compute_dtype(call: DispatcherCall, kind: str, precision: str) -> str:
+    dtypes = [DTYPE_NAMES[type_name] for type_name in call.types if type_name in DTYPE_NAMES]
+    dtype = dtypes[0] if dtypes else "fp32"
+    if kind in ("dense", "convolution") and len(dtypes) > 1:
+        dtype = dtypes[1]
+    if dtype == "fp32" and (precision == "tf32" or (precision in ("default", "amp-bf16") and kind == "convolution")):
         return "tf32" if kind in ("dense", "bmm", "attention", "convolution") else "fp32"
     return dtype
 
@@ -273,15 +295,28 @@ class NetworkOperation(NamedTuple):
 
 def read_network_operations(line: dict) -> Iterator[NetworkOperation]:
     """Yields the operations of one network at one setting, except optimizer steps, which have a kind of their own."""
-    run = line["layers_of"].split()[-2]
+    precision = line["layers_of"].split()[-2]
     for phase, name, sizes, types, strides, arguments, node, count, time_us, launches in line["operations"]:
-        short = name.replace("aten::", "")
-        call = DispatcherCall(short, *(json.loads(text) if text else [] for text in (sizes, types, strides, arguments)))
-        operation = classify_call(call) if phase in ("forward", "backward") and call.sizes else None
+        short_name = name.replace("aten::", "")
+        call = DispatcherCall(
+            short_name, *(json.loads(text) if text else [] for text in (sizes, types, strides, arguments))
+        )
+        kind_and_parameters = classify_call(call) if phase in ("forward", "backward") and call.sizes else None
         row = None
-        if operation:
-            which = PASS_FORWARD if phase == "forward" else PASS_BACKWARD
-            if phase == "backward" and operation[0] == "convolution" and operation[1]["channels"] <= 4:
-                which = PASS_BACKWARD_WEIGHTS
-            row = OperationRow(operation[0], operation[1], compute_dtype(call, operation[0], run), which)
-        yield NetworkOperation(row, f"{short} {node}".strip(), phase, count, time_us * 1e-6 / count, launches / count)
+        if kind_and_parameters:
+            pass_name = PASS_FORWARD if phase == "forward" else PASS_BACKWARD
+            if (
+                phase == "backward"
+                and kind_and_parameters[0] == "convolution"
+                and kind_and_parameters[1]["channels"] <= 4
+            ):
+                pass_name = PASS_BACKWARD_WEIGHTS
+            row = OperationRow(
+                kind_and_parameters[0],
+                kind_and_parameters[1],
+                compute_dtype(call, kind_and_parameters[0], precision),
+                pass_name,
+            )
+        yield NetworkOperation(
+            row, f"{short_name} {node}".strip(), phase, count, time_us * 1e-6 / count, launches / count
+        )

@@ -48,14 +48,14 @@ def profile_operations(torch: Any, call: Callable[[], Any]) -> dict:
     for _ in range(WARM_UP_STEPS):
         call()
     torch.cuda.synchronize()
-    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=kinds, record_shapes=True, acc_events=False) as profiled:
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities, record_shapes=True, acc_events=False) as profiler:
         call()
         torch.cuda.synchronize()
-    handle, path = tempfile.mkstemp(suffix=".json")
-    os.close(handle)
+    file_descriptor, path = tempfile.mkstemp(suffix=".json")
+    os.close(file_descriptor)
     try:
-        profiled.export_chrome_trace(path)
+        profiler.export_chrome_trace(path)
         with open(path) as file:
             return sum_trace_by_operation(json.load(file)["traceEvents"])
     finally:
@@ -65,27 +65,27 @@ def profile_operations(torch: Any, call: Callable[[], Any]) -> dict:
 def sum_trace_by_operation(events: list[dict]) -> dict:
     """Sums a trace by operation; times in microseconds."""
     calls, parents = find_parent_calls([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
-    numbers = [call.get("args", {}).get("External id") for call in calls]
-    index_by_event_id = {number: index for index, number in enumerate(numbers) if number is not None}
+    event_ids = [call.get("args", {}).get("External id") for call in calls]
+    index_by_event_id = {event_id: index for index, event_id in enumerate(event_ids) if event_id is not None}
     forward_calls = map_sequence_to_forward_call(calls, parents)
     sums_by_operation: dict[OperationIdentity, list[float]] = {}
-    counted: set[tuple[OperationIdentity, int]] = set()
-    busy_us = kernels = unassigned_us = 0.0
+    counted_calls: set[tuple[OperationIdentity, int]] = set()
+    busy_us = kernel_count = unassigned_us = 0.0
     for event in events:
         if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset"):
             continue
-        busy_us, kernels = busy_us + event["dur"], kernels + 1
+        busy_us, kernel_count = busy_us + event["dur"], kernel_count + 1
         index = index_by_event_id.get(event["args"].get("External id"))
         if index is None:
             unassigned_us += event["dur"]
             continue
-        identity, which = identify_operation(index, calls, parents, forward_calls)
-        sums = sums_by_operation.setdefault(identity, [0, 0.0, 0])
-        sums[1] += event["dur"]
-        sums[2] += 1
-        if (identity, which) not in counted:
-            counted.add((identity, which))
-            sums[0] += 1
+        identity, call_index = identify_operation(index, calls, parents, forward_calls)
+        operation_sums = sums_by_operation.setdefault(identity, [0, 0.0, 0])
+        operation_sums[1] += event["dur"]
+        operation_sums[2] += 1
+        if (identity, call_index) not in counted_calls:
+            counted_calls.add((identity, call_index))
+            operation_sums[0] += 1
     operations = [
         [*identity, count, round(time_us, 3), launches]
         for identity, (count, time_us, launches) in sums_by_operation.items()
@@ -93,7 +93,7 @@ def sum_trace_by_operation(events: list[dict]) -> dict:
     outermost_call_count = sum(1 for call, parent in zip(calls, parents) if parent is None and call["cat"] == "cpu_op")
     return {
         "busy_us": busy_us,
-        "kernels": kernels,
+        "kernels": kernel_count,
         "untold_us": unassigned_us,
         "calls": outermost_call_count,
         "operations": operations,
@@ -128,9 +128,9 @@ def map_sequence_to_forward_call(calls: list[dict], parents: list[Optional[int]]
     number."""
     forward_calls = {}
     for index, call in enumerate(calls):
-        number = call.get("args", {}).get("Sequence number", -1)
-        if number >= 0 and call["name"].startswith("aten::") and call["name"] not in COMPOSITE_OPERATIONS:
-            forward_calls[number] = find_outermost_operation(index, calls, parents)
+        sequence_number = call.get("args", {}).get("Sequence number", -1)
+        if sequence_number >= 0 and call["name"].startswith("aten::") and call["name"] not in COMPOSITE_OPERATIONS:
+            forward_calls[sequence_number] = find_outermost_operation(index, calls, parents)
     return forward_calls
 
 
@@ -152,20 +152,22 @@ def identify_operation(
             return OperationIdentity("optimizer", call["name"], "", "", "", "", ""), ancestor
         if call["name"].startswith(BACKWARD_EVENT_PREFIX):
             forward_call = forward_calls.get(call.get("args", {}).get("Sequence number", -1))
-            node = call["name"][len(BACKWARD_EVENT_PREFIX) :]
-            inner = forward_call if forward_call is not None else find_outermost_operation(index, calls, parents)
-            return identify_call("backward" if forward_call is not None else "accumulate", calls[inner], node), ancestor
-    inner = find_outermost_operation(index, calls, parents)
-    return identify_call("forward", calls[inner], ""), inner
+            node_name = call["name"][len(BACKWARD_EVENT_PREFIX) :]
+            inner_call = forward_call if forward_call is not None else find_outermost_operation(index, calls, parents)
+            return identify_call(
+                "backward" if forward_call is not None else "accumulate", calls[inner_call], node_name
+            ), ancestor
+    inner_call = find_outermost_operation(index, calls, parents)
+    return identify_call("forward", calls[inner_call], ""), inner_call
 
 
-def identify_call(phase: str, call: dict, node: str) -> OperationIdentity:
+def identify_call(phase: str, call: dict, node_name: str) -> OperationIdentity:
     arguments_of_call = call.get("args", {})
     strides = arguments_of_call.get("Input Strides") or [[]]
-    texts = [
+    shape_texts = [
         json.dumps(arguments_of_call.get(name, []), separators=(",", ":")) for name in ("Input Dims", "Input type")
     ]
     arguments = json.dumps(arguments_of_call.get("Concrete Inputs", []), separators=(",", ":"))
     return OperationIdentity(
-        phase, call["name"], *texts, json.dumps(strides[0], separators=(",", ":")), arguments, node
+        phase, call["name"], *shape_texts, json.dumps(strides[0], separators=(",", ":")), arguments, node_name
     )

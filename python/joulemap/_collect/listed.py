@@ -18,16 +18,20 @@ from .tables import parse_cell, read_csv_records
 
 def plan_listed_rows(folder: Path) -> list[PlannedRow]:
     """Returns each distinct forward operation that a kind of the collector can run, once."""
-    listed = {line["id"]: line for line in read_csv_records(folder / "operations.csv.gz")}
-    of_networks: dict[str, tuple[str, dict[str, None]]] = {}
+    operation_by_id = {line["id"]: line for line in read_csv_records(folder / "operations.csv.gz")}
+    operations_by_network: dict[str, tuple[str, dict[str, None]]] = {}
     for setting in read_csv_records(folder / "settings.csv.gz"):
-        _, numbers = of_networks.setdefault(setting["network"], (setting["family"], {}))
-        numbers.update(dict.fromkeys(operation.split(":")[0] for operation in setting["operations"].split()))
+        _, operation_ids = operations_by_network.setdefault(setting["network"], (setting["family"], {}))
+        operation_ids.update(dict.fromkeys(counted_id.split(":")[0] for counted_id in setting["operations"].split()))
     rows: dict[str, PlannedRow] = {}
-    for network, (family, numbers) in of_networks.items():
-        planned = [make_listed_row(listed[number], family) for number in numbers if is_measurable(listed[number])]
-        random.Random(f"{DESIGN_SEED} {network}").shuffle(planned)
-        for row in planned:
+    for network, (family, operation_ids) in operations_by_network.items():
+        network_rows = [
+            make_listed_row(operation_by_id[operation_id], family)
+            for operation_id in operation_ids
+            if is_measurable(operation_by_id[operation_id])
+        ]
+        random.Random(f"{DESIGN_SEED} {network}").shuffle(network_rows)
+        for row in network_rows:
             rows.setdefault(row.key, row)
     return list(rows.values())
 
@@ -37,6 +41,6 @@ def is_measurable(line: dict) -> bool:
 
 
 def make_listed_row(line: dict, family: str) -> PlannedRow:
-    pairs = (pair.split("=") for pair in line["parameters"].split(";"))
-    parameters = {name: parse_cell(text) for name, text in pairs}
+    name_value_pairs = (assignment.split("=") for assignment in line["parameters"].split(";"))
+    parameters = {name: parse_cell(text) for name, text in name_value_pairs}
     return PlannedRow(line["kind"], parameters, line["dtype"], line["pass"], False, family)

@@ -26,10 +26,20 @@ def make_recurrent_network(torch: Any, name: str) -> Any:
         """Embedding, recurrent layers, and a score for each word at each time step or for the whole text."""
 
         def __init__(
-            self, layers: Any, words: int, width: int, out: int, classes: int, has_output_per_text: bool
+            self,
+            layers: Any,
+            vocabulary_size: int,
+            width: int,
+            output_width: int,
+            classes: int,
+            has_output_per_text: bool,
         ) -> None:
             super().__init__()
-            self.embedding, self.layers, self.head = nn.Embedding(words, width), layers, nn.Linear(out, classes)
+            self.embedding, self.layers, self.head = (
+                nn.Embedding(vocabulary_size, width),
+                layers,
+                nn.Linear(output_width, classes),
+            )
             self._has_output_per_text = has_output_per_text
 
         def forward(self, tokens):
@@ -54,9 +64,9 @@ def make_recurrent_network(torch: Any, name: str) -> Any:
     class FrameNetwork(nn.Module):
         """Recurrent layers over feature frames, with scores for each frame or for the last one."""
 
-        def __init__(self, layers: Any, out: int, classes: int, last: bool) -> None:
+        def __init__(self, layers: Any, output_width: int, classes: int, uses_last_frame: bool) -> None:
             super().__init__()
-            self.layers, self.head, self._uses_last_frame = layers, nn.Linear(out, classes), last
+            self.layers, self.head, self._uses_last_frame = layers, nn.Linear(output_width, classes), uses_last_frame
 
         def forward(self, x):
             y, _ = self.layers(x)

@@ -17,8 +17,11 @@ def model_sizes(width: int, layers: int, heads: int, inner: int = 0) -> dict:
 
 def encoder_decoder_sizes(width: int, layers: int, heads: int) -> dict:
     """Sizes of an encoder and an equally large decoder."""
-    each = {"layers": layers, "attention_heads": heads, "ffn_dim": 4 * width}
-    return {"d_model": width, **{f"{part}_{name}": each[name] for part in ("encoder", "decoder") for name in each}}
+    size_by_attribute = {"layers": layers, "attention_heads": heads, "ffn_dim": 4 * width}
+    return {
+        "d_model": width,
+        **{f"{part}_{name}": size_by_attribute[name] for part in ("encoder", "decoder") for name in size_by_attribute},
+    }
 
 
 # Class of the model, class of its configuration, and overrides of the configuration's defaults.
@@ -147,10 +150,10 @@ TEXT_MODELS: dict[str, tuple[str, str, dict]] = {
 def make_text_model(name: str) -> Any:
     import transformers
 
-    model, configuration, changes = TEXT_MODELS[name]
-    made = getattr(transformers, configuration)(**changes)
-    made.use_cache = False
-    return getattr(transformers, model)(made)
+    model_class, config_class, config_overrides = TEXT_MODELS[name]
+    model_config = getattr(transformers, config_class)(**config_overrides)
+    model_config.use_cache = False
+    return getattr(transformers, model_class)(model_config)
 
 
 def has_decoder(name: str) -> bool:

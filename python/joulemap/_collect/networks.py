@@ -60,47 +60,53 @@ class NetworkSetting(NamedTuple):
 
 
 def list_all_networks(held_out: bool) -> list[Network]:
-    found = [Network("mlp", name, "mlp", (1024,)) for name in MLP_SIZES]
+    networks = [Network("mlp", name, "mlp", (1024,)) for name in MLP_SIZES]
     for family, (name, _, _, sizes) in network_recurrent.RECURRENT_NETWORKS.items():
-        found.append(Network("recurrent", name, family, sizes))
-    for package, listed in (
+        networks.append(Network("recurrent", name, family, sizes))
+    for package, names_by_family in (
         ("torchvision", TORCHVISION_NETWORKS),
         ("timm", TIMM_NETWORKS),
         ("transformers", TEXT_NETWORKS),
     ):
-        found += [
-            Network(package, name, family, sizes) for family, (names, sizes) in listed.items() for name in names.split()
+        networks += [
+            Network(package, name, family, sizes)
+            for family, (names, sizes) in names_by_family.items()
+            for name in names.split()
         ]
-    return [network for network in found if (network.family in HELD_OUT_FAMILIES) == held_out]
+    return [network for network in networks if (network.family in HELD_OUT_FAMILIES) == held_out]
 
 
 def draw_settings(network: Network, count: int) -> Iterator[NetworkSetting]:
     """Yields up to `count` different combinations of batch, size, precision and pass for one network, in a fixed random
     order that alternates between inference and training."""
     rng = random.Random(f"{DESIGN_SEED} {network.name}")
-    batches = (1, 8, 32, 64, 128) if network.package != "transformers" else (1, 4, 16, 32)
-    offset = rng.randrange(7)
-    seen = set()
-    for number in range(count * 20):
-        if len(seen) == count:
+    batch_sizes = (1, 8, 32, 64, 128) if network.package != "transformers" else (1, 4, 16, 32)
+    precision_offset = rng.randrange(7)
+    drawn_settings = set()
+    for draw_index in range(count * 20):
+        if len(drawn_settings) == count:
             return
-        which = NETWORK_PASSES[number % 2]
-        batch = rng.choice(batches[1:] if which == "training" else batches)
+        pass_name = NETWORK_PASSES[draw_index % 2]
+        batch_size = rng.choice(batch_sizes[1:] if pass_name == "training" else batch_sizes)
         size = network.sizes[0] if rng.random() < 0.6 else rng.choice(network.sizes)
-        dtype = PRECISIONS_BY_PASS[which][(number // 2 + offset) % 7]
-        setting = NetworkSetting(network, batch, size, dtype, which)
-        if setting not in seen:
-            seen.add(setting)
+        dtype = PRECISIONS_BY_PASS[pass_name][(draw_index // 2 + precision_offset) % 7]
+        setting = NetworkSetting(network, batch_size, size, dtype, pass_name)
+        if setting not in drawn_settings:
+            drawn_settings.add(setting)
             yield setting
 
 
 def plan_networks(each: int = 8, held_out: bool = False, package: Optional[str] = None) -> list[list[NetworkSetting]]:
     """Returns settings by network, networks in random order: an inference and a training run of each, then two more
     of each."""
-    networks = [one for one in list_all_networks(held_out) if package in (None, one.package)]
+    networks = [candidate for candidate in list_all_networks(held_out) if package in (None, candidate.package)]
     random.Random(DESIGN_SEED).shuffle(networks)
     settings = [list(draw_settings(network, each)) for network in networks]
-    return [settings_of_network[first : first + 2] for first in range(0, each, 2) for settings_of_network in settings]
+    return [
+        settings_of_network[first_index : first_index + 2]
+        for first_index in range(0, each, 2)
+        for settings_of_network in settings
+    ]
 
 
 class LoadedNetwork(contextlib.AbstractContextManager):
@@ -115,30 +121,30 @@ class LoadedNetwork(contextlib.AbstractContextManager):
         with torch.device(device):
             # XLNet allocates some of its parameters on the host regardless of the default device.
             self._model = NETWORK_MAKERS[network.package](torch, network).to(device)
-        self._dtype: Optional[Any] = None
+        self._model_dtype: Optional[Any] = None
 
     def __exit__(self, *_) -> None:
         del self._model
 
     def make_call(
-        self, setting: NetworkSetting, wrapped: Callable[[Any], Any] = lambda model: model
+        self, setting: NetworkSetting, wrap_model: Callable[[Any], Any] = lambda model: model
     ) -> Callable[[], Any]:
-        """Returns a callable for a setting. `wrapped` converts the network, on its device and in its type, into what
+        """Returns a callable for a setting. `wrap_model` converts the network, on its device and in its type, into what
         is called."""
         torch = self._torch
         model_dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
-        if model_dtype != self._dtype:
+        if model_dtype != self._model_dtype:
             self._model.to(model_dtype)
-            self._dtype = model_dtype
-        make_inputs = make_setting_inputs(torch, self._device, setting, model_dtype)
+            self._model_dtype = model_dtype
+        call_inputs = make_setting_inputs(torch, self._device, setting, model_dtype)
         uses_autocast = setting.dtype == "amp-bf16"
         autocast_context = (
             torch.autocast(self._device, dtype=torch.bfloat16) if uses_autocast else contextlib.nullcontext()
         )
         if setting.pass_name == "inference":
             self._model.eval()
-            model = wrapped(self._model)
-            return lambda: self._run_inference(model, make_inputs, autocast_context)
+            model = wrap_model(self._model)
+            return lambda: self._run_inference(model, call_inputs, autocast_context)
         self._model.train()
         for parameter in self._model.parameters():
             parameter.requires_grad_(True)
@@ -146,17 +152,17 @@ class LoadedNetwork(contextlib.AbstractContextManager):
             torch, "adamw" if setting.network.package == "transformers" else "momentum", "default",
             list(self._model.parameters()),
         )  # fmt: skip
-        model = wrapped(self._model)
-        return lambda: self._run_training_step(model, make_inputs, autocast_context, optimizer)
+        model = wrap_model(self._model)
+        return lambda: self._run_training_step(model, call_inputs, autocast_context, optimizer)
 
-    def _run_inference(self, model: Any, make_inputs: dict, autocast_context: Any) -> Any:
+    def _run_inference(self, model: Any, call_inputs: dict, autocast_context: Any) -> Any:
         with self._torch.no_grad(), autocast_context:
-            return model(*make_inputs["inputs"], **make_inputs["named"])
+            return model(*call_inputs["inputs"], **call_inputs["named"])
 
-    def _run_training_step(self, model: Any, make_inputs: dict, autocast_context: Any, optimizer: Any) -> None:
+    def _run_training_step(self, model: Any, call_inputs: dict, autocast_context: Any, optimizer: Any) -> None:
         with autocast_context:
-            output = find_logits(model(*make_inputs["inputs"], **make_inputs["named"]))
-            loss = self._torch.nn.functional.cross_entropy(output.flatten(0, -2).float(), make_inputs["target"](output))
+            output = find_logits(model(*call_inputs["inputs"], **call_inputs["named"]))
+            loss = self._torch.nn.functional.cross_entropy(output.flatten(0, -2).float(), call_inputs["target"](output))
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -174,20 +180,20 @@ def find_logits(output: Any) -> Any:
 def make_setting_inputs(torch: Any, device: str, setting: NetworkSetting, model_dtype: Any) -> dict:
     def target(output: Any) -> Any:
         rows = output.numel() // output.shape[-1]
-        if "made" not in kept or kept["made"].numel() != rows:
-            kept["made"] = torch.randint(0, output.shape[-1], (rows,), device=device)
-        return kept["made"]
+        if "made" not in cached_target or cached_target["made"].numel() != rows:
+            cached_target["made"] = torch.randint(0, output.shape[-1], (rows,), device=device)
+        return cached_target["made"]
 
-    kept: dict = {}
+    cached_target: dict = {}
     if setting.network.package == "transformers":
         tokens = torch.randint(5, 1000, (setting.batch, setting.size), device=device)
-        decoded = {"decoder_input_ids": tokens} if has_decoder(setting.network.name) else {}
-        return {"inputs": (), "named": {"input_ids": tokens, **decoded}, "target": target}
+        decoder_inputs = {"decoder_input_ids": tokens} if has_decoder(setting.network.name) else {}
+        return {"inputs": (), "named": {"input_ids": tokens, **decoder_inputs}, "target": target}
     if setting.network.package == "recurrent":
-        given = network_recurrent.make_recurrent_inputs(
+        recurrent_inputs = network_recurrent.make_recurrent_inputs(
             torch, device, setting.network.name, setting.batch, setting.size, model_dtype
         )
-        return {"inputs": given, "named": {}, "target": target}
+        return {"inputs": recurrent_inputs, "named": {}, "target": target}
     shape = (3, setting.size, setting.size) if setting.network.package != "mlp" else (setting.size,)
     return {
         "inputs": (torch.randn(setting.batch, *shape, device=device, dtype=model_dtype),),
@@ -199,8 +205,8 @@ def make_setting_inputs(torch: Any, device: str, setting: NetworkSetting, model_
 def make_torchvision_network(_: Any, network: Network) -> Any:
     import torchvision
 
-    more = {"init_weights": False} if network.name in ("googlenet", "inception_v3") else {}
-    return torchvision.models.get_model(network.name, weights=None, **more)
+    model_options = {"init_weights": False} if network.name in ("googlenet", "inception_v3") else {}
+    return torchvision.models.get_model(network.name, weights=None, **model_options)
 
 
 def make_timm_network(_: Any, network: Network) -> Any:

@@ -22,17 +22,19 @@ def tensor_copy_count(row: PlannedRow) -> int:
 
 
 def make_operation_calls(torch: Any, device: str, row: PlannedRow) -> list[OperationCall]:
-    gradients = row.pass_name in (PASS_BACKWARD, PASS_BACKWARD_WEIGHTS)
-    make = TensorFactory(torch, device, row.dtype, gradients)
-    return [make_operation_call(torch, make, row) for _ in range(tensor_copy_count(row))]
+    requires_gradients = row.pass_name in (PASS_BACKWARD, PASS_BACKWARD_WEIGHTS)
+    tensor_factory = TensorFactory(torch, device, row.dtype, requires_gradients)
+    return [make_operation_call(torch, tensor_factory, row) for _ in range(tensor_copy_count(row))]
 
 
-def make_operation_call(torch: Any, make: TensorFactory, row: PlannedRow) -> OperationCall:
-    built = OPERATION_KINDS[row.kind].build_operation(make, row.parameters)
-    if not make.requires_gradients:
-        return built.forward
-    wanted = built.weights if row.pass_name == PASS_BACKWARD_WEIGHTS else [*built.inputs, *built.weights]
-    output = built.forward()
+def make_operation_call(torch: Any, tensor_factory: TensorFactory, row: PlannedRow) -> OperationCall:
+    operation = OPERATION_KINDS[row.kind].build_operation(tensor_factory, row.parameters)
+    if not tensor_factory.requires_gradients:
+        return operation.forward
+    gradient_targets = (
+        operation.weights if row.pass_name == PASS_BACKWARD_WEIGHTS else [*operation.inputs, *operation.weights]
+    )
+    output = operation.forward()
     gradient = torch.randn_like(output)
     grad = torch.autograd.grad
-    return lambda: grad(output, wanted, gradient, retain_graph=True)
+    return lambda: grad(output, gradient_targets, gradient, retain_graph=True)

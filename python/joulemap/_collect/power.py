@@ -46,38 +46,39 @@ class PowerEstimate(NamedTuple):
 def estimate_steady_power(samples: Sequence[PowerSample], begin_ns: int, end_ns: int) -> Optional[PowerEstimate]:
     """Estimates the steady power in [begin, end) by least squares; None if fewer than three samples cover it."""
     first_ns, last_ns = begin_ns + POWER_LAG_NS + STEADY_MARGIN_NS, end_ns + POWER_LAG_NS - STEADY_MARGIN_NS
-    covered = [sample for sample in samples if first_ns <= sample.time_ns <= last_ns]
-    if len(covered) < 3:
+    covered_samples = [sample for sample in samples if first_ns <= sample.time_ns <= last_ns]
+    if len(covered_samples) < 3:
         return None
-    # watts = power + before * decay, where the decay is known.
+    # watts = steady_power + power_offset * decay_factor, where the factor is known.
     decay_factors = [
-        math.exp(-(sample.time_ns - POWER_LAG_NS - begin_ns) / POWER_TIME_CONSTANT_NS) for sample in covered
+        math.exp(-(sample.time_ns - POWER_LAG_NS - begin_ns) / POWER_TIME_CONSTANT_NS) for sample in covered_samples
     ]
-    count, sum_d = len(covered), sum(decay_factors)
-    sum_dd = sum(decay * decay for decay in decay_factors)
-    sum_w = sum(sample.watts for sample in covered)
-    sum_dw = sum(decay * sample.watts for decay, sample in zip(decay_factors, covered))
-    determinant = count * sum_dd - sum_d * sum_d
-    power = (sum_dd * sum_w - sum_d * sum_dw) / determinant
-    before = (count * sum_dw - sum_d * sum_w) / determinant
+    sample_count, sum_d = len(covered_samples), sum(decay_factors)
+    sum_dd = sum(decay_factor * decay_factor for decay_factor in decay_factors)
+    sum_w = sum(sample.watts for sample in covered_samples)
+    sum_dw = sum(decay_factor * sample.watts for decay_factor, sample in zip(decay_factors, covered_samples))
+    determinant = sample_count * sum_dd - sum_d * sum_d
+    steady_power = (sum_dd * sum_w - sum_d * sum_dw) / determinant
+    power_offset = (sample_count * sum_dw - sum_d * sum_w) / determinant
     squared_residuals = sum(
-        (sample.watts - power - before * decay) ** 2 for sample, decay in zip(covered, decay_factors)
+        (sample.watts - steady_power - power_offset * decay_factor) ** 2
+        for sample, decay_factor in zip(covered_samples, decay_factors)
     )
-    variance = squared_residuals / (count - 2) * sum_dd / determinant
-    return PowerEstimate(power, math.sqrt(max(0.0, variance)), count)
+    variance = squared_residuals / (sample_count - 2) * sum_dd / determinant
+    return PowerEstimate(steady_power, math.sqrt(max(0.0, variance)), sample_count)
 
 
 class RunningMean:
     """Mean power of a session over all samples, which are equally spaced. It is compared with the energy counter."""
 
     def __init__(self) -> None:
-        self._sum, self._count = 0.0, 0
+        self._value_sum, self._value_count = 0.0, 0
 
     def add_value(self, value: float) -> None:
-        self._sum, self._count = self._sum + value, self._count + 1
+        self._value_sum, self._value_count = self._value_sum + value, self._value_count + 1
 
     def mean(self) -> Optional[float]:
-        return self._sum / self._count if self._count else None
+        return self._value_sum / self._value_count if self._value_count else None
 
 
 class NvmlSample(ctypes.Structure):
@@ -95,8 +96,8 @@ class NvmlGpu:
         self._check_code(self.nvml.nvmlInit_v2(), "nvmlInit")
         self.device = ctypes.c_void_p()
         if self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device)) != 0:
-            found = self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
-            self._check_code(found, f"neither GPU {uuid} nor GPU 0 exists")
+            error_code = self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
+            self._check_code(error_code, f"neither GPU {uuid} nor GPU 0 exists")
         self.samples: list[PowerSample] = []
         self.mean_power = RunningMean()
         self._last_sample_us = time.time_ns() // 1000
@@ -109,26 +110,30 @@ class NvmlGpu:
             self.read_samples()
 
     @staticmethod
-    def _check_code(code: int, what: str) -> None:
-        if code != 0:
-            raise OSError(f"NVML: {what}: error {code}")
+    def _check_code(error_code: int, failed_call: str) -> None:
+        if error_code != 0:
+            raise OSError(f"NVML: {failed_call}: error {error_code}")
 
     def read_samples(self) -> None:
         with self._read_lock:
             now_ns, unix_ns = time.monotonic_ns(), time.time_ns()
-            values, count, kind = (NvmlSample * self.MAX_SAMPLES)(), ctypes.c_uint(self.MAX_SAMPLES), ctypes.c_uint()
-            since = ctypes.c_ulonglong(self._last_sample_us)
-            output_arguments = ctypes.byref(kind), ctypes.byref(count), values
-            code = self.nvml.nvmlDeviceGetSamples(self.device, 0, since, *output_arguments)
-            if code == 6:  # NVML_ERROR_NOT_FOUND: no new samples
+            sample_buffer, sample_count, value_type = (
+                (NvmlSample * self.MAX_SAMPLES)(),
+                ctypes.c_uint(self.MAX_SAMPLES),
+                ctypes.c_uint(),
+            )
+            since_us = ctypes.c_ulonglong(self._last_sample_us)
+            output_arguments = ctypes.byref(value_type), ctypes.byref(sample_count), sample_buffer
+            error_code = self.nvml.nvmlDeviceGetSamples(self.device, 0, since_us, *output_arguments)
+            if error_code == 6:  # NVML_ERROR_NOT_FOUND: no new samples
                 return
-            self._check_code(code, "nvmlDeviceGetSamples (power)")
-            for value in values[: count.value]:
+            self._check_code(error_code, "nvmlDeviceGetSamples (power)")
+            for nvml_sample in sample_buffer[: sample_count.value]:
                 # The driver sometimes returns the newest sample twice, a microsecond apart.
-                if value.timestamp_us >= self._last_sample_us + 1000:
-                    self._last_sample_us = value.timestamp_us
-                    at_ns = value.timestamp_us * 1000 - (unix_ns - now_ns)
-                    self.samples.append(PowerSample(at_ns, (value.milliwatts & 0xFFFFFFFF) * 1e-3))
+                if nvml_sample.timestamp_us >= self._last_sample_us + 1000:
+                    self._last_sample_us = nvml_sample.timestamp_us
+                    at_ns = nvml_sample.timestamp_us * 1000 - (unix_ns - now_ns)
+                    self.samples.append(PowerSample(at_ns, (nvml_sample.milliwatts & 0xFFFFFFFF) * 1e-3))
                     self.mean_power.add_value(self.samples[-1].watts)
 
     def drop_samples_before(self, at_ns: int) -> None:
@@ -139,40 +144,40 @@ class NvmlGpu:
         return self.samples[-1].time_ns if self.samples else 0
 
     def energy_j(self) -> Optional[float]:
-        value = ctypes.c_ulonglong()
-        if self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(value)) != 0:
+        energy_mj = ctypes.c_ulonglong()
+        if self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(energy_mj)) != 0:
             return None
-        return value.value * 1e-3
+        return energy_mj.value * 1e-3
 
     def power_limit_w(self) -> Optional[float]:
-        value = self._read_nvml_number(self.nvml.nvmlDeviceGetEnforcedPowerLimit)
-        return None if value is None else value * 1e-3
+        limit_mw = self._read_nvml_number(self.nvml.nvmlDeviceGetEnforcedPowerLimit)
+        return None if limit_mw is None else limit_mw * 1e-3
 
     def read_state(self) -> GpuState:
-        reasons = ctypes.c_ulonglong()
-        newer, older = "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
-        read_reasons = getattr(self.nvml, newer if hasattr(self.nvml, newer) else older)
-        is_known = read_reasons(self.device, ctypes.byref(reasons)) == 0
+        reason_bits = ctypes.c_ulonglong()
+        newer_name, older_name = "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
+        read_reasons = getattr(self.nvml, newer_name if hasattr(self.nvml, newer_name) else older_name)
+        is_known = read_reasons(self.device, ctypes.byref(reason_bits)) == 0
         return GpuState(
             self._read_nvml_number(self.nvml.nvmlDeviceGetTemperature, 0),
             self._read_nvml_number(self.nvml.nvmlDeviceGetClockInfo, 1),
-            bool(reasons.value & THROTTLE_REASON_BITS) if is_known else None,
+            bool(reason_bits.value & THROTTLE_REASON_BITS) if is_known else None,
         )
 
-    def _read_nvml_number(self, call, *which: int) -> Optional[int]:
-        value = ctypes.c_uint()
-        return value.value if call(self.device, *which, ctypes.byref(value)) == 0 else None
+    def _read_nvml_number(self, nvml_function, *selectors: int) -> Optional[int]:
+        number = ctypes.c_uint()
+        return number.value if nvml_function(self.device, *selectors, ctypes.byref(number)) == 0 else None
 
     def driver_versions(self) -> dict:
-        text = ctypes.create_string_buffer(96)
-        found = {}
-        if self.nvml.nvmlSystemGetDriverVersion(text, 96) == 0:
-            found["driver"] = text.value.decode()
-        if self.nvml.nvmlDeviceGetName(self.device, text, 96) == 0:
-            found["gpu"] = text.value.decode()
-        if self.nvml.nvmlDeviceGetUUID(self.device, text, 96) == 0:
-            found["uuid"] = text.value.decode()
-        return found
+        text_buffer = ctypes.create_string_buffer(96)
+        versions = {}
+        if self.nvml.nvmlSystemGetDriverVersion(text_buffer, 96) == 0:
+            versions["driver"] = text_buffer.value.decode()
+        if self.nvml.nvmlDeviceGetName(self.device, text_buffer, 96) == 0:
+            versions["gpu"] = text_buffer.value.decode()
+        if self.nvml.nvmlDeviceGetUUID(self.device, text_buffer, 96) == 0:
+            versions["uuid"] = text_buffer.value.decode()
+        return versions
 
 
 class SimulatedGpu:

@@ -49,7 +49,7 @@ def read_real_layers() -> tuple[RealLayer, ...]:
                 line["family"],
                 {
                     name: parse_parameter_value(text)
-                    for name, text in (pair.split("=") for pair in line["parameters"].split(";"))
+                    for name, text in (assignment.split("=") for assignment in line["parameters"].split(";"))
                 },
             )
             for line in csv.DictReader(file)
@@ -60,9 +60,12 @@ def layers_of_kind(kind: str) -> list[RealLayer]:
     return [layer for layer in read_real_layers() if layer.kind == kind]
 
 
-def scale_layer_to_batch(layer: RealLayer, u: float) -> Parameters:
+def scale_layer_to_batch(layer: RealLayer, unit_draw: float) -> Parameters:
     batch_parameter = BATCH_PARAMETER.get(layer.kind, "batch")
-    parameters = {**layer.parameters, batch_parameter: layer.parameters[batch_parameter] * draw_size(u, 1, MAX_BATCH_SIZE)}
+    parameters = {
+        **layer.parameters,
+        batch_parameter: layer.parameters[batch_parameter] * draw_size(unit_draw, 1, MAX_BATCH_SIZE),
+    }
     if "channels_last" in parameters:
-        parameters["channels_last"] = u * 100 % 1 < CHANNELS_LAST_SHARE
+        parameters["channels_last"] = unit_draw * 100 % 1 < CHANNELS_LAST_SHARE
     return parameters

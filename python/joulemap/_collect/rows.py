@@ -92,9 +92,9 @@ def read_json_lines(folder: Path) -> Iterator[dict]:
     for path in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
         stream = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
         with stream as file:
-            for text in file:
+            for line_text in file:
                 try:
-                    yield json.loads(text)
+                    yield json.loads(line_text)
                 except json.JSONDecodeError:  # truncated last line of a killed run
                     continue
 
@@ -111,19 +111,23 @@ def find_disturbed_networks(folder: Path) -> set[str]:
     """Returns keys of host-bound networks whose host was disturbed in every measurement, or for which this is
     unknown."""
     busy_s = {line["layers_of"]: line["busy_us"] * 1e-6 for line in read_json_lines(folder) if "busy_us" in line}
-    networks = [row for row in read_measured_rows(folder) if row["kind"] == "network"]
-    timed = [row for row in networks if row.get("launch_s") is not None]
+    network_rows = [row for row in read_measured_rows(folder) if row["kind"] == "network"]
+    timed_rows = [row for row in network_rows if row.get("launch_s") is not None]
     fastest_launch_s: dict[str, float] = {}
-    for row in timed:
+    for row in timed_rows:
         fastest_launch_s[row["slice"]] = min(row["launch_s"], fastest_launch_s.get(row["slice"], row["launch_s"]))
-    undisturbed = [row for row in timed if row["launch_s"] < MAX_LAUNCH_RATIO * fastest_launch_s[row["slice"]]]
-    undisturbed = [row for row in undisturbed if row.get("quiet_windows") or was_host_ahead(row, MAX_ISSUE_SHARE)]
-    known = {row["key"] for row in undisturbed if has_plausible_time(row, busy_s.get(row["key"]))}
-    known |= {row["key"] for row in networks if was_host_ahead(row, SMALL_ISSUE_SHARE)}
+    undisturbed_rows = [
+        row for row in timed_rows if row["launch_s"] < MAX_LAUNCH_RATIO * fastest_launch_s[row["slice"]]
+    ]
+    undisturbed_rows = [
+        row for row in undisturbed_rows if row.get("quiet_windows") or was_host_ahead(row, MAX_ISSUE_SHARE)
+    ]
+    measured_keys = {row["key"] for row in undisturbed_rows if has_plausible_time(row, busy_s.get(row["key"]))}
+    measured_keys |= {row["key"] for row in network_rows if was_host_ahead(row, SMALL_ISSUE_SHARE)}
     host_bound_keys = {
-        row["key"] for row in networks if busy_s.get(row["key"], 0.0) < MIN_BUSY_SHARE * (row.get("time_s") or 0.0)
+        row["key"] for row in network_rows if busy_s.get(row["key"], 0.0) < MIN_BUSY_SHARE * (row.get("time_s") or 0.0)
     }
-    return host_bound_keys - known
+    return host_bound_keys - measured_keys
 
 
 def was_host_ahead(row: dict, share: float) -> bool:
@@ -147,5 +151,5 @@ def is_valid_row(row: dict, uncapturable_groups: set[str]) -> bool:
 
 def capture_group_key(row: dict) -> str:
     """Returns the group of rows that run the same code: kind, form and pass."""
-    form = dict(pair.split("=") for pair in row["parameters"].split(";")).get("form", "")
+    form = dict(assignment.split("=") for assignment in row["parameters"].split(";")).get("form", "")
     return f"{row['kind']} {form} {row['pass']}"

@@ -61,10 +61,10 @@ class CollectorRun:
         time.sleep(min(IDLE_TIME_S, 5 * self.active_s))
         self.gpu.read_samples()
         # Excludes the beginning, during which power still falls.
-        idle = estimate_steady_power(
+        idle_estimate = estimate_steady_power(
             self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns()
         )
-        self.idle_w = idle.watts if idle else None
+        self.idle_w = idle_estimate.watts if idle_estimate else None
 
     def begin_measuring(self, duration_s: float) -> float:
         """Begins the measuring time, and returns when it ends. Start-up and warm-up are not part of it: on a busy machine
@@ -78,9 +78,11 @@ class CollectorRun:
         if not sys.stderr.isatty() or now_s - self._last_progress_s < 1:
             return
         self._last_progress_s = now_s
-        left = f", at most {(self._deadline_s - now_s) / 60:.0f} min left" if self._deadline_s < math.inf else ""
+        remaining_text = (
+            f", at most {(self._deadline_s - now_s) / 60:.0f} min left" if self._deadline_s < math.inf else ""
+        )
         print(
-            f"\r\x1b[Kjoulemap collect: {self.measured_count} rows{left}; {key}"[:100],
+            f"\r\x1b[Kjoulemap collect: {self.measured_count} rows{remaining_text}; {key}"[:100],
             end="",
             file=sys.stderr,
             flush=True,
@@ -91,34 +93,35 @@ class CollectorRun:
     ) -> None:
         """Measures one row. If `counted`, also tracks the energy counter, for long runs with varying power."""
         self._wait_for_clock_recovery()
-        key, group = identity["key"], rows.capture_group_key(identity)
+        key, capture_group = identity["key"], rows.capture_group_key(identity)
         self.rows.begin_row(key)
-        begin = time.monotonic()
+        begin_s = time.monotonic()
         counter_reader = CounterReader(self.gpu.energy_j) if counted else contextlib.nullcontext()
-        in_graph = in_graph and group not in self.rows.uncapturable_groups
+        in_graph = in_graph and capture_group not in self.rows.uncapturable_groups
         try:
             with counter_reader:
                 calls = self.runner.allocate_calls(make_calls)
-                run = (
+                run_result = (
                     self.runner.run_network(calls[0], active_s, MIN_NETWORK_STEPS)
                     if counted
                     else self.runner.run_calls(calls, active_s, in_graph)
                 )
         except NotCapturableError as error:
             self.write_remaining_rows()
-            self.rows.add_uncapturable_group(group, first_error_line(error))
+            self.rows.add_uncapturable_group(capture_group, first_error_line(error))
             raise SystemExit(
-                f"joulemap collect: {group} cannot be captured in a CUDA graph; start again to run it without one"
+                f"joulemap collect: {capture_group} cannot be captured in a CUDA graph; "
+                "start again to run it without one"
             ) from error
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, ImportError) as error:
             self._record_failure(key, error)
             return
         finally:
             self.rows.end_row()
-        run_s = (run.end_ns - run.begin_ns) * 1e-9
-        counter_w = mean_power_w(counter_reader.readings, run.begin_ns, run.end_ns) if counted else None
+        run_s = (run_result.end_ns - run_result.begin_ns) * 1e-9
+        counter_w = mean_power_w(counter_reader.readings, run_result.begin_ns, run_result.end_ns) if counted else None
         self._pending_rows.append(
-            PendingRow(identity, run, counter_w, begin - self._begin_s, time.monotonic() - begin - run_s)
+            PendingRow(identity, run_result, counter_w, begin_s - self._begin_s, time.monotonic() - begin_s - run_s)
         )
         self.measured_count += 1
         self._show_progress(key)
@@ -143,45 +146,49 @@ class CollectorRun:
             self.torch.cuda.empty_cache()
 
     def write_sampled_rows(self) -> None:
-        until_ns = self.gpu.last_sample_ns()
-        while self._pending_rows and self._pending_rows[0].run_result.end_ns + POWER_LAG_NS <= until_ns:
+        last_sample_ns = self.gpu.last_sample_ns()
+        while self._pending_rows and self._pending_rows[0].run_result.end_ns + POWER_LAG_NS <= last_sample_ns:
             self._write_row(self._pending_rows.pop(0))
-        self.gpu.drop_samples_before(self._pending_rows[0].run_result.begin_ns if self._pending_rows else until_ns)
+        self.gpu.drop_samples_before(
+            self._pending_rows[0].run_result.begin_ns if self._pending_rows else last_sample_ns
+        )
 
-    def _write_row(self, pending: PendingRow) -> None:
-        run = pending.run_result
-        power = estimate_steady_power(self.gpu.samples, run.begin_ns, run.end_ns)
-        if run.launch_mode == "graph" and run.time_s < rows.MIN_CALL_S:
-            self.rows.add_failure(pending.identity["key"], "it launches nothing")
+    def _write_row(self, pending_row: PendingRow) -> None:
+        run_result = pending_row.run_result
+        power_estimate = estimate_steady_power(self.gpu.samples, run_result.begin_ns, run_result.end_ns)
+        if run_result.launch_mode == "graph" and run_result.time_s < rows.MIN_CALL_S:
+            self.rows.add_failure(pending_row.identity["key"], "it launches nothing")
             return
-        if power is None:  # a sample was lost: measured again in a later run
-            print(f"joulemap collect: too few power samples of {pending.identity['key']}", file=sys.stderr, flush=True)
+        if power_estimate is None:  # a sample was lost: measured again in a later run
+            print(
+                f"joulemap collect: too few power samples of {pending_row.identity['key']}", file=sys.stderr, flush=True
+            )
             return
-        watts = pending.counter_w or power.watts
-        energy_j, run_s = watts * run.time_s, (run.end_ns - run.begin_ns) * 1e-9
-        if run.quiet_windows is not None and self.idle_w is not None:
-            energy_j = undisturbed_energy_j(watts, run_s, run.calls, run.time_s, self.idle_w)
+        watts = pending_row.counter_w or power_estimate.watts
+        energy_j, run_s = watts * run_result.time_s, (run_result.end_ns - run_result.begin_ns) * 1e-9
+        if run_result.quiet_windows is not None and self.idle_w is not None:
+            energy_j = undisturbed_energy_j(watts, run_s, run_result.calls, run_result.time_s, self.idle_w)
         self.rows.add_row(
             {
-                "way": run.launch_mode,
-                **pending.identity,
-                "calls": run.calls,
-                "time_s": run.time_s,
-                "eager_s": run.eager_s,
-                "issue_s": run.issue_s,
-                "launch_s": run.launch_s,
-                "quiet_windows": run.quiet_windows,
+                "way": run_result.launch_mode,
+                **pending_row.identity,
+                "calls": run_result.calls,
+                "time_s": run_result.time_s,
+                "eager_s": run_result.eager_s,
+                "issue_s": run_result.issue_s,
+                "launch_s": run_result.launch_s,
+                "quiet_windows": run_result.quiet_windows,
                 "energy_j": energy_j,
-                "power_w": energy_j / run.time_s,
-                "history_w": power.watts,
-                "power_error_w": power.error_w,
-                "samples": power.samples,
+                "power_w": energy_j / run_result.time_s,
+                "history_w": power_estimate.watts,
+                "power_error_w": power_estimate.error_w,
+                "samples": power_estimate.samples,
                 "length_s": run_s,
-                **run.state._asdict(),
+                **run_result.state._asdict(),
                 "idle_w": self.idle_w,
                 "slice": self.slice_name,
-                "since_s": round(pending.since_s, 3),
-                "prepared_s": round(pending.prepared_s, 4),
+                "since_s": round(pending_row.since_s, 3),
+                "prepared_s": round(pending_row.prepared_s, 4),
             }
         )
 

@@ -49,18 +49,18 @@ def read_csv_records(path: Path) -> Iterator[dict]:
 
 
 def parse_cell(text: str) -> Any:
-    for kind in (int, float):
+    for number_type in (int, float):
         try:
-            return kind(text)
+            return number_type(text)
         except ValueError:
             continue
     return text or None
 
 
 def row_key(row: dict) -> str:
-    """Returns the same key as PlannedRow.key, Setting.key and compiled.row_key."""
+    """Returns the same key as PlannedRow.key, NetworkSetting.key and compiled_row_key."""
     if row["kind"] in ("network", "compiled"):
-        parameters = dict(pair.split("=") for pair in row["parameters"].split(";"))
+        parameters = dict(assignment.split("=") for assignment in row["parameters"].split(";"))
         setting = f"{parameters['package']}/{parameters['name']} {parameters['batch']}x{parameters['size']}"
         mode = f" {row['way']}" if row["kind"] == "compiled" else ""
         return f"{row['kind']} {setting} {row['dtype']} {row['pass']}{mode}"
@@ -71,21 +71,24 @@ def round_to_digits(value):
     return float(f"{value:.5g}") if isinstance(value, float) else int(value) if isinstance(value, bool) else value
 
 
-def write_tables(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[str, int]:
+def write_tables(measured: Sequence[dict], slices: Sequence[dict], output_folder: Path) -> dict[str, int]:
     """Writes sorted tables with one row per repeat; returns the row count of each table."""
-    out.mkdir(parents=True, exist_ok=True)
+    output_folder.mkdir(parents=True, exist_ok=True)
     measured = sorted(measured, key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
     tables = {
         "operations": [row for row in measured if row["kind"] not in ("network", "compiled")],
         "networks": [row for row in measured if row["kind"] == "network"],
     }
-    if compiled := [row for row in measured if row["kind"] == "compiled"]:
-        tables["compiled"] = compiled
+    if compiled_rows := [row for row in measured if row["kind"] == "compiled"]:
+        tables["compiled"] = compiled_rows
     for name, rows in tables.items():
         # mtime=0: equal rows give equal bytes.
-        replace_file(out / f"{name}.csv.gz", gzip.compress(format_csv(rows, ROW_COLUMNS).encode(), mtime=0))
-    by_slice = {line["slice"]: line for line in slices}
-    replace_file(out / "slices.csv", format_csv([by_slice[name] for name in sorted(by_slice)], SLICE_COLUMNS).encode())
+        replace_file(output_folder / f"{name}.csv.gz", gzip.compress(format_csv(rows, ROW_COLUMNS).encode(), mtime=0))
+    slice_by_name = {line["slice"]: line for line in slices}
+    replace_file(
+        output_folder / "slices.csv",
+        format_csv([slice_by_name[name] for name in sorted(slice_by_name)], SLICE_COLUMNS).encode(),
+    )
     return {name: len(rows) for name, rows in tables.items()}
 
 
@@ -100,8 +103,8 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def format_csv(rows: Sequence[dict], columns: Sequence[str]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    csv_buffer = io.StringIO()
+    writer = csv.DictWriter(csv_buffer, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: round_to_digits(row.get(name)) for name in columns} for row in rows)
-    return text.getvalue()
+    return csv_buffer.getvalue()

@@ -50,16 +50,16 @@ def select_undisturbed(windows: list[StepWindow], launch_s: float) -> list[StepW
 
 
 def summarize_windows(windows: list[StepWindow], fastest_launch_s: float) -> StepWindowSummary:
-    undisturbed = select_undisturbed(windows, fastest_launch_s)
-    counted = undisturbed if len(undisturbed) >= MIN_WINDOWS else windows
-    time_s = sum(window.step_s for window in counted) / len(counted)
+    undisturbed_windows = select_undisturbed(windows, fastest_launch_s)
+    used_windows = undisturbed_windows if len(undisturbed_windows) >= MIN_WINDOWS else windows
+    time_s = sum(window.step_s for window in used_windows) / len(used_windows)
     # Other processes slowed down some of these launches, too: use the lower quartile.
-    launch_s = sorted(window.launch_s for window in counted)[len(counted) // 4]
-    return StepWindowSummary(time_s, launch_s, len(undisturbed) if counted is undisturbed else 0)
+    launch_s = sorted(window.launch_s for window in used_windows)[len(used_windows) // 4]
+    return StepWindowSummary(time_s, launch_s, len(undisturbed_windows) if used_windows is undisturbed_windows else 0)
 
 
 def run_windows(
-    host: Any, time_steps: Callable[[int], float], step_s: float, active_s: float
+    host_speed: Any, time_steps: Callable[[int], float], step_s: float, active_s: float
 ) -> tuple[list[StepWindow], int]:
     """Runs windows until enough are undisturbed or time runs out. `time_steps(n)` runs one step to fill the queue, then
     n timed steps, and returns their total time in s. Returns the windows and the total number of steps run."""
@@ -67,19 +67,19 @@ def run_windows(
     windows: list[StepWindow] = []
     deadline_s = time.monotonic() + MAX_WINDOW_TIME_FACTOR * active_s
     while not windows or time.monotonic() < deadline_s:
-        windows.append(StepWindow(time_steps(steps_per_window) / steps_per_window, host.time_launch_s()))
-        undisturbed = select_undisturbed(windows, host.fastest_launch_s)
+        windows.append(StepWindow(time_steps(steps_per_window) / steps_per_window, host_speed.time_launch_s()))
+        undisturbed_windows = select_undisturbed(windows, host_speed.fastest_launch_s)
         if (
-            len(undisturbed) >= MIN_WINDOWS
-            and sum(window.step_s for window in undisturbed) * steps_per_window >= active_s / 2
+            len(undisturbed_windows) >= MIN_WINDOWS
+            and sum(window.step_s for window in undisturbed_windows) * steps_per_window >= active_s / 2
         ):
             break
         fastest_step_s = min(window.step_s for window in windows)
         if (
             windows[-1].step_s > MIN_DISTURBED_STEP_RATIO * fastest_step_s
-            or windows[-1].launch_s > MAX_LAUNCH_RATIO * host.fastest_launch_s
+            or windows[-1].launch_s > MAX_LAUNCH_RATIO * host_speed.fastest_launch_s
         ):
-            host.move_to_fastest_processors()
+            host_speed.move_to_fastest_processors()
     return windows, (steps_per_window + 1) * len(windows)
 
 

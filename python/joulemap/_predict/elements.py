@@ -59,40 +59,44 @@ def dtype_name(dtype: Any) -> str:
     return DTYPE_NAMES.get(str(dtype), "fp32")
 
 
-def classify_pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_pointwise(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     """Classifies an operation on one or more tensors that writes each element once."""
     shapes = sorted((argument.shape for argument in collect_tensors(args)), key=element_count, reverse=True)
-    out = outs[0].shape if outs else shapes[0]
-    shapes = [shape for shape in shapes if element_count(shape) > 1 or element_count(out) == 1]
-    numbers = sum(isinstance(argument, (int, float)) for argument in args[:2])
-    if len(shapes) < 2 and not (name in ("add", "sub", "mul", "div", "rsub") and (numbers or len(args) > 1)):
-        return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), shape_to_batch_rows_width(out))]
+    output_shape = outputs[0].shape if outputs else shapes[0]
+    shapes = [shape for shape in shapes if element_count(shape) > 1 or element_count(output_shape) == 1]
+    number_count = sum(isinstance(argument, (int, float)) for argument in args[:2])
+    if len(shapes) < 2 and not (name in ("add", "sub", "mul", "div", "rsub") and (number_count or len(args) > 1)):
+        return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), shape_to_batch_rows_width(output_shape))]
     kind = "multiply" if name in MULTIPLY_OPERATIONS else "add"
     if len(shapes) < 2:
-        return [OperationSpec(kind, "scalar", shape_to_batch_rows_width(out))]
+        return [OperationSpec(kind, "scalar", shape_to_batch_rows_width(output_shape))]
     # The operand whose shape differs most from the output determines the form: the smallest one if the largest has the
     # shape of the output, otherwise the largest.
-    form, parameters = broadcast_form(out, shapes[-1] if list(shapes[0]) == list(out) else shapes[0])
+    form, parameters = broadcast_form(output_shape, shapes[-1] if list(shapes[0]) == list(output_shape) else shapes[0])
     return [OperationSpec(kind, form, parameters)]
 
 
-def classify_softmax(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_softmax(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     return [OperationSpec("activation", ACTIVATION_FORMS[name], shape_with_dim_as_width(args[0].shape, args[1]))]
 
 
-def classify_fill(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("activation", "fill", shape_to_batch_rows_width(outs[0].shape))]
+def classify_fill(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
+    return [OperationSpec("activation", "fill", shape_to_batch_rows_width(outputs[0].shape))]
 
 
-def classify_activation(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), shape_to_batch_rows_width(outs[0].shape))]
+def classify_activation(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
+    return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), shape_to_batch_rows_width(outputs[0].shape))]
 
 
-def classify_gather(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_gather(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     """Classifies reads or writes by index. Only the elements that are moved count, not the whole table."""
-    values = args[2] if name.startswith(("scatter", "index_put", "_index_put", "index_copy", "index_add")) else None
-    values = args[3] if name.startswith(("scatter", "index_copy", "index_add")) and len(args) > 3 else values
-    shape = values.shape if is_tensor(values) else outs[0].shape
+    moved_values = (
+        args[2] if name.startswith(("scatter", "index_put", "_index_put", "index_copy", "index_add")) else None
+    )
+    moved_values = (
+        args[3] if name.startswith(("scatter", "index_copy", "index_add")) and len(args) > 3 else moved_values
+    )
+    shape = moved_values.shape if is_tensor(moved_values) else outputs[0].shape
     return [OperationSpec("reshape", "gather", shape_to_batch_rows_width(shape))]
 
 
@@ -106,13 +110,13 @@ def reshape_form(x: Any) -> str:
 
 def is_non_overlapping_and_dense(x: Any) -> bool:
     """Returns whether the elements lie in memory without gaps or repetition, in any order."""
-    expected = 1
+    expected_stride = 1
     for stride, size in sorted(zip(x.stride(), x.shape)):
         if size == 1:
             continue
-        if stride != expected:
+        if stride != expected_stride:
             return False
-        expected *= size
+        expected_stride *= size
     return True
 
 
@@ -122,8 +126,12 @@ def has_same_memory_order(x: Any, y: Any) -> bool:
         return True
     if list(x.shape) != list(y.shape):
         return False
-    stride_pairs = sorted((b, a) for a, b, size in zip(x.stride(), y.stride(), x.shape) if size != 1 and a)
-    return all(left[1] <= right[1] for left, right in zip(stride_pairs, stride_pairs[1:]))
+    stride_pairs = sorted(
+        (target_stride, source_stride)
+        for source_stride, target_stride, size in zip(x.stride(), y.stride(), x.shape)
+        if size != 1 and source_stride
+    )
+    return all(earlier_pair[1] <= later_pair[1] for earlier_pair, later_pair in zip(stride_pairs, stride_pairs[1:]))
 
 
 def make_copy_spec(source: Any, target: Any) -> Sequence[OperationSpec]:
@@ -135,37 +143,45 @@ def make_copy_spec(source: Any, target: Any) -> Sequence[OperationSpec]:
     return [OperationSpec("reshape", reshape_form(source), parameters)]
 
 
-def classify_clone(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return make_copy_spec(args[0], outs[0])
+def classify_clone(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
+    return make_copy_spec(args[0], outputs[0])
 
 
-def classify_copy(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_copy(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     return make_copy_spec(args[1], args[0]) if is_tensor(args[1]) else classify_fill(name, args, [args[0]])
 
 
-def classify_host_read(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_host_read(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     return [OperationSpec("cast", "fp32", shape_to_batch_rows_width(args[0].shape))]
 
 
-def classify_concatenate(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    parts = [tensor for tensor in args[0] if tensor.numel()]
-    out = [int(size) for size in outs[0].shape]
-    dim = (args[1] if len(args) > 1 else 0) % len(out)
-    before, after, count = math.prod(out[:dim]), math.prod(out[dim + 1 :]), max(1, len(parts))
-    if out[dim] % count == 0:
-        parameters = {"batch": before, "rows": out[dim] // count, "width": after}
+def classify_concatenate(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
+    input_tensors = [tensor for tensor in args[0] if tensor.numel()]
+    output_sizes = [int(size) for size in outputs[0].shape]
+    dim = (args[1] if len(args) > 1 else 0) % len(output_sizes)
+    leading_elements, trailing_elements, input_count = (
+        math.prod(output_sizes[:dim]),
+        math.prod(output_sizes[dim + 1 :]),
+        max(1, len(input_tensors)),
+    )
+    if output_sizes[dim] % input_count == 0:
+        parameters = {"batch": leading_elements, "rows": output_sizes[dim] // input_count, "width": trailing_elements}
     else:
-        parameters = {"batch": before, "rows": 1, "width": max(1, round(out[dim] * after / count))}
-    return [OperationSpec("concatenate", "", {**parameters, "parts": count})]
+        parameters = {
+            "batch": leading_elements,
+            "rows": 1,
+            "width": max(1, round(output_sizes[dim] * trailing_elements / input_count)),
+        }
+    return [OperationSpec("concatenate", "", {**parameters, "parts": input_count})]
 
 
-def classify_reduce(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_reduce(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     x, form = args[0], REDUCE_FORMS[name]
     dims = args[1] if len(args) > 1 and name != "linalg_vector_norm" else args[2] if len(args) > 2 else None
     if name == "norm":
         dims = args[2] if len(args) > 2 else None
     if is_tensor(dims):  # elementwise maximum of two tensors
-        return classify_pointwise(name, args, outs)
+        return classify_pointwise(name, args, outputs)
     if isinstance(dims, bool) or dims is None or dims == []:
         return [OperationSpec("reduce", form, {**shape_to_batch_rows_width(x.shape), "over": 2})]
     reduced_dims = [dims] if isinstance(dims, int) else list(dims)
@@ -180,45 +196,52 @@ def reduction_parameters(sizes: list[int], dims: list[int]) -> dict[str, int]:
     if width == math.prod(sizes):
         return {**shape_to_batch_rows_width(sizes), "over": 2}
     if dims[-1] == len(sizes) - 1:
-        rest = [size for index, size in enumerate(sizes) if index not in dims]
-        return {"batch": rest[0], "rows": math.prod(rest[1:]), "width": width, "over": 0}
-    after = math.prod(sizes[dims[-1] + 1 :])
-    return {"batch": math.prod(sizes) // (width * after), "rows": width, "width": after, "over": 1}
+        kept_sizes = [size for index, size in enumerate(sizes) if index not in dims]
+        return {"batch": kept_sizes[0], "rows": math.prod(kept_sizes[1:]), "width": width, "over": 0}
+    trailing_elements = math.prod(sizes[dims[-1] + 1 :])
+    return {
+        "batch": math.prod(sizes) // (width * trailing_elements),
+        "rows": width,
+        "width": trailing_elements,
+        "over": 1,
+    }
 
 
-def classify_elementwise_loss(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_elementwise_loss(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     specs = [OperationSpec("add", "same", shape_to_batch_rows_width(args[0].shape))]
     return (
         specs
-        if outs[0].dim()
+        if outputs[0].dim()
         else [*specs, OperationSpec("reduce", "mean", {**shape_to_batch_rows_width(args[0].shape), "over": 2})]
     )
 
 
-def classify_foreach(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_foreach(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     """Classifies _foreach_* operations, which do the same for every tensor of a list, in a few kernels, as one
     operation on all their elements."""
     base_name = name.removeprefix("_foreach_")
-    first = [argument for argument in args[0] if is_tensor(argument)]
-    size = {"batch": 1, "rows": 1, "width": sum(int(argument.numel()) for argument in first)}
+    first_tensors = [argument for argument in args[0] if is_tensor(argument)]
+    total_size = {"batch": 1, "rows": 1, "width": sum(int(argument.numel()) for argument in first_tensors)}
     if base_name in ("norm", "max", "powsum"):
-        return [OperationSpec("reduce", "sum", {**size, "over": 2})]
+        return [OperationSpec("reduce", "sum", {**total_size, "over": 2})]
     if base_name in ("copy", "clone"):
-        return [OperationSpec("cast", dtype_name(first[0].dtype), size)]
+        return [OperationSpec("cast", dtype_name(first_tensors[0].dtype), total_size)]
     if base_name == "zero":
-        return [OperationSpec("activation", "fill", size)]
-    lists = [argument for argument in args[1:] if isinstance(argument, (list, tuple)) and collect_tensors(argument)]
-    if not lists:
-        return [OperationSpec("activation", base_name, size)]
-    return [OperationSpec("multiply" if base_name in MULTIPLY_OPERATIONS else "add", "same", size)]
+        return [OperationSpec("activation", "fill", total_size)]
+    tensor_lists = [
+        argument for argument in args[1:] if isinstance(argument, (list, tuple)) and collect_tensors(argument)
+    ]
+    if not tensor_lists:
+        return [OperationSpec("activation", base_name, total_size)]
+    return [OperationSpec("multiply" if base_name in MULTIPLY_OPERATIONS else "add", "same", total_size)]
 
 
-def classify_slice_gradient(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_slice_gradient(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     """The gradient of a slice or selection: PyTorch fills a tensor with zeros and copies the partial gradient into
     it."""
     return [
-        OperationSpec("activation", "fill", shape_to_batch_rows_width(outs[0].shape)),
-        OperationSpec("cast", dtype_name(outs[0].dtype), shape_to_batch_rows_width(args[0].shape)),
+        OperationSpec("activation", "fill", shape_to_batch_rows_width(outputs[0].shape)),
+        OperationSpec("cast", dtype_name(outputs[0].dtype), shape_to_batch_rows_width(args[0].shape)),
     ]
 
 
@@ -237,8 +260,10 @@ def elementwise_handlers() -> dict[str, OperationHandler]:
     )
     handlers_by_name |= dict.fromkeys(("copy_", "_copy_from"), classify_copy)
     handlers_by_name |= {"_local_scalar_dense": classify_host_read, "masked_fill": classify_pointwise}
-    parts = "slice_backward select_backward diagonal_backward unfold_backward index_select_backward".split()
-    handlers_by_name |= dict.fromkeys(parts, classify_slice_gradient)
+    slice_gradient_operations = (
+        "slice_backward select_backward diagonal_backward unfold_backward index_select_backward".split()
+    )
+    handlers_by_name |= dict.fromkeys(slice_gradient_operations, classify_slice_gradient)
     handlers_by_name |= dict.fromkeys(
         ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"), classify_clone
     )

@@ -11,14 +11,14 @@ class FakeTensorFactory:
     """Creates one fake tensor for each real tensor; shared tensors stay shared."""
 
     def __init__(self, torch: Any, mode: Any) -> None:
-        self._torch, self._mode = torch, mode
+        self._torch, self._fake_mode = torch, mode
         self._fake_tensors: dict[int, tuple[Any, Any]] = {}
 
     def find_or_make_fake(self, tensor: Any) -> Any:
         if id(tensor) in self._fake_tensors:
             return self._fake_tensors[id(tensor)][1]
         torch = self._torch
-        with self._mode, torch.no_grad():
+        with self._fake_mode, torch.no_grad():
             fake = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
             if isinstance(tensor, torch.nn.Parameter):
                 fake = torch.nn.Parameter(fake, requires_grad=tensor.requires_grad)
@@ -50,18 +50,22 @@ def contains_tensors(torch: Any, value: Any) -> bool:
 def replace_model_tensors(torch: Any, model: Any, factory: FakeTensorFactory) -> Iterator[None]:
     """Replaces parameters, buffers and plain attributes of all modules. Restores everything afterwards, including
     state that a module keeps for the next call."""
-    saved: list[tuple[dict, dict]] = []
+    saved_states: list[tuple[dict, dict]] = []
     try:
         for module in model.modules():
-            plain = {key: value for key, value in module.__dict__.items() if key not in ("_parameters", "_buffers")}
-            caches = [value for key, value in plain.items() if type(value) is dict and not key.startswith("_")]
+            plain_attributes = {
+                key: value for key, value in module.__dict__.items() if key not in ("_parameters", "_buffers")
+            }
+            caches = [
+                value for key, value in plain_attributes.items() if type(value) is dict and not key.startswith("_")
+            ]
             for mapping in (*caches, module._parameters, module._buffers, module.__dict__):
-                saved.append((mapping, dict(mapping)))
+                saved_states.append((mapping, dict(mapping)))
                 mapping.update({key: factory.replace_tensors(entry) for key, entry in mapping.items()
                              if contains_tensors(torch, entry)
                              and not (mapping is module.__dict__ and key in ("_parameters", "_buffers"))})  # fmt: skip
         yield
     finally:
-        for mapping, before in reversed(saved):
+        for mapping, saved_entries in reversed(saved_states):
             mapping.clear()
-            mapping.update(before)
+            mapping.update(saved_entries)

@@ -42,7 +42,7 @@ def make_single_kernel(torch: Any, recorder: Any) -> Callable:
         def forward(ctx: Any, spec: OperationSpec, source: str, shape: Sequence[int], *tensors: Any) -> Any:
             operation = recorder.record_spec(spec, source, tensors[0])
             ctx.operation, ctx.shapes = operation, [tensor.shape for tensor in tensors]
-            ctx.like = tensors[0].detach()
+            ctx.first_tensor = tensors[0].detach()
             ctx.set_materialize_grads(False)
             with recorder.pause_recording():
                 if shape and not isinstance(shape[0], int):
@@ -52,12 +52,13 @@ def make_single_kernel(torch: Any, recorder: Any) -> Callable:
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
             recorder.record_backward(ctx.operation)
-            wanted = ctx.needs_input_grad[3:]
+            needed_gradients = ctx.needs_input_grad[3:]
             with recorder.pause_recording():
-                result = [
-                    ctx.like.new_empty(shape) if is_wanted else None for shape, is_wanted in zip(ctx.shapes, wanted)
+                input_gradients = [
+                    ctx.first_tensor.new_empty(shape) if is_wanted else None
+                    for shape, is_wanted in zip(ctx.shapes, needed_gradients)
                 ]
-            return None, None, None, *result
+            return None, None, None, *input_gradients
 
     return SingleKernel.apply
 
@@ -68,16 +69,16 @@ class ReplacementKernels:
     def __init__(self, torch: Any, recorder: Any) -> None:
         self._torch, self._recorder = torch, recorder
         self.single_kernel = make_single_kernel(torch, recorder)
-        self._fake = torch._subclasses.fake_tensor.FakeTensor
+        self._fake_tensor_type = torch._subclasses.fake_tensor.FakeTensor
 
     def is_traced(self, args: Sequence) -> bool:
-        return any(isinstance(tensor, self._fake) for tensor in args)
+        return any(isinstance(tensor, self._fake_tensor_type) for tensor in args)
 
     def attention(self, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
         if not self.is_traced((q, k, v)):
-            original = self._torch.ops.aten.scaled_dot_product_attention.default
-            named = {"scale": scale, "enable_gqa": enable_gqa}
-            return original.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
+            aten_attention = self._torch.ops.aten.scaled_dot_product_attention.default
+            keyword_arguments = {"scale": scale, "enable_gqa": enable_gqa}
+            return aten_attention.decompose(q, k, v, attn_mask, dropout_p, is_causal, **keyword_arguments)
         if q.dim() != ATTENTION_DIMENSIONS:  # no fused kernel supports this rank
             if attn_mask is not None and attn_mask.dtype == self._torch.bool:
                 attn_mask = self._torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
@@ -160,69 +161,71 @@ class ReplacementKernels:
 @contextlib.contextmanager
 def select_gpu_kernels(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]:
     kernels = ReplacementKernels(torch, recorder)
-    library = torch.library.Library("aten", "IMPL")
+    aten_library = torch.library.Library("aten", "IMPL")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            named = {"scaled_dot_product_attention": kernels.attention, "dropout": kernels.dropout}
-            named |= {"softmax.int": kernels.softmax, "log_softmax.int": kernels.log_softmax}
-            named |= {"_safe_softmax": kernels.safe_softmax} if hasattr(torch.ops.aten, "_safe_softmax") else {}
-            named |= {"rms_norm": kernels.rms_norm} if hasattr(torch.ops.aten, "_fused_rms_norm") else {}
-            named |= RecurrentKernels(
+            kernel_by_name = {"scaled_dot_product_attention": kernels.attention, "dropout": kernels.dropout}
+            kernel_by_name |= {"softmax.int": kernels.softmax, "log_softmax.int": kernels.log_softmax}
+            kernel_by_name |= (
+                {"_safe_softmax": kernels.safe_softmax} if hasattr(torch.ops.aten, "_safe_softmax") else {}
+            )
+            kernel_by_name |= {"rms_norm": kernels.rms_norm} if hasattr(torch.ops.aten, "_fused_rms_norm") else {}
+            kernel_by_name |= RecurrentKernels(
                 torch, recorder, kernels.single_kernel, kernels.is_traced, autocast
             ).kernels_by_name()
-            for name, kernel in named.items():
-                library.impl(name, kernel, "AutogradCPU")
+            for name, kernel in kernel_by_name.items():
+                aten_library.impl(name, kernel, "AutogradCPU")
             if autocast is not None:
-                register_autocast_kernels(torch, library, kernels, autocast)
+                register_autocast_kernels(torch, aten_library, kernels, autocast)
         autocast_context = torch.autocast("cpu", dtype=autocast) if autocast is not None else contextlib.nullcontext()
         with autocast_context, disable_fake_tensor_check(), disable_flex_compile():
             yield
     finally:
-        library._destroy()
+        aten_library._destroy()
 
 
 @contextlib.contextmanager
 def disable_fake_tensor_check() -> Iterator[None]:
     """Makes the transformers package build the masks of GPU tensors, which differ from those of fake tensors."""
     module = sys.modules.get("transformers.utils.import_utils")
-    before = getattr(module, "is_fake_tensor", None)
-    if before is None:
+    original_check = getattr(module, "is_fake_tensor", None)
+    if original_check is None:
         yield
         return
     module.is_fake_tensor = lambda _: False
     try:
         yield
     finally:
-        module.is_fake_tensor = before
+        module.is_fake_tensor = original_check
 
 
 @contextlib.contextmanager
 def disable_flex_compile() -> Iterator[None]:
     """Disables the compilation of flex_attention when it is called, which fake tensors do not support."""
     module = sys.modules.get("torch.nn.attention.flex_attention")
-    name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
-    if not hasattr(module, name):
+    flag_name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
+    if not hasattr(module, flag_name):
         yield
         return
-    before = getattr(module, name)
-    setattr(module, name, True)
+    previous_flag = getattr(module, flag_name)
+    setattr(module, flag_name, True)
     try:
         yield
     finally:
-        setattr(module, name, before)
+        setattr(module, flag_name, previous_flag)
 
 
 def register_autocast_kernels(torch: Any, library: Any, kernels: ReplacementKernels, dtype: Any) -> None:
     for name in (*OPERATIONS_IN_32_BITS, *CASTING_OPERATIONS, *OPERATIONS_IN_16_BITS):
-        packet, _, overload = name.partition(".")
-        if not hasattr(torch.ops.aten, packet):
+        packet_name, _, overload_name = name.partition(".")
+        if not hasattr(torch.ops.aten, packet_name):
             continue
-        func = getattr(getattr(torch.ops.aten, packet), overload or "default")
-        low_precision = name in OPERATIONS_IN_16_BITS
+        func = getattr(getattr(torch.ops.aten, packet_name), overload_name or "default")
+        is_16_bit = name in OPERATIONS_IN_16_BITS
         kernel = (
             kernels.make_16_bit_kernel(func, dtype)
-            if low_precision
+            if is_16_bit
             else kernels.make_32_bit_kernel(func, name in CASTING_OPERATIONS)
         )
         library.impl(name, kernel, "AutocastCPU")

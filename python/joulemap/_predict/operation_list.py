@@ -48,14 +48,14 @@ def list_operations(
 
     if isinstance(optimizer, str):
         optimizer_form(optimizer)  # validates before anything is changed
-    arguments, keywords = _split_arguments(inputs, named)
+    arguments, keyword_arguments = _split_arguments(inputs, named)
     recorder, mode = OperationTrace(torch, precision), FakeTensorMode(allow_non_fake_inputs=True)
     factory, call_counter = FakeTensorFactory(torch, mode), PythonCallCounter()
     was_training = model.training
     try:
         model.train(training)
         with replace_model_tensors(torch, model, factory), mode:
-            args, kwargs = factory.replace_tensors(arguments), factory.replace_tensors(keywords)
+            args, kwargs = factory.replace_tensors(arguments), factory.replace_tensors(keyword_arguments)
             run_to_fill_model_caches(torch, model, OperationTrace(torch, precision), args, kwargs, training, autocast)
             with track_modules(torch, model, recorder):
                 if training:
@@ -64,7 +64,7 @@ def list_operations(
                 else:
                     record_inference(torch, model, recorder, call_counter, args, kwargs, autocast)
             weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
-            counted = {
+            weight_counts = {
                 "weight_tensors": len(weights),
                 "weight_elements": sum(int(parameter.numel()) for parameter in weights),
             }
@@ -77,7 +77,7 @@ def list_operations(
         "pass": "training" if training else "inference",
         "operations": recorder.operations,
         "unknown": recorder.unknown_operations,
-        **counted,
+        **weight_counts,
         **({} if call_counter.call_count is None else {"python_calls": call_counter.call_count}),
         "notes": recorder.notes,
     }
@@ -135,10 +135,10 @@ def record_training_step(
         with select_gpu_kernels(torch, recorder, autocast), make_dispatch_mode(torch, recorder):
             with call_counter:
                 output = model(*args, **kwargs)
-            value = (loss or make_cross_entropy(torch, recorder))(output)
+            loss_value = (loss or make_cross_entropy(torch, recorder))(output)
         recorder.begin_backward()
         with select_gpu_kernels(torch, recorder, None), make_dispatch_mode(torch, recorder):
-            value.backward()
+            loss_value.backward()
 
 
 def find_logits(output: Any) -> Any:
@@ -165,13 +165,13 @@ def make_cross_entropy(torch: Any, recorder: OperationTrace) -> Callable[[Any], 
 @contextlib.contextmanager
 def track_modules(torch: Any, model: Any, recorder: OperationTrace) -> Iterator[None]:
     """Assigns operations to the innermost running module."""
-    names = {id(module): name for name, module in model.named_modules()}
+    path_by_module = {id(module): name for name, module in model.named_modules()}
     for name, parameter in model.named_parameters():
         recorder.layer_of_parameter.setdefault(id(parameter), name.rpartition(".")[0])
 
     def enter(module: Any, _: Any) -> None:
         parent = recorder.module_path_stack[-1] if recorder.module_path_stack else ""
-        recorder.module_path_stack.append(names.get(id(module), parent))
+        recorder.module_path_stack.append(path_by_module.get(id(module), parent))
 
     def leave(module: Any, _: Any, __: Any) -> None:
         if recorder.module_path_stack:
@@ -194,20 +194,26 @@ def record_optimizer(model: Any, recorder: OperationTrace, optimizer: Union[str,
         return
     recorder.phase = "optimizer"
     source = optimizer if isinstance(optimizer, str) else f"torch.optim.{type(optimizer).__name__}"
-    form, variant = optimizer_form(optimizer)
+    form, implementation = optimizer_form(optimizer)
     if form is None:
         reason = "an unmeasured optimizer"
         recorder.unknown_operations.append({"layer": "", "source": source, "reason": reason, "bounded": True})
-    by_type: dict[str, list] = {}
+    weights_by_dtype: dict[str, list] = {}
     for weight in (weight for weight in model.parameters() if weight.grad is not None):
-        by_type.setdefault(dtype_name(weight.dtype), []).append(weight)
-    for group in by_type.values():
-        size = sum(int(weight.numel()) for weight in group)
+        weights_by_dtype.setdefault(dtype_name(weight.dtype), []).append(weight)
+    for dtype_weights in weights_by_dtype.values():
+        element_total = sum(int(weight.numel()) for weight in dtype_weights)
         if form is None:
-            spec = OperationSpec("unknown", "", {"batch": 1, "rows": 1, "width": size, "in": size, "out": size})
+            spec = OperationSpec(
+                "unknown",
+                "",
+                {"batch": 1, "rows": 1, "width": element_total, "in": element_total, "out": element_total},
+            )
         else:
-            spec = OperationSpec("optimizer", form, {"tensors": len(group), "elements": size, **variant})
-        recorder.record_spec(spec, source, group[0], "", "optimizer")
+            spec = OperationSpec(
+                "optimizer", form, {"tensors": len(dtype_weights), "elements": element_total, **implementation}
+            )
+        recorder.record_spec(spec, source, dtype_weights[0], "", "optimizer")
 
 
 def optimizer_form(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str, int]]:
@@ -219,5 +225,5 @@ def optimizer_form(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str,
     form = FORM_BY_OPTIMIZER_CLASS.get(type(optimizer).__name__)
     if form == "sgd" and settings.get("momentum"):
         form = "momentum"
-    fused = bool(settings.get("fused"))
-    return form, {"fused": int(fused), "foreach": int(not fused and settings.get("foreach") is not False)}
+    is_fused = bool(settings.get("fused"))
+    return form, {"fused": int(is_fused), "foreach": int(not is_fused and settings.get("foreach") is not False)}

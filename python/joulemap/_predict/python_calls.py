@@ -62,9 +62,9 @@ class PythonCallCounter(contextlib.AbstractContextManager):
             self._excluded_depth -= 1
 
     def _is_excluded(self, frame: FrameType) -> bool:
-        path = frame.f_code.co_filename
-        if path not in self._is_excluded_by_path:
-            self._is_excluded_by_path[path] = path.startswith(PACKAGE_PATH) or any(
-                part in path for part in TRACING_PATHS
+        code_path = frame.f_code.co_filename
+        if code_path not in self._is_excluded_by_path:
+            self._is_excluded_by_path[code_path] = code_path.startswith(PACKAGE_PATH) or any(
+                tracing_path in code_path for tracing_path in TRACING_PATHS
             )
-        return self._is_excluded_by_path[path]
+        return self._is_excluded_by_path[code_path]

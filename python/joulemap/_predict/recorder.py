@@ -45,7 +45,7 @@ class OperationTrace:
     """Recorded operations and the current state of the trace."""
 
     def __init__(self, torch: Any, dtype: str) -> None:
-        self._torch, self._dtype = torch, dtype
+        self._torch, self._precision = torch, dtype
         self.operations: list[dict] = []
         self.unknown_operations: list[dict] = []
         self.notes: list[str] = []
@@ -72,28 +72,28 @@ class OperationTrace:
 
     def _claim_nodes(self, operation: Optional[dict]) -> None:
         """Assigns the autograd nodes created since the last call to this operation."""
-        after = self._next_node_number()
-        if after > self._first_unclaimed_node:
-            self._claimed_nodes = range(self._first_unclaimed_node, after)
-        for number in range(self._first_unclaimed_node, after):
-            self._operation_of_node[number] = operation
-        self._first_unclaimed_node = after
+        next_number = self._next_node_number()
+        if next_number > self._first_unclaimed_node:
+            self._claimed_nodes = range(self._first_unclaimed_node, next_number)
+        for node_number in range(self._first_unclaimed_node, next_number):
+            self._operation_of_node[node_number] = operation
+        self._first_unclaimed_node = next_number
 
     def _reclaim_nodes_of_clone(self) -> None:
         """Before an in-place operation whose gradient needs the input, autograd clones the input. The node belongs to
         the in-place operation: this makes the next _claim_nodes() reassign it from the clone."""
-        last = self.operations[-1] if self.operations else None
+        last_operation = self.operations[-1] if self.operations else None
         if (
-            last
-            and last["source"] == "aten.clone"
+            last_operation
+            and last_operation["source"] == "aten.clone"
             and self._next_node_number() == self._first_unclaimed_node
             and self._claimed_nodes
         ):
-            if self._operation_of_node.get(self._claimed_nodes[-1]) is last:
+            if self._operation_of_node.get(self._claimed_nodes[-1]) is last_operation:
                 self._first_unclaimed_node = self._claimed_nodes[0]
 
     def record_spec(
-        self, spec: OperationSpec, source: str, tensor: Any, layer: Optional[str] = None, which: str = "forward"
+        self, spec: OperationSpec, source: str, tensor: Any, layer: Optional[str] = None, pass_name: str = "forward"
     ) -> dict:
         if layer is None:
             layer = self.module_path_stack[-1] if self.module_path_stack else ""
@@ -105,9 +105,9 @@ class OperationTrace:
             "form": spec.form,
             "parameters": spec.parameters,
         }
-        operation |= {"dtype": dtype, "pass": which, "phase": self.phase, "count": 1}
+        operation |= {"dtype": dtype, "pass": pass_name, "phase": self.phase, "count": 1}
         self.operations.append(operation)
-        if which == "forward":
+        if pass_name == "forward":
             self._claim_nodes(operation)
         return operation
 
@@ -116,20 +116,22 @@ class OperationTrace:
         if name != "fp32" or tensor is None or tensor.dtype != self._torch.float32:
             return name
         if kind in ("convolution", "recurrent"):  # cuDNN, for which PyTorch allows TF32
-            return "fp32" if self._dtype == "fp32" else "tf32"
-        return "tf32" if kind in PRODUCT_OPERATIONS and self._dtype == "tf32" else name
+            return "fp32" if self._precision == "fp32" else "tf32"
+        return "tf32" if kind in PRODUCT_OPERATIONS and self._precision == "tf32" else name
 
-    def record_backward(self, forward: dict, which: str = "backward") -> None:
+    def record_backward(self, forward: dict, pass_name: str = "backward") -> None:
         """Records one backward operation per forward operation, however many kernels it takes."""
         if forward.get("part") or id(forward) in self._recorded_backward:
             return
         self._recorded_backward[id(forward)] = forward
-        self.operations.append({**forward, "pass": which, "phase": "backward"})
+        self.operations.append({**forward, "pass": pass_name, "phase": "backward"})
 
     def begin_backward(self) -> None:
         self.phase, self._recorded_backward = "backward", {}
 
-    def record_operation(self, func: Any, name: str, args: Sequence, outs: Sequence, node: Any, in_place: bool) -> None:
+    def record_operation(
+        self, func: Any, name: str, args: Sequence, outputs: Sequence, node: Any, in_place: bool
+    ) -> None:
         """Records one operation. `name` excludes the trailing underscore of in-place variants."""
         if self._pause_depth or name in OPERATIONS_WITHOUT_LAUNCH:
             return
@@ -138,15 +140,15 @@ class OperationTrace:
             return
         layer = self._find_layer(node, forward)
         source = f"{func.namespace}.{name}"
-        dtype_source_tensor = dtype_determining_tensor(name, collect_tensors(args), outs)
+        dtype_source_tensor = dtype_determining_tensor(name, collect_tensors(args), outputs)
         if is_view(func) or name in UNMARKED_VIEW_OPERATIONS:
             specs: Optional[Sequence[OperationSpec]] = [OperationSpec("view", "", {"batch": 1, "rows": 1, "width": 1})]
         else:
-            specs = classify_operation(func, name, args, outs) if func.namespace in ("aten", "prims") else None
+            specs = classify_operation(func, name, args, outputs) if func.namespace in ("aten", "prims") else None
         if name.startswith("nll_loss") and self._merge_log_softmax_into_loss(specs):
             return
         if specs is None:
-            specs = [self._make_unknown_spec(func.namespace, source, layer, args, outs)]
+            specs = [self._make_unknown_spec(func.namespace, source, layer, args, outputs)]
         if in_place and node is None:
             self._reclaim_nodes_of_clone()
         for spec in specs:
@@ -154,11 +156,18 @@ class OperationTrace:
 
     def _merge_log_softmax_into_loss(self, specs: Optional[Sequence[OperationSpec]]) -> bool:
         """Merges log softmax and the following selection into one loss."""
-        last = next((operation for operation in reversed(self.operations) if operation["kind"] != "view"), None)
-        if not specs or last is None or last["form"] != "log_softmax" or last["pass"] != "forward":
+        last_operation = next(
+            (operation for operation in reversed(self.operations) if operation["kind"] != "view"), None
+        )
+        if (
+            not specs
+            or last_operation is None
+            or last_operation["form"] != "log_softmax"
+            or last_operation["pass"] != "forward"
+        ):
             return False
-        last.update(kind="loss", form="", parameters=specs[0].parameters, source="aten.nll_loss_forward")
-        self._claim_nodes(last)
+        last_operation.update(kind="loss", form="", parameters=specs[0].parameters, source="aten.nll_loss_forward")
+        self._claim_nodes(last_operation)
         return True
 
     def _find_layer(self, node: Any, forward: Optional[dict]) -> str:
@@ -168,20 +177,24 @@ class OperationTrace:
             return self.layer_of_parameter.get(id(node.variable), "")
         return self.module_path_stack[-1] if self.module_path_stack else ""
 
-    def record_unknown(self, name: str, namespace: str, args: Sequence, outs: Sequence) -> None:
+    def record_unknown(self, name: str, namespace: str, args: Sequence, outputs: Sequence) -> None:
         layer, source = self._find_layer(None, None), f"{namespace}.{name}"
-        spec = self._make_unknown_spec(namespace, source, layer, args, outs)
-        self.record_spec(spec, source, dtype_determining_tensor(name, collect_tensors(args), outs), layer)
+        spec = self._make_unknown_spec(namespace, source, layer, args, outputs)
+        self.record_spec(spec, source, dtype_determining_tensor(name, collect_tensors(args), outputs), layer)
 
     def _make_unknown_spec(
-        self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence
+        self, namespace: str, source: str, layer: str, args: Sequence, outputs: Sequence
     ) -> OperationSpec:
-        known = namespace in ("aten", "prims")
-        reason = "an operation of unknown kind" if known else f"an operation of the library {namespace}"
+        is_pytorch_operation = namespace in ("aten", "prims")
+        reason = "an operation of unknown kind" if is_pytorch_operation else f"an operation of the library {namespace}"
         self.unknown_operations.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
-        sizes = [sum(int(tensor.numel()) for tensor in tensors) for tensors in (collect_tensors(args), outs)]
+        element_counts = [
+            sum(int(tensor.numel()) for tensor in tensors) for tensors in (collect_tensors(args), outputs)
+        ]
         return OperationSpec(
-            "unknown", "", {"batch": 1, "rows": 1, "width": max(sizes), "in": sizes[0], "out": sizes[1]}
+            "unknown",
+            "",
+            {"batch": 1, "rows": 1, "width": max(element_counts), "in": element_counts[0], "out": element_counts[1]},
         )
 
     def _record_gradient(self, forward: dict, name: str, args: Sequence, node: Any) -> bool:
@@ -198,34 +211,37 @@ class OperationTrace:
             return True
         if name not in BACKWARD_OPERATIONS_BY_KIND.get(kind, ()):
             return False
-        edges = [edge is not None for edge, _ in node.next_functions]
+        has_gradient_edge = [edge is not None for edge, _ in node.next_functions]
         if kind == "dense":
-            return self._record_dense_gradients(forward, name, edges)
+            return self._record_dense_gradients(forward, name, has_gradient_edge)
         if kind == "add":
             if name == "sum":
                 self.record_backward(forward)
             return True
-        if all(edges[-2:]) and len(edges) > 1:
+        if all(has_gradient_edge[-2:]) and len(has_gradient_edge) > 1:
             self.record_backward(forward)
             return True
         return False
 
-    def _record_convolution_gradient(self, forward: dict, wanted: Sequence[bool]) -> bool:
-        if wanted[0] and not wanted[1]:  # the input gradient alone costs as much as the forward pass
+    def _record_convolution_gradient(self, forward: dict, needed_gradients: Sequence[bool]) -> bool:
+        # The input gradient alone costs as much as the forward pass.
+        if needed_gradients[0] and not needed_gradients[1]:
             self.record_spec(
                 OperationSpec(forward["kind"], forward["form"], forward["parameters"]), forward["source"], None, ""
             )
             self.operations[-1].update(layer=forward["layer"], dtype=forward["dtype"])
             return True
-        self.record_backward(forward, "backward" if wanted[0] else "backward-weights")
+        self.record_backward(forward, "backward" if needed_gradients[0] else "backward-weights")
         return True
 
-    def _record_dense_gradients(self, forward: dict, name: str, edges: Sequence[bool]) -> bool:
+    def _record_dense_gradients(self, forward: dict, name: str, has_gradient_edge: Sequence[bool]) -> bool:
         """Handles the gradients of (bias,) input and weights."""
         if name not in ("mm", "mv"):
             return True
-        into, weights = edges[-2:] if len(edges) > 1 else (False, True)
-        if into and not weights:
+        needs_input_gradient, needs_weight_gradient = (
+            has_gradient_edge[-2:] if len(has_gradient_edge) > 1 else (False, True)
+        )
+        if needs_input_gradient and not needs_weight_gradient:
             sizes = forward["parameters"]
             self.record_spec(
                 make_dense_spec(sizes["rows"], sizes["out"], sizes["in"], False),
@@ -235,23 +251,23 @@ class OperationTrace:
             )
             self.operations[-1]["dtype"] = forward["dtype"]
             return True
-        self.record_backward(forward, "backward" if into else "backward-weights")
+        self.record_backward(forward, "backward" if needs_input_gradient else "backward-weights")
         return True
 
 
-def dtype_determining_tensor(name: str, tensors: Sequence, outs: Sequence) -> Any:
+def dtype_determining_tensor(name: str, tensors: Sequence, outputs: Sequence) -> Any:
     """Returns the tensor whose type the operation computes in: the first floating-point one; for elementwise
     operations the widest."""
     floating_point_tensors = [tensor for tensor in tensors if tensor.dtype.is_floating_point]
     if name in ("add", "sub", "mul", "div", "where", "addcmul") and len(floating_point_tensors) > 1:
         return max(floating_point_tensors, key=lambda tensor: tensor.dtype.itemsize)
-    return floating_point_tensors[0] if floating_point_tensors else outs[0] if outs else None
+    return floating_point_tensors[0] if floating_point_tensors else outputs[0] if outputs else None
 
 
 def is_view(func: Any) -> bool:
     """Returns whether the output aliases the memory of the input without writing to it."""
-    aliases = [alias.alias_info for alias in func._schema.returns]
-    return bool(aliases) and all(alias is not None and not alias.is_write for alias in aliases)
+    alias_infos = [returned.alias_info for returned in func._schema.returns]
+    return bool(alias_infos) and all(alias_info is not None and not alias_info.is_write for alias_info in alias_infos)
 
 
 def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
@@ -259,8 +275,8 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     get_current_node = torch._C._current_autograd_node
-    plain: dict[Any, str] = {}
-    scalars = ScalarValueTracker(torch)
+    name_by_function: dict[Any, str] = {}
+    scalar_tracker = ScalarValueTracker(torch)
 
     class DispatchRecorder(TorchDispatchMode):
         supports_higher_order_operators = True
@@ -268,38 +284,44 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if not hasattr(func, "overloadpacket"):
                 return record_higher_order_operator(torch, recorder, func, args, kwargs or {})
-            name = plain.get(func)
+            name = name_by_function.get(func)
             if name is None:
                 name = func.overloadpacket.__name__
                 name = name if name == "copy_" or not name.endswith("_") else name[:-1]
-                plain[func] = name
+                name_by_function[func] = name
             if name in OPERATIONS_WITHOUT_LAUNCH:
                 return func(*args, **(kwargs or {}))
-            out = (
-                scalars.read_scalar(args[0]) if name == "_local_scalar_dense" else make_fake_outputs(torch, name, args)
+            result = (
+                scalar_tracker.read_scalar(args[0])
+                if name == "_local_scalar_dense"
+                else make_fake_outputs(torch, name, args)
             )
-            out = func(*args, **(kwargs or {})) if out is None else out
-            outs = collect_tensors(out) if isinstance(out, (list, tuple)) else collect_tensors([out])
-            scalars.record_outputs(func, name, args, outs)
-            given = [*args, *(kwargs or {}).values()] if name in OPERATIONS_WITH_KEYWORD_TENSORS else args
-            recorder.record_operation(func, name, given, outs, get_current_node(), name != func.overloadpacket.__name__)
-            return out
+            result = func(*args, **(kwargs or {})) if result is None else result
+            outputs = collect_tensors(result) if isinstance(result, (list, tuple)) else collect_tensors([result])
+            scalar_tracker.record_outputs(func, name, args, outputs)
+            recorded_arguments = [*args, *(kwargs or {}).values()] if name in OPERATIONS_WITH_KEYWORD_TENSORS else args
+            recorder.record_operation(
+                func, name, recorded_arguments, outputs, get_current_node(), name != func.overloadpacket.__name__
+            )
+            return result
 
     return DispatchRecorder()
 
 
-def record_higher_order_operator(torch: Any, recorder: OperationTrace, func: Any, args: Sequence, named: dict) -> Any:
+def record_higher_order_operator(
+    torch: Any, recorder: OperationTrace, func: Any, args: Sequence, keyword_arguments: dict
+) -> Any:
     """Records an operator that takes functions. The operations inside are part of it: flex_attention is one attention
     kernel."""
     with recorder.pause_recording():
-        out = func(*args, **named)
-    outs = collect_tensors(out) if isinstance(out, (list, tuple)) else collect_tensors([out])
+        result = func(*args, **keyword_arguments)
+    outputs = collect_tensors(result) if isinstance(result, (list, tuple)) else collect_tensors([result])
     name = func.name()
     if name == "flex_attention":
         recorder.record_spec(make_attention_spec(args[0], args[1], False), f"higher_order.{name}", args[0])
     else:
-        recorder.record_unknown(name, "higher_order", args, outs)
-    return out
+        recorder.record_unknown(name, "higher_order", args, outputs)
+    return result
 
 
 OPERATIONS_WITH_KEYWORD_TENSORS = {"_scaled_dot_product_flash_attention_for_cpu"}

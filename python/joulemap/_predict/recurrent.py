@@ -35,7 +35,7 @@ class RecurrentStack(NamedTuple):
         sizes = {"batch": self.batch, "steps": self.steps, "in": self.input_width, "hidden": self.hidden_width}
         sizes |= {"layers": self.layers, "directions": self.directions, "bias": int(self.bias)}
         sizes |= {"projection": self.projection_width} if self.projection_width else {}
-        return OperationSpec("recurrent", self.form, {key: int(size) for key, size in sizes.items()})
+        return OperationSpec("recurrent", self.form, {name: int(size) for name, size in sizes.items()})
 
 
 def make_stack_from_input(
@@ -48,22 +48,31 @@ def make_stack_from_input(
 def make_stack_from_weights(
     form: str, steps: int, batch: int, input_width: int, params: Sequence, layers: int, bidirectional: bool, bias: bool
 ) -> RecurrentStack:
-    """Derives sizes from the weights: the first is (gates * hidden, in), the second (gates * hidden, output)."""
-    hidden, output = int(params[0].shape[0]) // GATE_COUNTS[form], int(params[1].shape[1])
-    projection = output if output != hidden else 0
+    """Derives sizes from the weights: the first is (gates * hidden_width, in), the second (gates * hidden_width,
+    output_width)."""
+    hidden_width, output_width = int(params[0].shape[0]) // GATE_COUNTS[form], int(params[1].shape[1])
+    projection_width = output_width if output_width != hidden_width else 0
     return RecurrentStack(
-        form, int(batch), int(steps), int(input_width), hidden, int(layers), 1 + bool(bidirectional), bias, projection
+        form,
+        int(batch),
+        int(steps),
+        int(input_width),
+        hidden_width,
+        int(layers),
+        1 + bool(bidirectional),
+        bias,
+        projection_width,
     )
 
 
-def classify_cudnn_rnn(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_cudnn_rnn(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     """Arguments: (input, weights, weights of a layer, buffer, hx, cx, mode, hidden, projection, layers, batch first,
     dropout, train, bidirectional)."""
     x, weights, form = args[0], args[1], FORM_BY_CUDNN_RNN_MODE[int(args[6])]
     return [make_stack_from_input(form, x, weights, args[9], args[13], int(args[2]) > 2, args[10]).spec()]
 
 
-def classify_fused_gates(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_fused_gates(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     return [make_gates_spec(name.removeprefix("_thnn_fused_"), args[0])]
 
 
@@ -77,27 +86,27 @@ class RecurrentKernels:
     """Replacement kernels for the recurrent layers and cells of one trace. `autocast` is the type that it casts to;
     recurrent layers then run in fp16, whatever that type is."""
 
-    def __init__(self, torch: Any, recorder: Any, single: Callable, is_traced: Callable, autocast: Any) -> None:
-        self._torch, self._recorder, self._single_kernel = torch, recorder, single
+    def __init__(self, torch: Any, recorder: Any, single_kernel: Callable, is_traced: Callable, autocast: Any) -> None:
+        self._torch, self._recorder, self._single_kernel = torch, recorder, single_kernel
         self._is_traced, self._autocast = is_traced, autocast
 
     def kernels_by_name(self) -> dict[str, Callable]:
-        found: dict[str, Callable] = {}
+        layer_kernels: dict[str, Callable] = {}
         for form in GATE_COUNTS:
-            found[f"{form}.input"] = self._make_layers_kernel(form)
-            found[f"{form}.data"] = self._make_packed_layers_kernel(form)
-        cells = {"lstm_cell": self.lstm_cell, "gru_cell": self.gru_cell}
+            layer_kernels[f"{form}.input"] = self._make_layers_kernel(form)
+            layer_kernels[f"{form}.data"] = self._make_packed_layers_kernel(form)
+        cell_kernels = {"lstm_cell": self.lstm_cell, "gru_cell": self.gru_cell}
         return (
-            found
-            | cells
+            layer_kernels
+            | cell_kernels
             | {"_pack_padded_sequence": self.pack_sequences, "_pad_packed_sequence": self.unpack_sequences}
         )
 
     def _make_layers_kernel(self, form: str) -> Callable:
         def run(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
             if not self._is_traced([x, *params]):
-                original = getattr(self._torch.ops.aten, form).input
-                return original.decompose(
+                aten_operation = getattr(self._torch.ops.aten, form).input
+                return aten_operation.decompose(
                     x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
                 )
             x = x.transpose(0, 1).contiguous() if batch_first else x  # cuDNN reads time steps one after the other
@@ -110,8 +119,8 @@ class RecurrentKernels:
     def _make_packed_layers_kernel(self, form: str) -> Callable:
         def run(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
             if not self._is_traced([data, *params]):
-                original = getattr(self._torch.ops.aten, form).data
-                return original.decompose(
+                aten_operation = getattr(self._torch.ops.aten, form).data
+                return aten_operation.decompose(
                     data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional
                 )
             rows, steps = int(data.shape[0]), int(batch_sizes.shape[0])
@@ -138,23 +147,23 @@ class RecurrentKernels:
 
     def unpack_sequences(self, data, batch_sizes, batch_first, padding_value, total_length):
         if not self._is_traced((data,)):
-            original = self._torch.ops.aten._pad_packed_sequence.default
-            return original.decompose(data, batch_sizes, batch_first, padding_value, total_length)
+            aten_operation = self._torch.ops.aten._pad_packed_sequence.default
+            return aten_operation.decompose(data, batch_sizes, batch_first, padding_value, total_length)
         steps = int(batch_sizes.shape[0])
         batch = int(data.shape[0]) // max(1, steps)
         shape = [batch, steps, *data.shape[1:]] if batch_first else [steps, batch, *data.shape[1:]]
         spec = OperationSpec("reshape", "gather", shape_to_batch_rows_width(data.shape))
-        (padded,) = self._single_kernel(spec, "aten._pad_packed_sequence", [shape], data)
+        (padded_sequences,) = self._single_kernel(spec, "aten._pad_packed_sequence", [shape], data)
         with self._recorder.pause_recording():
-            return padded, self._torch.full((batch,), steps, dtype=self._torch.int64)
+            return padded_sequences, self._torch.full((batch,), steps, dtype=self._torch.int64)
 
     def _call_single_kernel(
-        self, stack: RecurrentStack, source: str, x: Any, hx: Any, params: Sequence, leading: Sequence[int]
+        self, stack: RecurrentStack, source: str, x: Any, hx: Any, params: Sequence, leading_sizes: Sequence[int]
     ) -> tuple:
         hx = [hx] if not isinstance(hx, (list, tuple)) else list(hx)
-        given = [self._to_fp16(tensor) for tensor in (x, *hx, *params)]
-        shapes = [[*leading, stack.directions * stack.output_width], *[list(tensor.shape) for tensor in hx]]
-        return self._single_kernel(stack.spec(), source, shapes, *given)
+        input_tensors = [self._to_fp16(tensor) for tensor in (x, *hx, *params)]
+        shapes = [[*leading_sizes, stack.directions * stack.output_width], *[list(tensor.shape) for tensor in hx]]
+        return self._single_kernel(stack.spec(), source, shapes, *input_tensors)
 
     def _to_fp16(self, tensor: Any) -> Any:
         is_cast = self._autocast is not None and tensor.dtype == self._torch.float32

@@ -24,44 +24,44 @@ class ScalarValueTracker:
             int, tuple[Any, Any]
         ] = {}  # tensors filled with one number, by storage: slices share it
 
-    def record_outputs(self, func: Any, name: str, args: Sequence, outs: Sequence) -> None:
-        if name == "full" and outs[0].dim() == 1:
-            self._filled_tensors[storage_id(outs[0])] = (outs[0], args[1])
-        if len(outs) == 1 and storage_id(outs[0]) in self._filled_tensors:
+    def record_outputs(self, func: Any, name: str, args: Sequence, outputs: Sequence) -> None:
+        if name == "full" and outputs[0].dim() == 1:
+            self._filled_tensors[storage_id(outputs[0])] = (outputs[0], args[1])
+        if len(outputs) == 1 and storage_id(outputs[0]) in self._filled_tensors:
             return
-        if len(outs) != 1 or outs[0].dim() != 0 or self._torch._C._current_autograd_node() is not None:
+        if len(outputs) != 1 or outputs[0].dim() != 0 or self._torch._C._current_autograd_node() is not None:
             return
-        out, tensors = outs[0], collect_tensors(args)
-        values = [self._find_value(tensor) for tensor in tensors]
+        output, input_tensors = outputs[0], collect_tensors(args)
+        input_values = [self._find_value(tensor) for tensor in input_tensors]
         if name in ("fill", "full", "scalar_tensor"):
-            number = args[0] if name == "scalar_tensor" else args[1]
-            value = number if isinstance(number, (int, float, bool)) else None
+            fill_value = args[0] if name == "scalar_tensor" else args[1]
+            scalar = fill_value if isinstance(fill_value, (int, float, bool)) else None
         elif name == "sum" and not args[0].dtype.is_floating_point:
-            value = int(args[0].numel())
-        elif tensors and None not in values and name != "_local_scalar_dense":
-            value = self._compute_scalar(func, args)
+            scalar = int(args[0].numel())
+        elif input_tensors and None not in input_values and name != "_local_scalar_dense":
+            scalar = self._compute_scalar(func, args)
         else:
-            value = self.ASSUMED_VALUE_BY_OPERATION.get(name)
-        if value is not None:
-            self._known_scalars[id(out)] = (out, value)
+            scalar = self.ASSUMED_VALUE_BY_OPERATION.get(name)
+        if scalar is not None:
+            self._known_scalars[id(output)] = (output, scalar)
 
     def _find_value(self, tensor: Any) -> Any:
-        constant = tensor.constant if hasattr(tensor, "constant") else tensor  # a host tensor has data
-        if constant is not None and constant.dim() == 0 and constant.device.type == "cpu":
+        constant_tensor = tensor.constant if hasattr(tensor, "constant") else tensor  # a host tensor has data
+        if constant_tensor is not None and constant_tensor.dim() == 0 and constant_tensor.device.type == "cpu":
             with self._disable_torch_modes():
-                return constant.item()
+                return constant_tensor.item()
         if id(tensor) in self._known_scalars:
             return self._known_scalars[id(tensor)][1]
         return self._filled_tensors.get(storage_id(tensor), (None, None))[1]
 
     def _compute_scalar(self, func: Any, args: Sequence) -> Any:
-        values = {id(tensor): self._find_value(tensor) for tensor in collect_tensors(args)}
+        value_by_id = {id(tensor): self._find_value(tensor) for tensor in collect_tensors(args)}
         with self._disable_torch_modes():
-            real = [
-                self._torch.tensor(values[id(tensor)], dtype=tensor.dtype) if id(tensor) in values else tensor
+            real_arguments = [
+                self._torch.tensor(value_by_id[id(tensor)], dtype=tensor.dtype) if id(tensor) in value_by_id else tensor
                 for tensor in args
             ]
-            return func(*real).item()
+            return func(*real_arguments).item()
 
     def read_scalar(self, tensor: Any) -> Any:
         return self._find_value(tensor)

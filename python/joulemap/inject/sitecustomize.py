@@ -41,8 +41,8 @@ def _record_failure(error):
 class _FrameworkFinder:
     """Finds the joulemap package that belongs to the running `joulemap record`, and detects imports of frameworks."""
 
-    def __init__(self, packages):
-        self._package_folder = packages
+    def __init__(self, package_folder):
+        self._package_folder = package_folder
         self._pending_capture_modules = dict(CAPTURE_MODULES)
         self._active_searches = set()  # names and threads: other finders may ask this one again
 
@@ -51,21 +51,21 @@ class _FrameworkFinder:
             from importlib.machinery import PathFinder
 
             return PathFinder.find_spec(name, [self._package_folder], target)
-        search = (name, get_ident())
-        if name in self._pending_capture_modules and search not in self._active_searches:
-            self._active_searches.add(search)
+        active_search = (name, get_ident())
+        if name in self._pending_capture_modules and active_search not in self._active_searches:
+            self._active_searches.add(active_search)
             try:
                 return self._find_watched_spec(name, path, target)
             finally:
-                self._active_searches.discard(search)
+                self._active_searches.discard(active_search)
         return None
 
     def _find_watched_spec(self, name, path, target):
         """Watches each spec until one is executed: programs also look for a framework without importing it."""
         spec = None
         for finder in sys.meta_path:
-            find = None if finder is self else getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find else None
+            find_spec = None if finder is self else getattr(finder, "find_spec", None)
+            spec = find_spec(name, path, target) if find_spec else None
             if spec is not None:
                 break
         if spec is None:
@@ -77,21 +77,21 @@ class _FrameworkFinder:
         return spec
 
     def _install_after_import(self, name, loader):
-        execute = loader.exec_module
-        watched = getattr(execute, "joulemap_watched", None)
-        if watched is not None:
-            watched.add(name)  # a loader may be shared, as that of a zip file
+        exec_module = loader.exec_module
+        watched_names = getattr(exec_module, "joulemap_watched", None)
+        if watched_names is not None:
+            watched_names.add(name)  # a loader may be shared, as that of a zip file
             return
-        watched = {name}
+        watched_names = {name}
 
         def execute_and_watch(module):
             name = module.__name__
-            if name not in watched:
-                return execute(module)
-            watched.discard(name)
-            if not watched and vars(loader).get("exec_module") is execute_and_watch:
+            if name not in watched_names:
+                return exec_module(module)
+            watched_names.discard(name)
+            if not watched_names and vars(loader).get("exec_module") is execute_and_watch:
                 del loader.exec_module
-            execute(module)  # if it fails, the program may retry the import
+            exec_module(module)  # if it fails, the program may retry the import
             capture_module = self._pending_capture_modules.pop(name, None)
             if capture_module is None:
                 return
@@ -102,7 +102,7 @@ class _FrameworkFinder:
             except Exception as error:  # noqa: BLE001
                 _record_failure(error)
 
-        execute_and_watch.joulemap_watched = watched
+        execute_and_watch.joulemap_watched = watched_names
         loader.exec_module = execute_and_watch
 
 
@@ -119,35 +119,37 @@ def _finish_recording():
 
 
 def _wrap_exec_calls():
-    leave, execute, execute_with_environment = os._exit, os.execv, os.execve
+    original_exit, original_execv, original_execve = os._exit, os.execv, os.execve
 
     def _exit(status):
         _finish_recording()
-        leave(status)
+        original_exit(status)
 
     # os.execvp calls execv for each folder of PATH, so only a path that can be executed completes the recording.
     def execv(path, argv, /):
         if os.access(path, os.X_OK):
             _finish_recording()
-        execute(path, argv)
+        original_execv(path, argv)
 
     def execve(path, argv, env):
         if isinstance(path, int) or os.access(path, os.X_OK):
             _finish_recording()
-        execute_with_environment(path, argv, env)
+        original_execve(path, argv, env)
 
-    for wrapper, original in ((_exit, leave), (execv, execute), (execve, execute_with_environment)):
+    for wrapper, original in ((_exit, original_exit), (execv, original_execv), (execve, original_execve)):
         wrapper.__doc__ = original.__doc__
         wrapper.__module__ = original.__module__
         setattr(os, wrapper.__name__, wrapper)
 
 
 def _start_capture():
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
+    inject_folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [
+        search_path for search_path in sys.path if os.path.abspath(search_path or os.curdir) != inject_folder
+    ]
     if not os.environ.get("JOULEMAP_RECORDING"):
         return
-    sys.meta_path.insert(0, _FrameworkFinder(os.path.dirname(os.path.dirname(here))))
+    sys.meta_path.insert(0, _FrameworkFinder(os.path.dirname(os.path.dirname(inject_folder))))
     _wrap_exec_calls()
 
 
