@@ -18,8 +18,8 @@ constexpr std::string_view kLibraryNotWritableRemedy =
 
 }  // namespace
 
-std::vector<KernelPower> read_library_kernel_powers(const std::string& library, const std::string& recording,
-                                                    Diagnostics& diagnostics) {
+std::vector<KernelPower> read_powers_from_kernel_library(const std::string& library, const std::string& recording,
+                                                         Diagnostics& diagnostics) {
   if (!file_exists(library)) return {};
   Result<recording::LoadedKernelLibrary> loaded = recording::load_kernel_library(library);
   if (!loaded) {

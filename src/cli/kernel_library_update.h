@@ -15,8 +15,8 @@ namespace joulemap::cli {
 
 // Entries of the file `library` for the kernels in `recording`, a file or a folder of parts. Empty if there is no
 // library or on failure.
-std::vector<KernelPower> read_library_kernel_powers(const std::string& library, const std::string& recording,
-                                                    Diagnostics& diagnostics);
+std::vector<KernelPower> read_powers_from_kernel_library(const std::string& library, const std::string& recording,
+                                                         Diagnostics& diagnostics);
 
 // Fits kernel powers to the recording and adds them to the file `library`. Skips a recording above 64 MiB, because the
 // user waits for the end of the command. Adds diagnostics to `result`.

@@ -222,7 +222,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   const std::string library = kernel_library_path();
   if (is_this_machine && flags.trace_mode != "off") {
     options.find_known_kernel_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
-      return read_library_kernel_powers(library, folder, diagnostics);
+      return read_powers_from_kernel_library(library, folder, diagnostics);
     };
   }
   std::unique_ptr<LiveStatusLine> live_status_line =

@@ -18,25 +18,27 @@ std::vector<std::string> parse_choices(const std::string& type_name) {
 }
 
 OptionDescription describe_option(const CLI::Option& option) {
-  OptionDescription described;
-  described.is_argument = option.get_positional();
-  if (described.is_argument) described.names.push_back(option.get_name(true));
-  for (const std::string& name : option.get_snames()) described.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) described.names.push_back("--" + name);
+  OptionDescription option_description;
+  option_description.is_argument = option.get_positional();
+  if (option_description.is_argument) option_description.names.push_back(option.get_name(true));
+  for (const std::string& name : option.get_snames()) option_description.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) option_description.names.push_back("--" + name);
   const std::string type_name = option.get_type_name();
-  described.value_placeholder = option.get_items_expected_max() > 0 ? type_name.substr(0, type_name.find(':')) : "";
-  described.choices = parse_choices(type_name);
-  described.help_text = option.get_description();
-  return described;
+  option_description.value_placeholder =
+      option.get_items_expected_max() > 0 ? type_name.substr(0, type_name.find(':')) : "";
+  option_description.choices = parse_choices(type_name);
+  option_description.help_text = option.get_description();
+  return option_description;
 }
 
 void add_verb_descriptions(const CLI::App& app, std::vector<std::string> path, std::vector<VerbDescription>& verbs) {
-  VerbDescription described{std::move(path), app.get_description(), {}, {}, app.get_footer()};
-  for (const CLI::Option* const option : app.get_options()) described.options.push_back(describe_option(*option));
+  VerbDescription verb_description{std::move(path), app.get_description(), {}, {}, app.get_footer()};
+  for (const CLI::Option* const option : app.get_options())
+    verb_description.options.push_back(describe_option(*option));
   const auto below = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* const verb : below) described.verbs.push_back(verb->get_name());
-  path = described.verb_words;
-  verbs.push_back(std::move(described));
+  for (const CLI::App* const verb : below) verb_description.verbs.push_back(verb->get_name());
+  path = verb_description.verb_words;
+  verbs.push_back(std::move(verb_description));
   for (const CLI::App* const verb : below) {
     path.push_back(verb->get_name());
     add_verb_descriptions(*verb, path, verbs);

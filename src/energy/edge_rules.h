@@ -14,7 +14,7 @@
 
 namespace joulemap {
 
-// A counter is frozen without an update for both this time and this many of its update periods.
+// A counter that has had no update for this time, and for this many of its update periods, counts as frozen.
 inline constexpr double kFrozenAfter_s = 0.25;
 inline constexpr double kFrozenAfterUpdatePeriods = 20;
 // Minimum time, in s, between the last update and the last reading after which the end of a window counts as frozen.

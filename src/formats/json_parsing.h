@@ -13,7 +13,8 @@
 
 namespace joulemap::formats {
 
-// Position after a parsing step. A failure at the end of the text means that the text is incomplete.
+// Where the parser stands after a step, and whether the step failed. If it failed at the end of the text, the text is
+// incomplete; otherwise it is invalid.
 struct JsonPosition {
   const char* at = nullptr;
   bool failed = false;

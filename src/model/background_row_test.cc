@@ -23,7 +23,8 @@ ReportResult make_probed_report() {
   ReportResult result;
   result.elapsed_s = 10;
   result.probe = ProbeCost{4, {}};
-  result.rows = {make_row({"train", "forward"}, 600, 5), make_row({"probe"}, 400, 3), make_row({"background"}, 200, 10)};
+  result.rows = {make_row({"train", "forward"}, 600, 5), make_row({"probe"}, 400, 3),
+                 make_row({"background"}, 200, 10)};
   result.groups = {make_row({}, 1200, 18), make_row({"train"}, 600, 5), make_row({"probe"}, 400, 3)};
   return result;
 }

@@ -80,7 +80,7 @@ class CudaRunner:
         for call in calls[:2]:
             call()
         call()
-        # The faster of two timings: the first may include loading a CUDA module, and seem too long for a graph.
+        # The first of two timings may include loading a CUDA module. The call would then seem too slow for a CUDA graph.
         call_s = min(self._time_calls_s(calls, 1) for _ in range(2))
         eager_s = self._time_calls_s(calls, max(1, min(20, int(0.003 / call_s)))) if call_s < 0.003 else call_s
         if not in_graph or eager_s >= MAX_GRAPH_CALL_S:

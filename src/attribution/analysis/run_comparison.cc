@@ -107,8 +107,7 @@ SteadyStateExclusion compute_steady_state_exclusion(const RecordingWithRates& on
   }
   const double other_processes_j = one.command_j ? reports.whole_background_j : 0;
   excluded_part.time_s = std::max(reports.elapsed_s - compared_s, 0.0);
-  if (reports.energy_j)
-    excluded_part.energy_j = std::max(*reports.energy_j - other_processes_j - compared_j, 0.0);
+  if (reports.energy_j) excluded_part.energy_j = std::max(*reports.energy_j - other_processes_j - compared_j, 0.0);
   excluded_part.is_settled = steady_state.is_settled;
   return excluded_part;
 }

@@ -28,8 +28,7 @@ std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& ma
 }  // namespace
 
 Result<RecordedSteps> read_steps(std::span<const std::string> paths) {
-  Result<RecordingAnalysis> found =
-      analyse_recording(paths, {.levels = {RowLevel::step}, .includes_step_times = true});
+  Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {RowLevel::step}, .includes_step_times = true});
   if (!found) return std::move(found).error();
   const LedgerResult& level = found->ledgers[RowLevel::step];
   RecordedSteps read{combine_step_energies(found->machine_views, level.rows), found->summary.probe.has_value()};

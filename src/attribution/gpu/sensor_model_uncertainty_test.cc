@@ -23,8 +23,8 @@ struct ClassCounts {
   int kinds = 0;
 };
 
-// Identical steps of `step_ms` with nine kernel kinds. Powers and the time constant of the gauge differ a little from
-// the defaults.
+// Simulates a GPU that runs nine kinds of kernels in identical steps of `step_ms`. The powers of its kernels and the time
+// constant of its power sensor vary with the seed.
 ClassCounts simulate_class_counts(double step_ms, std::uint64_t seed) {
   SimulatedGpu::GpuParameters traits{.updates_per_read = 25, .time_constant_s = seed % 2 == 0 ? 0.0145 : 0.0105};
   const std::vector<double> usual_w = traits.watts;

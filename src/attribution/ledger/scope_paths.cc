@@ -31,8 +31,8 @@ void set_if_empty(std::string& known, const std::string& name) {
 // Whether a module is the model itself, or its name already begins with that of the model: in imported traces a module
 // that is called directly has its full path, and some have no model at all.
 bool names_model(std::string_view module, std::string_view model) {
-  return module.starts_with(model) && (module.size() == model.size() || module[model.size()] == '.' ||
-                                       module[model.size()] == '#');
+  return module.starts_with(model) &&
+         (module.size() == model.size() || module[model.size()] == '.' || module[model.size()] == '#');
 }
 
 }  // namespace

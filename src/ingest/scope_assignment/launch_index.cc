@@ -13,33 +13,34 @@ constexpr auto is_id_before = [](const auto& a, const auto& b) {
 
 }  // namespace
 
-// Bucket sort: counts the entries of each bucket, then copies each entry to its bucket. Few buckets need sorting.
-LaunchIndex::EventsById::EventsById(const std::vector<Entry>& entries) : entries_(entries.size()) {
-  if (entries.empty()) return;
-  const auto [smallest, largest] = std::ranges::minmax_element(entries, {}, &Entry::id);
+// Bucket sort: counts the launch_events of each bucket, then copies each event to its bucket. Few buckets need sorting.
+LaunchIndex::EventsById::EventsById(const std::vector<LaunchEvent>& launch_events)
+    : launch_events_(launch_events.size()) {
+  if (launch_events.empty()) return;
+  const auto [smallest, largest] = std::ranges::minmax_element(launch_events, {}, &LaunchEvent::id);
   smallest_id_ = smallest->id;
   const std::uint32_t range = largest->id - smallest_id_;
-  while (range >> bucket_shift_ >= entries.size()) ++bucket_shift_;
+  while (range >> bucket_shift_ >= launch_events.size()) ++bucket_shift_;
   bucket_begins_.resize((range >> bucket_shift_) + std::size_t{2});
-  const auto bucket_of = [this](const Entry& entry) -> std::uint32_t& {
+  const auto bucket_of = [this](const LaunchEvent& entry) -> std::uint32_t& {
     return bucket_begins_[(entry.id - smallest_id_) >> bucket_shift_];
   };
-  for (const Entry& entry : entries) ++bucket_of(entry);
+  for (const LaunchEvent& entry : launch_events) ++bucket_of(entry);
   std::partial_sum(bucket_begins_.begin(), bucket_begins_.end(), bucket_begins_.begin());
-  for (std::size_t i = entries.size(); i-- > 0;) entries_[--bucket_of(entries[i])] = entries[i];
-  for (std::size_t i = 1; i < entries_.size(); ++i) {
-    if (!is_id_before(entries_[i], entries_[i - 1])) continue;
-    const std::uint32_t* const begin = &bucket_of(entries_[i]);
-    std::sort(entries_.begin() + begin[0], entries_.begin() + begin[1], is_id_before);
+  for (std::size_t i = launch_events.size(); i-- > 0;) launch_events_[--bucket_of(launch_events[i])] = launch_events[i];
+  for (std::size_t i = 1; i < launch_events_.size(); ++i) {
+    if (!is_id_before(launch_events_[i], launch_events_[i - 1])) continue;
+    const std::uint32_t* const begin = &bucket_of(launch_events_[i]);
+    std::sort(launch_events_.begin() + begin[0], launch_events_.begin() + begin[1], is_id_before);
   }
 }
 
-const LaunchIndex::Entry* LaunchIndex::EventsById::find(std::uint32_t id, std::int64_t start_ns) const {
+const LaunchIndex::LaunchEvent* LaunchIndex::EventsById::find(std::uint32_t id, std::int64_t start_ns) const {
   const std::size_t bucket = (id - smallest_id_) >> bucket_shift_;
   if (id == 0 || id < smallest_id_ || bucket + 1 >= bucket_begins_.size()) return nullptr;
-  const Entry* const begin = entries_.data() + bucket_begins_[bucket];
-  const Entry* const end = entries_.data() + bucket_begins_[bucket + 1];
-  const Entry* const after = std::upper_bound(begin, end, Entry{id, 0, start_ns}, is_id_before);
+  const LaunchEvent* const begin = launch_events_.data() + bucket_begins_[bucket];
+  const LaunchEvent* const end = launch_events_.data() + bucket_begins_[bucket + 1];
+  const LaunchEvent* const after = std::upper_bound(begin, end, LaunchEvent{id, 0, start_ns}, is_id_before);
   if (after != begin && after[-1].id == id) return after - 1;
   return after != end && after->id == id ? after : nullptr;
 }
@@ -47,15 +48,15 @@ const LaunchIndex::Entry* LaunchIndex::EventsById::find(std::uint32_t id, std::i
 LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(order) {
   // In file order, which is the order of event numbers.
   const auto collect_entries = [&](const auto& id_of) {
-    std::vector<Entry> entries;
+    std::vector<LaunchEvent> launch_events;
     std::uint32_t number = 0;
     for (const std::vector<TraceEvent>& block : trace.event_blocks) {
       for (const TraceEvent& event : block) {
-        if (const std::uint32_t id = id_of(event)) entries.push_back({id, number, event.start_ns});
+        if (const std::uint32_t id = id_of(event)) launch_events.push_back({id, number, event.start_ns});
         ++number;
       }
     }
-    return EventsById(entries);
+    return EventsById(launch_events);
   };
   calls_by_correlation_ =
       collect_entries([](const TraceEvent& event) { return event.kind == EventKind::api ? event.correlation : 0; });
@@ -78,11 +79,11 @@ LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(o
 }
 
 std::optional<KernelLaunch> LaunchIndex::find_launch(const TraceEvent& kernel) const {
-  const Entry* entry = calls_by_correlation_.find(kernel.correlation, kernel.start_ns);
-  const auto scope_of = [this](const Entry& some) { return order_.event(some.event).detail_index; };
+  const LaunchEvent* entry = calls_by_correlation_.find(kernel.correlation, kernel.start_ns);
+  const auto scope_of = [this](const LaunchEvent& some) { return order_.event(some.event).detail_index; };
   // If the call is outside of every scope, the operation with the kernel's external id may still have one.
   if (entry == nullptr || scope_of(*entry) == 0) {
-    if (const Entry* const operation = operations_by_external_id_.find(kernel.external_id, kernel.start_ns))
+    if (const LaunchEvent* const operation = operations_by_external_id_.find(kernel.external_id, kernel.start_ns))
       entry = operation;
   }
   if (entry == nullptr) return std::nullopt;

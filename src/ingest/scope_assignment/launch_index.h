@@ -31,7 +31,7 @@ class LaunchIndex {
   std::optional<KernelLaunch> find_launch(const TraceEvent& kernel) const;
 
  private:
-  struct Entry {
+  struct LaunchEvent {
     std::uint32_t id;
     std::uint32_t event;  // event number
     std::int64_t start_ns;
@@ -40,13 +40,13 @@ class LaunchIndex {
   class EventsById {
    public:
     EventsById() = default;
-    explicit EventsById(const std::vector<Entry>& entries);
-    const Entry* find(std::uint32_t id, std::int64_t start_ns) const;
+    explicit EventsById(const std::vector<LaunchEvent>& launch_events);
+    const LaunchEvent* find(std::uint32_t id, std::int64_t start_ns) const;
 
    private:
-    std::vector<Entry> entries_;
+    std::vector<LaunchEvent> launch_events_;
     std::vector<std::uint32_t>
-        bucket_begins_;  // index in entries_ where each bucket begins; the last is entries_.size()
+        bucket_begins_;  // index in launch_events_ where each bucket begins; the last is launch_events_.size()
     std::uint32_t smallest_id_ = 0;
     unsigned bucket_shift_ = 0;  // (id - smallest_id_) >> bucket_shift_ is the bucket
   };

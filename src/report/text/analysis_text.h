@@ -31,7 +31,8 @@ std::string effects_text(const AnalysisResult& result, const TextStyle& style, c
 // Empty if no row has functions.
 std::string functions_text(const AnalysisResult& result, const TextStyle& style, std::size_t most);
 
-// Contains verdicts in words only for energy and time; analysis_markdown() and analysis_latex() contain all verdicts.
+// For the terminal: states verdicts on energy and time in words, and omits those on other metrics. analysis_markdown()
+// and analysis_latex() state all verdicts.
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style);
 std::string analysis_markdown(const AnalysisResult& result);
 std::string analysis_latex(const AnalysisResult& result);

@@ -77,7 +77,8 @@ class LayerCallParser {
     read_members_by_name(*members, keyword);
   }
 
-  // Keras 2: a tensor name, or nested lists of them, each with the keyword arguments of the call.
+  // In files of Keras 2, `value` is a reference to a tensor, with the keyword arguments of the call, or a list of such
+  // values.
   void read_keras2_inputs(const DocumentValue& value) {
     if (const std::optional<NamedTensor> named = parse_tensor_reference(value)) {
       if (*value.array()->front().text() != kKeras2ConstantName) add_tensor_argument(*named, "", std::nullopt);

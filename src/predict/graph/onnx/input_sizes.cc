@@ -14,7 +14,7 @@ namespace {
 
 std::string dimension_text(const Dimension& dimension) {
   if (dimension.size) return std::to_string(*dimension.size);
-  return dimension.symbol.empty() ? "?" : to_valid_utf8(dimension.symbol);
+  return dimension.size_symbol.empty() ? "?" : to_valid_utf8(dimension.size_symbol);
 }
 
 std::string dimensions_text(const std::vector<Dimension>& dimensions) {
@@ -81,7 +81,8 @@ Status bind_symbols_of_input(const ValueInfo& input, const InputShape& asked, In
   }
   for (std::size_t i = 0; i < asked.sizes.size(); ++i) {
     const Dimension& dimension = (*input.dimensions)[i];
-    if (!dimension.size && !dimension.symbol.empty()) known.size_by_symbol.emplace(dimension.symbol, asked.sizes[i]);
+    if (!dimension.size && !dimension.size_symbol.empty())
+      known.size_by_symbol.emplace(dimension.size_symbol, asked.sizes[i]);
   }
   return Done{};
 }
@@ -96,14 +97,15 @@ Result<Sizes> read_input_sizes_from_file(const ValueInfo& input, InputSizes& kno
   Sizes sizes;
   for (std::size_t i = 0; i < input.dimensions->size(); ++i) {
     const Dimension& dimension = (*input.dimensions)[i];
-    const auto bound = known.size_by_symbol.find(dimension.symbol);
-    const bool is_bound_symbol = !dimension.size && !dimension.symbol.empty() && bound != known.size_by_symbol.end();
+    const auto bound = known.size_by_symbol.find(dimension.size_symbol);
+    const bool is_bound_symbol =
+        !dimension.size && !dimension.size_symbol.empty() && bound != known.size_by_symbol.end();
     const bool is_free_dimension = dimension.size ? *dimension.size < 1 : !is_bound_symbol;
     if (!is_free_dimension) {
       sizes.push_back(dimension.size ? *dimension.size : bound->second);
     } else if (i == 0) {
       sizes.push_back(1);
-      if (!dimension.symbol.empty()) known.size_by_symbol.emplace(dimension.symbol, 1);
+      if (!dimension.size_symbol.empty()) known.size_by_symbol.emplace(dimension.size_symbol, 1);
       if (open.empty()) open = input.name;
     } else {
       return usage_error(fmt::format("the input {} is {}: {} has no value", quoted(input.name),
@@ -173,8 +175,8 @@ Status bind_dimension_symbols(const GraphOptions& options, InputSizes& known) {
   }
   for (const ValueInfo* const input : known.input_infos) {
     const Dimension* const dimension = leading_dimension(*input);
-    if (options.batch && dimension != nullptr && !dimension->size && !dimension->symbol.empty()) {
-      known.size_by_symbol[dimension->symbol] = *options.batch;
+    if (options.batch && dimension != nullptr && !dimension->size && !dimension->size_symbol.empty()) {
+      known.size_by_symbol[dimension->size_symbol] = *options.batch;
     }
   }
   return Done{};

@@ -139,7 +139,7 @@ Dimension read_dimension(std::string_view bytes) {
   ProtobufReader message(bytes);
   while (message.next()) {
     if (message.field() == 1) dimension.size = message.signed_number();
-    if (message.field() == 2) dimension.symbol = message.bytes();
+    if (message.field() == 2) dimension.size_symbol = message.bytes();
   }
   return dimension;
 }

@@ -78,7 +78,7 @@ struct Node {
 
 struct Dimension {
   std::optional<std::int64_t> size;
-  std::string_view symbol;
+  std::string_view size_symbol;  // "batch": the name of an unknown size; may be empty
 };
 
 struct ValueInfo {
