@@ -222,7 +222,7 @@ bool ModuleCalls::attribute_graph_nodes(ThreadCaptureState& thread, PyObject* gr
   if (!number) return false;
   const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
   if (PyErr_Occurred() != nullptr) return false;
-  // Autograd nodes without a sequence number (AccumulateGrad) report the largest one.
+  // Autograd nodes without a sequence number (AccumulateGrad) report UINT64_MAX.
   is_unattributed = sequence >= thread.first_unattributed_sequence_number && sequence < UINT64_MAX / 2;
   if (!is_unattributed) return true;
   thread.first_unattributed_sequence_number = sequence + 1;

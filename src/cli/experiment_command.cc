@@ -49,7 +49,7 @@ int print_experiment_plan(const ExperimentPlan& plan, const PlanFlags& flags, co
   return written ? kExitSuccess : print_error(written.error());
 }
 
-int run_experiment_plan(const PlanFlags& flags, const CommandLine& line) {
+int preview_experiment_plan(const PlanFlags& flags, const CommandLine& line) {
   std::error_code closed;  // ignored: opening the plan reports the reason
   const bool is_folder = std::filesystem::is_directory(flags.plan_file, closed);
   if (!is_folder && flags.experiment_folder.empty() && !flags.runs_pilot) {
@@ -90,7 +90,7 @@ void add_experiment_plan_command(CLI::App& verb, CommandLine& line) {
       ->type_name("N")
       ->check(whole_number_validator());
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.experiment/1)");
-  verb.callback([flags, &line] { line.exit_code = run_experiment_plan(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = preview_experiment_plan(*flags, line); });
 }
 
 void add_experiment_status_command(CLI::App& verb, CommandLine& line) {

@@ -37,7 +37,7 @@ struct StepRequest {
   std::uint8_t events = 0;
 };
 
-// Limit of the entries of a step.
+// Limit of the number of requests in a step.
 inline constexpr std::size_t kMaxRequestsPerStep = std::size_t{1} << 16;
 
 // One forward step. A step without duration contains only events, such as the abort of a waiting request.

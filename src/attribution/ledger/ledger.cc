@@ -20,7 +20,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// By function: path of functions outside of all phases, modules and regions.
+// Reports by function: the first name in the path of functions that ran outside of all phases, modules and regions.
 constexpr std::string_view kOutsideScopesRowName = "outside";
 // By rank: processes without a rank, such as the launcher.
 constexpr std::string_view kNoRankRowName = "no rank";

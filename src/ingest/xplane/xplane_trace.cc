@@ -41,7 +41,7 @@ class ParallelSegmentReader {
     }
   }
 
-  // Returns the diagnostics of damage.
+  // Returns diagnostics that report damaged parts of the file.
   Diagnostics read_segments() {
     std::vector<std::thread> workers;
     {

@@ -10,8 +10,8 @@ namespace {
 
 // Latency of a time step, in seconds. Standard algorithm: a product and the gates, launched in sequence. Persistent: a
 // grid synchronization within one kernel.
-constexpr double kStandardTimeStep_s = 7e-6;
-constexpr double kPersistentTimeStep_s = 2.5e-6;
+constexpr double kStandardStepLatency_s = 7e-6;
+constexpr double kPersistentStepLatency_s = 2.5e-6;
 // Latency of a backward step relative to a forward one: it takes more kernels.
 constexpr double kBackwardTimeStepFactor = 1.4;
 // Latency of each further layer relative to the first. Layers of one direction overlap: a layer's step needs only the
@@ -142,7 +142,7 @@ double recurrent_latency_s(const Operation& operation) {
   const bool overlaps = sizes.direction_count == 1 && recurrent_algorithm(operation) == RecurrentAlgorithm::standard;
   const double layers = overlaps ? 1 + kOverlappedLayerFraction * (sizes.layer_count - 1) : sizes.layer_count;
   const double step_s =
-      recurrent_algorithm(operation) == RecurrentAlgorithm::standard ? kStandardTimeStep_s : kPersistentTimeStep_s;
+      recurrent_algorithm(operation) == RecurrentAlgorithm::standard ? kStandardStepLatency_s : kPersistentStepLatency_s;
   return sizes.time_steps * layers * step_s * (operation.pass == Pass::forward ? 1 : kBackwardTimeStepFactor);
 }
 

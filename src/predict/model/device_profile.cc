@@ -93,7 +93,7 @@ void write_linear_function(formats::JsonWriter& json, std::string_view name, con
 // Limits of the numbers in a profile. Predictions multiply them and exponentiate sums of trees: larger ones would
 // overflow.
 constexpr double kMaxProfileNumber = 1e18;  // above any GPU's FLOP/s
-constexpr double kMaxTreeSum = 100;         // sum over all trees, a natural logarithm
+constexpr double kMaxTreePrediction = 100;         // sum over all trees, a natural logarithm
 constexpr double kMaxLogHalfWidth = 100;    // half width of an interval, a natural logarithm
 
 // Reads numbers and records the name of the first one that is missing or out of range.
@@ -242,7 +242,7 @@ bool is_plausible_datasheet(const Datasheet& datasheet) {
 }
 
 // An upper bound of the absolute value of RegressionTrees::predict(): the sum over trees of the largest leaf.
-double max_tree_sum(const RegressionTrees& trees) {
+double max_tree_prediction(const RegressionTrees& trees) {
   double sum = 0;
   for (std::size_t root = 0; root < trees.roots.size(); ++root) {
     const auto begin = static_cast<std::size_t>(trees.roots[root]);
@@ -316,7 +316,7 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
   if (!times) return refused(times.error().message);
   if (!powers) return refused(powers.error().message);
   if (!kriging) return refused(kriging.error().message);
-  if (max_tree_sum(*times) > kMaxTreeSum || max_tree_sum(*powers) > kMaxTreeSum)
+  if (max_tree_prediction(*times) > kMaxTreePrediction || max_tree_prediction(*powers) > kMaxTreePrediction)
     return refused("its trees are out of range");
   LearnedResidual& learned_time = profile.operation_model.learned_time;
   LearnedResidual& learned_power = profile.operation_model.learned_power;
