@@ -281,8 +281,8 @@ std::optional<Sizes> GraphWalk::declared_value_sizes(const NameScope& scope, std
     return std::nullopt;
   Sizes sizes;
   for (const Dimension& dimension : *found->second->dimensions) {
-    const auto bound = inputs_.size_by_symbol.find(dimension.symbol);
-    if (!dimension.size && (dimension.symbol.empty() || bound == inputs_.size_by_symbol.end())) return std::nullopt;
+    const auto bound = inputs_.size_by_symbol.find(dimension.size_symbol);
+    if (!dimension.size && (dimension.size_symbol.empty() || bound == inputs_.size_by_symbol.end())) return std::nullopt;
     sizes.push_back(dimension.size ? *dimension.size : bound->second);
   }
   if (!are_sizes_possible(sizes)) return std::nullopt;
