@@ -125,8 +125,10 @@ TEST(Meter, ReportsEnergyUntilTheCounterVanished) {
   steady.sample_for(20 * kNanosecondsPerMillisecond);
   steady.meter.end();
   const DomainTable table = steady.meter.result();
-  EXPECT_GT(table.rows[0].joules.value(), 1.9);
-  EXPECT_LT(*table.rows[0].joules, 100 * steady.meter.elapsed_s() - 1.9);
+  // At least 19 ms until the counter's last update. A reader that got no processor knows the edges less well, and says so.
+  const double tolerance_j = table.rows[0].uncertainty_j.value();
+  EXPECT_GT(table.rows[0].joules.value(), 1.9 - tolerance_j);
+  EXPECT_LT(*table.rows[0].joules, 100 * steady.meter.elapsed_s() - 1.9 + tolerance_j);
   EXPECT_TRUE(table.diagnostics.contains("sensor_vanished"));
 }
 
