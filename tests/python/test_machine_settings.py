@@ -82,7 +82,7 @@ import os, sys
 from joulemap._machine_settings import MachineSettings
 with MachineSettings(sys.argv[1], sys.argv[2]) as settings:
     settings.apply({"cpu_power_limit_w": 150, "cpu_max_mhz": 2000, "cpu_governor": "powersave"})
-    print(settings._watcher.pid, flush=True)
+    print(settings._watcher_process.pid, flush=True)
     sys.stdin.read()
 """
 
@@ -349,7 +349,7 @@ def test_a_forked_child_neither_restores_nor_changes_settings(root, backup_file)
                 os._exit(code)
         assert os.waitpid(child, 0)[1] == 0
         assert {name: read(root, name) for name in VALUES_DURING} == VALUES_DURING
-        assert backup_file.exists() and settings._watcher.poll() is None
+        assert backup_file.exists() and settings._watcher_process.poll() is None
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
