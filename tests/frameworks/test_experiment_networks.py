@@ -1,5 +1,5 @@
 """The networks of examples/experiments/frameworks are the same in PyTorch, TensorFlow and JAX: with the same weights and
-data they have the same losses, gradients that reduce them alike, and nearly the same outputs. The learning rate is small:
+data they have the same losses, gradients that reduce them equally, and nearly the same outputs. The learning rate is small:
 Adam moves each weight by the sign of its gradient, and rounding decides the signs of gradients near 0."""
 
 from __future__ import annotations
