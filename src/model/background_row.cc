@@ -66,6 +66,7 @@ std::map<std::string, EnergyAndTime> exclude_probing_rows(std::vector<ReportRow>
 }  // namespace
 
 ReportResult exclude_probing(ReportResult result) {
+  if (!result.probe) return result;
   const double fraction = probing_time_fraction(result);
   const std::map<std::string, EnergyAndTime> removed_by_device = exclude_probing_rows(result.rows, fraction);
   exclude_probing_rows(result.groups, fraction);
@@ -77,7 +78,7 @@ ReportResult exclude_probing(ReportResult result) {
     group.power_w = group.time_s > 0 ? std::optional(*group.energy_j / group.time_s) : std::nullopt;
     group.low_j = group.high_j = std::nullopt;
   }
-  // A device that only probed, or only others used, has no sum left.
+  // A device without any other work has no sum left.
   std::erase_if(result.groups, [&](const ReportRow& group) {
     return group.path.empty() && std::ranges::find(result.rows, group.device, &ReportRow::device) == result.rows.end();
   });

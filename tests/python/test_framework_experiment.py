@@ -63,6 +63,7 @@ def test_the_table_relates_frameworks_to_pytorch(tmp_path):
     (copy / "results").mkdir(parents=True)
     for name in ("README.md", "make_tables.py"):
         shutil.copy(EXPERIMENT_FOLDER / name, copy)
+    shutil.copy(EXPERIMENT_FOLDER.parent / "result_tables.py", copy.parent)
     common = {"final_loss": 0.25, "quality": 0.5, "startup_s": 3, "steps": 40}
     cells = []
     for framework, energy_j, reached in (("pytorch", 10, 1), ("jax", 5, 0)):

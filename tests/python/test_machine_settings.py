@@ -314,23 +314,23 @@ def test_a_forked_child_does_not_keep_the_lock(root, backup_file, no_lock_wait):
 
 
 def test_a_forked_child_of_a_killed_program_does_not_keep_the_lock(root, backup_file, environment):
+    # The child closes its copy of stdout: otherwise the test would wait for output of a program that failed.
     text = KILLED_PROGRAM.replace(
-        "    print", "    os.fork() or os.read(int(sys.argv[3]), 1) or os._exit(0)\n    print"
+        "    print", "    os.fork() or os.close(1) or os.read(int(sys.argv[3]), 1) or os._exit(0)\n    print"
     )
     read_end, write_end = os.pipe()
     command = [sys.executable, "-c", text, str(root), str(backup_file), str(read_end)]
-    program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-                               pass_fds=(read_end,))  # fmt: skip
-    watcher = os.pidfd_open(int(program.stdout.readline()))
-    program.kill()
-    program.wait()
-    wait_for_end(watcher)
-    assert restore(root, backup_file) == []
-    assert read(root, POWER_LIMIT_FILE) == "200000000"
-    os.close(write_end)
-    os.close(read_end)
-    program.stdin.close()
-    program.stdout.close()
+    try:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+                              pass_fds=(read_end,)) as program:  # fmt: skip
+            watcher = os.pidfd_open(int(program.stdout.readline()))
+            program.kill()
+        wait_for_end(watcher)
+        assert restore(root, backup_file) == []
+        assert read(root, POWER_LIMIT_FILE) == "200000000"
+    finally:
+        os.close(write_end)
+        os.close(read_end)
 
 
 def test_a_forked_child_neither_restores_nor_changes_settings(root, backup_file):

@@ -154,6 +154,7 @@ def make_tables(experiment: str, folder: Path, cells: list[dict], epochs: list[d
     (copy / "results").mkdir(parents=True)
     for name in ("README.md", "make_tables.py"):
         shutil.copy(EXPERIMENTS_FOLDER / experiment / name, copy)
+    shutil.copy(EXPERIMENTS_FOLDER / "result_tables.py", copy.parent)
     write_csv(copy / "results" / "cpu-cells.csv", cells)
     write_csv(copy / "results" / "cpu-effects.csv", [{"verdict": "a verdict"}])
     if epochs:

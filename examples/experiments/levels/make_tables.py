@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import csv
+import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent))
+
+from result_tables import read_csv, write_tables
+
 FACTORS = ("depth", "classes", "batch")  # cpu.toml has no factor classes
 CellKey = tuple[str, ...]
-
-
-def read_csv(file: Path) -> list[dict[str, str]]:
-    with file.open(newline="") as lines:
-        return list(csv.DictReader(lines))
 
 
 def key_of(row: dict[str, str]) -> CellKey:
@@ -48,21 +47,5 @@ def make_cell_table(plan: str) -> list[str]:
     return lines
 
 
-def make_tables(plan: str) -> str:
-    effects = read_csv(FOLDER / "results" / f"{plan}-effects.csv")
-    verdicts = [f"- {row['verdict']}" for row in effects]
-    return "\n".join([*make_cell_table(plan), "", "Verdicts over all combinations:", "", *verdicts])
-
-
-def main() -> None:
-    page = FOLDER / "README.md"
-    text = page.read_text()
-    for file in sorted((FOLDER / "results").glob("*-cells.csv")):
-        plan = file.name.removesuffix("-cells.csv")
-        before, _, rest = text.partition(f"<!-- {plan} -->\n")
-        text = f"{before}<!-- {plan} -->\n{make_tables(plan)}\n{rest[rest.index('<!-- / -->') :]}"
-    page.write_text(text)
-
-
 if __name__ == "__main__":
-    main()
+    write_tables(FOLDER, make_cell_table, "combinations")

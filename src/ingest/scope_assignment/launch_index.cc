@@ -13,7 +13,7 @@ constexpr auto is_id_before = [](const auto& a, const auto& b) {
 
 }  // namespace
 
-// Bucket sort: counts the launch_events of each bucket, then copies each event to its bucket. Few buckets need sorting.
+// Bucket sort: counts the events of each bucket, then copies each event to its bucket. Few buckets need sorting.
 LaunchIndex::EventsById::EventsById(const std::vector<LaunchEvent>& launch_events)
     : launch_events_(launch_events.size()) {
   if (launch_events.empty()) return;
@@ -22,10 +22,10 @@ LaunchIndex::EventsById::EventsById(const std::vector<LaunchEvent>& launch_event
   const std::uint32_t range = largest->id - smallest_id_;
   while (range >> bucket_shift_ >= launch_events.size()) ++bucket_shift_;
   bucket_begins_.resize((range >> bucket_shift_) + std::size_t{2});
-  const auto bucket_of = [this](const LaunchEvent& entry) -> std::uint32_t& {
-    return bucket_begins_[(entry.id - smallest_id_) >> bucket_shift_];
+  const auto bucket_of = [this](const LaunchEvent& event) -> std::uint32_t& {
+    return bucket_begins_[(event.id - smallest_id_) >> bucket_shift_];
   };
-  for (const LaunchEvent& entry : launch_events) ++bucket_of(entry);
+  for (const LaunchEvent& event : launch_events) ++bucket_of(event);
   std::partial_sum(bucket_begins_.begin(), bucket_begins_.end(), bucket_begins_.begin());
   for (std::size_t i = launch_events.size(); i-- > 0;) launch_events_[--bucket_of(launch_events[i])] = launch_events[i];
   for (std::size_t i = 1; i < launch_events_.size(); ++i) {
@@ -79,15 +79,15 @@ LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(o
 }
 
 std::optional<KernelLaunch> LaunchIndex::find_launch(const TraceEvent& kernel) const {
-  const LaunchEvent* entry = calls_by_correlation_.find(kernel.correlation, kernel.start_ns);
-  const auto scope_of = [this](const LaunchEvent& some) { return order_.event(some.event).detail_index; };
+  const LaunchEvent* launch = calls_by_correlation_.find(kernel.correlation, kernel.start_ns);
+  const auto scope_of = [this](const LaunchEvent& event) { return order_.event(event.event).detail_index; };
   // If the call is outside of every scope, the operation with the kernel's external id may still have one.
-  if (entry == nullptr || scope_of(*entry) == 0) {
+  if (launch == nullptr || scope_of(*launch) == 0) {
     if (const LaunchEvent* const operation = operations_by_external_id_.find(kernel.external_id, kernel.start_ns))
-      entry = operation;
+      launch = operation;
   }
-  if (entry == nullptr) return std::nullopt;
-  return KernelLaunch{scope_of(*entry), entry->start_ns};
+  if (launch == nullptr) return std::nullopt;
+  return KernelLaunch{scope_of(*launch), launch->start_ns};
 }
 
 }  // namespace joulemap::ingest

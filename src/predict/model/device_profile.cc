@@ -93,7 +93,7 @@ void write_linear_function(formats::JsonWriter& json, std::string_view name, con
 // Limits of the numbers in a profile. Predictions multiply them and exponentiate sums of trees: larger ones would
 // overflow.
 constexpr double kMaxProfileNumber = 1e18;  // above any GPU's FLOP/s
-constexpr double kMaxTreePrediction = 100;         // sum over all trees, a natural logarithm
+constexpr double kMaxTreePrediction = 100;  // sum over all trees, a natural logarithm
 constexpr double kMaxLogHalfWidth = 100;    // half width of an interval, a natural logarithm
 
 // Reads numbers and records the name of the first one that is missing or out of range.

@@ -47,12 +47,11 @@ std::string no_finding_text(const Advice& advice) {
          "precision, or fewer steps.";
 }
 
-// What remains for layers if no finding is about them; empty otherwise.
+// What remains for layers if all findings are about other code; empty otherwise.
 std::string layers_without_waste_text(const Advice& advice) {
-  if (!has_no_waste_in_layers(advice)) return {};
-  return "Inside of layers, no known waste was found: only smaller or fewer layers use less there. `joulemap report "
-         "--by "
-         "module` lists the costliest.";
+  if (!advice.energy_j || advice.findings.empty() || !has_no_waste_in_layers(advice)) return {};
+  return "No known waste was found in the layers: only smaller or fewer layers use less energy. "
+         "`joulemap report --by module` lists the costliest.";
 }
 
 // Whether a shell reads the word as it is.
@@ -123,8 +122,8 @@ std::string advice_text(const Advice& advice, const TextStyle& style) {
                          " They overlap: do not add them. To measure one, change the program and run:",
                      style.columns) +
            measuring_commands_text(advice);
-  const std::string layers = advice.energy_j ? layers_without_waste_text(advice) : std::string();
-  if (!layers.empty()) out += "\n" + wrap_text(" ", layers, style.columns);
+  if (const std::string layers = layers_without_waste_text(advice); !layers.empty())
+    out += "\n" + wrap_text(" ", layers, style.columns);
   const std::string notes = diagnostics_text(advice.diagnostics);
   return notes.empty() ? out + "\n" : out + "\n" + notes + "\n";
 }
