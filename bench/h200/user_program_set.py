@@ -22,6 +22,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_gpu_deterministic_ops=true")
 import user_program_further as further  # noqa: E402
 import user_program_images as images  # noqa: E402
 import user_program_language as language  # noqa: E402
+import user_program_models as models  # noqa: E402
 
 PROGRAMS = {
     function.__name__: function
@@ -46,6 +47,14 @@ PROGRAMS = {
         further.diffusion,
         further.speech,
         further.graph_network,
+        models.translator,
+        models.distillation,
+        models.clip,
+        models.recomputed,
+        models.graphs,
+        models.server,
+        models.two_ranks,
+        models.mean_teacher,
     )
 }
 

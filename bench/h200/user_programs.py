@@ -30,7 +30,7 @@ from user_program_set import PROGRAMS  # noqa: E402
 
 TRAINING_PHASES = {"forward", "backward", "optimizer"}
 PHASES = {name: TRAINING_PHASES for name in PROGRAMS}
-PHASES.update({name: {"forward"} for name in ("small_llm_inference", "large_llm_inference", "generate")})
+PHASES.update({name: {"forward"} for name in ("small_llm_inference", "large_llm_inference", "generate", "server")})
 PHASES["jax"] = {"forward", "backward"}
 # Largest share of GPU energy that may be background when no other process uses the GPU.
 MAX_BACKGROUND_SHARE = 0.01
