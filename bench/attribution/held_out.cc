@@ -64,9 +64,9 @@ class SampleCollector final : public recording::RecordingVisitor {
   }
   void on_activity(std::uint32_t source, const Activity& activity) override {
     if (sources_[source].source.boot_id != sources_[recorder_].source.boot_id) return;
-    const Activity inside = clip_activity(activity, span_);
-    sums_.add(source, inside);
-    gpu_work_.add(source, inside, sums_.process_activity(source).scopes);
+    const Activity clipped_activity = clip_activity(activity, span_);
+    sums_.add(source, clipped_activity);
+    gpu_work_.add(source, clipped_activity, sums_.process_activity(source).scopes);
   }
   RecordedEnergy::Result energy() { return recorded_energy_.finish(); }
   std::map<std::string, DeviceWork> finish_device_works() {
@@ -107,51 +107,54 @@ std::optional<std::uint32_t> find_recorder_source(const std::vector<SurveyedSour
   return std::nullopt;
 }
 
-Result<Gpu> read_gpu(const std::string& path, RecordingSurvey& survey, const CommandTimeRange& within) {
+Result<Gpu> read_gpu(const std::string& path, RecordingSurvey& survey, const CommandTimeRange& time_range) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording({&path, 1});
   if (!files) return std::move(files).error();
-  if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
-  if (const Status clip = survey.limit_time_range(within); !clip) return clip.error();
+  if (const auto read_status = recording::read_recording(*files, survey); !read_status) return read_status.error();
+  if (const Status clip = survey.limit_time_range(time_range); !clip) return clip.error();
   const std::optional<std::uint32_t> recorder = find_recorder_source(survey.sources());
   if (!recorder) return Error{ErrorCode::not_found, "the recording holds no samples", "record with sensors"};
   SampleCollector sample_collector(survey.sources(), *recorder);
-  if (const auto read = recording::read_recording(*files, sample_collector); !read) return read.error();
+  if (const auto read_status = recording::read_recording(*files, sample_collector); !read_status)
+    return read_status.error();
   RecordedEnergy::Result energy = sample_collector.energy();
   std::map<std::string, DeviceWork> work_by_device = sample_collector.finish_device_works();
   for (RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     if (curve.domain_class != DomainClass::gpu) continue;
-    auto work = work_by_device.find(curve.device);
-    if (work == work_by_device.end()) work = work_by_device.find("ordinal 0");
-    if (work == work_by_device.end() || work->second.timeline.empty()) continue;
+    auto device_work = work_by_device.find(curve.device);
+    if (device_work == work_by_device.end()) device_work = work_by_device.find("ordinal 0");
+    if (device_work == work_by_device.end() || device_work->second.timeline.empty()) continue;
     const SurveyedSource& source = survey.sources()[*recorder];
-    const SensorModel known = find_calibrated_sensor_model(source.calibration, source.channels, curve.device);
-    return Gpu{std::move(curve), std::move(work->second), known};
+    const SensorModel sensor_model = find_calibrated_sensor_model(source.calibration, source.channels, curve.device);
+    return Gpu{std::move(curve), std::move(device_work->second), sensor_model};
   }
   return Error{ErrorCode::not_found, "the recording tells of no GPU both what it drew and what ran on it",
                "record --trace full on a GPU"};
 }
 
 // Power history of the blocks whose number modulo 2 is `parity`.
-std::vector<PowerPoint> select_block_history(const Gpu& gpu, const BlockPartition& cut, std::int64_t parity) {
-  std::vector<PowerPoint> some;
+std::vector<PowerPoint> select_block_history(const Gpu& gpu, const BlockPartition& partition, std::int64_t parity) {
+  std::vector<PowerPoint> block_history;
   for (const PowerPoint& point : gpu.curve.power_history) {
-    const bool is_inside = point.time_ns >= cut.span.begin_ns && point.time_ns < cut.span.end_ns;
-    if (is_inside && cut.find_block_index(point.time_ns) % 2 == parity && cut.is_after_settling(point.time_ns))
-      some.push_back(point);
+    const bool is_inside = point.time_ns >= partition.span.begin_ns && point.time_ns < partition.span.end_ns;
+    if (is_inside && partition.find_block_index(point.time_ns) % 2 == parity &&
+        partition.is_after_settling(point.time_ns))
+      block_history.push_back(point);
   }
-  return some;
+  return block_history;
 }
 
 // Counter updates that bound the intervals of one block.
-std::vector<EnergyPoint> find_block_updates(const Gpu& gpu, const BlockPartition& cut, std::int64_t block) {
+std::vector<EnergyPoint> find_block_updates(const Gpu& gpu, const BlockPartition& partition, std::int64_t block) {
   std::vector<EnergyPoint> edges;
   for (const EnergyPoint& step : gpu.curve.counter_updates) {
-    if (step.time_ns < cut.span.begin_ns || step.time_ns >= cut.span.end_ns ||
-        cut.find_block_index(step.time_ns) != block)
+    if (step.time_ns < partition.span.begin_ns || step.time_ns >= partition.span.end_ns ||
+        partition.find_block_index(step.time_ns) != block)
       continue;
-    if (!cut.is_after_settling(step.time_ns)) continue;
+    if (!partition.is_after_settling(step.time_ns)) continue;
     // Updates come at whole periods: one that is slightly early still ends the interval.
-    const bool is_due = edges.empty() || step.time_ns - edges.back().time_ns >= cut.interval_ns - kSettlingTime_ns;
+    const bool is_due =
+        edges.empty() || step.time_ns - edges.back().time_ns >= partition.interval_ns - kSettlingTime_ns;
     if (is_due) edges.push_back(step);
   }
   return edges;
@@ -161,9 +164,11 @@ std::vector<EnergyPoint> find_block_updates(const Gpu& gpu, const BlockPartition
 double counter_power_before_w(const Gpu& gpu, std::int64_t time_ns) {
   double watts = 0;
   for (std::size_t i = 1; i < gpu.curve.counter_updates.size() && gpu.curve.counter_updates[i].time_ns < time_ns; ++i) {
-    const EnergyPoint& from = gpu.curve.counter_updates[i - 1];
-    const EnergyPoint& to = gpu.curve.counter_updates[i];
-    if (to.time_ns > from.time_ns) watts = (to.joules - from.joules) / seconds(to.time_ns - from.time_ns);
+    const EnergyPoint& previous_update = gpu.curve.counter_updates[i - 1];
+    const EnergyPoint& current_update = gpu.curve.counter_updates[i];
+    if (current_update.time_ns > previous_update.time_ns)
+      watts =
+          (current_update.joules - previous_update.joules) / seconds(current_update.time_ns - previous_update.time_ns);
   }
   return watts;
 }
@@ -173,8 +178,8 @@ struct BlockObservations {
   std::vector<EnergyPoint> edges;
   BusyTimeMatrix busy_times;
 
-  BlockObservations(const Gpu& gpu, const BlockPartition& cut, std::int64_t block)
-      : edges(find_block_updates(gpu, cut, block)) {
+  BlockObservations(const Gpu& gpu, const BlockPartition& partition, std::int64_t block)
+      : edges(find_block_updates(gpu, partition, block)) {
     std::vector<std::int64_t> lag_corrected_ns;
     for (const EnergyPoint& edge : edges) lag_corrected_ns.push_back(edge.time_ns - gpu.known.counter_lag_ns());
     if (edges.size() > 1) busy_times = gpu.work.timeline.busy_times(lag_corrected_ns);
@@ -194,47 +199,50 @@ double sum_j(std::span<const double> watts, std::span<const double> busy_s) {
 // powers, including replicates, are scaled to the counter's energy in those blocks.
 class BlockPowers {
  public:
-  BlockPowers(const Gpu& gpu, const BlockPartition& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
-      : gpu_(gpu), partition_(cut) {
-    const UsablePowerEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
-    const PowerPrior coarse = fit_busy_and_idle_prior(useful.make_observations({fit.lag_ns, fit.time_constant_ns}));
-    time_proportional_w_.assign(fit.classes.size(), coarse.busy_w);
-    time_proportional_w_.back() = coarse.idle_w;
-    for (const KernelClassPower& one : fit.classes) class_power_w_.push_back(one.watts);
-    for (std::size_t r = 0; r < fit.gain_replicates.size(); ++r) {
+  BlockPowers(const Gpu& gpu, const BlockPartition& partition, const std::vector<PowerPoint>& history,
+              const PowerFit& fit)
+      : gpu_(gpu), partition_(partition) {
+    const UsablePowerEvidence usable_evidence(gpu.work.timeline, {{}, history, {}, gpu.known});
+    const PowerPrior busy_idle_prior =
+        fit_busy_and_idle_prior(usable_evidence.make_observations({fit.lag_ns, fit.time_constant_ns}));
+    time_proportional_w_.assign(fit.classes.size(), busy_idle_prior.busy_w);
+    time_proportional_w_.back() = busy_idle_prior.idle_w;
+    for (const KernelClassPower& class_power : fit.classes) class_power_w_.push_back(class_power.watts);
+    for (std::size_t replicate_index = 0; replicate_index < fit.gain_replicates.size(); ++replicate_index) {
       std::vector<double>& watts = bootstrap_powers_w_.emplace_back();
-      for (const std::vector<double>& drawn : fit.power_replicates) watts.push_back(drawn[r]);
+      for (const std::vector<double>& class_replicates : fit.power_replicates)
+        watts.push_back(class_replicates[replicate_index]);
     }
   }
 
   // Scales the powers to the counter in these blocks, and estimates the residual noise of an interval.
   void level(std::span<const std::int64_t> blocks) {
-    std::vector<BlockObservations> own;
-    for (const std::int64_t block : blocks) own.emplace_back(gpu_, partition_, block);
+    std::vector<BlockObservations> block_observations;
+    for (const std::int64_t block : blocks) block_observations.emplace_back(gpu_, partition_, block);
     std::vector<double> busy_s(class_power_w_.size());
     double measured_j = 0;
-    for_each(own, [&](const BlockObservations& rows, std::size_t i) {
+    for_each(block_observations, [&](const BlockObservations& rows, std::size_t i) {
       measured_j += rows.measured_j(i);
       for (std::size_t k = 0; k < busy_s.size(); ++k) busy_s[k] += rows.busy_times[i][k];
     });
     const auto scale_to_measured = [&](std::vector<double>& watts) {
       const double modelled_j = sum_j(watts, busy_s);
       if (modelled_j <= 0 || measured_j <= 0) return;
-      for (double& one : watts) one *= measured_j / modelled_j;
+      for (double& power_w : watts) power_w *= measured_j / modelled_j;
     };
     scale_to_measured(class_power_w_);
     scale_to_measured(time_proportional_w_);
     for (std::vector<double>& watts : bootstrap_powers_w_) scale_to_measured(watts);
     double squares = 0;
     double count = 0;
-    for_each(own, [&](const BlockObservations& rows, std::size_t i) {
+    for_each(block_observations, [&](const BlockObservations& rows, std::size_t i) {
       squares += std::pow(rows.measured_j(i) - sum_j(class_power_w_, rows.busy_times[i]), 2);
       ++count;
     });
     noise_j_ = count > 1 ? std::sqrt(squares / (count - 1)) : 0;
   }
 
-  void predict(std::int64_t block, std::vector<HeldOutPrediction>& all) {
+  void predict(std::int64_t block, std::vector<HeldOutPrediction>& predictions) {
     const BlockObservations rows(gpu_, partition_, block);
     const double last_counter_power_w =
         counter_power_before_w(gpu_, partition_.span.begin_ns + block * partition_.block_ns);
@@ -245,9 +253,9 @@ class BlockPowers {
       for (const std::vector<double>& watts : bootstrap_powers_w_) {
         draws_j.push_back(sum_j(watts, busy_s) + noise_j_ * random_.normal());
       }
-      all.push_back({rows.edges[i].time_ns, rows.edges[i + 1].time_ns, rows.measured_j(i),
-                     sum_j(class_power_w_, busy_s), central_interval(std::move(draws_j), 0.9),
-                     sum_j(time_proportional_w_, busy_s), last_counter_power_w * rows.length_s(i)});
+      predictions.push_back({rows.edges[i].time_ns, rows.edges[i + 1].time_ns, rows.measured_j(i),
+                             sum_j(class_power_w_, busy_s), central_interval(std::move(draws_j), 0.9),
+                             sum_j(time_proportional_w_, busy_s), last_counter_power_w * rows.length_s(i)});
     }
   }
 
@@ -268,23 +276,23 @@ class BlockPowers {
   statistics::Random random_{1};
 };
 
-Result<std::vector<HeldOutPrediction>> predict_held_out_blocks(const Gpu& gpu, const BlockPartition& cut) {
-  std::vector<HeldOutPrediction> all;
-  const std::int64_t blocks = (cut.span.end_ns - cut.span.begin_ns) / cut.block_ns;
+Result<std::vector<HeldOutPrediction>> predict_held_out_blocks(const Gpu& gpu, const BlockPartition& partition) {
+  std::vector<HeldOutPrediction> predictions;
+  const std::int64_t blocks = (partition.span.end_ns - partition.span.begin_ns) / partition.block_ns;
   for (const std::int64_t parity : {0, 1}) {
-    const std::vector<PowerPoint> history = select_block_history(gpu, cut, parity);
+    const std::vector<PowerPoint> history = select_block_history(gpu, partition, parity);
     const std::optional<PowerFit> fit = fit_powers(gpu.work.timeline, {{}, history, {}, gpu.known});
     if (!fit)
       return Error{ErrorCode::not_found,
                    fmt::format("{} values of the GPU's power are too few to find powers", history.size()),
                    "a longer recording, or a driver that keeps its power"};
-    std::vector<std::int64_t> own;
-    for (std::int64_t block = parity; block < blocks; block += 2) own.push_back(block);
-    BlockPowers fold(gpu, cut, history, *fit);
-    fold.level(own);
-    for (std::int64_t block = 1 - parity; block < blocks; block += 2) fold.predict(block, all);
+    std::vector<std::int64_t> training_blocks;
+    for (std::int64_t block = parity; block < blocks; block += 2) training_blocks.push_back(block);
+    BlockPowers fold(gpu, partition, history, *fit);
+    fold.level(training_blocks);
+    for (std::int64_t block = 1 - parity; block < blocks; block += 2) fold.predict(block, predictions);
   }
-  return all;
+  return predictions;
 }
 
 }  // namespace
@@ -300,17 +308,18 @@ int main(int argc, char** argv) {
   const Result<Gpu> gpu = read_gpu(argv[1], survey, {std::atof(argv[2]), std::atof(argv[3])});
   if (!gpu) return fmt::print(stderr, "{}\n", gpu.error().message), 1;
   const TimeSpan span = *survey.sources()[*find_recorder_source(survey.sources())].command_span();
-  const BlockPartition cut{span, static_cast<std::int64_t>(1e9 * block_s), static_cast<std::int64_t>(1e9 * interval_s)};
-  const Result<std::vector<HeldOutPrediction>> predicted = predict_held_out_blocks(*gpu, cut);
+  const BlockPartition partition{span, static_cast<std::int64_t>(1e9 * block_s),
+                                 static_cast<std::int64_t>(1e9 * interval_s)};
+  const Result<std::vector<HeldOutPrediction>> predicted = predict_held_out_blocks(*gpu, partition);
   if (!predicted) return fmt::print(stderr, "{}\n", predicted.error().message), 1;
   std::string separator = "";
   fmt::print("{{\"intervals\":[");
-  for (const HeldOutPrediction& one : *predicted) {
+  for (const HeldOutPrediction& prediction : *predicted) {
     fmt::print(R"({}{{"begin_s":{:.6f},"end_s":{:.6f},"measured_j":{},"predicted_j":{},"low_j":{},"high_j":{},)"
                R"("by_time_j":{},"held_j":{}}})",
-               separator, seconds(one.begin_ns - span.begin_ns), seconds(one.end_ns - span.begin_ns), one.measured_j,
-               one.predicted_j, one.central_interval_j.first, one.central_interval_j.second, one.by_time_j,
-               one.last_power_prediction_j);
+               separator, seconds(prediction.begin_ns - span.begin_ns), seconds(prediction.end_ns - span.begin_ns),
+               prediction.measured_j, prediction.predicted_j, prediction.central_interval_j.first,
+               prediction.central_interval_j.second, prediction.by_time_j, prediction.last_power_prediction_j);
     separator = ",\n";
   }
   fmt::print("]}}\n");

@@ -17,17 +17,17 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: teach_library LIBRARY GPU RECORDING [FROM TO]\n");
     return 2;
   }
-  joulemap::attribution::CommandTimeRange within;
-  if (argc == 6) within = {std::atof(argv[4]), std::atof(argv[5])};
+  joulemap::attribution::CommandTimeRange time_range;
+  if (argc == 6) time_range = {std::atof(argv[4]), std::atof(argv[5])};
   const std::string recording = argv[3];
-  const auto findings = joulemap::attribution::learn_kernel_powers({&recording, 1}, within, argv[2]);
+  const auto findings = joulemap::attribution::learn_kernel_powers({&recording, 1}, time_range, argv[2]);
   if (!findings) {
     fmt::print(stderr, "{}\n", findings.error().message);
     return 1;
   }
-  const auto added = joulemap::recording::add_to_kernel_library(argv[1], *findings);
-  if (!added) {
-    fmt::print(stderr, "{}\n", added.error().message);
+  const auto add_status = joulemap::recording::add_to_kernel_library(argv[1], *findings);
+  if (!add_status) {
+    fmt::print(stderr, "{}\n", add_status.error().message);
     return 1;
   }
   fmt::print("{} classes of {}\n", findings->size(), recording);

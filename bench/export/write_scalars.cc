@@ -17,8 +17,8 @@ int main(int argc, char** argv) {
   const std::int64_t begin_ns = joulemap::monotonic_ns();
   joulemap::report::TensorboardEvents events(1.79e9);
   for (long i = 0; i < scalars; ++i) {
-    const auto now = static_cast<double>(i);
-    events.add_scalar("bench/energy_j", i, 1.79e9 + now, now * 0.5);
+    const auto elapsed_s = static_cast<double>(i);
+    events.add_scalar("bench/energy_j", i, 1.79e9 + elapsed_s, elapsed_s * 0.5);
   }
   std::FILE* const file = std::fopen(argv[1], "wb");
   if (file == nullptr) return fmt::print(stderr, "{} cannot be written\n", argv[1]), 1;

@@ -26,15 +26,16 @@ long peak_bytes() {
 bool read(const char* path) {
   const auto begin = std::chrono::steady_clock::now();
   const joulemap::Result<joulemap::ingest::Trace> trace = joulemap::ingest::read_kineto(path);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double> read_duration = std::chrono::steady_clock::now() - begin;
   if (!trace) {
     fmt::print(stderr, "{}\n", trace.error().message);
     return false;
   }
-  std::size_t kept = 0;
-  for (const auto& block : trace->event_blocks) kept += block.size();
+  std::size_t kept_event_count = 0;
+  for (const auto& block : trace->event_blocks) kept_event_count += block.size();
   fmt::print("{{\"seconds\": {:.6f}, \"events\": {}, \"kept\": {}, \"dropped\": {}, \"peak_bytes\": {}}}\n",
-             took.count(), trace->read_event_count, kept, trace->dropped_event_count, peak_bytes());
+             read_duration.count(), trace->read_event_count, kept_event_count, trace->dropped_event_count,
+             peak_bytes());
   for (const auto& note : trace->diagnostics.list())
     fmt::print(stderr, "{} {} {}\n", note.code, note.count, note.message);
   return true;
@@ -43,7 +44,7 @@ bool read(const char* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool all = argc > 1;
-  for (int i = 1; i < argc; ++i) all = read(argv[i]) && all;
-  return all ? 0 : 1;
+  bool has_read_all = argc > 1;
+  for (int i = 1; i < argc; ++i) has_read_all = read(argv[i]) && has_read_all;
+  return has_read_all ? 0 : 1;
 }

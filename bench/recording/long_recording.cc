@@ -42,25 +42,25 @@ int write(double hours, const std::string& file) {
   std::mt19937_64 random(1);
   std::uniform_int_distribution<std::int64_t> late_ns(40'000, 120'000);
   std::uniform_int_distribution<std::int64_t> read_ns(900, 4'000);
-  std::vector<std::uint64_t> raw(kCounterChannel + 1, 300'000);
+  std::vector<std::uint64_t> raw_counters(kCounterChannel + 1, 300'000);
   const auto add = [&](std::uint32_t channel, std::int64_t due_ns) {
     const std::int64_t before_ns = due_ns + late_ns(random);
-    writer->add(Sample{channel, {raw[channel], before_ns, before_ns + read_ns(random), ReadCode::ok}});
+    writer->add(Sample{channel, {raw_counters[channel], before_ns, before_ns + read_ns(random), ReadCode::ok}});
   };
   const std::int64_t start_ns = monotonic_ns();
   writer->add(Mark{start_ns, MarkKind::command_begin, 0, 0, {}});
   const auto end_ns = start_ns + static_cast<std::int64_t>(hours * 3600e9);
   for (std::int64_t now_ns = start_ns, ticks = 0; now_ns < end_ns; now_ns += kTick_ns, ++ticks) {
     for (std::uint32_t i = 0; i < kRaplChannelCount && ticks % 3 == 0; ++i) {
-      raw[i] += 5'000'000 + random() % 500'000;
+      raw_counters[i] += 5'000'000 + random() % 500'000;
       add(i, now_ns);
     }
     for (std::uint32_t i = kRaplChannelCount; i < kCounterChannel; ++i) {
-      if (ticks % 6 == 0) raw[i] = 300'000 + random() % 40'000;
+      if (ticks % 6 == 0) raw_counters[i] = 300'000 + random() % 40'000;
       add(i, now_ns);
     }
     if (ticks % 60 == 0) {
-      raw[kCounterChannel] += 330'000 + random() % 30'000;
+      raw_counters[kCounterChannel] += 330'000 + random() % 30'000;
       add(kCounterChannel, now_ns);
       writer->add(ClockPair{now_ns, now_ns + 1'700'000'000'000'000'000});
       if (!writer->flush()) return 1;
@@ -68,9 +68,9 @@ int write(double hours, const std::string& file) {
   }
   writer->add(Mark{end_ns, MarkKind::command_end, 0, 0, {}});
   if (!writer->finish({})) return 1;
-  const Result<recording::JoinSummary> joined = folder->join();
-  if (!joined) return 1;
-  fmt::print("{} bytes\n", joined->bytes);
+  const Result<recording::JoinSummary> join_summary = folder->join();
+  if (!join_summary) return 1;
+  fmt::print("{} bytes\n", join_summary->bytes);
   return 0;
 }
 

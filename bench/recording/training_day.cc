@@ -39,16 +39,16 @@ void simulate_step(TrainingDay& day, std::uint32_t serial, std::int64_t begin_ns
   for (std::uint32_t i = 0; i < kKernelsPerStep; ++i) {
     const std::int64_t usual_ns = 4'000 + (i * 7919 % 97) * 800;
     const auto jitter_ns = static_cast<std::int64_t>(day.random() % static_cast<std::uint64_t>(usual_ns / 20 + 64));
-    capture::KernelActivityRecord facts;
-    facts.name = day.names[i % kKernelClassCount];
-    facts.grid = {i % kKernelClassCount + 1, 1, 1};
-    facts.block = {256, 1, 1};
-    facts.stream = i % 50 == 0 ? 20 : 7;
-    facts.correlation = day.correlation += 2 + (i % 3);
-    facts.start_ns = now_ns + static_cast<std::int64_t>(day.random() % 1200);
-    facts.end_ns = now_ns = facts.start_ns + usual_ns + jitter_ns;
-    day.log.on_launch(facts.correlation, 1 + i * kScopeCount / kKernelsPerStep, serial, 0);
-    day.log.on_kernel(facts);
+    capture::KernelActivityRecord kernel_activity;
+    kernel_activity.name = day.names[i % kKernelClassCount];
+    kernel_activity.grid = {i % kKernelClassCount + 1, 1, 1};
+    kernel_activity.block = {256, 1, 1};
+    kernel_activity.stream = i % 50 == 0 ? 20 : 7;
+    kernel_activity.correlation = day.correlation += 2 + (i % 3);
+    kernel_activity.start_ns = now_ns + static_cast<std::int64_t>(day.random() % 1200);
+    kernel_activity.end_ns = now_ns = kernel_activity.start_ns + usual_ns + jitter_ns;
+    day.log.on_launch(kernel_activity.correlation, 1 + i * kScopeCount / kKernelsPerStep, serial, 0);
+    day.log.on_kernel(kernel_activity);
   }
   day.writer.add(Mark{begin_ns, MarkKind::step, serial, 4711, "inferred"});
   day.writer.add(
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     day.names.push_back(fmt::format("_ZN2at6native29vectorized_elementwise_kernelILi{}EEEvi", i));
   }
   const auto steps = static_cast<std::uint32_t>(hours * 3600e9 / kStep_ns);
-  const auto started = std::chrono::steady_clock::now();
+  const auto start_time = std::chrono::steady_clock::now();
   std::int64_t last_tally_ns = 0;
   for (std::uint32_t serial = 1; serial <= steps; ++serial) {
     simulate_step(day, serial, serial * kStep_ns);
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   write(day, (steps + 1) * kStep_ns, last_tally_ns, true);
   if (!day.writer.finish({})) return 1;
   const double kernels = static_cast<double>(steps) * kKernelsPerStep;
-  const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_time).count();
   const auto bytes = static_cast<double>(day.writer.bytes_written());
   fmt::print("{} hours, {} steps, {:.3g} kernels: {:.1f} MB, {:.3g} bytes a kernel, {:.0f} ns of CPU a kernel\n", hours,
              steps, kernels, bytes / 1e6, bytes / kernels, took_s / kernels * 1e9);

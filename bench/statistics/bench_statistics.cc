@@ -42,11 +42,11 @@ void add_intervals(const NumberLists& lists, CentralTendency centre, unsigned th
   }
 }
 
-std::vector<double> compare_lists(const std::string& job, const std::vector<double>& first,
-                                  const std::vector<double>& second) {
-  if (job == "signed-rank") return {signed_rank_test(first, second, ZeroDifferences::drop).p};
-  if (job == "rank-sum") return {rank_sum_test(first, second).p};
-  const EffectEstimate shift = *paired_shift(first, second, 0.95);
+std::vector<double> compare_lists(const std::string& job, const std::vector<double>& first_values,
+                                  const std::vector<double>& second_values) {
+  if (job == "signed-rank") return {signed_rank_test(first_values, second_values, ZeroDifferences::drop).p};
+  if (job == "rank-sum") return {rank_sum_test(first_values, second_values).p};
+  const EffectEstimate shift = *paired_shift(first_values, second_values, 0.95);
   return {shift.estimate, shift.low, shift.high};
 }
 

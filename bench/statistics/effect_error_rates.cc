@@ -31,12 +31,12 @@ struct TrueEffect {
 
 void print_rates(const FactorialDesign& design, const TrueEffect& truth, std::size_t experiments) {
   std::size_t general = 0;
-  std::size_t differing = 0;
-  std::size_t covered = 0;
+  std::size_t direction_differs_count = 0;
+  std::size_t coverage_count = 0;
   for (std::uint64_t seed = 1; seed <= experiments; ++seed) {
     statistics::Random random(1'000'000 + seed);
     std::vector<double> effects(design.model_count * design.batch_count);
-    for (double& one : effects) one = truth.effect + truth.spread * random.normal();
+    for (double& combination_effect : effects) combination_effect = truth.effect + truth.spread * random.normal();
     const ExperimentData data = make_synthetic_factorial(seed, design, [&](std::size_t model, std::size_t batch) {
       return effects[model * design.batch_count + batch];
     });
@@ -44,16 +44,16 @@ void print_rates(const FactorialDesign& design, const TrueEffect& truth, std::si
     const MainEffect effect =
         analyze_factor_effects(data, table, {.factors = {0}, .thread_count = 1}).main_effects.front();
     general += effect.generality == EffectGenerality::same_direction ? 1 : 0;
-    differing += effect.generality == EffectGenerality::direction_differs ? 1 : 0;
+    direction_differs_count += effect.generality == EffectGenerality::direction_differs ? 1 : 0;
     const double percent = 100 * std::expm1(-truth.effect);
-    covered += *effect.percent_low <= percent && percent <= *effect.percent_high ? 1 : 0;
+    coverage_count += *effect.percent_low <= percent && percent <= *effect.percent_high ? 1 : 0;
   }
   const auto percent = [&](std::size_t count) {
     return 100 * static_cast<double>(count) / static_cast<double>(experiments);
   };
   fmt::print("| {} | {} | {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", design.is_blocked ? "blocked" : "not blocked",
              design.model_count * design.batch_count, design.repetitions, truth.name, percent(general),
-             percent(differing), percent(covered));
+             percent(direction_differs_count), percent(coverage_count));
 }
 
 }  // namespace

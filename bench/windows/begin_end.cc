@@ -22,29 +22,31 @@ double fastest_call_ns(Call call) {
   for (int round = 0; round < kRounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < kCallCount; ++i) call();
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-    rounds.push_back(took.count() / kCallCount);
+    const std::chrono::duration<double, std::nano> elapsed_time = std::chrono::steady_clock::now() - start;
+    rounds.push_back(elapsed_time.count() / kCallCount);
   }
   return *std::min_element(rounds.begin(), rounds.end());
 }
 
-void print_call_time(const char* what, double ns) { std::printf("{\"what\": \"%s\", \"ns\": %.1f}\n", what, ns); }
+void print_call_time(const char* call_name, double ns) {
+  std::printf("{\"what\": \"%s\", \"ns\": %.1f}\n", call_name, ns);
+}
 
 void window() {
   joulemap::Window window("window");
   window.end();
 }
 
-double measure_contended_window_ns(unsigned others) {
-  std::atomic<bool> done{false};
+double measure_contended_window_ns(unsigned other_thread_count) {
+  std::atomic<bool> is_done{false};
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < others; ++i) {
-    threads.emplace_back([&done] {
-      while (!done) window();
+  for (unsigned i = 0; i < other_thread_count; ++i) {
+    threads.emplace_back([&is_done] {
+      while (!is_done) window();
     });
   }
   const double ns = fastest_call_ns(window);
-  done = true;
+  is_done = true;
   for (std::thread& thread : threads) thread.join();
   return ns;
 }

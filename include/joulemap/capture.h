@@ -76,15 +76,15 @@ JMC_API void jmc_engine_step(int64_t begin_ns, int64_t end_ns, const jmc_request
 
 /* Events of a training or serving loop, in order of time; the capture infers steps and epochs from them. */
 typedef enum jmc_event {
-  JMC_LOADER_NEW,    /* a new iterator over the data */
-  JMC_LOADER_NEXT,   /* the next batch is requested */
-  JMC_FORWARD_TRAIN, /* an outermost module is called, with gradients */
-  JMC_FORWARD_INFER, /* the same, without gradients */
-  JMC_FORWARD_DONE,  /* the outermost module returned */
-  JMC_BACKWARD,      /* a backward pass begins */
-  JMC_OPTIMIZER_DONE, /* parameters were updated */
+  JMC_LOADER_NEW,                /* a new iterator over the data */
+  JMC_LOADER_NEXT,               /* the next batch is requested */
+  JMC_FORWARD_TRAIN,             /* an outermost module is called, with gradients */
+  JMC_FORWARD_INFER,             /* the same, without gradients */
+  JMC_FORWARD_DONE,              /* the outermost module returned */
+  JMC_BACKWARD,                  /* a backward pass begins */
+  JMC_OPTIMIZER_DONE,            /* parameters were updated */
   JMC_FORWARD_TRAIN_AFTER_INFER, /* JMC_FORWARD_TRAIN of the module whose JMC_FORWARD_INFER was this thread's last */
-  JMC_FORWARD_TRAIN_OTHER /* JMC_FORWARD_TRAIN of a module not yet called in this step, after calls of others */
+  JMC_FORWARD_TRAIN_OTHER        /* JMC_FORWARD_TRAIN of a module not yet called in this step, after calls of others */
 } jmc_event;
 /* Reports an event. Returns 1 if it begins a step; always 0 once the program has called jmc_step. */
 JMC_API int jmc_on_event(int event);
@@ -96,19 +96,19 @@ JMC_API int jmc_step_is_traced(void);
 
 /* Begins (1) or ends (0) probing, which replays modules to measure their power. The current step ends; kernels of the
  * replay belong to no step and are recorded one by one. The caller first enters a scope in the mode "probe". */
-JMC_API void jmc_probing(int on);
+JMC_API void jmc_probing(int is_active);
 
 /* Begins (1) or ends (0) Joulemap's own work on this thread, such as reading a loss value: its kernels are not
  * recorded. */
-JMC_API void jmc_own_work(int on);
+JMC_API void jmc_own_work(int is_active);
 
 /* Allows closing CUPTI during untraced steps (1), or keeps it open (0): nodes of CUDA graphs that are created while it
  * is closed have no scopes. Initially 0. */
-JMC_API void jmc_allow_cupti_detach(int on);
+JMC_API void jmc_allow_cupti_detach(int is_allowed);
 
 /* Another profiler starts (1) or has stopped (0) in this process. Joulemap releases CUPTI while that profiler runs, so
  * the kernels of that time are missing. */
-JMC_API void jmc_other_profiler(int on);
+JMC_API void jmc_other_profiler(int is_running);
 
 /* Maps an instruction of a program that XLA compiled to its operation in the source: "jit(step)/jvp(Net)/Dense_0/add".
  * Kernels that XLA launches in the instruction's NVTX range belong to that operation. An empty module announces that

@@ -44,13 +44,14 @@ Result<CarbonAccountEntry> make_account_entry(const ReportResult& report, const 
 }
 
 std::vector<EverydayEquivalent> compute_everyday_equivalents(const CarbonAccountEntry& entry) {
-  std::vector<EverydayEquivalent> list = {{"water heated from 20 to 100 degC", entry.facility_j / kJoulesPerLitreBoiled,
-                                           "l", "specific heat capacity 4.186 kJ/(kg K)"}};
+  std::vector<EverydayEquivalent> equivalents = {{"water heated from 20 to 100 degC",
+                                                  entry.facility_j / kJoulesPerLitreBoiled, "l",
+                                                  "specific heat capacity 4.186 kJ/(kg K)"}};
   if (entry.gco2) {
-    list.push_back({"gasoline burned", *entry.gco2 / kGramsPerLitreGasoline, "l",
-                    "EPA Greenhouse Gas Equivalencies: 8.887 kg CO2 per US gallon"});
+    equivalents.push_back({"gasoline burned", *entry.gco2 / kGramsPerLitreGasoline, "l",
+                           "EPA Greenhouse Gas Equivalencies: 8.887 kg CO2 per US gallon"});
   }
-  return list;
+  return equivalents;
 }
 
 }  // namespace

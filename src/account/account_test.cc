@@ -71,9 +71,9 @@ TEST(CarbonAccount, TheErrorOfAnEstimateIsReducedWithItsEnergy) {
   report.totals.measured->uncertainty_j = 3.6e5;
   report.probe = ProbeCost{1800, 3.6e6};
   const Result<CarbonAccount> account = compute_carbon_account(report, make_carbon_assumptions());
-  const CarbonAccountEntry& estimated = account->entries[1];
-  EXPECT_DOUBLE_EQ(estimated.energy_j, 1.8e6);
-  EXPECT_DOUBLE_EQ(*estimated.half_width_j, 0.9e6) << "50 %, as without probing";
+  const CarbonAccountEntry& estimated_entry = account->entries[1];
+  EXPECT_DOUBLE_EQ(estimated_entry.energy_j, 1.8e6);
+  EXPECT_DOUBLE_EQ(*estimated_entry.half_width_j, 0.9e6) << "50 %, as without probing";
   EXPECT_DOUBLE_EQ(*account->entries[0].half_width_j, 3.6e5) << "a measured error does not depend on the time";
   report.totals.measured.reset();
   const RunRates rates = compute_run_rates(report);

@@ -21,12 +21,12 @@ constexpr double kNsPerS = 1e9;
 constexpr double kLatestCarbonTime_s = 4e9;  // year 2096
 constexpr double kMaxSeriesIntensity_gco2_per_kwh = 1e5;
 
-std::optional<int> parse_digits(std::string_view text, std::size_t at, std::size_t count) {
-  if (at + count > text.size()) return std::nullopt;
+std::optional<int> parse_digits(std::string_view text, std::size_t position, std::size_t count) {
+  if (position + count > text.size()) return std::nullopt;
   int value = 0;
-  const char* const end = text.data() + at + count;
-  const auto [stop, error] = std::from_chars(text.data() + at, end, value);
-  return error == std::errc() && stop == end && value >= 0 ? std::optional(value) : std::nullopt;
+  const char* const end = text.data() + position + count;
+  const auto [number_end, error] = std::from_chars(text.data() + position, end, value);
+  return error == std::errc() && number_end == end && value >= 0 ? std::optional(value) : std::nullopt;
 }
 
 // "2026-11-18T15:00[:00]Z", also with a blank instead of T, and +00:00 instead of Z.
@@ -47,8 +47,8 @@ std::optional<std::int64_t> parse_iso_time_ns(std::string_view text) {
   const year_month_day date(std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                             std::chrono::day(static_cast<unsigned>(*day)));
   if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
-  const auto moment = sys_days(date) + hours(*hour) + minutes(*minute) + seconds(*second);
-  return duration_cast<nanoseconds>(moment.time_since_epoch()).count();
+  const auto utc_time = sys_days(date) + hours(*hour) + minutes(*minute) + seconds(*second);
+  return duration_cast<nanoseconds>(utc_time.time_since_epoch()).count();
 }
 
 std::optional<std::int64_t> parse_carbon_time_ns(std::string_view text) {
@@ -73,14 +73,14 @@ std::int64_t series_end_ns(std::span<const CarbonPoint> series) {
 double fraction_without_probing(const ReportResult& report, const RunTimeSpan& span) {
   if (!report.probe || span.end_s <= span.begin_s) return 1;
   double probed_s = 0;
-  for (const RunTimeSpan& probed : report.probe->spans)
-    probed_s += std::max(std::min(span.end_s, probed.end_s) - std::max(span.begin_s, probed.begin_s), 0.0);
+  for (const RunTimeSpan& probe_span : report.probe->spans)
+    probed_s += std::max(std::min(span.end_s, probe_span.end_s) - std::max(span.begin_s, probe_span.begin_s), 0.0);
   return std::max(1 - probed_s / (span.end_s - span.begin_s), 0.0);
 }
 
 double carbon_intensity_at(std::span<const CarbonPoint> series, std::int64_t unix_ns) {
-  const auto next = std::ranges::upper_bound(series, unix_ns, {}, &CarbonPoint::unix_ns);
-  return next == series.begin() ? series.front().gco2_per_kwh : std::prev(next)->gco2_per_kwh;
+  const auto next_point = std::ranges::upper_bound(series, unix_ns, {}, &CarbonPoint::unix_ns);
+  return next_point == series.begin() ? series.front().gco2_per_kwh : std::prev(next_point)->gco2_per_kwh;
 }
 
 }  // namespace
@@ -125,14 +125,14 @@ Result<double> mean_carbon_intensity(std::span<const CarbonPoint> series, const 
                              format_utc_time(begin_ns), format_utc_time(finish_ns)),
                  "give a series that covers the run"};
   }
-  std::set<std::string> wanted;
+  std::set<std::string> domain_names;
   for (const DomainEnergy& domain : report.domains) {
-    if (domain.is_counted && domain.provenance == provenance) wanted.insert(domain.name);
+    if (domain.is_counted && domain.provenance == provenance) domain_names.insert(domain.name);
   }
   double weighted_intensity = 0;
   double weight = 0;
   for (const PowerSeries& power : report.power) {
-    if (!wanted.contains(power.domain)) continue;
+    if (!domain_names.contains(power.domain)) continue;
     for (std::size_t i = 0; i < power.watts.size(); ++i) {
       const double slice_begin_s = static_cast<double>(i) * report.slice_s;
       const double centre_s = slice_begin_s + 0.5 * report.slice_s;

@@ -12,12 +12,12 @@ constexpr std::int64_t kHour_ns = 3600 * 1'000'000'000LL;
 constexpr std::int64_t kNoon_ns = 1'790'000'400 * 1'000'000'000LL;
 
 DomainEnergy domain(std::string name, Provenance provenance) {
-  DomainEnergy one;
-  one.name = std::move(name);
-  one.joules = 1;
-  one.provenance = provenance;
-  one.is_counted = true;
-  return one;
+  DomainEnergy domain_energy;
+  domain_energy.name = std::move(name);
+  domain_energy.joules = 1;
+  domain_energy.provenance = provenance;
+  domain_energy.is_counted = true;
+  return domain_energy;
 }
 
 // Two hours: 100 W in the first, 300 W in the second; an estimated domain has the opposite.
@@ -89,12 +89,12 @@ TEST(CarbonSeries, AByteOrderMarkIsSkipped) {
 }
 
 TEST(CarbonSeries, RejectsMalformedSeries) {
-  for (const std::string_view wrong :
+  for (const std::string_view invalid_csv :
        {"", "time,gco2_per_kwh\n", "time,gco2_per_kwh\n1,2\n", "time,gco2_per_kwh\n1,2\n1,3\n",
         "time,gco2_per_kwh\n2,2\n1,3\n", "time,gco2_per_kwh\n1,2\n3,-4\n", "time,gco2_per_kwh\n1,2\nnan,4\n",
         "time,gco2_per_kwh\n1,2\n2026-13-01T00:00:00Z,4\n", "time,gco2_per_kwh\n1,2\n2026-01-01T00:00:00,4\n",
         "time,gco2_per_kwh\n1,2\n3\n", "time,price\n1,2\n3,4\n"})
-    EXPECT_FALSE(read_carbon_series(wrong, "wrong.csv")) << wrong;
+    EXPECT_FALSE(read_carbon_series(invalid_csv, "wrong.csv")) << invalid_csv;
   EXPECT_FALSE(is_carbon_series("region,gco2_per_kwh\n"));
 }
 

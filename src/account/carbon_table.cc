@@ -35,18 +35,18 @@ std::map<std::string, std::size_t> find_carbon_columns(const formats::CsvRecord&
 }
 
 // Names of the table from the nearest to the most different one.
-std::vector<std::string> nearest_region_names(const std::vector<CarbonRegion>& table, std::string_view wanted) {
-  std::vector<std::pair<std::size_t, std::string>> ranked;
+std::vector<std::string> nearest_region_names(const std::vector<CarbonRegion>& table, std::string_view requested_name) {
+  std::vector<std::pair<std::size_t, std::string>> ranked_names;
   for (const CarbonRegion& region : table) {
     const std::string name = to_lower_case(region.name);
-    std::size_t distance = edit_distance(to_lower_case(wanted), name);
+    std::size_t distance = edit_distance(to_lower_case(requested_name), name);
     // A part of a name, such as the region of a cloud without its provider, is near.
-    if (wanted.size() > 2 && name.find(to_lower_case(wanted)) != std::string::npos) distance = 0;
-    ranked.emplace_back(distance, region.name);
+    if (requested_name.size() > 2 && name.find(to_lower_case(requested_name)) != std::string::npos) distance = 0;
+    ranked_names.emplace_back(distance, region.name);
   }
-  std::ranges::stable_sort(ranked, {}, &std::pair<std::size_t, std::string>::first);
+  std::ranges::stable_sort(ranked_names, {}, &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> names;
-  for (const auto& [distance, name] : ranked) {
+  for (const auto& [distance, name] : ranked_names) {
     if (names.size() < kMaxSuggestedRegions) names.push_back(name);
   }
   return names;
@@ -65,9 +65,10 @@ Result<std::vector<CarbonRegion>> read_carbon_table(std::string_view text, std::
   std::vector<CarbonRegion> table;
   for (std::size_t line = 1; line < records.size(); ++line) {
     const auto cell = [&](const std::string& column) -> std::string_view {
-      const auto found = columns.find(column);
-      return found == columns.end() || found->second >= records[line].size() ? std::string_view()
-                                                                             : trim(records[line][found->second]);
+      const auto column_entry = columns.find(column);
+      return column_entry == columns.end() || column_entry->second >= records[line].size()
+                 ? std::string_view()
+                 : trim(records[line][column_entry->second]);
     };
     const std::optional<double> intensity = parse_double(cell("gco2_per_kwh"));
     if (cell("region").empty() || !intensity || *intensity < 0 || *intensity > kMaxTableIntensity_gco2_per_kwh) {
@@ -96,11 +97,11 @@ bool is_carbon_series(std::string_view text) {
 }
 
 Result<CarbonIntensity> find_regional_intensity(const std::vector<CarbonRegion>& table, std::string_view name) {
-  const std::string wanted = to_lower_case(trim(name));
+  const std::string requested_name = to_lower_case(trim(name));
   for (const CarbonRegion& region : table) {
-    const bool is_alias =
-        std::ranges::any_of(region.aliases, [&](const std::string& alias) { return to_lower_case(alias) == wanted; });
-    if (to_lower_case(region.name) != wanted && !is_alias) continue;
+    const bool is_alias = std::ranges::any_of(
+        region.aliases, [&](const std::string& alias) { return to_lower_case(alias) == requested_name; });
+    if (to_lower_case(region.name) != requested_name && !is_alias) continue;
     return CarbonIntensity{region.gco2_per_kwh, {}, region.name, region.source_citation, region.year};
   }
   return Error{ErrorCode::usage, fmt::format("no carbon intensity for the region {}", quoted(name)),

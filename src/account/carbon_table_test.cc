@@ -25,22 +25,25 @@ TEST(CarbonTable, EveryRowOfTheProgramHasASourceAndAYear) {
 TEST(CarbonTable, FindsCountriesByNameAndCodeAndCloudRegions) {
   const std::vector<CarbonRegion> table = built_in_carbon_table();
   for (const std::string_view name : {"France", "france", "FR", "FRA", "aws:eu-west-3", "azure:francecentral"}) {
-    const Result<CarbonIntensity> found = find_regional_intensity(table, name);
-    ASSERT_TRUE(found) << name;
-    EXPECT_EQ(found->gco2_per_kwh, 56) << name;
-    EXPECT_EQ(found->year, 2023);
+    const Result<CarbonIntensity> intensity = find_regional_intensity(table, name);
+    ASSERT_TRUE(intensity) << name;
+    EXPECT_EQ(intensity->gco2_per_kwh, 56) << name;
+    EXPECT_EQ(intensity->year, 2023);
   }
   EXPECT_EQ(find_regional_intensity(table, "gcp:europe-west9")->gco2_per_kwh, 16.3);
 }
 
 TEST(CarbonTable, AnUnknownRegionIsAnErrorWithTheNearestNames) {
-  const Result<CarbonIntensity> missing = find_regional_intensity(built_in_carbon_table(), "Frence");
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, ErrorCode::usage);
-  EXPECT_NE(missing.error().remedy.find("France"), std::string::npos) << missing.error().remedy;
-  const Result<CarbonIntensity> bare = find_regional_intensity(built_in_carbon_table(), "europe-west9");
-  ASSERT_FALSE(bare);
-  EXPECT_NE(bare.error().remedy.find("gcp:europe-west9"), std::string::npos) << bare.error().remedy;
+  const Result<CarbonIntensity> unknown_region_result = find_regional_intensity(built_in_carbon_table(), "Frence");
+  ASSERT_FALSE(unknown_region_result);
+  EXPECT_EQ(unknown_region_result.error().code, ErrorCode::usage);
+  EXPECT_NE(unknown_region_result.error().remedy.find("France"), std::string::npos)
+      << unknown_region_result.error().remedy;
+  const Result<CarbonIntensity> unprefixed_region_result =
+      find_regional_intensity(built_in_carbon_table(), "europe-west9");
+  ASSERT_FALSE(unprefixed_region_result);
+  EXPECT_NE(unprefixed_region_result.error().remedy.find("gcp:europe-west9"), std::string::npos)
+      << unprefixed_region_result.error().remedy;
 }
 
 TEST(CarbonTable, ReadsTablesOfTheUser) {
@@ -48,10 +51,10 @@ TEST(CarbonTable, ReadsTablesOfTheUser) {
   ASSERT_TRUE(table);
   EXPECT_EQ(find_regional_intensity(*table, "lab")->gco2_per_kwh, 12.5);
   EXPECT_EQ(find_regional_intensity(*table, "lab")->source, "mine.csv");
-  for (const std::string_view wrong :
+  for (const std::string_view invalid_csv :
        {"", "a,b\n1,2\n", "region,gco2_per_kwh\nlab,many\n", "region,gco2_per_kwh\nlab,-1\n",
         "region,gco2_per_kwh\n,1\n", "region,gco2_per_kwh\nlab\n"})
-    EXPECT_FALSE(read_carbon_table(wrong, "wrong.csv")) << wrong;
+    EXPECT_FALSE(read_carbon_table(invalid_csv, "wrong.csv")) << invalid_csv;
 }
 
 }  // namespace

@@ -20,13 +20,14 @@ void EnergyWithInterval::add(const std::optional<double>& joules, const std::opt
   time_s += seconds;
 }
 
-Finding make_finding(std::string_view rule, const EnergyWithInterval& amount, const SavedEnergyFraction& saved) {
+Finding make_finding(std::string_view rule, const EnergyWithInterval& affected_energy,
+                     const SavedEnergyFraction& saved) {
   Finding finding;
   finding.rule = rule;
-  finding.energy_j = amount.energy_j;
-  finding.saved_energy_j = saved.expected_fraction * amount.energy_j;
-  finding.low_j = saved.low * amount.low_j;
-  finding.high_j = saved.high * amount.high_j;
+  finding.energy_j = affected_energy.energy_j;
+  finding.saved_energy_j = saved.expected_fraction * affected_energy.energy_j;
+  finding.low_j = saved.low * affected_energy.low_j;
+  finding.high_j = saved.high * affected_energy.high_j;
   return finding;
 }
 
@@ -115,9 +116,9 @@ Advice advise(const AdviceInput& input) {
   }
   advice.energy_j = run.energy_j;
   const bool is_gpu = advice.processor == AdvisedProcessor::gpu;
-  std::vector<Finding> found = is_gpu ? collect_waiting_findings(run) : collect_cpu_findings(run);
-  if (is_gpu) std::ranges::move(collect_kernel_findings(run), std::back_inserter(found));
-  for (Finding& finding : found) {
+  std::vector<Finding> candidate_findings = is_gpu ? collect_waiting_findings(run) : collect_cpu_findings(run);
+  if (is_gpu) std::ranges::move(collect_kernel_findings(run), std::back_inserter(candidate_findings));
+  for (Finding& finding : candidate_findings) {
     cap_saving_at_run_energy(finding, run.energy_j);
     if (run.fraction_of_run_energy(finding.saved_energy_j) >= kMinSavedEnergyShare)
       advice.findings.push_back(std::move(finding));

@@ -7,16 +7,16 @@ namespace joulemap::advise {
 namespace {
 
 ReportRow row(std::vector<std::string> path, double energy_j, std::uint64_t count = 100) {
-  ReportRow made;
-  made.name = path.back();
-  made.path = std::move(path);
-  made.device = "gpu0";
-  made.count = count;
-  made.time_s = energy_j / 500;
-  made.energy_j = energy_j;
-  made.low_j = 0.9 * energy_j;
-  made.high_j = 1.1 * energy_j;
-  return made;
+  ReportRow report_row;
+  report_row.name = path.back();
+  report_row.path = std::move(path);
+  report_row.device = "gpu0";
+  report_row.count = count;
+  report_row.time_s = energy_j / 500;
+  report_row.energy_j = energy_j;
+  report_row.low_j = 0.9 * energy_j;
+  report_row.high_j = 1.1 * energy_j;
+  return report_row;
 }
 
 IdleEntry idle(IdleCause cause, double energy_j) {
@@ -139,16 +139,16 @@ TEST(Advise, AnOptimizerOfManyKernelsIsAFindingAndAFusedOneIsNot) {
 
 TEST(Advise, WithoutEnergyThereAreNoFindings) {
   AdviceTestReports run;
-  for (ReportRow& some : run.layer_report.rows) some.energy_j.reset();
+  for (ReportRow& report_row : run.layer_report.rows) report_row.energy_j.reset();
   EXPECT_EQ(advise({run.layer_report, run.kernel_report, run.op_report, kExaminedRunPart}).energy_j, std::nullopt);
   EXPECT_TRUE(run.findings().empty());
 }
 
 ReportRow make_cpu_row(std::vector<std::string> path, double energy_j, double time_s = 1, std::uint64_t count = 100) {
-  ReportRow made = row(std::move(path), energy_j, count);
-  made.device = "cpu";
-  made.time_s = time_s;
-  return made;
+  ReportRow cpu_row = row(std::move(path), energy_j, count);
+  cpu_row.device = "cpu";
+  cpu_row.time_s = time_s;
+  return cpu_row;
 }
 
 // A training on a CPU, whose products use 800 J.
@@ -225,9 +225,9 @@ TEST(AdviseForCpus, AnOptimizerOfManyOperationsIsAFindingAndAFusedOneOrPlainSgdI
   for (const char* name : {"torch.Tensor.lerp_", "torch.Tensor.sqrt", "torch.Tensor.addcdiv_"})
     adam.add(make_cpu_row({"train", "optimizer", "Adam", name}, 100));
   EXPECT_EQ(adam.list_finding_rule_names(), RuleNames{"unfused_optimizer"});
-  CpuTrainingReports fused;
-  fused.add(make_cpu_row({"train", "optimizer", "Adam", "torch._fused_adam_"}, 300));
-  EXPECT_EQ(fused.list_finding_rule_names(), RuleNames{});
+  CpuTrainingReports fused_adam;
+  fused_adam.add(make_cpu_row({"train", "optimizer", "Adam", "torch._fused_adam_"}, 300));
+  EXPECT_EQ(fused_adam.list_finding_rule_names(), RuleNames{});
   CpuTrainingReports sgd;
   sgd.add(make_cpu_row({"train", "optimizer", "SGD", "torch.Tensor.add_"}, 300));
   EXPECT_EQ(sgd.list_finding_rule_names(), RuleNames{});
@@ -254,7 +254,7 @@ TEST(AdviseForCpus, InferenceIsEvaluationOnlyBesideTraining) {
   CpuTrainingReports run;
   run.add(make_cpu_row({"inference", "forward", "fc", "torch.nn.functional.linear"}, 400));
   EXPECT_EQ(run.list_finding_rule_names(), RuleNames{"evaluation"});
-  std::erase_if(run.op_report.rows, [](const ReportRow& some) { return some.path.front() == "train"; });
+  std::erase_if(run.op_report.rows, [](const ReportRow& report_row) { return report_row.path.front() == "train"; });
   EXPECT_EQ(run.list_finding_rule_names(), RuleNames{});
 }
 

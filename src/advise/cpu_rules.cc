@@ -81,12 +81,13 @@ std::string format_costliest_operations(const CpuRuleContext& program, const Row
     energies_j[row.path.back()] += *row.energy_j;
     sum_j += *row.energy_j;
   }
-  std::vector<std::pair<double, std::string>> sorted;
-  for (const auto& [name, joules] : energies_j) sorted.emplace_back(joules, name);
-  std::ranges::sort(sorted, std::greater<>());
+  std::vector<std::pair<double, std::string>> sorted_energies;
+  for (const auto& [name, joules] : energies_j) sorted_energies.emplace_back(joules, name);
+  std::ranges::sort(sorted_energies, std::greater<>());
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMaxNamedOperations, sorted.size()); ++i)
-    text += fmt::format("{}{} ({:.0f} %)", i == 0 ? "" : ", ", sorted[i].second, 100 * sorted[i].first / sum_j);
+  for (std::size_t i = 0; i < std::min(kMaxNamedOperations, sorted_energies.size()); ++i)
+    text += fmt::format("{}{} ({:.0f} %)", i == 0 ? "" : ", ", sorted_energies[i].second,
+                        100 * sorted_energies[i].first / sum_j);
   return text;
 }
 
@@ -98,10 +99,10 @@ struct CpuRule {
 };
 
 Finding make_cpu_finding(const CpuRuleContext& program, const CpuRule& rule, double share) {
-  EnergyWithInterval amount;
+  EnergyWithInterval affected_energy;
   const double joules = share * program.run.energy_j;
-  amount.add(joules, joules, joules, 0);
-  Finding finding = make_finding(rule.name, amount, rule.saved_fraction);
+  affected_energy.add(joules, joules, joules, 0);
+  Finding finding = make_finding(rule.name, affected_energy, rule.saved_fraction);
   finding.title = rule.title;
   finding.change = rule.change;
   return finding;

@@ -136,21 +136,22 @@ std::optional<Finding> make_host_copies_finding(const RuleContext& run) {
 // An optimizer step of several hundred kernels: the loop over parameters.
 std::optional<Finding> make_unfused_optimizer_finding(const RuleContext& run) {
   constexpr double kMinOptimizerCallsPerStep = 40;
-  EnergyWithInterval amount;
+  EnergyWithInterval optimizer_energy;
   double calls = 0;
   for (const ReportRow& row : run.reports.layer_report.rows) {
     if (!is_gpu_device(row.device) || row.path.size() < 2 || row.path[1] != "optimizer") continue;
-    amount.add(row.energy_j, row.low_j, row.high_j, row.time_s);
-    amount.add(row.waiting_j, row.waiting_low_j, row.waiting_high_j, row.waiting_s.value_or(0));
+    optimizer_energy.add(row.energy_j, row.low_j, row.high_j, row.time_s);
+    optimizer_energy.add(row.waiting_j, row.waiting_low_j, row.waiting_high_j, row.waiting_s.value_or(0));
     calls += static_cast<double>(row.count.value_or(0));
   }
   if (run.step_count <= 0 || calls / run.step_count < kMinOptimizerCallsPerStep) return std::nullopt;
-  Finding finding = make_finding("unfused_optimizer", amount, {0.75, 0.3, 1.1});
-  finding.saved_time_s = 0.75 * amount.time_s;
+  Finding finding = make_finding("unfused_optimizer", optimizer_energy, {0.75, 0.3, 1.1});
+  finding.saved_time_s = 0.75 * optimizer_energy.time_s;
   finding.title = "The optimizer runs many kernels";
   finding.change = "fused=True (torch.optim.AdamW, Adam, SGD), or foreach=True";
   finding.evidence.push_back(fmt::format("{:.0f} kernels in each step, {:.1f} % of the GPU's energy with their waiting",
-                                         calls / run.step_count, 100 * run.fraction_of_run_energy(amount.energy_j)));
+                                         calls / run.step_count,
+                                         100 * run.fraction_of_run_energy(optimizer_energy.energy_j)));
   return finding;
 }
 

@@ -40,7 +40,8 @@ struct RuleContext {
 };
 
 // The finding with its savings; the caller adds title, change and evidence.
-Finding make_finding(std::string_view rule, const EnergyWithInterval& amount, const SavedEnergyFraction& saved);
+Finding make_finding(std::string_view rule, const EnergyWithInterval& affected_energy,
+                     const SavedEnergyFraction& saved);
 
 // Rows of the program itself: neither probing nor other processes.
 bool is_measured_program_row(const ReportRow& row);

@@ -73,12 +73,12 @@ constexpr WaitingRule kSynchronizationRule = {
     {1.2, 0.4, 2.2}};
 
 EnergyWithInterval sum_waiting_energy(const ReportResult& result, IdleCause cause) {
-  EnergyWithInterval amount;
+  EnergyWithInterval waiting_energy;
   for (const IdleEntry& entry : result.idle) {
     if (entry.cause == cause && is_gpu_device(entry.device))
-      amount.add(entry.energy_j, entry.low_j, entry.high_j, entry.time_s);
+      waiting_energy.add(entry.energy_j, entry.low_j, entry.high_j, entry.time_s);
   }
-  return amount;
+  return waiting_energy;
 }
 
 // "most in layers.0 (12 %), layers.1 (11 %)": the rows that the GPU waited for, with their share of such waiting.
@@ -91,25 +91,27 @@ std::string format_costliest_waits(const ReportResult& result, IdleCause cause) 
     sum_j += *entry.energy_j;
     if (!entry.path.empty()) wait_energies_j[entry.path.back()] += *entry.energy_j;
   }
-  std::vector<std::pair<double, std::string>> sorted;
-  for (const auto& [name, joules] : wait_energies_j) sorted.emplace_back(joules, name);
-  std::ranges::sort(sorted, std::greater<>());
+  std::vector<std::pair<double, std::string>> sorted_waits;
+  for (const auto& [name, joules] : wait_energies_j) sorted_waits.emplace_back(joules, name);
+  std::ranges::sort(sorted_waits, std::greater<>());
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMaxNamedWaits, sorted.size()); ++i)
-    text += fmt::format("{}{} ({:.0f} %)", i == 0 ? "most in " : ", ", sorted[i].second, 100 * sorted[i].first / sum_j);
+  for (std::size_t i = 0; i < std::min(kMaxNamedWaits, sorted_waits.size()); ++i)
+    text += fmt::format("{}{} ({:.0f} %)", i == 0 ? "most in " : ", ", sorted_waits[i].second,
+                        100 * sorted_waits[i].first / sum_j);
   return text;
 }
 
 std::optional<Finding> make_waiting_finding(const RuleContext& run, const WaitingRule& advice,
-                                            const EnergyWithInterval& amount) {
-  if (amount.energy_j <= 0) return std::nullopt;
-  Finding finding = make_finding(advice.rule_name, amount, advice.saved_fraction);
-  finding.saved_time_s = advice.saved_fraction.expected_fraction * amount.time_s;
+                                            const EnergyWithInterval& waiting_energy) {
+  if (waiting_energy.energy_j <= 0) return std::nullopt;
+  Finding finding = make_finding(advice.rule_name, waiting_energy, advice.saved_fraction);
+  finding.saved_time_s = advice.saved_fraction.expected_fraction * waiting_energy.time_s;
   finding.title = fmt::format("The GPU waits for {}", advice.waited_for_text);
   finding.change = advice.suggested_change;
   std::string evidence =
-      fmt::format("idle for {:.1f} s of {:.1f} s", amount.time_s, run.reports.layer_report.elapsed_s);
-  if (run.step_count > 0) evidence += fmt::format(", {:.2f} ms in each step", 1e3 * amount.time_s / run.step_count);
+      fmt::format("idle for {:.1f} s of {:.1f} s", waiting_energy.time_s, run.reports.layer_report.elapsed_s);
+  if (run.step_count > 0)
+    evidence += fmt::format(", {:.2f} ms in each step", 1e3 * waiting_energy.time_s / run.step_count);
   finding.evidence.push_back(std::move(evidence));
   if (advice.idle_cause == IdleCause::launch) {
     if (std::string waits = format_costliest_waits(run.reports.layer_report, advice.idle_cause); !waits.empty())
@@ -134,12 +136,12 @@ std::optional<Finding> make_slow_host_finding(const RuleContext& run) {
   constexpr double kMinTensorReadsPerStep = 0.8;
   const ReportResult& result = run.reports.layer_report;
   const EnergyWithInterval host = sum_waiting_energy(result, IdleCause::host);
-  EnergyWithInterval amount = sum_waiting_energy(result, IdleCause::synchronization);
-  const double reads = tensor_values_read_per_step(run);
-  if (reads < kMinTensorReadsPerStep) return make_waiting_finding(run, kSlowHostRule, host);
-  amount.add(host.energy_j, host.low_j, host.high_j, host.time_s);
-  std::optional<Finding> finding = make_waiting_finding(run, kSynchronizationRule, amount);
-  if (finding) finding->evidence.push_back(fmt::format("{:.1f} copies from the GPU in each step", reads));
+  EnergyWithInterval waiting_energy = sum_waiting_energy(result, IdleCause::synchronization);
+  const double reads_per_step = tensor_values_read_per_step(run);
+  if (reads_per_step < kMinTensorReadsPerStep) return make_waiting_finding(run, kSlowHostRule, host);
+  waiting_energy.add(host.energy_j, host.low_j, host.high_j, host.time_s);
+  std::optional<Finding> finding = make_waiting_finding(run, kSynchronizationRule, waiting_energy);
+  if (finding) finding->evidence.push_back(fmt::format("{:.1f} copies from the GPU in each step", reads_per_step));
   return finding;
 }
 
@@ -148,8 +150,8 @@ std::optional<Finding> make_slow_host_finding(const RuleContext& run) {
 std::vector<Finding> collect_waiting_findings(const RuleContext& run) {
   std::vector<Finding> findings;
   for (const WaitingRule& advice : kWaitingRules) {
-    const EnergyWithInterval amount = sum_waiting_energy(run.reports.layer_report, advice.idle_cause);
-    if (std::optional<Finding> finding = make_waiting_finding(run, advice, amount))
+    const EnergyWithInterval waiting_energy = sum_waiting_energy(run.reports.layer_report, advice.idle_cause);
+    if (std::optional<Finding> finding = make_waiting_finding(run, advice, waiting_energy))
       findings.push_back(*std::move(finding));
   }
   if (std::optional<Finding> finding = make_slow_host_finding(run)) findings.push_back(*std::move(finding));

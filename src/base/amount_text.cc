@@ -22,9 +22,9 @@ template <std::size_t N>
 std::string format_scaled(double value, const std::array<UnitScale, N>& scales) {
   for (const UnitScale& scale : scales) {
     if (std::abs(value) < scale.min_scaled_value) continue;
-    const double scaled = value / scale.factor;
-    const int decimals = std::abs(scaled) >= 100 ? 0 : std::abs(scaled) >= 10 ? 1 : 2;
-    return fmt::format("{:.{}f} {}", scaled, decimals, scale.unit);
+    const double scaled_value = value / scale.factor;
+    const int decimals = std::abs(scaled_value) >= 100 ? 0 : std::abs(scaled_value) >= 10 ? 1 : 2;
+    return fmt::format("{:.{}f} {}", scaled_value, decimals, scale.unit);
   }
   return "";
 }

@@ -17,7 +17,7 @@ namespace joulemap {
 class BlockedSignals {
  public:
   static Result<BlockedSignals> open();
-  BlockedSignals(BlockedSignals&& other) noexcept;
+  BlockedSignals(BlockedSignals&& other_signals) noexcept;
   BlockedSignals& operator=(BlockedSignals&&) = delete;
   ~BlockedSignals();
 

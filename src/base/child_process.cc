@@ -34,8 +34,8 @@ Result<Pipe> make_pipe() {
 
 ssize_t read_with_eintr_retry(int fd, void* buffer, std::size_t size) {
   while (true) {
-    const ssize_t got = ::read(fd, buffer, size);
-    if (got >= 0 || errno != EINTR) return got;
+    const ssize_t read_size = ::read(fd, buffer, size);
+    if (read_size >= 0 || errno != EINTR) return read_size;
   }
 }
 
@@ -61,17 +61,17 @@ bool apply_child_options(const ChildProcessOptions& options) {
   return options.parent_death_signal == 0 || ::prctl(PR_SET_PDEATHSIG, options.parent_death_signal) == 0;
 }
 
-[[noreturn]] void wait_for_start_then_exec(int go, int failure, char* const* argv, char* const* environment,
+[[noreturn]] void wait_for_start_then_exec(int start_fd, int failure, char* const* argv, char* const* environment,
                                            const sigset_t& signal_mask, const ChildProcessOptions& options) {
   char byte = 0;
-  const bool entered = apply_child_options(options);
+  const bool has_applied_options = apply_child_options(options);
   const int setup_errno = errno;
-  if (read_with_eintr_retry(go, &byte, 1) != 1) ::_exit(0);  // the parent closed the pipe without execute()
+  if (read_with_eintr_retry(start_fd, &byte, 1) != 1) ::_exit(0);  // the parent closed the pipe without execute()
   ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   errno = setup_errno;
-  if (entered) ::execvpe(argv[0], argv, environment);
+  if (has_applied_options) ::execvpe(argv[0], argv, environment);
   const int error_number = errno;
-  [[maybe_unused]] const ssize_t written = ::write(failure, &error_number, sizeof error_number);
+  [[maybe_unused]] const ssize_t written_size = ::write(failure, &error_number, sizeof error_number);
   ::_exit(kCommandNotFoundExitCode);
 }
 
@@ -81,8 +81,8 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
                                            std::span<const std::string> environment,
                                            const ChildProcessOptions& options) {
   if (argv.empty()) return Error{ErrorCode::usage, "no command given", {}};
-  Result<Pipe> go = make_pipe();
-  if (!go) return std::move(go).error();
+  Result<Pipe> start_pipe = make_pipe();
+  if (!start_pipe) return std::move(start_pipe).error();
   Result<Pipe> failure = make_pipe();
   if (!failure) return std::move(failure).error();
 
@@ -97,20 +97,20 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   const pid_t pid = ::fork();
   if (pid < 0) return system_error("fork for", argv[0], errno);
   if (pid == 0) {
-    go->write_end.reset();  // otherwise the child's read of the pipe would not end when the parent closes it
-    wait_for_start_then_exec(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(),
+    start_pipe->write_end.reset();  // otherwise the child's read of the pipe would not end when the parent closes it
+    wait_for_start_then_exec(start_pipe->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(),
                              signal_mask, options);
   }
-  return ChildProcess(pid, argv[0], std::move(go->write_end), std::move(failure->read_end));
+  return ChildProcess(pid, argv[0], std::move(start_pipe->write_end), std::move(failure->read_end));
 }
 
 Status ChildProcess::execute() {
   const char byte = 1;
-  if (Status sent = write_fully(start_pipe_.get(), {&byte, 1}, name_); !sent) return sent;
+  if (Status send_status = write_fully(start_pipe_.get(), {&byte, 1}, name_); !send_status) return send_status;
   start_pipe_.reset();
   int error_number = 0;
-  const ssize_t got = read_with_eintr_retry(exec_error_pipe_.get(), &error_number, sizeof error_number);
-  if (got == 0) return Done{};
+  const ssize_t read_size = read_with_eintr_retry(exec_error_pipe_.get(), &error_number, sizeof error_number);
+  if (read_size == 0) return Done{};
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   Error error = system_error("execute", name_, error_number);

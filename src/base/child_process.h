@@ -44,8 +44,8 @@ class ChildProcess {
   Status execute();
 
  private:
-  ChildProcess(pid_t pid, std::string name, FileDescriptor go, FileDescriptor failure)
-      : pid_(pid), name_(std::move(name)), start_pipe_(std::move(go)), exec_error_pipe_(std::move(failure)) {}
+  ChildProcess(pid_t pid, std::string name, FileDescriptor start_pipe, FileDescriptor failure)
+      : pid_(pid), name_(std::move(name)), start_pipe_(std::move(start_pipe)), exec_error_pipe_(std::move(failure)) {}
 
   pid_t pid_;
   std::string name_;

@@ -13,9 +13,9 @@ inline constexpr std::int64_t kNanosecondsPerMillisecond = 1'000'000;
 inline constexpr std::int64_t kNanosecondsPerMicrosecond = 1'000;
 
 inline std::int64_t clock_ns(clockid_t clock) noexcept {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
+  timespec current_time{};
+  clock_gettime(clock, &current_time);
+  return static_cast<std::int64_t>(current_time.tv_sec) * kNanosecondsPerSecond + current_time.tv_nsec;
 }
 
 // Monotonic; timestamps of samples and events.

@@ -23,8 +23,8 @@ double timeval_to_seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
-Error malformed_proc_error(std::string_view what, std::string_view text) {
-  return {ErrorCode::malformed, fmt::format("{}: cannot parse {}", what, quoted(text)), {}};
+Error malformed_proc_error(std::string_view file_name, std::string_view text) {
+  return {ErrorCode::malformed, fmt::format("{}: cannot parse {}", file_name, quoted(text)), {}};
 }
 
 }  // namespace
@@ -42,10 +42,10 @@ std::optional<std::uint64_t> parse_busy_ticks(std::string_view proc_stat) noexce
     while (position != end && *position == ' ') ++position;
     if (position == end && field >= kMinCpuTimeFields) break;
     std::uint64_t ticks = 0;
-    const auto [after, error] = std::from_chars(position, end, ticks);
-    if (error != std::errc{} || (after != end && *after != ' ')) return std::nullopt;
+    const auto [number_end, error] = std::from_chars(position, end, ticks);
+    if (error != std::errc{} || (number_end != end && *number_end != ' ')) return std::nullopt;
     if (kIsBusyField[field]) busy += ticks;
-    position = after;
+    position = number_end;
   }
   return busy;
 }
@@ -118,15 +118,15 @@ Result<double> process_tree_cpu_s(const std::vector<ProcessCpuTime>& processes, 
   if (top == nullptr) return Error{ErrorCode::not_found, fmt::format("no process {}", root), {}};
 
   double total_s = 0;
-  std::unordered_set<pid_t> seen{root};
-  std::vector<const ProcessCpuTime*> open{top};
-  while (!open.empty()) {
-    const ProcessCpuTime* process = open.back();
-    open.pop_back();
+  std::unordered_set<pid_t> visited_pids{root};
+  std::vector<const ProcessCpuTime*> pending_processes{top};
+  while (!pending_processes.empty()) {
+    const ProcessCpuTime* process = pending_processes.back();
+    pending_processes.pop_back();
     total_s += process->process_cpu_s + process->reaped_children_cpu_s;
-    const auto [first, last] = children.equal_range(process->pid);
-    for (auto child = first; child != last; ++child) {
-      if (seen.insert(child->second->pid).second) open.push_back(child->second);
+    const auto [children_begin, children_end] = children.equal_range(process->pid);
+    for (auto child = children_begin; child != children_end; ++child) {
+      if (visited_pids.insert(child->second->pid).second) pending_processes.push_back(child->second);
     }
   }
   return total_s;

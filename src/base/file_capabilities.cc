@@ -65,10 +65,10 @@ Status drop_capabilities() {
   if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL) {
     return system_error("clear", "ambient capabilities", errno);
   }
-  if (Status none = set_capabilities({}); !none) return none;
-  const Result<CapabilitySets> left = read_capabilities();
-  if (!left) return left.error();
-  for (const __user_cap_data_struct& word : *left) {
+  if (Status clear_status = set_capabilities({}); !clear_status) return clear_status;
+  const Result<CapabilitySets> remaining_capabilities = read_capabilities();
+  if (!remaining_capabilities) return remaining_capabilities.error();
+  for (const __user_cap_data_struct& word : *remaining_capabilities) {
     JOULEMAP_CHECK((word.effective | word.permitted | word.inheritable) == 0, "capset gave up every capability");
   }
   return Done{};

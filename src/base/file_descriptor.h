@@ -53,9 +53,9 @@ class FileDescriptor {
  public:
   FileDescriptor() = default;
   explicit FileDescriptor(int fd) : fd_(fd) { owned_descriptors.add(fd); }
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
+  FileDescriptor(FileDescriptor&& other_descriptor) noexcept : fd_(std::exchange(other_descriptor.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other_descriptor) noexcept {
+    std::swap(fd_, other_descriptor.fd_);
     return *this;
   }
   FileDescriptor(const FileDescriptor&) = delete;

@@ -70,7 +70,8 @@ Result<std::optional<FileLock>> FileLock::try_acquire_owner_file(const std::stri
     const FileDescriptor fd(::open(owner.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFileMode));
     if (fd.is_open()) {
       FileLock taken(owner, ::getpid());
-      if (Status named = write_fully(fd.get(), this_process_identity(), owner); !named) return std::move(named).error();
+      if (Status write_status = write_fully(fd.get(), this_process_identity(), owner); !write_status)
+        return std::move(write_status).error();
       return std::optional(std::move(taken));
     }
     if (errno != EEXIST) return system_error("create", owner, errno);
@@ -96,9 +97,9 @@ Result<FileLock> FileLock::acquire(const std::string& path, LockScope scope, std
                                    FlockFunction lock) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (true) {
-    Result<std::optional<FileLock>> taken = try_acquire(path, scope, lock);
-    if (!taken) return std::move(taken).error();
-    if (*taken) return std::move(**taken);
+    Result<std::optional<FileLock>> acquired_lock = try_acquire(path, scope, lock);
+    if (!acquired_lock) return std::move(acquired_lock).error();
+    if (*acquired_lock) return std::move(**acquired_lock);
     if (std::chrono::steady_clock::now() >= deadline) return make_lock_held_error(path);
     std::this_thread::sleep_for(kLockPollPeriod);
   }
@@ -107,18 +108,18 @@ Result<FileLock> FileLock::acquire(const std::string& path, LockScope scope, std
 bool FileLock::is_lock_of_path(const std::string& path) const {
   if (is_backed_by_owner_file()) return file_exists(owner_path_) && file_exists(path);
   struct stat locked_file_status {};
-  struct stat named {};
-  if (::fstat(fd_.get(), &locked_file_status) != 0 || ::lstat(path.c_str(), &named) != 0) return false;
-  return locked_file_status.st_dev == named.st_dev && locked_file_status.st_ino == named.st_ino;
+  struct stat path_status {};
+  if (::fstat(fd_.get(), &locked_file_status) != 0 || ::lstat(path.c_str(), &path_status) != 0) return false;
+  return locked_file_status.st_dev == path_status.st_dev && locked_file_status.st_ino == path_status.st_ino;
 }
 
-FileLock::FileLock(FileLock&& other) noexcept
-    : fd_(std::move(other.fd_)), owner_path_(std::exchange(other.owner_path_, {})), pid_(other.pid_) {}
+FileLock::FileLock(FileLock&& other_lock) noexcept
+    : fd_(std::move(other_lock.fd_)), owner_path_(std::exchange(other_lock.owner_path_, {})), pid_(other_lock.pid_) {}
 
-FileLock& FileLock::operator=(FileLock&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(owner_path_, other.owner_path_);
-  std::swap(pid_, other.pid_);
+FileLock& FileLock::operator=(FileLock&& other_lock) noexcept {
+  std::swap(fd_, other_lock.fd_);
+  std::swap(owner_path_, other_lock.owner_path_);
+  std::swap(pid_, other_lock.pid_);
   return *this;
 }
 

@@ -35,8 +35,8 @@ class FileLock {
   static Result<FileLock> acquire(const std::string& path, LockScope scope, std::chrono::milliseconds timeout,
                                   FlockFunction lock = &::flock);
 
-  FileLock(FileLock&& other) noexcept;
-  FileLock& operator=(FileLock&& other) noexcept;
+  FileLock(FileLock&& other_lock) noexcept;
+  FileLock& operator=(FileLock&& other_lock) noexcept;
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
   ~FileLock();

@@ -48,18 +48,19 @@ std::string make_ended_process_identity() {
   const int pid = ::fork();
   if (pid == 0) ::_exit(0);
   ::waitpid(pid, nullptr, 0);
-  const std::string own = this_process_identity();
-  const std::string from = fmt::format(" {} ", ::getpid());
-  const std::size_t at = own.find(from);
-  return own.substr(0, at) + fmt::format(" {} ", pid) + own.substr(at + from.size());
+  const std::string own_identity = this_process_identity();
+  const std::string own_pid_field = fmt::format(" {} ", ::getpid());
+  const std::size_t pid_position = own_identity.find(own_pid_field);
+  return own_identity.substr(0, pid_position) + fmt::format(" {} ", pid) +
+         own_identity.substr(pid_position + own_pid_field.size());
 }
 
 TEST_F(FileLockTest, OneOwnerHoldsALockAtATime) {
   for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kFlockFailingEnolck}) {
-    std::optional<FileLock> first = try_lock(lock);
-    ASSERT_TRUE(first);
+    std::optional<FileLock> first_lock = try_lock(lock);
+    ASSERT_TRUE(first_lock);
     EXPECT_FALSE(try_lock(lock));
-    first.reset();
+    first_lock.reset();
     EXPECT_TRUE(try_lock(lock));
   }
 }
@@ -67,9 +68,9 @@ TEST_F(FileLockTest, OneOwnerHoldsALockAtATime) {
 TEST_F(FileLockTest, WithoutFlockAFileNamesTheOwnerOfTheLock) {
   for (const FileLock::FlockFunction lock : {kFlockFailingEnolck, &fail_flock<EOPNOTSUPP>, &fail_flock<ENOSYS>}) {
     {
-      const std::optional<FileLock> held = try_lock(lock);
-      ASSERT_TRUE(held);
-      EXPECT_TRUE(held->is_backed_by_owner_file());
+      const std::optional<FileLock> held_lock = try_lock(lock);
+      ASSERT_TRUE(held_lock);
+      EXPECT_TRUE(held_lock->is_backed_by_owner_file());
       EXPECT_EQ(lock_owner_identity(1), this_process_identity());
     }
     EXPECT_FALSE(file_exists(owner_file_path(path_, 1)));
@@ -86,8 +87,8 @@ TEST_F(FileLockTest, AFlockErrorOtherThanMissingSupportIsReported) {
 TEST_F(FileLockTest, AnOwnerThatHasExitedIsIgnored) {
   directory_.write("owner-1.run.lock", make_ended_process_identity());
   directory_.write("owner-2.run.lock", make_ended_process_identity());
-  const std::optional<FileLock> held = try_lock(kFlockFailingEnolck, LockScope::shared);
-  ASSERT_TRUE(held);
+  const std::optional<FileLock> held_lock = try_lock(kFlockFailingEnolck, LockScope::shared);
+  ASSERT_TRUE(held_lock);
   EXPECT_EQ(lock_owner_identity(3), this_process_identity());
   EXPECT_FALSE(try_lock(kFlockFailingEnolck, LockScope::shared));
 }
@@ -104,11 +105,11 @@ TEST_F(FileLockTest, AnOwnerOfAnotherBootIsIgnoredUnlessMachinesShareTheLock) {
 }
 
 TEST_F(FileLockTest, AForkedChildDoesNotReleaseTheLock) {
-  const std::optional<FileLock> held = try_lock(kFlockFailingEnolck);
-  ASSERT_TRUE(held);
+  const std::optional<FileLock> held_lock = try_lock(kFlockFailingEnolck);
+  ASSERT_TRUE(held_lock);
   const int pid = ::fork();
   if (pid == 0) {
-    const_cast<std::optional<FileLock>&>(held).reset();
+    const_cast<std::optional<FileLock>&>(held_lock).reset();
     ::_exit(0);
   }
   ::waitpid(pid, nullptr, 0);
@@ -117,16 +118,16 @@ TEST_F(FileLockTest, AForkedChildDoesNotReleaseTheLock) {
 
 TEST_F(FileLockTest, ThreadsThatWaitForALockExcludeEachOther) {
   for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kFlockFailingEnolck}) {
-    std::atomic<int> inside = 0;
+    std::atomic<int> owner_count = 0;
     std::atomic<bool> has_overlapped = false;
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        for (int turn = 0; turn < 5; ++turn) {
-          const Result<FileLock> held = FileLock::acquire(path_, LockScope::shared, std::chrono::minutes(1), lock);
-          ASSERT_TRUE(held) << held.error().message;
-          if (inside.fetch_add(1) != 0) has_overlapped = true;
-          inside.fetch_sub(1);
+        for (int acquisition = 0; acquisition < 5; ++acquisition) {
+          const Result<FileLock> held_lock = FileLock::acquire(path_, LockScope::shared, std::chrono::minutes(1), lock);
+          ASSERT_TRUE(held_lock) << held_lock.error().message;
+          if (owner_count.fetch_add(1) != 0) has_overlapped = true;
+          owner_count.fetch_sub(1);
         }
       });
     }
@@ -136,11 +137,11 @@ TEST_F(FileLockTest, ThreadsThatWaitForALockExcludeEachOther) {
 }
 
 TEST_F(FileLockTest, ALockThatStaysHeldIsAnErrorWithTheFileToRemove) {
-  const std::optional<FileLock> held = try_lock(kFlockFailingEnolck);
-  const Result<FileLock> second =
+  const std::optional<FileLock> held_lock = try_lock(kFlockFailingEnolck);
+  const Result<FileLock> second_lock =
       FileLock::acquire(path_, LockScope::shared, std::chrono::milliseconds(0), kFlockFailingEnolck);
-  ASSERT_FALSE(second);
-  EXPECT_NE(second.error().remedy.find(owner_file_path(path_, 1)), std::string::npos);
+  ASSERT_FALSE(second_lock);
+  EXPECT_NE(second_lock.error().remedy.find(owner_file_path(path_, 1)), std::string::npos);
 }
 
 TEST(ProcessIdentity, DistinguishesRunningExitedAndUnknownProcesses) {

@@ -37,12 +37,12 @@ class ForkGate {
   void before_fork(std::int64_t max_wait_ns) noexcept {
     forks_in_progress_.fetch_add(1);
     const std::int64_t deadline_ns = monotonic_ns() + (has_timed_out_.load() ? 0 : max_wait_ns);
-    std::uint32_t inside = threads_inside_.load();
-    while (inside != 0 && monotonic_ns() < deadline_ns) {
-      wait_for_word_change(threads_inside_, inside, deadline_ns);
-      inside = threads_inside_.load();
+    std::uint32_t thread_count = threads_inside_.load();
+    while (thread_count != 0 && monotonic_ns() < deadline_ns) {
+      wait_for_word_change(threads_inside_, thread_count, deadline_ns);
+      thread_count = threads_inside_.load();
     }
-    if (inside != 0) has_timed_out_.store(true);
+    if (thread_count != 0) has_timed_out_.store(true);
   }
   void after_fork_in_parent() noexcept {
     forks_in_progress_.fetch_sub(1);
@@ -61,10 +61,10 @@ class ForkGate {
   void enter() noexcept {
     while (true) {
       threads_inside_.fetch_add(1);
-      const std::uint32_t closed = forks_in_progress_.load();
-      if (closed == 0) return;
+      const std::uint32_t fork_count = forks_in_progress_.load();
+      if (fork_count == 0) return;
       leave();
-      wait_for_word_change(forks_in_progress_, closed, monotonic_ns() + kNanosecondsPerSecond);
+      wait_for_word_change(forks_in_progress_, fork_count, monotonic_ns() + kNanosecondsPerSecond);
     }
   }
   void leave() noexcept {

@@ -76,13 +76,13 @@ TEST(ForkGate, AThreadThatArrivesDuringAForkEntersAfterIt) {
   ForkGate gate;
   std::atomic<bool> has_forked{false};
   gate.before_fork(kLongTimeout_ns);
-  std::thread late([&] {
+  std::thread late_thread([&] {
     const ForkGate::ScopedGateEntry inside(gate);
     EXPECT_TRUE(has_forked.load());
   });
   has_forked.store(true);
   gate.after_fork_in_parent();
-  late.join();
+  late_thread.join();
 }
 
 TEST(ForkGate, ACallThatBeganBeforeAForkDoesNotEndInTheChild) {

@@ -18,13 +18,13 @@ namespace joulemap {
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-// Returns when `word` differs from `seen`, on a wake-up, when CLOCK_MONOTONIC reaches deadline_ns, or spuriously:
+// Returns when `word` differs from `expected_value`, on a wake-up, when CLOCK_MONOTONIC reaches deadline_ns, or spuriously:
 // callers must check again.
-inline void wait_for_word_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
+inline void wait_for_word_change(const std::atomic<std::uint32_t>& word, std::uint32_t expected_value,
                                  std::int64_t deadline_ns) noexcept {
   if (deadline_ns <= 0) return;
   const timespec deadline = to_timespec(deadline_ns);
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, seen, &deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected_value, &deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 inline void wake_all_waiters(const std::atomic<std::uint32_t>& word) noexcept {

@@ -32,8 +32,8 @@ std::string parent_folder(const std::string& path) {
 
 std::optional<struct stat> read_file_status(const std::string& path) {
   struct stat status {};
-  const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
-  return failed == 0 ? std::optional(status) : std::nullopt;
+  const int stat_result = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
+  return stat_result == 0 ? std::optional(status) : std::nullopt;
 }
 
 bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
@@ -73,13 +73,13 @@ ResolvedPath follow_symbolic_links(std::string path) {
   return {std::move(path), false};
 }
 
-// Whether `folder` is `outer` or lies inside it.
-bool is_inside_folder(const std::string& folder, const struct stat& outer) {
+// Whether `folder` is `outer_status` or lies inside it.
+bool is_inside_folder(const std::string& folder, const struct stat& outer_status) {
   std::error_code error;
   fs::path ancestor = fs::canonical(folder, error);
   while (!error && !ancestor.empty()) {
     const std::optional<struct stat> status = read_file_status(ancestor.string());
-    if (status && is_same_file(*status, outer)) return true;
+    if (status && is_same_file(*status, outer_status)) return true;
     if (ancestor == ancestor.parent_path()) break;
     ancestor = ancestor.parent_path();
   }
@@ -87,13 +87,15 @@ bool is_inside_folder(const std::string& folder, const struct stat& outer) {
 }
 
 // Returns why the target cannot be replaced, before the work starts.
-Status check_replaceable(const std::string& path, const std::string& target, const std::optional<struct stat>& older) {
+Status check_replaceable(const std::string& path, const std::string& target,
+                         const std::optional<struct stat>& older_status) {
   if (target.ends_with('/')) return system_error("create", path, EISDIR);
-  if (older && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0) return system_error("open", path, errno);
+  if (older_status && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+    return system_error("open", path, errno);
   if (::faccessat(AT_FDCWD, parent_folder(target).c_str(), W_OK | X_OK, AT_EACCESS) == 0) return Done{};
-  if (older && older->st_size == 0) return Done{};  // no content to lose: written in place
+  if (older_status && older_status->st_size == 0) return Done{};  // no content to lose: written in place
   Error error = system_error("create", path, errno);
-  if (older) {
+  if (older_status) {
     error.message = fmt::format("cannot replace {}: {} is not writable", path, parent_folder(target));
     error.remedy = "choose a file in another folder; joulemap writes the new content next to the old file first";
   }
@@ -118,12 +120,12 @@ Result<TemporaryFile> create_temporary_file_near(const std::string& target) {
 }
 
 Status write_and_rename_file(const TemporaryFile& temporary_file, std::string_view content, const std::string& path,
-                             const std::optional<struct stat>& older) {
-  if (Status written = write_fully(temporary_file.fd.get(), content, path); !written) return written;
-  if (older) {
+                             const std::optional<struct stat>& older_status) {
+  if (Status write_status = write_fully(temporary_file.fd.get(), content, path); !write_status) return write_status;
+  if (older_status) {
     // Only root can change the owner, so a failure is ignored; the permissions must be set.
-    static_cast<void>(::fchown(temporary_file.fd.get(), older->st_uid, older->st_gid));
-    if (::fchmod(temporary_file.fd.get(), older->st_mode & 0777) != 0)
+    static_cast<void>(::fchown(temporary_file.fd.get(), older_status->st_uid, older_status->st_gid));
+    if (::fchmod(temporary_file.fd.get(), older_status->st_mode & 0777) != 0)
       return system_error("set permissions of", path, errno);
   }
   if (::fsync(temporary_file.fd.get()) != 0 && errno != EINVAL && errno != EROFS)
@@ -150,17 +152,17 @@ Status check_trusted_file_owner(const std::string& path) {
 
 Status check_output_is_not_input(const std::string& output, std::span<const std::string> inputs) {
   const std::string target = resolve_links(output);
-  const std::optional<struct stat> older = read_file_status(target);
-  if (older && !S_ISREG(older->st_mode) && !S_ISDIR(older->st_mode)) return Done{};
+  const std::optional<struct stat> older_status = read_file_status(target);
+  if (older_status && !S_ISREG(older_status->st_mode) && !S_ISDIR(older_status->st_mode)) return Done{};
   for (const std::string& input : inputs) {
-    const std::optional<struct stat> read = read_file_status(input);
-    if (!read) continue;
+    const std::optional<struct stat> input_status = read_file_status(input);
+    if (!input_status) continue;
     const std::string remedy = "choose another output file";
-    if (older && is_same_file(*older, *read)) {
+    if (older_status && is_same_file(*older_status, *input_status)) {
       return Error{ErrorCode::usage, fmt::format("{} is an input of this command and would be overwritten", output),
                    remedy};
     }
-    if (S_ISDIR(read->st_mode) && is_inside_folder(parent_folder(target), *read)) {
+    if (S_ISDIR(input_status->st_mode) && is_inside_folder(parent_folder(target), *input_status)) {
       return Error{ErrorCode::usage, fmt::format("{} is inside {}, which is an input of this command", output, input),
                    remedy};
     }
@@ -169,38 +171,39 @@ Status check_output_is_not_input(const std::string& output, std::span<const std:
 }
 
 Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std::string> inputs) {
-  if (Status own = check_trusted_file_owner(path); !own) return std::move(own).error();
-  if (Status distinct = check_output_is_not_input(path, inputs); !distinct) return std::move(distinct).error();
+  if (Status owner_check = check_trusted_file_owner(path); !owner_check) return std::move(owner_check).error();
+  if (Status input_check = check_output_is_not_input(path, inputs); !input_check) return std::move(input_check).error();
   ResolvedPath resolved = follow_symbolic_links(path);
-  const std::optional<struct stat> older = read_file_status(resolved.path);
-  if (older && S_ISDIR(older->st_mode)) return system_error("create", path, EISDIR);
-  if (resolved.is_in_procfs || (older && !S_ISREG(older->st_mode))) {
+  const std::optional<struct stat> older_status = read_file_status(resolved.path);
+  if (older_status && S_ISDIR(older_status->st_mode)) return system_error("create", path, EISDIR);
+  if (resolved.is_in_procfs || (older_status && !S_ISREG(older_status->st_mode))) {
     FileDescriptor direct_fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     if (!direct_fd.is_open()) return system_error("open", path, errno);
     return OutputFile(path, std::move(resolved.path), std::move(direct_fd));
   }
-  if (Status possible = check_replaceable(path, resolved.path, older); !possible) return std::move(possible).error();
+  if (Status replace_check = check_replaceable(path, resolved.path, older_status); !replace_check)
+    return std::move(replace_check).error();
   return OutputFile(path, std::move(resolved.path), FileDescriptor());
 }
 
 Status OutputFile::replace_content(std::string_view content) {
   if (direct_fd_.is_open()) return write_fully(direct_fd_.get(), content, path_);
-  const std::optional<struct stat> older = read_file_status(target_);
-  const bool is_empty = older && older->st_size == 0;
+  const std::optional<struct stat> older_status = read_file_status(target_);
+  const bool is_empty = older_status && older_status->st_size == 0;
   Result<TemporaryFile> temporary_file = create_temporary_file_near(target_);
   if (!temporary_file && is_empty) return overwrite_in_place(target_, content, path_);
   if (!temporary_file) return std::move(temporary_file).error();
-  Status done = write_and_rename_file(*temporary_file, content, path_, older);
-  if (done && ::rename(temporary_file->path.c_str(), target_.c_str()) != 0) {
+  Status write_status = write_and_rename_file(*temporary_file, content, path_, older_status);
+  if (write_status && ::rename(temporary_file->path.c_str(), target_.c_str()) != 0) {
     // A file that is a mount point cannot be replaced; an empty one has no content to lose.
-    Error refused = system_error("replace", path_, errno);
-    refused.remedy = "choose a file that does not exist yet, or a file in a folder of your own";
-    done = is_empty ? overwrite_in_place(target_, content, path_) : Status(std::move(refused));
-  } else if (done) {
-    return done;
+    Error rename_error = system_error("replace", path_, errno);
+    rename_error.remedy = "choose a file that does not exist yet, or a file in a folder of your own";
+    write_status = is_empty ? overwrite_in_place(target_, content, path_) : Status(std::move(rename_error));
+  } else if (write_status) {
+    return write_status;
   }
   ::unlink(temporary_file->path.c_str());
-  return done;
+  return write_status;
 }
 
 Status replace_file(const std::string& path, std::string_view content) {
@@ -212,11 +215,11 @@ Status replace_file(const std::string& path, std::string_view content) {
 Status replace_file_nofollow(const std::string& path, std::string_view content) {
   Result<TemporaryFile> temporary_file = create_temporary_file_near(path);
   if (!temporary_file) return std::move(temporary_file).error();
-  Status done = write_and_rename_file(*temporary_file, content, path, std::nullopt);
-  if (done && ::rename(temporary_file->path.c_str(), path.c_str()) == 0) return done;
-  if (done) done = system_error("replace", path, errno);
+  Status write_status = write_and_rename_file(*temporary_file, content, path, std::nullopt);
+  if (write_status && ::rename(temporary_file->path.c_str(), path.c_str()) == 0) return write_status;
+  if (write_status) write_status = system_error("replace", path, errno);
   ::unlink(temporary_file->path.c_str());
-  return done;
+  return write_status;
 }
 
 }  // namespace joulemap

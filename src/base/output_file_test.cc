@@ -44,20 +44,20 @@ TEST_F(OutputFileTest, AnOutputFileAppearsComplete) {
 }
 
 TEST_F(OutputFileTest, TheOldFileRemainsUntilTheContentIsComplete) {
-  const std::string older = create_file("older", "kept");
-  const Result<OutputFile> opened = OutputFile::open(older);
-  const Result<OutputFile> fresh = OutputFile::open(path("fresh"));
-  ASSERT_TRUE(opened && fresh);
-  EXPECT_EQ(read_content(older), "kept");
+  const std::string older_path = create_file("older", "kept");
+  const Result<OutputFile> opened_file = OutputFile::open(older_path);
+  const Result<OutputFile> new_file = OutputFile::open(path("fresh"));
+  ASSERT_TRUE(opened_file && new_file);
+  EXPECT_EQ(read_content(older_path), "kept");
   EXPECT_FALSE(fs::exists(path("fresh")));
 }
 
 TEST_F(OutputFileTest, PermissionsOfAnExistingFileArePreserved) {
-  const std::string older = create_file("older", "x");
-  ASSERT_EQ(::chmod(older.c_str(), 0640), 0);
-  ASSERT_TRUE(replace_file(older, "new"));
-  EXPECT_EQ(fs::status(older).permissions(), fs::perms(0640));
-  EXPECT_EQ(read_content(older), "new");
+  const std::string older_path = create_file("older", "x");
+  ASSERT_EQ(::chmod(older_path.c_str(), 0640), 0);
+  ASSERT_TRUE(replace_file(older_path, "new"));
+  EXPECT_EQ(fs::status(older_path).permissions(), fs::perms(0640));
+  EXPECT_EQ(read_content(older_path), "new");
 }
 
 TEST_F(OutputFileTest, AnOutputThatIsAnInputUnderAnyNameIsRefused) {
@@ -97,13 +97,13 @@ TEST_F(OutputFileTest, TheTargetOfALinkIsReplaced) {
 
 TEST_F(OutputFileTest, PipesAreWrittenDirectly) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
-  std::string got;
+  std::string received_text;
   std::thread reader(
-      [&] { got = std::string(std::istreambuf_iterator<char>(std::ifstream(path("fifo")).rdbuf()), {}); });
-  const Status written = replace_file(path("fifo"), "through");
+      [&] { received_text = std::string(std::istreambuf_iterator<char>(std::ifstream(path("fifo")).rdbuf()), {}); });
+  const Status write_status = replace_file(path("fifo"), "through");
   reader.join();
-  ASSERT_TRUE(written);
-  EXPECT_EQ(got, "through");
+  ASSERT_TRUE(write_status);
+  EXPECT_EQ(received_text, "through");
   EXPECT_EQ(entries(), 1U);
 }
 
@@ -116,15 +116,15 @@ TEST_F(OutputFileTest, OutputIsAppendedToAnOpenFileNamedByProcfs) {
 TEST_F(OutputFileTest, AFullDeviceIsAnError) { EXPECT_FALSE(replace_file("/dev/full", "text")); }
 
 TEST_F(OutputFileTest, AWriteThatFailsLeavesTheOlderFile) {
-  const std::string older = create_file("older", "kept");
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit small_size_limit{1000, before.rlim_max};
+  const std::string older_path = create_file("older", "kept");
+  rlimit original_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &original_limit), 0);
+  const rlimit small_size_limit{1000, original_limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small_size_limit), 0);
-  const Status written = replace_file(older, std::string(5000, 'x'));
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  EXPECT_FALSE(written);
-  EXPECT_EQ(read_content(older), "kept");
+  const Status write_status = replace_file(older_path, std::string(5000, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &original_limit), 0);
+  EXPECT_FALSE(write_status);
+  EXPECT_EQ(read_content(older_path), "kept");
   EXPECT_EQ(entries(), 1U);
 }
 

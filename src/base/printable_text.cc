@@ -55,8 +55,8 @@ std::string replace_unsafe_characters(std::string_view text, const Replace& repl
   while (!text.empty()) {
     const std::size_t length = std::max<std::size_t>(utf8_length(text), 1);
     const char32_t code = decode_code_point(text.substr(0, length));
-    const std::optional<std::string> other = is_unsafe_to_display(code) ? replace(text, code) : std::nullopt;
-    other ? out += * other : out += text.substr(0, length);
+    const std::optional<std::string> replacement = is_unsafe_to_display(code) ? replace(text, code) : std::nullopt;
+    replacement ? out += * replacement : out += text.substr(0, length);
     text.remove_prefix(length);
   }
   return out;
@@ -64,8 +64,8 @@ std::string replace_unsafe_characters(std::string_view text, const Replace& repl
 
 std::string json_escape_sequence(char32_t code) {
   if (code < 0x10000) return fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
-  const std::uint32_t rest = static_cast<std::uint32_t>(code) - 0x10000;
-  return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (rest >> 10U), 0xDC00 + (rest & 0x3FFU));
+  const std::uint32_t code_offset = static_cast<std::uint32_t>(code) - 0x10000;
+  return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (code_offset >> 10U), 0xDC00 + (code_offset & 0x3FFU));
 }
 
 }  // namespace
@@ -84,8 +84,9 @@ std::string printable(std::string_view text) {
 
 std::string printable_lines(std::string_view text) {
   return replace_unsafe_characters(
-      to_valid_utf8(text), [](std::string_view rest, char32_t code) -> std::optional<std::string> {
-        if (code == '\n' || code == '\t' || (code == 0x1B && ansi_color_sequence_length(rest) > 0)) return std::nullopt;
+      to_valid_utf8(text), [](std::string_view remaining_text, char32_t code) -> std::optional<std::string> {
+        if (code == '\n' || code == '\t' || (code == 0x1B && ansi_color_sequence_length(remaining_text) > 0))
+          return std::nullopt;
         return "?";
       });
 }

@@ -53,10 +53,10 @@ TEST(PrintableText, RemovesAllControlSequencesFromRandomBytes) {
     constexpr std::string_view kFrequentBytes = "\xE2\x80\xC2\x9B\x1B[\xAE";
     for (char& byte : bytes)
       byte = random() % 3 == 0 ? kFrequentBytes[random() % kFrequentBytes.size()] : static_cast<char>(random());
-    const std::string shown = printable(bytes);
-    EXPECT_EQ(printable(shown), shown);
-    EXPECT_EQ(to_valid_utf8(shown), shown);
-    for (const char byte : shown) EXPECT_GE(static_cast<unsigned char>(byte), 0x20);
+    const std::string printable_text = printable(bytes);
+    EXPECT_EQ(printable(printable_text), printable_text);
+    EXPECT_EQ(to_valid_utf8(printable_text), printable_text);
+    for (const char byte : printable_text) EXPECT_GE(static_cast<unsigned char>(byte), 0x20);
   }
 }
 

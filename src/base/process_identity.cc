@@ -37,12 +37,12 @@ std::string boot_id() {
 }
 
 std::string process_start_ticks_text(std::string_view pid) {
-  const Result<std::string> stat = read_small_file(fmt::format("/proc/{}/stat", pid));
-  if (!stat) return {};
+  const Result<std::string> stat_text = read_small_file(fmt::format("/proc/{}/stat", pid));
+  if (!stat_text) return {};
   // The start time is the 20th field after the name, which may contain any character.
-  const std::size_t name_end = stat->rfind(')');
+  const std::size_t name_end = stat_text->rfind(')');
   if (name_end == std::string::npos) return {};
-  const std::vector<std::string_view> fields = split_whitespace(std::string_view(*stat).substr(name_end + 1));
+  const std::vector<std::string_view> fields = split_whitespace(std::string_view(*stat_text).substr(name_end + 1));
   return fields.size() > 19 ? std::string(fields[19]) : std::string();
 }
 

@@ -41,8 +41,8 @@ struct ProcFileText {
   std::size_t size = 0;
   explicit ProcFileText(const char* path) noexcept {
     const FileDescriptor file(::open(path, O_RDONLY | O_CLOEXEC));
-    const ssize_t got = file.is_open() ? ::read(file.get(), bytes.data(), bytes.size()) : 0;
-    size = got > 0 ? static_cast<std::size_t>(got) : 0;
+    const ssize_t read_size = file.is_open() ? ::read(file.get(), bytes.data(), bytes.size()) : 0;
+    size = read_size > 0 ? static_cast<std::size_t>(read_size) : 0;
   }
   std::string_view view() const noexcept { return {bytes.data(), size}; }
 };
@@ -64,20 +64,21 @@ std::string_view skip_proc_stat_name(std::string_view proc_pid_stat) noexcept {
 }
 
 std::optional<std::uint64_t> find_proc_stat_field(std::string_view proc_pid_stat, int field) noexcept {
-  std::string_view rest = skip_proc_stat_name(proc_pid_stat);
+  std::string_view remaining_fields = skip_proc_stat_name(proc_pid_stat);
   for (; field > 0; --field) {
-    const std::size_t blank = rest.find(' ');
+    const std::size_t blank = remaining_fields.find(' ');
     if (blank == std::string_view::npos) return std::nullopt;
-    rest.remove_prefix(blank + 1);
+    remaining_fields.remove_prefix(blank + 1);
   }
-  return parse_leading_number<std::uint64_t>(rest);
+  return parse_leading_number<std::uint64_t>(remaining_fields);
 }
 
 }  // namespace
 
 std::optional<pid_t> parse_parent(std::string_view proc_pid_stat) noexcept {
-  const std::string_view rest = skip_proc_stat_name(proc_pid_stat);
-  const std::optional<pid_t> parent = rest.empty() ? std::nullopt : parse_leading_number<pid_t>(rest.substr(2));
+  const std::string_view remaining_fields = skip_proc_stat_name(proc_pid_stat);
+  const std::optional<pid_t> parent =
+      remaining_fields.empty() ? std::nullopt : parse_leading_number<pid_t>(remaining_fields.substr(2));
   return parent && *parent >= 0 ? parent : std::nullopt;
 }
 
@@ -127,14 +128,14 @@ NamespacePids parse_namespace_pids(std::string_view proc_pid_status) noexcept {
   constexpr std::string_view kLine = "\nNSpid:";
   const std::size_t line = proc_pid_status.find(kLine);
   if (line == std::string_view::npos) return numbers;
-  std::string_view rest = proc_pid_status.substr(line + kLine.size());
-  rest = rest.substr(0, rest.find('\n'));
+  std::string_view remaining_pids = proc_pid_status.substr(line + kLine.size());
+  remaining_pids = remaining_pids.substr(0, remaining_pids.find('\n'));
   for (pid_t& number : numbers) {
-    const std::size_t digit = rest.find_first_not_of("\t ");
+    const std::size_t digit = remaining_pids.find_first_not_of("\t ");
     if (digit == std::string_view::npos) break;
-    rest.remove_prefix(digit);
-    number = parse_leading_number<pid_t>(rest).value_or(0);
-    rest.remove_prefix(std::min(rest.find_first_of("\t "), rest.size()));
+    remaining_pids.remove_prefix(digit);
+    number = parse_leading_number<pid_t>(remaining_pids).value_or(0);
+    remaining_pids.remove_prefix(std::min(remaining_pids.find_first_of("\t "), remaining_pids.size()));
   }
   return numbers;
 }
@@ -162,20 +163,21 @@ bool was_started_with_variable(pid_t pid, std::string_view environment_assignmen
   std::size_t size = 1;
   block[0] = '\0';  // so that every variable has a NUL on both sides
   while (true) {
-    const ssize_t got = ::read(file.get(), block.data() + size, block.size() - size);
-    const bool is_end = got <= 0;
-    size += is_end ? 0 : static_cast<std::size_t>(got);
+    const ssize_t read_size = ::read(file.get(), block.data() + size, block.size() - size);
+    const bool is_end = read_size <= 0;
+    size += is_end ? 0 : static_cast<std::size_t>(read_size);
     if (is_end && size < block.size()) block[size++] = '\0';
     const std::string_view text(block.data(), size);
-    for (std::size_t at = text.find(environment_assignment); at != std::string_view::npos;
-         at = text.find(environment_assignment, at + 1)) {
-      const std::size_t end = at + environment_assignment.size();
-      if (at > 0 && text[at - 1] == '\0' && end < size && text[end] == '\0') return true;
+    for (std::size_t match_position = text.find(environment_assignment); match_position != std::string_view::npos;
+         match_position = text.find(environment_assignment, match_position + 1)) {
+      const std::size_t end = match_position + environment_assignment.size();
+      if (match_position > 0 && text[match_position - 1] == '\0' && end < size && text[end] == '\0') return true;
     }
     if (is_end) return false;
-    const std::size_t kept = std::min(size, environment_assignment.size() + 1);  // an assignment may span two reads
-    std::memmove(block.data(), block.data() + size - kept, kept);
-    size = kept;
+    const std::size_t kept_size =
+        std::min(size, environment_assignment.size() + 1);  // an assignment may span two reads
+    std::memmove(block.data(), block.data() + size - kept_size, kept_size);
+    size = kept_size;
   }
 }
 
@@ -185,9 +187,9 @@ NumericDirectoryEntries::NumericDirectoryEntries(const char* folder) noexcept
 std::optional<int> NumericDirectoryEntries::next() noexcept {
   while (folder_.is_open()) {
     if (at_ >= size_) {
-      const long got = ::syscall(SYS_getdents64, folder_.get(), entries_.data(), entries_.size());
-      if (got <= 0) return std::nullopt;
-      size_ = static_cast<std::size_t>(got);
+      const long read_size = ::syscall(SYS_getdents64, folder_.get(), entries_.data(), entries_.size());
+      if (read_size <= 0) return std::nullopt;
+      size_ = static_cast<std::size_t>(read_size);
       at_ = 0;
     }
     const auto* const entry = reinterpret_cast<const dirent64*>(entries_.data() + at_);

@@ -31,12 +31,12 @@ TEST(ProcessParents, KnowsItsOwnAncestors) {
 }
 
 TEST(ProcessIdentity, ProcessIdentityIsThePidAndTheStartTime) {
-  const std::string stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 4711 99";
-  EXPECT_EQ(parse_start_ticks(stat), 4711u);
+  const std::string stat_text = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 4711 99";
+  EXPECT_EQ(parse_start_ticks(stat_text), 4711u);
   EXPECT_EQ(parse_start_ticks("7 (a) S 1 7"), std::nullopt);
-  const std::optional<std::uint64_t> own = read_start_ticks(::getpid());
-  ASSERT_TRUE(own);
-  EXPECT_GE(*own, read_start_ticks(::getppid()).value_or(0));
+  const std::optional<std::uint64_t> own_start_ticks = read_start_ticks(::getpid());
+  ASSERT_TRUE(own_start_ticks);
+  EXPECT_GE(*own_start_ticks, read_start_ticks(::getppid()).value_or(0));
   EXPECT_EQ(own_pid(), ::getpid());
 }
 
@@ -68,10 +68,10 @@ TEST(ProcessEnvironment, MatchesOnlyCompleteEnvironmentVariables) {
   environment += std::string(4096 - environment.size() - 3, 'x') + '\0';  // so that the next variable spans two reads
   environment += "RUN=abc\0ID2=12\0"s;
   proc.add(7, {.environment = environment});
-  for (const char* known : {"ID=1234", "RUN=abc", "ID2=12"})
-    EXPECT_TRUE(was_started_with_variable(7, known, proc.path())) << known;
-  for (const char* other : {"ID=123", "D=1234", "RUN=ab", "ID2=1", "x", ""})
-    EXPECT_FALSE(was_started_with_variable(7, other, proc.path())) << other;
+  for (const char* complete_assignment : {"ID=1234", "RUN=abc", "ID2=12"})
+    EXPECT_TRUE(was_started_with_variable(7, complete_assignment, proc.path())) << complete_assignment;
+  for (const char* partial_assignment : {"ID=123", "D=1234", "RUN=ab", "ID2=1", "x", ""})
+    EXPECT_FALSE(was_started_with_variable(7, partial_assignment, proc.path())) << partial_assignment;
   EXPECT_FALSE(was_started_with_variable(8, "ID=1234", proc.path()));
 }
 
@@ -82,21 +82,21 @@ TEST(OpenFiles, OpenFilesAreFoundByPathPrefixAndSuffix) {
   EXPECT_EQ(has_open_file(7, "/runs/a.joule/", "", proc.path()), false);
   EXPECT_EQ(has_open_file(7, "", "/nvidia-uvm", proc.path()), false);
   EXPECT_EQ(has_open_file(8, "", "", proc.path()), std::nullopt);
-  const FileDescriptor open(::open("/dev/zero", O_RDONLY));
+  const FileDescriptor zero_device(::open("/dev/zero", O_RDONLY));
   EXPECT_EQ(has_open_file(::getpid(), "/dev/", "/zero"), true);
 }
 
 TEST(NumberedFolderEntries, ListsAllAndOnlyNumberedFolderEntries) {
   FakeProc proc;
-  std::set<int> added;
+  std::set<int> added_pids;
   for (int pid = 1000; pid < 1500; ++pid) {
     proc.add(pid);
-    added.insert(pid);
+    added_pids.insert(pid);
   }
-  std::set<int> found;
+  std::set<int> listed_pids;
   NumericDirectoryEntries entries(proc.path());
-  while (const std::optional<int> pid = entries.next()) found.insert(*pid);
-  EXPECT_EQ(found, added);
+  while (const std::optional<int> pid = entries.next()) listed_pids.insert(*pid);
+  EXPECT_EQ(listed_pids, added_pids);
 }
 
 TEST(ProcessParents, AnExitedProcessHasNoAncestors) {

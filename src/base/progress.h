@@ -15,9 +15,10 @@ inline void report_progress(const ProgressCallback& callback, double share) {
 }
 
 // A callback for a part of the work, which covers the shares from `begin` to `end` of the whole.
-inline ProgressCallback make_partial_progress_callback(const ProgressCallback& whole, double begin, double end) {
-  if (!whole) return {};
-  return [whole, begin, end](double share) { whole(begin + share * (end - begin)); };
+inline ProgressCallback make_partial_progress_callback(const ProgressCallback& progress_callback, double begin,
+                                                       double end) {
+  if (!progress_callback) return {};
+  return [progress_callback, begin, end](double share) { progress_callback(begin + share * (end - begin)); };
 }
 
 }  // namespace joulemap

@@ -63,16 +63,16 @@ bool is_secret_token(std::string_view word) {
          });
 }
 
-// Redacts "https://user:password@host" from its "://" on; leaves `at` behind the redacted part.
-std::string redact_url_authority(std::string_view text, std::size_t& at, bool is_http_url) {
-  const std::size_t begin = at + 3;
+// Redacts "https://user:password@host" from its "://" on; leaves `position` behind the redacted part.
+std::string redact_url_authority(std::string_view text, std::size_t& position, bool is_http_url) {
+  const std::size_t begin = position + 3;
   const std::size_t end = std::min(text.find_first_of("/?# \t\n\"'<>", begin), text.size());
   const std::string_view url_authority = text.substr(begin, end - begin);
   const std::size_t sign = url_authority.rfind('@');
-  at = begin;
+  position = begin;
   if (sign == std::string_view::npos) return "://";
   const std::size_t colon = url_authority.substr(0, sign).find(':');
-  at = begin + sign;
+  position = begin + sign;
   if (colon != std::string_view::npos)
     return "://" + std::string(url_authority.substr(0, colon + 1)) + std::string(kRedactionPlaceholder);
   return "://" + std::string(is_http_url ? kRedactionPlaceholder : url_authority.substr(0, sign));
@@ -85,19 +85,20 @@ struct ValuePosition {
 };
 std::optional<ValuePosition> find_value_after_name(std::string_view text, std::string_view name, std::size_t end) {
   const bool is_quoted = end < text.size() && (text[end] == '"' || text[end] == '\'');
-  std::size_t at = is_quoted ? end + 1 : end;
-  const std::size_t blanks = at;
-  while (at < text.size() && is_blank(text[at])) ++at;
-  if (at >= text.size()) return std::nullopt;
-  const bool is_http_header = !is_quoted && text[at] == ':' && is_upper(name.front());
-  const bool is_followed_by_equals_sign = text[at] == '=' && at + 1 < text.size() && text[at + 1] != '=';
-  const bool is_option = name.starts_with('-') && at > blanks && text[at] != '-';
-  if (!is_followed_by_equals_sign && !is_http_header && !(is_quoted && text[at] == ':')) {
-    return is_option ? std::optional(ValuePosition{at, false}) : std::nullopt;
+  std::size_t position = is_quoted ? end + 1 : end;
+  const std::size_t blanks = position;
+  while (position < text.size() && is_blank(text[position])) ++position;
+  if (position >= text.size()) return std::nullopt;
+  const bool is_http_header = !is_quoted && text[position] == ':' && is_upper(name.front());
+  const bool is_followed_by_equals_sign =
+      text[position] == '=' && position + 1 < text.size() && text[position + 1] != '=';
+  const bool is_option = name.starts_with('-') && position > blanks && text[position] != '-';
+  if (!is_followed_by_equals_sign && !is_http_header && !(is_quoted && text[position] == ':')) {
+    return is_option ? std::optional(ValuePosition{position, false}) : std::nullopt;
   }
-  ++at;
-  while (at < text.size() && is_blank(text[at])) ++at;
-  return at < text.size() ? std::optional(ValuePosition{at, is_http_header}) : std::nullopt;
+  ++position;
+  while (position < text.size() && is_blank(text[position])) ++position;
+  return position < text.size() ? std::optional(ValuePosition{position, is_http_header}) : std::nullopt;
 }
 
 std::size_t find_value_end(std::string_view text, const ValuePosition& value) {
@@ -109,20 +110,20 @@ std::size_t find_value_end(std::string_view text, const ValuePosition& value) {
 // Redacts the secrets inside one argument, which may be shell or Python code, JSON, a header or a URL.
 std::string redact_secrets(std::string_view text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text.substr(at).starts_with("://")) {
+  for (std::size_t position = 0; position < text.size();) {
+    if (text.substr(position).starts_with("://")) {
       const bool is_http_url = out.ends_with("http") || out.ends_with("https");
-      out += redact_url_authority(text, at, is_http_url);
+      out += redact_url_authority(text, position, is_http_url);
       continue;
     }
-    std::size_t end = at;
+    std::size_t end = position;
     while (end < text.size() && is_name_character(text[end])) ++end;
-    if (end == at) {
-      out += text[at++];
+    if (end == position) {
+      out += text[position++];
       continue;
     }
-    const std::string_view name = text.substr(at, end - at);
-    at = end;
+    const std::string_view name = text.substr(position, end - position);
+    position = end;
     if (is_secret_token(name)) {
       out += kRedactionPlaceholder;
       continue;
@@ -137,10 +138,10 @@ std::string redact_secrets(std::string_view text) {
     if (quote == '"' || quote == '\'') {
       const std::size_t close = std::min(text.find(quote, value->begin + 1), text.size());
       out += quote + std::string(kRedactionPlaceholder);
-      at = close;
+      position = close;
     } else {
       out += kRedactionPlaceholder;
-      at = find_value_end(text, *value);
+      position = find_value_end(text, *value);
     }
   }
   return out;
@@ -155,10 +156,10 @@ bool has_only_name_characters(std::string_view text) {
 bool is_secret_name(std::string_view name) {
   const LowerCaseWords words = split_name_into_words(name);
   if (words.empty()) return false;
-  const std::string& last = words.back();
+  const std::string& last_word = words.back();
   const bool is_secret =
-      is_one_of(last, kSecretWords) ||
-      std::ranges::any_of(kSecretSuffixes, [&](std::string_view end) { return last.ends_with(end); });
+      is_one_of(last_word, kSecretWords) ||
+      std::ranges::any_of(kSecretSuffixes, [&](std::string_view end) { return last_word.ends_with(end); });
   return is_secret && (words.size() < 2 || !is_one_of(words[words.size() - 2], kSecretNegatingWords));
 }
 

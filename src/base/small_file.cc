@@ -50,11 +50,11 @@ Result<std::string> read_fd_content(int fd, const std::string& path, std::size_t
   std::string content;
   std::array<char, 4096> buffer;
   while (content.size() < max_bytes) {
-    const ssize_t got = ::read(fd, buffer.data(), std::min(buffer.size(), max_bytes - content.size()));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("read", path, errno);
-    if (got == 0) break;
-    content.append(buffer.data(), static_cast<std::size_t>(got));
+    const ssize_t read_size = ::read(fd, buffer.data(), std::min(buffer.size(), max_bytes - content.size()));
+    if (read_size < 0 && errno == EINTR) continue;
+    if (read_size < 0) return system_error("read", path, errno);
+    if (read_size == 0) break;
+    content.append(buffer.data(), static_cast<std::size_t>(read_size));
   }
   return content;
 }
@@ -81,7 +81,7 @@ bool is_relative_path_without_parent(std::string_view path) {
 // Opens component by component, because O_NOFOLLOW affects only the last one, and older kernels lack openat2.
 Result<std::string> read_file_beneath(const std::string& folder, std::string_view path, std::size_t max_bytes) {
   JOULEMAP_CHECK(is_relative_path_without_parent(path), "a path beneath a folder");
-  const std::string whole = fmt::format("{}/{}", folder, path);
+  const std::string full_path = fmt::format("{}/{}", folder, path);
   FileDescriptor fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const std::vector<std::string_view> names = split(path, '/');
   for (std::size_t i = 0; i < names.size() && fd.is_open(); ++i) {
@@ -90,14 +90,15 @@ Result<std::string> read_file_beneath(const std::string& folder, std::string_vie
     fd = FileDescriptor(::openat(fd.get(), name.c_str(), kind | O_NOFOLLOW | O_CLOEXEC));
   }
   if (!fd.is_open()) {
-    if (errno != ELOOP) return system_error("open", whole, errno);
-    return Error{ErrorCode::permission, fmt::format("open {}: symbolic links are not followed here", whole),
+    if (errno != ELOOP) return system_error("open", full_path, errno);
+    return Error{ErrorCode::permission, fmt::format("open {}: symbolic links are not followed here", full_path),
                  "replace the link with the file itself"};
   }
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_error("stat", whole, errno);
-  if (!S_ISREG(status.st_mode)) return Error{ErrorCode::malformed, fmt::format("{} is not a regular file", whole), {}};
-  return read_fd_content(fd.get(), whole, max_bytes);
+  if (::fstat(fd.get(), &status) != 0) return system_error("stat", full_path, errno);
+  if (!S_ISREG(status.st_mode))
+    return Error{ErrorCode::malformed, fmt::format("{} is not a regular file", full_path), {}};
+  return read_fd_content(fd.get(), full_path, max_bytes);
 }
 
 Result<std::string> read_file_start(const std::string& path, std::size_t max_bytes) {
@@ -155,8 +156,8 @@ std::string link_target_name(const std::string& path) {
   std::array<char, PATH_MAX> target;
   const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
   if (length <= 0) return {};
-  const std::string_view whole(target.data(), static_cast<std::size_t>(length));
-  return std::string(whole.substr(whole.rfind('/') + 1));
+  const std::string_view target_path(target.data(), static_cast<std::size_t>(length));
+  return std::string(target_path.substr(target_path.rfind('/') + 1));
 }
 
 }  // namespace joulemap

@@ -17,10 +17,10 @@ TEST(SmallFile, ReadsAllOfAFile) {
 
 TEST(SmallFile, NamesThePathInEveryError) {
   const TemporaryDirectory directory;
-  const Result<std::string> missing = read_small_file(directory.path() + "/missing");
-  ASSERT_FALSE(missing.has_value());
-  EXPECT_EQ(missing.error().code, ErrorCode::not_found);
-  EXPECT_NE(missing.error().message.find(directory.path() + "/missing"), std::string::npos);
+  const Result<std::string> missing_file = read_small_file(directory.path() + "/missing");
+  ASSERT_FALSE(missing_file.has_value());
+  EXPECT_EQ(missing_file.error().code, ErrorCode::not_found);
+  EXPECT_NE(missing_file.error().message.find(directory.path() + "/missing"), std::string::npos);
 
   const Result<std::string> folder = read_small_file(directory.path());
   ASSERT_FALSE(folder.has_value());
@@ -29,9 +29,9 @@ TEST(SmallFile, NamesThePathInEveryError) {
 
 TEST(SmallFile, RefusesAFileThatIsNotSmall) {
   const TemporaryDirectory directory;
-  const Result<std::string> large = read_small_file(directory.write("large", std::string(3 << 20, 'x')));
-  ASSERT_FALSE(large.has_value());
-  EXPECT_EQ(large.error().code, ErrorCode::malformed);
+  const Result<std::string> large_file = read_small_file(directory.write("large", std::string(3 << 20, 'x')));
+  ASSERT_FALSE(large_file.has_value());
+  EXPECT_EQ(large_file.error().code, ErrorCode::malformed);
 }
 
 TEST(ListDirectory, SortsNumbersInsideNamesAsNumbers) {

@@ -45,12 +45,12 @@ class BlockedWriteSignals {
 }  // namespace
 
 Status write_fully(int fd, std::string_view text, std::string_view name) {
-  const BlockedWriteSignals held;
+  const BlockedWriteSignals blocked_signals;
   while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error("write to", name, errno);
-    text.remove_prefix(static_cast<std::size_t>(written));
+    const ssize_t written_size = ::write(fd, text.data(), text.size());
+    if (written_size < 0 && errno == EINTR) continue;
+    if (written_size < 0) return system_error("write to", name, errno);
+    text.remove_prefix(static_cast<std::size_t>(written_size));
   }
   return Done{};
 }

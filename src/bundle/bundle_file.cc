@@ -49,9 +49,9 @@ std::string manifest_json(const Manifest& manifest) {
 
 BundleOptions parse_bundle_options(const formats::DocumentValue& table) {
   BundleOptions options{table.text_or_empty("mode"), table.text_or_empty("time"), {}, table.text_or_empty("library")};
-  const formats::DocumentValue* const excluded = table.find("exclude");
-  if (excluded == nullptr || excluded->array() == nullptr) return options;
-  for (const formats::DocumentValue& domain : *excluded->array())
+  const formats::DocumentValue* const excluded_domains = table.find("exclude");
+  if (excluded_domains == nullptr || excluded_domains->array() == nullptr) return options;
+  for (const formats::DocumentValue& domain : *excluded_domains->array())
     options.excluded_domains.push_back(domain.text().value_or(""));
   return options;
 }
@@ -107,20 +107,21 @@ std::vector<std::string> find_damaged_members(const OpenedBundle& bundle, std::s
   std::vector<std::string> damage;
   if (manifest_json(bundle.manifest) != manifest_text)
     damage.emplace_back("manifest.json has content or a form that joulemap bundle does not write");
-  std::set<std::string_view> listed;
-  for (const MemberDigest& stated : bundle.manifest.members) {
-    listed.insert(stated.name);
-    const std::optional<std::string_view> content = bundle.member_content(stated.name);
+  std::set<std::string_view> listed_names;
+  for (const MemberDigest& stated_digest : bundle.manifest.members) {
+    listed_names.insert(stated_digest.name);
+    const std::optional<std::string_view> content = bundle.member_content(stated_digest.name);
     if (!content) {
-      damage.push_back(fmt::format("{} is missing", joulemap::quoted(stated.name, 100)));
-    } else if (content->size() != stated.bytes) {
-      damage.push_back(fmt::format("{} has {} bytes instead of {}", stated.name, content->size(), stated.bytes));
-    } else if (formats::sha256_hex(*content) != stated.sha256) {
-      damage.push_back(fmt::format("{} has another SHA-256 than its manifest states", stated.name));
+      damage.push_back(fmt::format("{} is missing", joulemap::quoted(stated_digest.name, 100)));
+    } else if (content->size() != stated_digest.bytes) {
+      damage.push_back(
+          fmt::format("{} has {} bytes instead of {}", stated_digest.name, content->size(), stated_digest.bytes));
+    } else if (formats::sha256_hex(*content) != stated_digest.sha256) {
+      damage.push_back(fmt::format("{} has another SHA-256 than its manifest states", stated_digest.name));
     }
   }
   for (const formats::TarMember& member : bundle.members) {
-    if (!listed.contains(member.name)) {
+    if (!listed_names.contains(member.name)) {
       damage.push_back(fmt::format("{} is not in the manifest", member.name));
     } else if (!is_bundle_member(member.name, bundle.manifest.options)) {
       damage.push_back(fmt::format("{} does not belong in a bundle: nothing checks its content", member.name));
@@ -133,7 +134,7 @@ std::vector<std::string> find_damaged_members(const OpenedBundle& bundle, std::s
 
 std::vector<std::string> unique_recording_names(std::span<const std::string> paths) {
   std::vector<std::string> names;
-  std::set<std::string> used;
+  std::set<std::string> used_names;
   std::map<std::string, int> next_name_suffixes;  // of each base: parts of one run often have the same name
   for (const std::string& path : paths) {
     std::string file_base_name = std::filesystem::path(path).filename().string();
@@ -143,7 +144,7 @@ std::vector<std::string> unique_recording_names(std::span<const std::string> pat
       file_base_name = file_base_name.substr(file_base_name.size() - kMaxRecordingName_bytes);
     std::string name = std::string(kRecordingMemberFolder) + file_base_name;
     int& next_name_suffix = next_name_suffixes.try_emplace(file_base_name, 2).first->second;
-    while (!used.insert(name).second)
+    while (!used_names.insert(name).second)
       name = fmt::format("{}{}-{}", kRecordingMemberFolder, next_name_suffix++, file_base_name);
     names.push_back(std::move(name));
   }
@@ -175,24 +176,24 @@ WrittenBundle write_bundle(Manifest manifest, std::span<const formats::TarMember
   WrittenBundle bundle{
       .archive_bytes = {}, .manifest_sha256 = formats::sha256_hex(text), .manifest = std::move(manifest)};
   const std::string digest = format_digest_line(bundle.manifest_sha256);
-  std::vector<formats::TarMember> all = {{std::string(kManifestMemberName), text},
-                                         {std::string(kManifestDigestMemberName), digest}};
-  all.insert(all.end(), members.begin(), members.end());
-  bundle.archive_bytes = formats::write_tar(all);
+  std::vector<formats::TarMember> all_members = {{std::string(kManifestMemberName), text},
+                                                 {std::string(kManifestDigestMemberName), digest}};
+  all_members.insert(all_members.end(), members.begin(), members.end());
+  bundle.archive_bytes = formats::write_tar(all_members);
   return bundle;
 }
 
 std::optional<std::string_view> OpenedBundle::member_content(std::string_view name) const {
-  const auto found = std::ranges::find(members, name, &formats::TarMember::name);
-  return found == members.end() ? std::nullopt : std::optional(found->content);
+  const auto matching_member = std::ranges::find(members, name, &formats::TarMember::name);
+  return matching_member == members.end() ? std::nullopt : std::optional(matching_member->content);
 }
 
 std::vector<formats::TarMember> OpenedBundle::recording_members() const {
-  std::vector<formats::TarMember> found;
+  std::vector<formats::TarMember> recordings;
   for (const formats::TarMember& member : members) {
-    if (member.name.starts_with(kRecordingMemberFolder)) found.push_back(member);
+    if (member.name.starts_with(kRecordingMemberFolder)) recordings.push_back(member);
   }
-  return found;
+  return recordings;
 }
 
 Result<OpenedBundle> open_bundle(std::string_view archive) {

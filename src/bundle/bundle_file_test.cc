@@ -48,11 +48,12 @@ TEST(BundleFile, FindsEveryChangedByte) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
-  for (std::size_t at = 0; at < archive.size(); ++at) {
-    std::string changed = archive;
-    changed[at] = static_cast<char>(static_cast<unsigned char>(changed[at]) ^ (1 + random() % 255));
-    const Result<OpenedBundle> opened = open_bundle(changed);
-    EXPECT_TRUE(!opened || !opened->damage_descriptions.empty()) << "byte " << at;
+  for (std::size_t offset = 0; offset < archive.size(); ++offset) {
+    std::string changed_archive = archive;
+    changed_archive[offset] =
+        static_cast<char>(static_cast<unsigned char>(changed_archive[offset]) ^ (1 + random() % 255));
+    const Result<OpenedBundle> opened = open_bundle(changed_archive);
+    EXPECT_TRUE(!opened || !opened->damage_descriptions.empty()) << "byte " << offset;
   }
 }
 
@@ -60,9 +61,9 @@ TEST(BundleFile, NamesMembersThatAreMissingOrNotListed) {
   const WrittenBundle written = write_bundle(make_manifest(), make_members());
   const Result<std::vector<formats::TarMember>> members = formats::read_tar(written.archive_bytes);
   ASSERT_TRUE(members);
-  std::vector<formats::TarMember> changed = *members;
-  changed.back() = {"extra.json", "{}"};
-  const std::string archive = formats::write_tar(changed);
+  std::vector<formats::TarMember> changed_members = *members;
+  changed_members.back() = {"extra.json", "{}"};
+  const std::string archive = formats::write_tar(changed_members);
   const Result<OpenedBundle> opened = open_bundle(archive);
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->damage_descriptions,
@@ -94,25 +95,26 @@ std::string archive_with_manifest(const std::string& text) {
   return formats::write_tar(members);
 }
 
-std::string replace_once(std::string text, std::string_view old, std::string_view replacement) {
-  const std::size_t at = text.find(old);
-  EXPECT_NE(at, std::string::npos) << old;
-  return text.replace(at, old.size(), replacement);
+std::string replace_once(std::string text, std::string_view old_text, std::string_view replacement) {
+  const std::size_t position = text.find(old_text);
+  EXPECT_NE(position, std::string::npos) << old_text;
+  return text.replace(position, old_text.size(), replacement);
 }
 
 TEST(BundleFile, ReportsManifestsThatStateMoreThanIsChecked) {
   const std::string text = manifest_text(write_bundle(make_manifest(), make_members()).archive_bytes);
-  const std::string unchanged = archive_with_manifest(text);
-  ASSERT_TRUE(open_bundle(unchanged));
-  EXPECT_EQ(open_bundle(unchanged)->damage_descriptions, std::vector<std::string>());
-  for (const std::string& changed : {replace_once(text, R"("valid":false)", R"("valid":true)"),
-                                     replace_once(text, R"("options":)", R"("energy_j":1.0,"options":)"),
-                                     replace_once(text, R"("mode":"regress")", R"("mode":"regress","mode":"measured")"),
-                                     replace_once(text, R"("options")", R"( "options")"), text + " "}) {
-    const std::string archive = archive_with_manifest(changed);
+  const std::string unchanged_archive = archive_with_manifest(text);
+  ASSERT_TRUE(open_bundle(unchanged_archive));
+  EXPECT_EQ(open_bundle(unchanged_archive)->damage_descriptions, std::vector<std::string>());
+  for (const std::string& changed_manifest :
+       {replace_once(text, R"("valid":false)", R"("valid":true)"),
+        replace_once(text, R"("options":)", R"("energy_j":1.0,"options":)"),
+        replace_once(text, R"("mode":"regress")", R"("mode":"regress","mode":"measured")"),
+        replace_once(text, R"("options")", R"( "options")"), text + " "}) {
+    const std::string archive = archive_with_manifest(changed_manifest);
     const Result<OpenedBundle> opened = open_bundle(archive);
     ASSERT_TRUE(opened) << opened.error().message;
-    ASSERT_EQ(opened->damage_descriptions.size(), 1U) << changed;
+    ASSERT_EQ(opened->damage_descriptions.size(), 1U) << changed_manifest;
     EXPECT_NE(opened->damage_descriptions[0].find("manifest.json has content"), std::string::npos);
   }
 }
@@ -142,12 +144,12 @@ TEST(BundleFile, RefusesManifestsThatListAMemberTwiceOrTooMany) {
     return open_bundle(archive_with_manifest(replace_once(text, "\"members\":[", "\"members\":[" + entries)));
   };
   const auto entry = [](const std::string& name) { return R"({"name":")" + name + R"(","bytes":1,"sha256":"0"},)"; };
-  const Result<OpenedBundle> twice = with_first(entry("recordings/run.joule"));
-  ASSERT_FALSE(twice);
-  EXPECT_NE(twice.error().message.find("lists 'recordings/run.joule' twice"), std::string::npos);
-  std::string many;
-  for (std::size_t i = 0; i < formats::kMaxTarMembers; ++i) many += entry("recordings/" + std::to_string(i));
-  EXPECT_FALSE(with_first(many));
+  const Result<OpenedBundle> bundle_with_duplicate = with_first(entry("recordings/run.joule"));
+  ASSERT_FALSE(bundle_with_duplicate);
+  EXPECT_NE(bundle_with_duplicate.error().message.find("lists 'recordings/run.joule' twice"), std::string::npos);
+  std::string many_entries;
+  for (std::size_t i = 0; i < formats::kMaxTarMembers; ++i) many_entries += entry("recordings/" + std::to_string(i));
+  EXPECT_FALSE(with_first(many_entries));
 }
 
 TEST(BundleFile, ChecksThatItCanBeOpenedAgain) {

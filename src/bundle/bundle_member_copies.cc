@@ -23,32 +23,33 @@ Result<BundleMemberCopies> BundleMemberCopies::create(std::span<const formats::T
   if (::mkdtemp(folder.data()) == nullptr) return system_error("create", folder, errno);
   BundleMemberCopies copies(std::move(folder));
   for (const formats::TarMember& member : members) {
-    Status added = Done{};
+    Status copy_status = Done{};
     if (member.name.starts_with(kRecordingMemberFolder)) {
       // Digits of equal length: the paths sort in the order of the members.
-      added = copies.add(fmt::format("{:04}.joule", copies.recording_copies_.size()), member, copies.recording_copies_);
+      copy_status =
+          copies.add(fmt::format("{:04}.joule", copies.recording_copies_.size()), member, copies.recording_copies_);
     } else if (member.name == kLibraryMemberName) {
-      added = copies.add("library", member, copies.library_copies_);
+      copy_status = copies.add("library", member, copies.library_copies_);
     }
-    if (!added) return std::move(added).error();
+    if (!copy_status) return std::move(copy_status).error();
   }
   return copies;
 }
 
-BundleMemberCopies::BundleMemberCopies(BundleMemberCopies&& other) noexcept
-    : folder_(std::exchange(other.folder_, {})),
-      recording_copies_(std::move(other.recording_copies_)),
-      library_copies_(std::move(other.library_copies_)) {}
+BundleMemberCopies::BundleMemberCopies(BundleMemberCopies&& other_copies) noexcept
+    : folder_(std::exchange(other_copies.folder_, {})),
+      recording_copies_(std::move(other_copies.recording_copies_)),
+      library_copies_(std::move(other_copies.library_copies_)) {}
 
 BundleMemberCopies::~BundleMemberCopies() {
-  std::error_code ignored;
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  std::error_code ignored_error;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored_error);
 }
 
 Status BundleMemberCopies::add(const std::string& file_name, const formats::TarMember& member,
                                std::vector<MemberCopy>& copies) {
   std::string path = folder_ + "/" + file_name;
-  if (Status written = replace_file(path, member.content); !written) return written;
+  if (Status write_status = replace_file(path, member.content); !write_status) return write_status;
   copies.push_back({std::move(path), member.name});
   return Done{};
 }
@@ -72,20 +73,20 @@ std::string BundleMemberCopies::library_path() const {
 std::string BundleMemberCopies::replace_paths_with_names(std::string text) const {
   for (const std::vector<MemberCopy>* const copies : {&recording_copies_, &library_copies_}) {
     for (const MemberCopy& copy : *copies) {
-      for (std::size_t at = text.find(copy.path); at != std::string::npos;
-           at = text.find(copy.path, at + copy.member_name.size()))
-        text.replace(at, copy.path.size(), copy.member_name);
+      for (std::size_t position = text.find(copy.path); position != std::string::npos;
+           position = text.find(copy.path, position + copy.member_name.size()))
+        text.replace(position, copy.path.size(), copy.member_name);
     }
   }
   return text;
 }
 
 Diagnostics BundleMemberCopies::replace_paths_with_names(const Diagnostics& diagnostics) const {
-  Diagnostics renamed;
+  Diagnostics renamed_diagnostics;
   for (const Diagnostic& note : diagnostics.list())
-    renamed.add(Diagnostic{note.code, note.count, replace_paths_with_names(note.message),
-                           replace_paths_with_names(note.remedy)});
-  return renamed;
+    renamed_diagnostics.add(Diagnostic{note.code, note.count, replace_paths_with_names(note.message),
+                                       replace_paths_with_names(note.remedy)});
+  return renamed_diagnostics;
 }
 
 Error BundleMemberCopies::replace_paths_with_names(Error error) const {

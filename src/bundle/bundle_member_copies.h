@@ -20,7 +20,7 @@ class BundleMemberCopies {
  public:
   // Copies the members that are recordings, in their order, and kLibraryMemberName; ignores all others.
   static Result<BundleMemberCopies> create(std::span<const formats::TarMember> members);
-  BundleMemberCopies(BundleMemberCopies&& other) noexcept;
+  BundleMemberCopies(BundleMemberCopies&& other_copies) noexcept;
   BundleMemberCopies& operator=(BundleMemberCopies&&) = delete;
   ~BundleMemberCopies();
 

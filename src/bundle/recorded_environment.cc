@@ -26,24 +26,24 @@ std::int64_t saturating_difference_ns(std::int64_t a, std::int64_t b) {
 
 class RecordedEnvironmentCollector : public recording::RecordingVisitor {
  public:
-  void on_source(std::uint32_t source, const RecordingSource& found) override {
-    environment_.sources.push_back(found);
-    hosts_[source] = found.host;
+  void on_source(std::uint32_t source, const RecordingSource& recording_source) override {
+    environment_.sources.push_back(recording_source);
+    hosts_[source] = recording_source.host;
   }
   void on_fact(std::uint32_t source, const EnvironmentFact& fact) override {
     if (fact.name == recording::kRankFactName) return;
     const std::string& host = hosts_[source];
     if (known_facts_.emplace(host, fact.name, fact.value).second) environment_.facts.push_back({host, fact});
   }
-  void on_channels(std::uint32_t /*source*/, std::uint32_t /*first*/, std::span<const Channel> found) override {
-    environment_.channels.insert(environment_.channels.end(), found.begin(), found.end());
+  void on_channels(std::uint32_t /*source*/, std::uint32_t /*first*/, std::span<const Channel> channels) override {
+    environment_.channels.insert(environment_.channels.end(), channels.begin(), channels.end());
   }
   void on_clock(std::uint32_t source, const ClockPair& pair) override {
     const std::int64_t offset_ns = saturating_difference_ns(pair.unix_ns, pair.monotonic_ns);
-    const auto [known, is_first] = clock_offsets_ns_.try_emplace(source, offset_ns);
+    const auto [offset_entry, is_first] = clock_offsets_ns_.try_emplace(source, offset_ns);
     if (is_first) return;
-    const double jump_s = static_cast<double>(saturating_difference_ns(offset_ns, known->second)) * 1e-9;
-    known->second = offset_ns;
+    const double jump_s = static_cast<double>(saturating_difference_ns(offset_ns, offset_entry->second)) * 1e-9;
+    offset_entry->second = offset_ns;
     if (std::abs(jump_s) < kMinReportedClockJump_s) return;
     if (!environment_.clock_jump_s || std::abs(jump_s) > std::abs(*environment_.clock_jump_s))
       environment_.clock_jump_s = jump_s;
@@ -61,11 +61,12 @@ class RecordedEnvironmentCollector : public recording::RecordingVisitor {
 // values of the others, as of several machines.
 void write_facts(formats::JsonWriter& json, const RecordedEnvironment& environment) {
   std::map<std::string, std::set<std::string>> fact_values_by_name;
-  for (const HostFact& known : environment.facts) fact_values_by_name[known.fact.name].insert(known.fact.value);
-  std::set<std::string> written;
+  for (const HostFact& host_fact : environment.facts)
+    fact_values_by_name[host_fact.fact.name].insert(host_fact.fact.value);
+  std::set<std::string> written_names;
   json.key("facts").begin_object();
   for (const auto& [host, fact] : environment.facts) {
-    if (fact_values_by_name[fact.name].size() == 1 && written.insert(fact.name).second)
+    if (fact_values_by_name[fact.name].size() == 1 && written_names.insert(fact.name).second)
       json.member(fact.name, fact.value);
   }
   json.end_object().key("differing_facts").begin_array();
@@ -114,8 +115,8 @@ Result<RecordedEnvironment> read_environment(std::span<const std::string> paths)
   const Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return files.error();
   RecordedEnvironmentCollector visitor;
-  const Result<recording::RecordingSummary> read = recording::read_recording(*files, visitor);
-  if (!read) return read.error();
+  const Result<recording::RecordingSummary> summary = recording::read_recording(*files, visitor);
+  if (!summary) return summary.error();
   return std::move(visitor).take_environment();
 }
 

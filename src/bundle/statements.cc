@@ -34,10 +34,10 @@ class StatementComparison {
  public:
   explicit StatementComparison(std::vector<StatementDifference>& differences) : differences_(differences) {}
 
-  void compare_json_texts(const std::string& member, std::string_view stated, std::string_view computed) {
+  void compare_json_texts(const std::string& member, std::string_view stated_text, std::string_view computed) {
     member_name_ = member;
-    if (stated == computed) return;
-    const Result<DocumentValue> a = formats::read_json(stated, member);
+    if (stated_text == computed) return;
+    const Result<DocumentValue> a = formats::read_json(stated_text, member);
     const Result<DocumentValue> b = formats::read_json(computed, member);
     if (a && b) {
       compare_json_values("", *a, *b);
@@ -47,38 +47,39 @@ class StatementComparison {
   }
 
  private:
-  void compare_json_values(const std::string& path, const DocumentValue& stated, const DocumentValue& computed) {
+  void compare_json_values(const std::string& path, const DocumentValue& stated_value, const DocumentValue& computed) {
     if (differences_.size() >= kMaxStatementDifferences) return;
-    if (stated.table() != nullptr && computed.table() != nullptr) {
-      compare_json_objects(path, stated, computed);
-    } else if (stated.array() != nullptr && computed.array() != nullptr) {
-      compare_json_arrays(path, *stated.array(), *computed.array());
-    } else if (!are_equal_within_tolerance(stated, computed)) {
-      add_difference(path, json_value_text(stated), json_value_text(computed));
+    if (stated_value.table() != nullptr && computed.table() != nullptr) {
+      compare_json_objects(path, stated_value, computed);
+    } else if (stated_value.array() != nullptr && computed.array() != nullptr) {
+      compare_json_arrays(path, *stated_value.array(), *computed.array());
+    } else if (!are_equal_within_tolerance(stated_value, computed)) {
+      add_difference(path, json_value_text(stated_value), json_value_text(computed));
     }
   }
-  void compare_json_objects(const std::string& path, const DocumentValue& stated, const DocumentValue& computed) {
-    for (const DocumentMember& member : *stated.table()) {
-      const std::string at = path.empty() ? member.key : path + "." + member.key;
-      const DocumentValue* const other = computed.find(member.key);
-      if (other == nullptr) {
-        add_difference(at, json_value_text(member.value), "");
+  void compare_json_objects(const std::string& path, const DocumentValue& stated_object,
+                            const DocumentValue& computed) {
+    for (const DocumentMember& member : *stated_object.table()) {
+      const std::string member_path = path.empty() ? member.key : path + "." + member.key;
+      const DocumentValue* const computed_value = computed.find(member.key);
+      if (computed_value == nullptr) {
+        add_difference(member_path, json_value_text(member.value), "");
       } else {
-        compare_json_values(at, member.value, *other);
+        compare_json_values(member_path, member.value, *computed_value);
       }
     }
     for (const DocumentMember& member : *computed.table()) {
-      if (stated.find(member.key) == nullptr)
+      if (stated_object.find(member.key) == nullptr)
         add_difference(path.empty() ? member.key : path + "." + member.key, "", json_value_text(member.value));
     }
   }
-  void compare_json_arrays(const std::string& path, const DocumentValue::Array& stated,
+  void compare_json_arrays(const std::string& path, const DocumentValue::Array& stated_array,
                            const DocumentValue::Array& computed) {
-    if (stated.size() != computed.size())
-      return add_difference(path, fmt::format("{} elements", stated.size()),
+    if (stated_array.size() != computed.size())
+      return add_difference(path, fmt::format("{} elements", stated_array.size()),
                             fmt::format("{} elements", computed.size()));
-    for (std::size_t i = 0; i < stated.size(); ++i)
-      compare_json_values(fmt::format("{}[{}]", path, i), stated[i], computed[i]);
+    for (std::size_t i = 0; i < stated_array.size(); ++i)
+      compare_json_values(fmt::format("{}[{}]", path, i), stated_array[i], computed[i]);
   }
   static bool are_equal_within_tolerance(const DocumentValue& a, const DocumentValue& b) {
     if (a.content.index() == b.content.index() && !a.number()) {
@@ -89,9 +90,9 @@ class StatementComparison {
     const std::optional<double> y = b.number();
     return x && y && std::abs(*x - *y) <= kStatementRelativeTolerance * std::max(std::abs(*x), std::abs(*y));
   }
-  void add_difference(const std::string& path, std::string stated, std::string computed) {
+  void add_difference(const std::string& path, std::string stated_text, std::string computed) {
     if (differences_.size() < kMaxStatementDifferences)
-      differences_.push_back({member_name_, path, std::move(stated), std::move(computed)});
+      differences_.push_back({member_name_, path, std::move(stated_text), std::move(computed)});
   }
 
   std::vector<StatementDifference>& differences_;
@@ -133,8 +134,8 @@ std::vector<StatementDifference> compare_statements(const OpenedBundle& bundle, 
   StatementComparison comparison(differences);
   comparison.compare_json_texts(std::string(kManifestMemberName), verdict_text(bundle.manifest.verdict),
                                 verdict_text(computed.verdict));
-  const auto compare = [&](std::string_view name, const std::string& again) {
-    comparison.compare_json_texts(std::string(name), bundle.member_content(name).value_or(""), again);
+  const auto compare = [&](std::string_view name, const std::string& recomputed_text) {
+    comparison.compare_json_texts(std::string(name), bundle.member_content(name).value_or(""), recomputed_text);
   };
   compare(kDomainReportMemberName, computed.domain_report);
   compare(kLayerReportMemberName, computed.layer_report);

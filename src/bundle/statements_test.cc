@@ -53,15 +53,15 @@ class BundleOfMachines {
     return computed ? std::move(*computed) : BundleStatements();
   }
   std::string make_archive() const {
-    const BundleStatements stated = compute_expected_statements(members_);
-    std::vector<formats::TarMember> all = members_;
-    all.push_back({std::string(kEnvironmentMemberName), stated.environment});
-    all.push_back({std::string(kLayerReportMemberName), stated.layer_report});
-    all.push_back({std::string(kDomainReportMemberName), stated.domain_report});
+    const BundleStatements expected_statements = compute_expected_statements(members_);
+    std::vector<formats::TarMember> all_members = members_;
+    all_members.push_back({std::string(kEnvironmentMemberName), expected_statements.environment});
+    all_members.push_back({std::string(kLayerReportMemberName), expected_statements.layer_report});
+    all_members.push_back({std::string(kDomainReportMemberName), expected_statements.domain_report});
     Manifest manifest;
     manifest.options.attribution_mode = "regress";
-    manifest.verdict = stated.verdict;
-    return write_bundle(std::move(manifest), all).archive_bytes;
+    manifest.verdict = expected_statements.verdict;
+    return write_bundle(std::move(manifest), all_members).archive_bytes;
   }
 
  private:
@@ -75,13 +75,13 @@ TEST(BundleStatements, AreTheSameWhenABundleOfTwelveMachinesIsRead) {
   const Result<OpenedBundle> opened = open_bundle(archive);
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->damage_descriptions, std::vector<std::string>());
-  const BundleStatements again = BundleOfMachines::compute_expected_statements(opened->members);
-  const auto document = formats::read_json(again.domain_report, "report");
+  const BundleStatements recomputed_statements = BundleOfMachines::compute_expected_statements(opened->members);
+  const auto document = formats::read_json(recomputed_statements.domain_report, "report");
   ASSERT_TRUE(document);
   const formats::DocumentValue::Array& hosts = *document->find("hosts")->array();
   ASSERT_EQ(hosts.size(), 12U);
   for (std::size_t i = 0; i < hosts.size(); ++i) EXPECT_EQ(hosts[i].text(), fmt::format("node{}", i));
-  for (const StatementDifference& difference : compare_statements(*opened, again))
+  for (const StatementDifference& difference : compare_statements(*opened, recomputed_statements))
     ADD_FAILURE() << difference.path << ": " << difference.stated_value << ", " << difference.computed_value;
 }
 
@@ -90,14 +90,14 @@ TEST(BundleStatements, TheEnvironmentHasEachKeyOnceAndListsWhatDiffersBetweenMac
   const std::string environment = BundleOfMachines::compute_expected_statements(bundle.members()).environment;
   const auto document = formats::read_json(environment, "environment");
   ASSERT_TRUE(document);
-  const formats::DocumentValue::Table& facts = *document->find("facts")->table();
-  ASSERT_EQ(facts.size(), 1U);
-  EXPECT_EQ(facts[0].key, "kernel");
-  const formats::DocumentValue::Array& differing = *document->find("differing_facts")->array();
-  ASSERT_EQ(differing.size(), 2U);
-  EXPECT_EQ(differing[1].text_or_empty("host"), "node1");
-  EXPECT_EQ(differing[1].text_or_empty("name"), "load_at_start");
-  EXPECT_EQ(differing[1].text_or_empty("value"), "0.1");
+  const formats::DocumentValue::Table& environment_facts = *document->find("facts")->table();
+  ASSERT_EQ(environment_facts.size(), 1U);
+  EXPECT_EQ(environment_facts[0].key, "kernel");
+  const formats::DocumentValue::Array& differing_facts = *document->find("differing_facts")->array();
+  ASSERT_EQ(differing_facts.size(), 2U);
+  EXPECT_EQ(differing_facts[1].text_or_empty("host"), "node1");
+  EXPECT_EQ(differing_facts[1].text_or_empty("name"), "load_at_start");
+  EXPECT_EQ(differing_facts[1].text_or_empty("value"), "0.1");
 }
 
 TEST(BundleMemberCopies, ReplaceTheirPathsAndNoOtherText) {

@@ -26,11 +26,11 @@ constexpr double kAssumedUpdatePeriod_s = 0.1;
 // Messages of the diagnostics that `is_wanted`, in one sentence; empty without any.
 std::string join_diagnostic_messages(const ReportResult& report,
                                      const std::function<bool(std::string_view)>& is_wanted) {
-  std::vector<std::string> found;
+  std::vector<std::string> messages;
   for (const Diagnostic& note : report.diagnostics.list()) {
-    if (is_wanted(note.code)) found.push_back(fmt::format("{} ({})", note.message, note.code));
+    if (is_wanted(note.code)) messages.push_back(fmt::format("{} ({})", note.message, note.code));
   }
-  return fmt::format("{}", fmt::join(found, "; "));
+  return fmt::format("{}", fmt::join(messages, "; "));
 }
 
 template <std::size_t kCount>

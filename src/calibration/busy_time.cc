@@ -31,8 +31,10 @@ double BusyTime::cumulative_busy_ns(double time_ns) const {
 }
 
 double BusyTime::busy_fraction(std::int64_t from_ns, double length_ns) const {
-  const auto from = static_cast<double>(from_ns - origin_ns_);
-  return length_ns > 0 ? (cumulative_busy_ns(from + length_ns) - cumulative_busy_ns(from)) / length_ns : 0;
+  const auto relative_begin_ns = static_cast<double>(from_ns - origin_ns_);
+  return length_ns > 0
+             ? (cumulative_busy_ns(relative_begin_ns + length_ns) - cumulative_busy_ns(relative_begin_ns)) / length_ns
+             : 0;
 }
 
 BusyTime::ExponentialAverage::ExponentialAverage(const BusyTime& busy, double time_constant_ns)

@@ -32,23 +32,25 @@ std::string driver_or_kernel_version(const Channel& channel) {
 // CPU time per wall time of a sensor's reads, at most 1. Times the read duration of a channel, it gives the CPU cost of
 // that channel.
 double cpu_time_per_read_time(const sampling::Sampler& sampler, std::size_t sensor,
-                              const std::vector<ChannelBehaviour>& seen, const std::vector<SamplerCost>& costs) {
-  const auto [first, count] = sampler.channels_of(sensor);
+                              const std::vector<ChannelBehaviour>& channel_behaviours,
+                              const std::vector<SamplerCost>& costs) {
+  const auto [first_channel, count] = sampler.channels_of(sensor);
   double wall_s = 0;
-  for (std::size_t i = first; i < first + count; ++i) wall_s += seen[i].total_read_duration_s();
+  for (std::size_t i = first_channel; i < first_channel + count; ++i)
+    wall_s += channel_behaviours[i].total_read_duration_s();
   return wall_s > 0 ? std::min(seconds(costs[sensor].cpu_ns) / wall_s, 1.0) : 1.0;
 }
 
 // Sets the phase of every regularly updated channel, in s after an update of the first such channel of its device.
-void set_channel_phases(const std::vector<Channel>& channels, const std::vector<ChannelBehaviour>& seen,
+void set_channel_phases(const std::vector<Channel>& channels, const std::vector<ChannelBehaviour>& channel_behaviours,
                         std::int64_t at_ns, std::vector<ChannelCalibration>& findings) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
-    const auto step = seen[i].update_before(at_ns);
+    const auto step = channel_behaviours[i].update_before(at_ns);
     if (!step || channels[i].device.empty()) continue;
     for (std::size_t k = 0; k < i; ++k) {
-      const auto reference = seen[k].update_before(at_ns);
+      const auto reference = channel_behaviours[k].update_before(at_ns);
       if (!reference || channels[k].device != channels[i].device) continue;
-      const double period_s = seen[k].update_timing()->period_s;
+      const double period_s = channel_behaviours[k].update_timing()->period_s;
       double phase_s = seconds(step->midpoint_ns() - reference->midpoint_ns());
       phase_s -= period_s * std::floor(phase_s / period_s);
       findings[i].phase_s = phase_s;
@@ -146,12 +148,13 @@ class CalibrationRun {
 
   // Each GPU once, by its first channel.
   std::vector<const Channel*> find_first_gpu_channels() const {
-    std::vector<const Channel*> found;
+    std::vector<const Channel*> gpu_channels;
     for (const Channel& channel : result_.channels) {
-      const auto same = [&](const Channel* other) { return other->device == channel.device; };
-      if (is_whole_gpu_power(channel) && std::none_of(found.begin(), found.end(), same)) found.push_back(&channel);
+      const auto is_same_gpu = [&](const Channel* gpu_channel) { return gpu_channel->device == channel.device; };
+      if (is_whole_gpu_power(channel) && std::none_of(gpu_channels.begin(), gpu_channels.end(), is_same_gpu))
+        gpu_channels.push_back(&channel);
     }
-    return found;
+    return gpu_channels;
   }
 
   // Loads each GPU that is idle, one after another. Returns the load phases by device.
@@ -186,8 +189,8 @@ class CalibrationRun {
 
   void add_sensor_findings(std::size_t sensor) {
     const double cpu_share = cpu_time_per_read_time(sampler_, sensor, channel_behaviours_, result_.samplers);
-    const auto [first, count] = sampler_.channels_of(sensor);
-    for (std::size_t i = first; i < first + count; ++i) {
+    const auto [first_channel, count] = sampler_.channels_of(sensor);
+    for (std::size_t i = first_channel; i < first_channel + count; ++i) {
       ChannelCalibration finding;
       finding.channel = result_.channels[i].name;
       finding.device = result_.channels[i].device;
@@ -209,8 +212,9 @@ class CalibrationRun {
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
       const Channel& channel = result_.channels[i];
       if (!is_whole_gpu_power(channel) || channel.device != device) continue;
-      PublishedValues shown = make_published_values(channel, readings_under_load_[i]);
-      gpu_load_channels.push_back({channel, std::move(shown.values), shown.time_uncertainty_s, &result_.findings[i]});
+      PublishedValues published_values = make_published_values(channel, readings_under_load_[i]);
+      gpu_load_channels.push_back(
+          {channel, std::move(published_values.values), published_values.time_uncertainty_s, &result_.findings[i]});
     }
     add_load_findings(gpu_load_channels, phases, result_.diagnostics);
   }

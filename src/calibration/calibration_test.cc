@@ -36,10 +36,10 @@ class GpuCalibrationTest : public testing::Test {
     ::setenv("JOULEMAP_NVML", JOULEMAP_FAKE_NVML_LIBRARY, 1);
     ::setenv("JOULEMAP_FAKE_NVML", folder.write("nvml", device + load + traits).c_str(), 1);
     ::setenv("JOULEMAP_FAKE_CUDA", folder.write("cuda", device + "log " + log + "\n").c_str(), 1);
-    Result<sampling::OpenSensors> opened =
+    Result<sampling::OpenSensors> opened_sensors =
         sampling::open_sensors({.root = SystemRoot{sysroot("no-sensors")}, .sensors = "nvml"});
-    EXPECT_TRUE(opened) << opened.error().message;
-    sampling::Sampler sampler(std::move(opened->sensors));
+    EXPECT_TRUE(opened_sensors) << opened_sensors.error().message;
+    sampling::Sampler sampler(std::move(opened_sensors->sensors));
     return calibrate(sampler, {.idle_duration_ns = 3 * kNanosecondsPerSecond,
                                .cuda_library = JOULEMAP_FAKE_CUDA_LIBRARY,
                                .square_wave_plan = waves});
@@ -59,11 +59,11 @@ TEST_F(GpuCalibrationTest, SquareWavesIdentifyTheResponseOfEverySensor) {
   EXPECT_EQ(result.loaded_domains, std::vector<std::string>{"gpu0"});
   EXPECT_FALSE(result.diagnostics.contains("gpu_not_loaded"));
   EXPECT_FALSE(result.diagnostics.contains("lag_not_found"));
-  const auto found = index_findings_by_channel(result);
-  const ChannelCalibration& counter = found.at("gpu0-energy");
-  const ChannelCalibration& instant = found.at("gpu0-power-instant");
-  const ChannelCalibration& average = found.at("gpu0-power-average");
-  const ChannelCalibration& history = found.at("gpu0-power-history");
+  const auto findings = index_findings_by_channel(result);
+  const ChannelCalibration& counter = findings.at("gpu0-energy");
+  const ChannelCalibration& instant = findings.at("gpu0-power-instant");
+  const ChannelCalibration& average = findings.at("gpu0-power-average");
+  const ChannelCalibration& history = findings.at("gpu0-power-history");
 
   EXPECT_NEAR(counter.lag_s.value(), 0.010, 0.003);
   EXPECT_LT(counter.lag_low_s.value(), *counter.lag_s);
@@ -97,13 +97,13 @@ TEST_F(GpuCalibrationTest, GpuCalibrationIsReproducible) {
   short_plan.active_idle_ns = short_plan.full_load_ns = short_plan.idle_after_load_ns =
       short_plan.idle_after_release_ns = kNanosecondsPerSecond;
   short_plan.total_waves_ns = 2 * kNanosecondsPerSecond;
-  const auto first = index_findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
-  const auto second = index_findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
-  ASSERT_TRUE(first.at("gpu0-energy").loaded_w);
-  for (const auto& [channel, finding] : first) {
-    EXPECT_EQ(finding.lag_s, second.at(channel).lag_s) << channel;
-    EXPECT_EQ(finding.refresh_s, second.at(channel).refresh_s) << channel;
-    EXPECT_EQ(finding.loaded_w, second.at(channel).loaded_w) << channel;
+  const auto first_findings = index_findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
+  const auto second_findings = index_findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
+  ASSERT_TRUE(first_findings.at("gpu0-energy").loaded_w);
+  for (const auto& [channel, finding] : first_findings) {
+    EXPECT_EQ(finding.lag_s, second_findings.at(channel).lag_s) << channel;
+    EXPECT_EQ(finding.refresh_s, second_findings.at(channel).refresh_s) << channel;
+    EXPECT_EQ(finding.loaded_w, second_findings.at(channel).loaded_w) << channel;
   }
 }
 

@@ -45,7 +45,7 @@ struct CudaApi {
   // Stream 0 is the context's default stream.
   CudaResult (*launch)(CudaFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                        unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** parameters,
-                       void** extra) = nullptr;
+                       void** extra_options) = nullptr;
 };
 
 }  // namespace joulemap::calibration

@@ -42,14 +42,15 @@ std::string find_cuda_functions(void* library, CudaApi& api) {
 
 }  // namespace
 
-std::string choose_cuda_library(std::string_view requested, bool has_elevated_privileges, bool is_real_root) {
-  if (!requested.empty() && !has_elevated_privileges) return std::string(requested);
+std::string choose_cuda_library(std::string_view requested_library, bool has_elevated_privileges, bool is_real_root) {
+  if (!requested_library.empty() && !has_elevated_privileges) return std::string(requested_library);
   return is_real_root ? kDefaultCudaLibrary : "";
 }
 
 std::string choose_cuda_library(bool is_real_root) {
-  const char* requested = std::getenv("JOULEMAP_CUDA");
-  return choose_cuda_library(requested != nullptr ? requested : "", ::getauxval(AT_SECURE) != 0, is_real_root);
+  const char* requested_library = std::getenv("JOULEMAP_CUDA");
+  return choose_cuda_library(requested_library != nullptr ? requested_library : "", ::getauxval(AT_SECURE) != 0,
+                             is_real_root);
 }
 
 Result<CudaDriver> CudaDriver::load(const std::string& path) {
@@ -64,12 +65,13 @@ Result<CudaDriver> CudaDriver::load(const std::string& path) {
                  is_default_library ? "in a container: --gpus all with the compute capability" : "unset JOULEMAP_CUDA"};
   }
   CudaApi api;
-  const std::string missing = find_cuda_functions(library, api);
-  if (!missing.empty() || api.init == nullptr) {
-    return Error{ErrorCode::malformed, fmt::format("{} lacks {}", path, missing), {}};
+  const std::string missing_function = find_cuda_functions(library, api);
+  if (!missing_function.empty() || api.init == nullptr) {
+    return Error{ErrorCode::malformed, fmt::format("{} lacks {}", path, missing_function), {}};
   }
   CudaDriver driver(api);
-  if (Status ready = driver.check_result(api.init(0), "cuInit"); !ready) return std::move(ready).error();
+  if (Status init_status = driver.check_result(api.init(0), "cuInit"); !init_status)
+    return std::move(init_status).error();
   return driver;
 }
 

@@ -15,9 +15,9 @@
 
 namespace joulemap::calibration {
 
-// Path of the library to load; empty for none. `requested`: the value of JOULEMAP_CUDA. `has_elevated_privileges`:
+// Path of the library to load; empty for none. `requested_library`: the value of JOULEMAP_CUDA. `has_elevated_privileges`:
 // whether the kernel has set AT_SECURE. `is_real_root`: false with --sysroot. Pure.
-std::string choose_cuda_library(std::string_view requested, bool has_elevated_privileges, bool is_real_root);
+std::string choose_cuda_library(std::string_view requested_library, bool has_elevated_privileges, bool is_real_root);
 // The same with the environment of this process.
 std::string choose_cuda_library(bool is_real_root);
 

@@ -28,10 +28,10 @@ Result<GpuLoad> GpuLoad::open(const CudaDriver& driver, std::string_view uuid) {
   const Result<CudaDevice> device = driver.find_device(uuid);
   if (!device) return device.error();
   CudaContext context = nullptr;
-  if (Status made =
+  if (Status context_status =
           driver.check_result(driver.api().context_create(&context, kContextSpinFlag, *device), "cuCtxCreate");
-      !made) {
-    return std::move(made).error();
+      !context_status) {
+    return std::move(context_status).error();
   }
   GpuLoad load(driver, context);
   if (Status compiled = load.load_kernel(*device); !compiled) return std::move(compiled).error();
@@ -39,14 +39,14 @@ Result<GpuLoad> GpuLoad::open(const CudaDriver& driver, std::string_view uuid) {
   return load;
 }
 
-GpuLoad::GpuLoad(GpuLoad&& other) noexcept
-    : driver_(other.driver_),
-      context_(std::exchange(other.context_, nullptr)),
-      function_(other.function_),
-      block_count_(other.block_count_),
-      loops_per_ns_(other.loops_per_ns_),
-      load_begin_ns_(other.load_begin_ns_),
-      running_loop_count_(other.running_loop_count_) {}
+GpuLoad::GpuLoad(GpuLoad&& other_load) noexcept
+    : driver_(other_load.driver_),
+      context_(std::exchange(other_load.context_, nullptr)),
+      function_(other_load.function_),
+      block_count_(other_load.block_count_),
+      loops_per_ns_(other_load.loops_per_ns_),
+      load_begin_ns_(other_load.load_begin_ns_),
+      running_loop_count_(other_load.running_loop_count_) {}
 
 // An error is ignored: if the context cannot be destroyed, it ends with the process.
 GpuLoad::~GpuLoad() { static_cast<void>(close()); }
@@ -66,8 +66,9 @@ Status GpuLoad::load_kernel(CudaDevice device) {
   }
   block_count_ = kBlocksPerMultiprocessor * static_cast<unsigned>(std::max(multiprocessors, 1));
   CudaModule module = nullptr;
-  if (Status loaded = driver_->check_result(api.module_load(&module, kLoadKernelPtx), "cuModuleLoadData"); !loaded) {
-    return loaded;
+  if (Status module_status = driver_->check_result(api.module_load(&module, kLoadKernelPtx), "cuModuleLoadData");
+      !module_status) {
+    return module_status;
   }
   return driver_->check_result(api.module_function(&function_, module, kLoadKernelName), "cuModuleGetFunction");
 }
@@ -97,9 +98,9 @@ Status GpuLoad::measure_loop_rate() {
 
 Status GpuLoad::start(std::int64_t length_ns) {
   const std::int64_t launches = (length_ns + kMaxLaunchDuration_ns - 1) / kMaxLaunchDuration_ns;
-  const double each =
+  const double loops_per_launch =
       loops_per_ns_ * static_cast<double>(length_ns) / static_cast<double>(std::max<std::int64_t>(launches, 1));
-  const auto loops = static_cast<std::uint32_t>(std::clamp(each, 1.0, static_cast<double>(kMaxLoopCount)));
+  const auto loops = static_cast<std::uint32_t>(std::clamp(loops_per_launch, 1.0, static_cast<double>(kMaxLoopCount)));
   load_begin_ns_ = monotonic_ns();
   running_loop_count_ = static_cast<double>(loops) * static_cast<double>(launches);
   for (std::int64_t i = 0; i < launches; ++i) {
@@ -109,8 +110,9 @@ Status GpuLoad::start(std::int64_t length_ns) {
 }
 
 Result<LoadSpan> GpuLoad::wait_until_done() {
-  if (Status ended = driver_->check_result(driver_->api().context_synchronize(), "cuCtxSynchronize"); !ended) {
-    return std::move(ended).error();
+  if (Status synchronize_status = driver_->check_result(driver_->api().context_synchronize(), "cuCtxSynchronize");
+      !synchronize_status) {
+    return std::move(synchronize_status).error();
   }
   const LoadSpan span{load_begin_ns_, monotonic_ns()};
   // The GPU's clocks change, so the next load uses the speed of this one.
@@ -119,7 +121,7 @@ Result<LoadSpan> GpuLoad::wait_until_done() {
 }
 
 Result<LoadSpan> GpuLoad::run(std::int64_t length_ns) {
-  if (Status started = start(length_ns); !started) return std::move(started).error();
+  if (Status start_status = start(length_ns); !start_status) return std::move(start_status).error();
   return wait_until_done();
 }
 

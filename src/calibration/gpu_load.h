@@ -18,7 +18,7 @@ class GpuLoad {
  public:
   // Creates the context, compiles the kernel and measures its speed, which takes some milliseconds of load.
   static Result<GpuLoad> open(const CudaDriver& driver, std::string_view uuid);
-  GpuLoad(GpuLoad&& other) noexcept;
+  GpuLoad(GpuLoad&& other_load) noexcept;
   GpuLoad(const GpuLoad&) = delete;
   GpuLoad& operator=(const GpuLoad&) = delete;
   ~GpuLoad();  // calls close()

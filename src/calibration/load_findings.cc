@@ -21,15 +21,15 @@ constexpr double kMaxAveragingDelay_s = 0.3;
 
 class ChannelLoadAnalysis {
  public:
-  ChannelLoadAnalysis(const GpuLoadChannel& loaded, const LoadPhases& phases, Diagnostics& diagnostics)
-      : gpu_load_channel_(loaded),
+  ChannelLoadAnalysis(const GpuLoadChannel& gpu_load_channel, const LoadPhases& phases, Diagnostics& diagnostics)
+      : gpu_load_channel_(gpu_load_channel),
         load_phases_(phases),
-        sensor_response_(find_load_response(loaded.channel.kind, loaded.published_values, phases)) {
+        sensor_response_(find_load_response(gpu_load_channel.channel.kind, gpu_load_channel.published_values, phases)) {
     if (sensor_response_ && sensor_response_->is_lag_identified) {
       store_load_response();
     } else {
       diagnostics.add({"lag_not_found", 1,
-                       fmt::format("{}: {}; its lag is not stored", loaded.channel.name,
+                       fmt::format("{}: {}; its lag is not stored", gpu_load_channel.channel.name,
                                    sensor_response_ ? "the lag is not identifiable" : "too few values"),
                        "calibrate again while nothing else runs"});
     }
@@ -54,8 +54,8 @@ class ChannelLoadAnalysis {
   // that is longer (a mean over a second takes most of a phase of two).
   std::optional<double> mean_phase_end_power_w(const LoadSpan& span) const {
     const auto delay_ns = static_cast<std::int64_t>(total_delay_s() * 1e9);
-    const LoadSpan settled{span.begin_ns + std::max(span.length_ns() / 2, delay_ns), span.end_ns};
-    return mean_published_w(gpu_load_channel_.channel.kind, gpu_load_channel_.published_values, settled, 0);
+    const LoadSpan settled_span{span.begin_ns + std::max(span.length_ns() / 2, delay_ns), span.end_ns};
+    return mean_published_w(gpu_load_channel_.channel.kind, gpu_load_channel_.published_values, settled_span, 0);
   }
 
   void store_load_response() {
@@ -105,16 +105,19 @@ class ChannelLoadAnalysis {
   std::optional<LoadResponse> sensor_response_;
 };
 
-void store_relative_gains(std::vector<GpuLoadChannel>& channels, const std::vector<ChannelLoadAnalysis>& seen) {
-  const auto is_counter = [](const GpuLoadChannel& loaded) { return loaded.channel.kind == ChannelKind::counter; };
+void store_relative_gains(std::vector<GpuLoadChannel>& channels,
+                          const std::vector<ChannelLoadAnalysis>& channel_analyses) {
+  const auto is_counter = [](const GpuLoadChannel& gpu_load_channel) {
+    return gpu_load_channel.channel.kind == ChannelKind::counter;
+  };
   const auto counter = std::find_if(channels.begin(), channels.end(), is_counter);
   if (counter == channels.end()) return;
-  const auto& reference = seen[static_cast<std::size_t>(counter - channels.begin())].load_response();
+  const auto& reference = channel_analyses[static_cast<std::size_t>(counter - channels.begin())].load_response();
   if (!reference || !reference->is_lag_identified || reference->mean_w <= 0) return;
   double squares = 0;
   double count = 0;
   for (std::size_t i = 0; i < channels.size(); ++i) {
-    const auto& response = seen[i].load_response();
+    const auto& response = channel_analyses[i].load_response();
     if (is_counter(channels[i]) || !response || !response->is_lag_identified) continue;
     ChannelCalibration& finding = *channels[i].finding;
     finding.gain = response->mean_w / reference->mean_w;
@@ -132,10 +135,11 @@ void store_relative_gains(std::vector<GpuLoadChannel>& channels, const std::vect
 }  // namespace
 
 void add_load_findings(std::vector<GpuLoadChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics) {
-  std::vector<ChannelLoadAnalysis> seen;
-  seen.reserve(channels.size());
-  for (const GpuLoadChannel& loaded : channels) seen.emplace_back(loaded, phases, diagnostics);
-  store_relative_gains(channels, seen);
+  std::vector<ChannelLoadAnalysis> channel_analyses;
+  channel_analyses.reserve(channels.size());
+  for (const GpuLoadChannel& gpu_load_channel : channels)
+    channel_analyses.emplace_back(gpu_load_channel, phases, diagnostics);
+  store_relative_gains(channels, channel_analyses);
 }
 
 }  // namespace joulemap::calibration

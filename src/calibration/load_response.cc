@@ -48,10 +48,10 @@ std::vector<double> make_lag_grid() {
 }
 
 // Geometric series from first to last.
-std::vector<double> make_geometric_sequence(double first, double last, double factor) {
-  const int count = static_cast<int>(std::log(last / first) / std::log(factor));
+std::vector<double> make_geometric_sequence(double first_value, double last_value, double factor) {
+  const int count = static_cast<int>(std::log(last_value / first_value) / std::log(factor));
   std::vector<double> powers;
-  for (int i = 0; i <= count; ++i) powers.push_back(first * std::pow(factor, i));
+  for (int i = 0; i <= count; ++i) powers.push_back(first_value * std::pow(factor, i));
   return powers;
 }
 
@@ -94,30 +94,32 @@ LinearPowerFit fit_linear_power(const std::vector<PowerObservation>& rows, const
   const std::int64_t begin_ns = rows.front().time_ns;
   const double span_ns = std::max(static_cast<double>(rows.back().time_ns - begin_ns), 1.0);
   std::array<double, 3> means{};  // means of busy fraction, time and power
-  std::vector<std::array<double, 3>> centred(rows.size());
+  std::vector<std::array<double, 3>> centred_rows(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    centred[i] = {busy[i], static_cast<double>(rows[i].time_ns - begin_ns) / span_ns, rows[i].watts};
-    for (std::size_t k = 0; k < 3; ++k) means[k] += centred[i][k] / count;
+    centred_rows[i] = {busy[i], static_cast<double>(rows[i].time_ns - begin_ns) / span_ns, rows[i].watts};
+    for (std::size_t k = 0; k < 3; ++k) means[k] += centred_rows[i][k] / count;
   }
-  double bb = 0, bt = 0, tt = 0, bw = 0, tw = 0;  // sums of products
-  for (auto& [b, t, w] : centred) {
-    b -= means[0];
-    t -= means[1];
-    w -= means[2];
-    bb += b * b;
-    bt += b * t;
-    tt += t * t;
-    bw += b * w;
-    tw += t * w;
+  double busy_square_sum = 0, busy_time_sum = 0, time_square_sum = 0, busy_power_sum = 0,
+         time_power_sum = 0;  // sums of products
+  for (auto& [busy_deviation, time_deviation, power_deviation] : centred_rows) {
+    busy_deviation -= means[0];
+    time_deviation -= means[1];
+    power_deviation -= means[2];
+    busy_square_sum += busy_deviation * busy_deviation;
+    busy_time_sum += busy_deviation * time_deviation;
+    time_square_sum += time_deviation * time_deviation;
+    busy_power_sum += busy_deviation * power_deviation;
+    time_power_sum += time_deviation * power_deviation;
   }
-  const double determinant = bb * tt - bt * bt;
+  const double determinant = busy_square_sum * time_square_sum - busy_time_sum * busy_time_sum;
   LinearPowerFit fit;
   if (determinant > 1e-12 * count * count) {
-    fit.w_per_busy_fraction = (bw * tt - tw * bt) / determinant;
-    fit.w_per_wave_duration = (tw * bb - bw * bt) / determinant;
+    fit.w_per_busy_fraction = (busy_power_sum * time_square_sum - time_power_sum * busy_time_sum) / determinant;
+    fit.w_per_wave_duration = (time_power_sum * busy_square_sum - busy_power_sum * busy_time_sum) / determinant;
   }
-  for (const auto& [b, t, w] : centred) {
-    const double residual = w - fit.w_per_busy_fraction * b - fit.w_per_wave_duration * t;
+  for (const auto& [busy_deviation, time_deviation, power_deviation] : centred_rows) {
+    const double residual =
+        power_deviation - fit.w_per_busy_fraction * busy_deviation - fit.w_per_wave_duration * time_deviation;
     fit.residual_sum_of_squares += residual * residual;
   }
   fit.constant_w = means[2] - fit.w_per_busy_fraction * means[0] - fit.w_per_wave_duration * means[1];
@@ -137,19 +139,19 @@ class SensorResponseSearch {
       : observations_(std::move(rows)), busy_time_(busy) {}
 
   SensorResponseModel find_best_model(SensorAveraging averaging) const {
-    SensorResponseModel best{averaging, 0, 0};
-    double least = INFINITY;
+    SensorResponseModel best_model{averaging, 0, 0};
+    double min_sum_of_squares = INFINITY;
     const double longest_ns =
         averaging == SensorAveraging::moving_average ? kMaxAveragingWindow_ns : kMaxTimeConstant_ns;
     for (const double candidate_averaging_ns :
          make_geometric_sequence(kMinAveragingTime_ns, longest_ns, kAveragingTimeGridRatio)) {
       for (const double lag_ns : make_lag_grid()) {
         keep_better_model({averaging, averaging == SensorAveraging::integral ? 0 : candidate_averaging_ns, lag_ns},
-                          best, least);
+                          best_model, min_sum_of_squares);
       }
       if (averaging == SensorAveraging::integral) break;
     }
-    return refine_model(best, least);
+    return refine_model(best_model, min_sum_of_squares);
   }
   double residual_sum_of_squares(const SensorResponseModel& shape) const {
     return fit_linear_power(observations_, compute_busy_fractions(shape)).residual_sum_of_squares;
@@ -164,19 +166,21 @@ class SensorResponseSearch {
     const double equivalent_averaging_ns =
         shape.averaging_time_ns + (shape.averaging == SensorAveraging::moving_average ? 2 : 1) * lag_change_ns;
     shape.lag_ns = lag_ns;
-    double least = residual_sum_of_squares(shape);
-    if (shape.averaging == SensorAveraging::integral) return least;
+    double min_sum_of_squares = residual_sum_of_squares(shape);
+    if (shape.averaging == SensorAveraging::integral) return min_sum_of_squares;
     for (const double candidate_averaging_ns :
          {(shape.averaging_time_ns + equivalent_averaging_ns) / 2, equivalent_averaging_ns}) {
-      SensorResponseModel best{shape.averaging, std::max(candidate_averaging_ns, kMinAveragingTime_ns / 4), lag_ns};
-      double candidate_sum_of_squares = residual_sum_of_squares(best);
+      SensorResponseModel best_model{shape.averaging, std::max(candidate_averaging_ns, kMinAveragingTime_ns / 4),
+                                     lag_ns};
+      double candidate_sum_of_squares = residual_sum_of_squares(best_model);
       for (const double factor : {1.2, 1.1, 1.05, 1.02, 1.01}) {
-        for (const double by : {factor, 1 / factor})
-          keep_better_model({best.averaging, best.averaging_time_ns * by, lag_ns}, best, candidate_sum_of_squares);
+        for (const double averaging_time_ratio : {factor, 1 / factor})
+          keep_better_model({best_model.averaging, best_model.averaging_time_ns * averaging_time_ratio, lag_ns},
+                            best_model, candidate_sum_of_squares);
       }
-      least = std::min(least, candidate_sum_of_squares);
+      min_sum_of_squares = std::min(min_sum_of_squares, candidate_sum_of_squares);
     }
-    return least;
+    return min_sum_of_squares;
   }
   // Removes observations whose residual exceeds kOutlierDeviations standard deviations, unless too few would remain.
   void drop_outliers(const SensorResponseModel& shape) {
@@ -190,12 +194,12 @@ class SensorResponseSearch {
       residuals.push_back(std::abs(observations_[i].watts - line.constant_w - line.w_per_busy_fraction * busy[i] -
                                    line.w_per_wave_duration * time));
     }
-    const double most = kOutlierDeviations * kMadToStandardDeviation * median_or(residuals, 0.0);
-    std::vector<PowerObservation> kept;
+    const double max_residual_w = kOutlierDeviations * kMadToStandardDeviation * median_or(residuals, 0.0);
+    std::vector<PowerObservation> retained_observations;
     for (std::size_t i = 0; i < observations_.size(); ++i) {
-      if (residuals[i] <= most) kept.push_back(observations_[i]);
+      if (residuals[i] <= max_residual_w) retained_observations.push_back(observations_[i]);
     }
-    if (kept.size() >= kMinLoadObservations) observations_ = std::move(kept);
+    if (retained_observations.size() >= kMinLoadObservations) observations_ = std::move(retained_observations);
   }
   const std::vector<PowerObservation>& observations() const { return observations_; }
 
@@ -215,27 +219,31 @@ class SensorResponseSearch {
     }
     return busy;
   }
-  void keep_better_model(const SensorResponseModel& other, SensorResponseModel& best, double& least) const {
-    const double candidate_sum_of_squares = residual_sum_of_squares(other);
-    if (candidate_sum_of_squares < least) std::tie(best, least) = std::pair(other, candidate_sum_of_squares);
+  void keep_better_model(const SensorResponseModel& candidate_model, SensorResponseModel& best_model,
+                         double& min_sum_of_squares) const {
+    const double candidate_sum_of_squares = residual_sum_of_squares(candidate_model);
+    if (candidate_sum_of_squares < min_sum_of_squares)
+      std::tie(best_model, min_sum_of_squares) = std::pair(candidate_model, candidate_sum_of_squares);
   }
-  SensorResponseModel refine_model(SensorResponseModel best, double least) const {
+  SensorResponseModel refine_model(SensorResponseModel best_model, double min_sum_of_squares) const {
     double step_ns = kLagGridSpacing_ns;
     double factor = kAveragingTimeGridRatio;
     while (step_ns > kFinestLagStep_ns || factor > kFinestAveragingTimeRatio) {
-      const SensorResponseModel from = best;
+      const SensorResponseModel previous_model = best_model;
       for (const double lag_change_ns : {-step_ns, 0.0, step_ns}) {
-        for (const double by : {1 / factor, 1.0, factor}) {
-          const double lag_ns = std::clamp(from.lag_ns + lag_change_ns, kMinLag_ns, kMaxLag_ns);
-          keep_better_model({from.averaging, from.averaging_time_ns * by, lag_ns}, best, least);
+        for (const double averaging_time_ratio : {1 / factor, 1.0, factor}) {
+          const double lag_ns = std::clamp(previous_model.lag_ns + lag_change_ns, kMinLag_ns, kMaxLag_ns);
+          keep_better_model({previous_model.averaging, previous_model.averaging_time_ns * averaging_time_ratio, lag_ns},
+                            best_model, min_sum_of_squares);
         }
       }
-      if (best.lag_ns == from.lag_ns && best.averaging_time_ns == from.averaging_time_ns) {
+      if (best_model.lag_ns == previous_model.lag_ns &&
+          best_model.averaging_time_ns == previous_model.averaging_time_ns) {
         step_ns /= 2;
         factor = std::sqrt(factor);
       }
     }
-    return best;
+    return best_model;
   }
 
   std::vector<PowerObservation> observations_;
@@ -253,22 +261,23 @@ SensorResponseModel find_best_response_model(ChannelKind kind, const SensorRespo
 
 // Finds the 90 % interval of the lag from the cost of lags around the best one. The lag is identified if some lag costs
 // more than chance allows.
-void set_lag_interval(const SensorResponseSearch& search, const SensorResponseModel& best, double residual_sd_w,
+void set_lag_interval(const SensorResponseSearch& search, const SensorResponseModel& best_model, double residual_sd_w,
                       LoadResponse& response) {
-  const double least = search.residual_sum_of_squares(best);
+  const double min_sum_of_squares = search.residual_sum_of_squares(best_model);
   const auto cost = [&](double lag_ns) {
-    return (search.min_sum_of_squares_at_lag(best, lag_ns) - least) / (2 * residual_sd_w * residual_sd_w);
+    return (search.min_sum_of_squares_at_lag(best_model, lag_ns) - min_sum_of_squares) /
+           (2 * residual_sd_w * residual_sd_w);
   };
-  double most = 0;
-  for (const double lag_ns : make_lag_grid()) most = std::max(most, cost(lag_ns));
-  response.is_lag_identified = most > kMinLagIdentifyingCost;
+  double max_cost = 0;
+  for (const double lag_ns : make_lag_grid()) max_cost = std::max(max_cost, cost(lag_ns));
+  response.is_lag_identified = max_cost > kMinLagIdentifyingCost;
   const auto find_lag_limit_ns = [&](double side) {
     double inside_ns = 0;
-    for (const double away_ns : make_geometric_sequence(kFinestLagStep_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
-      if (cost(best.lag_ns + side * away_ns) > kMaxLagIntervalCost) break;
-      inside_ns = away_ns;
+    for (const double lag_distance_ns : make_geometric_sequence(kFinestLagStep_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
+      if (cost(best_model.lag_ns + side * lag_distance_ns) > kMaxLagIntervalCost) break;
+      inside_ns = lag_distance_ns;
     }
-    return best.lag_ns + side * std::max(inside_ns * 1.25, kFinestLagStep_ns);
+    return best_model.lag_ns + side * std::max(inside_ns * 1.25, kFinestLagStep_ns);
   };
   response.lag_low_s = find_lag_limit_ns(-1) / 1e9;
   response.lag_high_s = find_lag_limit_ns(1) / 1e9;
@@ -294,19 +303,19 @@ std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const
   SensorResponseSearch search(make_power_observations(kind, published_values, phases.square_waves), busy);
   if (search.observations().size() < kMinLoadObservations || phases.load_spans.empty()) return std::nullopt;
   search.drop_outliers(find_best_response_model(kind, search));
-  const SensorResponseModel best = find_best_response_model(kind, search);
-  const LinearPowerFit line = search.fit(best);
+  const SensorResponseModel best_model = find_best_response_model(kind, search);
+  const LinearPowerFit line = search.fit(best_model);
   const auto rows = static_cast<double>(search.observations().size());
   LoadResponse response;
-  response.averaging = best.averaging;
-  response.averaging_time_s = best.averaging_time_ns / 1e9;
-  response.lag_s = best.lag_ns / 1e9;
+  response.averaging = best_model.averaging;
+  response.averaging_time_s = best_model.averaging_time_ns / 1e9;
+  response.lag_s = best_model.lag_ns / 1e9;
   response.residual_sd_w = std::max(std::sqrt(line.residual_sum_of_squares / (rows - 5)), 1e-6);
   const double share =
       busy.busy_fraction(phases.square_waves.begin_ns, static_cast<double>(phases.square_waves.length_ns()));
   response.mean_w = line.constant_w + line.w_per_busy_fraction * share + line.w_per_wave_duration / 2;
   response.mean_standard_error_w = response.residual_sd_w / std::sqrt(rows);
-  set_lag_interval(search, best, response.residual_sd_w, response);
+  set_lag_interval(search, best_model, response.residual_sd_w, response);
   // A channel whose value falls under load does not measure the power of this GPU.
   response.is_lag_identified = response.is_lag_identified && line.w_per_busy_fraction > 0;
   return response;
@@ -315,27 +324,27 @@ std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const
 std::optional<double> mean_published_w(ChannelKind kind, std::span<const PublishedValue> published_values,
                                        const LoadSpan& span, double delay_s) {
   const auto delay_ns = static_cast<std::int64_t>(delay_s * 1e9);
-  std::vector<PublishedValue> within;
+  std::vector<PublishedValue> span_values;
   for (const PublishedValue& value : published_values) {
     if (value.update_time_ns >= span.begin_ns + delay_ns && value.update_time_ns <= span.end_ns)
-      within.push_back(value);
+      span_values.push_back(value);
   }
   if (kind == ChannelKind::counter) {
-    if (within.size() < 2) return std::nullopt;
-    return (within.back().value - within.front().value) /
-           seconds(within.back().update_time_ns - within.front().update_time_ns);
+    if (span_values.size() < 2) return std::nullopt;
+    return (span_values.back().value - span_values.front().value) /
+           seconds(span_values.back().update_time_ns - span_values.front().update_time_ns);
   }
-  if (within.empty()) return std::nullopt;
+  if (span_values.empty()) return std::nullopt;
   double sum = 0;
-  for (const PublishedValue& value : within) sum += value.value;
-  return sum / static_cast<double>(within.size());
+  for (const PublishedValue& value : span_values) sum += value.value;
+  return sum / static_cast<double>(span_values.size());
 }
 
 std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const PublishedValue> published_values,
                                      const LoadSpan& span, double low_w, double high_w) {
   const double fall_threshold_w = low_w + 0.1 * (high_w - low_w);
   std::optional<double> last_above_threshold_s = 0;
-  bool any = false;
+  bool has_value_in_span = false;
   for (std::size_t i = 1; i < published_values.size(); ++i) {
     if (published_values[i].update_time_ns < span.begin_ns || published_values[i].update_time_ns > span.end_ns)
       continue;
@@ -343,12 +352,12 @@ std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const Published
     const bool is_gauge = kind == ChannelKind::gauge;
     const double watts = is_gauge ? published_values[i].value
                                   : (published_values[i].value - published_values[i - 1].value) / seconds(since_ns);
-    any = true;
+    has_value_in_span = true;
     if (watts > fall_threshold_w) last_above_threshold_s = seconds(published_values[i].update_time_ns - span.begin_ns);
   }
   const bool ends_above_threshold =
-      !published_values.empty() && any && *last_above_threshold_s > 0.9 * seconds(span.length_ns());
-  if (!any || ends_above_threshold) return std::nullopt;
+      !published_values.empty() && has_value_in_span && *last_above_threshold_s > 0.9 * seconds(span.length_ns());
+  if (!has_value_in_span || ends_above_threshold) return std::nullopt;
   return last_above_threshold_s;
 }
 

@@ -68,31 +68,31 @@ std::vector<PublishedValue> window(const LoadPhases& phases, double period_s, do
 }
 
 TEST(LoadResponse, FindsTheLagOfACounter) {
-  int inside = 0;
+  int covered_lag_count = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = make_wave_phases(seed);
     const double lag_s = 0.001 * static_cast<double>(seed);
-    const auto found = find_load_response(ChannelKind::counter, counter(phases, lag_s, 15, seed), phases);
-    ASSERT_TRUE(found);
-    EXPECT_TRUE(found->is_lag_identified);
-    EXPECT_NEAR(found->lag_s, lag_s, 0.0025);
-    EXPECT_LT(found->lag_high_s - found->lag_low_s, 0.008);
-    if (found->lag_low_s <= lag_s && lag_s <= found->lag_high_s) ++inside;
+    const auto response = find_load_response(ChannelKind::counter, counter(phases, lag_s, 15, seed), phases);
+    ASSERT_TRUE(response);
+    EXPECT_TRUE(response->is_lag_identified);
+    EXPECT_NEAR(response->lag_s, lag_s, 0.0025);
+    EXPECT_LT(response->lag_high_s - response->lag_low_s, 0.008);
+    if (response->lag_low_s <= lag_s && lag_s <= response->lag_high_s) ++covered_lag_count;
   }
-  EXPECT_GE(inside, 15);  // of 20, at 90 %
+  EXPECT_GE(covered_lag_count, 15);  // of 20, at 90 %
 }
 
 TEST(LoadResponse, FindsARunningAverageOfASecond) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = make_wave_phases(seed);
-    const auto found = find_load_response(ChannelKind::gauge, window(phases, 0.1, 1.0, 0.01, 2, seed), phases);
-    ASSERT_TRUE(found);
-    EXPECT_TRUE(found->is_lag_identified);
-    EXPECT_EQ(found->averaging, SensorAveraging::moving_average);
-    EXPECT_NEAR(found->averaging_time_s, 1, 0.03);
-    EXPECT_NEAR(found->lag_s, 0.01, 0.02);
+    const auto response = find_load_response(ChannelKind::gauge, window(phases, 0.1, 1.0, 0.01, 2, seed), phases);
+    ASSERT_TRUE(response);
+    EXPECT_TRUE(response->is_lag_identified);
+    EXPECT_EQ(response->averaging, SensorAveraging::moving_average);
+    EXPECT_NEAR(response->averaging_time_s, 1, 0.03);
+    EXPECT_NEAR(response->lag_s, 0.01, 0.02);
   }
 }
 
@@ -104,12 +104,12 @@ TEST(LoadFindings, ARunningAverageOfASecondHasALoadedLevel) {
     LoadPhases phases = make_wave_phases(seed);
     phases.full_load = {phases.square_waves.end_ns, phases.square_waves.end_ns + 2'000'000'000};
     phases.after_load = {phases.full_load.end_ns, phases.full_load.end_ns + 2'500'000'000};
-    LoadPhases shown = phases;
-    shown.load_spans.push_back(phases.full_load);
-    shown.square_waves.end_ns = phases.after_load.end_ns;
+    LoadPhases extended_phases = phases;
+    extended_phases.load_spans.push_back(phases.full_load);
+    extended_phases.square_waves.end_ns = phases.after_load.end_ns;
     ChannelCalibration finding;
     std::vector<GpuLoadChannel> channels = {
-        {.channel = {}, .published_values = window(shown, 0.1, 1.0, 0.06, 0, seed)}};
+        {.channel = {}, .published_values = window(extended_phases, 0.1, 1.0, 0.06, 0, seed)}};
     channels[0].channel.kind = ChannelKind::gauge;
     channels[0].finding = &finding;
     Diagnostics diagnostics;
@@ -124,12 +124,12 @@ TEST(LoadResponse, FindsAnAveragingWindowShorterThanThePeriod) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = make_wave_phases(seed);
-    const auto found = find_load_response(ChannelKind::gauge, window(phases, 0.1, 0.025, 0.005, 3, seed), phases);
-    ASSERT_TRUE(found);
-    EXPECT_TRUE(found->is_lag_identified);
-    EXPECT_EQ(found->averaging, SensorAveraging::moving_average);
-    EXPECT_NEAR(found->averaging_time_s, 0.025, 0.008);
-    EXPECT_NEAR(found->lag_s, 0.005, 0.006);
+    const auto response = find_load_response(ChannelKind::gauge, window(phases, 0.1, 0.025, 0.005, 3, seed), phases);
+    ASSERT_TRUE(response);
+    EXPECT_TRUE(response->is_lag_identified);
+    EXPECT_EQ(response->averaging, SensorAveraging::moving_average);
+    EXPECT_NEAR(response->averaging_time_s, 0.025, 0.008);
+    EXPECT_NEAR(response->lag_s, 0.005, 0.006);
   }
 }
 
@@ -141,12 +141,12 @@ TEST(LoadResponse, FindsAnExponentialTimeConstant) {
     const BusyTime::ExponentialAverage average(busy, 12e6);
     const auto published_values = simulate_values(
         phases, 0.02, 5, seed, [&](std::int64_t time_ns) { return average.average_at(time_ns - 3'000'000); });
-    const auto found = find_load_response(ChannelKind::gauge, published_values, phases);
-    ASSERT_TRUE(found);
-    EXPECT_TRUE(found->is_lag_identified);
-    EXPECT_EQ(found->averaging, SensorAveraging::exponential_average);
-    EXPECT_NEAR(found->averaging_time_s, 0.012, 0.0015);
-    EXPECT_NEAR(found->lag_s, 0.003, 0.0015);
+    const auto response = find_load_response(ChannelKind::gauge, published_values, phases);
+    ASSERT_TRUE(response);
+    EXPECT_TRUE(response->is_lag_identified);
+    EXPECT_EQ(response->averaging, SensorAveraging::exponential_average);
+    EXPECT_NEAR(response->averaging_time_s, 0.012, 0.0015);
+    EXPECT_NEAR(response->lag_s, 0.003, 0.0015);
   }
 }
 
@@ -157,22 +157,22 @@ TEST(LoadResponse, ToleratesALateValueAndAWarmingGpu) {
     published_values[i].value += 30 * static_cast<double>(i) / static_cast<double>(published_values.size());
     if (i % 25 == 0) published_values[i].value = kLoaded_w;
   }
-  const auto found = find_load_response(ChannelKind::gauge, published_values, phases);
-  ASSERT_TRUE(found);
-  EXPECT_NEAR(found->lag_s, 0.005, 0.002);
-  EXPECT_NEAR(found->averaging_time_s, 0.03, 0.004);
+  const auto response = find_load_response(ChannelKind::gauge, published_values, phases);
+  ASSERT_TRUE(response);
+  EXPECT_NEAR(response->lag_s, 0.005, 0.002);
+  EXPECT_NEAR(response->averaging_time_s, 0.03, 0.004);
 }
 
 TEST(LoadResponse, ReportsNoLagForAnUnresponsiveSensor) {
-  int known = 0;
+  int identified_lag_count = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const LoadPhases phases = make_wave_phases(seed);
     const auto published_values = simulate_values(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
-    const auto found = find_load_response(ChannelKind::gauge, published_values, phases);
-    ASSERT_TRUE(found);
-    if (found->is_lag_identified) ++known;
+    const auto response = find_load_response(ChannelKind::gauge, published_values, phases);
+    ASSERT_TRUE(response);
+    if (response->is_lag_identified) ++identified_lag_count;
   }
-  EXPECT_LE(known, 2);
+  EXPECT_LE(identified_lag_count, 2);
 }
 
 TEST(LoadResponse, RequiresValues) {
@@ -187,12 +187,12 @@ TEST(LoadResponse, ReportsTheFallTimeOfPower) {
   for (std::int64_t ms = -500; ms <= 3000; ms += 20) {
     published_values.push_back({ms * 1'000'000, ms < 0 ? 400.0 : ms < 700 ? 200.0 : 100.0});
   }
-  const LoadSpan rest{0, 3'000'000'000};
-  EXPECT_NEAR(time_to_fall_s(ChannelKind::gauge, published_values, rest, 100, 400).value(), 0.68, 1e-9);
-  EXPECT_EQ(time_to_fall_s(ChannelKind::gauge, published_values, rest, 200, 2000), 0);
-  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, published_values, rest, 10, 400));
-  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, {}, rest, 100, 400));
-  EXPECT_NEAR(mean_published_w(ChannelKind::gauge, published_values, rest, 1).value(), 100, 1e-9);
+  const LoadSpan fall_span{0, 3'000'000'000};
+  EXPECT_NEAR(time_to_fall_s(ChannelKind::gauge, published_values, fall_span, 100, 400).value(), 0.68, 1e-9);
+  EXPECT_EQ(time_to_fall_s(ChannelKind::gauge, published_values, fall_span, 200, 2000), 0);
+  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, published_values, fall_span, 10, 400));
+  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, {}, fall_span, 100, 400));
+  EXPECT_NEAR(mean_published_w(ChannelKind::gauge, published_values, fall_span, 1).value(), 100, 1e-9);
 }
 
 }  // namespace

@@ -39,9 +39,9 @@ Status run_load_waves(GpuLoad& load, const SquareWavePlan& plan, const IdleUntil
   LogUniformDurations random_durations(plan);
   phases.square_waves.begin_ns = monotonic_ns();
   while (monotonic_ns() < phases.square_waves.begin_ns + plan.total_waves_ns) {
-    Result<LoadSpan> on = load.run(random_durations.draw_duration_ns());
-    if (!on) return std::move(on).error();
-    phases.load_spans.push_back(*on);
+    Result<LoadSpan> load_span = load.run(random_durations.draw_duration_ns());
+    if (!load_span) return std::move(load_span).error();
+    phases.load_spans.push_back(*load_span);
     idle_until(monotonic_ns() + random_durations.draw_duration_ns());
   }
   phases.square_waves.end_ns = monotonic_ns();
@@ -56,8 +56,9 @@ Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view u
   if (!load) return std::move(load).error();
   LoadPhases phases;
   phases.idle_with_context = keep_gpu_idle(plan.active_idle_ns, idle_until);
-  if (Status made = run_load_waves(*load, plan, idle_until, phases); !made) return std::move(made).error();
-  if (Status started = load->start(plan.full_load_ns); !started) return std::move(started).error();
+  if (Status wave_status = run_load_waves(*load, plan, idle_until, phases); !wave_status)
+    return std::move(wave_status).error();
+  if (Status start_status = load->start(plan.full_load_ns); !start_status) return std::move(start_status).error();
   // For most of the load, idle_until fetches sensor values. wait_until_done() then spins, so that it detects the end at
   // once.
   idle_until(monotonic_ns() + plan.full_load_ns * 3 / 4);
@@ -65,7 +66,7 @@ Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view u
   if (!full_load) return std::move(full_load).error();
   phases.full_load = *full_load;
   phases.after_load = keep_gpu_idle(plan.idle_after_load_ns, idle_until);
-  if (Status closed = load->close(); !closed) return std::move(closed).error();
+  if (Status close_status = load->close(); !close_status) return std::move(close_status).error();
   phases.idle_after_context = keep_gpu_idle(plan.idle_after_release_ns, idle_until);
   return phases;
 }

@@ -90,28 +90,28 @@ TEST_F(FakeCudaDriverTest, ReportsTheFailedCallAndReleasesTheContext) {
     ASSERT_TRUE(cuda);
     const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, make_short_wave_plan(), skip_waiting);
     ASSERT_FALSE(phases);
-    const std::string named = std::string(call).substr(0, std::string(call).find("_v2"));
-    EXPECT_NE(phases.error().message.find(named + ": pretended failure (CUDA error 218)"), std::string::npos)
+    const std::string call_name = std::string(call).substr(0, std::string(call).find("_v2"));
+    EXPECT_NE(phases.error().message.find(call_name + ": pretended failure (CUDA error 218)"), std::string::npos)
         << phases.error().message;
     const fake_cuda::LoadLog log(log_path());
-    const LoadState last = log.size() > 0 ? log.at(log.size() - 1).load_state : LoadState::nothing;
-    EXPECT_EQ(last, LoadState::nothing);
+    const LoadState last_load_state = log.size() > 0 ? log.at(log.size() - 1).load_state : LoadState::nothing;
+    EXPECT_EQ(last_load_state, LoadState::nothing);
   }
 }
 
 TEST_F(FakeCudaDriverTest, ReportsMissingFunctions) {
-  const Result<CudaDriver> none = driver("fail cuInit 100\n");
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, ErrorCode::not_found);
-  EXPECT_NE(none.error().message.find("no CUDA-capable device"), std::string::npos);
+  const Result<CudaDriver> driver_without_device = driver("fail cuInit 100\n");
+  ASSERT_FALSE(driver_without_device);
+  EXPECT_EQ(driver_without_device.error().code, ErrorCode::not_found);
+  EXPECT_NE(driver_without_device.error().message.find("no CUDA-capable device"), std::string::npos);
 
-  const Result<CudaDriver> absent = CudaDriver::load("/nowhere/libcuda.so");
-  ASSERT_FALSE(absent);
-  EXPECT_EQ(absent.error().code, ErrorCode::not_found);
+  const Result<CudaDriver> driver_of_missing_file = CudaDriver::load("/nowhere/libcuda.so");
+  ASSERT_FALSE(driver_of_missing_file);
+  EXPECT_EQ(driver_of_missing_file.error().code, ErrorCode::not_found);
 
-  const Result<CudaDriver> other = CudaDriver::load("libm.so.6");
-  ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().code, ErrorCode::malformed);
+  const Result<CudaDriver> driver_of_other_library = CudaDriver::load("libm.so.6");
+  ASSERT_FALSE(driver_of_other_library);
+  EXPECT_EQ(driver_of_other_library.error().code, ErrorCode::malformed);
 
   const Result<CudaDriver> cuda = driver();
   ASSERT_TRUE(cuda);

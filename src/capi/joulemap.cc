@@ -84,10 +84,10 @@ int call_catching_exceptions(Call call) noexcept {
 int to_jm_status(const Status& status) { return status ? JM_OK : set_last_error(status.error()); }
 
 template <std::size_t N>
-void copy_truncated_text(char (&to)[N], std::string_view from) {
-  const std::size_t length = std::min(from.size(), N - 1);
-  std::memcpy(to, from.data(), length);
-  to[length] = '\0';
+void copy_truncated_text(char (&destination)[N], std::string_view source_text) {
+  const std::size_t length = std::min(source_text.size(), N - 1);
+  std::memcpy(destination, source_text.data(), length);
+  destination[length] = '\0';
 }
 
 int32_t to_jm_provenance(const std::optional<Provenance>& provenance) {
@@ -115,15 +115,15 @@ jm_energy to_jm_energy(const WindowResult& result) {
   energy.end_ns = result.end_ns;
   energy.domains = result.energy.rows.size();
   energy.diagnostics = result.energy.diagnostics.list().size();
-  const std::optional<joulemap::EnergyWithProvenance> shown = joulemap::preferred_energy(totals);
-  if (!shown) {
+  const std::optional<joulemap::EnergyWithProvenance> preferred_total = joulemap::preferred_energy(totals);
+  if (!preferred_total) {
     copy_truncated_text(energy.reason, reason_for_no_energy(result));
     return energy;
   }
-  energy.joules = shown->joules;
-  energy.uncertainty_j = shown->uncertainty_j.value_or(kUnknownValue);
-  if (energy.elapsed_s > 0) energy.mean_w = shown->joules / energy.elapsed_s;
-  energy.provenance = to_jm_provenance(shown->provenance);
+  energy.joules = preferred_total->joules;
+  energy.uncertainty_j = preferred_total->uncertainty_j.value_or(kUnknownValue);
+  if (energy.elapsed_s > 0) energy.mean_w = preferred_total->joules / energy.elapsed_s;
+  energy.provenance = to_jm_provenance(preferred_total->provenance);
   return energy;
 }
 
@@ -139,22 +139,22 @@ int read_window_energy(jm_window window, WaitPolicy wait_policy, jm_energy* ener
 }
 
 Result<WindowOptions> to_window_options(const jm_options* options) {
-  WindowOptions wanted;
-  const auto given = [](const char* text, const char* variable) {
-    const char* const usual = ::secure_getenv(variable);
-    return std::string(text != nullptr ? text : usual != nullptr ? usual : "");
+  WindowOptions window_options;
+  const auto option_text = [](const char* text, const char* variable) {
+    const char* const environment_value = ::secure_getenv(variable);
+    return std::string(text != nullptr ? text : environment_value != nullptr ? environment_value : "");
   };
-  const Result<jm_options> known = options == nullptr
-                                       ? Result<jm_options>(jm_options{})
-                                       : copy_from_caller(*options, kFirstVersionOptions_bytes, "jm_options");
-  if (!known) return known.error();
-  wanted.root.prefix = given(known->sysroot, "JOULEMAP_SYSROOT");
-  wanted.sensors = given(known->sensors, "JOULEMAP_SENSORS");
-  if (known->period_s == 0) return wanted;
-  if (!(known->period_s >= 1e-4 && known->period_s <= 60))
+  const Result<jm_options> caller_options = options == nullptr
+                                                ? Result<jm_options>(jm_options{})
+                                                : copy_from_caller(*options, kFirstVersionOptions_bytes, "jm_options");
+  if (!caller_options) return caller_options.error();
+  window_options.root.prefix = option_text(caller_options->sysroot, "JOULEMAP_SYSROOT");
+  window_options.sensors = option_text(caller_options->sensors, "JOULEMAP_SENSORS");
+  if (caller_options->period_s == 0) return window_options;
+  if (!(caller_options->period_s >= 1e-4 && caller_options->period_s <= 60))
     return Error{ErrorCode::usage, "period_s must be between 0.0001 and 60", ""};
-  wanted.period_ns = std::llround(known->period_s * 1e9);
-  return wanted;
+  window_options.period_ns = std::llround(caller_options->period_s * 1e9);
+  return window_options;
 }
 
 // Sizes of the structures in the version that introduced them.
@@ -162,9 +162,9 @@ constexpr std::size_t kFirstVersionEngineStep_bytes =
     offsetof(jm_engine_step_work, request_count) + sizeof(std::size_t);
 constexpr std::size_t kFirstVersionRequestWork_bytes = offsetof(jm_request_work, events) + sizeof(std::uint32_t);
 
-Result<std::vector<jmc_request>> to_captured_requests(const jm_engine_step_work& given) {
+Result<std::vector<jmc_request>> to_captured_requests(const jm_engine_step_work& caller_step) {
   const Result<jm_engine_step_work> step =
-      copy_from_caller(given, kFirstVersionEngineStep_bytes, "jm_engine_step_work");
+      copy_from_caller(caller_step, kFirstVersionEngineStep_bytes, "jm_engine_step_work");
   if (!step) return step.error();
   if (step->requests == nullptr && step->request_count > 0)
     return Error{ErrorCode::usage, "requests is NULL", "set request_count to 0, or requests to an array"};
@@ -172,15 +172,16 @@ Result<std::vector<jmc_request>> to_captured_requests(const jm_engine_step_work&
     return Error{ErrorCode::usage, "a step has at most 65536 requests", ""};
   std::vector<jmc_request> requests;
   requests.reserve(step->request_count);
-  const char* at = reinterpret_cast<const char*>(step->requests);
+  const char* request_pointer = reinterpret_cast<const char*>(step->requests);
   for (std::size_t i = 0; i < step->request_count; ++i) {
-    const auto& one = *reinterpret_cast<const jm_request_work*>(at);
-    const Result<jm_request_work> work = copy_from_caller(one, kFirstVersionRequestWork_bytes, "jm_request_work");
+    const auto& caller_request = *reinterpret_cast<const jm_request_work*>(request_pointer);
+    const Result<jm_request_work> work =
+        copy_from_caller(caller_request, kFirstVersionRequestWork_bytes, "jm_request_work");
     if (!work) return work.error();
     if (work->id == nullptr) return Error{ErrorCode::usage, "a request has no id", ""};
     requests.push_back({work->id, work->tenant, work->model, work->prompt_tokens, work->cached_tokens,
                         work->decoded_tokens, work->rejected_tokens, work->context_tokens, work->events});
-    at += one.size;  // an array of the caller's version of the structure
+    request_pointer += caller_request.size;  // an array of the caller's version of the structure
   }
   return requests;
 }
@@ -195,8 +196,9 @@ const char* jm_last_error(void) { return last_error_of_thread().c_str(); }
 
 int jm_start(const jm_options* options) {
   return call_catching_exceptions([&] {
-    const Result<WindowOptions> wanted = to_window_options(options);
-    return wanted ? to_jm_status(ProcessState::get().start(*wanted)) : set_last_error(wanted.error());
+    const Result<WindowOptions> window_options = to_window_options(options);
+    return window_options ? to_jm_status(ProcessState::get().start(*window_options))
+                          : set_last_error(window_options.error());
   });
 }
 
@@ -262,12 +264,12 @@ int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
   const std::optional<WindowResult>& result = last_window_result_of_thread();
   if (diagnostic == nullptr || !result || index >= result->energy.diagnostics.list().size())
     return set_last_error(JM_USAGE, "the last result of this thread has no such diagnostic");
-  const Diagnostic& known = result->energy.diagnostics.list()[index];
+  const Diagnostic& window_diagnostic = result->energy.diagnostics.list()[index];
   jm_diagnostic entry{};
-  entry.count = known.count;
-  copy_truncated_text(entry.code, known.code);
-  copy_truncated_text(entry.message, known.message);
-  copy_truncated_text(entry.remedy, known.remedy);
+  entry.count = window_diagnostic.count;
+  copy_truncated_text(entry.code, window_diagnostic.code);
+  copy_truncated_text(entry.message, window_diagnostic.message);
+  copy_truncated_text(entry.remedy, window_diagnostic.remedy);
   return to_jm_status(copy_to_caller(entry, diagnostic));
 }
 
@@ -312,10 +314,10 @@ int jm_engine_step(const jm_engine_step_work* step) {
 int jm_doctor_json(const jm_options* options, char** text) {
   if (text == nullptr) return set_last_error(JM_USAGE, "text is NULL");
   return call_catching_exceptions([&] {
-    const Result<WindowOptions> wanted = to_window_options(options);
-    if (!wanted) return set_last_error(wanted.error());
-    const auto doctor_result =
-        joulemap::session::examine_sensors({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
+    const Result<WindowOptions> window_options = to_window_options(options);
+    if (!window_options) return set_last_error(window_options.error());
+    const auto doctor_result = joulemap::session::examine_sensors(
+        {.root = window_options->root, .sensors = window_options->sensors, .program = "joulemap"});
     if (!doctor_result) return set_last_error(doctor_result.error());
     *text = ::strdup(joulemap::report::doctor_json(*doctor_result).c_str());
     return *text != nullptr ? static_cast<int>(JM_OK) : set_last_error(JM_FAILED, "out of memory");

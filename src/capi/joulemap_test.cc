@@ -52,8 +52,8 @@ TEST_F(CInterface, MeasuresAWindowAndListsItsDomains) {
 
 TEST_F(CInterface, ReportsWhyThereIsNoEnergy) {
   const std::string root = sysroot("frozen-counter");
-  const jm_options wanted = {sizeof wanted, "powercap", root.c_str(), 0};
-  ASSERT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
+  const jm_options start_options = {sizeof start_options, "powercap", root.c_str(), 0};
+  ASSERT_EQ(jm_start(&start_options), JM_OK) << jm_last_error();
   const jm_window window = jm_begin("still");
   ASSERT_EQ(jm_end(window), JM_OK);
   jm_energy energy = {sizeof energy};
@@ -82,8 +82,8 @@ TEST_F(CInterface, ReportsFaultsInTheDataOfAWindow) {
 
 TEST_F(CInterface, WithoutASensorAWindowHasItsTimeAndAReason) {
   const std::string root = sysroot("no-sensors");
-  const jm_options wanted = {sizeof wanted, "powercap", root.c_str(), 0};
-  ASSERT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
+  const jm_options start_options = {sizeof start_options, "powercap", root.c_str(), 0};
+  ASSERT_EQ(jm_start(&start_options), JM_OK) << jm_last_error();
   const jm_window window = jm_begin("empty");
   ASSERT_EQ(jm_end(window), JM_OK);
   jm_energy energy = {sizeof energy};
@@ -105,11 +105,11 @@ TEST_F(CInterface, AWindowEndsOnceAndIsReleasedOnce) {
   EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
   EXPECT_EQ(jm_window_wait(window, &energy), JM_NOT_FOUND);
   EXPECT_EQ(jm_window_peek(window, &energy), JM_NOT_FOUND);
-  const jm_window next = jm_begin("next");  // reuses the slot of the freed window with another id
-  EXPECT_NE(next, window);
+  const jm_window reused_window = jm_begin("next");  // reuses the slot of the freed window with another id
+  EXPECT_NE(reused_window, window);
   EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
-  EXPECT_EQ(jm_end(next), JM_OK);
-  jm_window_free(next);
+  EXPECT_EQ(jm_end(reused_window), JM_OK);
+  jm_window_free(reused_window);
 }
 
 TEST_F(CInterface, WindowsThatNeverExistedAreUnknown) {
@@ -166,30 +166,30 @@ TEST_F(CInterface, DomainsAndErrorsArePerThread) {
 
 TEST_F(CInterface, StartsOnceAndStopsRepeatedly) {
   start();
-  const jm_options wanted = options();
-  EXPECT_EQ(jm_start(&wanted), JM_USAGE);
+  const jm_options start_options = options();
+  EXPECT_EQ(jm_start(&start_options), JM_USAGE);
   EXPECT_EQ(jm_start(nullptr), JM_USAGE);
   EXPECT_EQ(jm_stop(), JM_OK);
   EXPECT_EQ(jm_stop(), JM_OK);
-  EXPECT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
+  EXPECT_EQ(jm_start(&start_options), JM_OK) << jm_last_error();
 }
 
 TEST_F(CInterface, EndedWindowsCanBeQueriedAfterAStop) {
   start();
-  const jm_window ended = measured_window();
-  jm_energy before = {sizeof before};
-  ASSERT_EQ(jm_window_wait(ended, &before), JM_OK);
-  const jm_window open = jm_begin("open");
+  const jm_window ended_window = measured_window();
+  jm_energy energy_before_stop = {sizeof energy_before_stop};
+  ASSERT_EQ(jm_window_wait(ended_window, &energy_before_stop), JM_OK);
+  const jm_window open_window = jm_begin("open");
   jm_stop();
-  jm_energy after = {sizeof after};
-  ASSERT_EQ(jm_window_wait(ended, &after), JM_OK) << jm_last_error();
-  EXPECT_EQ(after.begin_ns, before.begin_ns);
-  EXPECT_EQ(after.end_ns, before.end_ns);
-  EXPECT_EQ(jm_window_wait(open, &after), JM_USAGE);
-  EXPECT_EQ(jm_end(open), JM_OK);
-  EXPECT_EQ(jm_window_wait(open, &after), JM_OK) << jm_last_error();
-  jm_window_free(ended);
-  jm_window_free(open);
+  jm_energy energy_after_stop = {sizeof energy_after_stop};
+  ASSERT_EQ(jm_window_wait(ended_window, &energy_after_stop), JM_OK) << jm_last_error();
+  EXPECT_EQ(energy_after_stop.begin_ns, energy_before_stop.begin_ns);
+  EXPECT_EQ(energy_after_stop.end_ns, energy_before_stop.end_ns);
+  EXPECT_EQ(jm_window_wait(open_window, &energy_after_stop), JM_USAGE);
+  EXPECT_EQ(jm_end(open_window), JM_OK);
+  EXPECT_EQ(jm_window_wait(open_window, &energy_after_stop), JM_OK) << jm_last_error();
+  jm_window_free(ended_window);
+  jm_window_free(open_window);
 }
 
 TEST_F(CInterface, AWindowAfterAStopStartsWithTheLastOptions) {
@@ -231,9 +231,9 @@ TEST_F(CInterface, MarksOutsideOfARecordingDoNothing) {
 }
 
 TEST_F(CInterface, TheDoctorReportsTheGivenMachine) {
-  const jm_options wanted = options();
+  const jm_options doctor_options = options();
   char* text = nullptr;
-  ASSERT_EQ(jm_doctor_json(&wanted, &text), JM_OK) << jm_last_error();
+  ASSERT_EQ(jm_doctor_json(&doctor_options, &text), JM_OK) << jm_last_error();
   ASSERT_NE(text, nullptr);
   EXPECT_NE(std::strstr(text, "joulemap.doctor/1"), nullptr);
   EXPECT_NE(std::strstr(text, "package-0"), nullptr);

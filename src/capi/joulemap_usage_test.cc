@@ -15,20 +15,20 @@ namespace joulemap {
 namespace {
 
 TEST_F(CInterface, RefusesOptionsThatHaveNoMeaning) {
-  jm_options wanted = options();
-  wanted.sensors = "none-such";
-  EXPECT_EQ(jm_start(&wanted), JM_USAGE);
+  jm_options start_options = options();
+  start_options.sensors = "none-such";
+  EXPECT_EQ(jm_start(&start_options), JM_USAGE);
   EXPECT_TRUE(last_error_contains("none-such")) << jm_last_error();
-  wanted = options();
+  start_options = options();
   for (const double period_s : {-1.0, 1e-9, 61.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
-    wanted.period_s = period_s;
-    EXPECT_EQ(jm_start(&wanted), JM_USAGE) << period_s;
+    start_options.period_s = period_s;
+    EXPECT_EQ(jm_start(&start_options), JM_USAGE) << period_s;
     EXPECT_TRUE(last_error_contains("period_s")) << jm_last_error();
   }
-  wanted = options();
-  for (const std::size_t size : {std::size_t{0}, sizeof(std::size_t), sizeof wanted - 1, std::size_t{1} << 40}) {
-    wanted.size = size;
-    EXPECT_EQ(jm_start(&wanted), JM_USAGE) << size;
+  start_options = options();
+  for (const std::size_t size : {std::size_t{0}, sizeof(std::size_t), sizeof start_options - 1, std::size_t{1} << 40}) {
+    start_options.size = size;
+    EXPECT_EQ(jm_start(&start_options), JM_USAGE) << size;
     EXPECT_TRUE(last_error_contains("size")) << jm_last_error();
   }
 }
@@ -40,15 +40,15 @@ struct LaterProgramOptions {
 };
 
 TEST_F(CInterface, AcceptsOptionsOfANewerProgramUnlessUnknownOnesAreSet) {
-  LaterProgramOptions wanted{options()};
-  wanted.known.size = sizeof wanted;
-  wanted.later = 1;
-  EXPECT_EQ(jm_start(&wanted.known), JM_USAGE);
+  LaterProgramOptions later_options{options()};
+  later_options.known.size = sizeof later_options;
+  later_options.later = 1;
+  EXPECT_EQ(jm_start(&later_options.known), JM_USAGE);
   EXPECT_TRUE(last_error_contains("does not support")) << jm_last_error();
   char* text = nullptr;
-  EXPECT_EQ(jm_doctor_json(&wanted.known, &text), JM_USAGE);
-  wanted.later = 0;
-  EXPECT_EQ(jm_start(&wanted.known), JM_OK) << jm_last_error();
+  EXPECT_EQ(jm_doctor_json(&later_options.known, &text), JM_USAGE);
+  later_options.later = 0;
+  EXPECT_EQ(jm_start(&later_options.known), JM_OK) << jm_last_error();
 }
 
 TEST_F(CInterface, RefusesNullAndStructuresWithoutASize) {
@@ -69,10 +69,10 @@ TEST_F(CInterface, RefusesNullAndStructuresWithoutASize) {
   EXPECT_EQ(jm_doctor_json(nullptr, nullptr), JM_USAGE);
   jm_text_free(nullptr);
   jm_window_free(window);
-  const jm_window unnamed = jm_begin(nullptr);
-  EXPECT_NE(unnamed, 0u);
-  EXPECT_EQ(jm_end(unnamed), JM_OK);
-  jm_window_free(unnamed);
+  const jm_window unnamed_window = jm_begin(nullptr);
+  EXPECT_NE(unnamed_window, 0u);
+  EXPECT_EQ(jm_end(unnamed_window), JM_OK);
+  jm_window_free(unnamed_window);
 }
 
 TEST_F(CInterface, FillsOnlyTheMembersThatAnOlderProgramKnows) {
@@ -82,11 +82,11 @@ TEST_F(CInterface, FillsOnlyTheMembersThatAnOlderProgramKnows) {
     std::size_t size = 2 * sizeof(std::size_t);
     double elapsed_s = 0;
     double after = 42;
-  } old;
-  ASSERT_EQ(jm_window_wait(window, reinterpret_cast<jm_energy*>(&old)), JM_OK) << jm_last_error();
-  EXPECT_EQ(old.size, 2 * sizeof(std::size_t));
-  EXPECT_GT(old.elapsed_s, 0);
-  EXPECT_EQ(old.after, 42);
+  } old_energy;
+  ASSERT_EQ(jm_window_wait(window, reinterpret_cast<jm_energy*>(&old_energy)), JM_OK) << jm_last_error();
+  EXPECT_EQ(old_energy.size, 2 * sizeof(std::size_t));
+  EXPECT_GT(old_energy.elapsed_s, 0);
+  EXPECT_EQ(old_energy.after, 42);
   jm_window_free(window);
 }
 

@@ -66,8 +66,9 @@ void ProcessState::after_fork_in_child() {
 Status ProcessState::start_with_lock_held(const sampling::WindowOptions& options) {
   Result<std::unique_ptr<sampling::WindowEngine>> engine = sampling::WindowEngine::start(window_table_, options);
   if (!engine) return std::move(engine).error();
-  const StartOptions* const last = start_options_.load();
-  if (last == nullptr || last->window_options != options) start_options_.store(new StartOptions{options, last});
+  const StartOptions* const latest_start_options = start_options_.load();
+  if (latest_start_options == nullptr || latest_start_options->window_options != options)
+    start_options_.store(new StartOptions{options, latest_start_options});
   window_engine_ = std::move(*engine);
   is_started_.store(true, std::memory_order_release);
   return Done{};
@@ -82,8 +83,9 @@ Status ProcessState::start(const sampling::WindowOptions& options) {
 Status ProcessState::start_if_needed() {
   const std::lock_guard lock(start_mutex_);
   if (is_started()) return Done{};
-  const StartOptions* const last = start_options_.load();
-  return start_with_lock_held(last != nullptr ? last->window_options : default_window_options());
+  const StartOptions* const latest_start_options = start_options_.load();
+  return start_with_lock_held(latest_start_options != nullptr ? latest_start_options->window_options
+                                                              : default_window_options());
 }
 
 void ProcessState::stop() {

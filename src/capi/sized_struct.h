@@ -17,11 +17,11 @@ namespace joulemap::capi {
 // No version has a larger structure: a larger size means that the caller did not set the member `size`.
 inline constexpr std::size_t kMaxCallerStruct_bytes = 4096;
 
-// Copies the caller's structure of `caller_bytes` into ours of `own_bytes`, and zeroes the rest of ours.
+// Copies the caller's structure of `caller_bytes` into ours of `own_struct_bytes`, and zeroes the rest of ours.
 // `first_version_bytes`: the size of the first version. Fails with `usage` for a smaller size, and if the caller has
 // set a member that this version does not define. Reads nothing beyond `caller_bytes`.
 Status copy_struct_from_caller(const void* caller_struct, std::size_t caller_bytes, void* own_struct,
-                               std::size_t own_bytes, std::size_t first_version_bytes, std::string_view name);
+                               std::size_t own_struct_bytes, std::size_t first_version_bytes, std::string_view name);
 
 // Returns the caller's structure in the layout of this version; fails as copy_struct_from_caller does.
 template <class T>
@@ -29,10 +29,10 @@ Result<T> copy_from_caller(const T& caller_struct, std::size_t first_version_byt
   T own_struct{};
   std::size_t size = 0;
   std::memcpy(&size, &caller_struct, sizeof size);
-  if (Status copied =
+  if (Status copy_status =
           copy_struct_from_caller(&caller_struct, size, &own_struct, sizeof own_struct, first_version_bytes, name);
-      !copied) {
-    return std::move(copied).error();
+      !copy_status) {
+    return std::move(copy_status).error();
   }
   own_struct.size = sizeof own_struct;
   return own_struct;

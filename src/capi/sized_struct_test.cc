@@ -41,9 +41,9 @@ TEST(SizedStruct, AStructOfAnOlderProgramIsAcceptedWithNewMembersZero) {
   const OptionsV010 caller_struct = {sizeof caller_struct, "powercap", "/machine", 0.25};
   LaterOptions own_struct;
   std::memset(&own_struct, 0xff, sizeof own_struct);
-  const Status copied = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
-                                                kOptionsV010_bytes, "jm_options");
-  ASSERT_TRUE(copied) << copied.error().message;
+  const Status copy_status = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
+                                                     kOptionsV010_bytes, "jm_options");
+  ASSERT_TRUE(copy_status) << copy_status.error().message;
   EXPECT_STREQ(own_struct.sensors, "powercap");
   EXPECT_STREQ(own_struct.sysroot, "/machine");
   EXPECT_EQ(own_struct.period_s, 0.25);
@@ -63,11 +63,11 @@ TEST(SizedStruct, AStructOfANewerProgramIsAcceptedWhenItsNewMembersAreZero) {
 TEST(SizedStruct, AStructOfANewerProgramIsRefusedWhenUnknownMembersAreSet) {
   const LaterOptions caller_struct = {sizeof caller_struct, nullptr, nullptr, 0, nullptr, 0.01};
   OptionsV010 own_struct;
-  const Status copied = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
-                                                kOptionsV010_bytes, "jm_options");
-  ASSERT_FALSE(copied);
-  EXPECT_EQ(copied.error().code, ErrorCode::usage);
-  EXPECT_NE(copied.error().message.find("does not support"), std::string::npos);
+  const Status copy_status = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
+                                                     kOptionsV010_bytes, "jm_options");
+  ASSERT_FALSE(copy_status);
+  EXPECT_EQ(copy_status.error().code, ErrorCode::usage);
+  EXPECT_NE(copy_status.error().message.find("does not support"), std::string::npos);
 }
 
 TEST(SizedStruct, AStructOfASizeThatNoVersionHadIsRefused) {
@@ -76,10 +76,10 @@ TEST(SizedStruct, AStructOfASizeThatNoVersionHadIsRefused) {
   for (const std::size_t size :
        {std::size_t{0}, sizeof(std::size_t), sizeof caller_struct - 1, kMaxCallerStruct_bytes + 1, SIZE_MAX}) {
     caller_struct.size = size;
-    const Status copied =
+    const Status copy_status =
         copy_struct_from_caller(&caller_struct, size, &own_struct, sizeof own_struct, kOptionsV010_bytes, "jm_options");
-    ASSERT_FALSE(copied) << size;
-    EXPECT_EQ(copied.error().code, ErrorCode::usage);
+    ASSERT_FALSE(copy_status) << size;
+    EXPECT_EQ(copy_status.error().code, ErrorCode::usage);
   }
 }
 
@@ -92,13 +92,13 @@ TEST(SizedStruct, WritesNoByteBeyondTheCallersSize) {
     std::memcpy(memory.data(), &size, sizeof size);
     const Status copy_status = copy_to_caller(own_struct, reinterpret_cast<jm_energy*>(memory.data()));
     EXPECT_EQ(copy_status.has_value(), size >= sizeof(std::size_t)) << size;
-    const std::size_t filled = copy_status ? std::min(size, sizeof own_struct) : sizeof(std::size_t);
+    const std::size_t filled_bytes = copy_status ? std::min(size, sizeof own_struct) : sizeof(std::size_t);
     for (std::size_t i = sizeof(std::size_t); i < memory.size(); ++i) {
-      ASSERT_EQ(memory[i], i < filled ? 0x55 : 0xee) << "byte " << i << " of a structure of size " << size;
+      ASSERT_EQ(memory[i], i < filled_bytes ? 0x55 : 0xee) << "byte " << i << " of a structure of size " << size;
     }
     std::size_t filled_size = 0;
     std::memcpy(&filled_size, memory.data(), sizeof filled_size);
-    EXPECT_EQ(filled_size, copy_status ? filled : size);
+    EXPECT_EQ(filled_size, copy_status ? filled_bytes : size);
   }
 }
 

@@ -42,8 +42,8 @@ constexpr double kMinOverlongStep_s = 0.2;
 constexpr std::string_view kInferredStepName = "inferred";
 
 std::uint64_t next_instance_id() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
+  static std::atomic<std::uint64_t> last_instance_id{0};
+  return ++last_instance_id;
 }
 
 std::int64_t this_thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
@@ -144,7 +144,9 @@ std::uint32_t Capture::scope_for_launches() {
   return this_thread_state().is_doing_joulemap_work ? kJoulemapScope : current_scope();
 }
 
-void Capture::set_doing_joulemap_work(bool on) { this_thread_state().is_doing_joulemap_work = on; }
+void Capture::set_doing_joulemap_work(bool is_doing_joulemap_work) {
+  this_thread_state().is_doing_joulemap_work = is_doing_joulemap_work;
+}
 
 std::uint32_t Capture::current_scope() {
   const std::uint32_t scope = this_thread_state().thread_track->current_scope();
@@ -236,29 +238,30 @@ void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_n
   set_kernel_tracing(wait_tracing_for_step(step, was_traced), time_ns, current_scope());
 }
 
-void Capture::set_probing(bool on) {
+void Capture::set_probing(bool is_probing) {
   const std::lock_guard lock(step_detection_lock_);
-  if (on == (probe_region_id_.load() != 0)) return;
-  if (on) kernel_log_.end_step_for_probing(monotonic_ns());
-  const std::uint64_t mark = on ? next_region_id_.fetch_add(1) : probe_region_id_.load();
-  probe_region_id_.store(on ? mark : 0);
-  mark_log_.add_mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegionName);
-  const bool is_traced = on || current_tracing_decision().is_traced;
+  if (is_probing == (probe_region_id_.load() != 0)) return;
+  if (is_probing) kernel_log_.end_step_for_probing(monotonic_ns());
+  const std::uint64_t mark = is_probing ? next_region_id_.fetch_add(1) : probe_region_id_.load();
+  probe_region_id_.store(is_probing ? mark : 0);
+  mark_log_.add_mark(is_probing ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegionName);
+  const bool is_traced = is_probing || current_tracing_decision().is_traced;
   set_kernel_tracing(is_traced ? WaitTracing::on : WaitTracing::off, monotonic_ns(), current_scope());
 }
 
 bool Capture::on_training_loop_event(TrainingLoopEvent event) {
   const std::lock_guard lock(step_detection_lock_);
   const std::int64_t now_ns = monotonic_ns();
-  const StepDetector::StepDetection found = step_detector_.on_training_loop_event(event, now_ns);
-  if (found.epoch_time_ns && !program_reports_epochs_) mark_log_.add_epoch({}, *found.epoch_time_ns, kInferredStepName);
+  const StepDetector::StepDetection detection = step_detector_.on_training_loop_event(event, now_ns);
+  if (detection.epoch_time_ns && !program_reports_epochs_)
+    mark_log_.add_epoch({}, *detection.epoch_time_ns, kInferredStepName);
   if (program_reports_steps_ || engine_reports_steps_) return false;
-  if (found.evaluation_steps > 0) {
-    const std::int64_t ended_ns = found.begins_step ? now_ns : step_begin_ns_.load();
-    mark_log_.add_mark_at(ended_ns, MarkKind::evaluation, found.evaluation_steps, {});
+  if (detection.evaluation_steps > 0) {
+    const std::int64_t ended_ns = detection.begins_step ? now_ns : step_begin_ns_.load();
+    mark_log_.add_mark_at(ended_ns, MarkKind::evaluation, detection.evaluation_steps, {});
   }
-  if (found.begins_step) begin_step({}, now_ns, kInferredStepName);
-  return found.begins_step;
+  if (detection.begins_step) begin_step({}, now_ns, kInferredStepName);
+  return detection.begins_step;
 }
 
 void Capture::mark_evaluation_in_last_step() {
@@ -426,16 +429,16 @@ void Capture::add_diagnostics(Diagnostics& diagnostics) {
 
 // A sample belongs to the current scope of the leading thread, which entered a scope last: it runs the training loop.
 void Capture::add_function_sample(std::string_view name, std::int64_t time_ns) {
-  std::uint32_t coarse = 0;
+  std::uint32_t coarse_scope = 0;
   {
     const std::lock_guard lock(thread_tracks_lock_);
     const ThreadTrack* const leader = last_scope_entering_track_.load(std::memory_order_relaxed);
     for (const auto& track : thread_tracks_) {
-      if (track.get() == leader) coarse = track->current_scope();
+      if (track.get() == leader) coarse_scope = track->current_scope();
     }
   }
-  const std::uint32_t scope = scope_table_.find_or_add_child(coarse, ScopeKind::function, name);
-  function_samples_.add(coarse, scope, time_ns);
+  const std::uint32_t scope = scope_table_.find_or_add_child(coarse_scope, ScopeKind::function, name);
+  function_samples_.add(coarse_scope, scope, time_ns);
 }
 
 void Capture::finish() {
@@ -467,19 +470,19 @@ void Capture::set_kernel_tracing(WaitTracing tracing, std::int64_t time_ns, std:
   source->set_tracing(tracing != WaitTracing::off);
 }
 
-void Capture::set_other_profiler_running(bool running) {
-  if (running) {
+void Capture::set_other_profiler_running(bool is_profiler_running) {
+  if (is_profiler_running) {
     mark_log_.add_diagnostic({"profiler_in_process", 1,
                               "another profiler ran in this process: it slows the program and takes the GPU records",
                               "record without it"});
   }
   if (KernelRecordSource* const source = record_source_.load())
-    source->set_other_profiler_running(running, monotonic_ns());
+    source->set_other_profiler_running(is_profiler_running, monotonic_ns());
 }
 
-void Capture::allow_detach(bool allowed) {
-  is_detach_allowed_.store(allowed);
-  if (KernelRecordSource* const source = record_source_.load()) source->set_detach_allowed(allowed);
+void Capture::allow_detach(bool is_detach_allowed) {
+  is_detach_allowed_.store(is_detach_allowed);
+  if (KernelRecordSource* const source = record_source_.load()) source->set_detach_allowed(is_detach_allowed);
 }
 
 void Capture::finish_record_source() {
@@ -539,8 +542,8 @@ bool Capture::join_recording() {
 
 // Does not delete the Capture: other threads may be inside it. Its data is no longer written.
 void Capture::leave_recording() {
-  Capture* const ended = current_capture.exchange(nullptr);
-  if (ended != nullptr) ended->finish();
+  Capture* const ended_capture = current_capture.exchange(nullptr);
+  if (ended_capture != nullptr) ended_capture->finish();
 }
 
 // Does nothing in the child of a bare clone(), which runs no fork handlers and lacks the thread that finish() joins.

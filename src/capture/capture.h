@@ -59,7 +59,7 @@ class Capture final : private WorkerCallbacks {
   std::uint32_t current_scope();
   // Scope for kernel launches of this thread: current_scope(), or kJoulemapScope while it does Joulemap's own work.
   std::uint32_t scope_for_launches();
-  void set_doing_joulemap_work(bool on);
+  void set_doing_joulemap_work(bool is_doing_joulemap_work);
   std::size_t enter(std::uint32_t scope);
   void leave();
   void leave_to_depth(std::size_t depth);
@@ -95,7 +95,7 @@ class Capture final : private WorkerCallbacks {
 
   // Begins or ends probing, the replay of modules to measure their power. Beginning ends the current step; until
   // probing ends, kernels belong to no step and are recorded individually.
-  void set_probing(bool on);
+  void set_probing(bool is_probing);
 
   // Adds one stack sample in the function `name`; it represents time_ns of run time.
   void add_function_sample(std::string_view name, std::int64_t time_ns);
@@ -103,8 +103,8 @@ class Capture final : private WorkerCallbacks {
   // From here on, CPU time is attributed at every tick (10 or 50 ms) instead of at every scope entry and exit: kernel
   // launches must not wait for the reading of a CPU clock.
   void set_record_source(std::unique_ptr<KernelRecordSource> source);
-  void set_other_profiler_running(bool running);
-  void allow_detach(bool allowed);  // whether the kernel source may close while steps are untraced
+  void set_other_profiler_running(bool is_profiler_running);
+  void allow_detach(bool is_detach_allowed);  // whether the kernel source may close while steps are untraced
   // Fetches the remaining kernel records. Call before CUPTI is unloaded; finish() also calls it.
   void finish_record_source();
   void finish();

@@ -46,10 +46,10 @@ class TestSink final : public CaptureSink {
 };
 
 void burn_cpu_time(std::int64_t cpu_ns) {
-  timespec now{};
+  timespec cpu_time{};
   const auto cpu = [&] {
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * INT64_C(1'000'000'000) + now.tv_nsec;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu_time);
+    return cpu_time.tv_sec * INT64_C(1'000'000'000) + cpu_time.tv_nsec;
   };
   const std::int64_t until_ns = cpu() + cpu_ns;
   while (cpu() < until_ns) {
@@ -77,7 +77,7 @@ TEST(Capture, EveryProbingIsMarkedAndBelongsToNoStep) {
     if (mark.name == kProbeRegionName) edges[mark.id] += mark.kind == MarkKind::region_begin ? 1 : 10;
   }
   ASSERT_EQ(edges.size(), 2u);
-  for (const auto& [id, seen] : edges) EXPECT_EQ(seen, 11);
+  for (const auto& [id, edge_code_sum] : edges) EXPECT_EQ(edge_code_sum, 11);
 }
 
 TEST(Capture, ReportsTheCpuTimeOfEveryScope) {
@@ -138,11 +138,11 @@ TEST(Capture, AnAutogradThreadInheritsTheScopeItWorksFor) {
 TEST(Capture, CpuTimeOfShortScopesIsSplitAndNoneIsLost) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t outer = capture.find_or_add_child_scope(0, ScopeKind::phase, "forward");
-  const std::uint32_t inner = capture.find_or_add_child_scope(outer, ScopeKind::module, "fc");
-  capture.enter(outer);
+  const std::uint32_t outer_scope = capture.find_or_add_child_scope(0, ScopeKind::phase, "forward");
+  const std::uint32_t inner_scope = capture.find_or_add_child_scope(outer_scope, ScopeKind::module, "fc");
+  capture.enter(outer_scope);
   for (int i = 0; i < 2000; ++i) {
-    const std::size_t depth = capture.enter(inner);
+    const std::size_t depth = capture.enter(inner_scope);
     EXPECT_EQ(depth, 1u);
     burn_cpu_time(5'000);
     capture.leave_to_depth(depth);
@@ -151,10 +151,10 @@ TEST(Capture, CpuTimeOfShortScopesIsSplitAndNoneIsLost) {
   capture.leave();
   EXPECT_EQ(capture.scope_depth(), 0u);
   capture.finish();
-  EXPECT_EQ(written.tallies[inner].count, 2000u);
-  EXPECT_GE(written.tallies[inner].cpu_ns, 8'000'000);
-  EXPECT_GE(written.tallies[outer].cpu_ns, 900'000);
-  EXPECT_GE(written.tallies[inner].cpu_ns + written.tallies[outer].cpu_ns, 11'000'000);
+  EXPECT_EQ(written.tallies[inner_scope].count, 2000u);
+  EXPECT_GE(written.tallies[inner_scope].cpu_ns, 8'000'000);
+  EXPECT_GE(written.tallies[outer_scope].cpu_ns, 900'000);
+  EXPECT_GE(written.tallies[inner_scope].cpu_ns + written.tallies[outer_scope].cpu_ns, 11'000'000);
 }
 
 TEST(Capture, RegionsNestAndLinkTheirMarks) {

@@ -39,8 +39,8 @@ void CaptureWorker::run() {
 void CaptureWorker::write_pending_data(bool is_last) {
   mark_log_.drain_into(*capture_sink_);
   if (worker_callbacks_ != nullptr) worker_callbacks_->collect_activity(*capture_sink_, is_last);
-  const Status written = capture_sink_->flush();
-  if (!written) write_errors_.add({"write_failed", 1, written.error().message, written.error().remedy});
+  const Status flush_status = capture_sink_->flush();
+  if (!flush_status) write_errors_.add({"write_failed", 1, flush_status.error().message, flush_status.error().remedy});
 }
 
 void CaptureWorker::finish() {
@@ -52,8 +52,8 @@ void CaptureWorker::finish() {
   write_pending_data(true);
   write_errors_.add_all(mark_log_.diagnostics());
   if (worker_callbacks_ != nullptr) worker_callbacks_->add_diagnostics(write_errors_);
-  const Status finished = capture_sink_->finish(write_errors_);
-  if (!finished) fmt::print(stderr, "joulemap: {}\n", finished.error().message);
+  const Status finish_status = capture_sink_->finish(write_errors_);
+  if (!finish_status) fmt::print(stderr, "joulemap: {}\n", finish_status.error().message);
 }
 
 }  // namespace joulemap::capture

@@ -21,14 +21,14 @@ class CuptiRecordSource final : public KernelRecordSource {
   CuptiRecordSource(cupti::CuptiApi api, Capture& capture);
 
   Status start() { return session_.start(); }
-  void set_tracing(bool on) override { session_.set_tracing(on); }
-  void set_detach_allowed(bool allowed) override { session_.allow_detach(allowed); }
+  void set_tracing(bool is_tracing_enabled) override { session_.set_tracing(is_tracing_enabled); }
+  void set_detach_allowed(bool is_detach_allowed) override { session_.allow_detach(is_detach_allowed); }
   void poll_records(std::int64_t now_ns) override { session_.poll(now_ns); }
   std::int64_t kernels_delivered_until_ns(std::int64_t now_ns) const override {
     return session_.delivered_until_ns(now_ns);
   }
-  void set_other_profiler_running(bool running, std::int64_t now_ns) override {
-    session_.set_other_profiler_running(running, now_ns);
+  void set_other_profiler_running(bool is_profiler_running, std::int64_t now_ns) override {
+    session_.set_other_profiler_running(is_profiler_running, now_ns);
   }
   void abandon_in_child() noexcept override { session_.abandon_in_child(); }
   void finish(Diagnostics& diagnostics) override {
@@ -70,10 +70,11 @@ void start_cupti(Capture& capture) {
   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
   if (!api) return capture.mark_log().add_diagnostic({"no_kernels", 1, api.error().message, api.error().remedy});
   auto kernels = std::make_unique<CuptiRecordSource>(std::move(*api), capture);
-  if (const Status started = kernels->start(); !started) {
+  if (const Status start_status = kernels->start(); !start_status) {
     // Leaked on purpose: CUPTI's threads may already hold a pointer to it.
     static_cast<void>(kernels.release());
-    return capture.mark_log().add_diagnostic({"no_kernels", 1, started.error().message, started.error().remedy});
+    return capture.mark_log().add_diagnostic(
+        {"no_kernels", 1, start_status.error().message, start_status.error().remedy});
   }
   capture.set_record_source(std::move(kernels));
   // Registered after CUPTI's own exit handler, so it runs before that one.

@@ -12,14 +12,16 @@ constexpr std::size_t kMaxPendingEntries = 2'000'000;
 // requests must not fill the memory.
 constexpr std::size_t kMaxUnfinishedRequests = 1'000'000;
 
-bool has_no_tokens(const StepRequest& work) {
-  return work.prompt_tokens == 0 && work.cached_tokens == 0 && work.decoded_tokens == 0 && work.rejected_tokens == 0;
+bool has_no_tokens(const StepRequest& step_request) {
+  return step_request.prompt_tokens == 0 && step_request.cached_tokens == 0 && step_request.decoded_tokens == 0 &&
+         step_request.rejected_tokens == 0;
 }
 
 }  // namespace
 
 std::uint32_t EngineLog::find_or_assign_request_number(const ReportedRequest& request) {
-  if (const auto known = request_numbers_.find(request.id); known != request_numbers_.end()) return known->second;
+  if (const auto assigned_number = request_numbers_.find(request.id); assigned_number != request_numbers_.end())
+    return assigned_number->second;
   if (request_numbers_.size() >= kMaxUnfinishedRequests) {
     forgotten_request_count_ += request_numbers_.size();
     request_numbers_.clear();
@@ -68,23 +70,24 @@ void EngineLog::drain_into(CaptureSink& sink) {
 
 Diagnostics EngineLog::diagnostics() {
   const std::lock_guard lock(lock_);
-  Diagnostics all;
+  Diagnostics all_diagnostics;
   if (dropped_step_count_ > 0)
-    all.add(
+    all_diagnostics.add(
         {"engine_steps_dropped", dropped_step_count_,
          "engine steps arrived faster than they could be written, or had more than 65536 requests; some are missing",
          "their energy is shown as idle; record on a faster disk"});
   if (negative_duration_step_count_ > 0)
-    all.add({"engine_steps_reversed", negative_duration_step_count_,
-             "engine steps that end before they begin have no duration", "pass times of CLOCK_MONOTONIC, or none"});
+    all_diagnostics.add({"engine_steps_reversed", negative_duration_step_count_,
+                         "engine steps that end before they begin have no duration",
+                         "pass times of CLOCK_MONOTONIC, or none"});
   if (unknown_event_count_ > 0)
-    all.add({"engine_events_unknown", unknown_event_count_,
-             "events of requests that were in no step, or had finished before, are not recorded", ""});
+    all_diagnostics.add({"engine_events_unknown", unknown_event_count_,
+                         "events of requests that were in no step, or had finished before, are not recorded", ""});
   if (forgotten_request_count_ > 0)
-    all.add({"engine_requests_unfinished", forgotten_request_count_,
-             "a million requests did not finish: those that continue are counted as new requests",
-             "report finished=True in the last step of each request"});
-  return all;
+    all_diagnostics.add({"engine_requests_unfinished", forgotten_request_count_,
+                         "a million requests did not finish: those that continue are counted as new requests",
+                         "report finished=True in the last step of each request"});
+  return all_diagnostics;
 }
 
 }  // namespace joulemap::capture

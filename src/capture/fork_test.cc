@@ -89,10 +89,11 @@ TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndNoScopeOfItsParent) {
   Capture* const parents = Capture::get();
   parents->push_region("of the parent");
   EXPECT_TRUE(is_true_in_forked_child([&] {
-    Capture* const own = Capture::get();
-    const bool has_no_parent_state =
-        own != nullptr && own != parents && own->scope_depth() == 0 && own->current_scope() == 0 && !own->pop_region();
-    own->finish();
+    Capture* const child_capture = Capture::get();
+    const bool has_no_parent_state = child_capture != nullptr && child_capture != parents &&
+                                     child_capture->scope_depth() == 0 && child_capture->current_scope() == 0 &&
+                                     !child_capture->pop_region();
+    child_capture->finish();
     return has_no_parent_state;
   }));
   EXPECT_EQ(parts().size(), 2u);
@@ -103,11 +104,11 @@ TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
   ASSERT_TRUE(Capture::join_recording());
   nvtx_push("of the parent");
   EXPECT_TRUE(is_true_in_forked_child([] {
-    Capture* const own = Capture::get();
-    own->enter(own->find_or_add_child_scope(0, ScopeKind::region, "of the child"));
+    Capture* const child_capture = Capture::get();
+    child_capture->enter(child_capture->find_or_add_child_scope(0, ScopeKind::region, "of the child"));
     nvtx_pop();
-    const bool has_unchanged_depth = own->scope_depth() == 1;
-    own->finish();
+    const bool has_unchanged_depth = child_capture->scope_depth() == 1;
+    child_capture->finish();
     return has_unchanged_depth;
   }));
   nvtx_pop();
@@ -124,12 +125,12 @@ TEST_F(ForkedCaptureTest, ChildrenDoNotLockThePartOfADeadParent) {
     if (Capture::get() == nullptr) return false;
     if (::fork() == 0) {
       ::close(child_exit_pipe[1]);
-      char none = 0;
-      if (::write(has_forked[1], &none, 1) != 1) ::_exit(1);
-      ::_exit(::read(child_exit_pipe[0], &none, 1) == 0 ? 0 : 1);
+      char pipe_byte = 0;
+      if (::write(has_forked[1], &pipe_byte, 1) != 1) ::_exit(1);
+      ::_exit(::read(child_exit_pipe[0], &pipe_byte, 1) == 0 ? 0 : 1);
     }
-    char ready = 0;
-    return ::read(has_forked[0], &ready, 1) == 1;  // then exits without finishing
+    char ready_byte = 0;
+    return ::read(has_forked[0], &ready_byte, 1) == 1;  // then exits without finishing
   }));
   ASSERT_EQ(parts().size(), 1u);
   EXPECT_FALSE(recording::is_being_written(parts()[0]));

@@ -24,9 +24,9 @@ class FunctionSampleTallies {
     ++share.count;
     share.time_ns += time_ns;
   }
-  void move_samples_into(std::vector<ScopeShare>& into) {
+  void move_samples_into(std::vector<ScopeShare>& scope_shares) {
     const std::lock_guard lock(lock_);
-    for (const auto& [scope, share] : scope_shares_) into.push_back(share);
+    for (const auto& [scope, share] : scope_shares_) scope_shares.push_back(share);
     scope_shares_.clear();
   }
 

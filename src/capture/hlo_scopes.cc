@@ -62,7 +62,8 @@ std::optional<std::uint32_t> HloScopes::find_scope(std::string_view module, std:
   const auto program = programs_by_module_.find(module);
   if (program == programs_by_module_.end()) return std::nullopt;
   auto& [op_names, resolved_scopes, is_training] = program->second;
-  if (const auto known = resolved_scopes.find(instruction); known != resolved_scopes.end()) return known->second;
+  if (const auto resolved_scope = resolved_scopes.find(instruction); resolved_scope != resolved_scopes.end())
+    return resolved_scope->second;
   const auto op_name = op_names.find(instruction);
   if (op_name == op_names.end()) return std::nullopt;
   const scopes::OpScope origin = scopes::scope_of_xla_op(op_name->second, is_training);

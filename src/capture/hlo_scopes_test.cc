@@ -77,9 +77,9 @@ TEST(HloScopes, ARecompiledProgramReplacesItsScopes) {
   HloScopes programs;
   ScopeTable scopes;
   programs.register_op("jit_step", "fusion.3", "jit(step)/Net/a/mul");
-  const std::uint32_t before = programs.find_scope("jit_step", "fusion.3", scopes).value();
+  const std::uint32_t initial_scope = programs.find_scope("jit_step", "fusion.3", scopes).value();
   programs.register_op("jit_step", "fusion.3", "jit(step)/Net/b/mul");
-  EXPECT_NE(programs.find_scope("jit_step", "fusion.3", scopes).value(), before);
+  EXPECT_NE(programs.find_scope("jit_step", "fusion.3", scopes).value(), initial_scope);
 }
 
 }  // namespace

@@ -132,11 +132,11 @@ void jmc_engine_step(int64_t begin_ns, int64_t end_ns, const jmc_request* reques
     thread_local std::vector<ReportedRequest> reported;  // reused: a step of many requests must not allocate
     reported.clear();
     for (size_t i = 0; i < count; ++i) {
-      const jmc_request& given = requests[i];
-      reported.push_back(
-          {text_or_empty(given.id), text_or_empty(given.tenant), text_or_empty(given.model),
-           StepRequest{0, given.prompt_tokens, given.cached_tokens, given.decoded_tokens, given.rejected_tokens,
-                       given.context_tokens, static_cast<std::uint8_t>(given.events & joulemap::kRequestEventMask)}});
+      const jmc_request& request = requests[i];
+      reported.push_back({text_or_empty(request.id), text_or_empty(request.tenant), text_or_empty(request.model),
+                          StepRequest{0, request.prompt_tokens, request.cached_tokens, request.decoded_tokens,
+                                      request.rejected_tokens, request.context_tokens,
+                                      static_cast<std::uint8_t>(request.events & joulemap::kRequestEventMask)}});
     }
     capture.add_engine_step(begin_ns, end_ns, reported);
   });
@@ -157,20 +157,20 @@ int jmc_step_is_traced(void) {
   return call_if_recorded(0, [](Capture& capture) { return capture.current_tracing_decision().is_traced ? 1 : 0; });
 }
 
-void jmc_probing(int on) {
-  call_if_recorded([&](Capture& capture) { capture.set_probing(on != 0); });
+void jmc_probing(int is_active) {
+  call_if_recorded([&](Capture& capture) { capture.set_probing(is_active != 0); });
 }
 
-void jmc_own_work(int on) {
-  call_if_recorded([&](Capture& capture) { capture.set_doing_joulemap_work(on != 0); });
+void jmc_own_work(int is_active) {
+  call_if_recorded([&](Capture& capture) { capture.set_doing_joulemap_work(is_active != 0); });
 }
 
-void jmc_allow_cupti_detach(int on) {
-  call_if_recorded([&](Capture& capture) { capture.allow_detach(on != 0); });
+void jmc_allow_cupti_detach(int is_allowed) {
+  call_if_recorded([&](Capture& capture) { capture.allow_detach(is_allowed != 0); });
 }
 
-void jmc_other_profiler(int on) {
-  call_if_recorded([&](Capture& capture) { capture.set_other_profiler_running(on != 0); });
+void jmc_other_profiler(int is_running) {
+  call_if_recorded([&](Capture& capture) { capture.set_other_profiler_running(is_running != 0); });
 }
 
 void jmc_hlo_op(const char* module, const char* instruction, const char* op_name) {

@@ -47,15 +47,17 @@ std::uint64_t hash_kernel_sequence(const std::vector<Kernel>& kernels) {
   return hash | 1;  // 0 means no shape
 }
 
-std::uint64_t hash_kernel_class(const KernelActivityRecord& facts) {
-  std::uint64_t hash = combine_hash(std::hash<std::string_view>()(facts.name), static_cast<std::uint64_t>(facts.kind));
-  for (const std::uint32_t extent : facts.grid) hash = combine_hash(hash, extent);
-  for (const std::uint32_t extent : facts.block) hash = combine_hash(hash, extent);
+std::uint64_t hash_kernel_class(const KernelActivityRecord& kernel_record) {
+  std::uint64_t hash =
+      combine_hash(std::hash<std::string_view>()(kernel_record.name), static_cast<std::uint64_t>(kernel_record.kind));
+  for (const std::uint32_t extent : kernel_record.grid) hash = combine_hash(hash, extent);
+  for (const std::uint32_t extent : kernel_record.block) hash = combine_hash(hash, extent);
   return hash;
 }
 
-bool is_same_kernel_class(const KernelClass& known, const KernelActivityRecord& facts) {
-  return known.kind == facts.kind && known.name == facts.name && known.grid == facts.grid && known.block == facts.block;
+bool is_same_kernel_class(const KernelClass& kernel_class, const KernelActivityRecord& kernel_record) {
+  return kernel_class.kind == kernel_record.kind && kernel_class.name == kernel_record.name &&
+         kernel_class.grid == kernel_record.grid && kernel_class.block == kernel_record.block;
 }
 
 std::uint64_t pack_correlation_and_step(std::uint32_t correlation, std::uint32_t step) {
@@ -112,9 +114,9 @@ void KernelLog::attribute_gpu_waits(std::int64_t settled_until_ns, std::int64_t 
                                 : gpu_wait_attribution_.resolve_idle_gaps(settled_until_ns);
 }
 
-void KernelLog::collect_gpu_waits(std::vector<Activity>& into) {
+void KernelLog::collect_gpu_waits(std::vector<Activity>& wait_activities) {
   const std::lock_guard lock(lock_);
-  gpu_wait_attribution_.take_wait_activities(into);
+  gpu_wait_attribution_.take_wait_activities(wait_activities);
 }
 
 void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t scope) {
@@ -122,10 +124,11 @@ void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t scope) {
   scope_by_graph_node_[node] = scope;
 }
 
-void KernelLog::on_graph_node_copied(std::uint64_t original, std::uint64_t copy) {
+void KernelLog::on_graph_node_copied(std::uint64_t original_node, std::uint64_t copied_node) {
   const std::lock_guard lock(lock_);
-  if (const auto known = scope_by_graph_node_.find(original); known != scope_by_graph_node_.end())
-    scope_by_graph_node_[copy] = known->second;
+  if (const auto original_node_scope = scope_by_graph_node_.find(original_node);
+      original_node_scope != scope_by_graph_node_.end())
+    scope_by_graph_node_[copied_node] = original_node_scope->second;
 }
 
 void KernelLog::set_device(std::uint32_t ordinal, std::string uuid) {
@@ -133,50 +136,52 @@ void KernelLog::set_device(std::uint32_t ordinal, std::string uuid) {
   device_uuids_[ordinal] = std::move(uuid);
 }
 
-std::uint32_t KernelLog::find_or_add_kernel_class(const KernelActivityRecord& facts) {
-  const std::uint64_t hash = hash_kernel_class(facts);
-  const auto [first, last] = kernel_class_ids_.equal_range(hash);
-  for (auto known = first; known != last; ++known) {
-    if (is_same_kernel_class(kernel_classes_[known->second], facts)) return known->second;
+std::uint32_t KernelLog::find_or_add_kernel_class(const KernelActivityRecord& kernel_record) {
+  const std::uint64_t hash = hash_kernel_class(kernel_record);
+  const auto [class_range_begin, class_range_end] = kernel_class_ids_.equal_range(hash);
+  for (auto class_entry = class_range_begin; class_entry != class_range_end; ++class_entry) {
+    if (is_same_kernel_class(kernel_classes_[class_entry->second], kernel_record)) return class_entry->second;
   }
   const auto id = static_cast<std::uint32_t>(kernel_classes_.size());
-  kernel_classes_.push_back({id, facts.kind, std::string(facts.name), facts.grid, facts.block});
+  kernel_classes_.push_back(
+      {id, kernel_record.kind, std::string(kernel_record.name), kernel_record.grid, kernel_record.block});
   kernel_class_ids_.emplace(hash, id);
   return id;
 }
 
 // Searched from the back: there are few queues, and the newest ones are used most.
-std::uint32_t KernelLog::find_or_add_queue(const KernelActivityRecord& facts) {
-  const auto same = [&](const KernelQueue& queue) {
-    return queue.stream == facts.stream && queue.context == facts.context && queue.ordinal == facts.device_ordinal;
+std::uint32_t KernelLog::find_or_add_queue(const KernelActivityRecord& kernel_record) {
+  const auto is_same_queue = [&](const KernelQueue& queue) {
+    return queue.stream == kernel_record.stream && queue.context == kernel_record.context &&
+           queue.ordinal == kernel_record.device_ordinal;
   };
-  const auto known = std::find_if(kernel_queues_.rbegin(), kernel_queues_.rend(), same);
-  if (known != kernel_queues_.rend()) return known->id;
+  const auto matching_queue = std::find_if(kernel_queues_.rbegin(), kernel_queues_.rend(), is_same_queue);
+  if (matching_queue != kernel_queues_.rend()) return matching_queue->id;
   const auto id = static_cast<std::uint32_t>(kernel_queues_.size());
-  const auto device = device_uuids_.find(facts.device_ordinal);
-  kernel_queues_.push_back(
-      {id, device == device_uuids_.end() ? "" : device->second, facts.device_ordinal, facts.context, facts.stream});
+  const auto device = device_uuids_.find(kernel_record.device_ordinal);
+  kernel_queues_.push_back({id, device == device_uuids_.end() ? "" : device->second, kernel_record.device_ordinal,
+                            kernel_record.context, kernel_record.stream});
   return id;
 }
 
-void KernelLog::on_kernel(const KernelActivityRecord& facts) {
-  const Launch& launch = launch_ring_[facts.correlation % kLaunchRingSize];
+void KernelLog::on_kernel(const KernelActivityRecord& kernel_record) {
+  const Launch& launch = launch_ring_[kernel_record.correlation % kLaunchRingSize];
   const std::uint64_t packed_correlation_and_step = launch.correlation_and_step.load(std::memory_order_acquire);
   const bool is_launch_found =
-      packed_correlation_and_step >> 32 == facts.correlation && packed_correlation_and_step != 0;
+      packed_correlation_and_step >> 32 == kernel_record.correlation && packed_correlation_and_step != 0;
   const auto step = static_cast<std::uint32_t>(is_launch_found ? packed_correlation_and_step : 0);
 
   const std::lock_guard lock(lock_);
   std::uint32_t scope = is_launch_found ? launch.scope.load(std::memory_order_relaxed) : 0;
   if (scope == kJoulemapScope) return;
   // The scope in which a node was captured is more specific than the scope of its graph's launch.
-  if (facts.graph_node != 0) {
-    if (const auto known = scope_by_graph_node_.find(facts.graph_node);
-        known != scope_by_graph_node_.end() && known->second != 0)
-      scope = known->second;
+  if (kernel_record.graph_node != 0) {
+    if (const auto node_scope = scope_by_graph_node_.find(kernel_record.graph_node);
+        node_scope != scope_by_graph_node_.end() && node_scope->second != 0)
+      scope = node_scope->second;
   }
   ++counts_.kernel_count;
-  const std::uint32_t class_id = find_or_add_kernel_class(facts);
+  const std::uint32_t class_id = find_or_add_kernel_class(kernel_record);
   if (!is_launch_found && scope == 0) {
     // Outside of steps, as in probing, kernels do not repeat the order of a step.
     const std::optional<std::uint32_t> inferred_scope =
@@ -184,31 +189,31 @@ void KernelLog::on_kernel(const KernelActivityRecord& facts) {
     ++(inferred_scope ? counts_.kernels_with_inferred_scope : counts_.kernels_without_scope);
     scope = inferred_scope.value_or(0);
   }
-  Kernel kernel{facts.start_ns, facts.end_ns,      class_id,   find_or_add_queue(facts),
-                scope,          facts.correlation, facts.bytes};
+  Kernel kernel{kernel_record.start_ns,    kernel_record.end_ns, class_id, find_or_add_queue(kernel_record), scope,
+                kernel_record.correlation, kernel_record.bytes};
   const TallyKey key{kernel.class_id, kernel.queue, scope};
   KernelTally& tally =
       kernel_tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.scope, 0, 0}).first->second;
   ++tally.count;
-  tally.time_ns += facts.end_ns - facts.start_ns;
-  first_tallied_start_ns_ = std::min(first_tallied_start_ns_, facts.start_ns);
-  last_tallied_end_ns_ = std::max(last_tallied_end_ns_, facts.end_ns);
+  tally.time_ns += kernel_record.end_ns - kernel_record.start_ns;
+  first_tallied_start_ns_ = std::min(first_tallied_start_ns_, kernel_record.start_ns);
+  last_tallied_end_ns_ = std::max(last_tallied_end_ns_, kernel_record.end_ns);
   gpu_wait_attribution_.add(
-      {.device = facts.device_ordinal,
+      {.device = kernel_record.device_ordinal,
        .queue = kernel.queue,
        .scope = scope,
        .launch_ns = is_launch_found ? std::optional(launch.time_ns.load(std::memory_order_relaxed)) : std::nullopt,
-       .start_ns = facts.start_ns,
-       .end_ns = facts.end_ns});
+       .start_ns = kernel_record.start_ns,
+       .end_ns = kernel_record.end_ns});
   // A kernel whose step is already closed is stored with those outside of all steps.
   open_steps_[step > last_written_step_ ? step : kOutsideStepsKey].kernels.push_back(kernel);
 }
 
 void KernelLog::end_last_step(std::int64_t time_ns) {
   if (open_steps_.empty() || open_steps_.rbegin()->second.has_ended) return;
-  OpenStep& last = open_steps_.rbegin()->second;
-  last.record.end_ns = time_ns;
-  last.has_ended = true;
+  OpenStep& last_step = open_steps_.rbegin()->second;
+  last_step.record.end_ns = time_ns;
+  last_step.has_ended = true;
 }
 
 void KernelLog::end_step(std::int64_t time_ns) {
@@ -223,14 +228,14 @@ void KernelLog::end_step_for_probing(std::int64_t time_ns) {
   kernel_record_budget_ = std::max(kernel_record_budget_, kProbingKernelRecordBudget);
 }
 
-void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool traced) {
+void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool is_traced) {
   const std::lock_guard lock(lock_);
   end_last_step(time_ns);
   is_between_steps_ = false;
-  OpenStep& fresh = open_steps_[step];
-  fresh.record.number = number;
-  fresh.record.begin_ns = time_ns;
-  fresh.record.is_traced = traced;
+  OpenStep& new_step = open_steps_[step];
+  new_step.record.number = number;
+  new_step.record.begin_ns = time_ns;
+  new_step.record.is_traced = is_traced;
 }
 
 bool KernelLog::spend_kernel_record_budget(std::size_t kernels) {
@@ -239,10 +244,10 @@ bool KernelLog::spend_kernel_record_budget(std::size_t kernels) {
   return true;
 }
 
-// Moves the kernels that a step has so far into `into` if the budget allows, else drops them; they count in its sums.
-void KernelLog::write_step_part(OpenStep& step, Activity& into) {
+// Moves the kernels that a step has so far into `activity` if the budget allows, else drops them; they count in its sums.
+void KernelLog::write_step_part(OpenStep& step, Activity& activity) {
   const bool has_budget = spend_kernel_record_budget(step.kernels.size());
-  if (has_budget) into.kernels.insert(into.kernels.end(), step.kernels.begin(), step.kernels.end());
+  if (has_budget) activity.kernels.insert(activity.kernels.end(), step.kernels.begin(), step.kernels.end());
   step.record.kernels += step.kernels.size();
   for (const Kernel& kernel : step.kernels) step.record.summed_kernel_ns += kernel.end_ns - kernel.start_ns;
   step.record.has_kernel_records = has_budget && (step.record.has_kernel_records || !step.is_partly_written);
@@ -250,7 +255,7 @@ void KernelLog::write_step_part(OpenStep& step, Activity& into) {
   step.kernels.clear();
 }
 
-void KernelLog::write_ended_step(OpenStep& step, Activity& into) {
+void KernelLog::write_ended_step(OpenStep& step, Activity& activity) {
   std::sort(step.kernels.begin(), step.kernels.end(), [](const Kernel& a, const Kernel& b) {
     return std::tie(a.start_ns, a.queue, a.correlation) < std::tie(b.start_ns, b.queue, b.correlation);
   });
@@ -265,7 +270,7 @@ void KernelLog::write_ended_step(OpenStep& step, Activity& into) {
   }
   if (is_kept_despite_budget)
     kernel_record_budget_ = std::max(kernel_record_budget_, static_cast<double>(step.kernels.size()));
-  if (!step.kernels.empty()) write_step_part(step, into);
+  if (!step.kernels.empty()) write_step_part(step, activity);
   if (!record.is_traced || record.end_ns <= record.begin_ns) return;
   recent_step_loads_[step_load_count_++ % recent_step_loads_.size()] = {
       .kernels = static_cast<double>(record.kernels),
@@ -273,56 +278,57 @@ void KernelLog::write_ended_step(OpenStep& step, Activity& into) {
       .gpu_s = seconds(record.summed_kernel_ns)};
 }
 
-void KernelLog::collect_steps(Activity& into, std::int64_t settled_until_ns) {
+void KernelLog::collect_steps(Activity& activity, std::int64_t settled_until_ns) {
   const bool is_last = settled_until_ns == INT64_MAX;
   for (auto entry = open_steps_.begin(); entry != open_steps_.end();) {
     auto& [serial, step] = *entry;
-    if (is_last && !step.has_ended) step.record.end_ns = into.end_ns;
+    if (is_last && !step.has_ended) step.record.end_ns = activity.end_ns;
     if (is_last || (step.has_ended && step.record.end_ns < settled_until_ns)) {
-      write_ended_step(step, into);
-      if (serial != kOutsideStepsKey) into.steps.push_back(step.record);
+      write_ended_step(step, activity);
+      if (serial != kOutsideStepsKey) activity.steps.push_back(step.record);
       last_written_step_ = std::max(last_written_step_, serial);
       entry = open_steps_.erase(entry);
       continue;
     }
-    if (serial == kOutsideStepsKey || step.kernels.size() > kMaxStepKernelsInMemory) write_step_part(step, into);
+    if (serial == kOutsideStepsKey || step.kernels.size() > kMaxStepKernelsInMemory) write_step_part(step, activity);
     if (serial != kOutsideStepsKey) return;
     ++entry;
   }
 }
 
-void KernelLog::collect_kernel_activity(Activity& into, std::int64_t settled_until_ns, bool includes_tallies) {
+void KernelLog::collect_kernel_activity(Activity& activity, std::int64_t settled_until_ns, bool includes_tallies) {
   const std::lock_guard lock(lock_);
   if (budget_refill_time_ns_ != 0 && kernel_record_budget_ < kMaxSavedKernelRecordBudget) {
-    kernel_record_budget_ =
-        std::min(kernel_record_budget_ + kKernelRecordBudgetPerSecond * seconds(into.end_ns - budget_refill_time_ns_),
-                 kMaxSavedKernelRecordBudget);
+    kernel_record_budget_ = std::min(
+        kernel_record_budget_ + kKernelRecordBudgetPerSecond * seconds(activity.end_ns - budget_refill_time_ns_),
+        kMaxSavedKernelRecordBudget);
   }
-  budget_refill_time_ns_ = into.end_ns;
-  collect_steps(into, settled_until_ns);
+  budget_refill_time_ns_ = activity.end_ns;
+  collect_steps(activity, settled_until_ns);
   for (; collected_class_count_ < kernel_classes_.size(); ++collected_class_count_)
-    into.classes.push_back(kernel_classes_[collected_class_count_]);
+    activity.classes.push_back(kernel_classes_[collected_class_count_]);
   for (; collected_queue_count_ < kernel_queues_.size(); ++collected_queue_count_)
-    into.queues.push_back(kernel_queues_[collected_queue_count_]);
+    activity.queues.push_back(kernel_queues_[collected_queue_count_]);
   if (!includes_tallies) return;
-  for (const auto& [key, tally] : kernel_tallies_) into.kernel_tallies.push_back(tally);
-  std::sort(into.kernel_tallies.begin(), into.kernel_tallies.end(), [](const KernelTally& a, const KernelTally& b) {
-    return std::tie(a.scope, a.class_id, a.queue) < std::tie(b.scope, b.class_id, b.queue);
-  });
+  for (const auto& [key, tally] : kernel_tallies_) activity.kernel_tallies.push_back(tally);
+  std::sort(activity.kernel_tallies.begin(), activity.kernel_tallies.end(),
+            [](const KernelTally& a, const KernelTally& b) {
+              return std::tie(a.scope, a.class_id, a.queue) < std::tie(b.scope, b.class_id, b.queue);
+            });
   if (!kernel_tallies_.empty()) {
     // Clamp: a clock jump must not stretch one second of tallies over an hour.
-    into.begin_ns = std::clamp(first_tallied_start_ns_, into.begin_ns - kMaxRecordDelay_ns, into.end_ns);
-    into.end_ns = std::clamp(last_tallied_end_ns_, into.begin_ns, into.end_ns);
+    activity.begin_ns = std::clamp(first_tallied_start_ns_, activity.begin_ns - kMaxRecordDelay_ns, activity.end_ns);
+    activity.end_ns = std::clamp(last_tallied_end_ns_, activity.begin_ns, activity.end_ns);
   }
   first_tallied_start_ns_ = INT64_MAX;
   last_tallied_end_ns_ = INT64_MIN;
   kernel_tallies_.clear();
 }
 
-void KernelLog::collect_names(Activity& into) const {
+void KernelLog::collect_names(Activity& activity) const {
   const std::lock_guard lock(lock_);
-  into.classes = kernel_classes_;
-  into.queues = kernel_queues_;
+  activity.classes = kernel_classes_;
+  activity.queues = kernel_queues_;
 }
 
 KernelLog::Counts KernelLog::counts() const {
@@ -337,11 +343,11 @@ KernelLog::StepLoadSummary KernelLog::recent_step_load() const {
   const std::size_t count = std::min<std::uint64_t>(step_load_count_, recent_step_loads_.size());
   if (count == 0) return {};
   const auto median = [&](double StepLoad::*amount) {
-    std::array<double, std::tuple_size_v<decltype(recent_step_loads_)>> amounts{};
-    std::transform(recent_step_loads_.begin(), recent_step_loads_.begin() + count, amounts.begin(),
+    std::array<double, std::tuple_size_v<decltype(recent_step_loads_)>> step_amounts{};
+    std::transform(recent_step_loads_.begin(), recent_step_loads_.begin() + count, step_amounts.begin(),
                    std::mem_fn(amount));
-    std::nth_element(amounts.begin(), amounts.begin() + count / 2, amounts.begin() + count);
-    return amounts[count / 2];
+    std::nth_element(step_amounts.begin(), step_amounts.begin() + count / 2, step_amounts.begin() + count);
+    return step_amounts[count / 2];
   };
   return {.traced_steps = step_load_count_,
           .kernels_per_step = median(&StepLoad::kernels),

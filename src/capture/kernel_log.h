@@ -55,12 +55,12 @@ class KernelLog {
   // A node was captured into a CUDA graph in this scope; or a node was copied, for example when its graph was
   // instantiated.
   void on_graph_node(std::uint64_t node, std::uint32_t scope);
-  void on_graph_node_copied(std::uint64_t original, std::uint64_t copy);
+  void on_graph_node_copied(std::uint64_t original_node, std::uint64_t copied_node);
   void set_device(std::uint32_t ordinal, std::string uuid);
-  void on_kernel(const KernelActivityRecord& facts);
+  void on_kernel(const KernelActivityRecord& kernel_record);
 
   // Begins a step and ends the previous one. Steps begin in order.
-  void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool traced);
+  void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool is_traced);
   // Ends the last step without beginning another.
   void end_step(std::int64_t time_ns);
   // Like end_step, before modules are replayed (probing): their kernels are kept individually, within a budget of about
@@ -75,14 +75,15 @@ class KernelLog {
   // Adds entries and exits of scopes by the host's threads, in any order. Call before attribute_gpu_waits.
   void add_host_scope_changes(std::vector<HostScopeChange> edges);
   // Attributes idle time of the GPUs before `settled_until_ns` (as in collect_kernel_activity) to the scopes that they
-  // waited for, so that memory stays small. `end_ns`: the current time. collect_gpu_waits moves the result into `into`.
+  // waited for, so that memory stays small. `end_ns`: the current time. collect_gpu_waits moves the result into
+  // `wait_activities`.
   void attribute_gpu_waits(std::int64_t settled_until_ns, std::int64_t end_ns);
-  void collect_gpu_waits(std::vector<Activity>& into);
+  void collect_gpu_waits(std::vector<Activity>& wait_activities);
 
-  // Moves all complete data into `into`: steps that ended before `settled_until_ns`, whose kernels have all arrived, and the
-  // tallies with the interval they cover. INT64_MAX, at the end of a recording, moves everything.
-  void collect_kernel_activity(Activity& into, std::int64_t settled_until_ns, bool includes_tallies);
-  void collect_names(Activity& into) const;  // all classes and queues again, at the end of a recording
+  // Moves all complete data into `activity`: steps that ended before `settled_until_ns`, whose kernels have all arrived,
+  // and the tallies with the interval they cover. INT64_MAX, at the end of a recording, moves everything.
+  void collect_kernel_activity(Activity& activity, std::int64_t settled_until_ns, bool includes_tallies);
+  void collect_names(Activity& activity) const;  // all classes and queues again, at the end of a recording
 
   struct Counts {
     std::uint64_t launch_count = 0;
@@ -127,11 +128,11 @@ class KernelLog {
   };
 
   void end_last_step(std::int64_t time_ns);
-  std::uint32_t find_or_add_kernel_class(const KernelActivityRecord& facts);
-  std::uint32_t find_or_add_queue(const KernelActivityRecord& facts);
-  void collect_steps(Activity& into, std::int64_t settled_until_ns);
-  void write_ended_step(OpenStep& step, Activity& into);
-  void write_step_part(OpenStep& step, Activity& into);
+  std::uint32_t find_or_add_kernel_class(const KernelActivityRecord& kernel_record);
+  std::uint32_t find_or_add_queue(const KernelActivityRecord& kernel_record);
+  void collect_steps(Activity& activity, std::int64_t settled_until_ns);
+  void write_ended_step(OpenStep& step, Activity& activity);
+  void write_step_part(OpenStep& step, Activity& activity);
   bool spend_kernel_record_budget(std::size_t kernels);
 
   std::unique_ptr<Launch[]> launch_ring_;

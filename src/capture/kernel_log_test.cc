@@ -15,14 +15,14 @@ namespace {
 constexpr std::int64_t kMillisecond_ns = 1'000'000;
 
 KernelActivityRecord kernel(std::uint32_t correlation, std::int64_t start_ns, std::string_view name = "gemm") {
-  KernelActivityRecord facts;
-  facts.name = name;
-  facts.grid = {64, 1, 1};
-  facts.block = {128, 1, 1};
-  facts.correlation = correlation;
-  facts.start_ns = start_ns;
-  facts.end_ns = start_ns + 1000;
-  return facts;
+  KernelActivityRecord kernel_record;
+  kernel_record.name = name;
+  kernel_record.grid = {64, 1, 1};
+  kernel_record.block = {128, 1, 1};
+  kernel_record.correlation = correlation;
+  kernel_record.start_ns = start_ns;
+  kernel_record.end_ns = start_ns + 1000;
+  return kernel_record;
 }
 
 Activity collect_all_kernels(KernelLog& log) {
@@ -86,12 +86,12 @@ TEST(KernelLog, KernelsLaunchedAfterAStepBelongToNoStep) {
 
 TEST(KernelLog, AClassIsANameAndLaunchGeometry) {
   KernelLog log;
-  KernelActivityRecord facts = kernel(1, 0);
-  log.on_kernel(facts);
-  facts.grid[0] = 65;
-  log.on_kernel(facts);
-  facts.name = "relu";
-  log.on_kernel(facts);
+  KernelActivityRecord kernel_record = kernel(1, 0);
+  log.on_kernel(kernel_record);
+  kernel_record.grid[0] = 65;
+  log.on_kernel(kernel_record);
+  kernel_record.name = "relu";
+  log.on_kernel(kernel_record);
   log.on_kernel(kernel(1, 0));
   EXPECT_EQ(collect_all_kernels(log).classes.size(), 3u);
 }
@@ -111,9 +111,9 @@ TEST(KernelLog, KernelsOfAGraphHaveTheScopeOfTheirCapture) {
   log.on_graph_node_copied(100, 200);
   log.on_launch(5, 1, 0, 0);
   for (const std::uint64_t node : {std::uint64_t{200}, std::uint64_t{300}}) {  // one launch of a graph, many kernels
-    KernelActivityRecord facts = kernel(5, static_cast<std::int64_t>(node));
-    facts.graph_node = node;
-    log.on_kernel(facts);
+    KernelActivityRecord kernel_record = kernel(5, static_cast<std::int64_t>(node));
+    kernel_record.graph_node = node;
+    log.on_kernel(kernel_record);
   }
   const Activity activity = collect_all_kernels(log);
   EXPECT_EQ(activity.kernels.at(0).scope, 7u);
@@ -129,11 +129,11 @@ TEST(KernelLog, RecordsAKernelThatArrivesAfterItsStepWasCollected) {
   log.collect_kernel_activity(early_activity, 2 * kMillisecond_ns, false);
   ASSERT_EQ(early_activity.steps.size(), 1u);
   log.on_kernel(kernel(1, 10));
-  const Activity rest = collect_all_kernels(log);
-  ASSERT_EQ(rest.steps.size(), 1u);
-  EXPECT_EQ(rest.steps[0].number, 1);
-  EXPECT_EQ(rest.kernels.size(), 1u);
-  EXPECT_EQ(rest.kernel_tallies.at(0).scope, 3u);
+  const Activity late_activity = collect_all_kernels(log);
+  ASSERT_EQ(late_activity.steps.size(), 1u);
+  EXPECT_EQ(late_activity.steps[0].number, 1);
+  EXPECT_EQ(late_activity.kernels.size(), 1u);
+  EXPECT_EQ(late_activity.kernel_tallies.at(0).scope, 3u);
 }
 
 // Plays one step with `kernels` kernels; serial numbers count from 1.
@@ -184,9 +184,9 @@ TEST(KernelLog, KernelsWithoutALaunchGetTheScopesOfTheLastTracedStep) {
     log.on_kernel(kernel(i + 1, i * 2000, i == 3 ? "relu" : "gemm"));
   }
   log.begin_step(2, 1, kMillisecond_ns, true);
-  Activity seen;
-  seen.end_ns = kMillisecond_ns;
-  log.collect_kernel_activity(seen, 2 * kMillisecond_ns, true);
+  Activity traced_step_activity;
+  traced_step_activity.end_ns = kMillisecond_ns;
+  log.collect_kernel_activity(traced_step_activity, 2 * kMillisecond_ns, true);
   for (std::uint32_t i = 0; i < 8; ++i) {
     log.on_kernel(kernel(100 + i, 2 * kMillisecond_ns + i * 2000, i % 4 == 3 ? "relu" : "gemm"));
   }
@@ -208,10 +208,10 @@ TEST(KernelLog, WaitsForOutstandingKernels) {
   log.collect_kernel_activity(early_activity, kMillisecond_ns / 2, false);
   EXPECT_TRUE(early_activity.steps.empty());
   log.on_kernel(kernel(1, 10));
-  Activity later{.end_ns = 3 * kMillisecond_ns};
-  log.collect_kernel_activity(later, 2 * kMillisecond_ns, false);
-  ASSERT_EQ(later.steps.size(), 1u);
-  EXPECT_EQ(later.steps[0].kernels, 1u);
+  Activity later_activity{.end_ns = 3 * kMillisecond_ns};
+  log.collect_kernel_activity(later_activity, 2 * kMillisecond_ns, false);
+  ASSERT_EQ(later_activity.steps.size(), 1u);
+  EXPECT_EQ(later_activity.steps[0].kernels, 1u);
 }
 
 TEST(KernelLog, ALongRunStoresTalliesAndOccasionalSteps) {

@@ -11,11 +11,11 @@ void KernelScopeInference::store_step(std::span<const Kernel> step) {
 
 std::optional<std::uint32_t> KernelScopeInference::next_scope_of_class(std::uint32_t class_id) {
   if (scopes_by_class_.empty()) {
-    for (const auto& [known, scope] : stored_step_) scopes_by_class_[known].scopes.push_back(scope);
+    for (const auto& [step_class_id, scope] : stored_step_) scopes_by_class_[step_class_id].scopes.push_back(scope);
   }
-  const auto found = scopes_by_class_.find(class_id);
-  if (found == scopes_by_class_.end()) return std::nullopt;
-  KernelClassScopes& class_scopes = found->second;
+  const auto class_entry = scopes_by_class_.find(class_id);
+  if (class_entry == scopes_by_class_.end()) return std::nullopt;
+  KernelClassScopes& class_scopes = class_entry->second;
   const std::uint32_t scope = class_scopes.scopes[class_scopes.next_scope_index];
   class_scopes.next_scope_index = (class_scopes.next_scope_index + 1) % class_scopes.scopes.size();
   return scope;

@@ -19,11 +19,11 @@ std::uint64_t id_of_this_thread() {
     std::uint32_t generation = 0;
     std::uint64_t id = 0;
   };
-  thread_local constinit CachedThreadId known;
-  if (known.id == 0 || known.generation != fork_generation()) {
-    known = {fork_generation(), static_cast<std::uint64_t>(::gettid())};
+  thread_local constinit CachedThreadId cached_thread_id;
+  if (cached_thread_id.id == 0 || cached_thread_id.generation != fork_generation()) {
+    cached_thread_id = {fork_generation(), static_cast<std::uint64_t>(::gettid())};
   }
-  return known.id;
+  return cached_thread_id.id;
 }
 
 }  // namespace
@@ -41,10 +41,11 @@ void MarkLog::drain_into(CaptureSink& sink) {
 
 Diagnostics MarkLog::diagnostics() {
   const std::lock_guard lock(lock_);
-  Diagnostics all = diagnostics_;
+  Diagnostics all_diagnostics = diagnostics_;
   if (dropped_count_ > 0)
-    all.add({"marks_dropped", dropped_count_, "marks arrived faster than they could be written; some are missing", ""});
-  return all;
+    all_diagnostics.add(
+        {"marks_dropped", dropped_count_, "marks arrived faster than they could be written; some are missing", ""});
+  return all_diagnostics;
 }
 
 void MarkLog::add(Mark mark) {
@@ -65,17 +66,17 @@ void MarkLog::add_mark_at(std::int64_t time_ns, MarkKind kind, std::uint64_t id,
   add({.time_ns = time_ns, .kind = kind, .id = id, .name = std::string(name)});
 }
 
-std::int64_t MarkLog::add_numbered_mark(MarkKind kind, std::optional<std::int64_t>& last,
+std::int64_t MarkLog::add_numbered_mark(MarkKind kind, std::optional<std::int64_t>& last_number,
                                         std::optional<std::int64_t> number, std::int64_t time_ns,
                                         std::string_view name) {
-  std::int64_t now = 0;
+  std::int64_t mark_number = 0;
   {
     const std::lock_guard lock(lock_);
-    now = number ? *number : last ? *last + 1 : 0;
-    last = now;
+    mark_number = number ? *number : last_number ? *last_number + 1 : 0;
+    last_number = mark_number;
   }
-  add_mark_at(time_ns, kind, static_cast<std::uint64_t>(now), name);
-  return now;
+  add_mark_at(time_ns, kind, static_cast<std::uint64_t>(mark_number), name);
+  return mark_number;
 }
 
 std::int64_t MarkLog::add_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {

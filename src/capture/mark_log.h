@@ -57,8 +57,8 @@ class MarkLog {
     std::vector<EnvironmentFact> facts;
   };
 
-  std::int64_t add_numbered_mark(MarkKind kind, std::optional<std::int64_t>& last, std::optional<std::int64_t> number,
-                                 std::int64_t time_ns, std::string_view name);
+  std::int64_t add_numbered_mark(MarkKind kind, std::optional<std::int64_t>& last_number,
+                                 std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
   void add(Mark mark);
 
   std::mutex lock_;

@@ -40,7 +40,8 @@ std::uint32_t scope_of_nvtx_range(Capture& capture, std::string_view name, const
   if (is_xla_compiler_range(name)) return capture.find_or_add_child_scope(0, ScopeKind::phase, kCompilePhase);
   if (!hlo) return capture.find_or_add_child_scope(capture.current_scope(), ScopeKind::region, name);
   const std::string_view module = hlo->module.empty() ? find_enclosing_hlo_module(capture) : hlo->module;
-  if (const auto known = capture.scope_of_hlo_instruction(module, hlo->instruction)) return *known;
+  if (const auto instruction_scope = capture.scope_of_hlo_instruction(module, hlo->instruction))
+    return *instruction_scope;
   if (capture.is_hlo_autotuning(module)) return capture.find_or_add_child_scope(0, ScopeKind::phase, kCompilePhase);
   const std::string_view region = hlo->instruction.empty() ? module : hlo->instruction;
   return capture.find_or_add_child_scope(capture.current_scope(), ScopeKind::region, region);

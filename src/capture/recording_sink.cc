@@ -49,7 +49,8 @@ std::string read_environment_variable(std::string_view name) {
 // The rank from the variables of torchrun, Open MPI, MPICH and Slurm. JOULEMAP_RANK comes first: a program that got its
 // rank in another way passes it to its children in this variable.
 std::string rank_of_this_process() {
-  if (std::string own = read_environment_variable("JOULEMAP_RANK"); !own.empty()) return own;
+  if (std::string joulemap_rank = read_environment_variable("JOULEMAP_RANK"); !joulemap_rank.empty())
+    return joulemap_rank;
   if (!read_environment_variable("WORLD_SIZE").empty()) return read_environment_variable("RANK");
   for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
     if (std::string rank = read_environment_variable(name); !rank.empty()) return rank;

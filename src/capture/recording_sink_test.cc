@@ -56,20 +56,20 @@ TEST(RecordingSink, MarksAndMetricsAreInAPartOfTheRecording) {
   std::vector<std::string> parts;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) parts.push_back(entry.path());
   ASSERT_EQ(parts.size(), 1u);
-  MarksAndMetrics seen;
-  const Result<recording::RecordingSummary> read = recording::read_recording(parts[0], seen);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_TRUE(read->all_sources_ended);
-  ASSERT_EQ(seen.sources.size(), 1u);
-  EXPECT_EQ(seen.sources[0].recording_id, kRecordingId);
-  EXPECT_EQ(seen.sources[0].role, "process");
-  ASSERT_EQ(seen.marks.size(), 3u);
-  EXPECT_EQ(seen.marks[0].id, 3u);
-  EXPECT_EQ(seen.marks[1].name, "forward");
-  EXPECT_EQ(seen.marks[1].id, seen.marks[2].id);
-  ASSERT_EQ(seen.metrics.size(), 1u);
-  EXPECT_EQ(seen.metrics[0].step, 3);
-  EXPECT_DOUBLE_EQ(seen.metrics[0].value, 0.25);
+  MarksAndMetrics marks_and_metrics;
+  const Result<recording::RecordingSummary> summary = recording::read_recording(parts[0], marks_and_metrics);
+  ASSERT_TRUE(summary) << summary.error().message;
+  EXPECT_TRUE(summary->all_sources_ended);
+  ASSERT_EQ(marks_and_metrics.sources.size(), 1u);
+  EXPECT_EQ(marks_and_metrics.sources[0].recording_id, kRecordingId);
+  EXPECT_EQ(marks_and_metrics.sources[0].role, "process");
+  ASSERT_EQ(marks_and_metrics.marks.size(), 3u);
+  EXPECT_EQ(marks_and_metrics.marks[0].id, 3u);
+  EXPECT_EQ(marks_and_metrics.marks[1].name, "forward");
+  EXPECT_EQ(marks_and_metrics.marks[1].id, marks_and_metrics.marks[2].id);
+  ASSERT_EQ(marks_and_metrics.metrics.size(), 1u);
+  EXPECT_EQ(marks_and_metrics.metrics[0].step, 3);
+  EXPECT_DOUBLE_EQ(marks_and_metrics.metrics[0].value, 0.25);
 }
 
 TEST(RecordingSink, AFolderThatIsGoneDoesNotStopTheProgram) {

@@ -7,15 +7,15 @@ namespace joulemap::capture {
 
 // Begins a step if the current one is over: after a parameter update, or when it only called the model. A step with a
 // backward pass continues until the update.
-void StepDetector::begin_step_if_due(StepDetection& found) {
+void StepDetector::begin_step_if_due(StepDetection& detection) {
   if (has_begun_step_ && !has_updated_parameters_ && !is_inference_only()) return;
   follows_evaluation_ = is_in_evaluation_step();
-  if (follows_evaluation_) found.evaluation_steps = 1;
+  if (follows_evaluation_) detection.evaluation_steps = 1;
   if (has_begun_step_ && !is_training_) ++steps_before_training_;
   has_begun_step_ = true;
   has_requested_batch_ = has_updated_parameters_ = has_called_model_ = has_called_with_gradients_ = has_run_backward_ =
       false;
-  found.begins_step = true;
+  detection.begins_step = true;
 }
 
 // Whether a model call begins a step if the current one is over. Two model calls in a row form one step when a backward
@@ -33,41 +33,41 @@ bool StepDetector::begins_step_at_call(TrainingLoopEvent event) const {
          (event == TrainingLoopEvent::forward_begin_with_gradients_after_inference && !has_requested_batch_);
 }
 
-void StepDetector::add_backward_pass(StepDetection& found) {
-  if (!is_training_) found.evaluation_steps = steps_before_training_;
+void StepDetector::add_backward_pass(StepDetection& detection) {
+  if (!is_training_) detection.evaluation_steps = steps_before_training_;
   has_run_backward_ = is_training_ = true;
 }
 
 StepDetector::StepDetection StepDetector::on_training_loop_event(TrainingLoopEvent event, std::int64_t time_ns) {
-  StepDetection found;
+  StepDetection detection;
   switch (event) {
     case TrainingLoopEvent::loader_iterator_created:
       new_iterator_ns_ = time_ns;
       break;
     case TrainingLoopEvent::loader_batch_requested:
-      begin_step_if_due(found);
+      begin_step_if_due(detection);
       has_requested_batch_ = true;
       break;
     case TrainingLoopEvent::forward_begin_with_gradients:
     case TrainingLoopEvent::forward_begin_with_gradients_after_inference:
     case TrainingLoopEvent::forward_begin_with_gradients_of_other_module:
     case TrainingLoopEvent::forward_begin_without_gradients:
-      if (begins_step_at_call(event)) begin_step_if_due(found);
+      if (begins_step_at_call(event)) begin_step_if_due(detection);
       has_called_model_ = true;
       if (event == TrainingLoopEvent::forward_begin_without_gradients) break;
       has_called_with_gradients_ = true;
-      std::swap(found.epoch_time_ns, new_iterator_ns_);
+      std::swap(detection.epoch_time_ns, new_iterator_ns_);
       break;
     case TrainingLoopEvent::forward_end:
       break;
     case TrainingLoopEvent::backward:
-      add_backward_pass(found);
+      add_backward_pass(detection);
       break;
     case TrainingLoopEvent::optimizer_step_end:
       has_updated_parameters_ = true;
       break;
   }
-  return found;
+  return detection;
 }
 
 }  // namespace joulemap::capture

@@ -41,9 +41,9 @@ class StepDetector {
   bool is_in_evaluation_step() const { return is_training_ && is_inference_only(); }
 
  private:
-  void begin_step_if_due(StepDetection& found);
+  void begin_step_if_due(StepDetection& detection);
   bool begins_step_at_call(TrainingLoopEvent event) const;
-  void add_backward_pass(StepDetection& found);
+  void add_backward_pass(StepDetection& detection);
   bool is_inference_only() const { return has_begun_step_ && has_called_model_ && !has_run_backward_; }
 
   bool has_begun_step_ = false;          // a step has begun

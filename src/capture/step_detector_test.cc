@@ -18,11 +18,11 @@ std::string detect_steps(const std::string& loop) {
   std::int64_t now_ns = 0;
   for (const char letter : loop) {
     const auto event = static_cast<TrainingLoopEvent>(std::string("ILFfdBOSD").find(letter));
-    const StepDetector::StepDetection found = detector.on_training_loop_event(event, ++now_ns);
-    if (found.epoch_time_ns) steps += '!';
-    if (found.begins_step) steps += '|';
+    const StepDetector::StepDetection detection = detector.on_training_loop_event(event, ++now_ns);
+    if (detection.epoch_time_ns) steps += '!';
+    if (detection.begins_step) steps += '|';
     steps += letter;
-    if (found.evaluation_steps > 0) steps += std::to_string(found.evaluation_steps);
+    if (detection.evaluation_steps > 0) steps += std::to_string(detection.evaluation_steps);
   }
   if (detector.is_in_evaluation_step()) steps += "e";
   return steps;

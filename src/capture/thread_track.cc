@@ -22,11 +22,11 @@ void ThreadTrack::distribute_cpu_time(std::int64_t cpu_ns) {
   for (const PendingWallTime& pending : pending_wall_times_) wall_ns += pending.wall_ns;
   std::int64_t remaining_ns = cpu_ns;
   for (std::size_t i = 0; i < pending_wall_times_.size(); ++i) {
-    const bool last = i + 1 == pending_wall_times_.size();
+    const bool is_last = i + 1 == pending_wall_times_.size();
     const double share =
         wall_ns > 0 ? static_cast<double>(pending_wall_times_[i].wall_ns) / static_cast<double>(wall_ns) : 0;
     const std::int64_t scope_cpu_ns =
-        last ? remaining_ns : static_cast<std::int64_t>(share * static_cast<double>(cpu_ns));
+        is_last ? remaining_ns : static_cast<std::int64_t>(share * static_cast<double>(cpu_ns));
     find_or_add_tally(pending_wall_times_[i].scope).cpu_ns += scope_cpu_ns;
     remaining_ns -= scope_cpu_ns;
   }
@@ -50,10 +50,10 @@ void ThreadTrack::add_elapsed_time(const ScopeChangeClocks& clocks) {
   last_update_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_update_cpu_ns_);
 }
 
-void ThreadTrack::count_scope_entry(std::uint32_t scope, bool sampled) {
-  ScopeTally& entered = find_or_add_tally(scope);
-  ++entered.count;
-  if (sampled) ++entered.sampled_count;
+void ThreadTrack::count_scope_entry(std::uint32_t scope, bool is_sampled) {
+  ScopeTally& tally = find_or_add_tally(scope);
+  ++tally.count;
+  if (is_sampled) ++tally.sampled_count;
 }
 
 void ThreadTrack::set_current_scope(std::uint32_t scope, const ScopeChangeClocks& clocks) {
@@ -102,9 +102,9 @@ void ThreadTrack::add_time_since_last_update(const ScopeChangeClocks& clocks) {
 }
 
 std::int64_t ThreadTrack::read_cpu_ns() const {
-  timespec now{};
-  if (clock_gettime(cpu_clock_, &now) != 0) return -1;
-  return static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
+  timespec cpu_time{};
+  if (clock_gettime(cpu_clock_, &cpu_time) != 0) return -1;
+  return static_cast<std::int64_t>(cpu_time.tv_sec) * kNanosecondsPerSecond + cpu_time.tv_nsec;
 }
 
 std::int64_t ThreadTrack::take_cpu_increase_ns(std::int64_t cpu_ns) {
@@ -115,21 +115,21 @@ std::int64_t ThreadTrack::take_cpu_increase_ns(std::int64_t cpu_ns) {
   return 0;
 }
 
-void ThreadTrack::take_tallies(std::vector<ScopeTally>& into) {
+void ThreadTrack::take_tallies(std::vector<ScopeTally>& scope_tallies) {
   const std::lock_guard lock(lock_);
   for (const ScopeTally& scope_tally : tallies_) {
     tally_index_[scope_tally.scope] = 0;
     if (scope_tally.count == 0 && scope_tally.wall_ns == 0 && scope_tally.cpu_ns == 0 &&
         scope_tally.helper_threads_cpu_ns == 0)
       continue;
-    into.push_back(scope_tally);
+    scope_tallies.push_back(scope_tally);
   }
   tallies_.clear();
 }
 
-void ThreadTrack::take_scope_changes(std::vector<HostScopeChange>& into) {
+void ThreadTrack::take_scope_changes(std::vector<HostScopeChange>& scope_changes) {
   const std::lock_guard lock(lock_);
-  into.insert(into.end(), host_scope_changes_.begin(), host_scope_changes_.end());
+  scope_changes.insert(scope_changes.end(), host_scope_changes_.begin(), host_scope_changes_.end());
   host_scope_changes_.clear();
 }
 

@@ -55,9 +55,9 @@ class ThreadTrack {
 
   // Called by the capture's thread: adds the time since the last edge or tick to the current scope.
   void add_time_since_last_update(const ScopeChangeClocks& clocks);
-  // Appends the sums by scope (or the recorded edges) to `into` and clears them.
-  void take_tallies(std::vector<ScopeTally>& into);
-  void take_scope_changes(std::vector<HostScopeChange>& into);
+  // Appends the sums by scope (or the recorded edges) to `scope_tallies` and clears them.
+  void take_tallies(std::vector<ScopeTally>& scope_tallies);
+  void take_scope_changes(std::vector<HostScopeChange>& scope_changes);
 
   // Current CPU time of the thread in ns, readable from any thread; -1 once the thread has ended.
   std::int64_t read_cpu_ns() const;
@@ -76,7 +76,7 @@ class ThreadTrack {
   ScopeTally& find_or_add_tally(std::uint32_t scope);
   void add_elapsed_time(const ScopeChangeClocks& clocks);
   void distribute_cpu_time(std::int64_t cpu_ns);
-  void count_scope_entry(std::uint32_t scope, bool sampled);
+  void count_scope_entry(std::uint32_t scope, bool is_sampled);
   void set_current_scope(std::uint32_t scope, const ScopeChangeClocks& clocks);
   std::uint32_t innermost_scope() const { return scope_stack_.empty() ? base_scope_ : scope_stack_.back(); }
 

@@ -13,10 +13,10 @@ constexpr KernelLog::StepLoadSummary kLaunchBoundLoad{
 
 double simulate_traced_fraction(TracingMode tracing_mode, const KernelLog::StepLoadSummary& load, int steps) {
   TracingPolicy plan(tracing_mode);
-  int traced = 0;
+  int traced_step_count = 0;
   for (int i = 0; i < steps; ++i)
-    traced += plan.decide_step_tracing(i * std::int64_t{16'000'000}, load).is_traced ? 1 : 0;
-  return traced / static_cast<double>(steps);
+    traced_step_count += plan.decide_step_tracing(i * std::int64_t{16'000'000}, load).is_traced ? 1 : 0;
+  return traced_step_count / static_cast<double>(steps);
 }
 
 TEST(TracingPolicy, TracesEveryStepOfAGpuBoundProgram) {
@@ -44,40 +44,40 @@ TEST(TracingPolicy, ObeysAnExplicitModeAtAnyLoad) {
 
 TEST(TracingPolicy, TracesAtLeastTwoStepsInARowBecauseTheFirstHasEnableCost) {
   TracingPolicy plan(TracingMode::light);
-  bool last = true;
+  bool is_previous_traced = true;
   int runs_of_two = 0;
   int run = 0;
   for (int i = 0; i < 4000; ++i) {
-    const bool traced = plan.decide_step_tracing(i * std::int64_t{200'000'000}, kResNet50Load).is_traced;
-    run = traced ? run + 1 : 0;
-    if (i > 20 && last && !traced) ++runs_of_two;
+    const bool is_traced = plan.decide_step_tracing(i * std::int64_t{200'000'000}, kResNet50Load).is_traced;
+    run = is_traced ? run + 1 : 0;
+    if (i > 20 && is_previous_traced && !is_traced) ++runs_of_two;
     if (i > 20) {
       EXPECT_LE(run, 2);
     }
-    last = traced;
+    is_previous_traced = is_traced;
   }
   EXPECT_GE(runs_of_two, 9) << "800 s: ever more seldom, up to once a minute";
 }
 
 TEST(TracingPolicy, PausesTracingForSecondsHoweverShortStepsAre) {
   TracingPolicy plan(TracingMode::light);
-  int traced = 0;
+  int traced_step_count = 0;
   for (int i = 0; i < 30'000; ++i)
-    traced += plan.decide_step_tracing(i * std::int64_t{1'000'000}, kLaunchBoundLoad).is_traced ? 1 : 0;
-  EXPECT_NEAR(traced, 12 + 3 * 300, 10) << "30 s: the first steps, then 0.3 s after 8, 17 and 26 seconds";
+    traced_step_count += plan.decide_step_tracing(i * std::int64_t{1'000'000}, kLaunchBoundLoad).is_traced ? 1 : 0;
+  EXPECT_NEAR(traced_step_count, 12 + 3 * 300, 10) << "30 s: the first steps, then 0.3 s after 8, 17 and 26 seconds";
 }
 
 TEST(TracingPolicy, ACpuProgramIsNotLaunchBound) { EXPECT_FALSE(is_full_tracing_costly({})); }
 
 TEST(TracingPolicy, SamplesTheThirdStepAndThenOneEveryTenSeconds) {
   TracingPolicy plan(TracingMode::automatic);
-  int sampled = 0;
+  int sampled_step_count = 0;
   for (int i = 0; i < 3001; ++i) {
-    const bool now = plan.decide_step_tracing(i * std::int64_t{10'000'000}, kResNet50Load).is_sampled;
-    EXPECT_TRUE(now || i != 2);
-    sampled += now ? 1 : 0;
+    const bool is_sampled = plan.decide_step_tracing(i * std::int64_t{10'000'000}, kResNet50Load).is_sampled;
+    EXPECT_TRUE(is_sampled || i != 2);
+    sampled_step_count += is_sampled ? 1 : 0;
   }
-  EXPECT_EQ(sampled, 3);
+  EXPECT_EQ(sampled_step_count, 3);
 }
 
 }  // namespace

@@ -41,15 +41,16 @@ Result<std::optional<CarbonIntensity>> read_carbon_intensity(const AccountFlags&
       if (!series) return std::move(series).error();
       return std::optional(CarbonIntensity{0, std::move(*series), {}, flags.carbon_data_file, {}});
     }
-    Result<std::vector<account::CarbonRegion>> given = account::read_carbon_table(*text, flags.carbon_data_file);
-    if (!given) return std::move(given).error();
-    table = std::move(*given);
+    Result<std::vector<account::CarbonRegion>> carbon_regions =
+        account::read_carbon_table(*text, flags.carbon_data_file);
+    if (!carbon_regions) return std::move(carbon_regions).error();
+    table = std::move(*carbon_regions);
     if (flags.region.empty())
       return Error{ErrorCode::usage, "--carbon-data is a table of regions", "select one: --region NAME"};
   }
-  Result<CarbonIntensity> found = account::find_regional_intensity(table, flags.region);
-  if (!found) return std::move(found).error();
-  return std::optional(std::move(*found));
+  Result<CarbonIntensity> carbon_intensity = account::find_regional_intensity(table, flags.region);
+  if (!carbon_intensity) return std::move(carbon_intensity).error();
+  return std::optional(std::move(*carbon_intensity));
 }
 
 }  // namespace

@@ -52,9 +52,9 @@ int run_advise(AdviseFlags flags, const CommandLine& line) {
   if (line.quiet && !flags.as_json) advice->diagnostics = {};
   report::TextStyle style = style_of_stdout(line.colour);
   if (!flags.output_file.empty()) style.colour = false;
-  const Status written =
+  const Status write_status =
       output->write(flags.as_json ? report::advice_json(*advice) + "\n" : report::advice_text(*advice, style));
-  return written ? strict_exit_code(kExitSuccess, flags.is_strict, notes) : print_error(written.error());
+  return write_status ? strict_exit_code(kExitSuccess, flags.is_strict, notes) : print_error(write_status.error());
 }
 
 }  // namespace
@@ -62,13 +62,13 @@ int run_advise(AdviseFlags flags, const CommandLine& line) {
 Result<Advice> advise_on_recordings(std::span<const std::string> files, const attribution::ReportQuery& query,
                                     const ReportResult& operations) {
   const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::kernel};
-  const Result<attribution::SteadyReports> found = attribution::build_steady_reports(files, query, levels);
-  if (!found) return found.error();
-  const bool is_steady = found->steady_state.has_value();
-  const double steps = is_steady                         ? static_cast<double>(found->steady_state->steps)
-                       : query.time_range.is_whole_run() ? static_cast<double>(found->reports[0].steps)
+  const Result<attribution::SteadyReports> steady_reports = attribution::build_steady_reports(files, query, levels);
+  if (!steady_reports) return steady_reports.error();
+  const bool is_steady = steady_reports->steady_state.has_value();
+  const double steps = is_steady                         ? static_cast<double>(steady_reports->steady_state->steps)
+                       : query.time_range.is_whole_run() ? static_cast<double>(steady_reports->reports[0].steps)
                                                          : 0;
-  return advise::advise({found->reports[0], found->reports[1], operations, {is_steady, steps}});
+  return advise::advise({steady_reports->reports[0], steady_reports->reports[1], operations, {is_steady, steps}});
 }
 
 void add_advise_command(CLI::App& verb, CommandLine& line) {

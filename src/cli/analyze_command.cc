@@ -110,8 +110,8 @@ Result<std::string> write_analysis_files(const AnalysisResult& result, const Exp
       {"rows.csv", csv_table(report::full_precision_rows_table(data, result))},
       {"analysis.html", page::analysis_html(result, data)}};
   for (const auto& [name, content] : files) {
-    if (Status written = write_to_file_or_stdout(fmt::format("{}/{}", folder, name), content, {}); !written)
-      return std::move(written).error();
+    if (Status write_status = write_to_file_or_stdout(fmt::format("{}/{}", folder, name), content, {}); !write_status)
+      return std::move(write_status).error();
   }
   return folder;
 }
@@ -127,8 +127,8 @@ int print_analysis_or_summary(const AnalysisResult& result, const ExperimentData
                 ? fmt::format("\nAll cells, comparisons and methods: {}/analysis.html, analysis.txt, *.csv\n", *folder)
                 : fmt::format("\nDetails could not be written ({}): see --full or -o FILE\n", folder.error().message);
   }
-  const Status written = output.write(text);
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = output.write(text);
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 int write_analysis_plot(const AnalyzeFlags& flags, const experiment::AnalysisOptions& options) {
@@ -140,8 +140,8 @@ int write_analysis_plot(const AnalyzeFlags& flags, const experiment::AnalysisOpt
   if (!result) return print_error(result.error());
   const Result<std::string> svg = analysis_plot_svg(flags.plot_name, *data, *result, flags.plotted_cells);
   if (!svg) return print_error(svg.error());
-  const Status written = file->write(*svg);
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = file->write(*svg);
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
@@ -173,8 +173,8 @@ int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
     if (formats == 0 && flags.output_file.empty()) return kExitSuccess;
   }
   if (formats == 0 && flags.output_file.empty()) return print_analysis_or_summary(*result, *data, flags, line, *output);
-  const Status written = output->write(format_analysis(*result, *data, flags, line));
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = output->write(format_analysis(*result, *data, flags, line));
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 }  // namespace

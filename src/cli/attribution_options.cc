@@ -24,15 +24,15 @@ Result<recording::LoadedKernelLibrary> read_kernel_library_file(const std::strin
 // Parses --time "30,60" or "30". As a CLI11 list option, "--time 30 FILE" would take FILE for the end.
 Status parse_time_window(std::string_view text, attribution::CommandTimeRange& time_range) {
   if (text.empty()) return Done{};
-  const Error wrong{ErrorCode::usage, fmt::format("--time {} is not a time range", joulemap::quoted(text)),
-                    "--time 30,60"};
+  const Error time_range_error{ErrorCode::usage, fmt::format("--time {} is not a time range", joulemap::quoted(text)),
+                               "--time 30,60"};
   const std::size_t comma = text.find(',');
   const std::optional<double> from_s = parse_double(text.substr(0, comma));
-  if (!from_s || *from_s < 0) return wrong;
+  if (!from_s || *from_s < 0) return time_range_error;
   time_range.from_s = *from_s;
   if (comma == std::string_view::npos) return Done{};
   time_range.to_s = parse_double(text.substr(comma + 1));
-  return time_range.to_s && *time_range.to_s > time_range.from_s ? Status(Done{}) : Status(wrong);
+  return time_range.to_s && *time_range.to_s > time_range.from_s ? Status(Done{}) : Status(time_range_error);
 }
 
 std::vector<DomainClass> parse_excluded_domain_classes(const std::vector<std::string>& names) {
@@ -68,8 +68,8 @@ Result<AttributionOptions> parse_attribution_options(const AttributionFlags& fla
   AttributionOptions attribution_options;
   attribution_options.attribution_mode =
       attribution::parse_attribution_mode(flags.attribution_mode).value_or(attribution::AttributionMode::regress);
-  if (const Status parsed = parse_time_window(flags.time_window, attribution_options.time_range); !parsed)
-    return parsed.error();
+  if (const Status parse_status = parse_time_window(flags.time_window, attribution_options.time_range); !parse_status)
+    return parse_status.error();
   Result<recording::LoadedKernelLibrary> library = read_kernel_library_file(flags.kernel_library_file);
   if (!library) return std::move(library).error();
   if (!flags.kernel_library_file.empty()) attribution_options.kernel_powers = std::move(library->powers);

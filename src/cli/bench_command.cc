@@ -36,7 +36,7 @@ struct BenchServeFlags {
 };
 
 // The options of the command line, as words for the script.
-std::vector<std::string> collect_option_arguments(const CLI::App& verb, bool quiet) {
+std::vector<std::string> collect_option_arguments(const CLI::App& verb, bool is_quiet) {
   std::vector<std::string> words;
   for (const CLI::Option* const option : verb.get_options()) {
     if (option->count() == 0) continue;
@@ -49,7 +49,7 @@ std::vector<std::string> collect_option_arguments(const CLI::App& verb, bool qui
       words.push_back(fmt::format("{}={}", name, option->results().front()));
     }
   }
-  if (quiet) words.emplace_back("--quiet");
+  if (is_quiet) words.emplace_back("--quiet");
   return words;
 }
 

@@ -98,15 +98,15 @@ Result<BundleInputs> read_bundle_inputs(const std::vector<std::string>& recordin
   BundleInputs inputs;
   const std::vector<std::string> names = bundle::unique_recording_names(recordings);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (Status read = inputs.read(recordings[i], names[i]); !read) return std::move(read).error();
+    if (Status read_status = inputs.read(recordings[i], names[i]); !read_status) return std::move(read_status).error();
   }
   if (library.empty()) return inputs;
   if (!file_exists(library)) {
     return Error{ErrorCode::not_found, fmt::format("{}: no such kernel library", library),
                  "joulemap record writes one to its data folder; use --library none to bundle without one"};
   }
-  if (Status read = inputs.read(library, std::string(bundle::kLibraryMemberName)); !read)
-    return std::move(read).error();
+  if (Status read_status = inputs.read(library, std::string(bundle::kLibraryMemberName)); !read_status)
+    return std::move(read_status).error();
   return inputs;
 }
 
@@ -140,7 +140,8 @@ int run_bundle(BundleFlags flags) {
   const bundle::WrittenBundle written = bundle::write_bundle(std::move(manifest), members);
   if (const Status checked = bundle::check_bundle_size(input_paths.size(), written.archive_bytes.size()); !checked)
     return print_error(checked.error());
-  if (const Status done = output->write_bytes(written.archive_bytes); !done) return print_error(done.error());
+  if (const Status write_status = output->write_bytes(written.archive_bytes); !write_status)
+    return print_error(write_status.error());
 
   const BundleResult result{path,
                             written.archive_bytes.size(),
@@ -148,9 +149,9 @@ int run_bundle(BundleFlags flags) {
                             written.manifest.verdict,
                             written.manifest.members,
                             statements->diagnostics};
-  const Status printed = write_to_stream(
+  const Status print_status = write_to_stream(
       StandardStream::out, flags.as_json ? report::bundle_json(result) + "\n" : report::bundle_text(result));
-  return printed ? kExitSuccess : print_error(printed.error());
+  return print_status ? kExitSuccess : print_error(print_status.error());
 }
 
 }  // namespace

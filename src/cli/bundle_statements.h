@@ -50,9 +50,9 @@ inline Result<bundle::BundleStatements> compute_bundle_statements(std::span<cons
     if (flags.kernel_library_file.empty())
       return Error{ErrorCode::malformed, "the bundle contains no kernel library", ""};
   }
-  Result<AttributionOptions> parsed = parse_attribution_options(flags);
-  if (!parsed) return copies->replace_paths_with_names(std::move(parsed).error());
-  return bundle::compute_statements(*copies, make_report_query(*parsed), parsed->diagnostics);
+  Result<AttributionOptions> attribution_options = parse_attribution_options(flags);
+  if (!attribution_options) return copies->replace_paths_with_names(std::move(attribution_options).error());
+  return bundle::compute_statements(*copies, make_report_query(*attribution_options), attribution_options->diagnostics);
 }
 
 }  // namespace joulemap::cli

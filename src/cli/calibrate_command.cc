@@ -40,9 +40,9 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
                                   .program = line.program_path,
                                   .replay = line.replay_option};
   sensors.uses_file_capabilities = true;
-  Result<sampling::OpenSensors> opened = sampling::open_sensors(sensors);
-  if (!opened) return print_error(opened.error());
-  sampling::Sampler sampler(std::move(opened->sensors));
+  Result<sampling::OpenSensors> opened_sensors = sampling::open_sensors(sensors);
+  if (!opened_sensors) return print_error(opened_sensors.error());
+  sampling::Sampler sampler(std::move(opened_sensors->sensors));
   if (sampler.channels().empty()) {
     return print_error({ErrorCode::unsupported, "no sensor to calibrate on this machine", "run joulemap doctor"});
   }
@@ -57,16 +57,16 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   // With --sysroot or --replay the sensors are not those of this machine, so nothing is stored.
   if (line.system_root.is_this_machine() && line.replay_option.empty()) {
     const std::string path = calibration_path();
-    const Status stored = recording::merge_into_calibration_file(path, result.findings);
-    if (stored) {
+    const Status merge_status = recording::merge_into_calibration_file(path, result.findings);
+    if (merge_status) {
       result.calibration_file = path;
     } else {
-      result.diagnostics.add({"not_kept", 1, stored.error().message, "set JOULEMAP_DATA to a writable folder"});
+      result.diagnostics.add({"not_kept", 1, merge_status.error().message, "set JOULEMAP_DATA to a writable folder"});
     }
   }
   const std::string text = flags.as_json ? report::calibrate_json(result) + "\n" : report::calibrate_text(result);
-  const Status written = output->write(text);
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = output->write(text);
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 }  // namespace

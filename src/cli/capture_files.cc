@@ -14,12 +14,12 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string find_first_existing(const fs::path& folder, std::initializer_list<const char*> candidates) {
-  std::error_code ignored;  // a path that cannot be examined counts as missing
+  std::error_code path_error;  // a path that cannot be examined counts as missing
   for (const char* candidate : candidates) {
     const fs::path path = folder / candidate;
     // Not canonical(), which resolves links: in a build tree sitecustomize.py is a link, and the files that it needs
     // are next to the link.
-    if (fs::exists(path, ignored)) return path.lexically_normal();
+    if (fs::exists(path, path_error)) return path.lexically_normal();
   }
   return {};
 }
@@ -31,15 +31,15 @@ std::string environment_variable_text(const char* name) {
 
 // Sets an injection variable, by which CUDA or NVTX loads one library. If another tool has set it, leaves it unchanged
 // and adds a diagnostic.
-void set_injection_variable(CaptureEnvironment& made, const char* variable, const std::string& library,
-                            std::string_view missing) {
+void set_injection_variable(CaptureEnvironment& capture_environment, const char* variable, const std::string& library,
+                            std::string_view unrecorded_data) {
   const std::string current_variable_value = environment_variable_text(variable);
   if (current_variable_value.empty()) {
-    made.variables.push_back(fmt::format("{}={}", variable, library));
+    capture_environment.variables.push_back(fmt::format("{}={}", variable, library));
   } else if (current_variable_value != library) {
-    made.diagnostics.add(
+    capture_environment.diagnostics.add(
         {"injection_taken", 1,
-         fmt::format("{} is already set to {}: {} are not recorded", variable, current_variable_value, missing),
+         fmt::format("{} is already set to {}: {} are not recorded", variable, current_variable_value, unrecorded_data),
          fmt::format("unset {}", variable)});
   }
 }
@@ -72,21 +72,22 @@ Result<CaptureFiles> find_capture_files(const std::string& program) {
 }
 
 CaptureEnvironment make_capture_environment(const CaptureFiles& files, std::string_view trace) {
-  CaptureEnvironment made;
-  if (trace == "off") return made;
-  made.variables.push_back(fmt::format("JOULEMAP_TRACE={}", trace));
-  set_injection_variable(made, "CUDA_INJECTION64_PATH", files.capture_library, "kernels");
-  if (trace == "kernels") return made;
-  set_injection_variable(made, "NVTX_INJECTION64_PATH", files.capture_library, "NVTX ranges");
+  CaptureEnvironment capture_environment;
+  if (trace == "off") return capture_environment;
+  capture_environment.variables.push_back(fmt::format("JOULEMAP_TRACE={}", trace));
+  set_injection_variable(capture_environment, "CUDA_INJECTION64_PATH", files.capture_library, "kernels");
+  if (trace == "kernels") return capture_environment;
+  set_injection_variable(capture_environment, "NVTX_INJECTION64_PATH", files.capture_library, "NVTX ranges");
   if (files.sitecustomize_folder.empty()) {
-    made.diagnostics.add({"no_python_capture", 1,
-                          "the Python package is not next to the joulemap program: layers are not recorded",
-                          "install the complete package: the wheel, or the folder that make dist creates"});
-    return made;
+    capture_environment.diagnostics.add(
+        {"no_python_capture", 1, "the Python package is not next to the joulemap program: layers are not recorded",
+         "install the complete package: the wheel, or the folder that make dist creates"});
+    return capture_environment;
   }
   const std::string path = environment_variable_text("PYTHONPATH");
-  made.variables.push_back(fmt::format("PYTHONPATH={}{}{}", files.sitecustomize_folder, path.empty() ? "" : ":", path));
-  return made;
+  capture_environment.variables.push_back(
+      fmt::format("PYTHONPATH={}{}{}", files.sitecustomize_folder, path.empty() ? "" : ":", path));
+  return capture_environment;
 }
 
 }  // namespace joulemap::cli

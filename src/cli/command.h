@@ -72,10 +72,10 @@ std::span<const Command> commands();
 // executable 126, anything else 1.
 int exit_code_of(ErrorCode code);
 
-// Declares --strict, for verbs that print numbers. `strict` must outlive the parser.
-void add_strict_flag(CLI::App& verb, bool& strict);
+// Declares --strict, for verbs that print numbers. `is_strict` must outlive the parser.
+void add_strict_flag(CLI::App& verb, bool& is_strict);
 // Returns `code`, or kExitDataLost if --strict is set, `code` is success and data were lost or damaged.
-int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics);
+int strict_exit_code(int code, bool is_strict, const Diagnostics& diagnostics);
 
 // Prints "joulemap: message" and the remedy to stderr; returns exit_code_of() the error. With a verb, prints
 // "joulemap diff: message".

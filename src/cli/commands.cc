@@ -77,12 +77,12 @@ int exit_code_of(ErrorCode code) {
   }
 }
 
-void add_strict_flag(CLI::App& verb, bool& strict) {
-  verb.add_flag("--strict", strict, "exit with 3 when data were lost or damaged");
+void add_strict_flag(CLI::App& verb, bool& is_strict) {
+  verb.add_flag("--strict", is_strict, "exit with 3 when data were lost or damaged");
 }
 
-int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics) {
-  if (!strict || code != kExitSuccess || !has_data_loss(diagnostics)) return code;
+int strict_exit_code(int code, bool is_strict, const Diagnostics& diagnostics) {
+  if (!is_strict || code != kExitSuccess || !has_data_loss(diagnostics)) return code;
   // If stderr is closed, the exit code is the only signal left.
   static_cast<void>(
       write_to_stream(StandardStream::error, "joulemap: --strict: data were lost or damaged, see the notes\n"));

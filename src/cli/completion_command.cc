@@ -107,7 +107,7 @@ std::string fish_script(const std::vector<VerbDescription>& verbs) {
       condition += fmt::format("{}not __fish_seen_subcommand_from {}", condition.empty() ? "" : "; and ",
                                fmt::join(verb.verbs, " "));
     const std::string start = fmt::format("complete -c joulemap -n {}", quote_for_fish(condition));
-    for (const std::string& below : verb.verbs) out += fmt::format("{} -f -a {}\n", start, below);
+    for (const std::string& child_verb : verb.verbs) out += fmt::format("{} -f -a {}\n", start, child_verb);
     for (const OptionDescription& option : verb.options) {
       if (option.is_argument) {
         if (!option.choices.empty()) out += fmt::format("{} -f -a '{}'\n", start, fmt::join(option.choices, " "));
@@ -140,10 +140,10 @@ void add_completion_command(CLI::App& verb, CommandLine& line) {
       ->check(word_choice_validator({"bash", "zsh", "fish"}));
   verb.callback([shell, &line] {
     const std::vector<VerbDescription> verbs = describe_verbs(*line.cli_app);
-    const Status written = write_to_stream(StandardStream::out, *shell == "bash"  ? bash_script(verbs)
-                                                                : *shell == "zsh" ? zsh_script(verbs)
-                                                                                  : fish_script(verbs));
-    line.exit_code = written ? kExitSuccess : print_error(written.error());
+    const Status write_status = write_to_stream(StandardStream::out, *shell == "bash"  ? bash_script(verbs)
+                                                                     : *shell == "zsh" ? zsh_script(verbs)
+                                                                                       : fish_script(verbs));
+    line.exit_code = write_status ? kExitSuccess : print_error(write_status.error());
   });
 }
 

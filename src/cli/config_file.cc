@@ -32,15 +32,15 @@ std::string environment_variable(const char* name) {
 }
 
 std::vector<std::string> list_config_files() {
-  if (const std::string named = environment_variable("JOULEMAP_CONFIG"); !named.empty())
-    return named == "none" ? std::vector<std::string>() : std::vector{named};
+  if (const std::string config_file = environment_variable("JOULEMAP_CONFIG"); !config_file.empty())
+    return config_file == "none" ? std::vector<std::string>() : std::vector{config_file};
   std::vector<std::string> files;
   const std::string config = environment_variable("XDG_CONFIG_HOME");
-  const std::string home = environment_variable("HOME");
+  const std::string home_directory = environment_variable("HOME");
   if (!config.empty()) {
     files.push_back(config + "/joulemap/joulemap.toml");
-  } else if (!home.empty()) {
-    files.push_back(home + "/.config/joulemap/joulemap.toml");
+  } else if (!home_directory.empty()) {
+    files.push_back(home_directory + "/.config/joulemap/joulemap.toml");
   }
   files.emplace_back("joulemap.toml");
   return files;
@@ -58,11 +58,11 @@ Error config_file_error(const std::string& file, std::string message, std::strin
 }
 
 Error unknown_config_key_error(const std::string& file, const std::string& key) {
-  const std::vector<std::string> known(kConfigKeys.begin(), kConfigKeys.end());
-  const std::optional<std::string> nearest = nearest_word(key, known);
-  return config_file_error(
-      file, fmt::format("unknown key {}", joulemap::quoted(key)),
-      nearest ? fmt::format("did you mean {}?", *nearest) : fmt::format("keys are {}", fmt::join(kConfigKeys, ", ")));
+  const std::vector<std::string> known_keys(kConfigKeys.begin(), kConfigKeys.end());
+  const std::optional<std::string> nearest_key = nearest_word(key, known_keys);
+  return config_file_error(file, fmt::format("unknown key {}", joulemap::quoted(key)),
+                           nearest_key ? fmt::format("did you mean {}?", *nearest_key)
+                                       : fmt::format("keys are {}", fmt::join(kConfigKeys, ", ")));
 }
 
 // Sets the default of the option `key` of one verb. Returns false if the verb has no such option, and fails if the
@@ -81,8 +81,8 @@ Result<bool> set_option_default(CLI::App& verb, const std::string& key, const st
 }
 
 CLI::App* find_verb(CLI::App& app, const std::string& name) {
-  const auto found = app.get_subcommands([&name](CLI::App* verb) { return verb->get_name() == name; });
-  return found.empty() ? nullptr : found.front();
+  const auto matching_verbs = app.get_subcommands([&name](CLI::App* verb) { return verb->get_name() == name; });
+  return matching_verbs.empty() ? nullptr : matching_verbs.front();
 }
 
 Status apply_config_table(CLI::App& app, const std::vector<CLI::App*>& verbs, const formats::DocumentValue& table,
@@ -92,7 +92,8 @@ Status apply_config_table(CLI::App& app, const std::vector<CLI::App*>& verbs, co
       CLI::App* const verb = find_verb(app, member.key);
       if (verb == nullptr)
         return config_file_error(file, fmt::format("unknown verb [{}]", member.key), "see joulemap --help");
-      if (Status applied = apply_config_table(app, {verb}, member.value, file, false); !applied) return applied;
+      if (Status apply_status = apply_config_table(app, {verb}, member.value, file, false); !apply_status)
+        return apply_status;
       continue;
     }
     if (std::ranges::count(kConfigKeys, member.key) == 0) return unknown_config_key_error(file, member.key);
@@ -100,9 +101,9 @@ Status apply_config_table(CLI::App& app, const std::vector<CLI::App*>& verbs, co
     if (!value) return config_file_error(file, fmt::format("{} is no text or number", member.key), "correct the value");
     bool is_known = false;
     for (CLI::App* const verb : verbs) {
-      Result<bool> set = set_option_default(*verb, member.key, *value, file);
-      if (!set) return std::move(set).error();
-      is_known = is_known || *set;
+      Result<bool> option_result = set_option_default(*verb, member.key, *value, file);
+      if (!option_result) return std::move(option_result).error();
+      is_known = is_known || *option_result;
     }
     if (!is_known) return unknown_config_key_error(file, member.key);
   }
@@ -124,7 +125,7 @@ Status apply_config_files(CLI::App& app) {
     if (!document) return document.error();
     std::vector<CLI::App*> verbs = {&app};
     for (CLI::App* const verb : app.get_subcommands([](CLI::App*) { return true; })) verbs.push_back(verb);
-    if (Status applied = apply_config_table(app, verbs, *document, file, true); !applied) return applied;
+    if (Status apply_status = apply_config_table(app, verbs, *document, file, true); !apply_status) return apply_status;
   }
   return Done{};
 }

@@ -17,13 +17,13 @@ std::string unprivileged_environment_variable(const char* name) {
 }
 
 std::string home_folder() {
-  if (std::string named = unprivileged_environment_variable("HOME"); !named.empty()) return named;
+  if (std::string home_path = unprivileged_environment_variable("HOME"); !home_path.empty()) return home_path;
   const passwd* user = ::getpwuid(::getuid());  // NOLINT(concurrency-mt-unsafe): there is one thread
   return user != nullptr && user->pw_dir != nullptr ? user->pw_dir : "/";
 }
 
 std::string data_folder() {
-  if (std::string named = unprivileged_environment_variable("JOULEMAP_DATA"); !named.empty()) return named;
+  if (std::string data_path = unprivileged_environment_variable("JOULEMAP_DATA"); !data_path.empty()) return data_path;
   if (const std::string xdg = unprivileged_environment_variable("XDG_DATA_HOME"); !xdg.empty())
     return xdg + "/joulemap";
   return home_folder() + "/.local/share/joulemap";

@@ -20,9 +20,9 @@ void add_device_options(CLI::App& verb, DeviceFlags& flags) {
 Result<predict::DeviceProfile> load_device_profile(const DeviceFlags& flags) {
   // The options exclude each other: with both, the profile is a default of the configuration file.
   if (flags.profile_file.empty() || !flags.device_name.empty()) {
-    if (const std::string own = device_profile_path(flags.device_name);
-        !flags.device_name.empty() && ::access(own.c_str(), R_OK) == 0) {
-      return load_device_profile({.device_name = {}, .profile_file = own});
+    if (const std::string profile_path = device_profile_path(flags.device_name);
+        !flags.device_name.empty() && ::access(profile_path.c_str(), R_OK) == 0) {
+      return load_device_profile({.device_name = {}, .profile_file = profile_path});
     }
     return flags.device_name.empty() ? Result<predict::DeviceProfile>(predict::h200_profile())
                                      : predict::find_device_profile(flags.device_name);

@@ -96,8 +96,8 @@ int run_diff(const DiffFlags& flags, const CommandLine& line) {
   if (!flags.output.empty()) style.colour = false;
   const std::string text = flags.json ? report::diff_json(*difference) + "\n"
                                       : report::diff_text(*difference, flags.shown_entry_count, style);
-  const Status written = output->write(text);
-  if (!written) return print_error(written.error());
+  const Status write_status = output->write(text);
+  if (!write_status) return print_error(write_status.error());
   return strict_exit_code(difference->failed ? kExitFailure : kExitSuccess, flags.strict, notes);
 }
 

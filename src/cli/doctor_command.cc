@@ -24,8 +24,8 @@ int run_doctor(const DoctorFlags& flags, const CommandLine& line) {
                                                                 .uses_file_capabilities = true});
   if (!result) return print_error(result.error());
   const std::string text = flags.as_json ? report::doctor_json(*result) + "\n" : report::doctor_text(*result);
-  const Status written = write_to_file_or_stdout(flags.output_file, text, {});
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = write_to_file_or_stdout(flags.output_file, text, {});
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 }  // namespace

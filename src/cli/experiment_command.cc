@@ -45,13 +45,13 @@ int print_experiment_plan(const ExperimentPlan& plan, const PlanFlags& flags, co
   const std::string text =
       flags.as_json ? report::experiment_plan_json(plan) + "\n"
                     : report::experiment_plan_text(plan, flags.shown_row_count, style_of_stdout(line.colour));
-  const Status written = write_to_stream(StandardStream::out, text);
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = write_to_stream(StandardStream::out, text);
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 int preview_experiment_plan(const PlanFlags& flags, const CommandLine& line) {
-  std::error_code closed;  // ignored: opening the plan reports the reason
-  const bool is_folder = std::filesystem::is_directory(flags.plan_file, closed);
+  std::error_code path_error;  // ignored: opening the plan reports the reason
+  const bool is_folder = std::filesystem::is_directory(flags.plan_file, path_error);
   if (!is_folder && flags.experiment_folder.empty() && !flags.runs_pilot) {
     const Result<std::string> toml = read_small_file(flags.plan_file);
     if (!toml) return print_error(toml.error());
@@ -105,10 +105,10 @@ void add_experiment_status_command(CLI::App& verb, CommandLine& line) {
     }
     ExperimentPlan plan = experiment::summarize_plan(*folder);
     plan.jobs = experiment::query_slurm_jobs(*folder, plan.diagnostics);
-    const Status written = write_to_stream(
+    const Status write_status = write_to_stream(
         StandardStream::out, flags->as_json ? report::experiment_plan_json(plan) + "\n"
                                             : report::experiment_status_text(plan, style_of_stdout(line.colour)));
-    line.exit_code = written ? kExitSuccess : print_error(written.error());
+    line.exit_code = write_status ? kExitSuccess : print_error(write_status.error());
   });
 }
 

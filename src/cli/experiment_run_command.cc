@@ -56,12 +56,12 @@ int run_requested_rows(ExperimentFolder& folder, const experiment::RunRequest& r
   progress.finish();
   if (!outcome) return print_error(outcome.error());
   print_machine_checks(*outcome, folder.spec().checks);
-  if (const Status read = folder.reload_run_table(); !read) return print_error(read.error());
+  if (const Status reload_status = folder.reload_run_table(); !reload_status) return print_error(reload_status.error());
   const ExperimentPlan plan = experiment::summarize_plan(folder);
-  const Status written = write_to_stream(
+  const Status write_status = write_to_stream(
       StandardStream::out, flags.as_json ? report::experiment_plan_json(plan) + "\n"
                                          : report::experiment_status_text(plan, style_of_stdout(line.colour)));
-  if (!written) return print_error(written.error());
+  if (!write_status) return print_error(write_status.error());
   if (outcome->was_stopped) {
     return print_error({ErrorCode::io, "stopped before all rows ran", "joulemap experiment resume " + folder.path()});
   }
@@ -74,8 +74,8 @@ bool has_begun_rows(const ExperimentFolder& folder) {
 }
 
 int run_experiment(const RunFlags& flags, const CommandLine& line) {
-  std::error_code closed;  // opening it reports the reason
-  const bool exists = fs::is_directory(flags.plan_file, closed);
+  std::error_code path_error;  // opening it reports the reason
+  const bool exists = fs::is_directory(flags.plan_file, path_error);
   Result<ExperimentFolder> folder = open_or_create_experiment(flags.plan_file, flags.experiment_folder);
   if (!folder) return print_error(folder.error());
   if (exists && has_begun_rows(*folder) && !flags.retries_failed_rows) {
@@ -141,8 +141,8 @@ void add_shared_run_flags(CLI::App& verb, RunFlags& flags) {
 }  // namespace
 
 Result<ExperimentFolder> open_or_create_experiment(const std::string& plan, const std::string& folder) {
-  std::error_code closed;  // opening it reports the reason
-  if (fs::is_directory(plan, closed)) {
+  std::error_code path_error;  // opening it reports the reason
+  if (fs::is_directory(plan, path_error)) {
     if (folder.empty()) return ExperimentFolder::open(plan);
     return Error{ErrorCode::usage, fmt::format("{} is already an experiment folder", plan), "remove -o"};
   }

@@ -37,8 +37,9 @@ int submit_experiment(const SubmitFlags& flags, const CommandLine& line) {
   }
   if (!submitted_arrays->empty())
     text += fmt::format("joulemap experiment status {} shows their progress\n", folder->path());
-  const Status written = write_to_stream(StandardStream::out, flags.as_json ? experiment_status_json(*folder) : text);
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status =
+      write_to_stream(StandardStream::out, flags.as_json ? experiment_status_json(*folder) : text);
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 }  // namespace

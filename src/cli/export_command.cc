@@ -61,9 +61,10 @@ std::vector<std::string> export_input_files(const ExportFlags& flags) {
 int export_to_tensorboard(const ExportFlags& flags) {
   if (flags.output_file.empty())
     return print_error({ErrorCode::usage, "export to TensorBoard needs a folder", "-o runs/joules"});
-  if (const Status distinct = check_output_is_not_input(flags.output_file, add_part_folders(export_input_files(flags)));
-      !distinct) {
-    return print_error(distinct.error());
+  if (const Status output_check =
+          check_output_is_not_input(flags.output_file, add_part_folders(export_input_files(flags)));
+      !output_check) {
+    return print_error(output_check.error());
   }
   const Result<TensorboardLogFolder> folder = TensorboardLogFolder::open(flags.output_file);
   if (!folder) return print_error(folder.error());
@@ -80,15 +81,16 @@ int export_to_tensorboard(const ExportFlags& flags) {
 }
 
 // The levels of rows that the format needs.
-std::vector<attribution::RowLevel> exported_levels(const report::ExportFormat& format, const std::string& by) {
+std::vector<attribution::RowLevel> exported_levels(const report::ExportFormat& format, const std::string& level_name) {
   using attribution::RowLevel;
-  const std::vector<RowLevel> least = {RowLevel::phase};  // steps, epochs and phases are built only along with a level
-  if (format.exported_levels == report::ExportLevels::none) return least;
+  const std::vector<RowLevel> minimal_levels = {
+      RowLevel::phase};  // steps, epochs and phases are built only along with a level
+  if (format.exported_levels == report::ExportLevels::none) return minimal_levels;
   if (format.exported_levels == report::ExportLevels::all) return attribution::ViewQuery{}.levels;
-  const std::optional<RowLevel> level = attribution::parse_row_level(by);
+  const std::optional<RowLevel> level = attribution::parse_row_level(level_name);
   if (level && *level != RowLevel::domain && *level != RowLevel::step && *level != RowLevel::epoch) return {*level};
-  if (by == "layer-step") return {RowLevel::layer};
-  if (!by.empty()) return least;
+  if (level_name == "layer-step") return {RowLevel::layer};
+  if (!level_name.empty()) return minimal_levels;
   return {RowLevel::layer, RowLevel::function, RowLevel::region, RowLevel::kernel};
 }
 
@@ -99,15 +101,16 @@ Status check_terminal_output(const report::ExportFormat& format, const ExportFla
 }
 
 int export_to_file(const report::ExportFormat& format, const ExportFlags& flags) {
-  if (const Status possible = check_terminal_output(format, flags); !possible) return print_error(possible.error());
+  if (const Status terminal_check = check_terminal_output(format, flags); !terminal_check)
+    return print_error(terminal_check.error());
   Result<CommandOutput> output = CommandOutput::open(flags.output_file, export_input_files(flags));
   if (!output) return print_error(output.error());
   const Result<RunView> view = build_run_view(flags, exported_levels(format, flags.by));
   if (!view) return print_error(view.error());
   const Result<std::string> bytes = format.serialize_view(*view, {flags.by});
   if (!bytes) return print_error(bytes.error());
-  const Status written = output->write_bytes(*bytes);
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = output->write_bytes(*bytes);
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 // pyarrow writes the Parquet file. The arguments of the script are the output file, the level and the recordings.
@@ -130,9 +133,10 @@ else:
 int export_to_parquet(const ExportFlags& flags, const CommandLine& line) {
   if (flags.output_file.empty())
     return print_error({ErrorCode::usage, "parquet is written to a file", "-o run.parquet"});
-  if (const Status distinct = check_output_is_not_input(flags.output_file, add_part_folders(export_input_files(flags)));
-      !distinct)
-    return print_error(distinct.error());
+  if (const Status output_check =
+          check_output_is_not_input(flags.output_file, add_part_folders(export_input_files(flags)));
+      !output_check)
+    return print_error(output_check.error());
   std::vector<std::string> arguments = {flags.output_file,
                                         flags.by.empty() ? "layer" : flags.by,
                                         flags.attribution_options.attribution_mode,
@@ -158,7 +162,7 @@ Status check_level_applies(const ExportFlags& flags) {
 }
 
 int run_export(const ExportFlags& flags, const CommandLine& line) {
-  if (const Status applies = check_level_applies(flags); !applies) return print_error(applies.error());
+  if (const Status level_check = check_level_applies(flags); !level_check) return print_error(level_check.error());
   if (flags.to == "tensorboard") return export_to_tensorboard(flags);
   if (const report::ExportFormat* const format = report::find_export_format(flags.to))
     return export_to_file(*format, flags);

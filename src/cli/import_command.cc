@@ -55,20 +55,20 @@ Error import_usage_error(std::string message, std::string remedy) {
 
 // Parses --map: "0=gpu1" maps GPU 0 of all traces to domain gpu1, "2:0=gpu1" only of the third input.
 Status add_gpu_mapping(std::string_view text, ingest::ImportOptions& options) {
-  const Error wrong = import_usage_error(fmt::format("--map {} is not of the form N=GPU", joulemap::quoted(text)),
-                                         "--map 0=gpu1, or INPUT:0=gpu1");
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals + 1 == text.size()) return wrong;
-  std::string_view ordinal = text.substr(0, equals);
+  const Error mapping_error = import_usage_error(
+      fmt::format("--map {} is not of the form N=GPU", joulemap::quoted(text)), "--map 0=gpu1, or INPUT:0=gpu1");
+  const std::size_t equals_position = text.find('=');
+  if (equals_position == std::string_view::npos || equals_position + 1 == text.size()) return mapping_error;
+  std::string_view ordinal = text.substr(0, equals_position);
   std::optional<std::size_t> input;
   if (const std::size_t colon = ordinal.find(':'); colon != std::string_view::npos) {
     input = parse_u64(ordinal.substr(0, colon));
-    if (!input) return wrong;
+    if (!input) return mapping_error;
     ordinal.remove_prefix(colon + 1);
   }
   const std::optional<std::uint64_t> number = parse_u64(ordinal);
-  if (!number || *number > UINT32_MAX) return wrong;
-  options.gpu_mappings[{input, static_cast<std::uint32_t>(*number)}] = std::string(text.substr(equals + 1));
+  if (!number || *number > UINT32_MAX) return mapping_error;
+  options.gpu_mappings[{input, static_cast<std::uint32_t>(*number)}] = std::string(text.substr(equals_position + 1));
   return Done{};
 }
 
@@ -134,7 +134,8 @@ Result<ingest::ImportOptions> parse_import_options(const ImportFlags& flags) {
   options.trace_offset_ns = std::llround(flags.trace_offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
   options.trace_start_ns = flags.start_ns;
   for (const std::string& mapping : flags.gpu_mappings) {
-    if (Status added = add_gpu_mapping(mapping, options); !added) return std::move(added).error();
+    if (Status mapping_status = add_gpu_mapping(mapping, options); !mapping_status)
+      return std::move(mapping_status).error();
   }
   if (!flags.module_names_file.empty()) {
     const Result<std::string> text = read_file_start(flags.module_names_file, kMaxModules);
@@ -164,10 +165,10 @@ std::optional<Error> usage_error(const ImportFlags& flags) {
                               "joulemap import nvidia-smi POWER.csv --epochs EPOCHS.csv");
   }
   if (is_format_name(flags.format_name)) return std::nullopt;
-  std::string known;
-  for (const ingest::TraceFormat& format : ingest::trace_formats()) known += std::string(format.name) + ", ";
+  std::string known_formats;
+  for (const ingest::TraceFormat& format : ingest::trace_formats()) known_formats += std::string(format.name) + ", ";
   return import_usage_error(fmt::format("unknown import format {}", joulemap::quoted(flags.format_name)),
-                            fmt::format("use one of {}cprofile, nvidia-smi, csv, prengdl", known));
+                            fmt::format("use one of {}cprofile, nvidia-smi, csv, prengdl", known_formats));
 }
 
 // Part of the progress that reading a trace takes; assigning its events to scopes is assumed to take as long.
@@ -190,11 +191,11 @@ Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& 
   const bool is_profile_import = flags.format_name == ingest::kCprofileFormat;
   for (std::size_t number = 0; is_profile_import && number < flags.input_files.size(); ++number) {
     const Result<ingest::FunctionProfile> profile = ingest::read_cprofile(flags.input_files[number]);
-    Status added = profile ? begin() : Status(profile.error());
-    if (added) added = session->add(*profile, flags.input_files[number]);
-    if (added) continue;
+    Status add_status = profile ? begin() : Status(profile.error());
+    if (add_status) add_status = session->add(*profile, flags.input_files[number]);
+    if (add_status) continue;
     if (session) session->remove_written_parts();
-    return std::move(added).error();
+    return std::move(add_status).error();
   }
   const bool are_inputs_steps = format != nullptr && format->read_steps != nullptr;
   const std::size_t traces = format == nullptr ? 0 : are_inputs_steps ? 1 : flags.input_files.size();
@@ -207,11 +208,11 @@ Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& 
                          : format->read(input, make_partial_progress_callback(progress.make_progress_callback(), 0,
                                                                               kReadingProgressShare));
     report_progress(progress.make_progress_callback(), kReadingProgressShare);
-    Status added = trace ? begin() : Status(std::move(trace).error());
-    if (added) added = session->add(std::move(*trace), input);
-    if (added) continue;
+    Status add_status = trace ? begin() : Status(std::move(trace).error());
+    if (add_status) add_status = session->add(std::move(*trace), input);
+    if (add_status) continue;
     if (session) session->remove_written_parts();
-    return std::move(added).error();
+    return std::move(add_status).error();
   }
   if (Status begun = begin(); !begun) return std::move(begun).error();
   Result<ImportResult> result = session->finish();
@@ -248,7 +249,8 @@ Status detect_input_format(ImportFlags& flags) {
 }
 
 int run_import(ImportFlags flags, const CommandLine& line) {
-  if (const Status found = detect_input_format(flags); !found) return print_error(found.error());
+  if (const Status format_status = detect_input_format(flags); !format_status)
+    return print_error(format_status.error());
   if (flags.input_files.empty() && (flags.format_name.empty() || is_format_name(flags.format_name)))
     return print_error(import_usage_error("import needs an input", "joulemap import trace.json"));
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
@@ -258,13 +260,14 @@ int run_import(ImportFlags flags, const CommandLine& line) {
     return run_experiment_import({flags.format_name, flags.input_files, flags.file_name_pattern,
                                   flags.epoch_log_pattern, *utc_offset_s, flags.output_file, flags.as_json});
   }
-  if (const Status distinct = check_output_is_not_input(flags.output_file, import_input_files(flags)); !distinct)
-    return print_error(distinct.error());
+  if (const Status output_check = check_output_is_not_input(flags.output_file, import_input_files(flags));
+      !output_check)
+    return print_error(output_check.error());
   const Result<ImportResult> result = import_traces(flags, line);
   if (!result) return print_error(result.error());
-  const Status written = flags.as_json ? write_to_stream(StandardStream::out, report::import_json(*result) + "\n")
-                                       : write_to_stream(StandardStream::error, report::import_text(*result));
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = flags.as_json ? write_to_stream(StandardStream::out, report::import_json(*result) + "\n")
+                                            : write_to_stream(StandardStream::error, report::import_text(*result));
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 }  // namespace

@@ -27,13 +27,14 @@ Result<ExperimentData> read_experiment_files(const ExperimentImportOptions& impo
 int run_experiment_import(const ExperimentImportOptions& import) {
   const Result<ExperimentData> data = read_experiment_files(import);
   if (!data) return print_error(data.error());
-  if (const Status written = experiment::write_experiment(import.output_folder, *data); !written)
-    return print_error(written.error());
-  const report::ExperimentImportSummary imported{import.format, import.input_paths, import.output_folder};
-  const Status printed =
-      import.as_json ? write_to_stream(StandardStream::out, report::experiment_import_json(*data, imported) + "\n")
-                     : write_to_stream(StandardStream::error, report::experiment_import_text(*data, imported));
-  return printed ? kExitSuccess : print_error(printed.error());
+  if (const Status write_status = experiment::write_experiment(import.output_folder, *data); !write_status)
+    return print_error(write_status.error());
+  const report::ExperimentImportSummary import_summary{import.format, import.input_paths, import.output_folder};
+  const Status print_status =
+      import.as_json
+          ? write_to_stream(StandardStream::out, report::experiment_import_json(*data, import_summary) + "\n")
+          : write_to_stream(StandardStream::error, report::experiment_import_text(*data, import_summary));
+  return print_status ? kExitSuccess : print_error(print_status.error());
 }
 
 }  // namespace joulemap::cli

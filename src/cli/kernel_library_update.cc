@@ -52,11 +52,12 @@ void update_kernel_library(const std::string& library, RecordResult& result) {
     return;
   }
   if (findings->empty()) return;
-  const Result<Diagnostics> added = recording::add_to_kernel_library(library, std::move(*findings));
-  if (added) {
-    result.diagnostics.add_all(*added);
+  const Result<Diagnostics> library_diagnostics = recording::add_to_kernel_library(library, std::move(*findings));
+  if (library_diagnostics) {
+    result.diagnostics.add_all(*library_diagnostics);
   } else {
-    result.diagnostics.add({"not_learnt", 1, added.error().message, std::string(kLibraryNotWritableRemedy)});
+    result.diagnostics.add(
+        {"not_learnt", 1, library_diagnostics.error().message, std::string(kLibraryNotWritableRemedy)});
   }
 }
 

@@ -33,8 +33,8 @@ winsize query_terminal_size() {
 // Writes to stderr directly, because write_to_stream() would escape control sequences. Ignores errors: the line is
 // optional.
 void write_escape_sequence(std::string_view text) {
-  const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-  static_cast<void>(written);
+  const ssize_t written_byte_count = ::write(STDERR_FILENO, text.data(), text.size());
+  static_cast<void>(written_byte_count);
 }
 
 std::string set_scroll_region(unsigned rows) {

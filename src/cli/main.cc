@@ -78,8 +78,8 @@ void add_replay_option(CLI::App& app, CommandLine& line) {
 }
 
 int print_text(std::string_view text) {
-  const Status written = write_to_stream(StandardStream::out, text);
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = write_to_stream(StandardStream::out, text);
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 // Help text of the options of joulemap itself, which precede the verb.
@@ -110,12 +110,13 @@ bool is_verb_name(std::string_view word) {
 
 // Index of the first argument that is neither an option of joulemap itself nor the value of such an option.
 std::size_t first_non_option_word(const std::vector<std::string>& arguments) {
-  std::size_t at = 0;
-  while (at < arguments.size() && arguments[at].starts_with('-')) {
-    const bool takes_value = arguments[at] == "--color" || arguments[at] == "--sysroot" || arguments[at] == "--replay";
-    at += takes_value ? 2 : 1;
+  std::size_t argument_index = 0;
+  while (argument_index < arguments.size() && arguments[argument_index].starts_with('-')) {
+    const bool takes_value = arguments[argument_index] == "--color" || arguments[argument_index] == "--sysroot" ||
+                             arguments[argument_index] == "--replay";
+    argument_index += takes_value ? 2 : 1;
   }
-  return std::min(at, arguments.size());
+  return std::min(argument_index, arguments.size());
 }
 
 // Expands shortcuts: "help record" to "record --help", and "run.joule" to "report run.joule".
@@ -135,7 +136,8 @@ std::vector<std::string> expand_shortcuts(std::vector<std::string> arguments) {
 int run_command_line(std::vector<std::string> arguments) {
   CommandLine line;
   line.program_path = this_program_path();
-  if (Status same = check_not_setuid(line.program_path); !same) return print_error(same.error());
+  if (Status setuid_check = check_not_setuid(line.program_path); !setuid_check)
+    return print_error(setuid_check.error());
   if (Status capability_status = clear_effective_capabilities(); !capability_status)
     return print_error(capability_status.error());
   const auto double_dash = std::find(arguments.begin(), arguments.end(), "--");
@@ -169,9 +171,9 @@ int run_command_line(std::vector<std::string> arguments) {
     if (find_usage_error(app, line, arguments)) throw CLI::ExtrasError(arguments);
     if (app.get_subcommands().empty()) throw CLI::RequiredError("a verb");
     if (std::ranges::count(line.verbs_opening_sensors, innermost_verb(app)) > 0) return;
-    const Status given_up = drop_capabilities();
-    if (given_up) return;
-    fault = given_up.error();
+    const Status drop_status = drop_capabilities();
+    if (drop_status) return;
+    fault = drop_status.error();
     throw CLI::RuntimeError(kExitFailure);
   });
   try {

@@ -50,7 +50,7 @@ std::string synopsis_roff(const VerbDescription& verb, const std::string& comman
   return out;
 }
 
-std::string man_page(const VerbDescription& verb, const std::vector<VerbDescription>& all) {
+std::string man_page(const VerbDescription& verb, const std::vector<VerbDescription>& all_verbs) {
   const std::string name =
       fmt::format("joulemap{}{}", verb.verb_words.empty() ? "" : "-", fmt::join(verb.verb_words, "-"));
   const std::string command =
@@ -62,11 +62,12 @@ std::string man_page(const VerbDescription& verb, const std::vector<VerbDescript
     out += fmt::format(".TP\n{}\n{}\n", option_names_roff(option), escape_roff(option.help_text));
   if (!verb.verbs.empty()) {
     out += ".SH VERBS\n";
-    for (const VerbDescription& below : all) {
-      if (below.verb_words.size() != verb.verb_words.size() + 1 ||
-          !std::equal(verb.verb_words.begin(), verb.verb_words.end(), below.verb_words.begin()))
+    for (const VerbDescription& child_verb : all_verbs) {
+      if (child_verb.verb_words.size() != verb.verb_words.size() + 1 ||
+          !std::equal(verb.verb_words.begin(), verb.verb_words.end(), child_verb.verb_words.begin()))
         continue;
-      out += fmt::format(".TP\n.B {}\n{}\n", escape_roff(below.verb_words.back()), escape_roff(below.summary));
+      out +=
+          fmt::format(".TP\n.B {}\n{}\n", escape_roff(child_verb.verb_words.back()), escape_roff(child_verb.summary));
     }
   }
   if (!verb.help_footer.empty()) out += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", escape_roff(verb.help_footer));
@@ -89,8 +90,8 @@ int write_man_pages(const std::string& folder, const CommandLine& line) {
   for (const VerbDescription& verb : verbs) {
     const std::string path =
         fmt::format("{}/joulemap{}{}.1", section, verb.verb_words.empty() ? "" : "-", fmt::join(verb.verb_words, "-"));
-    const Status written = write_to_file_or_stdout(path, man_page(verb, verbs), {});
-    if (!written) return print_error(written.error());
+    const Status write_status = write_to_file_or_stdout(path, man_page(verb, verbs), {});
+    if (!write_status) return print_error(write_status.error());
   }
   return kExitSuccess;
 }

@@ -24,28 +24,28 @@ Result<std::string> read_measured_table(const fs::path& folder, const std::strin
   return std::string();
 }
 
-// Appends the rows of the CSV text `more` to `table`. Fails if the columns differ. An empty text has no rows.
-Status append_csv_rows(std::string& table, std::string more, const std::string& name) {
+// Appends the rows of the CSV text `appended_csv` to `table`. Fails if the columns differ. An empty text has no rows.
+Status append_csv_rows(std::string& table, std::string appended_csv, const std::string& name) {
   if (table.empty()) {
-    table = std::move(more);
+    table = std::move(appended_csv);
     return Done{};
   }
-  if (more.empty()) return Done{};
-  const std::size_t head = more.find('\n');
-  if (head == std::string::npos || table.compare(0, head + 1, more, 0, head + 1) != 0) {
+  if (appended_csv.empty()) return Done{};
+  const std::size_t head = appended_csv.find('\n');
+  if (head == std::string::npos || table.compare(0, head + 1, appended_csv, 0, head + 1) != 0) {
     return Error{ErrorCode::malformed, name + ".csv has different columns in different folders",
                  "write it again: python -m joulemap collect --out ROWS --tables FOLDER"};
   }
   if (table.back() != '\n') table += '\n';
-  table.append(more, head + 1);
+  table.append(appended_csv, head + 1);
   return Done{};
 }
 
 // The folder `name` next to `folder`. Resolves `folder` first, so that this works for "data/h200/" and ".", too.
 fs::path sibling_folder(const std::string& folder, const char* name) {
-  std::error_code closed;  // not reported here: reading the tables reports the reason
-  const fs::path whole = fs::weakly_canonical(fs::path(folder), closed);
-  return (closed ? fs::path(folder) : whole).parent_path() / name;
+  std::error_code path_error;  // not reported here: reading the tables reports the reason
+  const fs::path resolved_folder = fs::weakly_canonical(fs::path(folder), path_error);
+  return (path_error ? fs::path(folder) : resolved_folder).parent_path() / name;
 }
 
 }  // namespace
@@ -63,16 +63,17 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
                                       {&tables.layers, "layers"},
                                       {&tables.networks, "networks"},
                                       {&tables.busy, "busy"}}) {
-      if (const Status added = add(*table, folder, name); !added) return added.error();
+      if (const Status add_status = add(*table, folder, name); !add_status) return add_status.error();
     }
     // Lists of network operations do not depend on the GPU: those next to the first folder that has them are used.
     for (const auto& [operations, settings, name] :
          {std::tuple{&tables.network_operations, &tables.network_settings, "networks"},
           std::tuple{&tables.study_operations, &tables.study_settings, "seed"}}) {
       if (!operations->empty()) continue;
-      if (const Status added = add(*operations, sibling_folder(folder, name), "operations"); !added)
-        return added.error();
-      if (const Status added = add(*settings, sibling_folder(folder, name), "settings"); !added) return added.error();
+      if (const Status add_status = add(*operations, sibling_folder(folder, name), "operations"); !add_status)
+        return add_status.error();
+      if (const Status add_status = add(*settings, sibling_folder(folder, name), "settings"); !add_status)
+        return add_status.error();
     }
   }
   if (tables.operations.empty()) {

@@ -44,12 +44,12 @@ int run_fit(const ModelFlags& flags, const CommandLine& line) {
   progress.reset();
   if (!profile) return print_error(profile.error());
   const std::string text = predict::profile_json(*profile) + "\n";
-  if (const Status written = output->write(text); !written) return print_error(written.error());
-  const Status printed =
+  if (const Status write_status = output->write(text); !write_status) return print_error(write_status.error());
+  const Status print_status =
       write_to_stream(StandardStream::out,
                       fmt::format("{}: {}, fitted to {} operations and {} network settings; {} kB\n", flags.output,
                                   profile->device, profile->operations, profile->networks, (text.size() + 999) / 1000));
-  return printed ? kExitSuccess : print_error(printed.error());
+  return print_status ? kExitSuccess : print_error(print_status.error());
 }
 
 // The outputs of `model eval` are different files: otherwise one would replace another after minutes of work.
@@ -63,7 +63,8 @@ Status check_outputs_are_distinct(const ModelFlags& flags) {
 }
 
 int run_eval(const ModelFlags& flags, const CommandLine& line) {
-  if (const Status distinct = check_outputs_are_distinct(flags); !distinct) return print_error(distinct.error());
+  if (const Status output_check = check_outputs_are_distinct(flags); !output_check)
+    return print_error(output_check.error());
   std::vector<std::string> inputs = measured_table_files(flags.measurement_folders);
   for (std::string& file : measured_table_files({flags.held_out})) inputs.push_back(std::move(file));
   Result<CommandOutput> output = CommandOutput::open(flags.output, inputs);
@@ -86,16 +87,17 @@ int run_eval(const ModelFlags& flags, const CommandLine& line) {
   progress.reset();
   if (!evaluation) return print_error(evaluation.error());
   if (!flags.predictions_file.empty()) {
-    const Status written = predictions->write(predict::predictions_csv(*evaluation));
-    if (!written) return print_error(written.error());
+    const Status predictions_status = predictions->write(predict::predictions_csv(*evaluation));
+    if (!predictions_status) return print_error(predictions_status.error());
   }
   if (!flags.html_file.empty()) {
-    if (const Status shown = page->write(page::evaluation_html(*evaluation)); !shown) return print_error(shown.error());
+    if (const Status page_status = page->write(page::evaluation_html(*evaluation)); !page_status)
+      return print_error(page_status.error());
     if (flags.output.empty() && !flags.json) return kExitSuccess;
   }
-  const Status written = output->write(flags.json ? predict::evaluation_json(*evaluation) + "\n"
-                                                  : predict::evaluation_markdown(*evaluation));
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = output->write(flags.json ? predict::evaluation_json(*evaluation) + "\n"
+                                                       : predict::evaluation_markdown(*evaluation));
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 void add_table_options(CLI::App& verb, ModelFlags& flags) {

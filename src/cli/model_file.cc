@@ -21,23 +21,23 @@ constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
 // Limit of the decompressed size; tables of measurements have a few megabytes.
 constexpr std::size_t kMaxUnpacked_bytes = std::size_t{512} << 20;
 
-Error file_too_large_error(std::string_view path, std::size_t most) {
-  return {ErrorCode::malformed, fmt::format("{} is larger than {} MB", path, most >> 20), ""};
+Error file_too_large_error(std::string_view path, std::size_t max_bytes) {
+  return {ErrorCode::malformed, fmt::format("{} is larger than {} MB", path, max_bytes >> 20), ""};
 }
 
 Result<std::string> read_to_end(int descriptor, std::string_view path) {
   std::string text;
   while (true) {
-    const std::size_t before = text.size();
-    text.resize(before + kReadChunk_bytes);
-    const ssize_t got = ::read(descriptor, text.data() + before, kReadChunk_bytes);
-    if (got < 0 && errno == EINTR) {
-      text.resize(before);
+    const std::size_t previous_size = text.size();
+    text.resize(previous_size + kReadChunk_bytes);
+    const ssize_t read_byte_count = ::read(descriptor, text.data() + previous_size, kReadChunk_bytes);
+    if (read_byte_count < 0 && errno == EINTR) {
+      text.resize(previous_size);
       continue;
     }
-    if (got < 0) return system_error("read", path, errno);
-    text.resize(before + static_cast<std::size_t>(got));
-    if (got == 0) return text;
+    if (read_byte_count < 0) return system_error("read", path, errno);
+    text.resize(previous_size + static_cast<std::size_t>(read_byte_count));
+    if (read_byte_count == 0) return text;
     if (text.size() > kMaxBytes) return file_too_large_error(path, kMaxBytes);
   }
 }
@@ -64,15 +64,15 @@ Result<ModelFile> ModelFile::open(const std::string& path) {
     return ModelFile(std::move(*text));
   }
   if (size > kMaxBytes) return file_too_large_error(path, kMaxBytes);
-  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->get(), 0);
-  if (mapped == MAP_FAILED) return system_error("mmap", path, errno);
-  return ModelFile(mapped, size);
+  void* const mapped_bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->get(), 0);
+  if (mapped_bytes == MAP_FAILED) return system_error("mmap", path, errno);
+  return ModelFile(mapped_bytes, size);
 }
 
-ModelFile::ModelFile(ModelFile&& other) noexcept
-    : text_(std::move(other.text_)),
-      mapped_(std::exchange(other.mapped_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+ModelFile::ModelFile(ModelFile&& other_file) noexcept
+    : text_(std::move(other_file.text_)),
+      mapped_(std::exchange(other_file.mapped_, nullptr)),
+      size_(std::exchange(other_file.size_, 0)) {}
 
 ModelFile::~ModelFile() {
   if (mapped_ != nullptr) ::munmap(mapped_, size_);
@@ -87,12 +87,12 @@ Result<std::string> read_plain_or_gzip_file(const std::string& path) {
   if (!file) return std::move(file).error();
   std::string text;
   while (true) {
-    const std::size_t before = text.size();
-    text.resize(before + kReadChunk_bytes);
-    const Result<std::size_t> got = file->read({text.data() + before, kReadChunk_bytes});
-    if (!got) return got.error();
-    text.resize(before + *got);
-    if (*got == 0) break;
+    const std::size_t previous_size = text.size();
+    text.resize(previous_size + kReadChunk_bytes);
+    const Result<std::size_t> read_byte_count = file->read({text.data() + previous_size, kReadChunk_bytes});
+    if (!read_byte_count) return read_byte_count.error();
+    text.resize(previous_size + *read_byte_count);
+    if (*read_byte_count == 0) break;
     if (text.size() > kMaxUnpacked_bytes) return file_too_large_error(path, kMaxUnpacked_bytes);
   }
   if (file->stream_state() == formats::StreamState::truncated ||

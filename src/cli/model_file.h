@@ -16,7 +16,7 @@ class ModelFile {
  public:
   // "-" is stdin. Stdin and pipes are read to their end. Fails above 2 GiB.
   static Result<ModelFile> open(const std::string& path);
-  ModelFile(ModelFile&& other) noexcept;
+  ModelFile(ModelFile&& other_file) noexcept;
   ModelFile& operator=(ModelFile&&) = delete;
   ~ModelFile();
 
@@ -24,7 +24,7 @@ class ModelFile {
 
  private:
   explicit ModelFile(std::string text) : text_(std::move(text)) {}
-  ModelFile(void* mapped, std::size_t size) : mapped_(mapped), size_(size) {}
+  ModelFile(void* mapped_bytes, std::size_t size) : mapped_(mapped_bytes), size_(size) {}
 
   std::string text_;
   void* mapped_ = nullptr;  // null: the bytes are in text_

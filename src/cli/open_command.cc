@@ -40,12 +40,12 @@ std::vector<std::string> browser_command(const std::string& page) {
 // Starts the browser with its output discarded and does not wait for it. Returns whether it was started.
 bool start_browser(const std::vector<std::string>& command) {
   if (command.empty()) return false;
-  sigset_t none;
-  sigemptyset(&none);
-  const FileDescriptor nowhere(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  sigset_t empty_signal_mask;
+  sigemptyset(&empty_signal_mask);
+  const FileDescriptor null_device(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ChildProcessOptions options;
-  options.stdout_fd = options.stderr_fd = nowhere.get();
-  Result<ChildProcess> child = ChildProcess::prepare(command, none, {}, options);
+  options.stdout_fd = options.stderr_fd = null_device.get();
+  Result<ChildProcess> child = ChildProcess::prepare(command, empty_signal_mask, {}, options);
   return child && child->execute();
 }
 
@@ -56,16 +56,17 @@ int run_open(const OpenFlags& flags, const CommandLine& line) {
   const Result<Diagnostics> notes = write_page(*files, page, {}, line);
   if (!notes) return print_error(notes.error());
   std::error_code error;
-  const std::string absolute = std::filesystem::absolute(page, error);
-  const bool started = !flags.skips_browser && start_browser(browser_command(error ? page : absolute));
-  const Status written = write_to_stream(
-      StandardStream::error, started ? fmt::format("joulemap: {} opens in the browser\n", page)
+  const std::string absolute_page_path = std::filesystem::absolute(page, error);
+  const bool has_browser_started =
+      !flags.skips_browser && start_browser(browser_command(error ? page : absolute_page_path));
+  const Status write_status = write_to_stream(
+      StandardStream::error, has_browser_started ? fmt::format("joulemap: {} opens in the browser\n", page)
                              : flags.skips_browser
                                  ? fmt::format("joulemap: wrote {}\n", page)
                                  : fmt::format("joulemap: wrote {}; no browser was found: open it on a machine "
                                                "with one, it needs no other file\n",
                                                page));
-  return written ? kExitSuccess : print_error(written.error());
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 }  // namespace

@@ -29,8 +29,9 @@ int run_operation(const OperationFlags& flags, const CommandLine& line) {
   if (!flags.output_file.empty()) style.colour = false;
   const std::string text =
       flags.as_json ? report::operation_table_json(table) + "\n" : report::operation_table_text(table, style);
-  const Status written = write_to_file_or_stdout(flags.output_file, text, std::vector{flags.device_flags.profile_file});
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status =
+      write_to_file_or_stdout(flags.output_file, text, std::vector{flags.device_flags.profile_file});
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 }  // namespace

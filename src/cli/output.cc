@@ -41,7 +41,7 @@ Result<CommandOutput> CommandOutput::open(const std::string& path, std::span<con
   if (path.empty()) return CommandOutput(std::nullopt);
   Result<OutputFile> file = OutputFile::open(path, add_part_folders(inputs));
   if (!file) return std::move(file).error();
-  if (Status free = check_not_a_recording(path); !free) return std::move(free).error();
+  if (Status recording_check = check_not_a_recording(path); !recording_check) return std::move(recording_check).error();
   return CommandOutput(std::move(*file));
 }
 

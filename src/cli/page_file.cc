@@ -13,8 +13,9 @@
 
 namespace joulemap::cli {
 
-Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> named, std::string_view verb) {
-  if (!named.empty()) return named;
+Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> recording_files,
+                                                       std::string_view verb) {
+  if (!recording_files.empty()) return recording_files;
   const std::string default_path(kDefaultRecording);
   std::error_code error;
   if (std::filesystem::exists(default_path, error) || std::filesystem::exists(default_path + ".d", error))
@@ -54,18 +55,19 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
   advice_query.time_range = options->time_range;
   advice_query.library = options->kernel_powers;
   advice_query.excluded_domains = options->excluded_domains;
-  attribution::ViewQuery wanted{options->attribution_mode, options->time_range, std::move(options->kernel_powers),
-                                true};
-  wanted.excluded_domains = std::move(options->excluded_domains);
+  attribution::ViewQuery view_query{options->attribution_mode, options->time_range, std::move(options->kernel_powers),
+                                    true};
+  view_query.excluded_domains = std::move(options->excluded_domains);
   ProgressLine progress("analyzing " + recordings.front(), line);
-  wanted.on_progress = progress.make_progress_callback();
-  Result<RunView> view = attribution::build_run_view(recordings, wanted);
+  view_query.on_progress = progress.make_progress_callback();
+  Result<RunView> view = attribution::build_run_view(recordings, view_query);
   if (!view) return std::move(view).error();
   view->run.diagnostics.add_all(options->diagnostics);
   // A run that allows no advice has a page without it.
   if (Result<Advice> advice = advise_on_recordings(recordings, advice_query, operation_report(*view)))
     view->advice = std::move(*advice);
-  if (Status written = output->write(page::page_html(*view)); !written) return std::move(written).error();
+  if (Status write_status = output->write(page::page_html(*view)); !write_status)
+    return std::move(write_status).error();
   return std::move(view->run.diagnostics);
 }
 

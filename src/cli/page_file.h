@@ -16,8 +16,8 @@ namespace joulemap::cli {
 // The file that `record` and `import` write without -o, and that `report` and `open` read without an argument.
 inline constexpr std::string_view kDefaultRecording = "run.joule";
 
-// Returns `named`, or run.joule if `named` is empty; then fails if run.joule does not exist.
-Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> named, std::string_view verb);
+// Returns `recording_files`, or run.joule if `recording_files` is empty; then fails if run.joule does not exist.
+Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> recording_files, std::string_view verb);
 
 // Writes the page of these recordings to the file `path`; shows progress on stderr. Returns the diagnostics of the run.
 Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const std::string& path,

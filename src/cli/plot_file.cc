@@ -45,7 +45,7 @@ Result<FileDescriptor> create_unnamed_temporary_file(std::string_view content) {
   FileDescriptor file(::mkstemp(name.data()));
   if (!file.is_open()) return system_error("create", name, errno);
   ::unlink(name.c_str());
-  if (const Status written = write_fully(file.get(), content, name); !written) return written.error();
+  if (const Status write_status = write_fully(file.get(), content, name); !write_status) return write_status.error();
   ::lseek(file.get(), 0, SEEK_SET);
   return file;
 }
@@ -53,13 +53,14 @@ Result<FileDescriptor> create_unnamed_temporary_file(std::string_view content) {
 // Reads the whole file, whatever its current offset.
 Result<std::string> read_whole_descriptor(const FileDescriptor& file) {
   std::string content;
-  std::array<char, 1 << 16> piece;
+  std::array<char, 1 << 16> read_buffer;
   while (true) {
-    const ssize_t got = ::pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(content.size()));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("read", "the converted plot", errno);
-    if (got == 0) return content;
-    content.append(piece.data(), static_cast<std::size_t>(got));
+    const ssize_t read_byte_count =
+        ::pread(file.get(), read_buffer.data(), read_buffer.size(), static_cast<off_t>(content.size()));
+    if (read_byte_count < 0 && errno == EINTR) continue;
+    if (read_byte_count < 0) return system_error("read", "the converted plot", errno);
+    if (read_byte_count == 0) return content;
+    content.append(read_buffer.data(), static_cast<std::size_t>(read_byte_count));
   }
 }
 
@@ -68,24 +69,26 @@ Result<std::string> convert_svg(const std::string& kind, std::string_view svg) {
   if (!source) return source.error();
   const Result<FileDescriptor> picture = create_unnamed_temporary_file("");
   if (!picture) return picture.error();
-  const auto name_of = [](const FileDescriptor& file) { return fmt::format("/proc/{}/fd/{}", ::getpid(), file.get()); };
+  const auto descriptor_path = [](const FileDescriptor& file) {
+    return fmt::format("/proc/{}/fd/{}", ::getpid(), file.get());
+  };
   // A PNG has twice the width and height of the plot in pixels, to be sharp on high-density screens.
   std::vector<std::string> command = {std::string(kSvgConverterProgram), "--format", kind, "--output",
-                                      name_of(*picture)};
+                                      descriptor_path(*picture)};
   if (kind == "png") command.insert(command.end(), {"--zoom", "2"});
-  command.push_back(name_of(*source));
+  command.push_back(descriptor_path(*source));
   sigset_t empty_signal_mask;
   sigemptyset(&empty_signal_mask);
   Result<ChildProcess> child = ChildProcess::prepare(command, empty_signal_mask);
   if (!child) return child.error();
-  if (const Status started = child->execute(); !started) return started.error();
+  if (const Status start_status = child->execute(); !start_status) return start_status.error();
   int status = 0;
   while (::waitpid(child->pid(), &status, 0) < 0) {
     if (errno != EINTR) return system_error("wait for", std::string(kSvgConverterProgram), errno);
   }
-  const ExitStatus ended = ExitStatus::from_wait_status(status);
-  if (ended.code == 0) return read_whole_descriptor(*picture);
-  return Error{ErrorCode::io, fmt::format("{} failed with exit code {}", kSvgConverterProgram, ended.code),
+  const ExitStatus exit_status = ExitStatus::from_wait_status(status);
+  if (exit_status.code == 0) return read_whole_descriptor(*picture);
+  return Error{ErrorCode::io, fmt::format("{} failed with exit code {}", kSvgConverterProgram, exit_status.code),
                "write .svg instead"};
 }
 
@@ -111,7 +114,7 @@ Status check_plot_path(const std::string& path) {
 }  // namespace
 
 Result<PlotFile> PlotFile::open(const std::string& path, std::span<const std::string> inputs) {
-  if (Status possible = check_plot_path(path); !possible) return std::move(possible).error();
+  if (Status path_check = check_plot_path(path); !path_check) return std::move(path_check).error();
   Result<CommandOutput> output = CommandOutput::open(path, inputs);
   if (!output) return std::move(output).error();
   return PlotFile(path.empty() ? "svg" : plot_file_format(path), std::move(*output));

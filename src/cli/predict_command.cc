@@ -53,13 +53,13 @@ Error invalid_shape_error(const std::string& text) {
 Result<predict::InputShape> parse_input_shape(const std::string& text) {
   predict::InputShape shape;
   std::string_view sizes = text;
-  if (const std::size_t equals = text.rfind('='); equals != std::string::npos) {
-    shape.name = text.substr(0, equals);
-    sizes.remove_prefix(equals + 1);
+  if (const std::size_t equals_position = text.rfind('='); equals_position != std::string::npos) {
+    shape.name = text.substr(0, equals_position);
+    sizes.remove_prefix(equals_position + 1);
   }
-  const char between = sizes.find(',') != std::string_view::npos ? ',' : 'x';
+  const char separator = sizes.find(',') != std::string_view::npos ? ',' : 'x';
   double elements = 1;
-  for (const std::string_view size : split(sizes, between)) {
+  for (const std::string_view size : split(sizes, separator)) {
     const std::optional<std::uint64_t> value = parse_u64(size);
     if (!value || *value == 0) return invalid_shape_error(text);
     elements *= static_cast<double>(*value);
@@ -151,8 +151,8 @@ int run_predict(PredictFlags flags, const CommandLine& line) {
   if (!flags.output_file.empty()) style.colour = false;
   const std::string text = flags.as_json ? report::prediction_json(*report) + "\n"
                                          : report::prediction_text(*report, flags.shown_layer_count, style);
-  const Status written = output->write(text);
-  if (!written) return print_error(written.error());
+  const Status write_status = output->write(text);
+  if (!write_status) return print_error(write_status.error());
   if (const std::string warning = predict::lower_bound_warning(report->prediction); !warning.empty()) {
     const Status warning_status =
         write_to_stream(StandardStream::error, fmt::format("joulemap: warning: {}\n", printable(warning)));

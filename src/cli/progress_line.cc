@@ -18,8 +18,8 @@ constexpr std::size_t kMaxProgressLineWidth = 79;  // a longer line would wrap, 
 
 }  // namespace
 
-ProgressLine::ProgressLine(std::string what, const CommandLine& line)
-    : activity_(std::move(what)), is_shown_(!line.quiet && stderr_is_terminal()), start_time_ns_(monotonic_ns()) {}
+ProgressLine::ProgressLine(std::string activity, const CommandLine& line)
+    : activity_(std::move(activity)), is_shown_(!line.quiet && stderr_is_terminal()), start_time_ns_(monotonic_ns()) {}
 
 ProgressLine::~ProgressLine() {
   if (last_drawn_ns_ != 0) replace_status_line("");

@@ -15,8 +15,8 @@ namespace joulemap::cli {
 
 class ProgressLine {
  public:
-  // `what`: name of the task, such as "reading trace.json".
-  ProgressLine(std::string what, const CommandLine& line);
+  // `activity`: name of the task, such as "reading trace.json".
+  ProgressLine(std::string activity, const CommandLine& line);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;

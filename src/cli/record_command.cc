@@ -144,10 +144,10 @@ std::string make_record_summary(const RecordResult& result, const report::TextSt
 std::string describe_replaced_file(const std::string& file) {
   std::error_code error;  // ignored: then nothing is said about the file
   if (!std::filesystem::exists(file, error)) return {};
-  const std::string shown = printable(file);
+  const std::string printable_file = printable(file);
   if (recording::keeps_older_backup(file))
-    return fmt::format(" the previous {0}, of a command that failed, is replaced; {0}.old stays\n", shown);
-  return fmt::format(" the previous {0} is now {0}.old\n", shown);
+    return fmt::format(" the previous {0}, of a command that failed, is replaced; {0}.old stays\n", printable_file);
+  return fmt::format(" the previous {0} is now {0}.old\n", printable_file);
 }
 
 // Prints the result when the command has ended: JSON to stdout, or text to stderr.
@@ -165,10 +165,10 @@ Status print_record_result(const RecordResult& result, const RecordFlags& flags,
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
-  if (const Status distinct =
+  if (const Status output_check =
           check_output_is_not_input(flags.recording_file, add_part_folders(std::vector{line.replay_option}));
-      !distinct) {
-    return print_error(distinct.error());
+      !output_check) {
+    return print_error(output_check.error());
   }
   sampling::SensorOptions sensors{.root = line.system_root,
                                   .sensors = flags.sensor_filter,
@@ -199,8 +199,8 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   options.recording_id = recording_id;
   options.environment_facts = session::describe_environment(line.system_root);
   // Without stored calibrations, the analysis uses the nominal values of the channels.
-  if (const auto known = recording::load_calibrations(calibration_path())) {
-    options.channel_calibrations = recording::find_calibrations_for_channels(*known, meter->channels());
+  if (const auto stored_calibrations = recording::load_calibrations(calibration_path())) {
+    options.channel_calibrations = recording::find_calibrations_for_channels(*stored_calibrations, meter->channels());
   }
   Diagnostics capture_diagnostics;
   if (flags.trace_mode != "off") {
@@ -237,8 +237,8 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (is_this_machine && is_joined_into_file && !flags.skips_library_update && flags.trace_mode != "off")
     update_kernel_library(library, *result);
   note_unavailable_sensors(meter->sensors(), !flags.sensor_filter.empty(), result->diagnostics);
-  const Status written = print_record_result(*result, flags, replaced_file_text, line);
-  if (!written) print_error(written.error());
+  const Status print_status = print_record_result(*result, flags, replaced_file_text, line);
+  if (!print_status) print_error(print_status.error());
   Diagnostics all_diagnostics = result->diagnostics;
   all_diagnostics.add_all(result->energy.diagnostics);
   return strict_exit_code(result->exit_code.value_or(kExitSuccess), flags.is_strict, all_diagnostics);

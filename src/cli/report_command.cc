@@ -115,40 +115,42 @@ int write_report_plot(const ReportFlags& flags) {
       .smoothing_window = flags.smoothing_window,
       .sort_by = flags.sort_column,
   };
-  if (const Status possible = report::validate_plot_query(query); !possible) return print_error(possible.error());
+  if (const Status query_check = report::validate_plot_query(query); !query_check)
+    return print_error(query_check.error());
   Result<PlotFile> picture = PlotFile::open(flags.output_file, report_input_files(flags));
   if (!picture) return print_error(picture.error());
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
   if (!attribution_options) return print_error(attribution_options.error());
-  attribution::ViewQuery wanted{attribution_options->attribution_mode,
-                                attribution_options->time_range,
-                                std::move(attribution_options->kernel_powers),
-                                true,
-                                {}};
-  wanted.excluded_domains = std::move(attribution_options->excluded_domains);
-  if (query.plot == report::PlotKind::lines) wanted.limits.layer_points = kMaxPointsPerLine;
-  if (report::plotted_distribution_level(query) == "phase") wanted.limits.distribution_level = DistributionLevel::phase;
+  attribution::ViewQuery view_query{attribution_options->attribution_mode,
+                                    attribution_options->time_range,
+                                    std::move(attribution_options->kernel_powers),
+                                    true,
+                                    {}};
+  view_query.excluded_domains = std::move(attribution_options->excluded_domains);
+  if (query.plot == report::PlotKind::lines) view_query.limits.layer_points = kMaxPointsPerLine;
+  if (report::plotted_distribution_level(query) == "phase")
+    view_query.limits.distribution_level = DistributionLevel::phase;
   if (!flags.name_filter.empty())
-    wanted.limits.distributions = kMaxPlottedLayers;  // layers that match may have little energy
+    view_query.limits.distributions = kMaxPlottedLayers;  // layers that match may have little energy
   const std::optional<attribution::RowLevel> level = attribution::parse_row_level(flags.by);
-  wanted.levels =
+  view_query.levels =
       level ? std::vector{*level} : std::vector{attribution::RowLevel::layer, attribution::RowLevel::kernel};
-  Result<RunView> view = attribution::build_run_view(flags.recording_files, wanted);
+  Result<RunView> view = attribution::build_run_view(flags.recording_files, view_query);
   if (!view) return print_error(view.error());
   view->run.diagnostics.add_all(attribution_options->diagnostics);
   const Result<std::string> svg = report::plot_svg(*view, query);
   if (!svg) return print_error(svg.error());
-  const Status written = picture->write(*svg);
-  return written ? strict_exit_code(kExitSuccess, flags.is_strict, view->run.diagnostics)
-                 : print_error(written.error());
+  const Status write_status = picture->write(*svg);
+  return write_status ? strict_exit_code(kExitSuccess, flags.is_strict, view->run.diagnostics)
+                      : print_error(write_status.error());
 }
 
 // Fails if more than one of the options is set that select the content of the output.
 Status check_at_most_one_output(const ReportFlags& flags) {
-  const int wanted = (flags.as_json ? 1 : 0) + (flags.plot_name.empty() ? 0 : 1) + (flags.html_file.empty() ? 0 : 1) +
-                     (flags.table_format == "text" ? 0 : 1) + (flags.cites_joulemap ? 1 : 0) +
-                     (flags.disclosure_format.empty() ? 0 : 1);
-  if (wanted <= 1) return Done{};
+  const int output_count = (flags.as_json ? 1 : 0) + (flags.plot_name.empty() ? 0 : 1) +
+                           (flags.html_file.empty() ? 0 : 1) + (flags.table_format == "text" ? 0 : 1) +
+                           (flags.cites_joulemap ? 1 : 0) + (flags.disclosure_format.empty() ? 0 : 1);
+  if (output_count <= 1) return Done{};
   return Error{ErrorCode::usage, "--json, --format, --plot, --html, --cite and --disclose exclude each other",
                "choose one of them"};
 }
@@ -182,10 +184,10 @@ int run_report(ReportFlags flags, const CommandLine& line) {
     const Result<Diagnostics> notes =
         write_page(flags.recording_files, flags.html_file, flags.attribution_options, line);
     if (notes && !line.quiet) {
-      if (const Status written =
+      if (const Status notice_status =
               write_to_stream(StandardStream::error, fmt::format("joulemap: wrote {}\n", printable(flags.html_file)));
-          !written)
-        return print_error(written.error());
+          !notice_status)
+        return print_error(notice_status.error());
     }
     return notes ? strict_exit_code(kExitSuccess, flags.is_strict, *notes) : print_error(notes.error());
   }
@@ -209,8 +211,8 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   if (line.quiet && !flags.as_json) result->diagnostics = {};
   const Result<std::string> text = format_report(*result, flags, line);
   if (!text) return print_error(text.error());
-  const Status written = output->write(*text);
-  return written ? strict_exit_code(kExitSuccess, flags.is_strict, notes) : print_error(written.error());
+  const Status write_status = output->write(*text);
+  return write_status ? strict_exit_code(kExitSuccess, flags.is_strict, notes) : print_error(write_status.error());
 }
 
 void add_display_flags(CLI::App& verb, ReportFlags& flags) {

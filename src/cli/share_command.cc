@@ -35,15 +35,15 @@ int share_recording(const ShareFlags& flags) {
                         fmt::format("{} is not merged yet: its parts are in {}", flags.recording_file, folder),
                         "share a recording whose command has ended"});
   }
-  const Result<recording::AnonymizedCopySummary> shared =
+  const Result<recording::AnonymizedCopySummary> copy_summary =
       recording::write_anonymized_copy(flags.recording_file, flags.output_file, current_user_name());
-  if (!shared) return print_error(shared.error());
-  const report::SharedRecording result{flags.output_file, shared->bytes, shared->chunks, shared->dropped_chunks,
-                                       shared->dropped_bytes};
+  if (!copy_summary) return print_error(copy_summary.error());
+  const report::SharedRecording result{flags.output_file, copy_summary->bytes, copy_summary->chunks,
+                                       copy_summary->dropped_chunks, copy_summary->dropped_bytes};
   const std::string text =
       flags.as_json ? report::shared_recording_json(result) + "\n" : report::shared_recording_text(result);
-  const Status written = write_to_stream(StandardStream::out, text);
-  return written ? kExitSuccess : print_error(written.error());
+  const Status write_status = write_to_stream(StandardStream::out, text);
+  return write_status ? kExitSuccess : print_error(write_status.error());
 }
 
 }  // namespace

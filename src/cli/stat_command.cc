@@ -60,17 +60,17 @@ int exit_code_of(const StatResult& result) {
 void print_stat_result(const StatFlags& flags, const StatResult& result, CommandOutput& output) {
   const std::string text = flags.as_json ? report::stat_json(result) + "\n" : report::stat_text(result);
   if (!flags.output_file.empty()) {
-    const Status written = output.write(text);
-    if (written) return;
-    print_error(written.error());  // such as a full disk: print the result to stderr instead
+    const Status file_write_status = output.write(text);
+    if (file_write_status) return;
+    print_error(file_write_status.error());  // such as a full disk: print the result to stderr instead
     static_cast<void>(write_to_stream(StandardStream::error, text));
     return;
   }
   // The output of the command may end without a newline.
-  const Status written = flags.as_json
-                             ? write_to_stream(StandardStream::out, flags.command_words.empty() ? text : "\n" + text)
-                             : write_to_stream(StandardStream::error, text);
-  if (!written) print_error(written.error());
+  const Status write_status =
+      flags.as_json ? write_to_stream(StandardStream::out, flags.command_words.empty() ? text : "\n" + text)
+                    : write_to_stream(StandardStream::error, text);
+  if (!write_status) print_error(write_status.error());
 }
 
 session::StatOptions stat_options(const StatFlags& flags) {

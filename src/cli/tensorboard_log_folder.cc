@@ -33,7 +33,7 @@ std::string to_safe_file_name(std::string_view host) {
 }  // namespace
 
 Result<TensorboardLogFolder> TensorboardLogFolder::open(const std::string& path) {
-  if (Status made = make_private_folders(path); !made) return std::move(made).error();
+  if (Status folder_status = make_private_folders(path); !folder_status) return std::move(folder_status).error();
   const Result<std::vector<std::string>> names = list_directory(path);
   if (!names) return names.error();
   const auto is_events_file = [](const std::string& name) { return name.find("tfevents") != std::string::npos; };
@@ -50,9 +50,9 @@ Result<std::string> TensorboardLogFolder::add_file(std::string_view host, std::s
     const FileDescriptor created(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFileMode));
     if (!created.is_open() && errno == EEXIST) continue;
     if (!created.is_open()) return system_error("create", name, errno);
-    if (const Status written = replace_file_nofollow(name, content); !written) {
+    if (const Status write_status = replace_file_nofollow(name, content); !write_status) {
       ::unlink(name.c_str());
-      return written.error();
+      return write_status.error();
     }
     return name;
   }

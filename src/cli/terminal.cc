@@ -34,9 +34,9 @@ report::CharacterSet locale_character_set() {
 }
 
 std::optional<std::size_t> terminal_columns(int fd) {
-  if (const std::optional<std::uint64_t> wanted = parse_u64(terminal_environment_variable("COLUMNS"));
-      wanted && *wanted > 0)
-    return *wanted;
+  if (const std::optional<std::uint64_t> requested_columns = parse_u64(terminal_environment_variable("COLUMNS"));
+      requested_columns && *requested_columns > 0)
+    return *requested_columns;
   winsize size{};
   if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
   return size.ws_col;

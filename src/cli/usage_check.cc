@@ -30,10 +30,10 @@ Error make_usage_error(const CLI::App& app, std::string message) {
   return {ErrorCode::usage, std::move(message), fmt::format("see joulemap {}--help", path.empty() ? "" : path + " ")};
 }
 
-std::string suggest_similar_word(std::string_view mistyped_word, const std::vector<std::string>& known,
+std::string suggest_similar_word(std::string_view mistyped_word, const std::vector<std::string>& known_words,
                                  std::string_view option_prefix) {
-  const std::optional<std::string> nearest = nearest_word(mistyped_word, known);
-  return nearest ? fmt::format("; did you mean {}{}?", option_prefix, *nearest) : std::string();
+  const std::optional<std::string> nearest_match = nearest_word(mistyped_word, known_words);
+  return nearest_match ? fmt::format("; did you mean {}{}?", option_prefix, *nearest_match) : std::string();
 }
 
 // Long option names that the innermost verb accepts: its own, and with fallthrough those of enclosing verbs.
@@ -101,13 +101,14 @@ std::optional<Error> misread_word_error(const std::vector<const CLI::App*>& verb
   for (std::size_t i = 0; i + wrapped_word_count < words.size(); ++i) {
     if (std::exchange(is_value, false)) continue;
     if (words[i] == "++") return surplus_word_error(verb_chain, words[i]);
-    const std::size_t equals = words[i].find('=');
-    const CLI::Option* const option = find_option(verb_chain, words[i].substr(0, equals));
+    const std::size_t equals_position = words[i].find('=');
+    const CLI::Option* const option = find_option(verb_chain, words[i].substr(0, equals_position));
     if (option == nullptr) continue;
-    if (equals + 1 == words[i].size()) {
-      return make_usage_error(*verb_chain.front(), fmt::format("{} has an empty value", words[i].substr(0, equals)));
+    if (equals_position + 1 == words[i].size()) {
+      return make_usage_error(*verb_chain.front(),
+                              fmt::format("{} has an empty value", words[i].substr(0, equals_position)));
     }
-    is_value = equals == std::string::npos && option->get_items_expected_min() > 0;
+    is_value = equals_position == std::string::npos && option->get_items_expected_min() > 0;
   }
   return std::nullopt;
 }

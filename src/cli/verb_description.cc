@@ -35,11 +35,11 @@ void add_verb_descriptions(const CLI::App& app, std::vector<std::string> path, s
   VerbDescription verb_description{std::move(path), app.get_description(), {}, {}, app.get_footer()};
   for (const CLI::Option* const option : app.get_options())
     verb_description.options.push_back(describe_option(*option));
-  const auto below = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* const verb : below) verb_description.verbs.push_back(verb->get_name());
+  const auto child_verbs = app.get_subcommands([](const CLI::App*) { return true; });
+  for (const CLI::App* const verb : child_verbs) verb_description.verbs.push_back(verb->get_name());
   path = verb_description.verb_words;
   verbs.push_back(std::move(verb_description));
-  for (const CLI::App* const verb : below) {
+  for (const CLI::App* const verb : child_verbs) {
     path.push_back(verb->get_name());
     add_verb_descriptions(*verb, path, verbs);
     path.pop_back();

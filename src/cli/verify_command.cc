@@ -38,7 +38,8 @@ int verify_bundle(const VerifyFlags& flags) {
     result.error = computed.error().message;
   }
   const std::string text = flags.as_json ? report::verification_json(result) + "\n" : report::verification_text(result);
-  if (const Status printed = write_to_stream(StandardStream::out, text); !printed) return print_error(printed.error());
+  if (const Status print_status = write_to_stream(StandardStream::out, text); !print_status)
+    return print_error(print_status.error());
   return result.is_valid() ? kExitSuccess : kExitFailure;
 }
 

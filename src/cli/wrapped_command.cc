@@ -12,8 +12,8 @@ std::vector<std::string> collect_wrapped_command(const CLI::App& verb, const Com
   return command;
 }
 
-void add_keep_arguments_flag(CLI::App& verb, bool& keep) {
-  verb.add_flag("--keep-arguments", keep,
+void add_keep_arguments_flag(CLI::App& verb, bool& keeps_arguments) {
+  verb.add_flag("--keep-arguments", keeps_arguments,
                 "store the command unchanged; default: values of --api-key and similar options become ***");
 }
 
@@ -27,12 +27,12 @@ void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool are_re
   }
   for (const SensorStatus& sensor : sensors) {
     diagnostics.add_all(sensor.diagnostics);
-    const bool denied = sensor.state == SensorState::denied && !measured;
-    const bool missed =
+    const bool is_denied = sensor.state == SensorState::denied && !measured;
+    const bool is_missing =
         are_requested_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
-    if (!denied && !missed) continue;
-    diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1, fmt::format("{}: {}", sensor.name, sensor.reason),
-                     sensor.remedy});
+    if (!is_denied && !is_missing) continue;
+    diagnostics.add({is_denied ? "sensor_denied" : "sensor_absent", 1,
+                     fmt::format("{}: {}", sensor.name, sensor.reason), sensor.remedy});
   }
   if (has_channels && !measured) {
     diagnostics.add({"only_estimated", 1, "no sensor is readable on this machine: all energies are estimates",

@@ -17,8 +17,8 @@ namespace joulemap::cli {
 // before the "--", which is then part of the command.
 std::vector<std::string> collect_wrapped_command(const CLI::App& verb, const CommandLine& line);
 
-// Declares --keep-arguments, which stores the command line with its secrets. `keep` must outlive the parser.
-void add_keep_arguments_flag(CLI::App& verb, bool& keep);
+// Declares --keep-arguments, which stores the command line with its secrets. `keeps_arguments` must outlive the parser.
+void add_keep_arguments_flag(CLI::App& verb, bool& keeps_arguments);
 
 // Adds the diagnostics of all sensors. Also adds a diagnostic for each denied sensor if no sensor can be measured, for
 // each denied or absent one if the user named the sensors (`are_requested_by_name`), and one if there are only estimates or

@@ -54,8 +54,8 @@ std::optional<ChannelBehaviour::UpdateTiming> ChannelBehaviour::update_timing() 
 }
 
 std::optional<UpdateInterval> ChannelBehaviour::update_before(std::int64_t time_ns) const {
-  const std::optional<UpdateTiming> known = update_timing();
-  if (!known || !known->is_regular) return std::nullopt;
+  const std::optional<UpdateTiming> known_timing = update_timing();
+  if (!known_timing || !known_timing->is_regular) return std::nullopt;
   return update_clock_.last_update_before(time_ns);
 }
 

@@ -21,10 +21,13 @@ bool is_slowly_updating_counter(const Channel& channel) {
   return has_counter_updates(channel) && channel.refresh_s >= kMinSlowUpdatePeriod_s;
 }
 
-double max_edge_error_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double max_power_w) {
-  const double most_j = std::min(to.joules, from.joules + max_power_w * seconds(edge.time_ns - from.time_ns));
-  const double least_j = std::max(from.joules, to.joules - max_power_w * seconds(to.time_ns - edge.time_ns));
-  return std::max({most_j - edge.joules, edge.joules - least_j, 0.0});
+double max_edge_error_j(const EnergyPoint& previous_point, const EnergyPoint& next_point, const EnergyPoint& edge,
+                        double max_power_w) {
+  const double max_energy_j =
+      std::min(next_point.joules, previous_point.joules + max_power_w * seconds(edge.time_ns - previous_point.time_ns));
+  const double min_energy_j =
+      std::max(previous_point.joules, next_point.joules - max_power_w * seconds(next_point.time_ns - edge.time_ns));
+  return std::max({max_energy_j - edge.joules, edge.joules - min_energy_j, 0.0});
 }
 
 std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, double refresh_s) {

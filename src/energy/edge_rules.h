@@ -59,8 +59,10 @@ bool has_counter_updates(const Channel& channel);
 // Whether the channel is a measured counter whose updates are so far apart that their times matter.
 bool is_slowly_updating_counter(const Channel& channel);
 
-// Maximum error of `edge.joules`, in J, when the power between the points `from` and `to` stays between 0 and `max_power_w`.
-double max_edge_error_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double max_power_w);
+// Maximum error of `edge.joules`, in J, when the power between the points `previous_point` and `next_point` stays
+// between 0 and `max_power_w`.
+double max_edge_error_j(const EnergyPoint& previous_point, const EnergyPoint& next_point, const EnergyPoint& edge,
+                        double max_power_w);
 
 // Why a counter without an update for `elapsed_s` yields no energy: the code of a failed last read, otherwise "frozen"
 // or "too-short".

@@ -39,41 +39,41 @@ void EnergyAccumulator::add(const Reading& reading) noexcept {
   }
 }
 
-std::optional<double> EnergyAccumulator::energy_between(const Point& from, const Point& to) noexcept {
+std::optional<double> EnergyAccumulator::energy_between(const Point& begin_point, const Point& end_point) noexcept {
   std::uint64_t units = 0;
-  if (to.raw >= from.raw) {
-    units = to.raw - from.raw;
-  } else if (wrap_range_ && from.raw <= *wrap_range_) {
-    units = *wrap_range_ - from.raw + to.raw;
+  if (end_point.raw >= begin_point.raw) {
+    units = end_point.raw - begin_point.raw;
+  } else if (wrap_range_ && begin_point.raw <= *wrap_range_) {
+    units = *wrap_range_ - begin_point.raw + end_point.raw;
   } else {
     return std::nullopt;
   }
   const double joules = static_cast<double>(units) * joules_per_unit_;
   const std::int64_t elapsed_ns =
-      std::max(to.time_ns - std::min(last_change_ns_, from.time_ns), kNanosecondsPerMillisecond);
+      std::max(end_point.time_ns - std::min(last_change_ns_, begin_point.time_ns), kNanosecondsPerMillisecond);
   if (joules / seconds(elapsed_ns) >= kMaxPlausiblePower_w) return std::nullopt;
   return joules;
 }
 
-void EnergyAccumulator::accept_point(const Point& from, const Point& to, double joules) noexcept {
-  if (to.raw < from.raw) ++tally_.wrap_count;
+void EnergyAccumulator::accept_point(const Point& begin_point, const Point& end_point, double joules) noexcept {
+  if (end_point.raw < begin_point.raw) ++tally_.wrap_count;
   const std::int64_t previous_point_ns = last_point_->time_ns;
   if (wrap_range_ && last_point_->joules > 0) {
     const double usual_w =
         last_point_->joules / seconds(std::max(last_point_->time_ns - tally_.first_ns, kNanosecondsPerMillisecond));
-    const std::int64_t read_interval_ns = to.time_ns - previous_point_ns;
+    const std::int64_t read_interval_ns = end_point.time_ns - previous_point_ns;
     if (usual_w * seconds(read_interval_ns) >= static_cast<double>(*wrap_range_) * joules_per_unit_) {
       ++tally_.possible_missed_wrap_count;
       tally_.unknown_energy_ns += read_interval_ns;
     }
   }
-  Point point = to;
-  point.joules = from.joules + joules;
-  if (to.raw != from.raw) {
+  Point point = end_point;
+  point.joules = begin_point.joules + joules;
+  if (end_point.raw != begin_point.raw) {
     ++tally_.update_count;
-    point_before_change_ = from;
-    last_change_ns_ = to.time_ns;
-    last_update_ = CounterUpdate{previous_point_ns, to.time_ns, point.joules};
+    point_before_change_ = begin_point;
+    last_change_ns_ = end_point.time_ns;
+    last_update_ = CounterUpdate{previous_point_ns, end_point.time_ns, point.joules};
   }
   last_point_ = point;
   tally_.joules = point.joules;
@@ -82,16 +82,16 @@ void EnergyAccumulator::accept_point(const Point& from, const Point& to, double 
 }
 
 void EnergyAccumulator::add_counter_reading(const Point& point) noexcept {
-  std::uint64_t& torn = tally_.failure_counts[static_cast<std::size_t>(ReadCode::torn)];
+  std::uint64_t& torn_reading_count = tally_.failure_counts[static_cast<std::size_t>(ReadCode::torn)];
   if (const auto joules = energy_between(*last_point_, point)) {
-    if (suspect_point_) ++torn;
+    if (suspect_point_) ++torn_reading_count;
     suspect_point_.reset();
     accept_point(*last_point_, point, *joules);
     return;
   }
   if (point_before_change_ && point.raw < last_point_->raw && point.raw >= point_before_change_->raw) {
     if (const auto joules = energy_between(*point_before_change_, point)) {
-      ++torn;
+      ++torn_reading_count;
       suspect_point_.reset();
       accept_point(Point(*point_before_change_), point, *joules);
       return;
@@ -109,7 +109,7 @@ void EnergyAccumulator::add_counter_reading(const Point& point) noexcept {
     accept_point(restart_point, point, *energy_between(restart_point, point));
     return;
   }
-  if (suspect_point_) ++torn;
+  if (suspect_point_) ++torn_reading_count;
   suspect_point_ = point;
 }
 

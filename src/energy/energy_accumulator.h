@@ -69,9 +69,9 @@ class EnergyAccumulator {
 
   void add_counter_reading(const Point& point) noexcept;
   void add_power_reading(const Point& point) noexcept;
-  void accept_point(const Point& from, const Point& to, double joules) noexcept;
+  void accept_point(const Point& begin_point, const Point& end_point, double joules) noexcept;
   // Energy between two points in J; none if neither a rise nor a wrap is plausible.
-  std::optional<double> energy_between(const Point& from, const Point& to) noexcept;
+  std::optional<double> energy_between(const Point& begin_point, const Point& end_point) noexcept;
 
   ChannelKind channel_kind_;
   double joules_per_unit_;

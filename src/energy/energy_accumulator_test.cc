@@ -19,8 +19,8 @@ Channel counter(std::optional<std::uint64_t> range = kPackageRange_uj) {
   return channel;
 }
 
-Reading reading(std::uint64_t raw, std::int64_t tick, ReadCode code = ReadCode::ok) {
-  return {raw, tick * kTick_ns, tick * kTick_ns + 2000, code};
+Reading reading(std::uint64_t raw_value, std::int64_t tick, ReadCode code = ReadCode::ok) {
+  return {raw_value, tick * kTick_ns, tick * kTick_ns + 2000, code};
 }
 
 EnergyTally tally_readings(const Channel& channel, const std::vector<std::uint64_t>& values) {
@@ -99,8 +99,8 @@ TEST(EnergyAccumulator, AcceptsLargeUpdatesOfASlowCounterAtAnyPollingRate) {
   // A GPU: 70 J every 100 ms, polled every millisecond.
   EnergyAccumulator accumulator(counter());
   for (std::int64_t ms = 0; ms <= 1000; ++ms) {
-    const auto raw = static_cast<std::uint64_t>(ms / 100) * 70'000'000;
-    accumulator.add({raw, ms * 1'000'000, ms * 1'000'000, ReadCode::ok});
+    const auto raw_value = static_cast<std::uint64_t>(ms / 100) * 70'000'000;
+    accumulator.add({raw_value, ms * 1'000'000, ms * 1'000'000, ReadCode::ok});
   }
   EXPECT_DOUBLE_EQ(accumulator.tally().joules, 700.0);
   EXPECT_EQ(torn(accumulator.tally()), 0u);
@@ -141,8 +141,9 @@ TEST(EnergyAccumulator, MatchesTheTruthOfRandomCountersWithWrapsAndFailures) {
     accumulator.add(reading(truth % range, 0));
     for (std::int64_t tick = 1; tick < 500; ++tick) {
       truth += random() % 1'000'000;  // up to 50 W
-      const bool fails = random() % 10 == 0 && tick != 499;
-      accumulator.add(reading(fails ? random() : truth % range, tick, fails ? ReadCode::failed : ReadCode::ok));
+      const bool is_failed_read = random() % 10 == 0 && tick != 499;
+      accumulator.add(
+          reading(is_failed_read ? random() : truth % range, tick, is_failed_read ? ReadCode::failed : ReadCode::ok));
     }
     EXPECT_NEAR(accumulator.tally().joules, static_cast<double>(truth - start) * 1e-6, 1e-6);
     EXPECT_EQ(accumulator.tally().reset_count, 0u);

@@ -57,27 +57,27 @@ std::int64_t EnergyCurve::read_error_ns(const Reading& reading) const {
 }
 
 void EnergyCurve::observe(const Reading& reading) noexcept {
-  const EnergyTally before = accumulator_.tally();
+  const EnergyTally previous_tally = accumulator_.tally();
   const std::optional<CounterUpdate> previous = accumulator_.last_update();
   accumulator_.add(reading);
   if (update_clock_ && reading.code == ReadCode::ok)
     update_clock_->observe(reading.before_ns, reading.after_ns, reading.raw);
-  const EnergyTally& now = accumulator_.tally();
-  if (now.valid_reading_count == before.valid_reading_count) return;
-  read_pauses_.add_reading(now.last_ns);
+  const EnergyTally& current_tally = accumulator_.tally();
+  if (current_tally.valid_reading_count == previous_tally.valid_reading_count) return;
+  read_pauses_.add_reading(current_tally.last_ns);
   if (!has_counter_updates(channel_)) {
     const double gauge_power_w = static_cast<double>(reading.raw) * channel_.scale;
-    min_gauge_w_ = now.valid_reading_count == 1 ? gauge_power_w : std::min(min_gauge_w_, gauge_power_w);
+    min_gauge_w_ = current_tally.valid_reading_count == 1 ? gauge_power_w : std::min(min_gauge_w_, gauge_power_w);
     max_gauge_w_ = std::max(max_gauge_w_, gauge_power_w);
-    add({now.last_ns, now.joules, 0, now.last_ns, now.trapezoid_error_j * now.trapezoid_error_j,
-         now.unknown_energy_ns});
+    add({current_tally.last_ns, current_tally.joules, 0, current_tally.last_ns,
+         current_tally.trapezoid_error_j * current_tally.trapezoid_error_j, current_tally.unknown_energy_ns});
     return;
   }
-  if (now.valid_reading_count == 1) {
+  if (current_tally.valid_reading_count == 1) {
     const std::int64_t half_refresh_ns = refresh_ns() / 2;
-    add({now.first_ns - half_refresh_ns, 0, half_refresh_ns, reading.before_ns, 0, 0});
+    add({current_tally.first_ns - half_refresh_ns, 0, half_refresh_ns, reading.before_ns, 0, 0});
     points_.back().read_error_ns = read_error_ns(reading);
-  } else if (now.update_count != before.update_count) {
+  } else if (current_tally.update_count != previous_tally.update_count) {
     observe_update(previous, reading);
   } else {
     points_.back().last_read_with_value_ns = reading.before_ns;
@@ -103,34 +103,34 @@ void EnergyCurve::observe_update(const std::optional<CounterUpdate>& previous, c
 // Sets the time of the first point: its value dates from the update before the first observed one.
 void EnergyCurve::set_first_point_time() noexcept {
   if (!update_period_estimate_.is_known() || points_.size() < 2) return;
-  CurvePoint& first = points_.front();
-  first.time_ns = std::min(first.read_ns, points_[1].time_ns - refresh_ns());
-  first.time_error_ns = points_[1].time_error_ns;
+  CurvePoint& first_point = points_.front();
+  first_point.time_ns = std::min(first_point.read_ns, points_[1].time_ns - refresh_ns());
+  first_point.time_error_ns = points_[1].time_error_ns;
   is_first_time_computed_ = true;
 }
 
-void EnergyCurve::add(CurvePoint next) noexcept {
+void EnergyCurve::add(CurvePoint new_point) noexcept {
   // The total falls only after a torn reading: its points are invalid and removed.
-  while (!points_.empty() && points_.back().joules > next.joules) points_.pop_back();
+  while (!points_.empty() && points_.back().joules > new_point.joules) points_.pop_back();
   final_point_count_ = std::min(final_point_count_, points_.size());
-  if (!points_.empty()) next.time_ns = std::max(next.time_ns, points_.back().time_ns + 1);
-  const std::size_t most = retention_ == Retention::all ? kMaxPoints : 2 * kLatestPoints;
-  if (points_.size() >= most) {
-    const std::size_t open = points_.size() - final_point_count_;
+  if (!points_.empty()) new_point.time_ns = std::max(new_point.time_ns, points_.back().time_ns + 1);
+  const std::size_t max_point_count = retention_ == Retention::all ? kMaxPoints : 2 * kLatestPoints;
+  if (points_.size() >= max_point_count) {
+    const std::size_t provisional_point_count = points_.size() - final_point_count_;
     if (retention_ == Retention::all) {
-      thin_series(points_, [this](const CurvePoint& before, const CurvePoint& point) {
+      thin_series(points_, [this](const CurvePoint& previous_point, const CurvePoint& point) {
         return std::any_of(retained_times_ns_.begin(), retained_times_ns_.end(), [&](std::int64_t time_ns) {
-          return before.time_ns <= time_ns + 2 * (point.time_ns - before.time_ns) &&
-                 time_ns <= point.time_ns + 2 * (point.time_ns - before.time_ns);
+          return previous_point.time_ns <= time_ns + 2 * (point.time_ns - previous_point.time_ns) &&
+                 time_ns <= point.time_ns + 2 * (point.time_ns - previous_point.time_ns);
         });
       });
     } else {
       points_.erase(points_.begin(), points_.begin() + static_cast<std::ptrdiff_t>(kLatestPoints));
       starts_at_first_reading_ = false;
     }
-    final_point_count_ = points_.size() - std::min(open, points_.size());
+    final_point_count_ = points_.size() - std::min(provisional_point_count, points_.size());
   }
-  points_.push_back(next);
+  points_.push_back(new_point);
 }
 
 // Sets the times of the points of a slow counter from its clock: a read shows the energy up to the last update, not up
@@ -172,54 +172,60 @@ std::size_t EnergyCurve::first_point_after(std::int64_t time_ns) const {
                                   points_.begin());
 }
 
-double EnergyCurve::mean_power_after_point_w(std::size_t from) const {
-  const CurvePoint& a = points_[from];
-  const CurvePoint& b = points_[from + 1];
-  return (b.joules - a.joules) / std::max(seconds(b.time_ns - a.time_ns), 1e-9);
+double EnergyCurve::mean_power_after_point_w(std::size_t point_index) const {
+  const CurvePoint& begin_point = points_[point_index];
+  const CurvePoint& end_point = points_[point_index + 1];
+  return (end_point.joules - begin_point.joules) / std::max(seconds(end_point.time_ns - begin_point.time_ns), 1e-9);
 }
 
 // Energy at a time between two points, interpolated with the power history if it covers both, otherwise linearly in
 // time. All energies of the curve use this rule.
-double EnergyCurve::interpolated_energy_j(std::size_t after, std::int64_t time_ns) const {
-  const CurvePoint& from = points_[after - 1];
-  const CurvePoint& to = points_[after];
-  const std::optional<double> power_profile_energy_j = power_profile_.energy_in_span_j({from.time_ns, to.time_ns});
-  double share = fraction_of_span(time_ns, from.time_ns, to.time_ns);
+double EnergyCurve::interpolated_energy_j(std::size_t next_point_index, std::int64_t time_ns) const {
+  const CurvePoint& previous_point = points_[next_point_index - 1];
+  const CurvePoint& next_point = points_[next_point_index];
+  const std::optional<double> power_profile_energy_j =
+      power_profile_.energy_in_span_j({previous_point.time_ns, next_point.time_ns});
+  double share = fraction_of_span(time_ns, previous_point.time_ns, next_point.time_ns);
   if (power_profile_energy_j && *power_profile_energy_j > 0) {
     const double until_j =
-        power_profile_.cumulative_energy_j(time_ns) - power_profile_.cumulative_energy_j(from.time_ns);
+        power_profile_.cumulative_energy_j(time_ns) - power_profile_.cumulative_energy_j(previous_point.time_ns);
     share = std::clamp(until_j / *power_profile_energy_j, 0.0, 1.0);
   }
-  return from.joules + share * (to.joules - from.joules);
+  return previous_point.joules + share * (next_point.joules - previous_point.joules);
 }
 
 // Energy at a time after the last point, extrapolated with the power history, scaled to the counter, or else with the
 // latest power.
 double EnergyCurve::extrapolated_energy_j(std::int64_t time_ns) const {
-  const CurvePoint& last = points_.back();
-  if (const std::optional<double> power_profile_energy_j = power_profile_.energy_in_span_j({last.time_ns, time_ns})) {
-    if (points_.size() < 2) return last.joules + *power_profile_energy_j;
-    const CurvePoint& before = points_[points_.size() - 2];
-    const std::optional<double> known_j = power_profile_.energy_in_span_j({before.time_ns, last.time_ns});
-    const double scale = known_j && *known_j > 0 ? (last.joules - before.joules) / *known_j : 1;
-    return last.joules + scale * *power_profile_energy_j;
+  const CurvePoint& last_point = points_.back();
+  if (const std::optional<double> power_profile_energy_j =
+          power_profile_.energy_in_span_j({last_point.time_ns, time_ns})) {
+    if (points_.size() < 2) return last_point.joules + *power_profile_energy_j;
+    const CurvePoint& previous_point = points_[points_.size() - 2];
+    const std::optional<double> profile_energy_to_last_j =
+        power_profile_.energy_in_span_j({previous_point.time_ns, last_point.time_ns});
+    const double scale = profile_energy_to_last_j && *profile_energy_to_last_j > 0
+                             ? (last_point.joules - previous_point.joules) / *profile_energy_to_last_j
+                             : 1;
+    return last_point.joules + scale * *power_profile_energy_j;
   }
   // Without a known update period the time of a counter's first point is a guess and yields no power.
-  const std::size_t first =
+  const std::size_t first_usable_index =
       has_counter_updates(channel_) && starts_at_first_reading_ && !update_period_estimate_.is_known() ? 1 : 0;
-  if (points_.size() < first + 2) return last.joules;
+  if (points_.size() < first_usable_index + 2) return last_point.joules;
   std::size_t index = points_.size() - 2;
-  while (index > first && last.time_ns - points_[index].time_ns < kLatestPowerWindow_ns) --index;
-  const double elapsed_s = std::max(seconds(last.time_ns - points_[index].time_ns), 1e-9);
-  return last.joules + (last.joules - points_[index].joules) / elapsed_s * seconds(time_ns - last.time_ns);
+  while (index > first_usable_index && last_point.time_ns - points_[index].time_ns < kLatestPowerWindow_ns) --index;
+  const double elapsed_s = std::max(seconds(last_point.time_ns - points_[index].time_ns), 1e-9);
+  return last_point.joules +
+         (last_point.joules - points_[index].joules) / elapsed_s * seconds(time_ns - last_point.time_ns);
 }
 
 double EnergyCurve::joules_at(std::int64_t time_ns, std::int64_t lag_ns) const {
   if (points_.empty()) return 0;
   const std::int64_t lagged_time_ns = time_ns + lag_ns;
-  const std::size_t after = first_point_after(lagged_time_ns);
-  if (after == 0) return points_.front().joules;
-  if (after < points_.size()) return interpolated_energy_j(after, lagged_time_ns);
+  const std::size_t next_point_index = first_point_after(lagged_time_ns);
+  if (next_point_index == 0) return points_.front().joules;
+  if (next_point_index < points_.size()) return interpolated_energy_j(next_point_index, lagged_time_ns);
   return has_stopped_updating(lagged_time_ns) ? points_.back().joules : extrapolated_energy_j(lagged_time_ns);
 }
 
@@ -229,10 +235,10 @@ std::optional<TimeSpan> EnergyCurve::covered_span() const {
 }
 
 std::optional<double> EnergyCurve::mean_w(TimeSpan span) const {
-  const std::optional<TimeSpan> known = covered_span();
-  if (!known) return std::nullopt;
-  const std::int64_t from_ns = std::max(span.begin_ns, known->begin_ns);
-  const std::int64_t to_ns = std::min(span.end_ns, known->end_ns);
+  const std::optional<TimeSpan> covered_time = covered_span();
+  if (!covered_time) return std::nullopt;
+  const std::int64_t from_ns = std::max(span.begin_ns, covered_time->begin_ns);
+  const std::int64_t to_ns = std::min(span.end_ns, covered_time->end_ns);
   if (to_ns <= from_ns || 2 * (to_ns - from_ns) < span.end_ns - span.begin_ns) return std::nullopt;
   return (joules_at(to_ns) - joules_at(from_ns)) / seconds(to_ns - from_ns);
 }
@@ -249,8 +255,8 @@ namespace {
 // Minimum known fraction of a window; below it the window has no energy value.
 constexpr double kMinKnownWindowFraction = 0.01;
 
-EnergyTally subtract_tally(const EnergyTally& now, const EnergyTally& earlier_tally) {
-  EnergyTally tally = now;
+EnergyTally subtract_tally(const EnergyTally& current_tally, const EnergyTally& earlier_tally) {
+  EnergyTally tally = current_tally;
   tally.wrap_count -= earlier_tally.wrap_count;
   tally.reset_count -= earlier_tally.reset_count;
   tally.possible_missed_wrap_count -= earlier_tally.possible_missed_wrap_count;
@@ -264,58 +270,66 @@ EnergyTally subtract_tally(const EnergyTally& now, const EnergyTally& earlier_ta
 
 }  // namespace
 
-// Upper bound of the power near the point `after`, in W: a multiple of the highest power between the points around it.
-double EnergyCurve::max_power_around_w(std::size_t after) const {
+// Upper bound of the power near the point `next_point_index`, in W: a multiple of the highest power between the points
+// around it.
+double EnergyCurve::max_power_around_w(std::size_t next_point_index) const {
   double max_power_w = 0;
-  for (std::size_t i = after - std::min<std::size_t>(after, 2); i + 1 < std::min(after + 2, points_.size()); ++i) {
+  for (std::size_t i = next_point_index - std::min<std::size_t>(next_point_index, 2);
+       i + 1 < std::min(next_point_index + 2, points_.size()); ++i) {
     max_power_w = std::max(max_power_w, mean_power_after_point_w(i));
   }
   return kMaxUnobservedPowerRatio * max_power_w;
 }
 
-double EnergyCurve::edge_half_width_j(std::size_t after, const EnergyPoint& edge) const {
+double EnergyCurve::edge_half_width_j(std::size_t next_point_index, const EnergyPoint& edge) const {
   if (channel_.kind == ChannelKind::gauge) return 0;  // trapezoid_error_j covers it
-  const CurvePoint& from = points_[after - 1];
-  const CurvePoint& to = points_[after];
-  const double max_power_w = max_power_around_w(after);
-  const double share = fraction_of_span(edge.time_ns, from.time_ns, to.time_ns);
-  const double edge_time_error_s = (1 - share) * seconds(from.time_error_ns) + share * seconds(to.time_error_ns);
-  double half_width_j = max_edge_error_j(from, to, edge, max_power_w);
-  if (power_profile_.energy_in_span_j({from.time_ns, to.time_ns})) {
+  const CurvePoint& previous_point = points_[next_point_index - 1];
+  const CurvePoint& next_point = points_[next_point_index];
+  const double max_power_w = max_power_around_w(next_point_index);
+  const double share = fraction_of_span(edge.time_ns, previous_point.time_ns, next_point.time_ns);
+  const double edge_time_error_s =
+      (1 - share) * seconds(previous_point.time_error_ns) + share * seconds(next_point.time_error_ns);
+  double half_width_j = max_edge_error_j(previous_point, next_point, edge, max_power_w);
+  if (power_profile_.energy_in_span_j({previous_point.time_ns, next_point.time_ns})) {
     const double power_history_error_j =
-        kPowerHistoryRelativeError * std::min(edge.joules - from.joules, to.joules - edge.joules);
+        kPowerHistoryRelativeError * std::min(edge.joules - previous_point.joules, next_point.joules - edge.joules);
     half_width_j = std::min(half_width_j, power_history_error_j + max_power_w * kPowerHistoryPeriod_s);
   }
   // Without a known update period, the age of a counter's first value is unknown.
-  const bool is_guess =
-      after == 1 && starts_at_first_reading_ && has_counter_updates(channel_) && !update_period_estimate_.is_known();
-  if (is_guess) half_width_j = std::max(half_width_j, kEdgeErrorInIncrements * (to.joules - from.joules));
-  half_width_j += std::min(max_power_w / kMaxUnobservedPowerRatio * edge_time_error_s, to.joules - from.joules);
+  const bool is_guess = next_point_index == 1 && starts_at_first_reading_ && has_counter_updates(channel_) &&
+                        !update_period_estimate_.is_known();
+  if (is_guess)
+    half_width_j = std::max(half_width_j, kEdgeErrorInIncrements * (next_point.joules - previous_point.joules));
+  half_width_j +=
+      std::min(max_power_w / kMaxUnobservedPowerRatio * edge_time_error_s, next_point.joules - previous_point.joules);
   // The values of the two points may have been taken earlier or later during their reads, but not beyond the energy of
   // the neighbouring points.
-  const double edge_read_error_s = (1 - share) * seconds(from.read_error_ns) + share * seconds(to.read_error_ns);
-  const double neighbour_energy_j =
-      points_[std::min(after + 1, points_.size() - 1)].joules - points_[after - std::min<std::size_t>(after, 2)].joules;
+  const double edge_read_error_s =
+      (1 - share) * seconds(previous_point.read_error_ns) + share * seconds(next_point.read_error_ns);
+  const double neighbour_energy_j = points_[std::min(next_point_index + 1, points_.size() - 1)].joules -
+                                    points_[next_point_index - std::min<std::size_t>(next_point_index, 2)].joules;
   return half_width_j + std::min(max_power_w / kMaxUnobservedPowerRatio * edge_read_error_s, neighbour_energy_j);
 }
 
 // Whether the energy at `time_ns`, after the last point, cannot be extrapolated: the last read failed, reads have shown
 // no update for long, or the last point is too old and no power history covers the time since.
 bool EnergyCurve::has_stopped_updating(std::int64_t time_ns) const {
-  const CurvePoint& last = points_.back();
+  const CurvePoint& last_point = points_.back();
   const double longest_s = std::max(kMinFrozenTail_s, kFrozenAfterUpdatePeriods * seconds(refresh_ns()));
-  const bool failed = tally().last_read_code != ReadCode::ok;
-  const bool frozen = has_counter_updates(channel_) && seconds(tally().last_ns - last.time_ns) > longest_s;
-  if (failed || frozen) return true;
-  if (power_profile_.energy_in_span_j({last.time_ns, time_ns})) return false;
-  return seconds(time_ns - last.time_ns) > longest_s;
+  const bool is_last_read_failed = tally().last_read_code != ReadCode::ok;
+  const bool frozen = has_counter_updates(channel_) && seconds(tally().last_ns - last_point.time_ns) > longest_s;
+  if (is_last_read_failed || frozen) return true;
+  if (power_profile_.energy_in_span_j({last_point.time_ns, time_ns})) return false;
+  return seconds(time_ns - last_point.time_ns) > longest_s;
 }
 
 std::optional<WindowEdgeEnergy> EnergyCurve::edge_energy_at(std::int64_t time_ns) const {
   if (points_.empty()) return std::nullopt;
-  const std::size_t after = first_point_after(time_ns + lag_ns_);
-  if (after == 0) return starts_at_first_reading_ ? std::optional(edge_energy_before_first(time_ns)) : std::nullopt;
-  return after == points_.size() ? edge_energy_after_last(time_ns) : edge_energy_between(time_ns, after);
+  const std::size_t next_point_index = first_point_after(time_ns + lag_ns_);
+  if (next_point_index == 0)
+    return starts_at_first_reading_ ? std::optional(edge_energy_before_first(time_ns)) : std::nullopt;
+  return next_point_index == points_.size() ? edge_energy_after_last(time_ns)
+                                            : edge_energy_between(time_ns, next_point_index);
 }
 
 WindowEdgeEnergy EnergyCurve::edge_energy_before_first(std::int64_t time_ns) const {
@@ -325,42 +339,44 @@ WindowEdgeEnergy EnergyCurve::edge_energy_before_first(std::int64_t time_ns) con
   return edge;
 }
 
-WindowEdgeEnergy EnergyCurve::edge_energy_between(std::int64_t time_ns, std::size_t after) const {
+WindowEdgeEnergy EnergyCurve::edge_energy_between(std::int64_t time_ns, std::size_t next_point_index) const {
   const std::int64_t lagged_time_ns = time_ns + lag_ns_;
-  const double joules = interpolated_energy_j(after, lagged_time_ns);
-  const CurvePoint& from = points_[after - 1];
-  const CurvePoint& to = points_[after];
-  return {.time_ns = time_ns,
-          .cumulative_energy = {joules, edge_half_width_j(after, {lagged_time_ns, joules})},
-          .is_settled = true,
-          .previous_point_ns = from.time_ns,
-          .is_in_first_update_period = after == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
-          .trapezoid_error_before_j2 = from.trapezoid_error_j2,
-          .trapezoid_error_after_j2 = to.trapezoid_error_j2,
-          .unknown_energy_before_ns = from.unknown_energy_ns,
-          .unknown_energy_after_ns = to.unknown_energy_ns};
+  const double joules = interpolated_energy_j(next_point_index, lagged_time_ns);
+  const CurvePoint& previous_point = points_[next_point_index - 1];
+  const CurvePoint& next_point = points_[next_point_index];
+  return {
+      .time_ns = time_ns,
+      .cumulative_energy = {joules, edge_half_width_j(next_point_index, {lagged_time_ns, joules})},
+      .is_settled = true,
+      .previous_point_ns = previous_point.time_ns,
+      .is_in_first_update_period = next_point_index == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
+      .trapezoid_error_before_j2 = previous_point.trapezoid_error_j2,
+      .trapezoid_error_after_j2 = next_point.trapezoid_error_j2,
+      .unknown_energy_before_ns = previous_point.unknown_energy_ns,
+      .unknown_energy_after_ns = next_point.unknown_energy_ns};
 }
 
 WindowEdgeEnergy EnergyCurve::edge_energy_after_last(std::int64_t time_ns) const {
-  const CurvePoint& last = points_.back();
+  const CurvePoint& last_point = points_.back();
   const std::int64_t lagged_time_ns = time_ns + lag_ns_;
   WindowEdgeEnergy edge{
       .time_ns = time_ns,
-      .cumulative_energy = {last.joules, 0},
-      .previous_point_ns = last.time_ns,
+      .cumulative_energy = {last_point.joules, 0},
+      .previous_point_ns = last_point.time_ns,
       .is_in_first_update_period = points_.size() == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
-      .trapezoid_error_before_j2 = last.trapezoid_error_j2,
-      .trapezoid_error_after_j2 = last.trapezoid_error_j2,
-      .unknown_energy_before_ns = last.unknown_energy_ns,
+      .trapezoid_error_before_j2 = last_point.trapezoid_error_j2,
+      .trapezoid_error_after_j2 = last_point.trapezoid_error_j2,
+      .unknown_energy_before_ns = last_point.unknown_energy_ns,
       .unknown_energy_after_ns = tally().unknown_energy_ns};
   if (has_stopped_updating(lagged_time_ns)) {
-    edge.nearest_point_gap_s = seconds(lagged_time_ns - last.time_ns);
+    edge.nearest_point_gap_s = seconds(lagged_time_ns - last_point.time_ns);
     return edge;
   }
   edge.cumulative_energy.joules = extrapolated_energy_j(lagged_time_ns);
   const double step_j =
       has_counter_updates(channel_) ? typical_update_energy_j(tally(), update_period_estimate_.period_ns()) : 0;
-  edge.cumulative_energy.half_width_j = edge.cumulative_energy.joules - last.joules + kEdgeErrorInIncrements * step_j;
+  edge.cumulative_energy.half_width_j =
+      edge.cumulative_energy.joules - last_point.joules + kEdgeErrorInIncrements * step_j;
   return edge;
 }
 
@@ -400,10 +416,10 @@ ChannelEnergy EnergyCurve::energy_between(const WindowEdgeEnergy& begin, const W
   ChannelEnergy energy{
       .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = subtract_tally(tally(), begin_tally)};
   const double elapsed_s = seconds(end.time_ns - begin.time_ns);
-  const bool failed = tally().last_read_code != ReadCode::ok;
+  const bool is_last_read_failed = tally().last_read_code != ReadCode::ok;
   // No update of the counter, or no second reading of the gauge, after the begin.
   const bool is_window_unobserved =
-      !begin.is_settled && (has_counter_updates(channel_) || failed || tally().valid_reading_count < 2);
+      !begin.is_settled && (has_counter_updates(channel_) || is_last_read_failed || tally().valid_reading_count < 2);
   if (is_window_unobserved) {
     const double unchanged_s = seconds(std::max(tally().last_ns, end.time_ns) - end.previous_point_ns);
     energy.missing_reason = reason_for_no_update(tally(), unchanged_s, energy.refresh_s);
@@ -423,7 +439,7 @@ ChannelEnergy EnergyCurve::energy_between(const WindowEdgeEnergy& begin, const W
         reason_for_no_update(tally(), has_counter_updates(channel_) ? unchanged_s : 0, energy.refresh_s);
     return energy;
   }
-  const bool is_frozen = has_counter_updates(channel_) && !failed && end.nearest_point_gap_s > 0;
+  const bool is_frozen = has_counter_updates(channel_) && !is_last_read_failed && end.nearest_point_gap_s > 0;
   energy.frozen_tail_s = is_frozen ? std::clamp(unchanged_s, 0.0, std::min(end.nearest_point_gap_s, elapsed_s)) : 0;
   energy.joules = std::max(end.cumulative_energy.joules - begin.cumulative_energy.joules, 0.0);
   energy.tally.trapezoid_error_j =

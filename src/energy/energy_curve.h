@@ -115,21 +115,21 @@ class EnergyCurve {
 
   void observe_update(const std::optional<CounterUpdate>& previous, const Reading& reading) noexcept;
   std::int64_t read_error_ns(const Reading& reading) const;
-  void add(CurvePoint point) noexcept;
+  void add(CurvePoint new_point) noexcept;
   void refine_recent_points(std::int64_t now_ns) noexcept;
   std::int64_t update_time_of_point(std::size_t index) const;
   void set_first_point_time() noexcept;
   // time_ns of the following functions is on the time axis of the points: the time of the edge plus lag_ns_.
   std::size_t first_point_after(std::int64_t time_ns) const;  // index of the first point after it
-  double interpolated_energy_j(std::size_t after, std::int64_t time_ns) const;
+  double interpolated_energy_j(std::size_t next_point_index, std::int64_t time_ns) const;
   double extrapolated_energy_j(std::int64_t time_ns) const;
-  double mean_power_after_point_w(std::size_t from) const;  // mean power between the point and the next, in W
-  double max_power_around_w(std::size_t after) const;
-  double edge_half_width_j(std::size_t after, const EnergyPoint& edge) const;
+  double mean_power_after_point_w(std::size_t point_index) const;  // mean power between the point and the next, in W
+  double max_power_around_w(std::size_t next_point_index) const;
+  double edge_half_width_j(std::size_t next_point_index, const EnergyPoint& edge) const;
   bool has_stopped_updating(std::int64_t time_ns) const;
   // time_ns of the following functions is the time of the edge, without the lag.
   WindowEdgeEnergy edge_energy_before_first(std::int64_t time_ns) const;
-  WindowEdgeEnergy edge_energy_between(std::int64_t time_ns, std::size_t after) const;
+  WindowEdgeEnergy edge_energy_between(std::int64_t time_ns, std::size_t next_point_index) const;
   WindowEdgeEnergy edge_energy_after_last(std::int64_t time_ns) const;
   void bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const;
 

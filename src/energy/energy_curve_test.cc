@@ -86,7 +86,7 @@ TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
         SCOPED_TRACE(testing::Message() << refresh_ms << " ms, read every " << period_us << " us, window of "
                                         << length_ms << " ms, seed 11");
         std::mt19937_64 random(11);
-        int within = 0;
+        int covered_trial_count = 0;
         constexpr int kTrials = 100;
         for (int trial = 0; trial < kTrials; ++trial) {
           const auto offset_ns = static_cast<std::int64_t>(random() % 100'000'000);
@@ -104,9 +104,9 @@ TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
           ASSERT_TRUE(energy.joules);
           EXPECT_GT(*energy.joules, 0.0);
           const double truth_j = machine.energy_j(end_ns) - machine.energy_j(begin_ns);
-          within += std::abs(*energy.joules - truth_j) <= energy.uncertainty_j ? 1 : 0;
+          covered_trial_count += std::abs(*energy.joules - truth_j) <= energy.uncertainty_j ? 1 : 0;
         }
-        EXPECT_GE(within, kTrials * 94 / 100);
+        EXPECT_GE(covered_trial_count, kTrials * 94 / 100);
       }
     }
   }
@@ -121,11 +121,11 @@ TEST(EnergyCurve, UncertaintyCoversAReadThatTookLong) {
       EnergyCurve curve(make_package_channel());
       const std::int64_t slow_read_begin_ns = edge_ns - 35 * kNanosecondsPerMillisecond;
       add_readings(curve, machine, kNanosecondsPerSecond, slow_read_begin_ns, kNanosecondsPerMillisecond);
-      Reading slow = machine.at(slow_read_begin_ns + value_after_ns);
-      slow.before_ns = slow_read_begin_ns;
-      slow.after_ns = slow_read_begin_ns + 70 * kNanosecondsPerMillisecond;
-      curve.observe(slow);
-      add_readings(curve, machine, slow.after_ns + kNanosecondsPerMillisecond, 3 * kNanosecondsPerSecond,
+      Reading slow_reading = machine.at(slow_read_begin_ns + value_after_ns);
+      slow_reading.before_ns = slow_read_begin_ns;
+      slow_reading.after_ns = slow_read_begin_ns + 70 * kNanosecondsPerMillisecond;
+      curve.observe(slow_reading);
+      add_readings(curve, machine, slow_reading.after_ns + kNanosecondsPerMillisecond, 3 * kNanosecondsPerSecond,
                    kNanosecondsPerMillisecond);
       const std::int64_t begin_ns = at_end ? kNanosecondsPerSecond + 100 * kNanosecondsPerMillisecond : edge_ns;
       const std::int64_t end_ns = at_end ? edge_ns : 3 * kNanosecondsPerSecond - 100 * kNanosecondsPerMillisecond;
@@ -209,10 +209,10 @@ TEST(EnergyCurve, HasNoEnergyForAFrozenCounter) {
   const SteppedCounter machine{.frozen_from_ns = 2 * kNanosecondsPerSecond};
   EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
   add_readings(curve, machine, kNanosecondsPerSecond, 4 * kNanosecondsPerSecond, 5 * kNanosecondsPerMillisecond);
-  const ChannelEnergy within =
+  const ChannelEnergy energy_within_freeze =
       between(curve, 3 * kNanosecondsPerSecond, 3 * kNanosecondsPerSecond + kNanosecondsPerMillisecond);
-  EXPECT_FALSE(within.joules);
-  EXPECT_EQ(within.missing_reason, "frozen");
+  EXPECT_FALSE(energy_within_freeze.joules);
+  EXPECT_EQ(energy_within_freeze.missing_reason, "frozen");
 
   const ChannelEnergy energy_across_freeze =
       between(curve, kNanosecondsPerSecond + 500 * kNanosecondsPerMillisecond, 4 * kNanosecondsPerSecond);

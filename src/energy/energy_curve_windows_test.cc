@@ -75,8 +75,8 @@ ChannelEnergy measure(const PeriodicCounter& counter, std::int64_t begin_ns, std
   window.observe(counter.at(begin_ns));
   window.begin(begin_ns);
   while (now_ns < end_ns) {
-    const bool dense = !window.is_settled() && now_ns < begin_ns + 250 * kNanosecondsPerMillisecond;
-    now_ns += dense ? kNanosecondsPerMillisecond : 20 * kNanosecondsPerMillisecond;
+    const bool is_dense = !window.is_settled() && now_ns < begin_ns + 250 * kNanosecondsPerMillisecond;
+    now_ns += is_dense ? kNanosecondsPerMillisecond : 20 * kNanosecondsPerMillisecond;
     if (now_ns < end_ns) window.observe(counter.at(now_ns));
   }
   window.observe(counter.at(end_ns + late_ns));
@@ -118,8 +118,8 @@ TEST(EnergyCurveWindows, UncertaintyCoversTheError) {
     for (const std::int64_t length_ms : {1, 3, 10, 30, 100, 300, 800, 1600, 5000}) {
       SCOPED_TRACE(testing::Message() << "refresh " << refresh_ms << " ms, window " << length_ms << " ms, seed 7");
       std::mt19937_64 random(7);
-      int within = 0;
-      int known = 0;
+      int covered_trial_count = 0;
+      int known_energy_count = 0;
       constexpr int kTrials = 60;
       for (int trial = 0; trial < kTrials; ++trial) {
         const std::int64_t refresh_ns = refresh_ms * kNanosecondsPerMillisecond;
@@ -134,12 +134,12 @@ TEST(EnergyCurveWindows, UncertaintyCoversTheError) {
           EXPECT_FALSE(energy.missing_reason.empty());
           continue;
         }
-        ++known;
+        ++known_energy_count;
         EXPECT_GT(*energy.joules, 0.0);
-        within +=
+        covered_trial_count +=
             std::abs(*energy.joules - 100 * static_cast<double>(length_ns) * 1e-9) <= energy.uncertainty_j ? 1 : 0;
       }
-      EXPECT_GE(within, known * 94 / 100) << known;
+      EXPECT_GE(covered_trial_count, known_energy_count * 94 / 100) << known_energy_count;
     }
   }
 }
@@ -210,9 +210,9 @@ TEST(EnergyCurveWindows, ReportsEnergyUntilTheFileVanished) {
   for (std::int64_t ms = 20; ms <= 1000; ms += 20)
     window.observe(counter.at(kStart_ns + ms * kNanosecondsPerMillisecond));
   for (std::int64_t ms = 1020; ms <= 2000; ms += 20) {
-    Reading gone = counter.at(kStart_ns + ms * kNanosecondsPerMillisecond);
-    gone.code = ReadCode::vanished;
-    window.observe(gone);
+    Reading vanished_reading = counter.at(kStart_ns + ms * kNanosecondsPerMillisecond);
+    vanished_reading.code = ReadCode::vanished;
+    window.observe(vanished_reading);
   }
   window.end(kStart_ns + 2'000 * kNanosecondsPerMillisecond);
   const ChannelEnergy energy = window.result();
@@ -288,8 +288,8 @@ TEST(EnergyCurveWindows, InterpolatesEdgesBetweenRareReadings) {
     window.end(kEnd_ns);
     for (std::int64_t time_ns = 500'000'000; time_ns <= 2'500'000'000; time_ns += 100'000'000) {
       // 50 W, in microjoules or microwatts.
-      const auto raw = static_cast<std::uint64_t>(kind == ChannelKind::counter ? time_ns / 20 : 50'000'000);
-      window.observe({raw, time_ns, time_ns, ReadCode::ok});
+      const auto raw_value = static_cast<std::uint64_t>(kind == ChannelKind::counter ? time_ns / 20 : 50'000'000);
+      window.observe({raw_value, time_ns, time_ns, ReadCode::ok});
     }
     ASSERT_TRUE(window.result().joules);
     EXPECT_NEAR(*window.result().joules, 0.93 * 50, 1e-6) << to_string(kind);

@@ -41,11 +41,12 @@ EnergyCurves::EnergyCurves(std::span<const Channel> channels, EnergyCurve::Reten
   }
 }
 
-EnergyCurves::EnergyCurves(std::span<const Channel> channels, const EnergyCurves& earlier) : EnergyCurves(channels) {
-  for (std::size_t i = 0; i < curves_.size() && i < earlier.curves_.size(); ++i) {
-    const EnergyCurve& same = earlier.curves_[i];
-    if (!same.is_refresh_known()) continue;
-    curves_[i] = EnergyCurve(same.channel(), EnergyCurve::Retention::all, same.refresh_ns());
+EnergyCurves::EnergyCurves(std::span<const Channel> channels, const EnergyCurves& earlier_curves)
+    : EnergyCurves(channels) {
+  for (std::size_t i = 0; i < curves_.size() && i < earlier_curves.curves_.size(); ++i) {
+    const EnergyCurve& earlier_curve = earlier_curves.curves_[i];
+    if (!earlier_curve.is_refresh_known()) continue;
+    curves_[i] = EnergyCurve(earlier_curve.channel(), EnergyCurve::Retention::all, earlier_curve.refresh_ns());
   }
 }
 
@@ -72,11 +73,11 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
   if (role.is_device_update_clock && is_valid_reading) {
     PowerUpdateTiming& device = power_update_timings_.find(curve.channel().device)->second;
     if (!device.origin_ns) device.origin_ns = reading.time_ns();
-    const std::int64_t now = (reading.time_ns() - *device.origin_ns) / kPeriodSharingInterval_ns;
-    if (now > device.current_slot) {
+    const std::int64_t current_slot = (reading.time_ns() - *device.origin_ns) / kPeriodSharingInterval_ns;
+    if (current_slot > device.current_slot) {
       device.period_of_previous_slot = device.period_of_latest_slot;
-      device.period_of_latest_slot = {now, device.clock.shareable_period()};
-      device.current_slot = now;
+      device.period_of_latest_slot = {current_slot, device.clock.shareable_period()};
+      device.current_slot = current_slot;
     }
     device.clock.observe(reading.before_ns, reading.after_ns, reading.raw);
   }
@@ -87,11 +88,11 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
 void EnergyCurves::suggest_period(EnergyCurve& curve, std::int64_t time_ns) {
   const auto device = power_update_timings_.find(curve.channel().device);
   if (device == power_update_timings_.end() || !device->second.origin_ns) return;
-  const std::int64_t wanted =
+  const std::int64_t latest_usable_slot =
       (time_ns - *device->second.origin_ns - kPeriodSharingDelay_ns) / kPeriodSharingInterval_ns;
-  const PowerUpdateTiming::KnownUpdatePeriod& latest = device->second.period_of_latest_slot;
+  const PowerUpdateTiming::KnownUpdatePeriod& latest_period = device->second.period_of_latest_slot;
   const PowerUpdateTiming::KnownUpdatePeriod& known =
-      latest.slot_index <= wanted ? latest : device->second.period_of_previous_slot;
+      latest_period.slot_index <= latest_usable_slot ? latest_period : device->second.period_of_previous_slot;
   if (known.period) curve.suggest_period(known.period->period_ns, known.period->tolerance_ns);
 }
 

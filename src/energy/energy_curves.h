@@ -25,9 +25,9 @@ class EnergyCurves {
   // `channels`: the list that Sample::channel indexes.
   explicit EnergyCurves(std::span<const Channel> channels,
                         EnergyCurve::Retention retention = EnergyCurve::Retention::all);
-  // Curves for a new measurement, which reuse the update periods found by `earlier`, a measurement of the same
+  // Curves for a new measurement, which reuse the update periods found by `earlier_curves`, a measurement of the same
   // channels.
-  EnergyCurves(std::span<const Channel> channels, const EnergyCurves& earlier);
+  EnergyCurves(std::span<const Channel> channels, const EnergyCurves& earlier_curves);
 
   void observe(const Sample& sample) noexcept;
   void retain_points_around(std::int64_t time_ns);

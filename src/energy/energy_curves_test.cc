@@ -17,9 +17,12 @@ namespace {
 
 H200Phases varying_load(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const auto between = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
+  const auto random_between = [&](double low, double high) {
+    return std::uniform_real_distribution<>(low, high)(random);
+  };
   H200Phases gpu{.phases = {{2, 128}}, .seed = seed};
-  for (int i = 0; i < 60; ++i) gpu.phases.push_back({between(0.03, 1.5), random() % 3 == 0 ? 128 : between(200, 700)});
+  for (int i = 0; i < 60; ++i)
+    gpu.phases.push_back({random_between(0.03, 1.5), random() % 3 == 0 ? 128 : random_between(200, 700)});
   return gpu;
 }
 
@@ -53,7 +56,7 @@ TEST(EnergyCurves, WindowsBetweenRareReadsFollowThePowerHistory) {
 }
 
 TEST(EnergyCurves, UncertaintyCoversWindowsBetweenRareReads) {
-  int covered = 0;
+  int covered_window_count = 0;
   int windows = 0;
   for (std::uint64_t seed = 11; seed <= 15; ++seed) {
     const H200Phases gpu = varying_load(seed);
@@ -62,10 +65,10 @@ TEST(EnergyCurves, UncertaintyCoversWindowsBetweenRareReads) {
       const ChannelEnergy energy =
           curves.curve_of_channel(0)->energy_between(H200Phases::to_ns(from_s), H200Phases::to_ns(from_s + 0.5));
       const double truth_j = gpu.compute_joules_until(from_s + 0.5) - gpu.compute_joules_until(from_s);
-      covered += std::abs(energy.joules.value() - truth_j) <= energy.uncertainty_j ? 1 : 0;
+      covered_window_count += std::abs(energy.joules.value() - truth_j) <= energy.uncertainty_j ? 1 : 0;
     }
   }
-  EXPECT_GE(covered, 95 * windows / 100) << windows << " windows, seeds 11 to 15";
+  EXPECT_GE(covered_window_count, 95 * windows / 100) << windows << " windows, seeds 11 to 15";
 }
 
 // A recording stores a second of one channel after a second of another.
@@ -81,8 +84,8 @@ TEST(EnergyCurves, EnergyCurvesDoNotDependOnTheOrderOfChannels) {
     channels[2].averaging_time_s = 1;
     std::vector<Sample> samples = gpu.samples();
     for (double at_s = gpu.begin_s - 0.2; at_s < gpu.end_s(); at_s += 0.0103) {
-      const auto raw = static_cast<std::uint64_t>(1e3 * gpu.watts_at(gpu.update_before(at_s)));
-      samples.push_back({2, {raw, H200Phases::to_ns(at_s), H200Phases::to_ns(at_s) + 3000, ReadCode::ok}});
+      const auto raw_value = static_cast<std::uint64_t>(1e3 * gpu.watts_at(gpu.update_before(at_s)));
+      samples.push_back({2, {raw_value, H200Phases::to_ns(at_s), H200Phases::to_ns(at_s) + 3000, ReadCode::ok}});
     }
     std::stable_sort(samples.begin(), samples.end(),
                      [](const Sample& a, const Sample& b) { return a.reading.after_ns < b.reading.after_ns; });
@@ -116,8 +119,8 @@ Channel gauge_channel() {
 
 void read_gauge(EnergyCurve& curve, std::int64_t from_ms, std::int64_t to_ms, double (*watts_at)(std::int64_t)) {
   for (std::int64_t at_ms = from_ms; at_ms <= to_ms; at_ms += 20) {
-    const auto raw = static_cast<std::uint64_t>(1e3 * watts_at(at_ms));
-    curve.observe({raw, at_ms * kNanosecondsPerMillisecond, at_ms * kNanosecondsPerMillisecond, ReadCode::ok});
+    const auto raw_value = static_cast<std::uint64_t>(1e3 * watts_at(at_ms));
+    curve.observe({raw_value, at_ms * kNanosecondsPerMillisecond, at_ms * kNanosecondsPerMillisecond, ReadCode::ok});
   }
 }
 
@@ -139,10 +142,10 @@ TEST(EnergyCurves, APauseInAGaugeIsMissingTimeAndTheIntervalCoversItsRange) {
   const DomainTable table = make_domain_table(std::vector<ChannelEnergy>{energy}, 638);
   EXPECT_NEAR(table.rows.at(0).mean_w.value(), *energy.joules / 638, 1e-6) << "the energy of the pause is part of it";
 
-  const ChannelEnergy before =
+  const ChannelEnergy energy_before_pause =
       curve.energy_between(1'000 * kNanosecondsPerMillisecond, 19'000 * kNanosecondsPerMillisecond);
-  EXPECT_EQ(before.missing_s, 0);
-  EXPECT_FALSE(describe_faults(before).contains("readings_missing"));
+  EXPECT_EQ(energy_before_pause.missing_s, 0);
+  EXPECT_FALSE(describe_faults(energy_before_pause).contains("readings_missing"));
 }
 
 TEST(EnergyCurves, AGaugeReadAtAConstantPeriodHasNoPause) {
@@ -160,13 +163,13 @@ TEST(EnergyCurves, ACounterBridgesAPauseAndReportsIt) {
   channel.domain = channel.name = "package-0";
   channel.scale = 1e-6;
   EnergyCurve curve(channel);
-  const auto read = [&](std::int64_t from_ms, std::int64_t to_ms) {
+  const auto observe_readings = [&](std::int64_t from_ms, std::int64_t to_ms) {
     for (std::int64_t at_ms = from_ms; at_ms <= to_ms; at_ms += 50)
       curve.observe({static_cast<std::uint64_t>(at_ms) * 100'000, at_ms * kNanosecondsPerMillisecond,
                      at_ms * kNanosecondsPerMillisecond, ReadCode::ok});
   };
-  read(0, 10'000);
-  read(70'000, 80'000);
+  observe_readings(0, 10'000);
+  observe_readings(70'000, 80'000);
   const ChannelEnergy energy =
       curve.energy_between(1'000 * kNanosecondsPerMillisecond, 79'000 * kNanosecondsPerMillisecond);
   EXPECT_NEAR(energy.joules.value(), 7800, 1);

@@ -7,11 +7,11 @@ namespace joulemap {
 namespace {
 
 ChannelEnergy measured(std::string domain, std::optional<double> joules, DomainClass domain_class,
-                       std::string part_of = "", std::string sensor = "powercap") {
+                       std::string parent_domain = "", std::string sensor = "powercap") {
   ChannelEnergy energy;
   energy.channel.domain = energy.channel.name = std::move(domain);
   energy.channel.sensor = std::move(sensor);
-  energy.channel.part_of = std::move(part_of);
+  energy.channel.part_of = std::move(parent_domain);
   energy.channel.domain_class = domain_class;
   energy.joules = joules;
   energy.uncertainty_j = 0.1;

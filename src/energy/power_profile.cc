@@ -42,21 +42,22 @@ PowerProfile::CumulativePoint PowerProfile::at(std::int64_t time_ns) const {
   const auto is_before = [](std::int64_t searched_ns, const CumulativePoint& knot) {
     return searched_ns < knot.time_ns;
   };
-  const auto after = std::upper_bound(cumulative_points_.begin(), cumulative_points_.end(), time_ns, is_before);
-  if (after == cumulative_points_.begin()) return cumulative_points_.front();
-  if (after == cumulative_points_.end()) return cumulative_points_.back();
-  const CumulativePoint& before = *std::prev(after);
-  const double share = fraction_of_span(time_ns, before.time_ns, after->time_ns);
-  return {time_ns, before.joules + share * (after->joules - before.joules),
-          before.covered_s + share * (after->covered_s - before.covered_s)};
+  const auto next_point = std::upper_bound(cumulative_points_.begin(), cumulative_points_.end(), time_ns, is_before);
+  if (next_point == cumulative_points_.begin()) return cumulative_points_.front();
+  if (next_point == cumulative_points_.end()) return cumulative_points_.back();
+  const CumulativePoint& previous_point = *std::prev(next_point);
+  const double share = fraction_of_span(time_ns, previous_point.time_ns, next_point->time_ns);
+  return {time_ns, previous_point.joules + share * (next_point->joules - previous_point.joules),
+          previous_point.covered_s + share * (next_point->covered_s - previous_point.covered_s)};
 }
 
 std::optional<double> PowerProfile::energy_in_span_j(TimeSpan span) const {
   if (cumulative_points_.empty() || span.end_ns <= span.begin_ns) return std::nullopt;
-  const CumulativePoint from = at(span.begin_ns);
-  const CumulativePoint to = at(span.end_ns);
-  if (to.covered_s - from.covered_s < kMinCoveredFraction * seconds(span.end_ns - span.begin_ns)) return std::nullopt;
-  return to.joules - from.joules;
+  const CumulativePoint begin_point = at(span.begin_ns);
+  const CumulativePoint end_point = at(span.end_ns);
+  if (end_point.covered_s - begin_point.covered_s < kMinCoveredFraction * seconds(span.end_ns - span.begin_ns))
+    return std::nullopt;
+  return end_point.joules - begin_point.joules;
 }
 
 }  // namespace joulemap

@@ -43,11 +43,11 @@ void ReadPauses::add_reading(std::int64_t time_ns) noexcept {
 }
 
 bool ReadPauses::is_pause(std::size_t interval) const noexcept {
-  const std::size_t first = latest_times_ns_.size() - time_count_;
+  const std::size_t first_interval = latest_times_ns_.size() - time_count_;
   const auto length_ns = [&](std::size_t i) { return latest_times_ns_[i + 1] - latest_times_ns_[i]; };
-  if (interval < first || interval >= kIntervalCount || length_ns(interval) < min_pause_ns_) return false;
+  if (interval < first_interval || interval >= kIntervalCount || length_ns(interval) < min_pause_ns_) return false;
   std::int64_t longest_ns = 0;
-  const std::size_t begin = std::max(first, interval - std::min(interval, kNeighboursPerSide));
+  const std::size_t begin = std::max(first_interval, interval - std::min(interval, kNeighboursPerSide));
   const std::size_t end = std::min(kIntervalCount, interval + kNeighboursPerSide + 1);
   for (std::size_t i = begin; i < end; ++i) {
     if (i != interval) longest_ns = std::max(longest_ns, length_ns(i));

@@ -42,22 +42,22 @@ bool can_be_period_multiple(double low, double high, double period_low, double p
 
 }  // namespace
 
-void UpdateTimeEstimator::observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept {
+void UpdateTimeEstimator::observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw_value) noexcept {
   const bool assumes_early_latch = irregular_update_count_ < kSlipsUntilLatchReset;
   const std::int64_t after_ns =
       assumes_early_latch ? std::min(read_end_ns, before_ns + max_latch_delay_ns_) : read_end_ns;
   if (!last_read_) {
     origin_ns_ = before_ns;
-    last_read_ = RawReading{before_ns, raw};
+    last_read_ = RawReading{before_ns, raw_value};
     unchanged_since_ns_ = last_read_end_ns_ = after_ns;
     return;
   }
   const RawReading previous = *last_read_;
   if (before_ns < last_read_end_ns_) return;  // a read that overlaps the previous one is not usable
-  last_read_ = RawReading{before_ns, raw};
+  last_read_ = RawReading{before_ns, raw_value};
   last_read_end_ns_ = after_ns;
   const auto relative = [this](std::int64_t time_ns) { return static_cast<double>(time_ns - origin_ns_); };
-  if (raw != previous.raw) {
+  if (raw_value != previous.raw) {
     unchanged_since_ns_ = after_ns;
     observe_change({relative(previous.before_ns) - max_jitter_ns_, relative(after_ns) + max_jitter_ns_});
     period_at_last_change_ = period_;
@@ -69,11 +69,12 @@ void UpdateTimeEstimator::observe(std::int64_t before_ns, std::int64_t read_end_
 void UpdateTimeEstimator::suggest_period(double period_ns, double tolerance_ns) noexcept {
   const NsInterval suggested_period{period_ns - tolerance_ns, period_ns + tolerance_ns};
   if (period_) {
-    const NsInterval both{std::max(period_->low, suggested_period.low), std::min(period_->high, suggested_period.high)};
+    const NsInterval common_period{std::max(period_->low, suggested_period.low),
+                                   std::min(period_->high, suggested_period.high)};
     const double drift_ns = kMaxClockDrift * period_ns;
-    if (both.width() >= 2 * drift_ns)
-      period_at_last_change_ = period_ = both;  // otherwise the two disagree, or the
-                                                // known period is as accurate
+    if (common_period.width() >= 2 * drift_ns)
+      period_at_last_change_ = period_ = common_period;  // otherwise the two disagree, or the
+                                                         // known period is as accurate
     return;
   }
   period_at_last_change_ = period_ = suggested_period;
@@ -104,20 +105,24 @@ void UpdateTimeEstimator::search_period(NsInterval moments) noexcept {
   if (!narrowest_change_interval_ || moments.width() <= narrowest_change_interval_->width())
     narrowest_change_interval_ = moments;
   if (!previous) return;
-  const NsInterval guess{moments.low - previous->high, moments.high - previous->low};
-  if (guess.low < kMinUpdatePeriod_ns || guess.width() / 2 > kMaxFirstPeriodError * guess.midpoint()) return;
-  NsInterval consistent_period = guess;
+  const NsInterval period_estimate{moments.low - previous->high, moments.high - previous->low};
+  if (period_estimate.low < kMinUpdatePeriod_ns ||
+      period_estimate.width() / 2 > kMaxFirstPeriodError * period_estimate.midpoint())
+    return;
+  NsInterval consistent_period = period_estimate;
   if (equal_value_meaning_ == EqualValueMeaning::inconclusive) {
     if (!candidate_period_) {
-      candidate_period_ = guess;
+      candidate_period_ = period_estimate;
       return;
     }
-    consistent_period = {std::max(guess.low, candidate_period_->low), std::min(guess.high, candidate_period_->high)};
+    consistent_period = {std::max(period_estimate.low, candidate_period_->low),
+                         std::min(period_estimate.high, candidate_period_->high)};
     if (consistent_period.empty()) {
       // An interval that is a multiple of the candidate contains updates that repeated a value. Otherwise one of the
       // two intervals is disturbed, or the candidate contains such updates: start again from the new interval.
-      if (!can_be_period_multiple(guess.low, guess.high, candidate_period_->low, candidate_period_->high))
-        candidate_period_ = guess;
+      if (!can_be_period_multiple(period_estimate.low, period_estimate.high, candidate_period_->low,
+                                  candidate_period_->high))
+        candidate_period_ = period_estimate;
       return;
     }
   }
@@ -157,21 +162,22 @@ void UpdateTimeEstimator::observe_change(NsInterval moments) noexcept {
     set_anchor(moments);
     return;
   }
-  const double nearest = count_periods_until(moments.midpoint());
-  if (update_interval_after(nearest).width() >= period_->low) {  // the known update is too old to identify this one
+  const double nearest_update = count_periods_until(moments.midpoint());
+  if (update_interval_after(nearest_update).width() >=
+      period_->low) {  // the known update is too old to identify this one
     set_anchor(moments);
     return;
   }
   int candidates = 0;
   double updates = 0;
   NsInterval overlap;
-  for (double n = nearest - 1; n <= nearest + 1; ++n) {
+  for (double n = nearest_update - 1; n <= nearest_update + 1; ++n) {
     const NsInterval update = update_interval_after(n);
-    const NsInterval common{std::max(update.low, moments.low), std::min(update.high, moments.high)};
-    if (common.empty()) continue;
+    const NsInterval common_interval{std::max(update.low, moments.low), std::min(update.high, moments.high)};
+    if (common_interval.empty()) continue;
     ++candidates;
     updates = n;
-    overlap = common;
+    overlap = common_interval;
   }
   if (candidates == 0) {
     handle_update_slip();
@@ -188,11 +194,11 @@ void UpdateTimeEstimator::observe_unchanged(NsInterval moments) noexcept {
     return;
   }
   // A span without an update may cut off the end of one update's interval and the start of the next one's.
-  const double first = count_periods_until(moments.low) - 1;
-  const double last = count_periods_until(moments.high) + 1;
-  double moved = 0;
-  for (double n = first; n <= last; ++n) {
-    NsInterval update = update_interval_after(n - moved);
+  const double first_update = count_periods_until(moments.low) - 1;
+  const double last_update = count_periods_until(moments.high) + 1;
+  double known_update_shift = 0;
+  for (double n = first_update; n <= last_update; ++n) {
+    NsInterval update = update_interval_after(n - known_update_shift);
     if (moments.low <= update.low && moments.high >= update.high) {
       handle_update_slip();
       return;
@@ -202,9 +208,9 @@ void UpdateTimeEstimator::observe_unchanged(NsInterval moments) noexcept {
     if (!overlaps_update_begin && !overlaps_update_end) continue;
     if (overlaps_update_begin) update.low = moments.high;
     if (overlaps_update_end) update.high = moments.low;
-    narrow_known_update(n - moved, update);
+    narrow_known_update(n - known_update_shift, update);
     if (!period_ || !known_update_interval_) return;
-    moved = n;
+    known_update_shift = n;
   }
 }
 
@@ -221,16 +227,18 @@ void UpdateTimeEstimator::narrow_known_update(double updates, NsInterval update)
 
 void UpdateTimeEstimator::narrow_period() noexcept {
   if (update_count_from_anchor_ < 1) return;
-  const NsInterval seen{(known_update_interval_->low - anchor_update_interval_.high) / update_count_from_anchor_,
-                        (known_update_interval_->high - anchor_update_interval_.low) / update_count_from_anchor_};
-  NsInterval both{std::max(seen.low, period_->low), std::min(seen.high, period_->high)};
+  const NsInterval observed_period{
+      (known_update_interval_->low - anchor_update_interval_.high) / update_count_from_anchor_,
+      (known_update_interval_->high - anchor_update_interval_.low) / update_count_from_anchor_};
+  NsInterval common_period{std::max(observed_period.low, period_->low), std::min(observed_period.high, period_->high)};
   const double drift_ns = kMaxClockDrift * period_->midpoint();
-  if (both.low > both.high + 2 * drift_ns) {
+  if (common_period.low > common_period.high + 2 * drift_ns) {
     handle_update_slip();
     return;
   }
-  if (both.width() < 2 * drift_ns) both = {both.midpoint() - drift_ns, both.midpoint() + drift_ns};
-  period_ = both;
+  if (common_period.width() < 2 * drift_ns)
+    common_period = {common_period.midpoint() - drift_ns, common_period.midpoint() + drift_ns};
+  period_ = common_period;
 }
 
 bool UpdateTimeEstimator::is_locked() const {

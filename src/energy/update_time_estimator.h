@@ -56,7 +56,7 @@ class UpdateTimeEstimator {
         max_latch_delay_ns_(latched_within_ns),
         max_jitter_ns_(equal_values == EqualValueMeaning::no_update ? kCounterJitter_ns : kGaugeJitter_ns) {}
 
-  void observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept;
+  void observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw_value) noexcept;
 
   // Suggests a period from another source. Adopted when none is known; narrows the known one when the two agree.
   void suggest_period(double period_ns, double tolerance_ns) noexcept;

@@ -137,10 +137,10 @@ TEST(UpdateTimeEstimator, CoversTrueUpdatesWithinTwoMillisecondsByThreeMilliseco
     counter.jitter_ns = static_cast<double>(counter.random_below(90'000));
     UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
     std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 420 * kMs, [] { return 3 * kMs; });
-    for (int visit = 0; visit < 60; ++visit) {
+    for (int visit_index = 0; visit_index < 60; ++visit_index) {
       expect_true_updates_inside(counter, clock, now_ns);
       now_ns = read_around_next_update(counter, clock, now_ns, 3 * kMs) +
-               counter.random_below(std::min(1 + visit, 10) * 90 * kMs);
+               counter.random_below(std::min(1 + visit_index, 10) * 90 * kMs);
     }
     expect_true_updates_inside(counter, clock, now_ns);
     EXPECT_LT(clock.known_update_half_width_ns(), 2 * kMs);

@@ -22,9 +22,9 @@ namespace joulemap::formats {
 
 inline constexpr std::size_t kScanPadding_bytes = 64;
 
-inline std::uint64_t load_8_bytes(const char* at) {
+inline std::uint64_t load_8_bytes(const char* position) {
   std::uint64_t word = 0;
-  std::memcpy(&word, at, sizeof word);
+  std::memcpy(&word, position, sizeof word);
   return word;
 }
 
@@ -33,8 +33,8 @@ inline std::uint64_t load_8_bytes(const char* at) {
 inline constexpr std::ptrdiff_t kScanWidth_bytes = 16;
 
 // Bit mask of the quotes and backslashes among the next kScanWidth_bytes bytes.
-inline std::uint32_t quote_or_backslash_mask(const char* at) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+inline std::uint32_t quote_or_backslash_mask(const char* position) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(position));
   const __m128i quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
   const __m128i escapes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
   return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_or_si128(quotes, escapes)));
@@ -42,30 +42,31 @@ inline std::uint32_t quote_or_backslash_mask(const char* at) {
 
 // Bit mask of the brackets and quotes among the next kScanWidth_bytes bytes. '[' and '{', ']' and '}' differ by the bit
 // 0x20.
-inline std::uint32_t quote_or_bracket_mask(const char* at) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+inline std::uint32_t quote_or_bracket_mask(const char* position) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(position));
   const __m128i folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
   const __m128i opens = _mm_cmpeq_epi8(folded, _mm_set1_epi8('{'));
-  const __m128i closes = _mm_cmpeq_epi8(folded, _mm_set1_epi8('}'));
+  const __m128i closing_brackets = _mm_cmpeq_epi8(folded, _mm_set1_epi8('}'));
   const __m128i quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
-  return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(opens, closes), quotes)));
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(opens, closing_brackets), quotes)));
 }
 
 #else
 
 inline constexpr std::ptrdiff_t kScanWidth_bytes = 8;
 
-inline std::uint32_t quote_or_backslash_mask(const char* at) {
+inline std::uint32_t quote_or_backslash_mask(const char* position) {
   std::uint32_t mask = 0;
-  for (int i = 0; i < kScanWidth_bytes; ++i) mask |= static_cast<std::uint32_t>(at[i] == '"' || at[i] == '\\') << i;
+  for (int i = 0; i < kScanWidth_bytes; ++i)
+    mask |= static_cast<std::uint32_t>(position[i] == '"' || position[i] == '\\') << i;
   return mask;
 }
 
-inline std::uint32_t quote_or_bracket_mask(const char* at) {
+inline std::uint32_t quote_or_bracket_mask(const char* position) {
   std::uint32_t mask = 0;
   for (int i = 0; i < kScanWidth_bytes; ++i) {
-    const int folded = at[i] | 0x20;
-    mask |= static_cast<std::uint32_t>(folded == '{' || folded == '}' || at[i] == '"') << i;
+    const int folded = position[i] | 0x20;
+    mask |= static_cast<std::uint32_t>(folded == '{' || folded == '}' || position[i] == '"') << i;
   }
   return mask;
 }
@@ -73,34 +74,34 @@ inline std::uint32_t quote_or_bracket_mask(const char* at) {
 #endif
 
 // Bit mask of the quotes, backslashes and brackets among the next 64 bytes.
-inline std::uint64_t structural_character_mask_64(const char* at) {
+inline std::uint64_t structural_character_mask_64(const char* position) {
   std::uint64_t mask = 0;
   for (int i = 0; i < 64; i += kScanWidth_bytes) {
-    mask |= std::uint64_t{quote_or_bracket_mask(at + i) | quote_or_backslash_mask(at + i)} << i;
+    mask |= std::uint64_t{quote_or_bracket_mask(position + i) | quote_or_backslash_mask(position + i)} << i;
   }
   return mask;
 }
 
-// The first quote or backslash at or after `at`; `end` if there is none.
-inline const char* find_quote_or_backslash(const char* at, const char* end) {
-  while (at < end) {
-    if (const std::uint32_t mask = quote_or_backslash_mask(at); mask != 0) {
-      at += std::countr_zero(mask);
-      return at < end ? at : end;
+// The first quote or backslash at or after `position`; `end` if there is none.
+inline const char* find_quote_or_backslash(const char* position, const char* end) {
+  while (position < end) {
+    if (const std::uint32_t mask = quote_or_backslash_mask(position); mask != 0) {
+      position += std::countr_zero(mask);
+      return position < end ? position : end;
     }
-    at += kScanWidth_bytes;
+    position += kScanWidth_bytes;
   }
   return end;
 }
 
-// The first quote or bracket at or after `at`; `end` if there is none.
-inline const char* find_quote_or_bracket(const char* at, const char* end) {
-  while (at < end) {
-    if (const std::uint32_t mask = quote_or_bracket_mask(at); mask != 0) {
-      at += std::countr_zero(mask);
-      return at < end ? at : end;
+// The first quote or bracket at or after `position`; `end` if there is none.
+inline const char* find_quote_or_bracket(const char* position, const char* end) {
+  while (position < end) {
+    if (const std::uint32_t mask = quote_or_bracket_mask(position); mask != 0) {
+      position += std::countr_zero(mask);
+      return position < end ? position : end;
     }
-    at += kScanWidth_bytes;
+    position += kScanWidth_bytes;
   }
   return end;
 }
@@ -118,14 +119,14 @@ inline bool is_json_space(char byte) { return (kJsonByteClasses[static_cast<unsi
 // Whether this byte ends a token: whitespace, a comma, a colon, a closing bracket, or a zero of the padding.
 inline bool is_json_token_end(char byte) { return kJsonByteClasses[static_cast<unsigned char>(byte)] != 0; }
 
-// Returns the first position at or after `at` that is not whitespace. Optimized for a newline followed by indentation.
-inline const char* skip_json_whitespace(const char* at) {
-  while (is_json_space(*at)) {
-    ++at;
-    const std::uint64_t non_space_mask = load_8_bytes(at) ^ 0x2020202020202020;
-    at += non_space_mask == 0 ? 8 : std::countr_zero(non_space_mask) / 8;
+// Returns the first position at or after `position` that is not whitespace. Optimized for a newline followed by indentation.
+inline const char* skip_json_whitespace(const char* position) {
+  while (is_json_space(*position)) {
+    ++position;
+    const std::uint64_t non_space_mask = load_8_bytes(position) ^ 0x2020202020202020;
+    position += non_space_mask == 0 ? 8 : std::countr_zero(non_space_mask) / 8;
   }
-  return at;
+  return position;
 }
 
 struct DigitRun {
@@ -133,10 +134,10 @@ struct DigitRun {
   int count = 0;  // number of digits, 0 to 8
 };
 
-// Parses up to eight decimal digits at `at`: one load and three multiplications, independent of their count.
-inline DigitRun read_digits(const char* at) {
+// Parses up to eight decimal digits at `position`: one load and three multiplications, independent of their count.
+inline DigitRun read_digits(const char* position) {
   static_assert(std::endian::native == std::endian::little);
-  const std::uint64_t digits = load_8_bytes(at) ^ 0x3030303030303030;
+  const std::uint64_t digits = load_8_bytes(position) ^ 0x3030303030303030;
   const std::uint64_t non_digit_mask = ((digits + 0x7676767676767676) | digits) & 0x8080808080808080;
   const int count = std::countr_zero(non_digit_mask) / 8;  // 8 if all are digits
   if (count == 0) return {};

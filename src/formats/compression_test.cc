@@ -8,8 +8,8 @@ namespace joulemap::formats {
 namespace {
 
 TEST(Zstd, RoundTripsItsInput) {
-  for (const std::string& plain : {std::string(), std::string("joule"), std::string(100'000, 'x')}) {
-    EXPECT_EQ(zstd_decompress(zstd_compress(plain), plain.size()), plain);
+  for (const std::string& uncompressed_text : {std::string(), std::string("joule"), std::string(100'000, 'x')}) {
+    EXPECT_EQ(zstd_decompress(zstd_compress(uncompressed_text), uncompressed_text.size()), uncompressed_text);
   }
 }
 

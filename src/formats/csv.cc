@@ -6,22 +6,22 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8; spreadsheets write it
 
-// Reads the field at `at`, without its quotes, and moves `at` to the separator or newline behind it.
-std::string read_csv_field(std::string_view text, std::size_t& at, char separator) {
+// Reads the field at `position`, without its quotes, and moves `position` to the separator or newline behind it.
+std::string read_csv_field(std::string_view text, std::size_t& position, char separator) {
   std::string field;
-  if (at < text.size() && text[at] == '"') {
-    for (++at; at < text.size(); ++at) {
-      if (text[at] != '"') {
-        field += text[at];
-      } else if (at + 1 < text.size() && text[at + 1] == '"') {
-        field += text[++at];
+  if (position < text.size() && text[position] == '"') {
+    for (++position; position < text.size(); ++position) {
+      if (text[position] != '"') {
+        field += text[position];
+      } else if (position + 1 < text.size() && text[position + 1] == '"') {
+        field += text[++position];
       } else {
-        ++at;
+        ++position;
         break;
       }
     }
   }
-  while (at < text.size() && text[at] != separator && text[at] != '\n') field += text[at++];
+  while (position < text.size() && text[position] != separator && text[position] != '\n') field += text[position++];
   return field;
 }
 
@@ -29,12 +29,13 @@ std::string read_csv_field(std::string_view text, std::size_t& at, char separato
 
 std::vector<CsvRecord> read_csv(std::string_view text, char separator) {
   std::vector<CsvRecord> records;
-  std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  while (at < text.size()) {
+  std::size_t position = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  while (position < text.size()) {
     CsvRecord record;
-    record.push_back(read_csv_field(text, at, separator));
-    while (at < text.size() && text[at] == separator) record.push_back(read_csv_field(text, ++at, separator));
-    ++at;  // skips the newline
+    record.push_back(read_csv_field(text, position, separator));
+    while (position < text.size() && text[position] == separator)
+      record.push_back(read_csv_field(text, ++position, separator));
+    ++position;  // skips the newline
     if (record.back().ends_with('\r')) record.back().pop_back();
     if (record.size() > 1 || !record.front().empty()) records.push_back(std::move(record));
   }

@@ -16,10 +16,12 @@ const DocumentValue* DocumentValue::find(std::string_view key) const {
 
 const DocumentValue* DocumentValue::find_path(std::string_view dotted_key) const {
   if (const DocumentValue* const member = find(dotted_key)) return member;
-  for (std::size_t dot = dotted_key.find('.'); dot != std::string_view::npos; dot = dotted_key.find('.', dot + 1)) {
-    const DocumentValue* const branch = find(dotted_key.substr(0, dot));
-    const DocumentValue* const found = branch == nullptr ? nullptr : branch->find_path(dotted_key.substr(dot + 1));
-    if (found != nullptr) return found;
+  for (std::size_t dot_position = dotted_key.find('.'); dot_position != std::string_view::npos;
+       dot_position = dotted_key.find('.', dot_position + 1)) {
+    const DocumentValue* const branch = find(dotted_key.substr(0, dot_position));
+    const DocumentValue* const nested_value =
+        branch == nullptr ? nullptr : branch->find_path(dotted_key.substr(dot_position + 1));
+    if (nested_value != nullptr) return nested_value;
   }
   return nullptr;
 }
@@ -36,7 +38,7 @@ std::optional<std::int64_t> DocumentValue::integer() const {
 
 std::optional<double> DocumentValue::number() const {
   if (const double* const value = std::get_if<double>(&content)) return *value;
-  if (const std::optional<std::int64_t> whole = integer()) return static_cast<double>(*whole);
+  if (const std::optional<std::int64_t> integer_value = integer()) return static_cast<double>(*integer_value);
   return std::nullopt;
 }
 

@@ -9,12 +9,12 @@ namespace joulemap::formats {
 namespace {
 
 TEST(Document, TomlKeepsTheOrderAndTheLinesOfTheFile) {
-  const Result<DocumentValue> read = read_toml("zebra = 1\n\n[tables]\nb = [1.5, 'x']\na = true\n", "f.toml");
-  ASSERT_TRUE(read) << read.error().message;
-  ASSERT_EQ(read->table()->size(), 2u);
-  EXPECT_EQ(read->table()->front().key, "zebra");
-  EXPECT_EQ(read->integer("zebra"), 1);
-  const DocumentValue* const tables = read->find("tables");
+  const Result<DocumentValue> document = read_toml("zebra = 1\n\n[tables]\nb = [1.5, 'x']\na = true\n", "f.toml");
+  ASSERT_TRUE(document) << document.error().message;
+  ASSERT_EQ(document->table()->size(), 2u);
+  EXPECT_EQ(document->table()->front().key, "zebra");
+  EXPECT_EQ(document->integer("zebra"), 1);
+  const DocumentValue* const tables = document->find("tables");
   ASSERT_EQ(tables->table()->size(), 2u);
   EXPECT_EQ(tables->table()->front().key, "b");
   EXPECT_EQ(tables->find("b")->line, 4u);
@@ -24,30 +24,30 @@ TEST(Document, TomlKeepsTheOrderAndTheLinesOfTheFile) {
 }
 
 TEST(Document, ReportsTomlErrorsWithTheirLine) {
-  const Result<DocumentValue> read = read_toml("a = 1\nb = [1,\n", "plan.toml");
-  ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().message.find("plan.toml:"), 0u) << read.error().message;
+  const Result<DocumentValue> document = read_toml("a = 1\nb = [1,\n", "plan.toml");
+  ASSERT_FALSE(document);
+  EXPECT_EQ(document.error().message.find("plan.toml:"), 0u) << document.error().message;
 }
 
 TEST(Document, RefusesNonAsciiOutsideQuotesAndComments) {
-  const Result<DocumentValue> read =
+  const Result<DocumentValue> document =
       read_toml("# mod\xC3\xA8le\n'mod\xC3\xA8le' = \"\"\"\n\\\"caf\xC3\xA9\"\"\"\"\n", "f.toml");
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->text_or_empty("mod\xC3\xA8le"), "\"caf\xC3\xA9\"");
-  const Result<DocumentValue> stray = read_toml("a = 'x'\nmod\xC3\xA8le = 1\n", "f.toml");
-  ASSERT_FALSE(stray);
-  EXPECT_NE(stray.error().message.find("f.toml:2"), std::string::npos) << stray.error().message;
+  ASSERT_TRUE(document) << document.error().message;
+  EXPECT_EQ(document->text_or_empty("mod\xC3\xA8le"), "\"caf\xC3\xA9\"");
+  const Result<DocumentValue> rejected_document = read_toml("a = 'x'\nmod\xC3\xA8le = 1\n", "f.toml");
+  ASSERT_FALSE(rejected_document);
+  EXPECT_NE(rejected_document.error().message.find("f.toml:2"), std::string::npos) << rejected_document.error().message;
 }
 
 TEST(Document, JsonIsReadWithItsTypesAndPaths) {
-  const Result<DocumentValue> read =
+  const Result<DocumentValue> document =
       read_json(R"({"test": {"accuracy": 0.5}, "a.b": 2, "list": [1, null, "x"], "big": 18446744073709551615})", "m");
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->find_path("test.accuracy")->number(), 0.5);
-  EXPECT_EQ(read->find_path("a.b")->integer(), 2);
-  EXPECT_EQ(read->find_path("test.loss"), nullptr);
-  EXPECT_TRUE(read->find("list")->array()->at(1).is_null());
-  EXPECT_GT(read->number("big").value_or(0), 1e19);
+  ASSERT_TRUE(document) << document.error().message;
+  EXPECT_EQ(document->find_path("test.accuracy")->number(), 0.5);
+  EXPECT_EQ(document->find_path("a.b")->integer(), 2);
+  EXPECT_EQ(document->find_path("test.loss"), nullptr);
+  EXPECT_TRUE(document->find("list")->array()->at(1).is_null());
+  EXPECT_GT(document->number("big").value_or(0), 1e19);
 }
 
 TEST(Document, DamagedAndEndlesslyNestedJsonIsRefused) {
@@ -57,10 +57,10 @@ TEST(Document, DamagedAndEndlesslyNestedJsonIsRefused) {
 }
 
 TEST(Document, RoundTripsTextThroughToml) {
-  const std::string odd = "quote \" back \\ line\nend \x01 é";
-  const Result<DocumentValue> read = read_toml("a = " + toml_string_literal(odd), "m");
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->text_or_empty("a"), odd);
+  const std::string special_text = "quote \" back \\ line\nend \x01 é";
+  const Result<DocumentValue> document = read_toml("a = " + toml_string_literal(special_text), "m");
+  ASSERT_TRUE(document) << document.error().message;
+  EXPECT_EQ(document->text_or_empty("a"), special_text);
 }
 
 TEST(Csv, RoundTripsItsOutput) {
@@ -73,20 +73,21 @@ TEST(Csv, ReadsWindowsLineEndsAndOtherSeparators) {
 }
 
 TEST(Document, RefusesDottedKeysAndAcceptsDotsElsewhere) {
-  std::string deep;
-  for (int i = 0; i < 20000; ++i) deep += "a.";
-  const Result<DocumentValue> refused = read_toml(deep + "b = 1\n", "deep.toml");
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("16 parts"), std::string::npos) << refused.error().message;
-  EXPECT_FALSE(read_toml("[" + deep + "b]\n", "deep.toml"));
-  EXPECT_TRUE(read_toml("a.b.c = \"" + deep + "\" # " + deep + "\nd = [1.5, 2.5, 3.5]\n", "flat.toml"));
+  std::string dotted_prefix;
+  for (int i = 0; i < 20000; ++i) dotted_prefix += "a.";
+  const Result<DocumentValue> rejected_document = read_toml(dotted_prefix + "b = 1\n", "deep.toml");
+  ASSERT_FALSE(rejected_document);
+  EXPECT_NE(rejected_document.error().message.find("16 parts"), std::string::npos) << rejected_document.error().message;
+  EXPECT_FALSE(read_toml("[" + dotted_prefix + "b]\n", "deep.toml"));
+  EXPECT_TRUE(
+      read_toml("a.b.c = \"" + dotted_prefix + "\" # " + dotted_prefix + "\nd = [1.5, 2.5, 3.5]\n", "flat.toml"));
 }
 
 TEST(Toml, RefusesABraceThatClosesNothingInAnArray) {
   for (const char* text : {"a=[}", "a=[1,}", "a={b=[}}", "a=[[}]]"}) {
-    const Result<DocumentValue> read = read_toml(text, "plan.toml");
-    ASSERT_FALSE(read) << text;
-    EXPECT_NE(read.error().message.find("plan.toml"), std::string::npos) << read.error().message;
+    const Result<DocumentValue> document = read_toml(text, "plan.toml");
+    ASSERT_FALSE(document) << text;
+    EXPECT_NE(document.error().message.find("plan.toml"), std::string::npos) << document.error().message;
   }
   EXPECT_TRUE(read_toml("a = [{b = [1, 2]}, {c = \"}]\"}] # ]}\n[t]\n[[u]]\n", "plan.toml"));
 }

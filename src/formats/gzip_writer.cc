@@ -21,10 +21,10 @@ std::string gzip_compress(std::string_view text) {
   std::string out;
   std::string buffer(1 << 16, '\0');
   do {
-    const std::string_view piece = text.substr(0, kMaxWriteBytes);
-    text.remove_prefix(piece.size());
-    stream.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(piece.data()));  // input is only read
-    stream.avail_in = static_cast<std::uint32_t>(piece.size());
+    const std::string_view input_block = text.substr(0, kMaxWriteBytes);
+    text.remove_prefix(input_block.size());
+    stream.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(input_block.data()));  // input is only read
+    stream.avail_in = static_cast<std::uint32_t>(input_block.size());
     stream.end_of_stream = text.empty() ? 1 : 0;
     do {
       stream.next_out = reinterpret_cast<std::uint8_t*>(buffer.data());

@@ -135,14 +135,14 @@ class JsonCursor {
   }
   JOULEMAP_ALWAYS_INLINE JsonText string(JsonStringRole role) {
     const char* const begin = at_ + 1;
-    const char* const stop = find_quote_or_backslash(begin, end_);
-    if (!is_lenient_ && *stop == '"' && is_json_token_end(stop[1])) {
-      at_ = stop + 1;
-      return {{begin, stop}, false};
+    const char* const quote_or_backslash = find_quote_or_backslash(begin, end_);
+    if (!is_lenient_ && *quote_or_backslash == '"' && is_json_token_end(quote_or_backslash[1])) {
+      at_ = quote_or_backslash + 1;
+      return {{begin, quote_or_backslash}, false};
     }
-    const JsonTextEnd found = find_json_string_end(stop, end_, is_lenient_, role);
-    move_to(found.position);
-    return found.position.failed ? JsonText() : JsonText{{begin, at_ - 1}, found.has_escapes};
+    const JsonTextEnd string_end = find_json_string_end(quote_or_backslash, end_, is_lenient_, role);
+    move_to(string_end.position);
+    return string_end.position.failed ? JsonText() : JsonText{{begin, at_ - 1}, string_end.has_escapes};
   }
 
   const char* at_;

@@ -41,11 +41,11 @@ std::optional<std::int64_t> integer(const std::string& number) {
 std::vector<std::string> keys(const std::string& object) {
   const PaddedText text(object);
   JsonCursor json = text.make_cursor();
-  std::vector<std::string> found;
+  std::vector<std::string> key_names;
   json.enter_object();
-  for (std::string_view key; json.next_member(key); json.skip()) found.emplace_back(key);
-  if (json.failed()) found.emplace_back("failed");
-  return found;
+  for (std::string_view key; json.next_member(key); json.skip()) key_names.emplace_back(key);
+  if (json.failed()) key_names.emplace_back("failed");
+  return key_names;
 }
 
 TEST(JsonCursor, IteratesOverMembers) {
@@ -98,12 +98,12 @@ TEST(JsonCursor, ReadsAnyCountOfDigits) {
 
 TEST(JsonCursor, AStrayQuoteFailsUnlessTheLenientRuleApplies) {
   const PaddedText text(R"({"name": "operator()<"a">", "args": {"k": ["x"y"]}, "z": 1})");
-  JsonCursor strict = text.make_cursor();
+  JsonCursor strict_cursor = text.make_cursor();
   std::string_view key;
-  strict.enter_object();
-  while (strict.next_member(key)) strict.skip();
-  EXPECT_TRUE(strict.failed());
-  EXPECT_FALSE(strict.needs_more_text());
+  strict_cursor.enter_object();
+  while (strict_cursor.next_member(key)) strict_cursor.skip();
+  EXPECT_TRUE(strict_cursor.failed());
+  EXPECT_FALSE(strict_cursor.needs_more_text());
 
   JsonCursor kind = text.make_cursor(QuoteRule::lenient);
   kind.enter_object();
@@ -119,9 +119,9 @@ TEST(JsonCursor, AStrayQuoteFailsUnlessTheLenientRuleApplies) {
 }
 
 TEST(JsonCursor, ATruncatedTextNeedsMoreInput) {
-  const std::string whole = R"({"a": "text \" more", "b": [1, 2, {"c": "d"}], "e": 12.5})";
-  for (std::size_t size = 0; size < whole.size(); ++size) {
-    const PaddedText text(whole.substr(0, size));
+  const std::string complete_text = R"({"a": "text \" more", "b": [1, 2, {"c": "d"}], "e": 12.5})";
+  for (std::size_t size = 0; size < complete_text.size(); ++size) {
+    const PaddedText text(complete_text.substr(0, size));
     JsonCursor json = text.make_cursor();
     json.enter_object();
     for (std::string_view key; json.next_member(key);) json.skip();
@@ -152,9 +152,9 @@ TEST(JsonCursor, ArraysAreReadElementByElement) {
 }
 
 TEST(JsonText, DecodesEscapes) {
-  const auto unescape = [](std::string_view raw) {
+  const auto unescape = [](std::string_view escaped_text) {
     std::string out;
-    unescape_json(raw, out);
+    unescape_json(escaped_text, out);
     return out;
   };
   EXPECT_EQ(unescape(R"(a\"b\\c\/d\n\t)"), "a\"b\\c/d\n\t");

@@ -26,13 +26,13 @@ class DocumentBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, D
   // undefined behaviour (found by fuzz_experiment).
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
     const char* const end = text + size;
-    const auto is_fully_parsed = [end](const std::from_chars_result& read) {
-      return read.ec == std::errc() && read.ptr == end;
+    const auto is_fully_parsed = [end](const std::from_chars_result& parse_result) {
+      return parse_result.ec == std::errc() && parse_result.ptr == end;
     };
-    std::int64_t whole = 0;
-    if (is_fully_parsed(std::from_chars(text, end, whole))) return add_value(DocumentValue{whole});
-    double real = 0;
-    return is_fully_parsed(std::from_chars(text, end, real)) && add_value(DocumentValue{real});
+    std::int64_t integer_value = 0;
+    if (is_fully_parsed(std::from_chars(text, end, integer_value))) return add_value(DocumentValue{integer_value});
+    double float_value = 0;
+    return is_fully_parsed(std::from_chars(text, end, float_value)) && add_value(DocumentValue{float_value});
   }
   bool String(const char* text, rapidjson::SizeType size, bool) {
     return add_value(DocumentValue{std::string(text, size)});

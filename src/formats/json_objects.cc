@@ -93,8 +93,8 @@ class JsonFieldsHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>,
 
 class JsonObjectScan {
  public:
-  JsonObjectScan(std::string_view text, const std::function<void(const JsonFields&)>& visit)
-      : text_(text), visit_(visit) {}
+  JsonObjectScan(std::string_view text, const std::function<void(const JsonFields&)>& visitor)
+      : text_(text), visit_(visitor) {}
 
   JsonObjectsResult scan_objects() {
     result_.has_array = find_first_array();
@@ -105,10 +105,11 @@ class JsonObjectScan {
       const bool is_end = text_[position_] == ']';
       if (is_end && result_.damaged_count == 0) {
         result_.has_array_ended = true;
-      } else if (const std::size_t next = find_next_object(position_); next != std::string_view::npos) {
+      } else if (const std::size_t next_position = find_next_object(position_);
+                 next_position != std::string_view::npos) {
         // After an invalid object, a closing bracket may belong to an array within that object.
         if (!is_end) ++result_.damaged_count;
-        position_ = next;
+        position_ = next_position;
       } else {
         result_.has_array_ended = is_end;
         if (!is_end) ++result_.damaged_count;
@@ -164,15 +165,17 @@ class JsonObjectScan {
     return stream.Tell();
   }
 
-  // Position of the next object after `from`: of the { in },{" with any blanks between these; npos if there is none.
-  std::size_t find_next_object(std::size_t from) const {
-    for (std::size_t at = text_.find('{', from + 1); at != std::string_view::npos; at = text_.find('{', at + 1)) {
-      const std::size_t key = text_.find_first_not_of(kJsonWhitespace, at + 1);
-      const std::size_t comma = text_.find_last_not_of(kJsonWhitespace, at - 1);
+  // Position of the next object after `start_position`: of the { in },{" with any blanks between these; npos if there
+  // is none.
+  std::size_t find_next_object(std::size_t start_position) const {
+    for (std::size_t object_position = text_.find('{', start_position + 1); object_position != std::string_view::npos;
+         object_position = text_.find('{', object_position + 1)) {
+      const std::size_t key = text_.find_first_not_of(kJsonWhitespace, object_position + 1);
+      const std::size_t comma = text_.find_last_not_of(kJsonWhitespace, object_position - 1);
       if (key == std::string_view::npos) return key;
       if (text_[key] != '"' || comma == std::string_view::npos || comma == 0 || text_[comma] != ',') continue;
       const std::size_t end = text_.find_last_not_of(kJsonWhitespace, comma - 1);
-      if (end != std::string_view::npos && text_[end] == '}') return at;
+      if (end != std::string_view::npos && text_[end] == '}') return object_position;
     }
     return std::string_view::npos;
   }
@@ -231,8 +234,8 @@ std::optional<double> JsonFields::number(std::string_view path) const {
   return field->kind == Kind::integer ? static_cast<double>(field->integer) : field->number;
 }
 
-JsonObjectsResult for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit) {
-  return JsonObjectScan(text, visit).scan_objects();
+JsonObjectsResult for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visitor) {
+  return JsonObjectScan(text, visitor).scan_objects();
 }
 
 }  // namespace joulemap::formats

@@ -62,6 +62,6 @@ struct JsonObjectsResult {
   bool is_complete() const { return has_array && has_array_ended && damaged_count == 0; }
 };
 
-JsonObjectsResult for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit);
+JsonObjectsResult for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visitor);
 
 }  // namespace joulemap::formats

@@ -11,7 +11,7 @@ namespace {
 TEST(JsonObjects, ReturnsEachObjectWithItsMembers) {
   std::vector<std::string> names;
   std::vector<std::int64_t> durations;
-  const JsonObjectsResult read = for_each_json_object(
+  const JsonObjectsResult scan_result = for_each_json_object(
       R"([{"name": "a", "dur": 5, "args": {"op_name": "Conv", "deep": {"x": 1}, "list": [{"dur": 9}, 3]}}, {"name": "b"}])",
       [&](const JsonFields& fields) {
         names.push_back(std::string(fields.text("name")) + std::string(fields.text("args.op_name")));
@@ -20,83 +20,83 @@ TEST(JsonObjects, ReturnsEachObjectWithItsMembers) {
           EXPECT_EQ(fields.integer("args.deep.x"), 1);
         }
       });
-  EXPECT_TRUE(read.is_complete());
+  EXPECT_TRUE(scan_result.is_complete());
   EXPECT_EQ(names, (std::vector<std::string>{"aConv", "b"}));
   EXPECT_EQ(durations, (std::vector<std::int64_t>{5, -1}));
 }
 
-std::vector<std::string> read_name_fields(std::string_view text, JsonObjectsResult* read = nullptr) {
+std::vector<std::string> read_name_fields(std::string_view text, JsonObjectsResult* scan_result = nullptr) {
   std::vector<std::string> names;
   const JsonObjectsResult result =
       for_each_json_object(text, [&](const JsonFields& fields) { names.emplace_back(fields.text("name")); });
-  if (read != nullptr) *read = result;
+  if (scan_result != nullptr) *scan_result = result;
   return names;
 }
 
 TEST(JsonObjects, ReturnsAnArrayAsText) {
-  std::string found, nested;
+  std::string shapes_text, nested;
   for_each_json_object(R"([{"args": {"shapes" : [{"float": [1, 2]}, []], "x": 3}, "list": []}])",
                        [&](const JsonFields& fields) {
-                         found = fields.array("args.shapes");
+                         shapes_text = fields.array("args.shapes");
                          nested = fields.array("list");
                          EXPECT_EQ(fields.integer("args.x"), 3);
                          EXPECT_EQ(fields.text("args.shapes"), "");
                          EXPECT_EQ(fields.number("list"), std::nullopt);
                          EXPECT_EQ(fields.array("args.x"), "");
                        });
-  EXPECT_EQ(found, R"([{"float": [1, 2]}, []])");
+  EXPECT_EQ(shapes_text, R"([{"float": [1, 2]}, []])");
   EXPECT_EQ(nested, "[]");
 }
 
 TEST(JsonObjects, ATruncatedTextGivesTheObjectsBeforeTheCut) {
-  JsonObjectsResult read;
-  EXPECT_EQ(read_name_fields(R"([{"name": "a"}, {"name": )", &read), (std::vector<std::string>{"a"}));
-  EXPECT_FALSE(read.has_array_ended);
-  EXPECT_EQ(read.damaged_count, 1u);
-  EXPECT_EQ(read_name_fields(R"([{"name": "a"},)", &read).size(), 1u);
-  EXPECT_FALSE(read.has_array_ended);
-  EXPECT_EQ(read.damaged_count, 0u);
+  JsonObjectsResult scan_result;
+  EXPECT_EQ(read_name_fields(R"([{"name": "a"}, {"name": )", &scan_result), (std::vector<std::string>{"a"}));
+  EXPECT_FALSE(scan_result.has_array_ended);
+  EXPECT_EQ(scan_result.damaged_count, 1u);
+  EXPECT_EQ(read_name_fields(R"([{"name": "a"},)", &scan_result).size(), 1u);
+  EXPECT_FALSE(scan_result.has_array_ended);
+  EXPECT_EQ(scan_result.damaged_count, 0u);
 }
 
 TEST(JsonObjects, TheArrayMayBeAMember) {
-  JsonObjectsResult read;
+  JsonObjectsResult scan_result;
   const std::string text =
       "\xef\xbb\xbf\r\n{\"of\": \"traceEvents\", \"traceEvents\" : [ {\"name\": \"a\"}], \"more\": [{\"name\": "
       "\"no\"}]}";
-  EXPECT_EQ(read_name_fields(text, &read), (std::vector<std::string>{"a"}));
-  EXPECT_TRUE(read.is_complete());
+  EXPECT_EQ(read_name_fields(text, &scan_result), (std::vector<std::string>{"a"}));
+  EXPECT_TRUE(scan_result.is_complete());
 }
 
 TEST(JsonObjects, ReportsAMissingArray) {
   for (const char* text : {"", "{}", "{\"a\": [{\"name\": 1}]}", "hello", "3"}) {
-    JsonObjectsResult read;
-    EXPECT_TRUE(read_name_fields(text, &read).empty()) << text;
-    EXPECT_FALSE(read.has_array) << text;
+    JsonObjectsResult scan_result;
+    EXPECT_TRUE(read_name_fields(text, &scan_result).empty()) << text;
+    EXPECT_FALSE(scan_result.has_array) << text;
   }
 }
 
 TEST(JsonObjects, AnUnescapedQuoteCostsItsObject) {
-  JsonObjectsResult read;
+  JsonObjectsResult scan_result;
   const char* const text = R"([{"name": "a"}, {"name": "b"b", "list": [{"x": 1}, {"x": 2}]},
                                {"name": "c"}, {"name": "d"}])";
-  std::vector<std::string> names = read_name_fields(text, &read);
+  std::vector<std::string> names = read_name_fields(text, &scan_result);
   std::erase(names, "");  // an object nested in the damaged one may look like an element of the array
   EXPECT_EQ(names, (std::vector<std::string>{"a", "c", "d"}));
-  EXPECT_GE(read.damaged_count, 1u);
-  EXPECT_TRUE(read.has_array_ended);
+  EXPECT_GE(scan_result.damaged_count, 1u);
+  EXPECT_TRUE(scan_result.has_array_ended);
 }
 
 TEST(JsonObjects, ControlCharactersInATextAreBlanks) {
-  JsonObjectsResult read;
-  EXPECT_EQ(read_name_fields("[{\"name\": \"a\nb\x01\"}, {\"name\": \"c\"}]", &read),
+  JsonObjectsResult scan_result;
+  EXPECT_EQ(read_name_fields("[{\"name\": \"a\nb\x01\"}, {\"name\": \"c\"}]", &scan_result),
             (std::vector<std::string>{"a b ", "c"}));
-  EXPECT_TRUE(read.is_complete());
+  EXPECT_TRUE(scan_result.is_complete());
 }
 
 TEST(JsonObjects, CountsElementsThatAreNoObjects) {
-  JsonObjectsResult read;
-  EXPECT_EQ(read_name_fields(R"([{"name": "a"}, null, {"name": "b"},{"name": "c"}])", &read).size(), 2u);
-  EXPECT_EQ(read.damaged_count, 1u);
+  JsonObjectsResult scan_result;
+  EXPECT_EQ(read_name_fields(R"([{"name": "a"}, null, {"name": "b"},{"name": "c"}])", &scan_result).size(), 2u);
+  EXPECT_EQ(scan_result.damaged_count, 1u);
 }
 
 TEST(JsonObjects, PreservesNumbersVerbatim) {
@@ -113,9 +113,9 @@ TEST(JsonObjects, PreservesNumbersVerbatim) {
 
 TEST(JsonObjects, SurvivesAMillionBrackets) {
   EXPECT_TRUE(read_name_fields(std::string(1'000'000, '[')).empty());
-  std::string deep = "[";
-  for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
-  EXPECT_TRUE(read_name_fields(deep).empty());
+  std::string nested_objects = "[";
+  for (int i = 0; i < 100'000; ++i) nested_objects += "{\"a\":";
+  EXPECT_TRUE(read_name_fields(nested_objects).empty());
 }
 
 }  // namespace

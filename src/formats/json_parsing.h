@@ -33,20 +33,20 @@ struct JsonNumber {
 
 enum class JsonStringRole : std::uint8_t { key, value, either };
 
-// Finds the end of a string. `stop`: its first quote or backslash after the opening quote.
-JsonTextEnd find_json_string_end(const char* stop, const char* end, bool is_lenient, JsonStringRole role);
+// Finds the end of a string. `quote_or_backslash`: its first quote or backslash after the opening quote.
+JsonTextEnd find_json_string_end(const char* quote_or_backslash, const char* end, bool is_lenient, JsonStringRole role);
 
 // The number times 10^power, truncated to an integer; also reads numbers in quotes. Skips any other value.
-JsonNumber parse_json_number_slowly(const char* at, const char* end, bool is_lenient, int power);
+JsonNumber parse_json_number_slowly(const char* position, const char* end, bool is_lenient, int power);
 
 // The number times 1000, as parse_json_number_slowly() with power 3. Fast for up to 16 digits before and three after
 // the decimal point, as profilers write times.
-JsonNumber parse_json_thousandths(const char* at, const char* end, bool is_lenient);
+JsonNumber parse_json_thousandths(const char* position, const char* end, bool is_lenient);
 
 // Skips a word: a number, true, nan.
-JsonPosition skip_json_word(const char* at, const char* end, bool is_lenient);
+JsonPosition skip_json_word(const char* position, const char* end, bool is_lenient);
 
-// Returns the position behind the bracket that closes the one before `at`.
-JsonPosition skip_past_closing_bracket(const char* at, const char* end, bool is_lenient);
+// Returns the position behind the bracket that closes the one before `position`.
+JsonPosition skip_past_closing_bracket(const char* position, const char* end, bool is_lenient);
 
 }  // namespace joulemap::formats

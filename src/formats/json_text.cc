@@ -36,40 +36,40 @@ std::optional<std::uint32_t> parse_four_hex_digits(std::string_view text) {
   return value;
 }
 
-// `raw` starts after "\u". Returns the number of bytes consumed.
-std::size_t unescape_unicode(std::string_view raw, std::string& out) {
-  const std::optional<std::uint32_t> first = parse_four_hex_digits(raw);
-  if (!first) {
+// `escaped_text` starts after "\u". Returns the number of bytes consumed.
+std::size_t unescape_unicode(std::string_view escaped_text, std::string& out) {
+  const std::optional<std::uint32_t> first_code_unit = parse_four_hex_digits(escaped_text);
+  if (!first_code_unit) {
     out += "\\u";
     return 0;
   }
-  const bool is_high_surrogate = (*first & 0xFC00) == 0xD800;
-  if (is_high_surrogate && raw.substr(4).starts_with("\\u")) {
-    const std::optional<std::uint32_t> second = parse_four_hex_digits(raw.substr(6));
-    if (second && (*second & 0xFC00) == 0xDC00) {
-      append_utf8(0x10000 + ((*first & 0x3FF) << 10) + (*second & 0x3FF), out);
+  const bool is_high_surrogate = (*first_code_unit & 0xFC00) == 0xD800;
+  if (is_high_surrogate && escaped_text.substr(4).starts_with("\\u")) {
+    const std::optional<std::uint32_t> second_code_unit = parse_four_hex_digits(escaped_text.substr(6));
+    if (second_code_unit && (*second_code_unit & 0xFC00) == 0xDC00) {
+      append_utf8(0x10000 + ((*first_code_unit & 0x3FF) << 10) + (*second_code_unit & 0x3FF), out);
       return 10;
     }
   }
-  append_utf8((*first & 0xF800) == 0xD800 ? kReplacementCharacter : *first, out);
+  append_utf8((*first_code_unit & 0xF800) == 0xD800 ? kReplacementCharacter : *first_code_unit, out);
   return 4;
 }
 
 }  // namespace
 
-void unescape_json(std::string_view raw, std::string& out) {
-  for (std::size_t at = 0; at < raw.size(); ++at) {
-    if (raw[at] != '\\' || at + 1 == raw.size()) {
-      out.push_back(raw[at]);
+void unescape_json(std::string_view escaped_text, std::string& out) {
+  for (std::size_t position = 0; position < escaped_text.size(); ++position) {
+    if (escaped_text[position] != '\\' || position + 1 == escaped_text.size()) {
+      out.push_back(escaped_text[position]);
       continue;
     }
-    const char kind = raw[++at];
+    const char kind = escaped_text[++position];
     constexpr std::string_view kEscapeLetters = "\"\\/bfnrt";
     constexpr std::string_view kUnescapedCharacters = "\"\\/\b\f\n\r\t";
-    if (const std::size_t known = kEscapeLetters.find(kind); known != std::string_view::npos) {
-      out.push_back(kUnescapedCharacters[known]);
+    if (const std::size_t escape_index = kEscapeLetters.find(kind); escape_index != std::string_view::npos) {
+      out.push_back(kUnescapedCharacters[escape_index]);
     } else if (kind == 'u') {
-      at += unescape_unicode(raw.substr(at + 1), out);
+      position += unescape_unicode(escaped_text.substr(position + 1), out);
     } else {
       out.push_back('\\');
       out.push_back(kind);

@@ -13,10 +13,10 @@ struct JsonText {
   std::string_view raw;
   bool escaped = false;  // contains backslashes: decode with unescape_json
 
-  bool operator==(std::string_view other) const { return raw == other; }
+  bool operator==(std::string_view other_text) const { return raw == other_text; }
 };
 
 // Appends the decoded text. Half a surrogate pair becomes U+FFFD; an invalid escape stays unchanged.
-void unescape_json(std::string_view raw, std::string& out);
+void unescape_json(std::string_view escaped_text, std::string& out);
 
 }  // namespace joulemap::formats

@@ -65,8 +65,8 @@ JsonWriter& JsonWriter::value(bool truth) {
 }
 
 JsonWriter& JsonWriter::value(std::string_view text) {
-  const std::string valid = to_valid_utf8(text);
-  state_->writer.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
+  const std::string valid_text = to_valid_utf8(text);
+  state_->writer.String(valid_text.data(), static_cast<rapidjson::SizeType>(valid_text.size()));
   return *this;
 }
 

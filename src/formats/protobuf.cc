@@ -7,15 +7,15 @@
 
 namespace joulemap::formats {
 
-const char* decode_varint_bytewise(const char* at, const char* end, std::uint64_t& number) {
+const char* decode_varint_bytewise(const char* position, const char* end, std::uint64_t& number) {
   constexpr int kMaxBits = 64;
   std::uint64_t sum = 0;
-  for (int shift = 0; shift < kMaxBits && at != end; shift += 7) {
-    const auto byte = static_cast<unsigned char>(*at++);
+  for (int shift = 0; shift < kMaxBits && position != end; shift += 7) {
+    const auto byte = static_cast<unsigned char>(*position++);
     sum |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
     if (byte < 0x80) {
       number = sum;
-      return at;
+      return position;
     }
   }
   return nullptr;
@@ -23,10 +23,10 @@ const char* decode_varint_bytewise(const char* at, const char* end, std::uint64_
 
 std::vector<std::uint64_t> decode_packed_varints(std::string_view bytes) {
   std::vector<std::uint64_t> numbers;
-  const char* at = bytes.data();
-  const char* const end = at + bytes.size();
+  const char* position = bytes.data();
+  const char* const end = position + bytes.size();
   try {
-    while (at != end) numbers.push_back(protozero::decode_varint(&at, end));
+    while (position != end) numbers.push_back(protozero::decode_varint(&position, end));
   } catch (const protozero::exception&) {
     return numbers;
   }

@@ -82,18 +82,18 @@ class ProtobufReader {
     return true;
   }
   template <class T>
-  bool read_fixed_width(T& real) {
-    if (end_ - at_ < static_cast<std::ptrdiff_t>(sizeof real)) return false;
-    std::memcpy(&real, at_, sizeof real);
-    at_ += sizeof real;
+  bool read_fixed_width(T& fixed_width_value) {
+    if (end_ - at_ < static_cast<std::ptrdiff_t>(sizeof fixed_width_value)) return false;
+    std::memcpy(&fixed_width_value, at_, sizeof fixed_width_value);
+    at_ += sizeof fixed_width_value;
     return true;
   }
   [[gnu::always_inline]] bool read_bytes() {
     std::uint64_t size = 0;
     if (!read_number(size)) return false;
-    const auto left = static_cast<std::uint64_t>(end_ - at_);
-    if (size > left) {
-      truncated_field_ = {at_, static_cast<std::size_t>(left)};
+    const auto remaining_bytes = static_cast<std::uint64_t>(end_ - at_);
+    if (size > remaining_bytes) {
+      truncated_field_ = {at_, static_cast<std::size_t>(remaining_bytes)};
       return false;
     }
     bytes_ = {at_, static_cast<std::size_t>(size)};

@@ -10,9 +10,9 @@ namespace joulemap::formats {
 namespace {
 
 TEST(Protobuf, RoundTripsItsOutput) {
-  ProtobufWriter written;
-  written.add(1, std::int64_t{-7}).add(2, 0.5).add(3, "name").add(4, ProtobufWriter().add(1, 9));
-  ProtobufReader fields(written.bytes());
+  ProtobufWriter message;
+  message.add(1, std::int64_t{-7}).add(2, 0.5).add(3, "name").add(4, ProtobufWriter().add(1, 9));
+  ProtobufReader fields(message.bytes());
   ASSERT_TRUE(fields.next());
   EXPECT_EQ(fields.field(), 1u);
   EXPECT_EQ(fields.signed_number(), -7);
@@ -21,24 +21,24 @@ TEST(Protobuf, RoundTripsItsOutput) {
   ASSERT_TRUE(fields.next());
   EXPECT_EQ(fields.bytes(), "name");
   ASSERT_TRUE(fields.next());
-  ProtobufReader inner(fields.bytes());
-  ASSERT_TRUE(inner.next());
-  EXPECT_EQ(inner.unsigned_number(), 9u);
+  ProtobufReader nested_fields(fields.bytes());
+  ASSERT_TRUE(nested_fields.next());
+  EXPECT_EQ(nested_fields.unsigned_number(), 9u);
   EXPECT_FALSE(fields.next());
   EXPECT_FALSE(fields.damaged());
 }
 
 TEST(Protobuf, AFieldOfAnotherTypeReadsAsEmpty) {
-  const ProtobufWriter written = ProtobufWriter().add(1, "text");
-  ProtobufReader fields(written.bytes());
+  const ProtobufWriter message = ProtobufWriter().add(1, "text");
+  ProtobufReader fields(message.bytes());
   ASSERT_TRUE(fields.next());
   EXPECT_EQ(fields.signed_number(), 0);
   EXPECT_EQ(fields.double_value(), 0);
 }
 
 TEST(Protobuf, ReportsInvalidBytes) {
-  const ProtobufWriter written = ProtobufWriter().add(1, 5).add(2, "a text that is cut");
-  ProtobufReader fields(std::string_view(written.bytes()).substr(0, 8));
+  const ProtobufWriter message = ProtobufWriter().add(1, 5).add(2, "a text that is cut");
+  ProtobufReader fields(std::string_view(message.bytes()).substr(0, 8));
   EXPECT_TRUE(fields.next());
   EXPECT_FALSE(fields.next());
   EXPECT_TRUE(fields.damaged());
@@ -75,7 +75,8 @@ TEST(Protobuf, FastAndBytewiseVarintReadsAgree) {
     std::string bytes(16, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
     const std::size_t continuation_byte_count = random() % 12;  // makes most numbers longer than a byte
-    for (std::size_t at = 0; at < continuation_byte_count; ++at) bytes[at] = static_cast<char>(bytes[at] | 0x80);
+    for (std::size_t byte_index = 0; byte_index < continuation_byte_count; ++byte_index)
+      bytes[byte_index] = static_cast<char>(bytes[byte_index] | 0x80);
     const char* const begin = bytes.data();
     const char* const end = begin + random() % 13;
     std::uint64_t bytewise_value = 0;

@@ -65,27 +65,27 @@ bool SqliteRows::is_text(int column) const { return sqlite3_column_type(statemen
 Result<SqliteDatabase> SqliteDatabase::open(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return system_error("open", path, errno);
-  sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
-  std::unique_ptr<sqlite3, DatabaseCloser> database(opened);
-  if (code != SQLITE_OK) return not_a_database_error(path, opened);
+  sqlite3* connection = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<sqlite3, DatabaseCloser> database(connection);
+  if (code != SQLITE_OK) return not_a_database_error(path, connection);
   return check_opened_database(std::move(database), path,
                                static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0)));
 }
 
 Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
-  sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-  std::unique_ptr<sqlite3, DatabaseCloser> database(opened);
-  if (code != SQLITE_OK) return not_a_database_error("bytes", opened);
+  sqlite3* connection = nullptr;
+  const int code = sqlite3_open_v2(":memory:", &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<sqlite3, DatabaseCloser> database(connection);
+  if (code != SQLITE_OK) return not_a_database_error("bytes", connection);
   auto* const copy = static_cast<unsigned char*>(sqlite3_malloc64(std::max<std::size_t>(bytes.size(), 1)));
   if (copy == nullptr) return not_a_database_error("bytes", nullptr);
   if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
   const auto size = static_cast<sqlite3_int64>(bytes.size());
   // SQLite frees the copy, also on failure.
-  if (sqlite3_deserialize(opened, "main", copy, size, size,
+  if (sqlite3_deserialize(connection, "main", copy, size, size,
                           SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK) {
-    return not_a_database_error("bytes", opened);
+    return not_a_database_error("bytes", connection);
   }
   return check_opened_database(std::move(database), "bytes", bytes.size());
 }
@@ -121,22 +121,23 @@ SqliteRows SqliteDatabase::run_query(const std::string& sql, std::string_view ar
 
 std::vector<std::string> SqliteDatabase::column_names(std::string_view table) const {
   std::vector<std::string> names;
-  SqliteRows known = run_query("SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0", table);
-  if (!known.next()) return names;
+  SqliteRows table_rows =
+      run_query("SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0", table);
+  if (!table_rows.next()) return names;
   SqliteRows rows = run_query("SELECT name FROM pragma_table_info(?)", table);
   while (rows.next()) names.emplace_back(rows.text(0));
   return names;
 }
 
 SqliteRows SqliteDatabase::rows(std::string_view table, std::initializer_list<std::string_view> columns) const {
-  const std::vector<std::string> present = this->column_names(table);
-  if (present.empty()) return {};
-  std::string list;
+  const std::vector<std::string> table_columns = this->column_names(table);
+  if (table_columns.empty()) return {};
+  std::string column_list;
   for (const std::string_view column : columns) {
-    const bool has_column = std::find(present.begin(), present.end(), column) != present.end();
-    list += (list.empty() ? "" : ", ") + (has_column ? quote_identifier(column) : std::string("NULL"));
+    const bool has_column = std::find(table_columns.begin(), table_columns.end(), column) != table_columns.end();
+    column_list += (column_list.empty() ? "" : ", ") + (has_column ? quote_identifier(column) : std::string("NULL"));
   }
-  return run_query(fmt::format("SELECT {} FROM {}", list, quote_identifier(table)), {});
+  return run_query(fmt::format("SELECT {} FROM {}", column_list, quote_identifier(table)), {});
 }
 
 }  // namespace joulemap::formats

@@ -50,14 +50,14 @@ TEST(Sqlite, AFileThatIsNoDatabaseIsAnError) {
   EXPECT_FALSE(SqliteDatabase::from_bytes("hello, this is no database, but a text that is long enough"));
   const TemporaryDirectory folder;
   const std::string path = folder.path() + "/x.sqlite";
-  const Result<SqliteDatabase> missing = SqliteDatabase::open(path);
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, ErrorCode::not_found);
+  const Result<SqliteDatabase> missing_database = SqliteDatabase::open(path);
+  ASSERT_FALSE(missing_database);
+  EXPECT_EQ(missing_database.error().code, ErrorCode::not_found);
   std::ofstream(path) << std::string(5000, 'x');
-  const Result<SqliteDatabase> other = SqliteDatabase::open(path);
-  ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().code, ErrorCode::malformed);
-  EXPECT_NE(other.error().message.find(path), std::string::npos);
+  const Result<SqliteDatabase> invalid_database = SqliteDatabase::open(path);
+  ASSERT_FALSE(invalid_database);
+  EXPECT_EQ(invalid_database.error().code, ErrorCode::malformed);
+  EXPECT_NE(invalid_database.error().message.find(path), std::string::npos);
 }
 
 TEST(Sqlite, ADamagedPageEndsTheRowsWithAnError) {

@@ -14,9 +14,9 @@ void SqliteWriter::SqliteHandleDeleter::operator()(sqlite3* database) const { sq
 void SqliteWriter::SqliteHandleDeleter::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
 SqliteWriter::SqliteWriter() {
-  sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-  database_.reset(opened);
+  sqlite3* connection = nullptr;
+  const int code = sqlite3_open_v2(":memory:", &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  database_.reset(connection);
   if (code != SQLITE_OK) store_first_failure();
   run_statement("BEGIN");
 }
@@ -31,14 +31,14 @@ void SqliteWriter::run_statement(const std::string& sql) {
 }
 
 void SqliteWriter::begin_table(std::string_view name, std::initializer_list<std::string_view> columns) {
-  std::string list;
+  std::string column_list;
   std::string parameters;
   for (const std::string_view column : columns) {
-    list += (list.empty() ? "" : ", ") + std::string(column);
+    column_list += (column_list.empty() ? "" : ", ") + std::string(column);
     parameters += parameters.empty() ? "?" : ", ?";
   }
   insert_statement_.reset();
-  run_statement(fmt::format("CREATE TABLE {} ({})", name, list));
+  run_statement(fmt::format("CREATE TABLE {} ({})", name, column_list));
   if (!first_failure_.empty()) return;
   const std::string sql = fmt::format("INSERT INTO {} VALUES ({})", name, parameters);
   sqlite3_stmt* statement = nullptr;
@@ -49,17 +49,18 @@ void SqliteWriter::begin_table(std::string_view name, std::initializer_list<std:
 void SqliteWriter::add_row(std::initializer_list<SqliteValue> values) {
   if (!first_failure_.empty() || !insert_statement_) return;
   int parameter = 0;
-  for (const SqliteValue& one : values) {
+  for (const SqliteValue& row_value : values) {
     ++parameter;
     int code = SQLITE_OK;
-    if (const auto* const number = std::get_if<std::int64_t>(&one.value_)) {
+    if (const auto* const number = std::get_if<std::int64_t>(&row_value.value_)) {
       code = sqlite3_bind_int64(insert_statement_.get(), parameter, *number);
-    } else if (const auto* const real = std::get_if<double>(&one.value_); real != nullptr && std::isfinite(*real)) {
-      code = sqlite3_bind_double(insert_statement_.get(), parameter, *real);
-    } else if (const auto* const text = std::get_if<std::string_view>(&one.value_)) {
-      const std::string valid = to_valid_utf8(*text);
-      code = sqlite3_bind_text64(insert_statement_.get(), parameter, valid.data(), valid.size(), SQLITE_TRANSIENT,
-                                 SQLITE_UTF8);
+    } else if (const auto* const float_value = std::get_if<double>(&row_value.value_);
+               float_value != nullptr && std::isfinite(*float_value)) {
+      code = sqlite3_bind_double(insert_statement_.get(), parameter, *float_value);
+    } else if (const auto* const text = std::get_if<std::string_view>(&row_value.value_)) {
+      const std::string valid_text = to_valid_utf8(*text);
+      code = sqlite3_bind_text64(insert_statement_.get(), parameter, valid_text.data(), valid_text.size(),
+                                 SQLITE_TRANSIENT, SQLITE_UTF8);
     } else {
       code = sqlite3_bind_null(insert_statement_.get(), parameter);
     }

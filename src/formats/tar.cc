@@ -79,8 +79,8 @@ Error malformed_tar_error(std::string message) {
 }
 
 // Reads the member at `offset` and moves `offset` behind it.
-Result<TarMember> read_tar_member(std::string_view archive, std::size_t& at) {
-  const std::string_view header = archive.substr(at, kTarBlockBytes);
+Result<TarMember> read_tar_member(std::string_view archive, std::size_t& offset) {
+  const std::string_view header = archive.substr(offset, kTarBlockBytes);
   std::string_view name = header.substr(kTarNameField.offset, kTarNameField.length);
   name = name.substr(0, name.find('\0'));
   if (!is_tar_name(name))
@@ -88,14 +88,14 @@ Result<TarMember> read_tar_member(std::string_view archive, std::size_t& at) {
   const std::optional<std::uint64_t> size = parse_octal(header.substr(kTarSizeField.offset, kTarSizeField.length - 1));
   if (!size || header != make_tar_header(name, *size))
     return malformed_tar_error(fmt::format("the header of {} is damaged, or not of a regular file", quoted(name)));
-  at += kTarBlockBytes;
-  const std::size_t left = archive.size() - at;
-  if (*size > left || tar_padding_bytes(*size) > left - *size)
-    return malformed_tar_error(fmt::format("{} is cut off: {} bytes, {} left", quoted(name), *size, left));
-  TarMember member{std::string(name), archive.substr(at, *size)};
-  if (!are_all_zero(archive.substr(at + *size, tar_padding_bytes(*size))))
+  offset += kTarBlockBytes;
+  const std::size_t remaining_bytes = archive.size() - offset;
+  if (*size > remaining_bytes || tar_padding_bytes(*size) > remaining_bytes - *size)
+    return malformed_tar_error(fmt::format("{} is cut off: {} bytes, {} left", quoted(name), *size, remaining_bytes));
+  TarMember member{std::string(name), archive.substr(offset, *size)};
+  if (!are_all_zero(archive.substr(offset + *size, tar_padding_bytes(*size))))
     return malformed_tar_error(fmt::format("bytes behind {} are damaged", quoted(name)));
-  at += *size + tar_padding_bytes(*size);
+  offset += *size + tar_padding_bytes(*size);
   return member;
 }
 
@@ -133,15 +133,15 @@ std::string write_tar(std::span<const TarMember> members) {
 Result<std::vector<TarMember>> read_tar(std::string_view archive) {
   std::vector<TarMember> members;
   std::set<std::string_view> names;
-  std::size_t at = 0;
-  while (archive.size() - at >= kTarBlockBytes && !are_all_zero(archive.substr(at, kTarBlockBytes))) {
-    Result<TarMember> member = read_tar_member(archive, at);
+  std::size_t offset = 0;
+  while (archive.size() - offset >= kTarBlockBytes && !are_all_zero(archive.substr(offset, kTarBlockBytes))) {
+    Result<TarMember> member = read_tar_member(archive, offset);
     if (!member) return std::move(member).error();
     if (members.size() == kMaxTarMembers)
       return malformed_tar_error(fmt::format("it has more than {} members", kMaxTarMembers));
     members.push_back(std::move(*member));
   }
-  if (archive.size() - at != 2 * kTarBlockBytes || !are_all_zero(archive.substr(at)))
+  if (archive.size() - offset != 2 * kTarBlockBytes || !are_all_zero(archive.substr(offset)))
     return malformed_tar_error("the end of the archive is missing or damaged");
   for (const TarMember& member : members) {
     if (!names.insert(member.name).second)

@@ -16,9 +16,9 @@ std::string small_archive() {
 }
 
 // Replaces text in a header and corrects its checksum, as an attacker would.
-std::string replace_in_header(std::string archive, std::size_t at, std::string_view text) {
-  archive.replace(at, text.size(), text);
-  const std::size_t begin = at / kTarBlock_bytes * kTarBlock_bytes;
+std::string replace_in_header(std::string archive, std::size_t offset, std::string_view text) {
+  archive.replace(offset, text.size(), text);
+  const std::size_t begin = offset / kTarBlock_bytes * kTarBlock_bytes;
   archive.replace(begin + 148, 8, 8, ' ');
   unsigned sum = 0;
   for (std::size_t i = begin; i < begin + kTarBlock_bytes; ++i) sum += static_cast<unsigned char>(archive[i]);
@@ -28,17 +28,17 @@ std::string replace_in_header(std::string archive, std::size_t at, std::string_v
 }
 
 std::string tar_error_message(const std::string& archive) {
-  const Result<std::vector<TarMember>> read = read_tar(archive);
-  return read ? "" : read.error().message;
+  const Result<std::vector<TarMember>> members = read_tar(archive);
+  return members ? "" : members.error().message;
 }
 
 TEST(Tar, ReturnsTheMembersThatWereWritten) {
   const std::string archive = small_archive();
-  const Result<std::vector<TarMember>> read = read_tar(archive);
-  ASSERT_TRUE(read) << read.error().message;
-  ASSERT_EQ(read->size(), 2U);
-  EXPECT_EQ(read->at(0).name, "a.json");
-  EXPECT_EQ(read->at(1).content, std::string_view("\0\1\2", 3));
+  const Result<std::vector<TarMember>> members = read_tar(archive);
+  ASSERT_TRUE(members) << members.error().message;
+  ASSERT_EQ(members->size(), 2U);
+  EXPECT_EQ(members->at(0).name, "a.json");
+  EXPECT_EQ(members->at(1).content, std::string_view("\0\1\2", 3));
   EXPECT_EQ(archive.size(), 6 * kTarBlock_bytes);
   EXPECT_TRUE(read_tar(write_tar({}))->empty());
 }
@@ -81,14 +81,14 @@ TEST(Tar, RefusesEveryTruncationAndEveryChangedByteOutsideOfContents) {
   for (std::size_t size = 0; size < archive.size(); ++size)
     EXPECT_NE(tar_error_message(archive.substr(0, size)), "") << size;
   EXPECT_NE(tar_error_message(archive + std::string(kTarBlock_bytes, '\0')), "");
-  for (std::size_t at = 0; at < archive.size(); ++at) {
-    const bool is_content = (at >= kTarBlock_bytes && at < kTarBlock_bytes + 2) ||
-                            (at >= 3 * kTarBlock_bytes && at < 3 * kTarBlock_bytes + 3);
-    std::string changed = archive;
-    changed[at] = static_cast<char>(changed[at] ^ 1);
-    const Result<std::vector<TarMember>> read = read_tar(changed);
+  for (std::size_t offset = 0; offset < archive.size(); ++offset) {
+    const bool is_content = (offset >= kTarBlock_bytes && offset < kTarBlock_bytes + 2) ||
+                            (offset >= 3 * kTarBlock_bytes && offset < 3 * kTarBlock_bytes + 3);
+    std::string changed_archive = archive;
+    changed_archive[offset] = static_cast<char>(changed_archive[offset] ^ 1);
+    const Result<std::vector<TarMember>> members = read_tar(changed_archive);
     // A changed letter of a name does not match the checksum of its header.
-    EXPECT_EQ(read.has_value(), is_content) << at;
+    EXPECT_EQ(members.has_value(), is_content) << offset;
   }
 }
 

@@ -55,7 +55,8 @@ DocumentValue::Table to_document_members(const toml::table& table) {
       members_with_position.begin(), members_with_position.end(),
       [](const MemberWithPosition& a, const MemberWithPosition& b) { return a.source_position < b.source_position; });
   DocumentValue::Table members;
-  for (MemberWithPosition& each : members_with_position) members.push_back(std::move(each.member));
+  for (MemberWithPosition& positioned_member : members_with_position)
+    members.push_back(std::move(positioned_member.member));
   return members;
 }
 
@@ -70,18 +71,18 @@ DocumentValue to_document_value(const toml::node& node) {
     value.content = std::move(elements);
   } else if (const auto* const text = node.as_string()) {
     value.content = text->get();
-  } else if (const auto* const whole = node.as_integer()) {
-    value.content = whole->get();
-  } else if (const auto* const real = node.as_floating_point()) {
-    value.content = real->get();
+  } else if (const auto* const integer_value = node.as_integer()) {
+    value.content = integer_value->get();
+  } else if (const auto* const float_value = node.as_floating_point()) {
+    value.content = float_value->get();
   } else if (const auto* const truth = node.as_boolean()) {
     value.content = truth->get();
   } else if (const auto* const date = node.as_date()) {
     value.content = format_toml_value(date->get());
   } else if (const auto* const time = node.as_time()) {
     value.content = format_toml_value(time->get());
-  } else if (const auto* const moment = node.as_date_time()) {
-    value.content = format_toml_value(moment->get());
+  } else if (const auto* const date_time = node.as_date_time()) {
+    value.content = format_toml_value(date_time->get());
   }
   return value;
 }
@@ -113,12 +114,12 @@ std::optional<std::size_t> find_stray_non_ascii_line(std::string_view toml) {
   std::size_t line = 1;
   for (std::size_t i = toml.starts_with("\xEF\xBB\xBF") ? 3 : 0; i < toml.size();) {
     if (static_cast<unsigned char>(toml[i]) >= 0x80) return line;
-    std::size_t next = i + 1;
-    if (toml[i] == '#') next = std::min(toml.find('\n', i), toml.size());
-    if (toml[i] == '"' || toml[i] == '\'') next = find_toml_string_end(toml, i);
+    std::size_t next_position = i + 1;
+    if (toml[i] == '#') next_position = std::min(toml.find('\n', i), toml.size());
+    if (toml[i] == '"' || toml[i] == '\'') next_position = find_toml_string_end(toml, i);
     line += static_cast<std::size_t>(std::count(toml.begin() + static_cast<std::ptrdiff_t>(i),
-                                                toml.begin() + static_cast<std::ptrdiff_t>(next), '\n'));
-    i = next;
+                                                toml.begin() + static_cast<std::ptrdiff_t>(next_position), '\n'));
+    i = next_position;
   }
   return std::nullopt;
 }
@@ -126,17 +127,17 @@ std::optional<std::size_t> find_stray_non_ascii_line(std::string_view toml) {
 // Number of names in the longest dotted key: counts dots outside of strings and comments, also those of numbers. 0
 // without dots.
 std::size_t max_dotted_key_length(std::string_view toml) {
-  std::size_t longest = 0;
+  std::size_t max_name_count = 0;
   std::size_t names = 1;
   for (std::size_t i = 0; i < toml.size();) {
-    std::size_t next = i + 1;
-    if (toml[i] == '#') next = std::min(toml.find('\n', i), toml.size());
-    if (toml[i] == '"' || toml[i] == '\'') next = find_toml_string_end(toml, i);
-    if (toml[i] == '.') longest = std::max(longest, ++names);
+    std::size_t next_position = i + 1;
+    if (toml[i] == '#') next_position = std::min(toml.find('\n', i), toml.size());
+    if (toml[i] == '"' || toml[i] == '\'') next_position = find_toml_string_end(toml, i);
+    if (toml[i] == '.') max_name_count = std::max(max_name_count, ++names);
     if (std::string_view("\n=[]{},#").find(toml[i]) != std::string_view::npos) names = 1;
-    i = next;
+    i = next_position;
   }
-  return longest;
+  return max_name_count;
 }
 
 }  // namespace
@@ -152,18 +153,18 @@ Result<DocumentValue> read_toml(std::string_view text, std::string_view name) {
     return Error{ErrorCode::malformed, fmt::format("{}: a key has more than {} parts", name, kMaxNamesInDottedKey),
                  "keys of experiments and profiles are shorter"};
   }
-  toml::parse_result parsed;
+  toml::parse_result parsed_document;
   try {
-    parsed = toml::parse(text);
+    parsed_document = toml::parse(text);
   } catch (const TomlAssertion&) {
     return Error{ErrorCode::malformed, fmt::format("{}: not valid TOML", name), "the file must be TOML 1.0"};
   }
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
+  if (!parsed_document) {
+    const toml::parse_error& error = parsed_document.error();
     return Error{ErrorCode::malformed, fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()),
                  "the file must be TOML 1.0"};
   }
-  return to_document_value(parsed.table());
+  return to_document_value(parsed_document.table());
 }
 
 }  // namespace joulemap::formats

@@ -13,13 +13,13 @@ struct ZSTD_CCtx_s;
 
 namespace joulemap::formats {
 
-std::string zstd_compress(std::string_view plain);
+std::string zstd_compress(std::string_view uncompressed_text);
 
 // Compresses many blocks: initializes zstd's context once, which takes as long as compressing a kilobyte. One thread.
 class ZstdCompressor {
  public:
   ZstdCompressor();
-  std::string compress(std::string_view plain);
+  std::string compress(std::string_view uncompressed_text);
 
  private:
   struct ContextDeleter {

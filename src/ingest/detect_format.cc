@@ -79,11 +79,12 @@ std::string_view detect_table_format(std::string_view text) {
 std::string_view detect_format_of_text(std::string_view path, std::string_view text) {
   if (text.starts_with("SQLite format 3")) return "nsys";
   if (is_cprofile(text)) return kCprofileFormat;
-  const std::size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (first == std::string_view::npos) return "";
-  if (text[first] == '{' || text[first] == '[') return detect_json_format(text.substr(first));
+  const std::size_t content_offset = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (content_offset == std::string_view::npos) return "";
+  if (text[content_offset] == '{' || text[content_offset] == '[')
+    return detect_json_format(text.substr(content_offset));
   if (text.front() == '\n' && path.ends_with(".pb")) return detect_protobuf_format(path, text);
-  if (const std::string_view table = detect_table_format(text.substr(first)); !table.empty()) return table;
+  if (const std::string_view table = detect_table_format(text.substr(content_offset)); !table.empty()) return table;
   return detect_protobuf_format(path, text);
 }
 
@@ -98,8 +99,8 @@ Result<std::string> detect_format(const std::string& path) {
   }
   const Result<std::string> text = read_file_start(path);
   if (!text) return text.error();
-  const std::string_view found = detect_format_of_text(path, *text);
-  if (!found.empty()) return std::string(found);
+  const std::string_view format_name = detect_format_of_text(path, *text);
+  if (!format_name.empty()) return std::string(format_name);
   return Error{ErrorCode::usage, fmt::format("the format of {} is not recognized", joulemap::quoted(path)),
                "name it: joulemap import FORMAT INPUT; joulemap help import lists the formats"};
 }

@@ -29,11 +29,11 @@ constexpr std::size_t kMaxSidecar_bytes = std::size_t{1} << 26;
 
 // Returns the mode ("train" or "inference") to add to the coarse scope of a trace; empty if the scope has one. A
 // function that was compiled as a whole has none: operations of a backward pass show that it trains.
-std::string find_missing_mode_scope(const TraceSidecar& note, const OpTimes& traced) {
+std::string find_missing_mode_scope(const TraceSidecar& note, const OpTimes& trace_op_times) {
   for (const auto& [kind, name] : note.coarse_scope) {
     if (kind == ScopeKind::mode) return {};
   }
-  const bool is_training_program = std::any_of(traced.op_times.begin(), traced.op_times.end(),
+  const bool is_training_program = std::any_of(trace_op_times.op_times.begin(), trace_op_times.op_times.end(),
                                                [](const OpTime& share) { return share.scope.phase == "backward"; });
   return is_training_program ? "train" : "inference";
 }
@@ -41,13 +41,13 @@ std::string find_missing_mode_scope(const TraceSidecar& note, const OpTimes& tra
 // Sums the operation times of several traces by coarse scope and scope.
 class FrameworkOpTimeSums {
  public:
-  void add(const TraceSidecar& note, const OpTimes& traced) {
+  void add(const TraceSidecar& note, const OpTimes& trace_op_times) {
     std::uint32_t coarse_scope = 0;
     for (const auto& [kind, name] : note.coarse_scope) coarse_scope = find_or_add_scope(coarse_scope, kind, name);
-    const std::uint32_t within =
-        find_or_add_scope(coarse_scope, ScopeKind::mode, find_missing_mode_scope(note, traced));
-    for (const OpTime& share : traced.op_times) {
-      std::uint32_t scope = find_or_add_scope(within, ScopeKind::phase, share.scope.phase);
+    const std::uint32_t mode_scope =
+        find_or_add_scope(coarse_scope, ScopeKind::mode, find_missing_mode_scope(note, trace_op_times));
+    for (const OpTime& share : trace_op_times.op_times) {
+      std::uint32_t scope = find_or_add_scope(mode_scope, ScopeKind::phase, share.scope.phase);
       scope = find_or_add_scope(scope, ScopeKind::module, share.scope.module);
       scope = find_or_add_scope(scope, ScopeKind::op, share.scope.op);
       scope = find_or_add_scope(scope, ScopeKind::tensors, share.scope.tensors);
@@ -68,9 +68,9 @@ class FrameworkOpTimeSums {
   // Returns the id of the child scope, created at the first call; the parent for an empty name.
   std::uint32_t find_or_add_scope(std::uint32_t parent, ScopeKind kind, const std::string& name) {
     if (name.empty()) return parent;
-    const auto next = static_cast<std::uint32_t>(scopes_.size() + 1);
-    const auto [slot, is_new] = scope_ids_.try_emplace({parent, kind, name}, next);
-    if (is_new) scopes_.push_back({next, parent, kind, to_valid_utf8(name)});
+    const auto new_scope_id = static_cast<std::uint32_t>(scopes_.size() + 1);
+    const auto [slot, is_new] = scope_ids_.try_emplace({parent, kind, name}, new_scope_id);
+    if (is_new) scopes_.push_back({new_scope_id, parent, kind, to_valid_utf8(name)});
     return slot->second;
   }
 
@@ -115,15 +115,15 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
       continue;
     }
     const TraceSidecar note = parse_trace_sidecar(*text);
-    const Result<OpTimes> traced = read_framework_trace(stem, note);
-    if (!traced) {
-      note_failure(traced.error());
+    const Result<OpTimes> trace_op_times = read_framework_trace(stem, note);
+    if (!trace_op_times) {
+      note_failure(trace_op_times.error());
       continue;
     }
-    shares.add(note, *traced);
-    result.diagnostics.add_all(traced->diagnostics);
-    traced_ns += traced->time_ns();
-    time_with_scope_ns += traced->time_with_scope_ns();
+    shares.add(note, *trace_op_times);
+    result.diagnostics.add_all(trace_op_times->diagnostics);
+    traced_ns += trace_op_times->time_ns();
+    time_with_scope_ns += trace_op_times->time_with_scope_ns();
   }
   shares.finish(result.activity);
   result.activity.begin_ns = result.activity.end_ns = monotonic_ns();
@@ -135,8 +135,8 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
                      100.0 * static_cast<double>(time_with_scope_ns) / static_cast<double>(traced_ns)),
          ""});
   }
-  std::error_code ignored;  // files that cannot be removed stay beside the recording
-  fs::remove_all(folder, ignored);
+  std::error_code removal_error;  // files that cannot be removed stay beside the recording
+  fs::remove_all(folder, removal_error);
   return result;
 }
 

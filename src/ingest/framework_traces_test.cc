@@ -41,32 +41,32 @@ TEST_F(FrameworkTraces, FrameworkTracesBecomeSharesOfTheScopeInTheSidecar) {
   write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\nscope\tmodel_1/dense_1\t\tdense\n");
   write(folder_ + "/7-2.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 300));
   write(folder_ + "/7-2.meta", "coarse\tmode\ttrain\nscope\tmodel_1/dense_1\t\tdense\n");
-  const FrameworkActivity read = read_framework_traces(folder_);
-  ASSERT_EQ(read.activity.shares.size(), 1u);
-  EXPECT_EQ(read.activity.shares[0].time_ns, 800);
-  EXPECT_EQ(read.activity.shares[0].count, 2u);
-  ASSERT_EQ(read.activity.scopes.size(), 5u);
-  EXPECT_EQ(read.activity.scopes[0].name, "train");
-  EXPECT_EQ(read.activity.scopes[0].id, read.activity.shares[0].coarse_scope);
-  EXPECT_EQ(read.activity.scopes[1].name, "forward");
-  EXPECT_EQ(read.activity.scopes[2].name, "dense");
-  EXPECT_EQ(read.activity.scopes[2].kind, ScopeKind::module);
-  EXPECT_EQ(read.activity.scopes[3].name, "MatMul");
-  EXPECT_EQ(read.activity.scopes[4].name, "model_1/dense_1/MatMul");
-  EXPECT_EQ(read.activity.scopes[4].kind, ScopeKind::tensors);
-  EXPECT_EQ(read.activity.scopes[4].id, read.activity.shares[0].scope);
-  EXPECT_TRUE(read.diagnostics.contains("layers_from_profiler"));
+  const FrameworkActivity framework_activity = read_framework_traces(folder_);
+  ASSERT_EQ(framework_activity.activity.shares.size(), 1u);
+  EXPECT_EQ(framework_activity.activity.shares[0].time_ns, 800);
+  EXPECT_EQ(framework_activity.activity.shares[0].count, 2u);
+  ASSERT_EQ(framework_activity.activity.scopes.size(), 5u);
+  EXPECT_EQ(framework_activity.activity.scopes[0].name, "train");
+  EXPECT_EQ(framework_activity.activity.scopes[0].id, framework_activity.activity.shares[0].coarse_scope);
+  EXPECT_EQ(framework_activity.activity.scopes[1].name, "forward");
+  EXPECT_EQ(framework_activity.activity.scopes[2].name, "dense");
+  EXPECT_EQ(framework_activity.activity.scopes[2].kind, ScopeKind::module);
+  EXPECT_EQ(framework_activity.activity.scopes[3].name, "MatMul");
+  EXPECT_EQ(framework_activity.activity.scopes[4].name, "model_1/dense_1/MatMul");
+  EXPECT_EQ(framework_activity.activity.scopes[4].kind, ScopeKind::tensors);
+  EXPECT_EQ(framework_activity.activity.scopes[4].id, framework_activity.activity.shares[0].scope);
+  EXPECT_TRUE(framework_activity.diagnostics.contains("layers_from_profiler"));
 }
 
 TEST_F(FrameworkTraces, AFunctionThatComputesGradientsTrains) {
   write(folder_ + "/7-1.xplane.pb", trace("gradient_tape/model_1/dense_1/MatMul", "MatMul", 500));
   write(folder_ + "/7-1.meta", "coarse\tregion\tstep\n");
-  const FrameworkActivity read = read_framework_traces(folder_);
-  ASSERT_GE(read.activity.scopes.size(), 3u);
-  EXPECT_EQ(read.activity.scopes[0].name, "step");
-  EXPECT_EQ(read.activity.scopes[1].name, "train");
-  EXPECT_EQ(read.activity.scopes[1].kind, ScopeKind::mode);
-  EXPECT_EQ(read.activity.scopes[2].name, "backward");
+  const FrameworkActivity framework_activity = read_framework_traces(folder_);
+  ASSERT_GE(framework_activity.activity.scopes.size(), 3u);
+  EXPECT_EQ(framework_activity.activity.scopes[0].name, "step");
+  EXPECT_EQ(framework_activity.activity.scopes[1].name, "train");
+  EXPECT_EQ(framework_activity.activity.scopes[1].kind, ScopeKind::mode);
+  EXPECT_EQ(framework_activity.activity.scopes[2].name, "backward");
 }
 
 TEST_F(FrameworkTraces, FrameworkTracesAreRemovedAfterReading) {
@@ -87,9 +87,9 @@ TEST_F(FrameworkTraces, FrameworkTracesOmitAnUnfinishedTrace) {
 }
 
 TEST_F(FrameworkTraces, FrameworkTracesAreEmptyWithoutAFolder) {
-  const FrameworkActivity read = read_framework_traces(folder_ + "/none");
-  EXPECT_TRUE(read.activity.empty());
-  EXPECT_TRUE(read.diagnostics.empty());
+  const FrameworkActivity framework_activity = read_framework_traces(folder_ + "/none");
+  EXPECT_TRUE(framework_activity.activity.empty());
+  EXPECT_TRUE(framework_activity.diagnostics.empty());
 }
 
 TEST(TraceSidecar, ReadsShapesAndFusedOperations) {

@@ -24,12 +24,12 @@ std::set<std::string> collect_power_domain_names(const PowerLog& power) {
   return domains;
 }
 
-void shift_trace_times(Trace& trace, std::int64_t by_ns) {
-  if (by_ns == 0) return;
+void shift_trace_times(Trace& trace, std::int64_t offset_ns) {
+  if (offset_ns == 0) return;
   for (std::vector<TraceEvent>& block : trace.event_blocks) {
     for (TraceEvent& event : block) {
       std::int64_t shifted_ns = 0;
-      if (!__builtin_add_overflow(event.start_ns, by_ns, &shifted_ns)) event.start_ns = shifted_ns;
+      if (!__builtin_add_overflow(event.start_ns, offset_ns, &shifted_ns)) event.start_ns = shifted_ns;
     }
   }
 }
@@ -141,8 +141,8 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   end.diagnostics = trace.diagnostics;
   end.diagnostics.add_all(scoped_trace.diagnostics);
   import_result_.diagnostics.add_all(end.diagnostics);
-  Status written = writer->finish(std::move(end), recording::Durability::not_synced);
-  if (status && !written) status = std::move(written);
+  Status finish_status = writer->finish(std::move(end), recording::Durability::not_synced);
+  if (status && !finish_status) status = std::move(finish_status);
   if (scoped_trace.end_ns > scoped_trace.begin_ns) extend_traced_span({scoped_trace.begin_ns, scoped_trace.end_ns});
   import_result_.events += trace.read_event_count;
   import_result_.events_dropped += trace.dropped_event_count;
@@ -197,9 +197,9 @@ Status ImportSession::add(const FunctionProfile& profile, const std::string& nam
        "times are not in a recording",
        "import it with --pattern for cumulative times"});
   import_result_.diagnostics.add_all(end.diagnostics);
-  Status written = writer->finish(std::move(end), recording::Durability::not_synced);
+  Status finish_status = writer->finish(std::move(end), recording::Durability::not_synced);
   ++trace_count_;
-  return status ? std::move(written) : std::move(status);
+  return status ? std::move(finish_status) : std::move(status);
 }
 
 std::optional<ImportSession::TimeSpan_ns> ImportSession::find_domain_span(const std::string& domain) const {
@@ -228,29 +228,29 @@ void ImportSession::exclude_domains(const std::vector<std::string>& domains) {
 // that do not overlap it.
 ImportSession::TimeSpan_ns ImportSession::intersect_traces_and_power() {
   std::optional<TimeSpan_ns> common_span = traced_span_;
-  std::vector<std::string> elsewhere;
+  std::vector<std::string> excluded_domains;
   for (const std::string& domain : collect_power_domain_names(power_log_)) {
     const std::optional<TimeSpan_ns> span = find_domain_span(domain);
     if (!span) continue;
     const TimeSpan_ns limits = common_span.value_or(*span);
-    const TimeSpan_ns common{std::max(limits.begin_ns, span->begin_ns), std::min(limits.end_ns, span->end_ns)};
-    if (common.end_ns > common.begin_ns) {
-      common_span = common;
+    const TimeSpan_ns overlap_span{std::max(limits.begin_ns, span->begin_ns), std::min(limits.end_ns, span->end_ns)};
+    if (overlap_span.end_ns > overlap_span.begin_ns) {
+      common_span = overlap_span;
       continue;
     }
-    elsewhere.push_back(domain);
+    excluded_domains.push_back(domain);
     if (span->begin_ns == span->end_ns) {
       import_diagnostics_.add(
           {"power_told_once", 1, fmt::format("{} has only one reading: its energy is unknown", domain), {}});
       continue;
     }
-    const double gap_s = seconds(common.begin_ns - common.end_ns);
+    const double gap_s = seconds(overlap_span.begin_ns - overlap_span.end_ns);
     import_diagnostics_.add(
         {"power_does_not_overlap", 1,
          fmt::format("{} does not overlap the rest in time, {:.3f} s apart: its energy is unknown", domain, gap_s),
          "shift the trace with --offset-ms; set the time zone of a log with --utc-offset"});
   }
-  exclude_domains(elsewhere);
+  exclude_domains(excluded_domains);
   return common_span.value_or(TimeSpan_ns{0, 0});
 }
 
@@ -291,24 +291,24 @@ Status ImportSession::write_recorder_part() {
   for (const Sample& sample : power_log_.samples) {
     writer->add(sample);
     if (writer->pending_item_count() < kPowerSamplesPerFlush) continue;
-    Status written = writer->flush();
-    if (status && !written) status = std::move(written);
+    Status flush_status = writer->flush();
+    if (status && !flush_status) status = std::move(flush_status);
   }
   import_result_.samples = power_log_.samples.size();
   RecordingEnd end;
   end.diagnostics = import_diagnostics_;
   import_result_.diagnostics.add_all(import_diagnostics_);
-  Status written = writer->finish(std::move(end), recording::Durability::not_synced);
-  return status ? std::move(written) : std::move(status);
+  Status finish_status = writer->finish(std::move(end), recording::Durability::not_synced);
+  return status ? std::move(finish_status) : std::move(status);
 }
 
 Result<ImportResult> ImportSession::finish() {
-  if (Status written = write_recorder_part(); !written) return std::move(written).error();
-  Result<recording::JoinSummary> joined = recording_folder_.join();
-  if (!joined) return std::move(joined).error();
+  if (Status write_status = write_recorder_part(); !write_status) return std::move(write_status).error();
+  Result<recording::JoinSummary> join_summary = recording_folder_.join();
+  if (!join_summary) return std::move(join_summary).error();
   import_result_.file = recording_folder_.file();
-  import_result_.file_bytes = joined->bytes;
-  import_result_.diagnostics.add_all(joined->diagnostics);
+  import_result_.file_bytes = join_summary->bytes;
+  import_result_.diagnostics.add_all(join_summary->diagnostics);
   return std::move(import_result_);
 }
 

@@ -19,15 +19,18 @@ namespace {
 // order.
 Trace random_trace(unsigned seed) {
   std::mt19937 random(seed);
-  const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+  const auto random_below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
   Program program;
   for (std::uint32_t i = 0; i < 4'000; ++i) {
-    const std::int64_t start = i * std::int64_t{1'000} + below(3'000);
-    program.op("op" + std::to_string(below(40)), start, below(2'000), below(200), 1 + below(3));
-    if (below(50) == 0) program.node("Backward" + std::to_string(below(9)), start, below(2'000), below(200), 4);
-    if (below(400) == 0) program.add(EventKind::annotation, "ProfilerStep#" + std::to_string(i), start, 300'000);
-    program.launch(start, 1 + below(2'000), 1 + below(3));
-    program.kernel("kernel" + std::to_string(below(30)), start + 10, below(900), 1 + below(2'000), below(5));
+    const std::int64_t start = i * std::int64_t{1'000} + random_below(3'000);
+    program.op("op" + std::to_string(random_below(40)), start, random_below(2'000), random_below(200),
+               1 + random_below(3));
+    if (random_below(50) == 0)
+      program.node("Backward" + std::to_string(random_below(9)), start, random_below(2'000), random_below(200), 4);
+    if (random_below(400) == 0) program.add(EventKind::annotation, "ProfilerStep#" + std::to_string(i), start, 300'000);
+    program.launch(start, 1 + random_below(2'000), 1 + random_below(3));
+    program.kernel("kernel" + std::to_string(random_below(30)), start + 10, random_below(900), 1 + random_below(2'000),
+                   random_below(5));
   }
   return std::move(program.builder).finish();
 }
@@ -64,10 +67,10 @@ std::vector<std::string> import_and_list_chunks(Trace trace, std::size_t threads
 TEST(ImportSession, WritesTheSameBytesWhateverTheNumberOfThreads) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE(seed);
-    const std::vector<std::string> alone = import_and_list_chunks(random_trace(seed), 1);
-    EXPECT_GT(alone.size(), 500U);
+    const std::vector<std::string> single_thread_chunks = import_and_list_chunks(random_trace(seed), 1);
+    EXPECT_GT(single_thread_chunks.size(), 500U);
     for (const std::size_t threads : {2, 2, 4})
-      EXPECT_TRUE(import_and_list_chunks(random_trace(seed), threads) == alone);
+      EXPECT_TRUE(import_and_list_chunks(random_trace(seed), threads) == single_thread_chunks);
   }
 }
 

@@ -55,32 +55,32 @@ std::uint32_t parse_leading_number(std::string_view text) {
 }
 
 // Reads "... grid:8,1,1 block:128,1,1 ..." and, of older versions, "... grid_x:8 grid_y:1 ...".
-std::array<std::uint32_t, 3> parse_launch_dimensions(std::string_view details, std::string_view what) {
+std::array<std::uint32_t, 3> parse_launch_dimensions(std::string_view kernel_details, std::string_view dimension_name) {
   std::array<std::uint32_t, 3> size{};
-  const std::size_t at = details.find(what);
-  if (at == std::string_view::npos) return size;
-  std::string_view rest = details.substr(at + what.size());
-  if (rest.starts_with(':') || rest.starts_with('=')) {
-    const std::vector<std::string_view> parts = split(rest.substr(1, rest.find(' ') - 1), ',');
+  const std::size_t name_position = kernel_details.find(dimension_name);
+  if (name_position == std::string_view::npos) return size;
+  std::string_view dimension_text = kernel_details.substr(name_position + dimension_name.size());
+  if (dimension_text.starts_with(':') || dimension_text.starts_with('=')) {
+    const std::vector<std::string_view> parts = split(dimension_text.substr(1, dimension_text.find(' ') - 1), ',');
     for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i) size[i] = parse_leading_number(parts[i]);
     return size;
   }
   for (std::size_t i = 0; i < 3; ++i) {
-    const std::string key = fmt::format("{}_{:c}:", what, "xyz"[i]);
-    if (const std::size_t axis = details.find(key); axis != std::string_view::npos) {
-      size[i] = parse_leading_number(details.substr(axis + key.size()));
+    const std::string key = fmt::format("{}_{:c}:", dimension_name, "xyz"[i]);
+    if (const std::size_t axis = kernel_details.find(key); axis != std::string_view::npos) {
+      size[i] = parse_leading_number(kernel_details.substr(axis + key.size()));
     }
   }
   return size;
 }
 
-std::uint64_t parse_byte_count(std::string_view details) {
+std::uint64_t parse_byte_count(std::string_view kernel_details) {
   for (const std::string_view key : {"num_bytes:", "size:", "bytes:", "num_bytes="}) {
-    const std::size_t at = details.find(key);
-    if (at == std::string_view::npos) continue;
+    const std::size_t key_position = kernel_details.find(key);
+    if (key_position == std::string_view::npos) continue;
     std::uint64_t bytes = 0;
-    const std::string_view rest = details.substr(at + key.size());
-    std::from_chars(rest.data(), rest.data() + rest.size(), bytes);
+    const std::string_view byte_count_text = kernel_details.substr(key_position + key.size());
+    std::from_chars(byte_count_text.data(), byte_count_text.data() + byte_count_text.size(), bytes);
     return bytes;
   }
   return 0;

@@ -16,9 +16,9 @@ namespace joulemap::ingest {
 
 // Returns the number at the start of the text.
 std::uint32_t parse_leading_number(std::string_view text);
-// Returns the three sizes of `what`, "grid" or "block".
-std::array<std::uint32_t, 3> parse_launch_dimensions(std::string_view details, std::string_view what);
-std::uint64_t parse_byte_count(std::string_view details);
+// Returns the three sizes of `dimension_name`, "grid" or "block".
+std::array<std::uint32_t, 3> parse_launch_dimensions(std::string_view kernel_details, std::string_view dimension_name);
+std::uint64_t parse_byte_count(std::string_view kernel_details);
 
 // Kernel class names of memory fills and CUDA graphs, as in a capture.
 inline constexpr std::string_view kFillClassName = "fill";

@@ -31,21 +31,22 @@ TraceBuilder::TraceBuilder(std::string_view format, TraceClock clock) {
 }
 
 std::uint32_t TraceBuilder::intern_name(std::string_view text, const scopes::OpScope& scope) {
-  const auto next = static_cast<std::uint32_t>(trace_.names.size());
+  const auto new_name_index = static_cast<std::uint32_t>(trace_.names.size());
   if (scope == scopes::OpScope{}) {
-    if (const auto known = plain_name_indices_.find(text); known != plain_name_indices_.end()) return known->second;
-    plain_name_indices_.emplace(text, next);
+    if (const auto name_entry = plain_name_indices_.find(text); name_entry != plain_name_indices_.end())
+      return name_entry->second;
+    plain_name_indices_.emplace(text, new_name_index);
     trace_.names.push_back({to_valid_utf8(text), {}});
-    return next;
+    return new_name_index;
   }
-  const auto [slot, is_new] = scoped_name_indices_.try_emplace({std::string(text), scope}, next);
+  const auto [slot, is_new] = scoped_name_indices_.try_emplace({std::string(text), scope}, new_name_index);
   if (is_new) trace_.names.push_back({to_valid_utf8(text), scope});
   return slot->second;
 }
 
 std::uint32_t TraceBuilder::intern_thread(std::int64_t process, std::int64_t thread) {
-  const auto next = static_cast<std::uint32_t>(trace_.threads.size());
-  const auto [slot, is_new] = thread_indices_.try_emplace({process, thread}, next);
+  const auto new_thread_index = static_cast<std::uint32_t>(trace_.threads.size());
+  const auto [slot, is_new] = thread_indices_.try_emplace({process, thread}, new_thread_index);
   if (is_new) trace_.threads.push_back({.process = process, .thread = thread, .name = {}});
   return slot->second;
 }
@@ -54,20 +55,21 @@ std::uint32_t TraceBuilder::intern_kernel_class(KernelKind kind, std::string_vie
                                                 const std::array<std::uint32_t, 3>& grid,
                                                 const std::array<std::uint32_t, 3>& block) {
   const KernelClassKey<std::string_view> key{kind, name, grid, block};
-  if (const auto known = kernel_class_indices_.find(key); known != kernel_class_indices_.end()) return known->second;
-  const auto next = static_cast<std::uint32_t>(trace_.kernel_classes.size());
-  kernel_class_indices_.emplace(KernelClassKey<std::string>{kind, std::string(name), grid, block}, next);
-  trace_.kernel_classes.push_back({next, kind, to_valid_utf8(name), grid, block});
-  return next;
+  if (const auto class_entry = kernel_class_indices_.find(key); class_entry != kernel_class_indices_.end())
+    return class_entry->second;
+  const auto new_class_index = static_cast<std::uint32_t>(trace_.kernel_classes.size());
+  kernel_class_indices_.emplace(KernelClassKey<std::string>{kind, std::string(name), grid, block}, new_class_index);
+  trace_.kernel_classes.push_back({new_class_index, kind, to_valid_utf8(name), grid, block});
+  return new_class_index;
 }
 
 std::uint32_t TraceBuilder::intern_queue(const KernelQueue& queue) {
-  const auto next = static_cast<std::uint32_t>(trace_.kernel_queues.size());
+  const auto new_queue_index = static_cast<std::uint32_t>(trace_.kernel_queues.size());
   const auto [slot, is_new] =
-      queue_indices_.try_emplace({queue.device, queue.ordinal, queue.context, queue.stream}, next);
+      queue_indices_.try_emplace({queue.device, queue.ordinal, queue.context, queue.stream}, new_queue_index);
   if (is_new) {
     trace_.kernel_queues.push_back(queue);
-    trace_.kernel_queues.back().id = next;
+    trace_.kernel_queues.back().id = new_queue_index;
   }
   return slot->second;
 }
@@ -102,20 +104,20 @@ void TraceBuilder::add_event_blocks(std::vector<std::vector<TraceEvent>> blocks)
   }
 }
 
-void TraceBuilder::merge_event_counts(const TraceBuilder& other) {
-  trace_.read_event_count += other.trace_.read_event_count;
-  trace_.dropped_event_count += other.trace_.dropped_event_count;
-  for (const auto& [reason, count] : other.drop_counts_by_reason_) drop_counts_by_reason_[reason] += count;
+void TraceBuilder::merge_event_counts(const TraceBuilder& other_builder) {
+  trace_.read_event_count += other_builder.trace_.read_event_count;
+  trace_.dropped_event_count += other_builder.trace_.dropped_event_count;
+  for (const auto& [reason, count] : other_builder.drop_counts_by_reason_) drop_counts_by_reason_[reason] += count;
 }
 
 void TraceBuilder::add_dropped_events(std::string_view reason, std::uint64_t count) {
   trace_.read_event_count += count;
   trace_.dropped_event_count += count;
-  const auto known = drop_counts_by_reason_.find(reason);
-  if (known == drop_counts_by_reason_.end()) {
+  const auto drop_count = drop_counts_by_reason_.find(reason);
+  if (drop_count == drop_counts_by_reason_.end()) {
     drop_counts_by_reason_.emplace(reason, count);
   } else {
-    known->second += count;
+    drop_count->second += count;
   }
 }
 
@@ -123,15 +125,16 @@ void TraceBuilder::add_diagnostic(std::string_view code, std::string message, st
   trace_.diagnostics.add({std::string(code), 1, std::move(message), std::move(remedy)});
 }
 
-void TraceBuilder::shift_times(std::int64_t by_ns) {
+void TraceBuilder::shift_times(std::int64_t offset_ns) {
   for (std::vector<TraceEvent>& block : trace_.event_blocks) {
     for (TraceEvent& event : block) {
-      if (__builtin_add_overflow(event.start_ns, by_ns, &event.start_ns)) event.start_ns = kLatest_ns;
+      if (__builtin_add_overflow(event.start_ns, offset_ns, &event.start_ns)) event.start_ns = kLatest_ns;
     }
-    const std::size_t dropped = std::erase_if(block, [](const TraceEvent& event) { return !has_valid_times(event); });
-    if (dropped == 0) continue;
-    add_dropped_events("with an impossible time", dropped);
-    trace_.read_event_count -= dropped;  // add_event() already counted them as read
+    const std::size_t dropped_event_count =
+        std::erase_if(block, [](const TraceEvent& event) { return !has_valid_times(event); });
+    if (dropped_event_count == 0) continue;
+    add_dropped_events("with an impossible time", dropped_event_count);
+    trace_.read_event_count -= dropped_event_count;  // add_event() already counted them as read
   }
 }
 

@@ -53,12 +53,12 @@ class TraceBuilder {
   // Merge the results of other builders for parts of the same trace: their events, already renumbered to this builder's
   // indices, and their counts of read and dropped events.
   void add_event_blocks(std::vector<std::vector<TraceEvent>> blocks);
-  void merge_event_counts(const TraceBuilder& other);
+  void merge_event_counts(const TraceBuilder& other_builder);
   // Begins a block with memory for this many events; does nothing for 0.
   void begin_block(std::size_t events);
 
-  // Adds `by_ns` to the start of every event, for clocks that are known only at the end. Drops events that overflow.
-  void shift_times(std::int64_t by_ns);
+  // Adds `offset_ns` to the start of every event, for clocks that are known only at the end. Drops events that overflow.
+  void shift_times(std::int64_t offset_ns);
 
   Trace finish() &&;
 

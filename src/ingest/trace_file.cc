@@ -39,15 +39,16 @@ std::optional<Diagnostic> describe_gzip_damage(const formats::MaybeGzipFile& fil
 
 // Returns the number of bytes read; fewer than requested only at the end of the file.
 Result<std::size_t> read_file_part(int file, std::span<char> out, std::size_t offset, const std::string& path) {
-  std::size_t got = 0;
-  while (got < out.size()) {
-    const ssize_t count = ::pread(file, out.data() + got, out.size() - got, static_cast<off_t>(offset + got));
+  std::size_t read_byte_count = 0;
+  while (read_byte_count < out.size()) {
+    const ssize_t count = ::pread(file, out.data() + read_byte_count, out.size() - read_byte_count,
+                                  static_cast<off_t>(offset + read_byte_count));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return system_error("read", path, errno);
     if (count == 0) break;
-    got += static_cast<std::size_t>(count);
+    read_byte_count += static_cast<std::size_t>(count);
   }
-  return got;
+  return read_byte_count;
 }
 
 // Reads an uncompressed file with up to kMaxReadThreads threads, one part each, because page faults of fresh memory
@@ -58,26 +59,26 @@ Result<std::optional<TraceBytes>> read_in_parallel(const std::string& path, std:
   const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxReadThreads);
   std::unique_ptr<char[]> bytes(new char[size + 1]);
   const auto part_begin_offset = [&](std::size_t part) { return part == threads ? size + 1 : size / threads * part; };
-  std::vector<Result<std::size_t>> got(threads, std::size_t{0});
-  const auto read = [&](std::size_t part) {
+  std::vector<Result<std::size_t>> read_byte_counts(threads, std::size_t{0});
+  const auto read_part = [&](std::size_t part) {
     const std::span<char> buffer(bytes.get() + part_begin_offset(part),
                                  part_begin_offset(part + 1) - part_begin_offset(part));
-    got[part] = read_file_part(file->get(), buffer, part_begin_offset(part), path);
+    read_byte_counts[part] = read_file_part(file->get(), buffer, part_begin_offset(part), path);
   };
   std::vector<std::thread> workers;
   {
     const ScopedSignalBlock signal_block;
-    for (std::size_t part = 1; part < threads; ++part) workers.emplace_back(read, part);
+    for (std::size_t part = 1; part < threads; ++part) workers.emplace_back(read_part, part);
   }
-  read(0);
+  read_part(0);
   for (std::thread& worker : workers) worker.join();
-  std::size_t whole = 0;  // bytes up to the first part that is incomplete
-  for (std::size_t part = 0; part < threads && whole == part_begin_offset(part); ++part) {
-    if (!got[part]) return got[part].error();
-    whole += *got[part];
+  std::size_t contiguous_byte_count = 0;  // bytes up to the first part that is incomplete
+  for (std::size_t part = 0; part < threads && contiguous_byte_count == part_begin_offset(part); ++part) {
+    if (!read_byte_counts[part]) return read_byte_counts[part].error();
+    contiguous_byte_count += *read_byte_counts[part];
   }
-  if (whole > size) return std::optional<TraceBytes>();
-  return std::optional(TraceBytes(std::move(bytes), whole, std::nullopt));
+  if (contiguous_byte_count > size) return std::optional<TraceBytes>();
+  return std::optional(TraceBytes(std::move(bytes), contiguous_byte_count, std::nullopt));
 }
 
 }  // namespace
@@ -100,14 +101,14 @@ Result<TraceBytes> read_trace_file(const std::string& path) {
   for (;;) {
     if (size == capacity) {
       capacity += capacity / 2 + kReadBlock_bytes;
-      std::unique_ptr<char[]> larger(new char[capacity]);
-      std::memcpy(larger.get(), bytes.get(), size);
-      bytes = std::move(larger);
+      std::unique_ptr<char[]> larger_buffer(new char[capacity]);
+      std::memcpy(larger_buffer.get(), bytes.get(), size);
+      bytes = std::move(larger_buffer);
     }
-    const Result<std::size_t> got = file->read(std::span(bytes.get() + size, capacity - size));
-    if (!got) return got.error();
-    if (*got == 0) break;
-    size += *got;
+    const Result<std::size_t> read_byte_count = file->read(std::span(bytes.get() + size, capacity - size));
+    if (!read_byte_count) return read_byte_count.error();
+    if (*read_byte_count == 0) break;
+    size += *read_byte_count;
   }
   return TraceBytes(std::move(bytes), size, describe_gzip_damage(*file, path));
 }

@@ -51,16 +51,16 @@ struct EnergyAndTime {
 
 // Returns what it removed, by device.
 std::map<std::string, EnergyAndTime> exclude_probing_rows(std::vector<ReportRow>& rows, double probing_time_fraction) {
-  std::map<std::string, EnergyAndTime> removed;
+  std::map<std::string, EnergyAndTime> removed_by_device;
   for (ReportRow& row : rows) {
     const double removed_fraction = is_probe_row(row) ? 1 : is_background_row(row) ? probing_time_fraction : 0;
     if (removed_fraction <= 0) continue;
-    removed[row.device].energy_j += removed_fraction * row.energy_j.value_or(0);
-    removed[row.device].time_s += removed_fraction * row.time_s;
+    removed_by_device[row.device].energy_j += removed_fraction * row.energy_j.value_or(0);
+    removed_by_device[row.device].time_s += removed_fraction * row.time_s;
     scale_row(row, 1 - removed_fraction);
   }
   std::erase_if(rows, is_probe_row);
-  return removed;
+  return removed_by_device;
 }
 
 }  // namespace
@@ -71,10 +71,10 @@ ReportResult exclude_probing(ReportResult result) {
   const std::map<std::string, EnergyAndTime> removed_by_device = exclude_probing_rows(result.rows, fraction);
   exclude_probing_rows(result.groups, fraction);
   for (ReportRow& group : result.groups) {
-    const auto removed = removed_by_device.find(group.device);
-    if (!group.path.empty() || removed == removed_by_device.end() || !group.energy_j) continue;
-    *group.energy_j -= removed->second.energy_j;
-    group.time_s -= removed->second.time_s;
+    const auto removed_amount = removed_by_device.find(group.device);
+    if (!group.path.empty() || removed_amount == removed_by_device.end() || !group.energy_j) continue;
+    *group.energy_j -= removed_amount->second.energy_j;
+    group.time_s -= removed_amount->second.time_s;
     group.power_w = group.time_s > 0 ? std::optional(*group.energy_j / group.time_s) : std::nullopt;
     group.low_j = group.high_j = std::nullopt;
   }

@@ -30,30 +30,30 @@ ReportResult make_probed_report() {
 }
 
 TEST(BackgroundRow, WithoutProbingOtherProcessesHaveTheEnergyOfTheRestOfTheTime) {
-  const ReportResult found = exclude_probing(make_probed_report());
-  ASSERT_EQ(found.rows.size(), 2u);
-  EXPECT_NEAR(*found.rows[0].energy_j, 600, 1e-9);
-  EXPECT_NEAR(*found.rows[1].energy_j, 120, 1e-9);
-  EXPECT_NEAR(*found.rows[1].high_j, 132, 1e-9);
-  EXPECT_NEAR(found.rows[1].time_s, 6, 1e-9);
+  const ReportResult report = exclude_probing(make_probed_report());
+  ASSERT_EQ(report.rows.size(), 2u);
+  EXPECT_NEAR(*report.rows[0].energy_j, 600, 1e-9);
+  EXPECT_NEAR(*report.rows[1].energy_j, 120, 1e-9);
+  EXPECT_NEAR(*report.rows[1].high_j, 132, 1e-9);
+  EXPECT_NEAR(report.rows[1].time_s, 6, 1e-9);
 }
 
 TEST(BackgroundRow, WithoutProbingTheSumOfADeviceIsThatOfItsRows) {
-  const ReportResult found = exclude_probing(make_probed_report());
-  ASSERT_EQ(found.groups.size(), 2u);
-  EXPECT_NEAR(*found.groups[0].energy_j, 720, 1e-9);
-  EXPECT_NEAR(found.groups[0].time_s, 11, 1e-9);
-  EXPECT_NEAR(*found.groups[0].power_w, 720.0 / 11, 1e-9);
-  EXPECT_FALSE(found.groups[0].low_j) << "its interval included probing";
+  const ReportResult report = exclude_probing(make_probed_report());
+  ASSERT_EQ(report.groups.size(), 2u);
+  EXPECT_NEAR(*report.groups[0].energy_j, 720, 1e-9);
+  EXPECT_NEAR(report.groups[0].time_s, 11, 1e-9);
+  EXPECT_NEAR(*report.groups[0].power_w, 720.0 / 11, 1e-9);
+  EXPECT_FALSE(report.groups[0].low_j) << "its interval included probing";
 }
 
 TEST(BackgroundRow, ADeviceThatOnlyProbedHasNoSumLeft) {
   ReportResult result = make_probed_report();
   result.rows = {make_row({"probe"}, 400, 3)};
   result.groups = {make_row({}, 400, 3)};
-  const ReportResult found = exclude_probing(result);
-  EXPECT_TRUE(found.rows.empty());
-  EXPECT_TRUE(found.groups.empty());
+  const ReportResult report = exclude_probing(result);
+  EXPECT_TRUE(report.rows.empty());
+  EXPECT_TRUE(report.groups.empty());
 }
 
 }  // namespace

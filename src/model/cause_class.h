@@ -25,8 +25,8 @@ class AmountByCause {
  public:
   double& operator[](EnergyCauseClass cause) { return amounts_[static_cast<std::size_t>(cause)]; }
   double operator[](EnergyCauseClass cause) const { return amounts_[static_cast<std::size_t>(cause)]; }
-  void add(const AmountByCause& other, double share = 1) {
-    for (std::size_t i = 0; i < amounts_.size(); ++i) amounts_[i] += share * other.amounts_[i];
+  void add(const AmountByCause& other_amounts, double share = 1) {
+    for (std::size_t i = 0; i < amounts_.size(); ++i) amounts_[i] += share * other_amounts.amounts_[i];
   }
   double sum() const { return std::accumulate(amounts_.begin(), amounts_.end(), 0.0); }
   // The class with the largest amount; the first of equals.

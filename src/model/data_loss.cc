@@ -30,7 +30,7 @@ bool is_data_loss(std::string_view code) {
 
 bool has_data_loss(const Diagnostics& diagnostics) {
   return std::any_of(diagnostics.list().begin(), diagnostics.list().end(),
-                     [](const Diagnostic& one) { return is_data_loss(one.code); });
+                     [](const Diagnostic& diagnostic) { return is_data_loss(diagnostic.code); });
 }
 
 }  // namespace joulemap

@@ -22,16 +22,16 @@ class Diagnostics {
  public:
   // Increments the count when the same code and message are already listed.
   void add(Diagnostic diagnostic) {
-    for (Diagnostic& known : list_) {
-      if (known.code == diagnostic.code && known.message == diagnostic.message) {
-        known.count += diagnostic.count;
+    for (Diagnostic& existing_diagnostic : list_) {
+      if (existing_diagnostic.code == diagnostic.code && existing_diagnostic.message == diagnostic.message) {
+        existing_diagnostic.count += diagnostic.count;
         return;
       }
     }
     list_.push_back(std::move(diagnostic));
   }
-  void add_all(const Diagnostics& other) {
-    for (const Diagnostic& diagnostic : other.list_) add(diagnostic);
+  void add_all(const Diagnostics& other_diagnostics) {
+    for (const Diagnostic& diagnostic : other_diagnostics.list_) add(diagnostic);
   }
 
   const std::vector<Diagnostic>& list() const { return list_; }

@@ -4,12 +4,12 @@
 namespace joulemap {
 namespace {
 
-// Adds `more` to `sum`, which is ignored for the first term. Returns none if a term is unknown.
+// Adds `summand` to `sum`, which is ignored for the first term. Returns none if a term is unknown.
 template <class Amount>
 std::optional<Amount> add_if_both_known(bool is_first, const std::optional<Amount>& sum,
-                                        const std::optional<Amount>& more) {
-  if (is_first) return more;
-  return sum && more ? std::optional<Amount>(*sum + *more) : std::nullopt;
+                                        const std::optional<Amount>& summand) {
+  if (is_first) return summand;
+  return sum && summand ? std::optional<Amount>(*sum + *summand) : std::nullopt;
 }
 
 template <Provenance kProvenance>
@@ -54,8 +54,8 @@ EnergyTotals total_energy(std::span<const DomainEnergy> rows) {
   return sum_matching_domains(rows, [](const std::string&) { return true; });
 }
 
-EnergyTotals total_energy(std::span<const DomainEnergy> rows, const std::set<std::string>& only) {
-  return sum_matching_domains(rows, [&](const std::string& name) { return only.contains(name); });
+EnergyTotals total_energy(std::span<const DomainEnergy> rows, const std::set<std::string>& domain_names) {
+  return sum_matching_domains(rows, [&](const std::string& name) { return domain_names.contains(name); });
 }
 
 std::optional<EnergyWithProvenance> energy_by_provenance(const EnergyTotals& totals, Provenance provenance) {

@@ -25,8 +25,8 @@ class AmountWithProvenance {
  public:
   constexpr explicit AmountWithProvenance(double value) : value_(value) {}
   constexpr double value() const { return value_; }
-  constexpr AmountWithProvenance& operator+=(AmountWithProvenance other) {
-    value_ += other.value_;
+  constexpr AmountWithProvenance& operator+=(AmountWithProvenance other_amount) {
+    value_ += other_amount.value_;
     return *this;
   }
   friend constexpr AmountWithProvenance operator+(AmountWithProvenance a, AmountWithProvenance b) { return a += b; }
@@ -60,9 +60,9 @@ struct EnergyTotals {
   std::vector<std::string> domains_without_value;  // counted domains without a value; no sum contains them
 };
 
-// Sums the counted domains, with `only` just those with these names.
+// Sums the counted domains, with `domain_names` just those with these names.
 EnergyTotals total_energy(std::span<const DomainEnergy> rows);
-EnergyTotals total_energy(std::span<const DomainEnergy> rows, const std::set<std::string>& only);
+EnergyTotals total_energy(std::span<const DomainEnergy> rows, const std::set<std::string>& domain_names);
 
 // A sum over counted domains, and its provenance.
 struct EnergyWithProvenance {

@@ -95,14 +95,14 @@ TEST(EnergyTotals, TotalsAreCompleteOnlyWhereEveryCountedDomainHasAValue) {
 }
 
 TEST(PowerTotals, PowerTotalsAreComparedWithinOneProvenance) {
-  const PowerTotals measured{MeasuredWatts(10), {}};
-  const PowerTotals estimated{{}, EstimatedWatts(90)};
-  const PowerTotals both{MeasuredWatts(20), EstimatedWatts(80)};
-  EXPECT_FALSE(choose_comparable_power(measured, estimated));
-  EXPECT_EQ(choose_comparable_power(both, measured)->power_w, 20);
-  EXPECT_EQ(choose_comparable_power(both, estimated)->power_w, 80);
-  EXPECT_EQ(preferred_power(both), 20);
-  EXPECT_EQ(preferred_power(estimated), 90);
+  const PowerTotals measured_power{MeasuredWatts(10), {}};
+  const PowerTotals estimated_power{{}, EstimatedWatts(90)};
+  const PowerTotals mixed_power{MeasuredWatts(20), EstimatedWatts(80)};
+  EXPECT_FALSE(choose_comparable_power(measured_power, estimated_power));
+  EXPECT_EQ(choose_comparable_power(mixed_power, measured_power)->power_w, 20);
+  EXPECT_EQ(choose_comparable_power(mixed_power, estimated_power)->power_w, 80);
+  EXPECT_EQ(preferred_power(mixed_power), 20);
+  EXPECT_EQ(preferred_power(estimated_power), 90);
 }
 
 }  // namespace

@@ -9,9 +9,10 @@ namespace joulemap {
 RunRates compute_run_rates(const ReportResult& result) {
   RunRates rates;
   rates.time_s = std::max(result.elapsed_s - (result.probe ? result.probe->time_s : 0), 0.0);
-  if (const std::optional<EnergyWithProvenance> shown = preferred_energy(result.totals)) {
-    rates.provenance = shown->provenance;
-    const std::optional<EnergyWithProvenance> energy_net_of_probing = energy_without_probing(result, shown->provenance);
+  if (const std::optional<EnergyWithProvenance> run_energy = preferred_energy(result.totals)) {
+    rates.provenance = run_energy->provenance;
+    const std::optional<EnergyWithProvenance> energy_net_of_probing =
+        energy_without_probing(result, run_energy->provenance);
     rates.energy_j = energy_net_of_probing->joules;
     rates.half_width_j = energy_net_of_probing->uncertainty_j;
   }

@@ -32,8 +32,8 @@ struct RunRates {
   double relative_half_width() const { return energy_j && *energy_j > 0 ? half_width_j.value_or(0) / *energy_j : 0; }
 
  private:
-  static std::optional<double> quotient(const std::optional<double>& value, double by) {
-    return value && by > 0 ? std::optional(*value / by) : std::nullopt;
+  static std::optional<double> quotient(const std::optional<double>& value, double divisor) {
+    return value && divisor > 0 ? std::optional(*value / divisor) : std::nullopt;
   }
 };
 

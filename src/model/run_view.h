@@ -166,9 +166,9 @@ struct RunView {
   std::vector<LayerDistribution> layer_distributions;  // of the layers or phases with the highest energy
   std::optional<Advice> advice;                        // set by the owner of a page; none: not examined
 
-  const LevelView* level(std::string_view by) const {
+  const LevelView* level(std::string_view level_name) const {
     for (const LevelView& level : levels) {
-      if (level.by == by) return &level;
+      if (level.by == level_name) return &level;
     }
     return nullptr;
   }

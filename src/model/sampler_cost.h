@@ -27,12 +27,12 @@ class DelayHistogram {
   // Upper bound of the delay that a fraction `share` of all delays does not exceed; the longest delay for 1, and 0 for
   // an empty histogram.
   std::int64_t percentile_ns(double share) const noexcept {
-    const double wanted = share * static_cast<double>(delay_count_);
-    double seen = 0;
+    const double target_count = share * static_cast<double>(delay_count_);
+    double cumulative_count = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
-      seen += static_cast<double>(counts_[i]);
+      cumulative_count += static_cast<double>(counts_[i]);
       const std::int64_t bucket_bound_ns = (std::int64_t{1} << i) * 1000;
-      if (seen >= wanted && i + 1 < counts_.size())
+      if (cumulative_count >= target_count && i + 1 < counts_.size())
         return bucket_bound_ns < longest_ns_ ? bucket_bound_ns : longest_ns_;
     }
     return longest_ns_;

@@ -18,13 +18,13 @@ inline constexpr std::size_t kUnthinnedValueCount = 4096;
 template <class Value, class IsNeeded>
 void thin_series(std::vector<Value>& values, const IsNeeded& is_needed) {
   if (values.size() <= kUnthinnedValueCount + 2) return;
-  const std::size_t until = values.size() - kUnthinnedValueCount;
-  std::size_t kept = 1;
+  const std::size_t thinned_end = values.size() - kUnthinnedValueCount;
+  std::size_t kept_count = 1;
   for (std::size_t i = 1; i < values.size(); ++i) {
-    const bool is_kept = i >= until || i % 2 == 0 || is_needed(values[i - 1], values[i]);
-    if (is_kept) values[kept++] = values[i];
+    const bool is_kept = i >= thinned_end || i % 2 == 0 || is_needed(values[i - 1], values[i]);
+    if (is_kept) values[kept_count++] = values[i];
   }
-  values.resize(kept);
+  values.resize(kept_count);
 }
 
 }  // namespace joulemap

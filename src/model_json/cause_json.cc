@@ -11,7 +11,8 @@ void write_energy_cause(formats::JsonWriter& json, const std::optional<EnergyCau
     return;
   }
   json.begin_object();
-  for (const EnergyCauseClass each : kCauseClasses) json.member(to_string(each), cause->times_s[each]);
+  for (const EnergyCauseClass cause_class : kCauseClasses)
+    json.member(to_string(cause_class), cause->times_s[cause_class]);
   json.end_object();
 }
 

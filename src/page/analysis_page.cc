@@ -18,12 +18,12 @@ constexpr std::size_t kMaxPlottedCells = 12;  // maximum number of cells in the 
 
 std::string analysis_flags_html(const AnalysisResult& result) {
   if (result.flags.empty()) return "<p>No flags.</p>\n";
-  std::string list = "<ul>\n";
+  std::string list_html = "<ul>\n";
   for (const AnalysisFlag& flag : result.flags) {
-    list += fmt::format("<li><code>{}</code> {}{}</li>\n", escape_html(flag.code), escape_html(flag.message),
-                        flag.remedy.empty() ? "" : " → " + escape_html(flag.remedy));
+    list_html += fmt::format("<li><code>{}</code> {}{}</li>\n", escape_html(flag.code), escape_html(flag.message),
+                             flag.remedy.empty() ? "" : " → " + escape_html(flag.remedy));
   }
-  return list + "</ul>\n";
+  return list_html + "</ul>\n";
 }
 
 std::string analysis_plots_html(const AnalysisResult& result, const ExperimentData& data) {

@@ -43,14 +43,14 @@ report::TextTable make_scores_table(std::string_view caption, std::span<const pr
 report::TextTable make_learners_table(std::span<const predict::LearnerScores> learners) {
   report::TextTable table{"RMSPE of each learner of the residuals on held-out data", {""}, {false}, {}};
   if (learners.empty()) return table;
-  for (const predict::LearnerScores& one : learners) {
-    table.column_headers.emplace_back(name_of(one.learner));
+  for (const predict::LearnerScores& learner_scores : learners) {
+    table.column_headers.emplace_back(name_of(learner_scores.learner));
     table.is_number.push_back(true);
   }
   for (std::size_t row = 0; row < learners.front().scores.size(); ++row) {
     std::vector<std::string> cells = {learners.front().scores[row].name};
-    for (const predict::LearnerScores& one : learners) {
-      const predict::Score& score = one.scores[row].score;
+    for (const predict::LearnerScores& learner_scores : learners) {
+      const predict::Score& score = learner_scores.scores[row].score;
       cells.push_back(score.cases > 0 ? percent(score.rmspe) : "no cases");
     }
     table.rows.push_back(std::move(cells));
@@ -60,8 +60,8 @@ report::TextTable make_learners_table(std::span<const predict::LearnerScores> le
 
 std::string additivity_html(std::span<const predict::NetworkCase> cases) {
   std::vector<double> factors;
-  for (const predict::NetworkCase& one : cases) {
-    if (one.operations_j > 0) factors.push_back(one.additivity_factor());
+  for (const predict::NetworkCase& network_case : cases) {
+    if (network_case.operations_j > 0) factors.push_back(network_case.additivity_factor());
   }
   if (factors.empty()) return {};
   return fmt::format(
@@ -74,9 +74,9 @@ std::string additivity_html(std::span<const predict::NetworkCase> cases) {
 }
 
 // "4.1 % (23 operations)", or that nothing was measured twice.
-std::string noise_text(const predict::NoiseFloor& noise, std::string_view what) {
-  if (noise.operations == 0) return fmt::format("no {} were measured twice", what);
-  return fmt::format("{} ({} {})", percent(noise.energy), noise.operations, what);
+std::string noise_text(const predict::NoiseFloor& noise, std::string_view case_kind) {
+  if (noise.operations == 0) return fmt::format("no {} were measured twice", case_kind);
+  return fmt::format("{} ({} {})", percent(noise.energy), noise.operations, case_kind);
 }
 
 std::string scores_section(std::string_view id, std::string_view title, std::span<const predict::NamedScore> scores,

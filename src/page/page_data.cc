@@ -144,9 +144,9 @@ void write_power_series(JsonWriter& json, const ReportResult& run) {
 class NameTable {
  public:
   std::uint64_t find_or_add_index(const std::string& name) {
-    const auto [known, is_new] = name_indices_.try_emplace(name, name_indices_.size());
+    const auto [name_slot, is_new] = name_indices_.try_emplace(name, name_indices_.size());
     if (is_new) names_.push_back(name);
-    return known->second;
+    return name_slot->second;
   }
   void write_path_indices(JsonWriter& json, const std::vector<std::string>& path) {
     json.begin_array();
@@ -162,10 +162,10 @@ class NameTable {
 
 // Writes a row as an array in the order of "columns". Of a kernel, the path contains the full demangled name, and the
 // name a short form.
-void write_report_row(JsonWriter& json, const ReportRow& row, std::string_view by, NameTable& names) {
+void write_report_row(JsonWriter& json, const ReportRow& row, std::string_view level_name, NameTable& names) {
   json.begin_array();
-  names.write_path_indices(json, by == "kernel" ? std::vector{row.display_name} : row.path);
-  const std::string brief_name = by == "kernel" || by == "stack"
+  names.write_path_indices(json, level_name == "kernel" ? std::vector{row.display_name} : row.path);
+  const std::string brief_name = level_name == "kernel" || level_name == "stack"
                                      ? report::brief_kernel_name(row.display_name, kMaxKernelNameColumns)
                                      : row.display_name;
   json.value(names.find_or_add_index(brief_name))
@@ -186,19 +186,19 @@ void write_report_row(JsonWriter& json, const ReportRow& row, std::string_view b
       .end_array();
 }
 
-void write_remaining_rows_sum(JsonWriter& json, const std::vector<ReportRow>& rows, std::size_t from) {
-  if (rows.size() <= from) {
+void write_remaining_rows_sum(JsonWriter& json, const std::vector<ReportRow>& rows, std::size_t first_row) {
+  if (rows.size() <= first_row) {
     json.null();
     return;
   }
   std::optional<double> energy_j;
   double time_s = 0;
-  for (std::size_t i = from; i < rows.size(); ++i) {
+  for (std::size_t i = first_row; i < rows.size(); ++i) {
     if (rows[i].energy_j) energy_j = energy_j.value_or(0) + *rows[i].energy_j;
     time_s += rows[i].time_s;
   }
   json.begin_object()
-      .member("rows", std::uint64_t{rows.size() - from})
+      .member("rows", std::uint64_t{rows.size() - first_row})
       .member("energy_j", energy_j)
       .member("time_s", time_s)
       .end_object();
@@ -207,10 +207,11 @@ void write_remaining_rows_sum(JsonWriter& json, const std::vector<ReportRow>& ro
 // Writes the interval of each branch of the tree: [path, device, low_j, high_j]. It cannot be computed from those of
 // the rows, whose errors are correlated. Skips branches that are too small to draw.
 void write_branch_intervals(JsonWriter& json, const LevelView& level, NameTable& names) {
-  const double least_j = kMinDrawnBranchFraction * level.attributed_j.value_or(0);
+  const double min_drawn_energy_j = kMinDrawnBranchFraction * level.attributed_j.value_or(0);
   json.key("branches").begin_array();
   for (const ReportRow& branch : level.groups) {
-    if (!branch.low_j || !branch.high_j || branch.path.empty() || branch.energy_j.value_or(0) < least_j) continue;
+    if (!branch.low_j || !branch.high_j || branch.path.empty() || branch.energy_j.value_or(0) < min_drawn_energy_j)
+      continue;
     json.begin_array();
     names.write_path_indices(json, branch.path);
     json.value(names.find_or_add_index(branch.device))
@@ -358,16 +359,16 @@ void write_metrics(JsonWriter& json, const RunView& view) {
 
 void write_layer_distributions(JsonWriter& json, const RunView& view, NameTable& names) {
   json.key("spreads").begin_array();
-  for (const LayerDistribution& spread : view.layer_distributions) {
+  for (const LayerDistribution& distribution : view.layer_distributions) {
     json.begin_object().key("path");
-    names.write_path_indices(json, spread.path);
-    json.member("device", spread.device)
-        .member("per", spread.per)
-        .member("samples", spread.samples)
-        .member("mean_j", round_to_shown_digits(spread.mean_j))
+    names.write_path_indices(json, distribution.path);
+    json.member("device", distribution.device)
+        .member("per", distribution.per)
+        .member("samples", distribution.samples)
+        .member("mean_j", round_to_shown_digits(distribution.mean_j))
         .key("quantiles_j")
         .begin_array();
-    for (const double joules : spread.quantiles_j) json.value(round_to_shown_digits(joules));
+    for (const double joules : distribution.quantiles_j) json.value(round_to_shown_digits(joules));
     json.end_array().end_object();
   }
   json.end_array();

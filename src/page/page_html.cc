@@ -16,9 +16,9 @@ constexpr std::string_view kContentSecurityPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 std::string join_with_spaces(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : " ") + text;
-  return all;
+  std::string joined_text;
+  for (const std::string& text : texts) joined_text += (joined_text.empty() ? "" : " ") + text;
+  return joined_text;
 }
 
 struct PageContent {
@@ -47,44 +47,44 @@ std::string assemble_page(const PageContent& parts, const PageBundle& bundle) {
 }  // namespace
 
 std::string escape_html(std::string_view text) {
-  std::string escaped;
-  escaped.reserve(text.size());
+  std::string escaped_html;
+  escaped_html.reserve(text.size());
   for (const char character : text) {
     switch (character) {
       case '&':
-        escaped += "&amp;";
+        escaped_html += "&amp;";
         break;
       case '<':
-        escaped += "&lt;";
+        escaped_html += "&lt;";
         break;
       case '>':
-        escaped += "&gt;";
+        escaped_html += "&gt;";
         break;
       case '"':
-        escaped += "&quot;";
+        escaped_html += "&quot;";
         break;
       case '\'':
-        escaped += "&#39;";
+        escaped_html += "&#39;";
         break;
       default:
-        escaped += character;
+        escaped_html += character;
     }
   }
-  return escaped;
+  return escaped_html;
 }
 
 // Escapes each '<', which in JSON occurs only in strings.
 std::string escape_json_for_script(std::string_view json) {
-  std::string safe;
-  safe.reserve(json.size());
+  std::string escaped_json;
+  escaped_json.reserve(json.size());
   for (const char character : json) {
     if (character == '<') {
-      safe += "\\u003c";
+      escaped_json += "\\u003c";
     } else {
-      safe += character;
+      escaped_json += character;
     }
   }
-  return safe;
+  return escaped_json;
 }
 
 std::string page_html(const RunView& view, const PageBundle& bundle) {

@@ -32,7 +32,7 @@ RunView make_run_view(const std::string& name, std::size_t rows = 1) {
 
 std::size_t count_occurrences(std::string_view text, std::string_view part) {
   std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  for (std::size_t position = text.find(part); position != text.npos; position = text.find(part, position + 1)) ++count;
   return count;
 }
 

@@ -88,8 +88,8 @@ std::string summary_section(const RunView& view) {
 
 std::string level_section(const LevelView& level) {
   std::string rows;
-  const std::size_t shown = std::min(level.rows.size(), kMaxRowsPerLevel);
-  for (std::size_t i = 0; i < shown; ++i) {
+  const std::size_t shown_row_count = std::min(level.rows.size(), kMaxRowsPerLevel);
+  for (std::size_t i = 0; i < shown_row_count; ++i) {
     const ReportRow& row = level.rows[i];
     std::string path;
     for (const std::string& part : row.path) path += (path.empty() ? "" : " ") + part;
@@ -101,15 +101,16 @@ std::string level_section(const LevelView& level) {
                                    interval, number_with_unit(row.time_s, "s"),
                                    row.count ? fmt::format("{}", *row.count) : "–", escape_html(row.basis)});
   }
-  if (shown < level.rows.size()) {
-    double rest_j = 0;
-    for (std::size_t i = shown; i < level.rows.size(); ++i) rest_j += level.rows[i].energy_j.value_or(0);
-    rows += static_page_table_row(
-        {fmt::format("and {} more", level.rows.size() - shown), "", number_with_unit(rest_j, "J"), "", "", "", ""});
+  if (shown_row_count < level.rows.size()) {
+    double remaining_energy_j = 0;
+    for (std::size_t i = shown_row_count; i < level.rows.size(); ++i)
+      remaining_energy_j += level.rows[i].energy_j.value_or(0);
+    rows += static_page_table_row({fmt::format("and {} more", level.rows.size() - shown_row_count), "",
+                                   number_with_unit(remaining_energy_j, "J"), "", "", "", ""});
   }
   rows += static_page_table_row({"idle", "", number_with_unit(level.idle_j, "J"), "", "", "", ""});
-  const double least_j = kMinUnattributedFraction * level.attributed_j.value_or(0);
-  const bool is_rounding_error = level.unattributed_j && std::abs(*level.unattributed_j) < least_j;
+  const double min_unattributed_j = kMinUnattributedFraction * level.attributed_j.value_or(0);
+  const bool is_rounding_error = level.unattributed_j && std::abs(*level.unattributed_j) < min_unattributed_j;
   rows += static_page_table_row(
       {"not attributed", "", is_rounding_error ? "0 J" : number_with_unit(level.unattributed_j, "J"), "", "", "", ""});
   return fmt::format("<section id=\"by-{0}\"><h2>By {0}</h2>\n", escape_html(level.by)) +
@@ -119,20 +120,22 @@ std::string level_section(const LevelView& level) {
 }
 
 std::string notes_section(const RunView& view) {
-  Diagnostics all = view.run.diagnostics;
+  Diagnostics diagnostics = view.run.diagnostics;
   for (const LevelView& level : view.levels) {
     for (const Diagnostic& note : level.diagnostics.list()) {
-      const auto has_same_message = [&](const Diagnostic& known) { return known.message == note.message; };
-      if (std::ranges::none_of(all.list(), has_same_message)) all.add(note);
+      const auto has_same_message = [&](const Diagnostic& listed_diagnostic) {
+        return listed_diagnostic.message == note.message;
+      };
+      if (std::ranges::none_of(diagnostics.list(), has_same_message)) diagnostics.add(note);
     }
   }
-  std::string list = "<section id=\"notes\"><h2>Notes on the data</h2>\n<ul>\n";
-  for (const Diagnostic& note : all.list()) {
-    list += fmt::format("<li>{} <code>{}</code> {}</li>\n", escape_html(note.message), escape_html(note.code),
-                        escape_html(note.remedy));
+  std::string list_html = "<section id=\"notes\"><h2>Notes on the data</h2>\n<ul>\n";
+  for (const Diagnostic& note : diagnostics.list()) {
+    list_html += fmt::format("<li>{} <code>{}</code> {}</li>\n", escape_html(note.message), escape_html(note.code),
+                             escape_html(note.remedy));
   }
-  if (all.empty()) list += "<li>No faults were found in the data.</li>\n";
-  return list + "</ul></section>\n";
+  if (diagnostics.empty()) list_html += "<li>No faults were found in the data.</li>\n";
+  return list_html + "</ul></section>\n";
 }
 
 // A section with the plot; empty if the run has no data for the plot.

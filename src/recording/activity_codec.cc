@@ -19,11 +19,11 @@ constexpr unsigned kMaxTimeUnitShift = 20;
 
 std::uint64_t to_unsigned_bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
-// Number of rows that follow, at most `most`. The remaining bytes do not bound it: a byte can encode several rows.
-std::size_t read_row_count(WireReader& in, std::size_t most) {
-  const std::uint64_t rows = in.read_varint();
-  if (rows > most) in.mark_as_failed();
-  return in.ok() ? static_cast<std::size_t>(rows) : 0;
+// Number of rows that follow, at most `max_rows`. The remaining bytes do not bound it: a byte can encode several rows.
+std::size_t read_row_count(WireReader& reader, std::size_t max_rows) {
+  const std::uint64_t rows = reader.read_varint();
+  if (rows > max_rows) reader.mark_as_failed();
+  return reader.ok() ? static_cast<std::size_t>(rows) : 0;
 }
 
 template <class Row, class Member>
@@ -32,13 +32,13 @@ void write_id_column(WireWriter& out, const std::vector<Row>& rows, Member Row::
 }
 
 template <class Row>
-void read_id_column(WireReader& in, std::vector<Row>& rows, std::uint32_t Row::*member) {
-  for (Row& row : rows) row.*member = static_cast<std::uint32_t>(in.read_varint());
+void read_id_column(WireReader& reader, std::vector<Row>& rows, std::uint32_t Row::*member) {
+  for (Row& row : rows) row.*member = static_cast<std::uint32_t>(reader.read_varint());
 }
 
 template <class Row>
-void read_count_column(WireReader& in, std::vector<Row>& rows, std::uint64_t Row::*member) {
-  for (Row& row : rows) row.*member = in.read_varint();
+void read_count_column(WireReader& reader, std::vector<Row>& rows, std::uint64_t Row::*member) {
+  for (Row& row : rows) row.*member = reader.read_varint();
 }
 
 template <class Row>
@@ -50,9 +50,9 @@ void write_time_column(WireWriter& out, const std::vector<Row>& rows, std::int64
 }
 
 template <class Row>
-void read_time_column(WireReader& in, std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
-  const std::vector<std::uint64_t> values = decode_column(in, rows.size());
-  if (!in.ok()) return;
+void read_time_column(WireReader& reader, std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
+  const std::vector<std::uint64_t> values = decode_column(reader, rows.size());
+  if (!reader.ok()) return;
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].*member = static_cast<std::int64_t>(values[i] << shift);
 }
 
@@ -69,15 +69,15 @@ void write_scopes(WireWriter& out, const std::vector<Scope>& scopes) {
   }
 }
 
-void read_scopes(WireReader& in, DecodedActivity& decoded) {
-  for (std::size_t left = in.read_count(); left > 0 && in.ok(); --left) {
-    WireReader fields = in.read_record();
+void read_scopes(WireReader& reader, DecodedActivity& decoded) {
+  for (std::size_t remaining_scopes = reader.read_count(); remaining_scopes > 0 && reader.ok(); --remaining_scopes) {
+    WireReader fields = reader.read_record();
     Scope scope;
     scope.id = static_cast<std::uint32_t>(fields.read_varint());
     scope.parent = static_cast<std::uint32_t>(fields.read_varint());
     const std::uint8_t kind = fields.read_u8();
     scope.name = fields.read_text();
-    if (!fields.ok()) return in.mark_as_failed();
+    if (!fields.ok()) return reader.mark_as_failed();
     scope.kind = static_cast<ScopeKind>(kind);
     kind < kScopeKindCount ? decoded.activity.scopes.push_back(std::move(scope)) : void(++decoded.unknown_scope_count);
   }
@@ -85,29 +85,29 @@ void read_scopes(WireReader& in, DecodedActivity& decoded) {
 
 void write_kernel_classes(WireWriter& out, const std::vector<KernelClass>& classes) {
   out.write_varint(classes.size());
-  for (const KernelClass& known : classes) {
+  for (const KernelClass& kernel_class : classes) {
     WireWriter fields;
-    fields.write_varint(known.id);
-    fields.write_u8(static_cast<std::uint8_t>(known.kind));
-    for (const std::uint32_t extent : known.grid) fields.write_varint(extent);
-    for (const std::uint32_t extent : known.block) fields.write_varint(extent);
-    fields.write_text(std::string_view(known.name).substr(0, kMaxTextBytes));
+    fields.write_varint(kernel_class.id);
+    fields.write_u8(static_cast<std::uint8_t>(kernel_class.kind));
+    for (const std::uint32_t extent : kernel_class.grid) fields.write_varint(extent);
+    for (const std::uint32_t extent : kernel_class.block) fields.write_varint(extent);
+    fields.write_text(std::string_view(kernel_class.name).substr(0, kMaxTextBytes));
     out.write_text(fields.bytes());
   }
 }
 
-void read_kernel_classes(WireReader& in, DecodedActivity& decoded) {
-  for (std::size_t left = in.read_count(); left > 0 && in.ok(); --left) {
-    WireReader fields = in.read_record();
-    KernelClass known;
-    known.id = static_cast<std::uint32_t>(fields.read_varint());
+void read_kernel_classes(WireReader& reader, DecodedActivity& decoded) {
+  for (std::size_t remaining_classes = reader.read_count(); remaining_classes > 0 && reader.ok(); --remaining_classes) {
+    WireReader fields = reader.read_record();
+    KernelClass kernel_class;
+    kernel_class.id = static_cast<std::uint32_t>(fields.read_varint());
     const std::uint8_t kind = fields.read_u8();
-    for (std::uint32_t& extent : known.grid) extent = static_cast<std::uint32_t>(fields.read_varint());
-    for (std::uint32_t& extent : known.block) extent = static_cast<std::uint32_t>(fields.read_varint());
-    known.name = fields.read_text();
-    if (!fields.ok()) return in.mark_as_failed();
-    known.kind = static_cast<KernelKind>(kind);
-    kind < kKernelKindCount ? decoded.activity.classes.push_back(std::move(known))
+    for (std::uint32_t& extent : kernel_class.grid) extent = static_cast<std::uint32_t>(fields.read_varint());
+    for (std::uint32_t& extent : kernel_class.block) extent = static_cast<std::uint32_t>(fields.read_varint());
+    kernel_class.name = fields.read_text();
+    if (!fields.ok()) return reader.mark_as_failed();
+    kernel_class.kind = static_cast<KernelKind>(kind);
+    kind < kKernelKindCount ? decoded.activity.classes.push_back(std::move(kernel_class))
                             : void(++decoded.unknown_scope_count);
   }
 }
@@ -123,16 +123,16 @@ void write_queues(WireWriter& out, const std::vector<KernelQueue>& queues) {
   }
 }
 
-void read_queues(WireReader& in, std::vector<KernelQueue>& queues) {
-  for (std::size_t left = in.read_count(); left > 0 && in.ok(); --left) {
-    WireReader fields = in.read_record();
+void read_queues(WireReader& reader, std::vector<KernelQueue>& queues) {
+  for (std::size_t remaining_queues = reader.read_count(); remaining_queues > 0 && reader.ok(); --remaining_queues) {
+    WireReader fields = reader.read_record();
     KernelQueue queue;
     queue.id = static_cast<std::uint32_t>(fields.read_varint());
     queue.device = fields.read_text();
     queue.ordinal = static_cast<std::uint32_t>(fields.read_varint());
     queue.context = static_cast<std::uint32_t>(fields.read_varint());
     queue.stream = static_cast<std::uint32_t>(fields.read_varint());
-    if (!fields.ok()) return in.mark_as_failed();
+    if (!fields.ok()) return reader.mark_as_failed();
     queues.push_back(std::move(queue));
   }
 }
@@ -153,13 +153,13 @@ void write_scope_tallies(WireWriter& out, const std::vector<ScopeTally>& tallies
   write_time_column(out, tallies, &ScopeTally::helper_threads_cpu_ns, shift);
 }
 
-void read_scope_tallies(WireReader& in, std::vector<ScopeTally>& tallies, unsigned shift) {
-  tallies.resize(read_row_count(in, kMaxRowsPerChunk));
-  read_id_column(in, tallies, &ScopeTally::scope);
-  read_count_column(in, tallies, &ScopeTally::count);
-  read_count_column(in, tallies, &ScopeTally::sampled_count);
+void read_scope_tallies(WireReader& reader, std::vector<ScopeTally>& tallies, unsigned shift) {
+  tallies.resize(read_row_count(reader, kMaxRowsPerChunk));
+  read_id_column(reader, tallies, &ScopeTally::scope);
+  read_count_column(reader, tallies, &ScopeTally::count);
+  read_count_column(reader, tallies, &ScopeTally::sampled_count);
   for (const auto member : {&ScopeTally::wall_ns, &ScopeTally::cpu_ns, &ScopeTally::helper_threads_cpu_ns}) {
-    read_time_column(in, tallies, member, shift);
+    read_time_column(reader, tallies, member, shift);
   }
 }
 
@@ -172,13 +172,13 @@ void write_kernel_tallies(WireWriter& out, const std::vector<KernelTally>& talli
   write_time_column(out, tallies, &KernelTally::time_ns, shift);
 }
 
-void read_kernel_tallies(WireReader& in, std::vector<KernelTally>& tallies, unsigned shift) {
-  tallies.resize(read_row_count(in, kMaxRowsPerChunk));
+void read_kernel_tallies(WireReader& reader, std::vector<KernelTally>& tallies, unsigned shift) {
+  tallies.resize(read_row_count(reader, kMaxRowsPerChunk));
   for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::scope}) {
-    read_id_column(in, tallies, member);
+    read_id_column(reader, tallies, member);
   }
-  read_count_column(in, tallies, &KernelTally::count);
-  read_time_column(in, tallies, &KernelTally::time_ns, shift);
+  read_count_column(reader, tallies, &KernelTally::count);
+  read_time_column(reader, tallies, &KernelTally::time_ns, shift);
 }
 
 void write_step_records(WireWriter& out, const std::vector<StepRecord>& steps, unsigned shift) {
@@ -193,18 +193,18 @@ void write_step_records(WireWriter& out, const std::vector<StepRecord>& steps, u
   }
 }
 
-void read_step_records(WireReader& in, std::vector<StepRecord>& steps, unsigned shift) {
-  steps.resize(read_row_count(in, kMaxRowsPerChunk));
+void read_step_records(WireReader& reader, std::vector<StepRecord>& steps, unsigned shift) {
+  steps.resize(read_row_count(reader, kMaxRowsPerChunk));
   for (StepRecord& step : steps) {
-    const std::uint8_t flags = in.read_u8();
+    const std::uint8_t flags = reader.read_u8();
     step.is_traced = (flags & kTracedStepFlag) != 0;
     step.has_kernel_records = (flags & kKernelRecordsFlag) != 0;
   }
-  read_count_column(in, steps, &StepRecord::kernel_sequence_hash);
-  read_count_column(in, steps, &StepRecord::kernels);
-  read_time_column(in, steps, &StepRecord::number, 0);
+  read_count_column(reader, steps, &StepRecord::kernel_sequence_hash);
+  read_count_column(reader, steps, &StepRecord::kernels);
+  read_time_column(reader, steps, &StepRecord::number, 0);
   for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::summed_kernel_ns}) {
-    read_time_column(in, steps, member, shift);
+    read_time_column(reader, steps, member, shift);
   }
 }
 
@@ -216,12 +216,12 @@ void write_scope_shares(WireWriter& out, const std::vector<ScopeShare>& shares, 
   write_time_column(out, shares, &ScopeShare::time_ns, shift);
 }
 
-void read_scope_shares(WireReader& in, std::vector<ScopeShare>& shares, unsigned shift) {
-  shares.resize(read_row_count(in, kMaxRowsPerChunk));
-  read_id_column(in, shares, &ScopeShare::coarse_scope);
-  read_id_column(in, shares, &ScopeShare::scope);
-  read_count_column(in, shares, &ScopeShare::count);
-  read_time_column(in, shares, &ScopeShare::time_ns, shift);
+void read_scope_shares(WireReader& reader, std::vector<ScopeShare>& shares, unsigned shift) {
+  shares.resize(read_row_count(reader, kMaxRowsPerChunk));
+  read_id_column(reader, shares, &ScopeShare::coarse_scope);
+  read_id_column(reader, shares, &ScopeShare::scope);
+  read_count_column(reader, shares, &ScopeShare::count);
+  read_time_column(reader, shares, &ScopeShare::time_ns, shift);
 }
 
 void write_wait_tallies(WireWriter& out, const std::vector<WaitTally>& waits, unsigned shift) {
@@ -235,17 +235,17 @@ void write_wait_tallies(WireWriter& out, const std::vector<WaitTally>& waits, un
 
 // Activities without waits, and those of earlier versions, end before this list. A kind of a newer version counts as
 // `host`.
-void read_wait_tallies(WireReader& in, std::vector<WaitTally>& waits, unsigned shift) {
-  if (!in.ok() || in.unread_bytes().empty()) return;
-  waits.resize(read_row_count(in, kMaxRowsPerChunk));
-  read_id_column(in, waits, &WaitTally::queue);
-  read_id_column(in, waits, &WaitTally::scope);
+void read_wait_tallies(WireReader& reader, std::vector<WaitTally>& waits, unsigned shift) {
+  if (!reader.ok() || reader.unread_bytes().empty()) return;
+  waits.resize(read_row_count(reader, kMaxRowsPerChunk));
+  read_id_column(reader, waits, &WaitTally::queue);
+  read_id_column(reader, waits, &WaitTally::scope);
   for (WaitTally& wait : waits) {
-    const std::uint8_t kind = in.read_u8();
+    const std::uint8_t kind = reader.read_u8();
     wait.kind = kind < kWaitKindCount ? static_cast<WaitKind>(kind) : WaitKind::host;
   }
-  read_count_column(in, waits, &WaitTally::count);
-  read_time_column(in, waits, &WaitTally::time_ns, shift);
+  read_count_column(reader, waits, &WaitTally::count);
+  read_time_column(reader, waits, &WaitTally::time_ns, shift);
 }
 
 void write_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
@@ -272,18 +272,19 @@ void write_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int
   encode_column(out, changes);
 }
 
-void read_kernels(WireReader& in, std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
-  kernels.resize(read_row_count(in, kMaxKernelsPerChunk));
-  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) read_id_column(in, kernels, member);
+void read_kernels(WireReader& reader, std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
+  kernels.resize(read_row_count(reader, kMaxKernelsPerChunk));
+  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) read_id_column(reader, kernels, member);
   std::int64_t correlation = 0;
   for (Kernel& kernel : kernels) {
-    correlation = static_cast<std::int64_t>(to_unsigned_bits(correlation) + to_unsigned_bits(in.read_signed_varint()));
+    correlation =
+        static_cast<std::int64_t>(to_unsigned_bits(correlation) + to_unsigned_bits(reader.read_signed_varint()));
     kernel.correlation = static_cast<std::uint32_t>(correlation);
   }
-  read_count_column(in, kernels, &Kernel::bytes);
-  const std::vector<std::uint64_t> gaps = decode_column(in, kernels.size());
-  const std::vector<std::uint64_t> changes = decode_column(in, kernels.size());
-  if (!in.ok()) return;
+  read_count_column(reader, kernels, &Kernel::bytes);
+  const std::vector<std::uint64_t> gaps = decode_column(reader, kernels.size());
+  const std::vector<std::uint64_t> changes = decode_column(reader, kernels.size());
+  if (!reader.ok()) return;
   LastKernelDurations last;
   std::uint64_t end = to_unsigned_bits(base_ns >> shift);
   for (std::size_t i = 0; i < kernels.size(); ++i) {

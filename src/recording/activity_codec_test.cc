@@ -79,7 +79,7 @@ TEST(ActivityCodec, RoundTripsAllFields) {
 
 TEST(ActivityCodec, SplitsActivityThatExceedsAChunk) {
   Activity activity = training(100, 2000);
-  const std::vector<Kernel> all = activity.kernels;
+  const std::vector<Kernel> original_kernels = activity.kernels;
   for (std::uint32_t i = 1; i < 50'000; ++i)
     activity.scopes.push_back({i, 0, ScopeKind::region, std::string(1000, 'x')});
   std::vector<Kernel> decoded_activity;
@@ -93,9 +93,9 @@ TEST(ActivityCodec, SplitsActivityThatExceedsAChunk) {
     scopes += decoded->activity.scopes.size();
   }
   EXPECT_EQ(scopes, 49'999u);
-  ASSERT_EQ(decoded_activity.size(), all.size());
+  ASSERT_EQ(decoded_activity.size(), original_kernels.size());
   for (std::size_t i = 0; i < decoded_activity.size(); ++i)
-    ASSERT_TRUE(are_equal_kernels(decoded_activity[i], all[i])) << i;
+    ASSERT_TRUE(are_equal_kernels(decoded_activity[i], original_kernels[i])) << i;
 }
 
 TEST(ActivityCodec, StoresAKernelOfATrainingLoopInFewBytes) {
@@ -113,9 +113,9 @@ TEST(ActivityCodec, RefusesInvalidBytes) {
   }
   std::mt19937_64 random(11);
   for (int i = 0; i < 2000; ++i) {
-    std::string damaged = payload;
-    damaged[random() % damaged.size()] = static_cast<char>(random());
-    decode_activity(damaged);  // any result is allowed, but no crash
+    std::string damaged_payload = payload;
+    damaged_payload[random() % damaged_payload.size()] = static_cast<char>(random());
+    decode_activity(damaged_payload);  // any result is allowed, but no crash
   }
 }
 

@@ -15,20 +15,20 @@ constexpr std::size_t kMaxWrittenQueuesPerChunk = 1000;
 constexpr std::size_t kMaxWrittenNameBytesPerChunk = std::size_t{4} << 20;
 constexpr std::size_t kFixedFieldBytes = 64;
 
-// Moves up to `most` rows from one list to another.
+// Moves up to `max_rows` rows from one list to another.
 template <class Row>
-void move_rows(std::vector<Row>& from, std::vector<Row>& to, std::size_t most) {
-  const auto end = from.begin() + static_cast<std::ptrdiff_t>(std::min(most, from.size()));
-  to.assign(std::make_move_iterator(from.begin()), std::make_move_iterator(end));
-  from.erase(from.begin(), end);
+void move_rows(std::vector<Row>& source_rows, std::vector<Row>& target_rows, std::size_t max_rows) {
+  const auto end = source_rows.begin() + static_cast<std::ptrdiff_t>(std::min(max_rows, source_rows.size()));
+  target_rows.assign(std::make_move_iterator(source_rows.begin()), std::make_move_iterator(end));
+  source_rows.erase(source_rows.begin(), end);
 }
 
 template <class Named>
-void move_rows_within_byte_limit(std::vector<Named>& from, std::vector<Named>& to, std::size_t& bytes) {
+void move_rows_within_byte_limit(std::vector<Named>& source_rows, std::vector<Named>& target_rows, std::size_t& bytes) {
   std::size_t rows = 0;
-  for (; rows < from.size() && bytes < kMaxWrittenNameBytesPerChunk; ++rows)
-    bytes += kFixedFieldBytes + from[rows].name.size();
-  move_rows(from, to, rows);
+  for (; rows < source_rows.size() && bytes < kMaxWrittenNameBytesPerChunk; ++rows)
+    bytes += kFixedFieldBytes + source_rows[rows].name.size();
+  move_rows(source_rows, target_rows, rows);
 }
 
 template <class Named>

@@ -27,17 +27,17 @@ Status for_each_chunk(const std::string& path, std::uint64_t& dropped_bytes, con
   Result<FileSource> file = FileSource::open(path);
   if (!file) return std::move(file).error();
   ChunkScanner scanner(*file);
-  bool any = false;
+  bool has_chunk = false;
   while (true) {
     Result<std::optional<ScannedChunk>> chunk = scanner.next();
     if (!chunk) return std::move(chunk).error();
     if (scanner.damaged_range()) dropped_bytes += scanner.damaged_range()->bytes;
     if (!*chunk) break;
-    any = true;
+    has_chunk = true;
     if (Status readable = check_chunk_supported((*chunk)->header, path); !readable) return readable;
-    if (Status done = on_chunk(**chunk); !done) return done;
+    if (Status callback_status = on_chunk(**chunk); !callback_status) return callback_status;
   }
-  return any ? Status(Done{}) : Status(not_a_recording_error(path, file->size()));
+  return has_chunk ? Status(Done{}) : Status(not_a_recording_error(path, file->size()));
 }
 
 std::optional<DecodedSource> decode_source_of_chunk(const ScannedChunk& chunk) {
@@ -62,7 +62,7 @@ class AnonymizedCopyWriter {
   std::optional<std::string> anonymize_diagnostics(const std::string& payload) const;
   std::optional<std::vector<std::string>> anonymize_activity(const std::string& payload) const;
   std::optional<std::vector<std::string>> anonymize_engine_steps(const std::string& payload);
-  Diagnostics anonymize_diagnostics(const Diagnostics& given) const;
+  Diagnostics anonymize_diagnostics(const Diagnostics& diagnostics) const;
 
   Anonymizer& anonymizer_;
   ChunkFile& anonymized_file_;
@@ -83,10 +83,12 @@ Status AnonymizedCopyWriter::add_chunk(const ScannedChunk& chunk) {
     ++summary_.dropped_chunks;
     return Done{};
   }
-  for (const std::string& each : *payloads) {
+  for (const std::string& anonymized_payload : *payloads) {
     ++summary_.chunks;
     const auto type = static_cast<ChunkType>(header.type);
-    if (Status written = anonymized_file_.append(make_chunk(type, header.source, each)); !written) return written;
+    if (Status append_status = anonymized_file_.append(make_chunk(type, header.source, anonymized_payload));
+        !append_status)
+      return append_status;
   }
   return Done{};
 }
@@ -95,23 +97,23 @@ std::optional<std::vector<std::string>> AnonymizedCopyWriter::anonymize_payload(
                                                                                 const std::string& payload) {
   if (header.has_type(ChunkType::activity)) return anonymize_activity(payload);
   if (header.has_type(ChunkType::engine_steps)) return anonymize_engine_steps(payload);
-  std::optional<std::string> one;
-  if (header.has_type(ChunkType::source)) one = anonymize_source(payload);
-  if (header.has_type(ChunkType::events)) one = anonymize_events(payload);
-  if (header.has_type(ChunkType::facts)) one = anonymize_facts(payload);
-  if (header.has_type(ChunkType::end)) one = anonymize_end(payload);
-  if (header.has_type(ChunkType::diagnostics)) one = anonymize_diagnostics(payload);
-  if (!one) return std::nullopt;
-  return std::vector<std::string>{std::move(*one)};
+  std::optional<std::string> anonymized_payload;
+  if (header.has_type(ChunkType::source)) anonymized_payload = anonymize_source(payload);
+  if (header.has_type(ChunkType::events)) anonymized_payload = anonymize_events(payload);
+  if (header.has_type(ChunkType::facts)) anonymized_payload = anonymize_facts(payload);
+  if (header.has_type(ChunkType::end)) anonymized_payload = anonymize_end(payload);
+  if (header.has_type(ChunkType::diagnostics)) anonymized_payload = anonymize_diagnostics(payload);
+  if (!anonymized_payload) return std::nullopt;
+  return std::vector<std::string>{std::move(*anonymized_payload)};
 }
 
 std::optional<std::string> AnonymizedCopyWriter::anonymize_source(const std::string& payload) {
   const std::optional<DecodedSource> decoded = decode_source(payload);
   if (!decoded) return std::nullopt;
   SourceDefinition definition{anonymizer_.anonymize_source(decoded->source), {}};
-  for (const std::optional<Channel>& known : decoded->channels) {
-    if (!known) return std::nullopt;  // a channel cannot be left out: samples refer to it by its index
-    Channel channel = *known;
+  for (const std::optional<Channel>& decoded_channel : decoded->channels) {
+    if (!decoded_channel) return std::nullopt;  // a channel cannot be left out: samples refer to it by its index
+    Channel channel = *decoded_channel;
     channel.source = anonymizer_.anonymize_text(channel.source);
     channel.device = anonymizer_.anonymize_name(channel.device);
     channel.model = anonymizer_.anonymize_text(channel.model);
@@ -139,17 +141,18 @@ std::optional<std::string> AnonymizedCopyWriter::anonymize_facts(const std::stri
   for (EnvironmentFact& fact : batch->environment_facts) {
     fact.value = fact.name == "kernel" ? kernel_version_of_release(fact.value) : anonymizer_.anonymize_text(fact.value);
   }
-  for (ChannelCalibration& known : batch->calibrations) known.device = anonymizer_.anonymize_name(known.device);
+  for (ChannelCalibration& calibration : batch->calibrations)
+    calibration.device = anonymizer_.anonymize_name(calibration.device);
   return encode_facts(*batch);
 }
 
-Diagnostics AnonymizedCopyWriter::anonymize_diagnostics(const Diagnostics& given) const {
-  Diagnostics shared;
-  for (const Diagnostic& each : given.list()) {
-    shared.add(
-        {each.code, each.count, anonymizer_.anonymize_text(each.message), anonymizer_.anonymize_text(each.remedy)});
+Diagnostics AnonymizedCopyWriter::anonymize_diagnostics(const Diagnostics& diagnostics) const {
+  Diagnostics anonymized_diagnostics;
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    anonymized_diagnostics.add({diagnostic.code, diagnostic.count, anonymizer_.anonymize_text(diagnostic.message),
+                                anonymizer_.anonymize_text(diagnostic.remedy)});
   }
-  return shared;
+  return anonymized_diagnostics;
 }
 
 std::optional<std::string> AnonymizedCopyWriter::anonymize_end(const std::string& payload) const {
@@ -198,28 +201,28 @@ std::optional<std::vector<std::string>> AnonymizedCopyWriter::anonymize_engine_s
 
 }  // namespace
 
-Result<AnonymizedCopySummary> write_anonymized_copy(const std::string& from, const std::string& to,
+Result<AnonymizedCopySummary> write_anonymized_copy(const std::string& source_path, const std::string& copy_path,
                                                     const std::string& user) {
   Anonymizer names;
   names.add_user_name(user);
   std::uint64_t dropped_bytes = 0;
-  const Status collect_status = for_each_chunk(from, dropped_bytes, [&](const ScannedChunk& chunk) -> Status {
+  const Status collect_status = for_each_chunk(source_path, dropped_bytes, [&](const ScannedChunk& chunk) -> Status {
     if (!chunk.header.has_type(ChunkType::source)) return Done{};
     if (const std::optional<DecodedSource> decoded = decode_source_of_chunk(chunk))
       names.collect_names(decoded->source);
     return Done{};
   });
   if (!collect_status) return collect_status.error();
-  Result<ChunkFile> out = ChunkFile::create(to);
+  Result<ChunkFile> out = ChunkFile::create(copy_path);
   if (!out) return std::move(out).error();
   AnonymizedCopyWriter copy_writer(names, *out);
   dropped_bytes = 0;
-  Status shared =
-      for_each_chunk(from, dropped_bytes, [&](const ScannedChunk& chunk) { return copy_writer.add_chunk(chunk); });
-  if (shared) shared = out->sync();
-  if (!shared) {
-    ::unlink(to.c_str());
-    return std::move(shared).error();
+  Status copy_status = for_each_chunk(source_path, dropped_bytes,
+                                      [&](const ScannedChunk& chunk) { return copy_writer.add_chunk(chunk); });
+  if (copy_status) copy_status = out->sync();
+  if (!copy_status) {
+    ::unlink(copy_path.c_str());
+    return std::move(copy_status).error();
   }
   AnonymizedCopySummary summary = copy_writer.summary();
   summary.bytes = out->size();

@@ -20,8 +20,8 @@ struct AnonymizedCopySummary {
   std::uint64_t dropped_bytes = 0;   // bytes outside of whole chunks
 };
 
-// Fails if `to` exists. `user`: a name to replace wherever it is a whole word; may be empty.
-Result<AnonymizedCopySummary> write_anonymized_copy(const std::string& from, const std::string& to,
+// Fails if `copy_path` exists. `user`: a name to replace wherever it is a whole word; may be empty.
+Result<AnonymizedCopySummary> write_anonymized_copy(const std::string& source_path, const std::string& copy_path,
                                                     const std::string& user);
 
 }  // namespace joulemap::recording

@@ -44,10 +44,10 @@ bool is_kernel_filesystem_path(std::string_view path) {
 
 std::string strip_folders_from_paths(std::string_view text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = at;
+  for (std::size_t position = 0; position < text.size();) {
+    std::size_t end = position;
     while (end < text.size() && !is_path_delimiter(text[end])) ++end;
-    const std::string_view run = text.substr(at, end - at);
+    const std::string_view run = text.substr(position, end - position);
     const bool is_path =
         run.starts_with('/') || run.starts_with("~") || run.starts_with("./") || run.starts_with("../");
     const std::size_t slash = run.find_last_not_of('/') == std::string_view::npos
@@ -56,7 +56,7 @@ std::string strip_folders_from_paths(std::string_view text) {
     const bool strips_folders = is_path && !is_kernel_filesystem_path(run) && slash != std::string_view::npos;
     out += strips_folders ? run.substr(slash + 1) : run;
     if (end < text.size()) out += text[end++];
-    at = end;
+    position = end;
   }
   return out;
 }
@@ -65,8 +65,9 @@ std::string strip_folders_from_paths(std::string_view text) {
 std::set<std::string> find_home_folder_users(std::string_view text) {
   std::set<std::string> users;
   for (const std::string_view home_root : {"/home/", "/Users/"}) {
-    for (std::size_t at = text.find(home_root); at != std::string_view::npos; at = text.find(home_root, at + 1)) {
-      const std::size_t begin = at + home_root.size();
+    for (std::size_t position = text.find(home_root); position != std::string_view::npos;
+         position = text.find(home_root, position + 1)) {
+      const std::size_t begin = position + home_root.size();
       std::size_t end = begin;
       while (end < text.size() && text[end] != '/' && !is_path_delimiter(text[end])) ++end;
       users.emplace(text.substr(begin, end - begin));
@@ -84,8 +85,8 @@ void Anonymizer::add_user_name(std::string_view user) {
 
 std::string Anonymizer::anonymize_host(const RecordingSource& source) const {
   if (!is_imported(source)) return fmt::format("host-{:04x}", hash_with_salt(recording_id_, source.boot_id) & 0xffff);
-  const auto known = std::find(imported_hosts_.begin(), imported_hosts_.end(), source.host);
-  return fmt::format("host-{}", known - imported_hosts_.begin() + 1);
+  const auto imported_host = std::find(imported_hosts_.begin(), imported_hosts_.end(), source.host);
+  return fmt::format("host-{}", imported_host - imported_hosts_.begin() + 1);
 }
 
 void Anonymizer::collect_names(const RecordingSource& source) {
@@ -105,47 +106,49 @@ void Anonymizer::collect_names(const RecordingSource& source) {
 }
 
 RecordingSource Anonymizer::anonymize_source(const RecordingSource& source) {
-  RecordingSource shared = source;
-  if (!source.host.empty()) shared.host = anonymize_host(source);
+  RecordingSource anonymized_source = source;
+  if (!source.host.empty()) anonymized_source.host = anonymize_host(source);
   if (!is_imported(source)) {
-    shared.boot_id = fmt::format("{:016x}", hash_with_salt(recording_id_, source.boot_id));
-    const auto next = static_cast<std::int64_t>(anonymous_pids_.size()) + 1;
-    shared.pid = anonymous_pids_.try_emplace({source.boot_id, source.pid}, next).first->second;
+    anonymized_source.boot_id = fmt::format("{:016x}", hash_with_salt(recording_id_, source.boot_id));
+    const auto next_anonymous_pid = static_cast<std::int64_t>(anonymous_pids_.size()) + 1;
+    anonymized_source.pid = anonymous_pids_.try_emplace({source.boot_id, source.pid}, next_anonymous_pid).first->second;
   }
-  shared.command = anonymize_command(source.command);
-  return shared;
+  anonymized_source.command = anonymize_command(source.command);
+  return anonymized_source;
 }
 
 std::vector<std::string> Anonymizer::anonymize_command(const std::vector<std::string>& words) const {
-  std::vector<std::string> shared;
+  std::vector<std::string> anonymized_words;
   for (const std::string& word : redact_arguments(words)) {
     const std::size_t scheme = word.find("://");
     if (scheme != std::string::npos) {
-      shared.push_back(word.substr(0, scheme + 3) + std::string(kRedactionPlaceholder));
+      anonymized_words.push_back(word.substr(0, scheme + 3) + std::string(kRedactionPlaceholder));
       continue;
     }
     // A plain word with folders, "src/bob/train.py", counts as a path, too.
     const bool is_plain = std::ranges::none_of(word, is_path_delimiter) && !is_kernel_filesystem_path(word);
-    const std::size_t last = word.find_last_not_of('/');
-    const std::size_t slash = is_plain && last != std::string::npos ? word.rfind('/', last) : std::string::npos;
-    shared.push_back(slash == std::string::npos ? anonymize_text(word)
-                                                : anonymize_name(std::string_view(word).substr(slash + 1)));
+    const std::size_t last_non_slash = word.find_last_not_of('/');
+    const std::size_t slash =
+        is_plain && last_non_slash != std::string::npos ? word.rfind('/', last_non_slash) : std::string::npos;
+    anonymized_words.push_back(slash == std::string::npos ? anonymize_text(word)
+                                                          : anonymize_name(std::string_view(word).substr(slash + 1)));
   }
-  return shared;
+  return anonymized_words;
 }
 
 std::string Anonymizer::replace_uuids(std::string text) const {
   for (const std::string_view prefix : {"GPU-", "MIG-"}) {
-    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at + 1)) {
-      const std::size_t begin = at + prefix.size();
+    for (std::size_t position = text.find(prefix); position != std::string::npos;
+         position = text.find(prefix, position + 1)) {
+      const std::size_t begin = position + prefix.size();
       if (begin + kUuidSize > text.size()) break;
       const std::string uuid = text.substr(begin, kUuidSize);
       if (!is_uuid(uuid)) continue;
       const std::string hex =
           fmt::format("{:016x}{:016x}", hash_with_salt(recording_id_, uuid), hash_with_salt(uuid, recording_id_));
-      std::size_t next = 0;
+      std::size_t hex_index = 0;
       for (std::size_t i = 0; i < kUuidSize; ++i) {
-        if (uuid[i] != '-') text[begin + i] = hex[next++];
+        if (uuid[i] != '-') text[begin + i] = hex[hex_index++];
       }
     }
   }
@@ -154,19 +157,19 @@ std::string Anonymizer::replace_uuids(std::string text) const {
 
 std::string Anonymizer::replace_names(std::string_view text) const {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const bool is_word_start = at == 0 || !is_word_character(text[at - 1]);
-    const auto known =
+  for (std::size_t position = 0; position < text.size();) {
+    const bool is_word_start = position == 0 || !is_word_character(text[position - 1]);
+    const auto name_replacement =
         !is_word_start ? name_replacements_.end() : std::ranges::find_if(name_replacements_, [&](const auto& word) {
-          const std::string_view rest = text.substr(at);
-          return rest.starts_with(word.first) &&
-                 (rest.size() == word.first.size() || !is_word_character(rest[word.first.size()]));
+          const std::string_view remaining_text = text.substr(position);
+          return remaining_text.starts_with(word.first) &&
+                 (remaining_text.size() == word.first.size() || !is_word_character(remaining_text[word.first.size()]));
         });
-    if (known == name_replacements_.end()) {
-      out += text[at++];
+    if (name_replacement == name_replacements_.end()) {
+      out += text[position++];
     } else {
-      out += known->second;
-      at += known->first.size();
+      out += name_replacement->second;
+      position += name_replacement->first.size();
     }
   }
   return out;

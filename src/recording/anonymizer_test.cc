@@ -37,29 +37,29 @@ class AnonymizedNames : public testing::Test {
 };
 
 TEST_F(AnonymizedNames, NamesOfHostsBootsAndProcessesAreDistinctAndConsistent) {
-  const RecordingSource a = names.anonymize_source(first);
-  const RecordingSource b = names.anonymize_source(second);
-  EXPECT_NE(a.host, b.host);
-  EXPECT_NE(a.boot_id, b.boot_id);
-  EXPECT_NE(a.boot_id, first.boot_id);
-  EXPECT_EQ(a.pid, 1);
-  EXPECT_EQ(b.pid, 2);
-  EXPECT_EQ(names.anonymize_source(first).boot_id, a.boot_id);
-  EXPECT_EQ(names.anonymize_source(first).pid, a.pid);
+  const RecordingSource first_anonymized_source = names.anonymize_source(first);
+  const RecordingSource second_anonymized_source = names.anonymize_source(second);
+  EXPECT_NE(first_anonymized_source.host, second_anonymized_source.host);
+  EXPECT_NE(first_anonymized_source.boot_id, second_anonymized_source.boot_id);
+  EXPECT_NE(first_anonymized_source.boot_id, first.boot_id);
+  EXPECT_EQ(first_anonymized_source.pid, 1);
+  EXPECT_EQ(second_anonymized_source.pid, 2);
+  EXPECT_EQ(names.anonymize_source(first).boot_id, first_anonymized_source.boot_id);
+  EXPECT_EQ(names.anonymize_source(first).pid, first_anonymized_source.pid);
 }
 
 TEST_F(AnonymizedNames, NamesOfAnImportStayUnchanged) {
-  RecordingSource imported = first;
-  imported.boot_id = imported.recording_id;
-  names.collect_names(imported);
-  EXPECT_TRUE(is_imported(names.anonymize_source(imported)));
-  EXPECT_EQ(names.anonymize_source(imported).host, "host-1");
+  RecordingSource imported_source = first;
+  imported_source.boot_id = imported_source.recording_id;
+  names.collect_names(imported_source);
+  EXPECT_TRUE(is_imported(names.anonymize_source(imported_source)));
+  EXPECT_EQ(names.anonymize_source(imported_source).host, "host-1");
 }
 
 TEST_F(AnonymizedNames, NamesOfFoldersAndUsersAreRemovedFromTheCommand) {
-  const std::vector<std::string> shared = {"python",    "a.py",        "--out=x,y", "--user", "user",
-                                           "--key=***", "https://***", "s3://***",  "b",      "/dev/null"};
-  EXPECT_EQ(names.anonymize_source(first).command, shared);
+  const std::vector<std::string> anonymized_command = {"python",    "a.py",        "--out=x,y", "--user", "user",
+                                                       "--key=***", "https://***", "s3://***",  "b",      "/dev/null"};
+  EXPECT_EQ(names.anonymize_source(first).command, anonymized_command);
 }
 
 TEST_F(AnonymizedNames, InTextsAreReplacedAsWholeWords) {
@@ -74,10 +74,10 @@ TEST_F(AnonymizedNames, InTextsAreReplacedAsWholeWords) {
 
 TEST_F(AnonymizedNames, OfGpusPreserveTheirFormat) {
   const std::string uuid = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f";
-  const std::string shared = names.anonymize_name("of " + uuid + "!");
-  EXPECT_EQ(shared.size(), uuid.size() + 4);
-  EXPECT_EQ(shared.find("0a0b0c0d0e0f"), std::string::npos);
-  EXPECT_TRUE(shared.starts_with("of GPU-"));
+  const std::string anonymized_name = names.anonymize_name("of " + uuid + "!");
+  EXPECT_EQ(anonymized_name.size(), uuid.size() + 4);
+  EXPECT_EQ(anonymized_name.find("0a0b0c0d0e0f"), std::string::npos);
+  EXPECT_TRUE(anonymized_name.starts_with("of GPU-"));
   EXPECT_EQ(names.anonymize_name("GPU-none"), "GPU-none");
 }
 

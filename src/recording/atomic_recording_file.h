@@ -17,9 +17,9 @@ namespace joulemap::recording {
 // Creates the folder that contains `path`.
 Status create_parent_folder(const std::string& path);
 
-// Writes a temporary file beside the target and renames it. `fill` adds the content. `kind`, for example "calibration",
-// becomes the recording ID and the role of the source.
-Status replace_recording_atomically(const std::string& named, const std::string& kind,
-                                    const std::function<void(RecordingWriter&)>& fill);
+// Writes a temporary file beside the target and renames it. `add_content` adds the content. `kind`, for example
+// "calibration", becomes the recording ID and the role of the source.
+Status replace_recording_atomically(const std::string& requested_path, const std::string& kind,
+                                    const std::function<void(RecordingWriter&)>& add_content);
 
 }  // namespace joulemap::recording

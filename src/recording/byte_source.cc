@@ -43,31 +43,32 @@ Result<std::string_view> FileSource::read_at(std::uint64_t offset, std::size_t s
   if (offset >= file_->size) return std::string_view();
   size = static_cast<std::size_t>(std::min<std::uint64_t>(size, file_->size - offset));
   if (offset < buffer_offset_ || offset + size > buffer_offset_ + buffer_.size()) {
-    const Status filled = fill_buffer(offset, size);
-    if (!filled) return filled.error();
+    const Status fill_status = fill_buffer(offset, size);
+    if (!fill_status) return fill_status.error();
   }
   return std::string_view(buffer_).substr(offset - buffer_offset_, size);
 }
 
 Status FileSource::fill_buffer(std::uint64_t offset, std::size_t size) {
   const std::uint64_t bytes_left = file_->size - offset;
-  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, kReadAheadBytes), bytes_left));
-  buffer_.resize(wanted);
+  const auto target_size =
+      static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, kReadAheadBytes), bytes_left));
+  buffer_.resize(target_size);
   buffer_offset_ = offset;
-  std::size_t filled = 0;
-  while (filled < wanted) {
-    const ssize_t got =
-        ::pread(file_->fd.get(), buffer_.data() + filled, wanted - filled, static_cast<off_t>(offset + filled));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
+  std::size_t filled_size = 0;
+  while (filled_size < target_size) {
+    const ssize_t read_size = ::pread(file_->fd.get(), buffer_.data() + filled_size, target_size - filled_size,
+                                      static_cast<off_t>(offset + filled_size));
+    if (read_size < 0 && errno == EINTR) continue;
+    if (read_size < 0) {
       const int failure = errno;
       buffer_.clear();
       return system_error("read", file_->path, failure);
     }
-    if (got == 0) break;  // truncated while being read: the rest counts as missing
-    filled += static_cast<std::size_t>(got);
+    if (read_size == 0) break;  // truncated while being read: the rest counts as missing
+    filled_size += static_cast<std::size_t>(read_size);
   }
-  buffer_.resize(filled);
+  buffer_.resize(filled_size);
   return Done{};
 }
 

@@ -17,8 +17,8 @@ constexpr std::chrono::milliseconds kCalibrationLockTimeout{3000};
 
 class CalibrationVisitor final : public RecordingVisitor {
  public:
-  void on_calibration(std::uint32_t /*source*/, const ChannelCalibration& known) override {
-    calibrations_.push_back(known);
+  void on_calibration(std::uint32_t /*source*/, const ChannelCalibration& calibration) override {
+    calibrations_.push_back(calibration);
   }
   std::vector<ChannelCalibration> take_calibrations() { return std::move(calibrations_); }
 
@@ -35,41 +35,45 @@ bool is_same_channel_and_driver(const ChannelCalibration& a, const ChannelCalibr
 Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& path) {
   if (!file_exists(path)) return std::vector<ChannelCalibration>{};
   CalibrationVisitor collector;
-  Result<RecordingSummary> read = read_recording(path, collector);
-  if (!read) return std::move(read).error();
+  Result<RecordingSummary> summary = read_recording(path, collector);
+  if (!summary) return std::move(summary).error();
   return collector.take_calibrations();
 }
 
 Status merge_into_calibration_file(const std::string& path, std::span<const ChannelCalibration> findings) {
-  if (Status made = create_parent_folder(path); !made) return made;
+  if (Status folder_status = create_parent_folder(path); !folder_status) return folder_status;
   // Locks a separate file, because the file itself is replaced. The findings of concurrent calibrations are all kept.
-  const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kCalibrationLockTimeout);
-  if (!held) return held.error();
+  const Result<FileLock> file_lock = FileLock::acquire(path + ".lock", LockScope::shared, kCalibrationLockTimeout);
+  if (!file_lock) return file_lock.error();
   // Replaces a damaged file, because calibrating again takes seconds. Any other error, such as a newer version, makes
   // the save fail and leaves the file unchanged.
-  Result<std::vector<ChannelCalibration>> known = load_calibrations(path);
-  if (!known && known.error().code != ErrorCode::malformed) return std::move(known).error();
-  std::vector<ChannelCalibration> all = known ? std::move(*known) : std::vector<ChannelCalibration>{};
+  Result<std::vector<ChannelCalibration>> stored_calibrations = load_calibrations(path);
+  if (!stored_calibrations && stored_calibrations.error().code != ErrorCode::malformed)
+    return std::move(stored_calibrations).error();
+  std::vector<ChannelCalibration> merged_calibrations =
+      stored_calibrations ? std::move(*stored_calibrations) : std::vector<ChannelCalibration>{};
   for (const ChannelCalibration& finding : findings) {
-    std::erase_if(all, [&](const ChannelCalibration& old) { return is_same_channel_and_driver(old, finding); });
-    all.push_back(finding);
+    std::erase_if(merged_calibrations, [&](const ChannelCalibration& stored_calibration) {
+      return is_same_channel_and_driver(stored_calibration, finding);
+    });
+    merged_calibrations.push_back(finding);
   }
   return replace_recording_atomically(path, "calibration", [&](RecordingWriter& writer) {
-    for (const ChannelCalibration& entry : all) writer.add(entry);
+    for (const ChannelCalibration& entry : merged_calibrations) writer.add(entry);
   });
 }
 
-std::vector<ChannelCalibration> find_calibrations_for_channels(std::span<const ChannelCalibration> known,
+std::vector<ChannelCalibration> find_calibrations_for_channels(std::span<const ChannelCalibration> calibrations,
                                                                std::span<const Channel> channels) {
-  std::vector<ChannelCalibration> chosen;
-  for (const ChannelCalibration& entry : known) {
-    const bool wanted = std::any_of(channels.begin(), channels.end(), [&](const Channel& channel) {
+  std::vector<ChannelCalibration> matching_calibrations;
+  for (const ChannelCalibration& entry : calibrations) {
+    const bool is_matching = std::any_of(channels.begin(), channels.end(), [&](const Channel& channel) {
       return channel.name == entry.channel && channel.device == entry.device &&
              (channel.driver.empty() || channel.driver == entry.driver);
     });
-    if (wanted) chosen.push_back(entry);
+    if (is_matching) matching_calibrations.push_back(entry);
   }
-  return chosen;
+  return matching_calibrations;
 }
 
 }  // namespace joulemap::recording

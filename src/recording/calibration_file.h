@@ -21,7 +21,7 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
 Status merge_into_calibration_file(const std::string& path, std::span<const ChannelCalibration> findings);
 
 // Calibrations that apply to one of these channels: same name, device and, if the channel has one, driver.
-std::vector<ChannelCalibration> find_calibrations_for_channels(std::span<const ChannelCalibration> known,
+std::vector<ChannelCalibration> find_calibrations_for_channels(std::span<const ChannelCalibration> calibrations,
                                                                std::span<const Channel> channels);
 
 }  // namespace joulemap::recording

@@ -16,9 +16,9 @@ void append_little_endian(std::string& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i, value >>= 8) out.push_back(static_cast<char>(value & 0xFF));
 }
 
-std::uint32_t read_little_endian(std::string_view bytes, std::size_t at, std::size_t size) {
+std::uint32_t read_little_endian(std::string_view bytes, std::size_t offset, std::size_t size) {
   std::uint32_t value = 0;
-  for (std::size_t i = size; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  for (std::size_t i = size; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[offset + i]);
   return value;
 }
 

@@ -47,7 +47,7 @@ struct ChunkHeader {
   std::uint32_t uncompressed_size = 0;  // size of the decompressed payload, bytes
   std::uint32_t payload_crc = 0;        // CRC of the payload as stored
 
-  bool has_type(ChunkType known) const { return type == static_cast<std::uint8_t>(known); }
+  bool has_type(ChunkType chunk_type) const { return type == static_cast<std::uint8_t>(chunk_type); }
 };
 
 std::string encode_chunk_header(const ChunkHeader& header);

@@ -28,17 +28,17 @@ Result<ChunkFile> ChunkFile::create(const std::string& path) {
 }
 
 Status ChunkFile::append(std::string_view chunk) {
-  Status written = write_fully(fd_.get(), chunk, path_);
-  if (written) {
+  Status write_status = write_fully(fd_.get(), chunk, path_);
+  if (write_status) {
     whole_chunk_bytes_ += chunk.size();
-    return written;
+    return write_status;
   }
   if (::ftruncate(fd_.get(), static_cast<off_t>(whole_chunk_bytes_)) != 0) {
     // The partial chunk stays and readers skip it; the next chunk follows it.
     struct stat status {};
     if (::fstat(fd_.get(), &status) == 0) whole_chunk_bytes_ = static_cast<std::uint64_t>(status.st_size);
   }
-  return written;
+  return write_status;
 }
 
 Status ChunkFile::sync() {

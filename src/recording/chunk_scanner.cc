@@ -11,9 +11,9 @@ constexpr std::size_t kSearchStep_bytes = std::size_t{64} << 10;
 Result<std::optional<ScannedChunk>> ChunkScanner::next() {
   damaged_range_.reset();
   const std::uint64_t begin = search_offset_;
-  std::uint64_t from = search_offset_;
+  std::uint64_t search_begin = search_offset_;
   while (true) {
-    Result<std::optional<std::uint64_t>> candidate = find_magic(from);
+    Result<std::optional<std::uint64_t>> candidate = find_magic(search_begin);
     if (!candidate) return std::move(candidate).error();
     if (!*candidate) {
       add_damaged_bytes(begin, source_->size(), true);
@@ -28,9 +28,9 @@ Result<std::optional<ScannedChunk>> ChunkScanner::next() {
       search_offset_ = **candidate + kChunkHeaderSize + (*chunk)->header.stored_size;
       return chunk;
     }
-    Result<std::uint64_t> after = find_offset_after_broken_chunk(**candidate);
-    if (!after) return std::move(after).error();
-    from = *after;
+    Result<std::uint64_t> resume_offset = find_offset_after_broken_chunk(**candidate);
+    if (!resume_offset) return std::move(resume_offset).error();
+    search_begin = *resume_offset;
   }
 }
 
@@ -38,14 +38,14 @@ void ChunkScanner::add_damaged_bytes(std::uint64_t begin, std::uint64_t end, boo
   if (end > begin) damaged_range_ = DamagedRange{begin, end - begin, is_at_end};
 }
 
-Result<std::optional<std::uint64_t>> ChunkScanner::find_magic(std::uint64_t from) {
-  while (from < source_->size()) {
-    Result<std::string_view> piece = source_->read_at(from, kSearchStep_bytes);
-    if (!piece) return std::move(piece).error();
-    const std::size_t found = piece->find(kChunkMagic);
-    if (found != std::string_view::npos) return std::optional(from + found);
-    if (piece->size() < kChunkMagic.size()) break;
-    from += piece->size() - (kChunkMagic.size() - 1);  // a magic may span two blocks
+Result<std::optional<std::uint64_t>> ChunkScanner::find_magic(std::uint64_t search_begin) {
+  while (search_begin < source_->size()) {
+    Result<std::string_view> block = source_->read_at(search_begin, kSearchStep_bytes);
+    if (!block) return std::move(block).error();
+    const std::size_t magic_position = block->find(kChunkMagic);
+    if (magic_position != std::string_view::npos) return std::optional(search_begin + magic_position);
+    if (block->size() < kChunkMagic.size()) break;
+    search_begin += block->size() - (kChunkMagic.size() - 1);  // a magic may span two blocks
   }
   return std::optional<std::uint64_t>();
 }
@@ -55,13 +55,13 @@ Result<std::optional<ScannedChunk>> ChunkScanner::read_chunk_at(std::uint64_t of
   if (!start) return std::move(start).error();
   const std::optional<ChunkHeader> header = parse_chunk_header(*start);
   if (!header) return std::optional<ScannedChunk>();
-  Result<std::string_view> stored = source_->read_at(offset + kChunkHeaderSize, header->stored_size);
-  if (!stored) return std::move(stored).error();
-  if (stored->size() < header->stored_size || formats::crc32(*stored) != header->payload_crc) {
-    failed_checksum_bytes_ += stored->size();
+  Result<std::string_view> stored_payload = source_->read_at(offset + kChunkHeaderSize, header->stored_size);
+  if (!stored_payload) return std::move(stored_payload).error();
+  if (stored_payload->size() < header->stored_size || formats::crc32(*stored_payload) != header->payload_crc) {
+    failed_checksum_bytes_ += stored_payload->size();
     return std::optional<ScannedChunk>();
   }
-  return std::optional(ScannedChunk{*header, *stored});
+  return std::optional(ScannedChunk{*header, *stored_payload});
 }
 
 Result<bool> ChunkScanner::is_chunk_start(std::uint64_t offset) {

@@ -32,8 +32,9 @@ struct DamagedRange {
 
 class ChunkScanner {
  public:
-  // The source is borrowed. `from`: where a chunk begins.
-  explicit ChunkScanner(ByteSource& source, std::uint64_t from = 0) : source_(&source), search_offset_(from) {}
+  // The source is borrowed. `begin_offset`: where a chunk begins.
+  explicit ChunkScanner(ByteSource& source, std::uint64_t begin_offset = 0)
+      : source_(&source), search_offset_(begin_offset) {}
 
   // The next whole chunk; nullopt at the end. Fails only if the source fails.
   Result<std::optional<ScannedChunk>> next();
@@ -44,7 +45,7 @@ class ChunkScanner {
   const std::optional<DamagedRange>& damaged_range() const { return damaged_range_; }
 
  private:
-  Result<std::optional<std::uint64_t>> find_magic(std::uint64_t from);
+  Result<std::optional<std::uint64_t>> find_magic(std::uint64_t search_begin);
   Result<std::optional<ScannedChunk>> read_chunk_at(std::uint64_t offset);
   Result<bool> is_chunk_start(std::uint64_t offset);
   Result<std::uint64_t> find_offset_after_broken_chunk(std::uint64_t offset);

@@ -66,13 +66,13 @@ struct LinearPrediction {
   std::uint64_t slope = 0;
 };
 
-std::vector<std::uint64_t> compute_prediction_residuals(const LinearPrediction& guess,
+std::vector<std::uint64_t> compute_prediction_residuals(const LinearPrediction& prediction,
                                                         std::span<const std::uint64_t> values) {
   std::vector<std::uint64_t> codes(values.size());
-  std::uint64_t expected = guess.first_prediction;
+  std::uint64_t expected = prediction.first_prediction;
   for (std::size_t i = 0; i < values.size(); ++i) {
     codes[i] = zigzag(values[i] - expected);
-    expected = (guess.uses_previous_value ? values[i] : expected) + guess.slope;
+    expected = (prediction.uses_previous_value ? values[i] : expected) + prediction.slope;
   }
   return codes;
 }
@@ -82,15 +82,17 @@ std::vector<std::uint64_t> compute_prediction_residuals(const LinearPrediction& 
 std::int64_t quickselect(std::vector<std::int64_t> values, std::size_t rank) {
   constexpr std::size_t kMaxNthElementSize = 16;
   constexpr int kMaxRounds = 64;  // then std::nth_element finishes, whatever the input
-  std::vector<std::int64_t> below(values.size());
+  std::vector<std::int64_t> smaller_values(values.size());
   for (int round = 0; values.size() > kMaxNthElementSize && round < kMaxRounds; ++round) {
-    const std::size_t last = values.size() - 1;
-    const std::int64_t first = values.front(), centre = values[last / 2], end = values[last];
-    const std::int64_t pivot = std::max(std::min(first, centre), std::min(std::max(first, centre), end));
+    const std::size_t last_index = values.size() - 1;
+    const std::int64_t first_value = values.front(), centre_value = values[last_index / 2],
+                       last_value = values[last_index];
+    const std::int64_t pivot =
+        std::max(std::min(first_value, centre_value), std::min(std::max(first_value, centre_value), last_value));
     std::size_t smaller_count = 0;
     std::size_t larger_count = 0;
     for (const std::int64_t value : values) {
-      below[smaller_count] = value;
+      smaller_values[smaller_count] = value;
       smaller_count += value < pivot ? 1 : 0;
       values[larger_count] = value;
       larger_count += value > pivot ? 1 : 0;
@@ -98,13 +100,13 @@ std::int64_t quickselect(std::vector<std::int64_t> values, std::size_t rank) {
     const std::size_t not_larger_count = values.size() - larger_count;
     if (rank >= smaller_count && rank < not_larger_count) return pivot;
     if (rank < smaller_count) {
-      std::swap(values, below);
+      std::swap(values, smaller_values);
       values.resize(smaller_count);
     } else {
       rank -= not_larger_count;
       values.resize(larger_count);
     }
-    below.resize(values.size());
+    smaller_values.resize(values.size());
   }
   const auto position = values.begin() + static_cast<std::ptrdiff_t>(rank);
   std::nth_element(values.begin(), position, values.end());
@@ -124,28 +126,28 @@ LinearPrediction fit_median_line(std::uint64_t slope, std::span<const std::uint6
 }
 
 // Total bits of the residuals: close to the size of their Rice codes, and much faster to compute.
-std::uint64_t count_residual_bits(const LinearPrediction& guess, std::span<const std::uint64_t> values) {
+std::uint64_t count_residual_bits(const LinearPrediction& prediction, std::span<const std::uint64_t> values) {
   std::uint64_t bits = 0;
-  std::uint64_t expected = guess.first_prediction;
+  std::uint64_t expected = prediction.first_prediction;
   for (const std::uint64_t value : values) {
     bits += static_cast<std::uint64_t>(std::bit_width(zigzag(value - expected)));
-    expected = (guess.uses_previous_value ? value : expected) + guess.slope;
+    expected = (prediction.uses_previous_value ? value : expected) + prediction.slope;
   }
   return bits;
 }
 
 LinearPrediction find_best_prediction(std::span<const std::uint64_t> values) {
   if (values.size() == 1) return {false, values.front(), 0};
-  LinearPrediction best;
+  LinearPrediction best_prediction;
   std::uint64_t fewest_bits = std::numeric_limits<std::uint64_t>::max();
-  const auto keep_cheaper_prediction = [&](const LinearPrediction& guess) {
-    const std::uint64_t bits = count_residual_bits(guess, values);
+  const auto keep_cheaper_prediction = [&](const LinearPrediction& prediction) {
+    const std::uint64_t bits = count_residual_bits(prediction, values);
     if (bits >= fewest_bits) return;
-    best = guess;
+    best_prediction = prediction;
     fewest_bits = bits;
   };
   keep_cheaper_prediction(fit_median_line(0, values));
-  if (fewest_bits == 0) return best;  // cannot be improved; constant columns are common
+  if (fewest_bits == 0) return best_prediction;  // cannot be improved; constant columns are common
   std::vector<std::int64_t> steps(values.size() - 1);
   for (std::size_t i = 1; i < values.size(); ++i) {
     steps[i - 1] = static_cast<std::int64_t>(values[i] - values[i - 1]);
@@ -157,34 +159,34 @@ LinearPrediction find_best_prediction(std::span<const std::uint64_t> values) {
   if (mean_step != 0 && mean_step != median_step) keep_cheaper_prediction(fit_median_line(mean_step, values));
   keep_cheaper_prediction({true, values.front(), 0});
   if (median_step != 0) keep_cheaper_prediction({true, values.front(), median_step});
-  return best;
+  return best_prediction;
 }
 
 void write_grid_points(WireWriter& out, std::span<const std::uint64_t> points,
                        const std::optional<QuantizationGrid>& grid) {
-  const LinearPrediction best = find_best_prediction(points);
-  const std::vector<std::uint64_t> best_codes = compute_prediction_residuals(best, points);
+  const LinearPrediction best_prediction = find_best_prediction(points);
+  const std::vector<std::uint64_t> best_codes = compute_prediction_residuals(best_prediction, points);
   const unsigned k = choose_rice_k(best_codes);
-  out.write_u8(static_cast<std::uint8_t>(k | (best.uses_previous_value ? kPreviousValueFlag : 0) |
+  out.write_u8(static_cast<std::uint8_t>(k | (best_prediction.uses_previous_value ? kPreviousValueFlag : 0) |
                                          (grid ? kQuantizationGridFlag : 0)));
   if (grid) {
     out.write_varint(grid->multiplier);
     out.write_varint(grid->divisor);
   }
-  out.write_varint(zigzag(best.first_prediction));
-  out.write_varint(zigzag(best.slope));
+  out.write_varint(zigzag(best_prediction.first_prediction));
+  out.write_varint(zigzag(best_prediction.slope));
   out.write_raw(rice_encode(best_codes, k));
 }
 
-QuantizationGrid read_quantization_grid(WireReader& in) {
-  const QuantizationGrid grid{in.read_varint(), in.read_varint()};
-  if (grid.multiplier == 0 || grid.divisor == 0) in.mark_as_failed();
+QuantizationGrid read_quantization_grid(WireReader& reader) {
+  const QuantizationGrid grid{reader.read_varint(), reader.read_varint()};
+  if (grid.multiplier == 0 || grid.divisor == 0) reader.mark_as_failed();
   return grid;
 }
 
-void expand_grid_points(WireReader& in, const QuantizationGrid& grid, std::vector<std::uint64_t>& values) {
+void expand_grid_points(WireReader& reader, const QuantizationGrid& grid, std::vector<std::uint64_t>& values) {
   for (std::uint64_t& value : values) {
-    if (value > kMaxGridPointProduct / grid.multiplier) return in.mark_as_failed();
+    if (value > kMaxGridPointProduct / grid.multiplier) return reader.mark_as_failed();
     value = value * grid.multiplier / grid.divisor;
   }
 }
@@ -202,7 +204,7 @@ void write_constant_column(WireWriter& out, std::uint64_t value, std::size_t cou
 void encode_column(WireWriter& out, std::span<const std::uint64_t> values) {
   if (values.empty()) return;
   const bool are_all_equal =
-      std::all_of(values.begin(), values.end(), [&](std::uint64_t v) { return v == values.front(); });
+      std::all_of(values.begin(), values.end(), [&](std::uint64_t value) { return value == values.front(); });
   if (are_all_equal && values.front() < kMinLargestValueForGrid)
     return write_constant_column(out, values.front(), values.size());
   const std::optional<QuantizationGrid> grid = find_quantization_grid(values);
@@ -213,25 +215,26 @@ void encode_column(WireWriter& out, std::span<const std::uint64_t> values) {
   write_grid_points(out, points, grid);
 }
 
-std::vector<std::uint64_t> decode_column(WireReader& in, std::size_t count) {
+std::vector<std::uint64_t> decode_column(WireReader& reader, std::size_t count) {
   if (count == 0) return {};
-  const std::uint8_t head = in.read_u8();
-  const QuantizationGrid grid = (head & kQuantizationGridFlag) != 0 ? read_quantization_grid(in) : QuantizationGrid{};
-  const std::uint64_t base = zigzag_decode(in.read_varint());
-  const std::uint64_t slope = zigzag_decode(in.read_varint());
-  if (!in.ok()) return {};
-  std::optional<RiceDecoded> decoded = rice_decode(in.unread_bytes(), count, head & kRiceKMask);
+  const std::uint8_t head = reader.read_u8();
+  const QuantizationGrid grid =
+      (head & kQuantizationGridFlag) != 0 ? read_quantization_grid(reader) : QuantizationGrid{};
+  const std::uint64_t base = zigzag_decode(reader.read_varint());
+  const std::uint64_t slope = zigzag_decode(reader.read_varint());
+  if (!reader.ok()) return {};
+  std::optional<RiceDecoded> decoded = rice_decode(reader.unread_bytes(), count, head & kRiceKMask);
   if (!decoded) {
-    in.mark_as_failed();
+    reader.mark_as_failed();
     return {};
   }
-  in.read_bytes(decoded->consumed_bytes);
+  reader.read_bytes(decoded->consumed_bytes);
   std::uint64_t expected = base;
   for (std::uint64_t& value : decoded->values) {
     value = expected + zigzag_decode(value);
     expected = ((head & kPreviousValueFlag) != 0 ? value : expected) + slope;
   }
-  if ((head & kQuantizationGridFlag) != 0) expand_grid_points(in, grid, decoded->values);
+  if ((head & kQuantizationGridFlag) != 0) expand_grid_points(reader, grid, decoded->values);
   return std::move(decoded->values);
 }
 

@@ -22,7 +22,7 @@ namespace joulemap::recording {
 
 void encode_column(WireWriter& out, std::span<const std::uint64_t> values);
 
-// The caller bounds `count`. Fails `in` if the bytes are not a valid column.
-std::vector<std::uint64_t> decode_column(WireReader& in, std::size_t count);
+// The caller bounds `count`. Fails `reader` if the bytes are not a valid column.
+std::vector<std::uint64_t> decode_column(WireReader& reader, std::size_t count);
 
 }  // namespace joulemap::recording

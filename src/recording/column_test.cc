@@ -29,9 +29,9 @@ ColumnValues decode_values(const std::string& bytes, std::size_t count) {
 
 TEST(Column, RoundTripsExtremeValues) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  const std::vector<ColumnValues> all = {
+  const std::vector<ColumnValues> columns = {
       {}, {0}, {kMost}, {0, kMost}, {kMost, 0, kMost / 2, 1}, {kMost, kMost, kMost, kMost}};
-  for (const ColumnValues& values : all) EXPECT_EQ(decode_values(encode_values(values), values.size()), values);
+  for (const ColumnValues& values : columns) EXPECT_EQ(decode_values(encode_values(values), values.size()), values);
 }
 
 TEST(Column, RoundTripsRandomWalksOfAnyWidth) {
@@ -53,17 +53,17 @@ TEST(Column, StoresQuantizedCountersByTheirQuantum) {
   std::mt19937_64 random(1);
   ColumnValues microjoules;
   ColumnValues perf;
-  ColumnValues plain;
+  ColumnValues quantum_counts;
   std::uint64_t quanta = 1'000'000;
   for (int i = 0; i < 100; ++i) {
     quanta += 40'000 + random() % 2048;
     microjoules.push_back(quanta * 61035 / 1000);
     perf.push_back(quanta << 18);
-    plain.push_back(quanta);
+    quantum_counts.push_back(quanta);
   }
-  const std::size_t best = encode_values(plain).size();
-  EXPECT_LE(encode_values(microjoules).size(), best + 6);
-  EXPECT_LE(encode_values(perf).size(), best + 6);
+  const std::size_t encoded_quantum_counts_size = encode_values(quantum_counts).size();
+  EXPECT_LE(encode_values(microjoules).size(), encoded_quantum_counts_size + 6);
+  EXPECT_LE(encode_values(perf).size(), encoded_quantum_counts_size + 6);
   EXPECT_EQ(decode_values(encode_values(microjoules), 100), microjoules);
   EXPECT_EQ(decode_values(encode_values(perf), 100), perf);
 }
@@ -73,9 +73,9 @@ TEST(Column, StoresAConstantValueInAboutABit) { EXPECT_LE(encode_values(ColumnVa
 TEST(Column, CutBytesFailTheReader) {
   const std::string bytes = encode_values({5, 1000, 70'000, 1'000'000, 3, 9});
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    WireReader in(std::string_view(bytes).substr(0, length));
-    static_cast<void>(decode_column(in, 6));
-    EXPECT_FALSE(in.ok()) << length;
+    WireReader reader(std::string_view(bytes).substr(0, length));
+    static_cast<void>(decode_column(reader, 6));
+    EXPECT_FALSE(reader.ok()) << length;
   }
 }
 
@@ -87,9 +87,9 @@ TEST(Column, AGridThatWouldOverflowFailsTheReader) {
   out.write_signed_varint(5);
   out.write_signed_varint(0);
   out.write_raw(std::string(16, '\0'));
-  WireReader in(out.bytes());
-  static_cast<void>(decode_column(in, 1));
-  EXPECT_FALSE(in.ok());
+  WireReader reader(out.bytes());
+  static_cast<void>(decode_column(reader, 1));
+  EXPECT_FALSE(reader.ok());
 }
 
 TEST(Rice, DoesNotAllocateForMoreValuesThanThereAreBits) {

@@ -32,11 +32,11 @@ void DamageLog::add(const DamagedRange& damage) {
 
 void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::span<const Sample> samples) {
   if (samples.empty()) return;
-  const auto [first, last] = std::minmax_element(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
-    return a.reading.before_ns < b.reading.before_ns;
-  });
+  const auto [earliest_sample, latest_sample] =
+      std::minmax_element(samples.begin(), samples.end(),
+                          [](const Sample& a, const Sample& b) { return a.reading.before_ns < b.reading.before_ns; });
   if (pending_damage_) {
-    const double first_s = seconds_between(started_ns, first->reading.before_ns);
+    const double first_s = seconds_between(started_ns, earliest_sample->reading.before_ns);
     if (last_sample_ && last_sample_->source_index == source) {
       const double last_s = seconds_between(started_ns, last_sample_->last_sample_ns);
       report_pending_damage(
@@ -45,7 +45,7 @@ void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::
       report_pending_damage(fmt::format("; samples before {:.3f} s after the start may be missing", first_s));
     }
   }
-  last_sample_ = LastSample{source, last->reading.before_ns};
+  last_sample_ = LastSample{source, latest_sample->reading.before_ns};
 }
 
 void DamageLog::end_file() {
@@ -59,10 +59,10 @@ void DamageLog::report_pending_damage(const std::string& missing_time) {
     unreported_bytes_ += pending_damage_->bytes;
   } else {
     const std::string code = pending_damage_->is_at_end ? "recording_cut" : "recording_damaged";
-    const std::string what = pending_damage_->is_at_end ? "the last " : "";
+    const std::string byte_range_prefix = pending_damage_->is_at_end ? "the last " : "";
     reported_diagnostics_.add({code,
                                1,
-                               fmt::format("{}: {}{} bytes (from byte {}) are damaged{}", file_name_, what,
+                               fmt::format("{}: {}{} bytes (from byte {}) are damaged{}", file_name_, byte_range_prefix,
                                            pending_damage_->bytes, pending_damage_->offset, missing_time),
                                {}});
   }
@@ -70,14 +70,14 @@ void DamageLog::report_pending_damage(const std::string& missing_time) {
 }
 
 Diagnostics DamageLog::diagnostics() const {
-  Diagnostics all = reported_diagnostics_;
+  Diagnostics all_diagnostics = reported_diagnostics_;
   if (unreported_ranges_ > 0) {
-    all.add({"recording_damaged",
-             unreported_ranges_,
-             fmt::format("{} more damaged ranges with {} bytes", unreported_ranges_, unreported_bytes_),
-             {}});
+    all_diagnostics.add({"recording_damaged",
+                         unreported_ranges_,
+                         fmt::format("{} more damaged ranges with {} bytes", unreported_ranges_, unreported_bytes_),
+                         {}});
   }
-  return all;
+  return all_diagnostics;
 }
 
 }  // namespace joulemap::recording

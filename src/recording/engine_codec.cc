@@ -61,10 +61,10 @@ void write_engine_steps(WireWriter& out, std::span<const EngineStep> steps) {
 
 void write_step_requests(WireWriter& out, std::span<const StepRequest> entries) {
   out.write_varint(entries.size());
-  std::int64_t last = 0;
+  std::int64_t previous_request = 0;
   for (const StepRequest& entry : entries) {
-    out.write_signed_varint(entry.request - last);
-    last = entry.request;
+    out.write_signed_varint(entry.request - previous_request);
+    previous_request = entry.request;
   }
   for (const auto member : {&StepRequest::prompt_tokens, &StepRequest::cached_tokens, &StepRequest::decoded_tokens,
                             &StepRequest::rejected_tokens}) {
@@ -78,73 +78,73 @@ void write_step_requests(WireWriter& out, std::span<const StepRequest> entries) 
   for (const StepRequest& entry : entries) out.write_u8(entry.events);
 }
 
-std::uint32_t read_u32_or_fail(WireReader& in, std::int64_t value) {
-  if (value < 0 || value > std::numeric_limits<std::uint32_t>::max()) in.mark_as_failed();
+std::uint32_t read_u32_or_fail(WireReader& reader, std::int64_t value) {
+  if (value < 0 || value > std::numeric_limits<std::uint32_t>::max()) reader.mark_as_failed();
   return static_cast<std::uint32_t>(value);
 }
-std::uint32_t read_u32_or_fail(WireReader& in) {
-  const std::uint64_t value = in.read_varint();
-  if (value > std::numeric_limits<std::uint32_t>::max()) in.mark_as_failed();
+std::uint32_t read_u32_or_fail(WireReader& reader) {
+  const std::uint64_t value = reader.read_varint();
+  if (value > std::numeric_limits<std::uint32_t>::max()) reader.mark_as_failed();
   return static_cast<std::uint32_t>(value);
 }
 
-std::vector<EngineRequest> read_engine_requests(WireReader& in) {
-  const std::size_t count = in.read_count();
-  if (count > kMaxEntriesPerPayload) in.mark_as_failed();
+std::vector<EngineRequest> read_engine_requests(WireReader& reader) {
+  const std::size_t count = reader.read_count();
+  if (count > kMaxEntriesPerPayload) reader.mark_as_failed();
   std::vector<EngineRequest> requests;  // grows: a wrong count must not cause an allocation
-  for (std::size_t i = 0; i < count && in.ok(); ++i) {
-    WireReader fields = in.read_record();
+  for (std::size_t i = 0; i < count && reader.ok(); ++i) {
+    WireReader fields = reader.read_record();
     EngineRequest& request = requests.emplace_back();
     request.number = read_u32_or_fail(fields);
     request.id = fields.read_text();
     request.tenant = fields.read_text();
     request.model = fields.read_text();
-    if (!fields.ok()) in.mark_as_failed();
+    if (!fields.ok()) reader.mark_as_failed();
   }
   return requests;
 }
 
-std::vector<EngineStep> read_engine_steps(WireReader& in) {
-  const std::uint64_t count = in.read_varint();
-  if (!in.ok() || count > kMaxEntriesPerPayload) {
-    in.mark_as_failed();
+std::vector<EngineStep> read_engine_steps(WireReader& reader) {
+  const std::uint64_t count = reader.read_varint();
+  if (!reader.ok() || count > kMaxEntriesPerPayload) {
+    reader.mark_as_failed();
     return {};
   }
   std::vector<EngineStep> steps(static_cast<std::size_t>(count));
-  const std::vector<std::uint64_t> begins = decode_column(in, steps.size());
-  const std::vector<std::uint64_t> durations = decode_column(in, steps.size());
-  if (!in.ok()) return {};
+  const std::vector<std::uint64_t> begins = decode_column(reader, steps.size());
+  const std::vector<std::uint64_t> durations = decode_column(reader, steps.size());
+  if (!reader.ok()) return {};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     steps[i].begin_ns = static_cast<std::int64_t>(begins[i]);
     steps[i].end_ns = static_cast<std::int64_t>(begins[i] + durations[i]);
-    steps[i].requests = read_u32_or_fail(in);
-    if (steps[i].requests > kMaxRequestsPerStep) in.mark_as_failed();
+    steps[i].requests = read_u32_or_fail(reader);
+    if (steps[i].requests > kMaxRequestsPerStep) reader.mark_as_failed();
   }
   return steps;
 }
 
-std::vector<StepRequest> read_step_requests(WireReader& in) {
-  const std::size_t count = in.read_count();
-  if (count > kMaxEntriesPerPayload) in.mark_as_failed();
-  if (!in.ok()) return {};
+std::vector<StepRequest> read_step_requests(WireReader& reader) {
+  const std::size_t count = reader.read_count();
+  if (count > kMaxEntriesPerPayload) reader.mark_as_failed();
+  if (!reader.ok()) return {};
   std::vector<StepRequest> entries(count);
-  std::uint64_t last = 0;
+  std::uint64_t request_number = 0;
   for (StepRequest& entry : entries) {
-    last += signed_to_unsigned_bits(in.read_signed_varint());
-    entry.request = read_u32_or_fail(in, static_cast<std::int64_t>(last));
+    request_number += signed_to_unsigned_bits(reader.read_signed_varint());
+    entry.request = read_u32_or_fail(reader, static_cast<std::int64_t>(request_number));
   }
   for (const auto member : {&StepRequest::prompt_tokens, &StepRequest::cached_tokens, &StepRequest::decoded_tokens,
                             &StepRequest::rejected_tokens}) {
-    for (StepRequest& entry : entries) entry.*member = read_u32_or_fail(in);
+    for (StepRequest& entry : entries) entry.*member = read_u32_or_fail(reader);
   }
   ContextLengthPredictor prediction;
   for (StepRequest& entry : entries) {
     const std::uint64_t context =
-        signed_to_unsigned_bits(prediction.predict(entry)) + signed_to_unsigned_bits(in.read_signed_varint());
-    entry.context_tokens = read_u32_or_fail(in, static_cast<std::int64_t>(context));
+        signed_to_unsigned_bits(prediction.predict(entry)) + signed_to_unsigned_bits(reader.read_signed_varint());
+    entry.context_tokens = read_u32_or_fail(reader, static_cast<std::int64_t>(context));
     prediction.observe(entry);
   }
-  for (StepRequest& entry : entries) entry.events = in.read_u8() & kRequestEventMask;
+  for (StepRequest& entry : entries) entry.events = reader.read_u8() & kRequestEventMask;
   return entries;
 }
 

@@ -85,9 +85,9 @@ Error make_folder_in_use_error(const std::string& folder) {
 
 // Takes the lock of an abandoned folder. Returns nullopt if the folder changed meanwhile and the caller must retry.
 Result<std::optional<FileLock>> lock_abandoned_folder(const std::string& folder, FileLock::FlockFunction lock) {
-  if (Status known = check_recording_folder(folder); !known) {
+  if (Status folder_status = check_recording_folder(folder); !folder_status) {
     if (!path_exists(folder)) return std::optional<FileLock>();
-    return std::move(known).error();
+    return std::move(folder_status).error();
   }
   // Recorders of earlier versions lock only their part, not the folder.
   if (!path_exists(folder_lock_path(folder))) {
@@ -95,17 +95,18 @@ Result<std::optional<FileLock>> lock_abandoned_folder(const std::string& folder,
       return make_folder_claim_error(fmt::format("{} is still being written", *part), "wait until its process ends");
     }
   }
-  Result<std::optional<FileLock>> taken = FileLock::try_acquire(folder_lock_path(folder), LockScope::shared, lock);
-  if (!taken && !path_exists(folder)) return std::optional<FileLock>();
-  if (!taken) return taken;
-  if (!*taken) return make_folder_in_use_error(folder);
-  if (!(*taken)->is_lock_of_path(folder_lock_path(folder))) return std::optional<FileLock>();
-  return taken;
+  Result<std::optional<FileLock>> folder_lock =
+      FileLock::try_acquire(folder_lock_path(folder), LockScope::shared, lock);
+  if (!folder_lock && !path_exists(folder)) return std::optional<FileLock>();
+  if (!folder_lock) return folder_lock;
+  if (!*folder_lock) return make_folder_in_use_error(folder);
+  if (!(*folder_lock)->is_lock_of_path(folder_lock_path(folder))) return std::optional<FileLock>();
+  return folder_lock;
 }
 
-Status rename_path(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) == 0) return Done{};
-  Error error = system_error("rename", fmt::format("{} to {}", from, to), errno);
+Status rename_path(const std::string& old_path, const std::string& new_path) {
+  if (::rename(old_path.c_str(), new_path.c_str()) == 0) return Done{};
+  Error error = system_error("rename", fmt::format("{} to {}", old_path, new_path), errno);
   error.remedy = kOtherOutputRemedy;
   return error;
 }
@@ -127,32 +128,32 @@ struct LockedFolder {
   FileLock lock;
 };
 
-// Creates a folder beside `wanted` with its lock held. A later rename makes it visible under that name atomically.
-Result<LockedFolder> create_locked_folder(const std::string& wanted, FileLock::FlockFunction lock) {
+// Creates a folder beside `target_path` with its lock held. A later rename makes it visible under that name atomically.
+Result<LockedFolder> create_locked_folder(const std::string& target_path, FileLock::FlockFunction lock) {
   std::string path;
-  int failed = -1;
-  for (int number = 0; failed != 0 && number < kMaxFolderNameTries; ++number) {
-    path = fmt::format("{}.new-{}-{}", wanted, ::getpid(), number);
-    failed = ::mkdir(path.c_str(), kPrivateFolderMode);
-    if (failed != 0 && errno != EEXIST) break;
+  int mkdir_result = -1;
+  for (int number = 0; mkdir_result != 0 && number < kMaxFolderNameTries; ++number) {
+    path = fmt::format("{}.new-{}-{}", target_path, ::getpid(), number);
+    mkdir_result = ::mkdir(path.c_str(), kPrivateFolderMode);
+    if (mkdir_result != 0 && errno != EEXIST) break;
   }
-  if (failed != 0) {
-    Error error = system_error("create", wanted, errno);
+  if (mkdir_result != 0) {
+    Error error = system_error("create", target_path, errno);
     if (error.code != ErrorCode::permission) error.code = ErrorCode::io;
     error.remedy = "choose another output with -o";
     return error;
   }
-  Result<std::optional<FileLock>> taken = FileLock::try_acquire(folder_lock_path(path), LockScope::shared, lock);
-  if (!taken) {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-    return std::move(taken).error();
+  Result<std::optional<FileLock>> folder_lock = FileLock::try_acquire(folder_lock_path(path), LockScope::shared, lock);
+  if (!folder_lock) {
+    std::error_code ignored_error;
+    fs::remove_all(path, ignored_error);
+    return std::move(folder_lock).error();
   }
-  if (!*taken) return make_folder_in_use_error(path);
+  if (!*folder_lock) return make_folder_in_use_error(path);
   // On a full disk the file name alone marks the folder; the command runs nevertheless.
   static_cast<void>(
       overwrite_file_in_place(folder_lock_path(path), fmt::format("{}{}\n", kLockFileHeader, this_process_identity())));
-  return LockedFolder{path, std::move(**taken)};
+  return LockedFolder{path, std::move(**folder_lock)};
 }
 
 }  // namespace
@@ -183,17 +184,17 @@ Status check_recording_folder(const std::string& folder) {
 
 Status FolderClaim::move_old_folders_aside() {
   if (path_exists(old_folder_)) {
-    if (Status known = check_recording_folder(old_folder_); !known) return known;
+    if (Status folder_status = check_recording_folder(old_folder_); !folder_status) return folder_status;
     if (const std::optional<std::string> part = find_part_being_written(old_folder_)) {
       return make_folder_claim_error(fmt::format("{} is still being written", *part), "wait until its process ends");
     }
     const std::string displaced_path = fmt::format("{}.{}", old_folder_, ::getpid());
-    if (Status moved = rename_path(old_folder_, displaced_path); !moved) return moved;
+    if (Status displace_status = rename_path(old_folder_, displaced_path); !displace_status) return displace_status;
     displaced_old_folder_ = displaced_path;
   }
-  Status moved = rename_path(folder_, old_folder_);
-  has_moved_to_old_ = moved.has_value();
-  return moved;
+  Status move_status = rename_path(folder_, old_folder_);
+  has_moved_to_old_ = move_status.has_value();
+  return move_status;
 }
 
 void FolderClaim::move_old_folders_back() {
@@ -206,29 +207,30 @@ void FolderClaim::move_old_folders_back() {
 Result<FolderClaim> FolderClaim::claim_folder(const std::string& folder, const std::string& old_folder,
                                               FileLock::FlockFunction lock) {
   FolderClaim claim(folder, old_folder);
-  Result<LockedFolder> fresh = create_locked_folder(folder, lock);
-  if (!fresh) return std::move(fresh).error();
-  Status done = make_folder_in_use_error(folder);
-  for (int tries = 0; tries < kMaxFolderNameTries; ++tries) {
-    std::optional<FileLock> left;  // held until the folder is renamed
+  Result<LockedFolder> new_folder = create_locked_folder(folder, lock);
+  if (!new_folder) return std::move(new_folder).error();
+  Status claim_status = make_folder_in_use_error(folder);
+  for (int attempt = 0; attempt < kMaxFolderNameTries; ++attempt) {
+    std::optional<FileLock> abandoned_folder_lock;  // held until the folder is renamed
     if (path_exists(folder)) {
-      Result<std::optional<FileLock>> taken = lock_abandoned_folder(folder, lock);
-      if (!taken) done = std::move(taken).error();
-      if (!taken) break;
-      if (!*taken) continue;
-      left = std::move(*taken);
-      done = claim.move_old_folders_aside();
-      if (!done) break;
+      Result<std::optional<FileLock>> folder_lock = lock_abandoned_folder(folder, lock);
+      if (!folder_lock) claim_status = std::move(folder_lock).error();
+      if (!folder_lock) break;
+      if (!*folder_lock) continue;
+      abandoned_folder_lock = std::move(*folder_lock);
+      claim_status = claim.move_old_folders_aside();
+      if (!claim_status) break;
     }
-    done = path_exists(folder) ? Status(make_folder_in_use_error(folder)) : rename_path(fresh->path, folder);
-    if (done) {
-      claim.lock_ = std::move(fresh->lock);
+    claim_status =
+        path_exists(folder) ? Status(make_folder_in_use_error(folder)) : rename_path(new_folder->path, folder);
+    if (claim_status) {
+      claim.lock_ = std::move(new_folder->lock);
       return claim;
     }
   }
   claim.move_old_folders_back();
-  remove_recording_folder(fresh->path);
-  return std::move(done).error();
+  remove_recording_folder(new_folder->path);
+  return std::move(claim_status).error();
 }
 
 void FolderClaim::commit_claim() {

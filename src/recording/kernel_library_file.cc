@@ -22,9 +22,9 @@ constexpr std::chrono::milliseconds kLibraryLockTimeout{3000};
 
 class KernelPowerVisitor final : public RecordingVisitor {
  public:
-  void on_power(std::uint32_t /*source*/, const KernelPower& known) override {
-    if (!known.is_from_similar_kernels() && kernel_powers_.size() < kMaxLoadedKernelPowers)
-      kernel_powers_.push_back(known);
+  void on_power(std::uint32_t /*source*/, const KernelPower& kernel_power) override {
+    if (!kernel_power.is_from_similar_kernels() && kernel_powers_.size() < kMaxLoadedKernelPowers)
+      kernel_powers_.push_back(kernel_power);
   }
   std::vector<KernelPower> take_kernel_powers() { return std::move(kernel_powers_); }
 
@@ -32,12 +32,12 @@ class KernelPowerVisitor final : public RecordingVisitor {
   std::vector<KernelPower> kernel_powers_;
 };
 
-Result<LoadedKernelLibrary> make_loaded_library(Result<RecordingSummary> read, KernelPowerVisitor& collector,
+Result<LoadedKernelLibrary> make_loaded_library(Result<RecordingSummary> summary, KernelPowerVisitor& collector,
                                                 std::string_view path) {
-  if (!read) return std::move(read).error();
+  if (!summary) return std::move(summary).error();
   LoadedKernelLibrary loaded;
   merge_into_kernel_library(loaded.powers, collector.take_kernel_powers(), kMaxLoadedKernelPowers);
-  if (read->damaged_ranges > 0 || !read->all_sources_ended) {
+  if (summary->damaged_ranges > 0 || !summary->all_sources_ended) {
     loaded.diagnostics.add({"library_damaged", 1,
                             fmt::format("{} is damaged: {} kernel classes are readable", path, loaded.powers.size()),
                             "joulemap learns the missing classes again"});
@@ -60,10 +60,10 @@ Result<LoadedKernelLibrary> read_kernel_library(ByteSource& bytes, std::string_v
 
 Result<Diagnostics> add_to_kernel_library(const std::string& path, std::vector<KernelPower> findings,
                                           std::size_t max_entries) {
-  if (Status made = create_parent_folder(path); !made) return std::move(made).error();
+  if (Status folder_status = create_parent_folder(path); !folder_status) return std::move(folder_status).error();
   // Locks a separate file, because the library itself is replaced.
-  const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kLibraryLockTimeout);
-  if (!held) return held.error();
+  const Result<FileLock> file_lock = FileLock::acquire(path + ".lock", LockScope::shared, kLibraryLockTimeout);
+  if (!file_lock) return file_lock.error();
   Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
   // Written by a newer version, or temporarily unreadable: fail and leave the file unchanged.
   if (!loaded && loaded.error().code != ErrorCode::malformed) return std::move(loaded).error();
@@ -79,19 +79,19 @@ Result<Diagnostics> add_to_kernel_library(const std::string& path, std::vector<K
          fmt::format("{}; it was renamed to {}, and joulemap started a new one", loaded.error().message, damaged_path),
          {}});
   }
-  const std::size_t dropped = merge_into_kernel_library(library.powers, std::move(findings), max_entries);
-  if (dropped > 0) {
+  const std::size_t dropped_entry_count = merge_into_kernel_library(library.powers, std::move(findings), max_entries);
+  if (dropped_entry_count > 0) {
     library.diagnostics.add(
         {"library_full",
-         dropped,
+         dropped_entry_count,
          fmt::format("{} is limited to {} kernel classes per GPU; those with the least evidence were dropped", path,
                      max_entries),
          {}});
   }
-  Status replaced = replace_recording_atomically(path, "library", [&](RecordingWriter& writer) {
-    for (const KernelPower& known : library.powers) writer.add(known);
+  Status replace_status = replace_recording_atomically(path, "library", [&](RecordingWriter& writer) {
+    for (const KernelPower& kernel_power : library.powers) writer.add(kernel_power);
   });
-  if (!replaced) return std::move(replaced).error();
+  if (!replace_status) return std::move(replace_status).error();
   return std::move(library.diagnostics);
 }
 

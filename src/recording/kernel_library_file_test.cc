@@ -53,8 +53,8 @@ TEST(KernelLibraryFile, ConcurrentWritersLoseNothing) {
   const Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
   ASSERT_TRUE(loaded);
   ASSERT_EQ(loaded->powers.size(), 5U);
-  for (const KernelPower& known : loaded->powers)
-    EXPECT_EQ(known.recordings, known.kernel_key.name == "shared" ? 20U : 5U);
+  for (const KernelPower& library_entry : loaded->powers)
+    EXPECT_EQ(library_entry.recordings, library_entry.kernel_key.name == "shared" ? 20U : 5U);
 }
 
 TEST(KernelLibraryFile, ReportsAndReplacesADamagedFile) {
@@ -62,9 +62,9 @@ TEST(KernelLibraryFile, ReportsAndReplacesADamagedFile) {
   const std::string path = directory.path() + "/library.joule";
   std::ofstream(path) << "not a library";
   EXPECT_FALSE(load_kernel_library(path));
-  const Result<Diagnostics> added = add_to_kernel_library(path, {kernel_power("add")});
-  ASSERT_TRUE(added);
-  EXPECT_TRUE(added->contains("library_damaged"));
+  const Result<Diagnostics> diagnostics = add_to_kernel_library(path, {kernel_power("add")});
+  ASSERT_TRUE(diagnostics);
+  EXPECT_TRUE(diagnostics->contains("library_damaged"));
   EXPECT_TRUE(std::filesystem::exists(path + ".damaged"));
   EXPECT_EQ(load_kernel_library(path)->powers.size(), 1U);
 }
@@ -73,15 +73,15 @@ TEST(KernelLibraryFile, PreservesAFileOfANewerVersion) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/library.joule";
   ASSERT_TRUE(add_to_kernel_library(path, {kernel_power("add")}));
-  std::string before = file_bytes(path);
-  std::optional<ChunkHeader> header = parse_chunk_header(before.substr(0, kChunkHeaderSize));
+  std::string newer_library_bytes = file_bytes(path);
+  std::optional<ChunkHeader> header = parse_chunk_header(newer_library_bytes.substr(0, kChunkHeaderSize));
   ASSERT_TRUE(header);
   header->major = kFormatMajor + 1;
-  before.replace(0, kChunkHeaderSize, encode_chunk_header(*header));
-  std::ofstream(path, std::ios::binary) << before;
+  newer_library_bytes.replace(0, kChunkHeaderSize, encode_chunk_header(*header));
+  std::ofstream(path, std::ios::binary) << newer_library_bytes;
   EXPECT_FALSE(add_to_kernel_library(path, {kernel_power("add")}));
   EXPECT_FALSE(merge_into_calibration_file(path, {}));
-  EXPECT_EQ(file_bytes(path), before);
+  EXPECT_EQ(file_bytes(path), newer_library_bytes);
 }
 
 TEST(KernelLibraryFile, PreservesALink) {
@@ -100,9 +100,9 @@ TEST(KernelLibraryFile, ReportsAFlippedByte) {
   const std::string path = directory.path() + "/library.joule";
   ASSERT_TRUE(add_to_kernel_library(path, {kernel_power("add")}));
   std::string bytes = file_bytes(path);
-  const std::size_t at = bytes.find("NVIDIA");
-  ASSERT_NE(at, std::string::npos);
-  bytes[at] ^= 1;
+  const std::size_t gpu_name_position = bytes.find("NVIDIA");
+  ASSERT_NE(gpu_name_position, std::string::npos);
+  bytes[gpu_name_position] ^= 1;
   std::ofstream(path, std::ios::binary) << bytes;
   const Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
   ASSERT_TRUE(loaded);
@@ -113,43 +113,44 @@ TEST(KernelLibraryFile, ReportsAFlippedByte) {
 TEST(KernelLibraryFile, TheLibraryIsBoundedAndReportsDroppedEntries) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/library.joule";
-  const Result<Diagnostics> added =
+  const Result<Diagnostics> diagnostics =
       add_to_kernel_library(path, {kernel_power("a", 400, 3), kernel_power("b", 400, 1), kernel_power("c", 400, 2)}, 2);
-  ASSERT_TRUE(added);
-  EXPECT_TRUE(added->contains("library_full"));
+  ASSERT_TRUE(diagnostics);
+  EXPECT_TRUE(diagnostics->contains("library_full"));
   const Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
   ASSERT_EQ(loaded->powers.size(), 2U);
   EXPECT_EQ(loaded->powers[1].kernel_key.name, "c");
 }
 
 TEST(PowerCodec, RoundTripsManyEntriesInSeveralChunks) {
-  std::vector<KernelPower> many;
-  for (int i = 0; i < 9000; ++i) many.push_back(kernel_power(std::string(200, 'x') + std::to_string(i), 100 + i));
-  std::vector<KernelPower> back;
-  const std::vector<std::string> payloads = encode_power_payloads(many);
+  std::vector<KernelPower> kernel_powers;
+  for (int i = 0; i < 9000; ++i)
+    kernel_powers.push_back(kernel_power(std::string(200, 'x') + std::to_string(i), 100 + i));
+  std::vector<KernelPower> decoded_powers;
+  const std::vector<std::string> payloads = encode_power_payloads(kernel_powers);
   EXPECT_GT(payloads.size(), 1U);
   for (const std::string& payload : payloads) {
-    const auto some = decode_power_payload(payload);
-    ASSERT_TRUE(some);
-    back.insert(back.end(), some->begin(), some->end());
+    const auto payload_powers = decode_power_payload(payload);
+    ASSERT_TRUE(payload_powers);
+    decoded_powers.insert(decoded_powers.end(), payload_powers->begin(), payload_powers->end());
   }
-  ASSERT_EQ(back.size(), many.size());
-  for (std::size_t i = 0; i < many.size(); ++i) {
-    EXPECT_EQ(back[i].kernel_key, many[i].kernel_key);
-    EXPECT_EQ(back[i].watts, many[i].watts);
-    EXPECT_EQ(back[i].sum_of_squared_precisions, many[i].sum_of_squared_precisions);
+  ASSERT_EQ(decoded_powers.size(), kernel_powers.size());
+  for (std::size_t i = 0; i < kernel_powers.size(); ++i) {
+    EXPECT_EQ(decoded_powers[i].kernel_key, kernel_powers[i].kernel_key);
+    EXPECT_EQ(decoded_powers[i].watts, kernel_powers[i].watts);
+    EXPECT_EQ(decoded_powers[i].sum_of_squared_precisions, kernel_powers[i].sum_of_squared_precisions);
   }
 }
 
 TEST(PowerCodec, OmitsImpossibleEntries) {
-  KernelPower bad = kernel_power("bad");
-  bad.watts = -5;
-  const std::vector<KernelPower> some = {kernel_power("good"), bad};
-  const auto back = decode_power_payload(encode_power_payloads(some).front());
-  ASSERT_TRUE(back);
-  ASSERT_EQ(back->size(), 1U);
-  EXPECT_EQ(back->front().kernel_key.name, "good");
-  EXPECT_FALSE(decode_power_payload(encode_power_payloads(some).front().substr(0, 40)));
+  KernelPower invalid_power = kernel_power("bad");
+  invalid_power.watts = -5;
+  const std::vector<KernelPower> kernel_powers = {kernel_power("good"), invalid_power};
+  const auto decoded_powers = decode_power_payload(encode_power_payloads(kernel_powers).front());
+  ASSERT_TRUE(decoded_powers);
+  ASSERT_EQ(decoded_powers->size(), 1U);
+  EXPECT_EQ(decoded_powers->front().kernel_key.name, "good");
+  EXPECT_FALSE(decode_power_payload(encode_power_payloads(kernel_powers).front().substr(0, 40)));
 }
 
 }  // namespace

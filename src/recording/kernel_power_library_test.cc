@@ -13,32 +13,32 @@ ObservedKernels make_kernel_observation(std::string name, double time_s = 1) {
 }
 
 TEST(KernelPower, SizesWithinAFactorOfTwoShareACode) {
-  const KernelClass small{1, KernelKind::kernel, "add", {130, 1, 1}, {256, 1, 1}};
-  const KernelClass larger{2, KernelKind::kernel, "add", {250, 1, 1}, {256, 1, 1}};
-  const KernelClass large{3, KernelKind::kernel, "add", {1000, 1, 1}, {256, 1, 1}};
-  EXPECT_EQ(kernel_key_of(small), kernel_key_of(larger));
-  EXPECT_NE(kernel_key_of(small), kernel_key_of(large));
+  const KernelClass class_of_130_blocks{1, KernelKind::kernel, "add", {130, 1, 1}, {256, 1, 1}};
+  const KernelClass class_of_250_blocks{2, KernelKind::kernel, "add", {250, 1, 1}, {256, 1, 1}};
+  const KernelClass class_of_1000_blocks{3, KernelKind::kernel, "add", {1000, 1, 1}, {256, 1, 1}};
+  EXPECT_EQ(kernel_key_of(class_of_130_blocks), kernel_key_of(class_of_250_blocks));
+  EXPECT_NE(kernel_key_of(class_of_130_blocks), kernel_key_of(class_of_1000_blocks));
 }
 
 TEST(KernelPower, FindingsAreWeightedByPrecision) {
-  KernelPower known = make_measured_entry("H200", make_kernel_observation("add", 9), 400, 0.02);
-  merge_kernel_power(known, make_measured_entry("H200", make_kernel_observation("add", 1), 500, 0.04));
-  EXPECT_NEAR(known.watts, 420, 1e-9);  // the first finding has four times the precision of the second
-  EXPECT_EQ(known.recordings, 2U);
-  EXPECT_NEAR(known.measured_kernel_s, 10, 1e-12);
+  KernelPower kernel_power = make_measured_entry("H200", make_kernel_observation("add", 9), 400, 0.02);
+  merge_kernel_power(kernel_power, make_measured_entry("H200", make_kernel_observation("add", 1), 500, 0.04));
+  EXPECT_NEAR(kernel_power.watts, 420, 1e-9);  // the first finding has four times the precision of the second
+  EXPECT_EQ(kernel_power.recordings, 2U);
+  EXPECT_NEAR(kernel_power.measured_kernel_s, 10, 1e-12);
 }
 
 TEST(KernelPower, DisagreeingFindingsWidenTheUncertainty) {
-  KernelPower agree = make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02);
-  KernelPower disagree = agree;
+  KernelPower consistent_kernel_power = make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02);
+  KernelPower inconsistent_kernel_power = consistent_kernel_power;
   for (int i = 0; i < 5; ++i) {
-    merge_kernel_power(agree, make_measured_entry("H200", make_kernel_observation("add"), 402, 0.02));
-    merge_kernel_power(disagree,
+    merge_kernel_power(consistent_kernel_power, make_measured_entry("H200", make_kernel_observation("add"), 402, 0.02));
+    merge_kernel_power(inconsistent_kernel_power,
                        make_measured_entry("H200", make_kernel_observation("add"), i % 2 == 0 ? 520 : 400, 0.02));
   }
-  EXPECT_LT(predictive_relative_sd(agree),
+  EXPECT_LT(predictive_relative_sd(consistent_kernel_power),
             predictive_relative_sd(make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02)));
-  EXPECT_GT(predictive_relative_sd(disagree), 0.1);
+  EXPECT_GT(predictive_relative_sd(inconsistent_kernel_power), 0.1);
 }
 
 TEST(KernelPower, ABorrowedPowerHasTheGivenUncertainty) {
@@ -54,9 +54,9 @@ TEST(KernelLibrary, ContainsEachCodeOfAGpuOnce) {
   merge_into_kernel_library(library, {make_measured_entry("H200", make_kernel_observation("b"), 310, 0.02),
                                       make_measured_entry("A100", make_kernel_observation("b"), 200, 0.02)});
   ASSERT_EQ(library.size(), 3U);
-  const KernelPower* const found = find_kernel_power(library, "H200", make_kernel_observation("b").kernel_key);
-  ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->recordings, 2U);
+  const KernelPower* const matching_entry = find_kernel_power(library, "H200", make_kernel_observation("b").kernel_key);
+  ASSERT_NE(matching_entry, nullptr);
+  EXPECT_EQ(matching_entry->recordings, 2U);
   EXPECT_NEAR(find_kernel_power(library, "A100", make_kernel_observation("b").kernel_key)->watts, 200, 1e-9);
   EXPECT_EQ(find_kernel_power(library, "A100", make_kernel_observation("a").kernel_key), nullptr);
 }
@@ -75,41 +75,42 @@ TEST(KernelLibrary, DropsEntriesWithTheLeastEvidence) {
 }
 
 TEST(KernelPower, StaysValidForAnyCount) {
-  KernelPower known = make_measured_entry("H200", make_kernel_observation("add"), 400, 1e-6);
+  KernelPower kernel_power = make_measured_entry("H200", make_kernel_observation("add"), 400, 1e-6);
   for (int i = 0; i < 3; ++i) {
-    merge_kernel_power(known, make_measured_entry("H200", make_kernel_observation("add"), 500, 1e-6));
-    merge_kernel_power(known, KernelPower(known));
-    EXPECT_TRUE(is_valid_kernel_power(known));
+    merge_kernel_power(kernel_power, make_measured_entry("H200", make_kernel_observation("add"), 500, 1e-6));
+    merge_kernel_power(kernel_power, KernelPower(kernel_power));
+    EXPECT_TRUE(is_valid_kernel_power(kernel_power));
   }
-  known.recordings = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_FALSE(is_valid_kernel_power(known));
-  merge_kernel_power(known, KernelPower(known));
-  EXPECT_FALSE(known.is_from_similar_kernels());
+  kernel_power.recordings = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_FALSE(is_valid_kernel_power(kernel_power));
+  merge_kernel_power(kernel_power, KernelPower(kernel_power));
+  EXPECT_FALSE(kernel_power.is_from_similar_kernels());
 }
 
 TEST(KernelPower, UncertaintyIsBounded) {
-  KernelPower odd = make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02);
-  odd.recordings = 1'000'000'000'000;
-  odd.cochran_q = 1e12;
-  odd.sum_of_squared_precisions = odd.precision * odd.precision * 0.999999999999;
-  EXPECT_TRUE(is_valid_kernel_power(odd));
-  EXPECT_LE(predictive_relative_sd(odd), 10);
-  EXPECT_GE(predictive_relative_sd(odd), 1e-4);
-  odd.watts = 1e-300;
-  EXPECT_FALSE(is_valid_kernel_power(odd));
+  KernelPower extreme_kernel_power = make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02);
+  extreme_kernel_power.recordings = 1'000'000'000'000;
+  extreme_kernel_power.cochran_q = 1e12;
+  extreme_kernel_power.sum_of_squared_precisions =
+      extreme_kernel_power.precision * extreme_kernel_power.precision * 0.999999999999;
+  EXPECT_TRUE(is_valid_kernel_power(extreme_kernel_power));
+  EXPECT_LE(predictive_relative_sd(extreme_kernel_power), 10);
+  EXPECT_GE(predictive_relative_sd(extreme_kernel_power), 1e-4);
+  extreme_kernel_power.watts = 1e-300;
+  EXPECT_FALSE(is_valid_kernel_power(extreme_kernel_power));
 }
 
 TEST(KernelPower, ImpossibleValuesAreInvalid) {
-  KernelPower known = make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02);
-  EXPECT_TRUE(is_valid_kernel_power(known));
-  for (const double bad :
+  KernelPower valid_kernel_power = make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02);
+  EXPECT_TRUE(is_valid_kernel_power(valid_kernel_power));
+  for (const double invalid_value :
        {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-    KernelPower other = known;
-    other.watts = bad;
-    EXPECT_FALSE(is_valid_kernel_power(other)) << bad;
-    other = known;
-    other.precision = bad;
-    EXPECT_FALSE(is_valid_kernel_power(other)) << bad;
+    KernelPower invalid_kernel_power = valid_kernel_power;
+    invalid_kernel_power.watts = invalid_value;
+    EXPECT_FALSE(is_valid_kernel_power(invalid_kernel_power)) << invalid_value;
+    invalid_kernel_power = valid_kernel_power;
+    invalid_kernel_power.precision = invalid_value;
+    EXPECT_FALSE(is_valid_kernel_power(invalid_kernel_power)) << invalid_value;
   }
 }
 

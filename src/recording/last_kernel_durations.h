@@ -35,15 +35,15 @@ class LastKernelDurations {
   // Linear probing: returns the entry of the key or the next free one, with its key set.
   HashEntry& find_or_add_entry(std::uint64_t key) {
     const std::size_t mask = entries_.size() - 1;
-    std::size_t at = (key * kGoldenRatio64) >> 40;
-    while (entries_[at & mask].is_used && entries_[at & mask].key != key) ++at;
-    entries_[at & mask].key = key;
-    return entries_[at & mask];
+    std::size_t probe_index = (key * kGoldenRatio64) >> 40;
+    while (entries_[probe_index & mask].is_used && entries_[probe_index & mask].key != key) ++probe_index;
+    entries_[probe_index & mask].key = key;
+    return entries_[probe_index & mask];
   }
   void grow() {
-    const std::vector<HashEntry> old =
+    const std::vector<HashEntry> old_entries =
         std::exchange(entries_, std::vector<HashEntry>(std::max<std::size_t>(2 * entries_.size(), 64)));
-    for (const HashEntry& entry : old) {
+    for (const HashEntry& entry : old_entries) {
       if (entry.is_used) find_or_add_entry(entry.key) = entry;
     }
   }

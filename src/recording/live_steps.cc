@@ -31,14 +31,14 @@ void LiveSteps::read_appended_chunks(const std::string& path, PartProgress& part
 
 std::uint64_t LiveSteps::count_steps() {
   const Result<ListedParts> listed = list_parts(folder_);
-  std::uint64_t most = 0;
-  if (!listed) return most;
+  std::uint64_t max_step_count = 0;
+  if (!listed) return max_step_count;
   for (const std::string& path : listed->parts) {
     PartProgress& part = part_progress_[path];
     read_appended_chunks(path, part);
-    most = std::max(most, part.step_count - std::min(part.step_count, part.evaluation_step_count));
+    max_step_count = std::max(max_step_count, part.step_count - std::min(part.step_count, part.evaluation_step_count));
   }
-  return most;
+  return max_step_count;
 }
 
 }  // namespace joulemap::recording

@@ -19,8 +19,8 @@ class LiveStepsTest : public testing::Test {
     const RecordingSource source = make_recording_source(process);
     return *RecordingWriter::create(recording_part_path(directory_.path(), source), source);
   }
-  static void add_steps(RecordingWriter& writer, std::int64_t first, std::int64_t count) {
-    for (std::int64_t step = first; step < first + count; ++step)
+  static void add_steps(RecordingWriter& writer, std::int64_t first_step, std::int64_t count) {
+    for (std::int64_t step = first_step; step < first_step + count; ++step)
       writer.add(Mark{step, MarkKind::step, static_cast<std::uint64_t>(step), 1, ""});
     ASSERT_TRUE(writer.flush());
   }
@@ -40,10 +40,10 @@ TEST_F(LiveStepsTest, StepsAreCountedOnceWhenMoreIsAppended) {
 }
 
 TEST_F(LiveStepsTest, StepsOfSeveralRanksAreThoseOfTheFarthest) {
-  RecordingWriter a = writer(1);
-  RecordingWriter b = writer(2);
-  add_steps(a, 0, 3);
-  add_steps(b, 0, 5);
+  RecordingWriter first_writer = writer(1);
+  RecordingWriter second_writer = writer(2);
+  add_steps(first_writer, 0, 3);
+  add_steps(second_writer, 0, 5);
   EXPECT_EQ(steps_.count_steps(), 5U);
 }
 

@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 
 std::string new_recording_id() {
   std::array<unsigned char, 16> bytes{};
-  const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
-  JOULEMAP_CHECK(got == static_cast<ssize_t>(bytes.size()), "the kernel has always 16 random bytes");
+  const ssize_t random_byte_count = ::getrandom(bytes.data(), bytes.size(), 0);
+  JOULEMAP_CHECK(random_byte_count == static_cast<ssize_t>(bytes.size()), "the kernel has always 16 random bytes");
   std::string id;
   for (const unsigned char byte : bytes) id += fmt::format("{:02x}", byte);
   return id;
@@ -72,19 +72,19 @@ Status check_recording_path(const std::string& file) {
   return Error{ErrorCode::usage, fmt::format("{} is not a file", joulemap::quoted(file)), remedy};
 }
 
-// Whether `file` may be renamed to `older`: only if `older` does not exist, is empty or is a recording.
-Status check_backup_replaceable(const std::string& file, const std::string& older) {
+// Whether `file` may be renamed to `backup_path`: only if `backup_path` does not exist, is empty or is a recording.
+Status check_backup_replaceable(const std::string& file, const std::string& backup_path) {
   std::error_code error;
-  if (!has_output_file(file) || !has_output_file(older)) return Done{};
-  const bool is_plain = fs::symlink_status(older, error).type() == fs::file_type::regular;
-  if (is_plain && (starts_with_recording_magic(older) || fs::file_size(older, error) == 0)) return Done{};
-  return Error{ErrorCode::usage, fmt::format("{} is not a recording, and {} would replace it", older, file),
-               fmt::format("move it: mv {} ELSEWHERE, or choose another output with -o", older)};
+  if (!has_output_file(file) || !has_output_file(backup_path)) return Done{};
+  const bool is_plain = fs::symlink_status(backup_path, error).type() == fs::file_type::regular;
+  if (is_plain && (starts_with_recording_magic(backup_path) || fs::file_size(backup_path, error) == 0)) return Done{};
+  return Error{ErrorCode::usage, fmt::format("{} is not a recording, and {} would replace it", backup_path, file),
+               fmt::format("move it: mv {} ELSEWHERE, or choose another output with -o", backup_path)};
 }
 
 }  // namespace
 
-RecordingSource describe_this_process(std::string recording_id, std::string role) {
+RecordingSource describe_this_process(std::string recording_id, std::string source_role) {
   RecordingSource source;
   source.recording_id = std::move(recording_id);
   std::array<char, 256> name{};
@@ -94,7 +94,7 @@ RecordingSource describe_this_process(std::string recording_id, std::string role
   }
   source.pid = ::getpid();
   source.started_ns = monotonic_ns();
-  source.role = std::move(role);
+  source.role = std::move(source_role);
   source.version = JOULEMAP_VERSION;
   return source;
 }
@@ -113,8 +113,8 @@ bool keeps_older_backup(const std::string& file) {
 
 Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
                                       std::string recording_id) {
-  if (Status named = check_recording_path(file); !named) return std::move(named).error();
-  if (Status own = check_trusted_file_owner(file); !own) return std::move(own).error();
+  if (Status path_status = check_recording_path(file); !path_status) return std::move(path_status).error();
+  if (Status owner_status = check_trusted_file_owner(file); !owner_status) return std::move(owner_status).error();
   std::error_code error;
   const std::string target = fs::absolute(resolve_links(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another output with -o"};
@@ -136,8 +136,8 @@ std::vector<std::string> PartFolder::environment_variables() const {
           fmt::format("{}={}", kRecordingIdVariable, recording_id_)};
 }
 
-Result<RecordingWriter> PartFolder::open_part(const std::string& role) {
-  RecordingSource source = describe_this_process(recording_id_, role);
+Result<RecordingWriter> PartFolder::open_part(const std::string& source_role) {
+  RecordingSource source = describe_this_process(recording_id_, source_role);
   source.command = command_;
   Result<std::optional<SamplerLock>> lock = SamplerLock::try_acquire(folder_path_, source.boot_id);
   if (!lock) return std::move(lock).error();
@@ -155,8 +155,8 @@ void PartFolder::add_lock_diagnostics(Diagnostics& diagnostics) const {
                    "record to a local disk with -o, then copy the file"});
 }
 
-Result<RecordingWriter> PartFolder::open_additional_part(const std::string& role) const {
-  RecordingSource source = describe_this_process(recording_id_, role);
+Result<RecordingWriter> PartFolder::open_additional_part(const std::string& source_role) const {
+  RecordingSource source = describe_this_process(recording_id_, source_role);
   const std::string part = recording_part_path(folder_path_, source);
   return RecordingWriter::create(part, std::move(source));
 }
@@ -177,14 +177,15 @@ Status PartFolder::rename_older_recording() {
   has_renamed_older_recording_ = true;
   claim_.commit_claim();
   if (!has_output_file(resolved_file_)) return Done{};
-  const std::string older = resolved_file_ + ".old";
-  if (Status backup_status = check_backup_replaceable(resolved_file_, older); !backup_status) return backup_status;
+  const std::string backup_path = resolved_file_ + ".old";
+  if (Status backup_status = check_backup_replaceable(resolved_file_, backup_path); !backup_status)
+    return backup_status;
   if (keeps_older_backup(resolved_file_)) {
     if (::unlink(resolved_file_.c_str()) == 0) return Done{};
     return system_error("remove", resolved_file_, errno);
   }
-  if (::rename(resolved_file_.c_str(), older.c_str()) == 0) return Done{};
-  return system_error("rename to", older, errno);
+  if (::rename(resolved_file_.c_str(), backup_path.c_str()) == 0) return Done{};
+  return system_error("rename to", backup_path, errno);
 }
 
 Result<JoinSummary> PartFolder::join() {

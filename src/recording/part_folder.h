@@ -33,7 +33,7 @@ inline constexpr std::string_view kProbingFolderName = "probing";  // exists whi
 inline constexpr std::string_view kRankFactName = "rank";
 
 // This process as the source of a part: host, boot, process, start time.
-RecordingSource describe_this_process(std::string recording_id, std::string role);
+RecordingSource describe_this_process(std::string recording_id, std::string source_role);
 
 // `run`: a name that the recorders of one run on several machines share, so that their recordings are parts of one. The
 // same name gives the same ID. Empty: a unique ID.
@@ -56,11 +56,11 @@ class PartFolder {
   std::vector<std::string> environment_variables() const;
 
   // Opens the recorder's own part and tries to take the lock of the only process that samples this machine's sensors.
-  Result<RecordingWriter> open_part(const std::string& role);
+  Result<RecordingWriter> open_part(const std::string& source_role);
   // Adds a diagnostic if the folder's file system has no flock.
   void add_lock_diagnostics(Diagnostics& diagnostics) const;
   // Opens another part, which the recorder writes on behalf of a process that has ended.
-  Result<RecordingWriter> open_additional_part(const std::string& role) const;
+  Result<RecordingWriter> open_additional_part(const std::string& source_role) const;
   // Opens a part that describes another process, possibly of another machine. Uses `source` except for its recording ID
   // and version. Times are stored in exact nanoseconds.
   Result<RecordingWriter> open_part_for_source(RecordingSource source) const;

@@ -47,15 +47,15 @@ class PartFolderTest : public testing::Test {
     Result<RecordingWriter> writer = folder->open_part("recorder");
     ASSERT_TRUE(writer && folder->rename_older_recording());
     ASSERT_TRUE(writer->finish(end));
-    const Result<JoinSummary> joined = folder->join();
-    ASSERT_TRUE(joined) << joined.error().message;
-    EXPECT_TRUE(joined->diagnostics.empty());
+    const Result<JoinSummary> join_summary = folder->join();
+    ASSERT_TRUE(join_summary) << join_summary.error().message;
+    EXPECT_TRUE(join_summary->diagnostics.empty());
   }
-  static void expect_refused(const std::string& file, const std::string& named) {
+  static void expect_refused(const std::string& file, const std::string& expected_text) {
     const Result<PartFolder> folder = PartFolder::create(file, {"true"});
     ASSERT_FALSE(folder) << file;
     EXPECT_EQ(folder.error().code, ErrorCode::usage);
-    EXPECT_NE(folder.error().message.find(named), std::string::npos) << folder.error().message;
+    EXPECT_NE(folder.error().message.find(expected_text), std::string::npos) << folder.error().message;
     EXPECT_FALSE(folder.error().remedy.empty());
   }
 
@@ -106,12 +106,12 @@ TEST_F(PartFolderTest, MovePartsOfAKilledRecorderAside) {
 }
 
 TEST_F(PartFolderTest, NeverReplaceABackupByTheRecordingOfAFailedCommand) {
-  const RecordingEnd failed{.exit_code = 2};
+  const RecordingEnd failed_end{.exit_code = 2};
   record(file_);
-  const std::string good = recording_id_of(file_);
+  const std::string successful_recording_id = recording_id_of(file_);
   for (int i = 0; i < 3; ++i) {
-    record(file_, failed);
-    EXPECT_EQ(recording_id_of(path("run.joule.old")), good);
+    record(file_, failed_end);
+    EXPECT_EQ(recording_id_of(path("run.joule.old")), successful_recording_id);
   }
   const RecordingEnd interrupted{.exit_code = 130, .signal = 2};
   record(file_, interrupted);
@@ -140,11 +140,11 @@ TEST_F(PartFolderTest, RecordingsAreUnchangedAfterACommandThatCouldNotStart) {
   record(file_);
   const std::string id = recording_id_of(file_);
   const std::string older_id = recording_id_of(path("run.joule.old"));
-  const std::vector<std::string> before = names();
+  const std::vector<std::string> initial_names = names();
   Result<PartFolder> folder = PartFolder::create(file_, {"no-such-command"});
   ASSERT_TRUE(folder && folder->open_part("recorder"));
   folder->remove();
-  EXPECT_EQ(names(), before);
+  EXPECT_EQ(names(), initial_names);
   EXPECT_EQ(recording_id_of(file_), id);
   EXPECT_EQ(recording_id_of(path("run.joule.old")), older_id);
 }
@@ -163,8 +163,8 @@ TEST_F(PartFolderTest, PartsOfTwoKilledRecordersAreUnchangedAfterACommandThatCou
 }
 
 TEST_F(PartFolderTest, RefuseASecondRecorderAndNameTheOwner) {
-  const Result<PartFolder> first = PartFolder::create(file_, {"true"});
-  ASSERT_TRUE(first);
+  const Result<PartFolder> first_folder = PartFolder::create(file_, {"true"});
+  ASSERT_TRUE(first_folder);
   const std::string process = "process " + std::to_string(::getpid());
   fs::create_symlink("run.joule", path("link.joule"));
   fs::create_directory_symlink(directory_.path(), path("folder"));
@@ -195,13 +195,13 @@ int fail_flock_without_server(int /*fd*/, int /*operation*/) {
 
 TEST_F(PartFolderTest, RefuseASecondRecorderWithoutFlock) {
   const std::string folder = path("run.joule.d");
-  const Result<FolderClaim> first =
+  const Result<FolderClaim> first_claim =
       FolderClaim::claim_folder(folder, path("run.joule.old.d"), &fail_flock_without_server);
-  ASSERT_TRUE(first) << first.error().message;
-  const Result<FolderClaim> second =
+  ASSERT_TRUE(first_claim) << first_claim.error().message;
+  const Result<FolderClaim> second_claim =
       FolderClaim::claim_folder(folder, path("run.joule.old.d"), &fail_flock_without_server);
-  ASSERT_FALSE(second);
-  EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid())), std::string::npos);
+  ASSERT_FALSE(second_claim);
+  EXPECT_NE(second_claim.error().message.find("process " + std::to_string(::getpid())), std::string::npos);
   EXPECT_EQ(names(), std::vector<std::string>{"run.joule.d"});
 }
 

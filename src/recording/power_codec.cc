@@ -14,36 +14,38 @@ namespace {
 // tenth.
 constexpr std::size_t kPowerPayloadBytes = std::size_t{1} << 20;
 
-std::string encode_kernel_power(const KernelPower& known) {
+std::string encode_kernel_power(const KernelPower& kernel_power) {
   WireWriter fields;
-  fields.write_text(std::string_view(known.gpu).substr(0, kMaxTextBytes));
-  fields.write_u8(static_cast<std::uint8_t>(known.kernel_key.kind));
-  fields.write_text(std::string_view(known.kernel_key.name).substr(0, kMaxTextBytes));
-  fields.write_varint(known.kernel_key.size);
-  for (const double value : {known.blocks, known.threads_per_block, known.mean_kernel_s, known.watts, known.precision,
-                             known.sum_of_squared_precisions, known.cochran_q, known.measured_kernel_s}) {
+  fields.write_text(std::string_view(kernel_power.gpu).substr(0, kMaxTextBytes));
+  fields.write_u8(static_cast<std::uint8_t>(kernel_power.kernel_key.kind));
+  fields.write_text(std::string_view(kernel_power.kernel_key.name).substr(0, kMaxTextBytes));
+  fields.write_varint(kernel_power.kernel_key.size);
+  for (const double value : {kernel_power.blocks, kernel_power.threads_per_block, kernel_power.mean_kernel_s,
+                             kernel_power.watts, kernel_power.precision, kernel_power.sum_of_squared_precisions,
+                             kernel_power.cochran_q, kernel_power.measured_kernel_s}) {
     fields.write_f64(value);
   }
-  fields.write_varint(known.recordings);
+  fields.write_varint(kernel_power.recordings);
   return std::move(fields).take_bytes();
 }
 
-std::optional<KernelPower> read_power_record(WireReader& in) {
-  WireReader fields = in.read_record();
-  KernelPower known;
-  known.gpu = fields.read_text();
+std::optional<KernelPower> read_power_record(WireReader& reader) {
+  WireReader fields = reader.read_record();
+  KernelPower kernel_power;
+  kernel_power.gpu = fields.read_text();
   const std::uint8_t kind = fields.read_u8();
-  known.kernel_key.name = fields.read_text();
-  known.kernel_key.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(fields.read_varint(), UINT32_MAX));
-  for (double* value : {&known.blocks, &known.threads_per_block, &known.mean_kernel_s, &known.watts, &known.precision,
-                        &known.sum_of_squared_precisions, &known.cochran_q, &known.measured_kernel_s}) {
+  kernel_power.kernel_key.name = fields.read_text();
+  kernel_power.kernel_key.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(fields.read_varint(), UINT32_MAX));
+  for (double* value : {&kernel_power.blocks, &kernel_power.threads_per_block, &kernel_power.mean_kernel_s,
+                        &kernel_power.watts, &kernel_power.precision, &kernel_power.sum_of_squared_precisions,
+                        &kernel_power.cochran_q, &kernel_power.measured_kernel_s}) {
     *value = fields.read_f64();
   }
-  known.recordings = fields.read_varint();
-  if (!fields.ok()) in.mark_as_failed();
-  if (!in.ok() || kind >= kKernelKindCount || !is_valid_kernel_power(known)) return std::nullopt;
-  known.kernel_key.kind = static_cast<KernelKind>(kind);
-  return known;
+  kernel_power.recordings = fields.read_varint();
+  if (!fields.ok()) reader.mark_as_failed();
+  if (!reader.ok() || kind >= kKernelKindCount || !is_valid_kernel_power(kernel_power)) return std::nullopt;
+  kernel_power.kernel_key.kind = static_cast<KernelKind>(kind);
+  return kernel_power;
 }
 
 }  // namespace
@@ -61,8 +63,8 @@ std::vector<std::string> encode_power_payloads(std::span<const KernelPower> powe
     records = WireWriter();
     count = 0;
   };
-  for (const KernelPower& known : powers) {
-    records.write_text(encode_kernel_power(known));
+  for (const KernelPower& kernel_power : powers) {
+    records.write_text(encode_kernel_power(kernel_power));
     ++count;
     if (records.bytes().size() > kPowerPayloadBytes) finish_payload();
   }
@@ -75,7 +77,7 @@ std::optional<std::vector<KernelPower>> decode_power_payload(std::string_view pa
   std::vector<KernelPower> powers;
   const std::size_t count = in.read_count();
   for (std::size_t i = 0; i < count && in.ok(); ++i) {
-    if (std::optional<KernelPower> known = read_power_record(in)) powers.push_back(std::move(*known));
+    if (std::optional<KernelPower> kernel_power = read_power_record(in)) powers.push_back(std::move(*kernel_power));
   }
   if (!in.ok()) return std::nullopt;
   return powers;

@@ -18,10 +18,10 @@ void write_text(WireWriter& out, std::string_view text) { out.write_text(text.su
 
 void write_record(WireWriter& out, const WireWriter& fields) { out.write_text(fields.bytes()); }
 
-std::optional<int> read_optional_int(WireReader& in) {
-  const std::optional<std::int64_t> value = in.read_optional_signed_varint();
+std::optional<int> read_optional_int(WireReader& reader) {
+  const std::optional<std::int64_t> value = reader.read_optional_signed_varint();
   if (!value) return std::nullopt;
-  if (*value < INT_MIN || *value > INT_MAX) in.mark_as_failed();
+  if (*value < INT_MIN || *value > INT_MAX) reader.mark_as_failed();
   return static_cast<int>(*value);
 }
 
@@ -54,9 +54,9 @@ bool has_finite_numbers(const Channel& channel) {
          std::isfinite(channel.relative_uncertainty) && std::isfinite(channel.uncertainty_w);
 }
 
-// Fails `in` if the record is damaged. Returns nullopt without failing if it is of a newer kind.
-std::optional<Channel> read_channel(WireReader& in) {
-  WireReader fields = in.read_record();
+// Fails `reader` if the record is damaged. Returns nullopt without failing if it is of a newer kind.
+std::optional<Channel> read_channel(WireReader& reader) {
+  WireReader fields = reader.read_record();
   Channel channel;
   for (std::string* text : {&channel.name, &channel.sensor, &channel.source, &channel.domain, &channel.part_of}) {
     *text = fields.read_text();
@@ -78,7 +78,7 @@ std::optional<Channel> read_channel(WireReader& in) {
   if (!fields.unread_bytes().empty()) channel.driver = fields.read_text();  // missing in the earliest files
   if (!fields.unread_bytes().empty()) channel.device_model = fields.read_text();
   if (!fields.ok() || !has_finite_numbers(channel)) {
-    in.mark_as_failed();
+    reader.mark_as_failed();
     return std::nullopt;
   }
   if (kind > 1 || quantity >= kQuantityCount || provenance > 1) return std::nullopt;
@@ -98,15 +98,15 @@ void write_mark(WireWriter& out, const Mark& mark) {
   write_record(out, fields);
 }
 
-void read_mark(WireReader& in, EventBatch& batch) {
-  WireReader fields = in.read_record();
+void read_mark(WireReader& reader, EventBatch& batch) {
+  WireReader fields = reader.read_record();
   Mark mark;
   mark.time_ns = fields.read_signed_varint();
   const std::uint8_t kind = fields.read_u8();
   mark.id = fields.read_varint();
   mark.thread = fields.read_varint();
   mark.name = fields.read_text();
-  if (!fields.ok()) return in.mark_as_failed();
+  if (!fields.ok()) return reader.mark_as_failed();
   if (kind >= kMarkKindCount) {
     ++batch.unknown_mark_count;
     return;
@@ -124,14 +124,14 @@ void write_metric(WireWriter& out, const Metric& metric) {
   write_record(out, fields);
 }
 
-Metric read_metric(WireReader& in) {
-  WireReader fields = in.read_record();
+Metric read_metric(WireReader& reader) {
+  WireReader fields = reader.read_record();
   Metric metric;
   metric.time_ns = fields.read_signed_varint();
   metric.step = fields.read_optional_signed_varint();
   metric.name = fields.read_text();
   metric.value = fields.read_f64();
-  if (!fields.ok()) in.mark_as_failed();
+  if (!fields.ok()) reader.mark_as_failed();
   return metric;
 }
 
@@ -162,8 +162,8 @@ void write_calibration(WireWriter& out, const ChannelCalibration& calibration) {
   write_record(out, fields);
 }
 
-ChannelCalibration read_calibration(WireReader& in) {
-  WireReader fields = in.read_record();
+ChannelCalibration read_calibration(WireReader& reader) {
+  WireReader fields = reader.read_record();
   ChannelCalibration calibration;
   calibration.channel = fields.read_text();
   calibration.device = fields.read_text();
@@ -181,15 +181,16 @@ ChannelCalibration read_calibration(WireReader& in) {
     for (const auto member : kLoadFindingMembers) calibration.*member = fields.read_optional_f64();
     calibration.gain_reference_channel = fields.read_text();
   }
-  if (!fields.ok()) in.mark_as_failed();
+  if (!fields.ok()) reader.mark_as_failed();
   return calibration;
 }
 
 void write_diagnostic_records(WireWriter& out, const Diagnostics& diagnostics) {
-  const std::span<const Diagnostic> all = diagnostics.list();
-  const std::span<const Diagnostic> kept = all.first(std::min(all.size(), kMaxDecodedDiagnostics));
-  out.write_varint(kept.size());
-  for (const Diagnostic& diagnostic : kept) {
+  const std::span<const Diagnostic> diagnostic_list = diagnostics.list();
+  const std::span<const Diagnostic> written_diagnostics =
+      diagnostic_list.first(std::min(diagnostic_list.size(), kMaxDecodedDiagnostics));
+  out.write_varint(written_diagnostics.size());
+  for (const Diagnostic& diagnostic : written_diagnostics) {
     WireWriter fields;
     write_text(fields, diagnostic.code);
     fields.write_varint(diagnostic.count);
@@ -199,18 +200,18 @@ void write_diagnostic_records(WireWriter& out, const Diagnostics& diagnostics) {
   }
 }
 
-Diagnostics read_diagnostic_records(WireReader& in) {
+Diagnostics read_diagnostic_records(WireReader& reader) {
   Diagnostics diagnostics;
-  const std::size_t count = in.read_count();
-  if (count > kMaxDecodedDiagnostics) in.mark_as_failed();
-  for (std::size_t i = 0; i < count && in.ok(); ++i) {
-    WireReader fields = in.read_record();
+  const std::size_t count = reader.read_count();
+  if (count > kMaxDecodedDiagnostics) reader.mark_as_failed();
+  for (std::size_t i = 0; i < count && reader.ok(); ++i) {
+    WireReader fields = reader.read_record();
     Diagnostic diagnostic;
     diagnostic.code = fields.read_text();
     diagnostic.count = fields.read_varint();
     diagnostic.message = fields.read_text();
     diagnostic.remedy = fields.read_text();
-    if (!fields.ok()) in.mark_as_failed();
+    if (!fields.ok()) reader.mark_as_failed();
     diagnostics.add(std::move(diagnostic));
   }
   return diagnostics;
@@ -294,8 +295,8 @@ std::string encode_facts(const FactBatch& batch) {
 std::optional<FactBatch> decode_facts(std::string_view payload) {
   WireReader in(payload);
   FactBatch batch;
-  const std::size_t facts = in.read_count();
-  for (std::size_t i = 0; i < facts && in.ok(); ++i) {
+  const std::size_t fact_count = in.read_count();
+  for (std::size_t i = 0; i < fact_count && in.ok(); ++i) {
     WireReader fields = in.read_record();
     EnvironmentFact& fact = batch.environment_facts.emplace_back();
     fact.name = fields.read_text();

@@ -48,23 +48,24 @@ TEST(RecordingCrash, FlushedDataSurvivesAKillAtAnyTime) {
     ASSERT_GE(child, 0);
     if (child == 0) write_until_killed(path, writing.get());
     writing.reset();
-    std::int64_t flushed = 0;
+    std::int64_t flush_count = 0;
     const auto target_flush_count = static_cast<std::int64_t>(1 + random() % 60);
-    while (flushed < target_flush_count && ::read(reading.get(), &flushed, sizeof flushed) == sizeof flushed) {
+    while (flush_count < target_flush_count &&
+           ::read(reading.get(), &flush_count, sizeof flush_count) == sizeof flush_count) {
     }
     ::kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
-    while (::read(reading.get(), &flushed, sizeof flushed) == sizeof flushed) {
+    while (::read(reading.get(), &flush_count, sizeof flush_count) == sizeof flush_count) {
     }
-    ASSERT_GE(flushed, target_flush_count);
+    ASSERT_GE(flush_count, target_flush_count);
 
-    RecordingContents recorded;
-    const Result<RecordingSummary> read = read_recording(path, recorded);
-    ASSERT_TRUE(read) << read.error().message;
-    EXPECT_FALSE(read->all_sources_ended);
-    const std::vector<Reading> readings = recorded.list_readings(1);
-    ASSERT_GE(static_cast<std::int64_t>(readings.size()), flushed * kTicksPerFlush);
+    RecordingContents recording_contents;
+    const Result<RecordingSummary> summary = read_recording(path, recording_contents);
+    ASSERT_TRUE(summary) << summary.error().message;
+    EXPECT_FALSE(summary->all_sources_ended);
+    const std::vector<Reading> readings = recording_contents.list_readings(1);
+    ASSERT_GE(static_cast<std::int64_t>(readings.size()), flush_count * kTicksPerFlush);
     for (std::size_t i = 0; i < readings.size(); ++i) {
       ASSERT_TRUE(are_readings_equal(readings[i], make_recorded_sample(1, static_cast<std::int64_t>(i)).reading));
     }
@@ -108,43 +109,43 @@ class RecordingFullDisk : public testing::Test {
 
 TEST_F(RecordingFullDisk, KeepsWrittenChunksAndResumesWhenThereIsSpace) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
-  const std::uint64_t whole = writer_.bytes_written();
+  const std::uint64_t written_bytes = writer_.bytes_written();
   {
-    const FileSizeLimit full(whole + 30);
+    const FileSizeLimit size_limit(written_bytes + 30);
     for (int i = 0; i < 2; ++i) {
-      const Status written = write_second();
-      ASSERT_FALSE(written);
-      EXPECT_NE(written.error().message.find(path_), std::string::npos);
-      EXPECT_EQ(file_bytes(path_).size(), whole);
+      const Status write_status = write_second();
+      ASSERT_FALSE(write_status);
+      EXPECT_NE(write_status.error().message.find(path_), std::string::npos);
+      EXPECT_EQ(file_bytes(path_).size(), written_bytes);
       EXPECT_EQ(writer_.pending_item_count(), 0u);
     }
   }
   ASSERT_TRUE(write_second());
   ASSERT_TRUE(writer_.finish({}));
 
-  RecordingContents recorded;
-  const Result<RecordingSummary> read = read_recording(path_, recorded);
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->damaged_ranges, 0u);
-  EXPECT_TRUE(read->all_sources_ended);
-  EXPECT_EQ(recorded.samples.size(), 4u * 2 * kTicksPerFlush);
-  ASSERT_EQ(recorded.ends.size(), 1u);
-  EXPECT_EQ(recorded.ends[0].second.lost_samples, 2u * 2 * kTicksPerFlush);
-  EXPECT_TRUE(recorded.ends[0].second.diagnostics.contains("recording_write_failed"));
+  RecordingContents recording_contents;
+  const Result<RecordingSummary> summary = read_recording(path_, recording_contents);
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->damaged_ranges, 0u);
+  EXPECT_TRUE(summary->all_sources_ended);
+  EXPECT_EQ(recording_contents.samples.size(), 4u * 2 * kTicksPerFlush);
+  ASSERT_EQ(recording_contents.ends.size(), 1u);
+  EXPECT_EQ(recording_contents.ends[0].second.lost_samples, 2u * 2 * kTicksPerFlush);
+  EXPECT_TRUE(recording_contents.ends[0].second.diagnostics.contains("recording_write_failed"));
 }
 
 TEST_F(RecordingFullDisk, ADiskFullUntilTheEndIsReportedAndWrittenChunksRemain) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
   {
-    const FileSizeLimit full(writer_.bytes_written());
+    const FileSizeLimit size_limit(writer_.bytes_written());
     EXPECT_FALSE(write_second());
     EXPECT_FALSE(writer_.finish({}));
   }
-  RecordingContents recorded;
-  const Result<RecordingSummary> read = read_recording(path_, recorded);
-  ASSERT_TRUE(read);
-  EXPECT_FALSE(read->all_sources_ended);
-  EXPECT_EQ(recorded.samples.size(), 3u * 2 * kTicksPerFlush);
+  RecordingContents recording_contents;
+  const Result<RecordingSummary> summary = read_recording(path_, recording_contents);
+  ASSERT_TRUE(summary);
+  EXPECT_FALSE(summary->all_sources_ended);
+  EXPECT_EQ(recording_contents.samples.size(), 3u * 2 * kTicksPerFlush);
 }
 
 TEST_F(RecordingFullDisk, WritesAsManyChunksOfAFlushAsFit) {
@@ -152,32 +153,32 @@ TEST_F(RecordingFullDisk, WritesAsManyChunksOfAFlushAsFit) {
   Activity activity;
   activity.end_ns = 1'000'000;
   activity.scopes = {{1, 0, ScopeKind::op, "mm"}};
-  const std::uint64_t before = writer_.bytes_written();
+  const std::uint64_t initial_bytes = writer_.bytes_written();
   writer_.add(activity);
   ASSERT_TRUE(writer_.flush());
-  const std::uint64_t whole = writer_.bytes_written();
-  const std::uint64_t chunk_size = whole - before;
+  const std::uint64_t written_bytes = writer_.bytes_written();
+  const std::uint64_t chunk_size = written_bytes - initial_bytes;
   {
-    const FileSizeLimit full(whole + 2 * chunk_size + chunk_size / 2);
+    const FileSizeLimit size_limit(written_bytes + 2 * chunk_size + chunk_size / 2);
     for (int i = 0; i < 3; ++i) writer_.add(activity);
     EXPECT_FALSE(writer_.flush());
   }
-  EXPECT_EQ(file_bytes(path_).size(), whole + 2 * chunk_size);
+  EXPECT_EQ(file_bytes(path_).size(), written_bytes + 2 * chunk_size);
   EXPECT_EQ(writer_.lost_event_count(), 1u);
   EXPECT_EQ(writer_.pending_item_count(), 0u);
 }
 
 TEST_F(RecordingFullDisk, WithADiskFullFromTheStartDefinitionsAreWrittenOnceThereIsSpace) {
   {
-    const FileSizeLimit full(0);
+    const FileSizeLimit size_limit(0);
     EXPECT_FALSE(write_second());
   }
   ASSERT_TRUE(write_second());
   ASSERT_TRUE(writer_.finish({}));
-  RecordingContents recorded;
-  ASSERT_TRUE(read_recording(path_, recorded));
-  EXPECT_EQ(recorded.samples.size(), 2u * kTicksPerFlush);
-  EXPECT_EQ(recorded.channels.size(), 2u);
+  RecordingContents recording_contents;
+  ASSERT_TRUE(read_recording(path_, recording_contents));
+  EXPECT_EQ(recording_contents.samples.size(), 2u * kTicksPerFlush);
+  EXPECT_EQ(recording_contents.channels.size(), 2u);
 }
 
 }  // namespace

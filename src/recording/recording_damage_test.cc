@@ -30,17 +30,17 @@ struct SmallRecording {
   std::vector<RecordedChunk> pieces;
 
   SmallRecording() {
-    for (std::int64_t second = 0; second < 4; ++second) {
-      if (second < 2)
+    for (std::int64_t second_index = 0; second_index < 4; ++second_index) {
+      if (second_index < 2)
         append(make_chunk(ChunkType::source, 0, encode_source({make_recording_source(), make_recorded_channels(2)})),
                {});
       SampleBatch batch;
-      RecordedChunk piece;
+      RecordedChunk recorded_chunk;
       for (std::int64_t tick = 0; tick < 5; ++tick) {
-        batch.samples.push_back(make_recorded_sample(static_cast<std::uint32_t>(tick % 2), second * 20 + tick));
-        piece.raw_values.push_back(batch.samples.back().reading.raw);
+        batch.samples.push_back(make_recorded_sample(static_cast<std::uint32_t>(tick % 2), second_index * 20 + tick));
+        recorded_chunk.raw_values.push_back(batch.samples.back().reading.raw);
       }
-      append(make_chunk(ChunkType::samples, 0, encode_samples(batch)), piece.raw_values);
+      append(make_chunk(ChunkType::samples, 0, encode_samples(batch)), recorded_chunk.raw_values);
     }
     append(make_chunk(ChunkType::end, 0, encode_end({})), {});
   }
@@ -52,8 +52,9 @@ struct SmallRecording {
   // The raw values of all pieces except those that overlap [begin, end).
   std::multiset<std::uint64_t> raw_values_outside(std::size_t begin, std::size_t end) const {
     std::multiset<std::uint64_t> raw_values;
-    for (const RecordedChunk& piece : pieces) {
-      if (piece.end <= begin || piece.begin >= end) raw_values.insert(piece.raw_values.begin(), piece.raw_values.end());
+    for (const RecordedChunk& recorded_chunk : pieces) {
+      if (recorded_chunk.end <= begin || recorded_chunk.begin >= end)
+        raw_values.insert(recorded_chunk.raw_values.begin(), recorded_chunk.raw_values.end());
     }
     return raw_values;
   }
@@ -65,24 +66,24 @@ struct DecodedSamples {
 };
 
 DecodedSamples decode_recording(const std::string& bytes) {
-  RecordingContents recorded;
+  RecordingContents recording_contents;
   MemorySource source(bytes);
-  DecodedSamples back{read_recording(source, "small", recorded), {}};
-  for (const Sample& sample : recorded.samples) back.raw_values.insert(sample.reading.raw);
-  return back;
+  DecodedSamples decoded_samples{read_recording(source, "small", recording_contents), {}};
+  for (const Sample& sample : recording_contents.samples) decoded_samples.raw_values.insert(sample.reading.raw);
+  return decoded_samples;
 }
 
 TEST(RecordingDamage, AFlippedByteDamagesOnlyItsChunk) {
   const SmallRecording file;
-  for (std::size_t at = 0; at < file.bytes.size(); ++at) {
-    for (const int flip : {0x01, 0x80, 0xFF}) {
-      std::string damaged = file.bytes;
-      damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ flip);
-      const DecodedSamples back = decode_recording(damaged);
-      ASSERT_TRUE(back.summary) << at << ": " << back.summary.error().message;
-      ASSERT_EQ(back.raw_values, file.raw_values_outside(at, at + 1)) << at;
-      ASSERT_EQ(back.summary->damaged_ranges, 1u) << at;
-      ASSERT_FALSE(back.summary->diagnostics.empty()) << at;
+  for (std::size_t position = 0; position < file.bytes.size(); ++position) {
+    for (const int flipped_bits : {0x01, 0x80, 0xFF}) {
+      std::string damaged_bytes = file.bytes;
+      damaged_bytes[position] = static_cast<char>(static_cast<unsigned char>(damaged_bytes[position]) ^ flipped_bits);
+      const DecodedSamples decoded_samples = decode_recording(damaged_bytes);
+      ASSERT_TRUE(decoded_samples.summary) << position << ": " << decoded_samples.summary.error().message;
+      ASSERT_EQ(decoded_samples.raw_values, file.raw_values_outside(position, position + 1)) << position;
+      ASSERT_EQ(decoded_samples.summary->damaged_ranges, 1u) << position;
+      ASSERT_FALSE(decoded_samples.summary->diagnostics.empty()) << position;
     }
   }
 }
@@ -90,44 +91,44 @@ TEST(RecordingDamage, AFlippedByteDamagesOnlyItsChunk) {
 TEST(RecordingDamage, ATruncationLosesOnlyTheDataAfterIt) {
   const SmallRecording file;
   for (std::size_t length = file.pieces[0].end; length < file.bytes.size(); ++length) {
-    const DecodedSamples back = decode_recording(file.bytes.substr(0, length));
-    ASSERT_TRUE(back.summary) << length;
-    ASSERT_EQ(back.raw_values, file.raw_values_outside(length, file.bytes.size())) << length;
-    ASSERT_FALSE(back.summary->all_sources_ended);
-    ASSERT_TRUE(back.summary->diagnostics.contains("recording_not_ended"));
+    const DecodedSamples decoded_samples = decode_recording(file.bytes.substr(0, length));
+    ASSERT_TRUE(decoded_samples.summary) << length;
+    ASSERT_EQ(decoded_samples.raw_values, file.raw_values_outside(length, file.bytes.size())) << length;
+    ASSERT_FALSE(decoded_samples.summary->all_sources_ended);
+    ASSERT_TRUE(decoded_samples.summary->diagnostics.contains("recording_not_ended"));
   }
   for (std::size_t length = 0; length < file.pieces[0].end; ++length) {
-    const DecodedSamples back = decode_recording(file.bytes.substr(0, length));
-    ASSERT_FALSE(back.summary) << length;
-    ASSERT_EQ(back.summary.error().code, ErrorCode::malformed);
-    ASSERT_FALSE(back.summary.error().remedy.empty());
+    const DecodedSamples decoded_samples = decode_recording(file.bytes.substr(0, length));
+    ASSERT_FALSE(decoded_samples.summary) << length;
+    ASSERT_EQ(decoded_samples.summary.error().code, ErrorCode::malformed);
+    ASSERT_FALSE(decoded_samples.summary.error().remedy.empty());
   }
 }
 
 TEST(RecordingDamage, ALostOrAddedByteDamagesOnlyItsChunk) {
   const SmallRecording file;
-  for (std::size_t at = 0; at < file.bytes.size(); ++at) {
-    std::string shorter = file.bytes;
-    shorter.erase(at, 1);
-    const DecodedSamples lost = decode_recording(shorter);
-    ASSERT_TRUE(lost.summary) << at;
-    ASSERT_EQ(lost.raw_values, file.raw_values_outside(at, at + 1)) << at;
-    std::string longer = file.bytes;
-    longer.insert(at, 1, '\xB5');
-    const DecodedSamples added = decode_recording(longer);
-    ASSERT_TRUE(added.summary) << at;
-    for (const std::uint64_t raw : file.raw_values_outside(at, at + 1))
-      ASSERT_TRUE(added.raw_values.contains(raw)) << at;
+  for (std::size_t position = 0; position < file.bytes.size(); ++position) {
+    std::string shortened_bytes = file.bytes;
+    shortened_bytes.erase(position, 1);
+    const DecodedSamples samples_after_removal = decode_recording(shortened_bytes);
+    ASSERT_TRUE(samples_after_removal.summary) << position;
+    ASSERT_EQ(samples_after_removal.raw_values, file.raw_values_outside(position, position + 1)) << position;
+    std::string lengthened_bytes = file.bytes;
+    lengthened_bytes.insert(position, 1, '\xB5');
+    const DecodedSamples samples_after_insertion = decode_recording(lengthened_bytes);
+    ASSERT_TRUE(samples_after_insertion.summary) << position;
+    for (const std::uint64_t raw_value : file.raw_values_outside(position, position + 1))
+      ASSERT_TRUE(samples_after_insertion.raw_values.contains(raw_value)) << position;
   }
 }
 
 TEST(RecordingDamage, ReportsTheMissingTime) {
   SmallRecording file;
   file.bytes[file.pieces[4].begin + kChunkHeaderSize] ^= 1;  // the third second of samples
-  const DecodedSamples back = decode_recording(file.bytes);
-  ASSERT_TRUE(back.summary);
-  ASSERT_TRUE(back.summary->diagnostics.contains("recording_damaged"));
-  const std::string& message = back.summary->diagnostics.list().at(0).message;
+  const DecodedSamples decoded_samples = decode_recording(file.bytes);
+  ASSERT_TRUE(decoded_samples.summary);
+  ASSERT_TRUE(decoded_samples.summary->diagnostics.contains("recording_damaged"));
+  const std::string& message = decoded_samples.summary->diagnostics.list().at(0).message;
   EXPECT_NE(message.find("missing from 1.224 s to 3.024 s"), std::string::npos) << message;
 }
 
@@ -135,23 +136,23 @@ TEST(RecordingDamage, LimitsMessagesForAHeavilyDamagedFile) {
   SmallRecording file;
   std::string bytes = file.bytes;
   for (int i = 0; i < 200; ++i) bytes += "rubbish" + file.bytes.substr(file.pieces.back().begin);
-  const DecodedSamples back = decode_recording(bytes);
-  ASSERT_TRUE(back.summary);
-  EXPECT_EQ(back.summary->damaged_ranges, 200u);
-  EXPECT_LT(back.summary->diagnostics.list().size(), 12u);
+  const DecodedSamples decoded_samples = decode_recording(bytes);
+  ASSERT_TRUE(decoded_samples.summary);
+  EXPECT_EQ(decoded_samples.summary->damaged_ranges, 200u);
+  EXPECT_LT(decoded_samples.summary->diagnostics.list().size(), 12u);
 }
 
 TEST(RecordingDamage, OtherContentIsAnErrorWithARemedy) {
   const TemporaryDirectory directory;
-  RecordingContents recorded;
-  const std::string empty = directory.write("empty.joule", "");
+  RecordingContents recording_contents;
+  const std::string empty_path = directory.write("empty.joule", "");
   const std::string text = directory.write("text.joule", std::string(200'000, 'a'));
   for (const std::string& path :
-       {empty, text, directory.path(), directory.path() + "/missing", std::string("/dev/zero")}) {
-    const Result<RecordingSummary> read = read_recording(path, recorded);
-    ASSERT_FALSE(read) << path;
-    EXPECT_NE(read.error().message.find(path), std::string::npos);
-    EXPECT_FALSE(read.error().remedy.empty()) << path;
+       {empty_path, text, directory.path(), directory.path() + "/missing", std::string("/dev/zero")}) {
+    const Result<RecordingSummary> summary = read_recording(path, recording_contents);
+    ASSERT_FALSE(summary) << path;
+    EXPECT_NE(summary.error().message.find(path), std::string::npos);
+    EXPECT_FALSE(summary.error().remedy.empty()) << path;
   }
 }
 
@@ -163,26 +164,26 @@ std::string chunk_with_header(ChunkHeader header, const std::string& payload) {
 TEST(RecordingVersion, ReadsANewerMinorAndCountsSkippedChunks) {
   SmallRecording file;
   file.append(chunk_with_header({.minor = 7, .type = 200}, "something new"), {});
-  const DecodedSamples back = decode_recording(file.bytes);
-  ASSERT_TRUE(back.summary);
-  EXPECT_EQ(back.raw_values, file.raw_values_outside(0, 0));
-  EXPECT_EQ(back.summary->minor, 7);
-  EXPECT_EQ(back.summary->chunks_skipped, 1u);
-  EXPECT_TRUE(back.summary->diagnostics.contains("chunks_skipped"));
+  const DecodedSamples decoded_samples = decode_recording(file.bytes);
+  ASSERT_TRUE(decoded_samples.summary);
+  EXPECT_EQ(decoded_samples.raw_values, file.raw_values_outside(0, 0));
+  EXPECT_EQ(decoded_samples.summary->minor, 7);
+  EXPECT_EQ(decoded_samples.summary->chunks_skipped, 1u);
+  EXPECT_TRUE(decoded_samples.summary->diagnostics.contains("chunks_skipped"));
 }
 
 TEST(RecordingVersion, IgnoresFieldsOfANewerMinor) {
   SmallRecording file;
-  std::string longer = encode_events({{Mark{7, MarkKind::epoch, 1, 2, "a"}}, {}});
-  longer[1] = static_cast<char>(longer[1] + 3);  // length of the mark's record
-  longer.insert(longer.size() - 1, "new");
-  longer += "a new list";
-  file.append(chunk_with_header({.minor = 1, .type = 3}, longer), {});
-  RecordingContents recorded;
+  std::string extended_payload = encode_events({{Mark{7, MarkKind::epoch, 1, 2, "a"}}, {}});
+  extended_payload[1] = static_cast<char>(extended_payload[1] + 3);  // length of the mark's record
+  extended_payload.insert(extended_payload.size() - 1, "new");
+  extended_payload += "a new list";
+  file.append(chunk_with_header({.minor = 1, .type = 3}, extended_payload), {});
+  RecordingContents recording_contents;
   MemorySource source(file.bytes);
-  ASSERT_TRUE(read_recording(source, "small", recorded));
-  ASSERT_EQ(recorded.marks.size(), 1u);
-  EXPECT_EQ(recorded.marks[0].second.name, "a");
+  ASSERT_TRUE(read_recording(source, "small", recording_contents));
+  ASSERT_EQ(recording_contents.marks.size(), 1u);
+  EXPECT_EQ(recording_contents.marks[0].second.name, "a");
 }
 
 TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
@@ -191,39 +192,39 @@ TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
               {});
   std::vector<Channel> channels = make_recorded_channels(2);
   channels[0].quantity = static_cast<Quantity>(99);
-  RecordingSource other = make_recording_source(12);
-  file.append(make_chunk(ChunkType::source, 1, encode_source({other, channels})), {});
+  RecordingSource second_source = make_recording_source(12);
+  file.append(make_chunk(ChunkType::source, 1, encode_source({second_source, channels})), {});
   SampleBatch batch;
   batch.samples = {make_recorded_sample(0, 100), make_recorded_sample(1, 100)};
   file.append(make_chunk(ChunkType::samples, 1, encode_samples(batch)), {});
-  RecordingContents recorded;
+  RecordingContents recording_contents;
   MemorySource source(file.bytes);
-  const Result<RecordingSummary> summary = read_recording(source, "small", recorded);
+  const Result<RecordingSummary> summary = read_recording(source, "small", recording_contents);
   ASSERT_TRUE(summary);
-  EXPECT_TRUE(recorded.marks.empty());
+  EXPECT_TRUE(recording_contents.marks.empty());
   EXPECT_TRUE(summary->diagnostics.contains("unknown_marks"));
-  ASSERT_EQ(recorded.channels.size(), 3u);
-  EXPECT_EQ(recorded.list_readings(2).size(), 1u);  // the only known channel of the second source
+  ASSERT_EQ(recording_contents.channels.size(), 3u);
+  EXPECT_EQ(recording_contents.list_readings(2).size(), 1u);  // the only known channel of the second source
   EXPECT_TRUE(summary->diagnostics.contains("samples_of_unknown_channel"));
 }
 
 TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
   SmallRecording file;
   file.append(chunk_with_header({.minor = 3, .type = 200, .is_required = true}, "new"), {});
-  const DecodedSamples back = decode_recording(file.bytes);
-  ASSERT_FALSE(back.summary);
-  EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
-  EXPECT_NE(back.summary.error().message.find("1.3"), std::string::npos);
-  EXPECT_NE(back.summary.error().remedy.find("update"), std::string::npos);
+  const DecodedSamples decoded_samples = decode_recording(file.bytes);
+  ASSERT_FALSE(decoded_samples.summary);
+  EXPECT_EQ(decoded_samples.summary.error().code, ErrorCode::unsupported);
+  EXPECT_NE(decoded_samples.summary.error().message.find("1.3"), std::string::npos);
+  EXPECT_NE(decoded_samples.summary.error().remedy.find("update"), std::string::npos);
 }
 
 TEST(RecordingVersion, ANewerMajorIsAnErrorThatNamesTheVersion) {
   const std::string bytes = chunk_with_header({.major = 2, .minor = 1, .type = 1, .is_required = true}, "different");
-  const DecodedSamples back = decode_recording(bytes);
-  ASSERT_FALSE(back.summary);
-  EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
-  EXPECT_NE(back.summary.error().message.find("2.1"), std::string::npos);
-  EXPECT_NE(back.summary.error().remedy.find("update"), std::string::npos);
+  const DecodedSamples decoded_samples = decode_recording(bytes);
+  ASSERT_FALSE(decoded_samples.summary);
+  EXPECT_EQ(decoded_samples.summary.error().code, ErrorCode::unsupported);
+  EXPECT_NE(decoded_samples.summary.error().message.find("2.1"), std::string::npos);
+  EXPECT_NE(decoded_samples.summary.error().remedy.find("update"), std::string::npos);
 }
 
 TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorTime) {
@@ -235,10 +236,11 @@ TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorTime) {
   header.compressed = true;
   header.stored_size = 10;
   bytes += renumber_chunk_source(header, 0, "not a frame");
-  const DecodedSamples back = decode_recording(bytes);  // would take minutes if the payload of each header were checked
-  ASSERT_TRUE(back.summary);
-  EXPECT_EQ(back.raw_values, SmallRecording().raw_values_outside(0, 0));
-  EXPECT_GT(back.summary->damaged_bytes, 400'000u);
+  const DecodedSamples decoded_samples =
+      decode_recording(bytes);  // would take minutes if the payload of each header were checked
+  ASSERT_TRUE(decoded_samples.summary);
+  EXPECT_EQ(decoded_samples.raw_values, SmallRecording().raw_values_outside(0, 0));
+  EXPECT_GT(decoded_samples.summary->damaged_bytes, 400'000u);
 }
 
 }  // namespace

@@ -55,10 +55,11 @@ Error source_definition_lost_error(std::string_view name) {
   return {ErrorCode::malformed, fmt::format("{}: the description of the measurement is lost", name), "record again"};
 }
 
-Error different_recordings_error(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id) {
+Error different_recordings_error(std::string_view first_file, std::string_view first_id, std::string_view second_file,
+                                 std::string_view second_id) {
   return {ErrorCode::usage,
-          fmt::format("{} and {} are different recordings (ids {} and {})", a, b, joulemap::quoted(a_id),
-                      joulemap::quoted(b_id)),
+          fmt::format("{} and {} are different recordings (ids {} and {})", first_file, second_file,
+                      joulemap::quoted(first_id), joulemap::quoted(second_id)),
           "pass files of one recording only; to compare recordings, pass them one at a time; to record one run on "
           "several machines, name it: record --run NAME"};
 }
@@ -78,8 +79,8 @@ Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
     if (!*chunk) break;
     if (scanner.damaged_range()) damage_log_.add(*scanner.damaged_range());
     chunk_offset_ = scanner.chunk_offset();
-    const Status read = read_chunk(**chunk);
-    if (!read) return read;
+    const Status chunk_status = read_chunk(**chunk);
+    if (!chunk_status) return chunk_status;
   }
   if (summary_.chunks_read + summary_.chunks_skipped + summary_.chunks_repeated == chunks_before) {
     return not_a_recording_error(name, bytes.size());
@@ -110,8 +111,8 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
     const Status read_ahead_status = read_definitions_ahead();
     if (!read_ahead_status) return read_ahead_status;
   }
-  const auto known = source_indexes_.find(header.source);
-  const bool is_repeated = known != source_indexes_.end() && !known->second;
+  const auto source_index_entry = source_indexes_.find(header.source);
+  const bool is_repeated = source_index_entry != source_indexes_.end() && !source_index_entry->second;
   if (is_repeated) {
     ++summary_.chunks_repeated;
     return Done{};
@@ -120,10 +121,10 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   bool is_payload_decoded = payload.has_value();
   if (is_payload_decoded && header.has_type(ChunkType::diagnostics)) {
     is_payload_decoded = read_diagnostics(*payload);
-  } else if (is_payload_decoded && known == source_indexes_.end()) {
+  } else if (is_payload_decoded && source_index_entry == source_indexes_.end()) {
     ++chunks_without_source_;
   } else if (is_payload_decoded) {
-    is_payload_decoded = read_payload(header, *payload, *known->second);
+    is_payload_decoded = read_payload(header, *payload, *source_index_entry->second);
   }
   if (!is_payload_decoded) damage_log_.add({chunk_offset_, kChunkHeaderSize + header.stored_size, false});
   return Done{};
@@ -167,12 +168,12 @@ Status RecordingDecoder::define_source(std::uint16_t number, DecodedSource decod
   const auto source = static_cast<std::uint32_t>(sources_.size());
   source_indexes_[number] = source;
   const std::uint32_t first_channel = sample_filter_.add_source(decoded.source, decoded.channels);
-  std::vector<Channel> known;
+  std::vector<Channel> known_channels;
   for (std::optional<Channel>& channel : decoded.channels) {
-    if (channel) known.push_back(std::move(*channel));
+    if (channel) known_channels.push_back(std::move(*channel));
   }
   visitor_->on_source(source, decoded.source);
-  visitor_->on_channels(source, first_channel, known);
+  visitor_->on_channels(source, first_channel, known_channels);
   sources_.push_back({std::move(decoded.source), false});
   return Done{};
 }
@@ -240,7 +241,7 @@ bool RecordingDecoder::read_facts(std::string_view payload, std::uint32_t source
 bool RecordingDecoder::read_powers(std::string_view payload, std::uint32_t source) {
   const std::optional<std::vector<KernelPower>> powers = decode_power_payload(payload);
   if (!powers) return false;
-  for (const KernelPower& known : *powers) visitor_->on_power(source, known);
+  for (const KernelPower& kernel_power : *powers) visitor_->on_power(source, kernel_power);
   return true;
 }
 
@@ -286,9 +287,11 @@ void RecordingDecoder::report_unended_sources() {
                     {}});
   }
   if (unended_source_count > kMaxListedUnendedSources) {
-    const std::uint64_t more = unended_source_count - kMaxListedUnendedSources;
-    add_diagnostic(
-        {"recording_not_ended", more, fmt::format("{} more processes stopped writing before they ended", more), {}});
+    const std::uint64_t unlisted_source_count = unended_source_count - kMaxListedUnendedSources;
+    add_diagnostic({"recording_not_ended",
+                    unlisted_source_count,
+                    fmt::format("{} more processes stopped writing before they ended", unlisted_source_count),
+                    {}});
   }
   summary_.all_sources_ended = unended_source_count == 0 && !sources_.empty();
 }

@@ -36,7 +36,8 @@ Error not_a_recording_error(std::string_view name, std::uint64_t size);
 Error source_definition_lost_error(std::string_view name);
 
 // The error for two files of different recordings.
-Error different_recordings_error(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id);
+Error different_recordings_error(std::string_view first_file, std::string_view first_id, std::string_view second_file,
+                                 std::string_view second_id);
 
 class RecordingDecoder {
  public:

@@ -161,10 +161,10 @@ std::string golden_path(int minor, const char* ending) {
 }
 
 TEST(RecordingGolden, ReadsEveryVersionAsBefore) {
-  const std::string newest = golden_path(kFormatMinor, "joule");
-  if (std::getenv("JOULEMAP_UPDATE_GOLDENS") != nullptr && !std::filesystem::exists(newest)) {
+  const std::string newest_path = golden_path(kFormatMinor, "joule");
+  if (std::getenv("JOULEMAP_UPDATE_GOLDENS") != nullptr && !std::filesystem::exists(newest_path)) {
     const std::string bytes = make_golden();
-    std::ofstream(newest, std::ios::binary) << bytes;
+    std::ofstream(newest_path, std::ios::binary) << bytes;
     std::ofstream(golden_path(kFormatMinor, "txt"), std::ios::binary) << dump(bytes);
   }
   for (int minor = 0; minor <= kFormatMinor; ++minor) {

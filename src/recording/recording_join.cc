@@ -80,8 +80,8 @@ Status RecordingJoiner::add_file(const std::string& path) {
     if (!*chunk) break;
     has_whole_chunk = true;
     if (scanner.damaged_range()) damage_log_.add(*scanner.damaged_range());
-    const Status added = add_chunk(**chunk, scanner.chunk_offset());
-    if (!added) return added;
+    const Status chunk_status = add_chunk(**chunk, scanner.chunk_offset());
+    if (!chunk_status) return chunk_status;
   }
   if (!has_whole_chunk) return not_a_recording_error(path, file->size());
   if (scanner.damaged_range()) damage_log_.add(*scanner.damaged_range());
@@ -99,8 +99,8 @@ Status RecordingJoiner::add_chunk(const ScannedChunk& chunk, std::uint64_t posit
   if (!source) return std::move(source).error();
   if (!*source) return Done{};
   if (chunk.header.has_type(ChunkType::end)) {  // the last chunk of a source, also in the joined file
-    const Status written = write_samples();
-    if (!written) return written;
+    const Status write_status = write_samples();
+    if (!write_status) return write_status;
   }
   if (!chunk.header.has_type(ChunkType::samples))
     return buffer_chunk(renumber_chunk_source(chunk.header, **source, chunk.stored_payload));
@@ -138,12 +138,12 @@ Status RecordingJoiner::add_source_definition(const ScannedChunk& chunk, std::ui
 }
 
 Result<std::optional<std::uint16_t>> RecordingJoiner::find_source_index(std::uint16_t number) {
-  const auto known = source_indexes_.find(number);
-  if (known != source_indexes_.end()) return known->second;
-  Result<std::uint16_t> fresh = assign_source_number();
-  if (!fresh) return std::move(fresh).error();
-  source_indexes_[number] = *fresh;
-  return std::optional(*fresh);
+  const auto source_index_entry = source_indexes_.find(number);
+  if (source_index_entry != source_indexes_.end()) return source_index_entry->second;
+  Result<std::uint16_t> assigned_number = assign_source_number();
+  if (!assigned_number) return std::move(assigned_number).error();
+  source_indexes_[number] = *assigned_number;
+  return std::optional(*assigned_number);
 }
 
 Result<std::uint16_t> RecordingJoiner::assign_source_number() {
@@ -155,15 +155,15 @@ Result<std::uint16_t> RecordingJoiner::assign_source_number() {
 }
 
 Status RecordingJoiner::add_samples(std::uint16_t source, const SampleBatch& batch) {
-  const auto first_ns = [](const SampleBatch& some) { return some.samples.front().reading.before_ns; };
+  const auto first_ns = [](const SampleBatch& sample_batch) { return sample_batch.samples.front().reading.before_ns; };
   const bool fits = pending_samples_.samples.size() + batch.samples.size() <= kMaxSamplesPerChunk &&
                     pending_samples_.clock_pairs.size() + batch.clock_pairs.size() <= kMaxClockPairsPerChunk;
   const bool is_long =
       !pending_samples_.samples.empty() && !batch.samples.empty() &&
       static_cast<double>(first_ns(batch)) - static_cast<double>(first_ns(pending_samples_)) >= kJoinedSampleSpan_ns;
   if (source != pending_source_ || batch.time_unit_log2 != pending_samples_.time_unit_log2 || !fits || is_long) {
-    const Status written = write_samples();
-    if (!written) return written;
+    const Status write_status = write_samples();
+    if (!write_status) return write_status;
   }
   pending_source_ = source;
   pending_samples_.time_unit_log2 = batch.time_unit_log2;
@@ -193,8 +193,8 @@ Status RecordingJoiner::finish(Diagnostics& diagnostics) {
     const Status buffer_status = buffer_chunk(make_chunk(ChunkType::diagnostics, 0, encode_diagnostics(diagnostics)));
     if (!buffer_status) return buffer_status;
   }
-  const Status written = joined_file_->append(buffered_chunks_);
-  return written ? joined_file_->sync() : written;
+  const Status append_status = joined_file_->append(buffered_chunks_);
+  return append_status ? joined_file_->sync() : append_status;
 }
 
 struct JoinInputs {
@@ -205,8 +205,8 @@ struct JoinInputs {
 Result<JoinInputs> find_join_inputs(const std::string& folder, const std::string& path, JoinSummary& summary) {
   Result<ListedParts> listed = list_parts(folder);
   if (!listed) return std::move(listed).error();
-  for (const std::string& other : listed->skipped_names) {
-    if (const std::optional<Error> fault = check_part_file(other))
+  for (const std::string& skipped_name : listed->skipped_names) {
+    if (const std::optional<Error> fault = check_part_file(skipped_name))
       summary.diagnostics.add(skipped_part_diagnostic(*fault));
   }
   JoinInputs inputs;
@@ -251,20 +251,20 @@ Result<std::uint64_t> write_joined_file(JoinInputs& inputs, const std::string& t
   std::optional<Error> first_part_error;
   std::size_t readable = 0;
   for (const std::string& file : inputs.input_files) {
-    Status added = joiner.add_file(file);
-    if (added) {
+    Status file_status = joiner.add_file(file);
+    if (file_status) {
       ++readable;
-    } else if (added.error().code == ErrorCode::malformed) {
-      summary.diagnostics.add({"recording_part_unreadable", 1, added.error().message, {}});
-      if (!first_part_error) first_part_error = added.error();
+    } else if (file_status.error().code == ErrorCode::malformed) {
+      summary.diagnostics.add({"recording_part_unreadable", 1, file_status.error().message, {}});
+      if (!first_part_error) first_part_error = file_status.error();
       if (!is_empty_file(file) && std::erase(inputs.finished_parts, file) > 0) ++summary.parts_left;
     } else {
-      return std::move(added).error();
+      return std::move(file_status).error();
     }
   }
   if (readable == 0 && first_part_error) return *first_part_error;
-  const Status finished = joiner.finish(summary.diagnostics);
-  if (!finished) return finished.error();
+  const Status finish_status = joiner.finish(summary.diagnostics);
+  if (!finish_status) return finish_status.error();
   return out->size();
 }
 
@@ -278,19 +278,19 @@ Status remove_joined_folder(const std::string& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
   if (!std::all_of(names->begin(), names->end(), is_lock_file_name)) return system_error("remove", folder, ENOTEMPTY);
-  std::string removed = fmt::format("{}.done-{}", folder, ::getpid());
-  if (::rename(folder.c_str(), removed.c_str()) != 0) removed = folder;
-  for (const std::string& name : *names) ::unlink(fmt::format("{}/{}", removed, name).c_str());
-  if (::rmdir(removed.c_str()) == 0) return Done{};
-  return system_error("remove", removed, errno);
+  std::string renamed_folder = fmt::format("{}.done-{}", folder, ::getpid());
+  if (::rename(folder.c_str(), renamed_folder.c_str()) != 0) renamed_folder = folder;
+  for (const std::string& name : *names) ::unlink(fmt::format("{}/{}", renamed_folder, name).c_str());
+  if (::rmdir(renamed_folder.c_str()) == 0) return Done{};
+  return system_error("remove", renamed_folder, errno);
 }
 
 void remove_joined_parts(const std::string& folder, const JoinInputs& inputs, JoinSummary& summary) {
   for (const std::string& part : inputs.finished_parts) ::unlink(part.c_str());
   if (summary.parts_left > 0) return;
-  const Status removed = remove_joined_folder(folder);
-  if (removed) return;
-  summary.diagnostics.add({"recording_folder_left", 1, removed.error().message,
+  const Status removal_status = remove_joined_folder(folder);
+  if (removal_status) return;
+  summary.diagnostics.add({"recording_folder_left", 1, removal_status.error().message,
                            fmt::format("check its content and remove it: rm -r {}", folder)});
 }
 
@@ -313,7 +313,8 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
   }
   ::unlink(temporary.c_str());
   Result<std::uint64_t> size = write_joined_file(*inputs, temporary, summary);
-  if (Status free = size && before_rename ? before_rename() : Status(Done{}); !free) size = std::move(free).error();
+  if (Status before_rename_status = size && before_rename ? before_rename() : Status(Done{}); !before_rename_status)
+    size = std::move(before_rename_status).error();
   if (size && ::rename(temporary.c_str(), path.c_str()) != 0) size = system_error("rename to", path, errno);
   if (!size) {
     ::unlink(temporary.c_str());

@@ -53,15 +53,15 @@ Result<std::string> read_recording_id(const RecordingFile& file) {
 
 // Compares the recording ID of a file with that of the first one. Ignores an unreadable part: its process was killed
 // early, and reading it reports that.
-Status check_same_recording(const RecordingFile& file, std::optional<FileWithRecordingId>& first) {
+Status check_same_recording(const RecordingFile& file, std::optional<FileWithRecordingId>& first_file) {
   if (file.is_part && !file.open_file && check_part_file(file.path)) return Done{};
   Result<std::string> id = read_recording_id(file);
   if (!id && file.is_part && id.error().code != ErrorCode::unsupported) return Done{};
   if (!id) return std::move(id).error();
-  if (!first) {
-    first = FileWithRecordingId{file.path, *id};
-  } else if (first->id != *id) {
-    return different_recordings_error(first->path, first->id, file.path, *id);
+  if (!first_file) {
+    first_file = FileWithRecordingId{file.path, *id};
+  } else if (first_file->id != *id) {
+    return different_recordings_error(first_file->path, first_file->id, file.path, *id);
   }
   return Done{};
 }
@@ -76,9 +76,9 @@ constexpr int kMaxListingTries = 100;
 // cannot be opened for another reason stays in the list; reading it reports the reason.
 bool add_open_file(RecordingFile file, std::vector<RecordingFile>& files) {
   if (files.size() < kMaxOpenFiles) {
-    Result<std::shared_ptr<const OpenFile>> opened = OpenFile::open(file.path);
-    if (!opened && opened.error().code == ErrorCode::not_found) return false;
-    if (opened) file.open_file = std::move(*opened);
+    Result<std::shared_ptr<const OpenFile>> open_file = OpenFile::open(file.path);
+    if (!open_file && open_file.error().code == ErrorCode::not_found) return false;
+    if (open_file) file.open_file = std::move(*open_file);
   }
   files.push_back(std::move(file));
   return true;
@@ -94,10 +94,10 @@ Result<std::optional<std::vector<RecordingFile>>> list_part_files(const std::str
   for (std::string& part : listed->parts) {
     if (!add_open_file({std::move(part), true}, files)) return std::optional<std::vector<RecordingFile>>();
   }
-  for (std::string& other : listed->skipped_names) {
-    const std::optional<Error> fault = check_part_file(other);
+  for (std::string& skipped_name : listed->skipped_names) {
+    const std::optional<Error> fault = check_part_file(skipped_name);
     if (fault && fault->code == ErrorCode::not_found) return std::optional<std::vector<RecordingFile>>();
-    files.push_back({std::move(other), true});
+    files.push_back({std::move(skipped_name), true});
   }
   return std::optional(std::move(files));
 }
@@ -116,9 +116,9 @@ Result<std::optional<std::vector<RecordingFile>>> try_list_recording_files(const
   const std::string folder = recording_folder(path);
   std::vector<RecordingFile> parts;
   if (is_folder(folder)) {
-    Result<std::optional<std::vector<RecordingFile>>> listed = list_part_files(folder);
-    if (!listed || !*listed) return listed;
-    parts = std::move(**listed);
+    Result<std::optional<std::vector<RecordingFile>>> part_files = list_part_files(folder);
+    if (!part_files || !*part_files) return part_files;
+    parts = std::move(**part_files);
   }
   std::vector<RecordingFile> files;
   static_cast<void>(add_open_file({path, false}, files));
@@ -128,7 +128,7 @@ Result<std::optional<std::vector<RecordingFile>>> try_list_recording_files(const
 }
 
 Result<std::vector<RecordingFile>> find_recording_files(const std::string& path) {
-  for (int tries = 0; tries < kMaxListingTries; ++tries) {
+  for (int attempt = 0; attempt < kMaxListingTries; ++attempt) {
     Result<std::optional<std::vector<RecordingFile>>> files = try_list_recording_files(path);
     if (!files) return std::move(files).error();
     if (*files) return std::move(**files);
@@ -156,9 +156,9 @@ bool starts_with_recording_magic(const std::string& path) {
 std::string sanitize_for_file_name(std::string_view text) {
   std::string name(text);
   for (char& c : name) {
-    const bool plain =
+    const bool is_safe_character =
         (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
-    if (!plain) c = '_';
+    if (!is_safe_character) c = '_';
   }
   return name.substr(0, 100);
 }
@@ -175,22 +175,23 @@ Result<std::string> recording_id_of_file(const std::string& path) {
 }
 
 Result<std::vector<RecordingFile>> open_recording(std::span<const std::string> paths) {
-  std::vector<RecordingFile> all;
-  std::optional<FileWithRecordingId> first;
+  std::vector<RecordingFile> recording_files;
+  std::optional<FileWithRecordingId> first_file;
   for (const std::string& path : paths) {
     Result<std::vector<RecordingFile>> files = find_recording_files(path);
     if (!files) return files;
-    const bool both = !files->front().is_part && files->size() > 1;
+    const bool has_file_and_parts = !files->front().is_part && files->size() > 1;
     for (const RecordingFile& file : *files) {
-      Status same = check_same_recording(file, first);
-      if (!same && both && file.is_part && same.error().code == ErrorCode::usage) {
-        return add_left_over_parts_remedy(std::move(same).error(), path);
+      Status same_recording_status = check_same_recording(file, first_file);
+      if (!same_recording_status && has_file_and_parts && file.is_part &&
+          same_recording_status.error().code == ErrorCode::usage) {
+        return add_left_over_parts_remedy(std::move(same_recording_status).error(), path);
       }
-      if (!same) return std::move(same).error();
-      all.push_back(file);
+      if (!same_recording_status) return std::move(same_recording_status).error();
+      recording_files.push_back(file);
     }
   }
-  return all;
+  return recording_files;
 }
 
 }  // namespace joulemap::recording

@@ -62,9 +62,9 @@ TEST_F(RecordingParts, PartsAreJoinedIntoOneFileAndTheFolderIsRemoved) {
   write_part(make_recording_source(1), "package-0");
   write_part(make_recording_source(2), "package-1");
   ASSERT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a"));  // leaves its lock file
-  const Result<JoinSummary> joined = join_parts(folder_, path_);
-  ASSERT_TRUE(joined) << joined.error().message;
-  EXPECT_EQ(joined->parts, 2u);
+  const Result<JoinSummary> join_summary = join_parts(folder_, path_);
+  ASSERT_TRUE(join_summary) << join_summary.error().message;
+  EXPECT_EQ(join_summary->parts, 2u);
   EXPECT_FALSE(file_exists(folder_));
   EXPECT_FALSE(file_exists(path_ + ".tmp"));
 
@@ -95,17 +95,17 @@ TEST_F(RecordingParts, PartsThatWereNotJoinedAreReadByTheRecordingOrFolderName) 
 
 TEST_F(RecordingParts, DamagedPartsGiveTheirValidDataAndTheJoinedFileReportsTheLoss) {
   write_part(make_recording_source(1), "package-0");
-  const std::string damaged = write_part(make_recording_source(2), "package-1");
-  std::string bytes = file_bytes(damaged);
+  const std::string damaged_part = write_part(make_recording_source(2), "package-1");
+  std::string bytes = file_bytes(damaged_part);
   bytes.resize(bytes.size() - 5);
-  std::ofstream(damaged, std::ios::binary | std::ios::trunc) << bytes;
+  std::ofstream(damaged_part, std::ios::binary | std::ios::trunc) << bytes;
   append(folder_ + "/boot-a-3-1.joule", "");
   append(folder_ + "/boot-a-4-1.joule", "this is text");
-  const Result<JoinSummary> joined = join_parts(folder_, path_);
-  ASSERT_TRUE(joined) << joined.error().message;
+  const Result<JoinSummary> join_summary = join_parts(folder_, path_);
+  ASSERT_TRUE(join_summary) << join_summary.error().message;
   EXPECT_FALSE(file_exists(folder_ + "/boot-a-3-1.joule"));  // empty: nothing is lost
   EXPECT_TRUE(file_exists(folder_ + "/boot-a-4-1.joule"));   // rejected: never deleted
-  EXPECT_EQ(joined->parts_left, 1u);
+  EXPECT_EQ(join_summary->parts_left, 1u);
   const Result<RecordingSummary> summary = read({path_});
   ASSERT_TRUE(summary);
   EXPECT_EQ(recorded_.samples.size(), 2u * kTickCount);
@@ -118,9 +118,9 @@ TEST_F(RecordingParts, DamagedPartsGiveTheirValidDataAndTheJoinedFileReportsTheL
 TEST_F(RecordingParts, PartsWithAGapReportItsTimeInTheJoinedFile) {
   const std::string part = write_part(make_recording_source(1), "package-0");
   std::string bytes = file_bytes(part);
-  std::size_t third = 0;  // after a definition, samples and a definition: the second samples chunk
-  for (int i = 0; i < 3; ++i) third = bytes.find(kChunkMagic, third + 1);
-  bytes[third + kChunkHeaderSize] ^= 1;
+  std::size_t second_samples_offset = 0;  // after a definition, samples and a definition: the second samples chunk
+  for (int i = 0; i < 3; ++i) second_samples_offset = bytes.find(kChunkMagic, second_samples_offset + 1);
+  bytes[second_samples_offset + kChunkHeaderSize] ^= 1;
   std::ofstream(part, std::ios::binary | std::ios::trunc) << bytes;
   ASSERT_TRUE(join_parts(folder_, path_));
   const Result<RecordingSummary> summary = read({path_});
@@ -154,10 +154,10 @@ TEST_F(RecordingParts, PartsAreReadAlthoughTheRecorderJoinsThemAfterTheyWereList
   ASSERT_TRUE(files) << files.error().message;
   ASSERT_TRUE(join_parts(folder_, path_));
   for (const int pass : {1, 2}) {
-    RecordingContents recorded;
-    const Result<RecordingSummary> summary = read_recording(*files, recorded);
+    RecordingContents recording_contents;
+    const Result<RecordingSummary> summary = read_recording(*files, recording_contents);
     ASSERT_TRUE(summary) << "pass " << pass << ": " << summary.error().message;
-    EXPECT_EQ(recorded.samples.size(), 2u * kTickCount);
+    EXPECT_EQ(recording_contents.samples.size(), 2u * kTickCount);
     EXPECT_TRUE(summary->diagnostics.empty());
   }
 }
@@ -187,13 +187,13 @@ TEST_F(RecordingParts, PartsAreReadCompletelyWhileTheRecorderJoinsThem) {
 TEST_F(RecordingParts, PartsAreReadWhenThereAreMoreThanAProcessMayOpen) {
   constexpr int kParts = 400;
   for (int pid = 1; pid <= kParts; ++pid) write_part(make_recording_source(pid), "package-0");
-  rlimit saved{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &saved), 0);
-  rlimit low = saved;
+  rlimit original_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &original_limit), 0);
+  rlimit low = original_limit;
   low.rlim_cur = 300;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
   const Result<RecordingSummary> summary = read({path_});
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &saved), 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &original_limit), 0);
   ASSERT_TRUE(summary) << summary.error().message;
   EXPECT_EQ(recorded_.sources.size(), static_cast<std::size_t>(kParts));
   EXPECT_FALSE(summary->diagnostics.contains("recording_part_unreadable"));
@@ -204,9 +204,9 @@ TEST_F(RecordingParts, PartsOfANewerMajorVersionPreventTheJoinAndRemain) {
   ChunkHeader header;
   header.major = 2;
   append(part, renumber_chunk_source(header, 0, ""));
-  const Result<JoinSummary> joined = join_parts(folder_, path_);
-  ASSERT_FALSE(joined);
-  EXPECT_EQ(joined.error().code, ErrorCode::unsupported);
+  const Result<JoinSummary> join_summary = join_parts(folder_, path_);
+  ASSERT_FALSE(join_summary);
+  EXPECT_EQ(join_summary.error().code, ErrorCode::unsupported);
   EXPECT_TRUE(file_exists(part));
   EXPECT_FALSE(file_exists(path_));
   EXPECT_FALSE(file_exists(path_ + ".tmp"));
@@ -214,11 +214,11 @@ TEST_F(RecordingParts, PartsOfANewerMajorVersionPreventTheJoinAndRemain) {
 
 TEST_F(RecordingParts, PartsLeftBesideTheJoinedFileByACrashAreNotReadTwice) {
   write_part(make_recording_source(1), "package-0");
-  const std::string second = write_part(make_recording_source(2), "package-1");
-  const std::string second_bytes = file_bytes(second);
+  const std::string second_part = write_part(make_recording_source(2), "package-1");
+  const std::string second_bytes = file_bytes(second_part);
   ASSERT_TRUE(join_parts(folder_, path_));
   std::filesystem::create_directory(folder_);
-  append(second, second_bytes);
+  append(second_part, second_bytes);
   ASSERT_TRUE(read({path_}));
   EXPECT_EQ(recorded_.sources.size(), 2u);
   EXPECT_EQ(recorded_.samples.size(), 2u * kTickCount);
@@ -231,13 +231,14 @@ TEST_F(RecordingParts, PartsLeftBesideTheJoinedFileByACrashAreNotReadTwice) {
 
 TEST_F(RecordingParts, PartsOfARunningProcessRemainUntilItExits) {
   write_part(make_recording_source(1), "package-0");
-  const RecordingSource late = make_recording_source(2);
-  std::optional<RecordingWriter> writer = *RecordingWriter::create(recording_part_path(folder_, late), late);
+  const RecordingSource late_source = make_recording_source(2);
+  std::optional<RecordingWriter> writer =
+      *RecordingWriter::create(recording_part_path(folder_, late_source), late_source);
   writer->add(Mark{1, MarkKind::step, 1, 1, "late"});
   ASSERT_TRUE(writer->flush());
-  const Result<JoinSummary> joined = join_parts(folder_, path_);
-  ASSERT_TRUE(joined);
-  EXPECT_EQ(joined->parts_left, 1u);
+  const Result<JoinSummary> join_summary = join_parts(folder_, path_);
+  ASSERT_TRUE(join_summary);
+  EXPECT_EQ(join_summary->parts_left, 1u);
   ASSERT_TRUE(read({path_}));
   EXPECT_EQ(recorded_.sources.size(), 2u);
 
@@ -253,24 +254,24 @@ TEST_F(RecordingParts, PartsOfAnotherRecordingAreAnErrorWithARemedy) {
   write_part(make_recording_source(1), "package-0");
   ASSERT_TRUE(join_parts(folder_, path_));
   std::filesystem::create_directory(folder_);
-  RecordingSource other = make_recording_source(2);
-  other.recording_id = "ffff";
-  const std::string part = write_part(other, "package-0");
-  const Result<RecordingSummary> both = read({path_});
-  ASSERT_FALSE(both);
-  EXPECT_NE(both.error().remedy.find(folder_), std::string::npos);
-  const Result<RecordingSummary> two = read({part, path_});
-  ASSERT_FALSE(two);
-  EXPECT_EQ(two.error().code, ErrorCode::usage);
-  EXPECT_FALSE(two.error().remedy.empty());
+  RecordingSource foreign_source = make_recording_source(2);
+  foreign_source.recording_id = "ffff";
+  const std::string part = write_part(foreign_source, "package-0");
+  const Result<RecordingSummary> path_summary = read({path_});
+  ASSERT_FALSE(path_summary);
+  EXPECT_NE(path_summary.error().remedy.find(folder_), std::string::npos);
+  const Result<RecordingSummary> two_file_summary = read({part, path_});
+  ASSERT_FALSE(two_file_summary);
+  EXPECT_EQ(two_file_summary.error().code, ErrorCode::usage);
+  EXPECT_FALSE(two_file_summary.error().remedy.empty());
 }
 
 TEST_F(RecordingParts, DuplicateSamplesOfTwoProcessesCountOnce) {
   write_part(make_recording_source(1), "package-0", 0);
   write_part(make_recording_source(2), "package-0", kTickCount / 2);
-  RecordingSource elsewhere = make_recording_source(3);
-  elsewhere.boot_id = "boot-b";
-  write_part(elsewhere, "package-0", 0);
+  RecordingSource other_machine_source = make_recording_source(3);
+  other_machine_source.boot_id = "boot-b";
+  write_part(other_machine_source, "package-0", 0);
   const Result<RecordingSummary> summary = read({path_});
   ASSERT_TRUE(summary);
   EXPECT_EQ(recorded_.list_readings(0).size(), static_cast<std::size_t>(kTickCount));
@@ -295,8 +296,8 @@ TEST_F(RecordingParts, MissingPartsAreAnErrorWithARemedy) {
 
 TEST_F(RecordingParts, ProcessesElectOneSamplerPerBoot) {
   {
-    const Result<std::optional<SamplerLock>> first = SamplerLock::try_acquire(folder_, "boot-a");
-    EXPECT_TRUE(*first);
+    const Result<std::optional<SamplerLock>> first_lock = SamplerLock::try_acquire(folder_, "boot-a");
+    EXPECT_TRUE(*first_lock);
     EXPECT_FALSE(*SamplerLock::try_acquire(folder_, "boot-a"));
     EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-b"));
   }
@@ -304,31 +305,31 @@ TEST_F(RecordingParts, ProcessesElectOneSamplerPerBoot) {
 }
 
 TEST_F(RecordingParts, ProcessesElectOneSamplerWithoutFlock) {
-  const auto no_flock = [](int, int) {
+  const auto failing_flock = [](int, int) {
     errno = ENOLCK;
     return -1;
   };
   {
-    const Result<std::optional<SamplerLock>> first = SamplerLock::try_acquire(folder_, "boot-a", no_flock);
-    ASSERT_TRUE(first) << first.error().message;
-    ASSERT_TRUE(*first);
-    EXPECT_TRUE((*first)->is_backed_by_owner_file());
-    EXPECT_FALSE(*SamplerLock::try_acquire(folder_, "boot-a", no_flock));
-    EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-b", no_flock));
+    const Result<std::optional<SamplerLock>> first_lock = SamplerLock::try_acquire(folder_, "boot-a", failing_flock);
+    ASSERT_TRUE(first_lock) << first_lock.error().message;
+    ASSERT_TRUE(*first_lock);
+    EXPECT_TRUE((*first_lock)->is_backed_by_owner_file());
+    EXPECT_FALSE(*SamplerLock::try_acquire(folder_, "boot-a", failing_flock));
+    EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-b", failing_flock));
   }
-  EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a", no_flock));
+  EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a", failing_flock));
 }
 
 TEST_F(RecordingParts, TheOwnerFileOfTheSamplerIsRemovedWithTheFolder) {
   write_part(make_recording_source(1), "package-0");
-  const auto no_flock = [](int, int) {
+  const auto failing_flock = [](int, int) {
     errno = EOPNOTSUPP;
     return -1;
   };
-  const Result<std::optional<SamplerLock>> held = SamplerLock::try_acquire(folder_, "boot-a", no_flock);
-  ASSERT_TRUE(held && *held);
-  const Result<JoinSummary> joined = join_parts(folder_, path_);
-  ASSERT_TRUE(joined) << joined.error().message;
+  const Result<std::optional<SamplerLock>> sampler_lock = SamplerLock::try_acquire(folder_, "boot-a", failing_flock);
+  ASSERT_TRUE(sampler_lock && *sampler_lock);
+  const Result<JoinSummary> join_summary = join_parts(folder_, path_);
+  ASSERT_TRUE(join_summary) << join_summary.error().message;
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
@@ -339,36 +340,36 @@ TEST_F(RecordingParts, SkipEntriesThatAreNoFiles) {
   std::filesystem::create_symlink(part, folder_ + "/link.joule");
   const Result<RecordingSummary> read_parts = read({folder_});
   ASSERT_TRUE(read_parts) << read_parts.error().message;
-  const Result<JoinSummary> joined = join_parts(folder_, path_);
-  ASSERT_TRUE(joined) << joined.error().message;
-  for (const Diagnostics* notes : {&read_parts->diagnostics, &joined->diagnostics}) {
+  const Result<JoinSummary> join_summary = join_parts(folder_, path_);
+  ASSERT_TRUE(join_summary) << join_summary.error().message;
+  for (const Diagnostics* notes : {&read_parts->diagnostics, &join_summary->diagnostics}) {
     EXPECT_EQ(std::ranges::count(notes->list(), "recording_part_skipped", &Diagnostic::code), 3);
   }
-  EXPECT_EQ(joined->parts, 1u);
+  EXPECT_EQ(join_summary->parts, 1u);
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/fifo.joule"));
   EXPECT_EQ(read({path_})->samples, static_cast<std::uint64_t>(kTickCount));
 }
 
 TEST_F(RecordingParts, AnUnreadablePartRemainsAndIsReported) {
   std::filesystem::permissions(write_part(make_recording_source(1), "package-0"), std::filesystem::perms::all);
-  const std::string closed = write_part(make_recording_source(2), "package-1");
-  std::filesystem::permissions(closed, std::filesystem::perms::none);
+  const std::string unreadable_part = write_part(make_recording_source(2), "package-1");
+  std::filesystem::permissions(unreadable_part, std::filesystem::perms::none);
   std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
   std::filesystem::permissions(folder_, std::filesystem::perms::all);
   const bool is_root = ::geteuid() == 0;
   if (is_root) {
     ASSERT_EQ(::seteuid(65534), 0);  // permissions do not apply to root
   }
-  const Result<JoinSummary> joined = join_parts(folder_, path_);
+  const Result<JoinSummary> join_summary = join_parts(folder_, path_);
   const Result<RecordingSummary> read_joined = read({path_});
   if (is_root) {
     ASSERT_EQ(::seteuid(0), 0);
   }
-  ASSERT_TRUE(joined && read_joined);
-  EXPECT_TRUE(joined->diagnostics.contains("recording_part_unreadable"));
+  ASSERT_TRUE(join_summary && read_joined);
+  EXPECT_TRUE(join_summary->diagnostics.contains("recording_part_unreadable"));
   EXPECT_TRUE(read_joined->diagnostics.contains("recording_part_unreadable"));
   EXPECT_EQ(read_joined->samples, static_cast<std::uint64_t>(kTickCount));
-  EXPECT_TRUE(std::filesystem::exists(closed));
+  EXPECT_TRUE(std::filesystem::exists(unreadable_part));
 }
 
 }  // namespace

@@ -21,11 +21,11 @@ class RecordingRoundTrip : public testing::Test {
   }
   std::string path() const { return directory_.path() + "/run.joule"; }
   RecordingContents read() {
-    RecordingContents recorded;
-    Result<RecordingSummary> summary = read_recording(path(), recorded);
+    RecordingContents recording_contents;
+    Result<RecordingSummary> summary = read_recording(path(), recording_contents);
     EXPECT_TRUE(summary) << summary.error().message;
     if (summary) summary_ = *summary;
-    return recorded;
+    return recording_contents;
   }
 
   TemporaryDirectory directory_;
@@ -57,14 +57,17 @@ TEST_F(RecordingRoundTrip, PreservesEveryFieldOfChannels) {
   const RecordingContents in = read();
   ASSERT_EQ(in.channels.size(), 2u);
   EXPECT_EQ(in.channels[0].wrap_range, 262'143'328'850u);
-  const Channel& back = in.channels[1];
-  EXPECT_EQ(std::tie(back.name, back.sensor, back.source, back.domain, back.part_of, back.device, back.model),
+  const Channel& decoded_gauge = in.channels[1];
+  EXPECT_EQ(std::tie(decoded_gauge.name, decoded_gauge.sensor, decoded_gauge.source, decoded_gauge.domain,
+                     decoded_gauge.part_of, decoded_gauge.device, decoded_gauge.model),
             std::tie(gauge.name, gauge.sensor, gauge.source, gauge.domain, gauge.part_of, gauge.device, gauge.model));
   EXPECT_EQ(
-      std::tie(back.domain_class, back.is_countable, back.kind, back.quantity, back.wrap_range, back.provenance),
+      std::tie(decoded_gauge.domain_class, decoded_gauge.is_countable, decoded_gauge.kind, decoded_gauge.quantity,
+               decoded_gauge.wrap_range, decoded_gauge.provenance),
       std::tie(gauge.domain_class, gauge.is_countable, gauge.kind, gauge.quantity, gauge.wrap_range, gauge.provenance));
   EXPECT_EQ(
-      std::tie(back.scale, back.refresh_s, back.averaging_time_s, back.relative_uncertainty, back.uncertainty_w),
+      std::tie(decoded_gauge.scale, decoded_gauge.refresh_s, decoded_gauge.averaging_time_s,
+               decoded_gauge.relative_uncertainty, decoded_gauge.uncertainty_w),
       std::tie(gauge.scale, gauge.refresh_s, gauge.averaging_time_s, gauge.relative_uncertainty, gauge.uncertainty_w));
 }
 
@@ -129,8 +132,8 @@ Sample random_sample(std::mt19937_64& random, std::uint32_t channels, std::int64
   now_ns += static_cast<std::int64_t>(random() >> (20 + random() % 44));
   const auto after_ns = now_ns + static_cast<std::int64_t>(random() >> (24 + random() % 40));
   const auto code = static_cast<ReadCode>(random() % 8 == 0 ? random() % 6 : 0);
-  const std::uint64_t raw = code == ReadCode::ok ? random() >> random() % 64 : 0;
-  return {static_cast<std::uint32_t>(random() % channels), {raw, now_ns, after_ns, code}};
+  const std::uint64_t raw_value = code == ReadCode::ok ? random() >> random() % 64 : 0;
+  return {static_cast<std::uint32_t>(random() % channels), {raw_value, now_ns, after_ns, code}};
 }
 
 TEST_F(RecordingRoundTrip, PreservesSamplesExactlyAtNanosecondResolution) {
@@ -140,11 +143,11 @@ TEST_F(RecordingRoundTrip, PreservesSamplesExactlyAtNanosecondResolution) {
   RecordingWriter out = writer(make_recording_source(), 0);
   constexpr std::uint32_t kChannels = 5;
   out.set_channels(make_recorded_channels(kChannels));
-  std::vector<Sample> written;
+  std::vector<Sample> written_samples;
   std::int64_t now_ns = 0;
   for (int i = 0; i < 5000; ++i) {
-    written.push_back(random_sample(random, kChannels, now_ns));
-    out.add(written.back());
+    written_samples.push_back(random_sample(random, kChannels, now_ns));
+    out.add(written_samples.back());
     if (random() % 50 != 0) continue;
     ASSERT_TRUE(out.flush());
   }
@@ -152,13 +155,13 @@ TEST_F(RecordingRoundTrip, PreservesSamplesExactlyAtNanosecondResolution) {
   const RecordingContents in = read();
   for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
     const std::vector<Reading> readings = in.list_readings(channel);
-    std::size_t next = 0;
-    for (const Sample& sample : written) {
+    std::size_t reading_index = 0;
+    for (const Sample& sample : written_samples) {
       if (sample.channel != channel) continue;
-      ASSERT_LT(next, readings.size());
-      ASSERT_TRUE(are_readings_equal(readings[next++], sample.reading));
+      ASSERT_LT(reading_index, readings.size());
+      ASSERT_TRUE(are_readings_equal(readings[reading_index++], sample.reading));
     }
-    EXPECT_EQ(next, readings.size());
+    EXPECT_EQ(reading_index, readings.size());
   }
 }
 
@@ -168,23 +171,23 @@ TEST_F(RecordingRoundTrip, TheTimeOfAReadStaysBetweenItsBounds) {
   std::mt19937_64 random(seed);
   RecordingWriter out = writer();
   out.set_channels(make_recorded_channels(1));
-  std::vector<Sample> written;
+  std::vector<Sample> written_samples;
   std::int64_t now_ns = -5'000'000;
   for (int i = 0; i < 1000; ++i) {
-    written.push_back(random_sample(random, 1, now_ns));
-    out.add(written.back());
+    written_samples.push_back(random_sample(random, 1, now_ns));
+    out.add(written_samples.back());
   }
   ASSERT_TRUE(out.finish({}));
   const std::vector<Reading> readings = read().list_readings(0);
-  ASSERT_EQ(readings.size(), written.size());
+  ASSERT_EQ(readings.size(), written_samples.size());
   constexpr std::int64_t kUnit_ns = 1 << kSampleTimeUnitLog2;
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    const Reading& before = written[i].reading;
-    EXPECT_LE(readings[i].before_ns, before.before_ns);
-    EXPECT_LT(before.before_ns - readings[i].before_ns, kUnit_ns);
-    EXPECT_GE(readings[i].after_ns, before.after_ns);
-    EXPECT_LT(readings[i].after_ns - before.after_ns, kUnit_ns);
-    EXPECT_EQ(readings[i].raw, before.raw);
+    const Reading& written_reading = written_samples[i].reading;
+    EXPECT_LE(readings[i].before_ns, written_reading.before_ns);
+    EXPECT_LT(written_reading.before_ns - readings[i].before_ns, kUnit_ns);
+    EXPECT_GE(readings[i].after_ns, written_reading.after_ns);
+    EXPECT_LT(readings[i].after_ns - written_reading.after_ns, kUnit_ns);
+    EXPECT_EQ(readings[i].raw, written_reading.raw);
   }
 }
 

@@ -39,9 +39,9 @@ std::vector<Sample> simulate_rapl_counters(Random& random, std::uint32_t first_c
     std::int64_t now_ns = 5'000'000'000'000 + deadline_ns + uniform(random, 50'000, 100'000);
     for (std::uint32_t zone = 0; zone < zones; ++zone) {
       quanta[zone] += std::max(0.0, normal(random, watts, 0.05 * watts)) * 0.05 / 61.035e-6;
-      const auto raw = static_cast<std::uint64_t>(quanta[zone]) * 61035 / 1000;  // as Linux computes microjoules
+      const auto raw_value = static_cast<std::uint64_t>(quanta[zone]) * 61035 / 1000;  // as Linux computes microjoules
       const std::int64_t after_ns = now_ns + uniform(random, 900, 2600);
-      samples.push_back({first_channel + zone, {raw, now_ns, after_ns, ReadCode::ok}});
+      samples.push_back({first_channel + zone, {raw_value, now_ns, after_ns, ReadCode::ok}});
       now_ns = after_ns + uniform(random, 60, 140);
     }
   }
@@ -51,12 +51,12 @@ std::vector<Sample> simulate_rapl_counters(Random& random, std::uint32_t first_c
 // A power gauge in milliwatts, polled every 10 ms, that updates every 100 ms.
 std::vector<Sample> simulate_nvml_gauge(Random& random, std::uint32_t channel) {
   std::vector<Sample> samples;
-  std::uint64_t raw = 300'000;
+  std::uint64_t raw_value = 300'000;
   for (std::int64_t deadline_ns = 0; deadline_ns < kRunLength_ns; deadline_ns += 10 * kNanosecondsPerMillisecond) {
     if (deadline_ns % (100 * kNanosecondsPerMillisecond) == 0)
-      raw = static_cast<std::uint64_t>(normal(random, 300e3, 20e3));
+      raw_value = static_cast<std::uint64_t>(normal(random, 300e3, 20e3));
     const std::int64_t before_ns = 5'000'000'000'000 + deadline_ns + uniform(random, 50'000, 100'000);
-    samples.push_back({channel, {raw, before_ns, before_ns + uniform(random, 8'000, 20'000), ReadCode::ok}});
+    samples.push_back({channel, {raw_value, before_ns, before_ns + uniform(random, 8'000, 20'000), ReadCode::ok}});
   }
   return samples;
 }
@@ -93,10 +93,10 @@ Sizes record(const std::vector<Sample>& samples, std::size_t channels, unsigned 
   Sizes sizes;
   const auto count = static_cast<double>(samples.size());
   sizes.part_bytes_per_sample = static_cast<double>(file_size_bytes(part)) / count;
-  const std::string joined = folder + ".joined";
-  EXPECT_TRUE(join_parts(folder, joined));
-  sizes.merged_bytes_per_sample = static_cast<double>(file_size_bytes(joined)) / count;
-  ::unlink(joined.c_str());
+  const std::string joined_path = folder + ".joined";
+  EXPECT_TRUE(join_parts(folder, joined_path));
+  sizes.merged_bytes_per_sample = static_cast<double>(file_size_bytes(joined_path)) / count;
+  ::unlink(joined_path.c_str());
   return sizes;
 }
 
@@ -128,12 +128,12 @@ std::vector<Stream> simulate_streams(Random& random) {
 TEST(RecordingSize, ASampleTakesAtMostFourBytes) {
   Random random(20240601);
   for (const Stream& stream : simulate_streams(random)) {
-    const Sizes usual = record(stream.samples, stream.channels, kSampleTimeUnitLog2);
-    const Sizes exact = record(stream.samples, stream.channels, 0);
+    const Sizes default_sizes = record(stream.samples, stream.channels, kSampleTimeUnitLog2);
+    const Sizes exact_ns_sizes = record(stream.samples, stream.channels, 0);
     fmt::print("{}: {:.2f} bytes per sample ({:.2f} before the join); with exact nanoseconds {:.2f} ({:.2f})\n",
-               stream.name, usual.merged_bytes_per_sample, usual.part_bytes_per_sample, exact.merged_bytes_per_sample,
-               exact.part_bytes_per_sample);
-    EXPECT_LE(usual.merged_bytes_per_sample, 4.0) << stream.name;
+               stream.name, default_sizes.merged_bytes_per_sample, default_sizes.part_bytes_per_sample,
+               exact_ns_sizes.merged_bytes_per_sample, exact_ns_sizes.part_bytes_per_sample);
+    EXPECT_LE(default_sizes.merged_bytes_per_sample, 4.0) << stream.name;
   }
 }
 
@@ -142,8 +142,8 @@ TEST(RecordingSize, ThreeDaysFitInto500Megabytes) {
   // Two sockets with memory, and four GPUs with one power gauge each.
   std::vector<Sample> samples = simulate_rapl_counters(random, 0, 4, 80);
   for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
-    const std::vector<Sample> more = simulate_nvml_gauge(random, 4 + gpu);
-    samples.insert(samples.end(), more.begin(), more.end());
+    const std::vector<Sample> gauge_samples = simulate_nvml_gauge(random, 4 + gpu);
+    samples.insert(samples.end(), gauge_samples.begin(), gauge_samples.end());
   }
   const auto count = static_cast<double>(samples.size());
   const Sizes sizes = record(sorted_by_time(std::move(samples)), 8, kSampleTimeUnitLog2);

@@ -42,8 +42,8 @@ Batch& find_batch_with_room(std::vector<Batch>& batches, std::size_t& last_bytes
 constexpr std::size_t kRecordOverheadBytes = 96;
 std::size_t stored_text_bytes(const std::string& text) { return std::min(text.size(), kMaxTextBytes); }
 
-void keep_first_error(Status& status, Status next) {
-  if (status && !next) status = std::move(next);
+void keep_first_error(Status& status, Status next_status) {
+  if (status && !next_status) status = std::move(next_status);
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ void RecordingWriter::add(ChannelCalibration calibration) {
   find_batch_with_room(pending_fact_batches_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
 }
 
-void RecordingWriter::add(KernelPower known) { pending_kernel_powers_.push_back(std::move(known)); }
+void RecordingWriter::add(KernelPower kernel_power) { pending_kernel_powers_.push_back(std::move(kernel_power)); }
 
 void RecordingWriter::add(const EngineSteps& steps) {
   for (std::string& payload : encode_engine_steps(steps)) pending_engine_payloads_.push_back(std::move(payload));
@@ -129,9 +129,9 @@ Status RecordingWriter::append(ChunkType type, const std::string& payload) {
 }
 
 Status RecordingWriter::append(const std::string& chunk) {
-  Status written = chunk_file_.append(chunk);
-  if (!written) count_failed_write(written.error());
-  return written;
+  Status append_status = chunk_file_.append(chunk);
+  if (!append_status) count_failed_write(append_status.error());
+  return append_status;
 }
 
 void RecordingWriter::count_failed_write(const Error& error) {
@@ -140,12 +140,12 @@ void RecordingWriter::count_failed_write(const Error& error) {
 }
 
 Status RecordingWriter::write_definition() {
-  Status written = append(ChunkType::source, encode_source(source_definition_));
-  if (written) {
+  Status append_status = append(ChunkType::source, encode_source(source_definition_));
+  if (append_status) {
     ++definitions_written_;
     flushes_since_definition_ = 0;
   }
-  return written;
+  return append_status;
 }
 
 Status RecordingWriter::write_samples() {
@@ -159,12 +159,12 @@ Status RecordingWriter::write_samples() {
     const auto chunk_clock_pairs = clocks.first(std::min(clocks.size(), kMaxClockPairsPerChunk));
     part.samples.assign(chunk_samples.begin(), chunk_samples.end());
     part.clock_pairs.assign(chunk_clock_pairs.begin(), chunk_clock_pairs.end());
-    Status written = append(ChunkType::samples, encode_samples(part));
-    if (!written) {
+    Status append_status = append(ChunkType::samples, encode_samples(part));
+    if (!append_status) {
       lost_samples_ += chunk_samples.size();
       lost_event_count_ += chunk_clock_pairs.size();
     }
-    keep_first_error(status, std::move(written));
+    keep_first_error(status, std::move(append_status));
     samples = samples.subspan(chunk_samples.size());
     clocks = clocks.subspan(chunk_clock_pairs.size());
   }
@@ -176,9 +176,9 @@ Status RecordingWriter::write_samples() {
 Status RecordingWriter::write_events() {
   Status status = Done{};
   for (const EventBatch& batch : pending_event_batches_) {
-    Status written = append(ChunkType::events, encode_events(batch));
-    if (!written) lost_event_count_ += count_batch_items(batch);
-    keep_first_error(status, std::move(written));
+    Status append_status = append(ChunkType::events, encode_events(batch));
+    if (!append_status) lost_event_count_ += count_batch_items(batch);
+    keep_first_error(status, std::move(append_status));
   }
   pending_event_batches_.clear();
   return status;
@@ -187,9 +187,9 @@ Status RecordingWriter::write_events() {
 Status RecordingWriter::write_facts() {
   Status status = Done{};
   for (const FactBatch& batch : pending_fact_batches_) {
-    Status written = append(ChunkType::facts, encode_facts(batch));
-    if (!written) lost_event_count_ += count_batch_items(batch);
-    keep_first_error(status, std::move(written));
+    Status append_status = append(ChunkType::facts, encode_facts(batch));
+    if (!append_status) lost_event_count_ += count_batch_items(batch);
+    keep_first_error(status, std::move(append_status));
   }
   pending_fact_batches_.clear();
   return status;
@@ -198,9 +198,9 @@ Status RecordingWriter::write_facts() {
 Status RecordingWriter::write_powers() {
   Status status = Done{};
   for (const std::string& payload : encode_power_payloads(pending_kernel_powers_)) {
-    Status written = append(ChunkType::kernel_powers, payload);
-    if (!written) ++lost_event_count_;
-    keep_first_error(status, std::move(written));
+    Status append_status = append(ChunkType::kernel_powers, payload);
+    if (!append_status) ++lost_event_count_;
+    keep_first_error(status, std::move(append_status));
   }
   pending_kernel_powers_.clear();
   return status;
@@ -209,9 +209,9 @@ Status RecordingWriter::write_powers() {
 Status RecordingWriter::write_engine_steps() {
   Status status = Done{};
   for (const std::string& payload : pending_engine_payloads_) {
-    Status written = append(ChunkType::engine_steps, payload);
-    if (!written) ++lost_event_count_;
-    keep_first_error(status, std::move(written));
+    Status append_status = append(ChunkType::engine_steps, payload);
+    if (!append_status) ++lost_event_count_;
+    keep_first_error(status, std::move(append_status));
   }
   pending_engine_payloads_.clear();
   return status;
@@ -223,21 +223,21 @@ Status RecordingWriter::write_activity() {
     std::string joined_chunks;
     for (const std::string& chunk : chunks) joined_chunks += chunk;
     const std::uint64_t size_before = chunk_file_.size();
-    Status written = chunk_file_.append(joined_chunks);
-    if (written) return written;
+    Status append_status = chunk_file_.append(joined_chunks);
+    if (append_status) return append_status;
     // If the file could not be truncated, some chunks are in it and must not be written twice.
     if (chunk_file_.size() != size_before) {
-      count_failed_write(written.error());
+      count_failed_write(append_status.error());
       lost_event_count_ += chunks.size();
-      return written;
+      return append_status;
     }
   }
   // A single chunk, or not enough space for all: write them one by one, as many as possible.
   Status status = Done{};
   for (const std::string& chunk : chunks) {
-    Status written = append(chunk);
-    if (!written) ++lost_event_count_;
-    keep_first_error(status, std::move(written));
+    Status append_status = append(chunk);
+    if (!append_status) ++lost_event_count_;
+    keep_first_error(status, std::move(append_status));
   }
   return status;
 }

@@ -53,7 +53,7 @@ class RecordingWriter {
   void add(Metric metric);
   void add(EnvironmentFact fact);
   void add(ChannelCalibration calibration);
-  void add(KernelPower known);
+  void add(KernelPower kernel_power);
   void add(const EngineSteps& steps);
   void add(Activity activity) { add(activity_encoder_.encode(std::move(activity))); }
   // Adds activity that another thread encoded with an encoder from activity_encoder().

@@ -87,9 +87,9 @@ class BitReader {
   // Counts ones up to a zero, which it consumes, or up to kEscapeOneCount ones.
   unsigned read_unary_ones() {
     refill_loaded_bits();
-    const unsigned ones = std::min(static_cast<unsigned>(std::countr_one(loaded_bits_)), kEscapeOneCount);
-    read_up_to_32_bits(ones < kEscapeOneCount ? ones + 1 : ones);
-    return ones;
+    const unsigned one_count = std::min(static_cast<unsigned>(std::countr_one(loaded_bits_)), kEscapeOneCount);
+    read_up_to_32_bits(one_count < kEscapeOneCount ? one_count + 1 : one_count);
+    return one_count;
   }
   bool is_past_end() const { return is_past_end_; }
   std::size_t consumed_byte_count() const { return next_byte_ - loaded_bit_count_ / 8; }
@@ -127,19 +127,19 @@ unsigned choose_rice_k(std::span<const std::uint64_t> values) {
   double sum = 0;
   for (const std::uint64_t value : values) sum += static_cast<double>(value);
   const double mean = sum / static_cast<double>(values.size());
-  const auto rounded = mean >= 0x1p63 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(mean);
-  const unsigned best_k_estimate = static_cast<unsigned>(std::bit_width(rounded));
+  const auto rounded_mean = mean >= 0x1p63 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(mean);
+  const unsigned best_k_estimate = static_cast<unsigned>(std::bit_width(rounded_mean));
   // A few large values among zeros raise the mean; then k = 0 with escapes is best.
-  unsigned best = 0;
+  unsigned best_k = 0;
   std::uint64_t fewest_bits = rice_encoded_bit_count(values, 0);
-  const unsigned first = best_k_estimate > kRiceKSearchRadius ? best_k_estimate - kRiceKSearchRadius : 1;
-  for (unsigned k = first; k <= std::min(best_k_estimate + 1, kMaxRiceK); ++k) {
+  const unsigned min_k = best_k_estimate > kRiceKSearchRadius ? best_k_estimate - kRiceKSearchRadius : 1;
+  for (unsigned k = min_k; k <= std::min(best_k_estimate + 1, kMaxRiceK); ++k) {
     const std::uint64_t bits = rice_encoded_bit_count(values, k);
     if (bits >= fewest_bits) continue;
-    best = k;
+    best_k = k;
     fewest_bits = bits;
   }
-  return best;
+  return best_k;
 }
 
 std::string rice_encode(std::span<const std::uint64_t> values, unsigned k) {
@@ -148,12 +148,12 @@ std::string rice_encode(std::span<const std::uint64_t> values, unsigned k) {
   for (const std::uint64_t value : values) {
     const std::uint64_t quotient = value >> k;
     if (quotient < kEscapeOneCount) {
-      const std::uint64_t ones = (std::uint64_t{1} << quotient) - 1;
+      const std::uint64_t unary_bits = (std::uint64_t{1} << quotient) - 1;
       const auto width = static_cast<unsigned>(quotient) + 1;
       if (width + k <= kMaxBitsPerWrite) {
-        out.write_bits(ones | (value & low_bits) << width, width + k);
+        out.write_bits(unary_bits | (value & low_bits) << width, width + k);
       } else {
-        out.write_bits(ones, width);
+        out.write_bits(unary_bits, width);
         out.write_bits(value & low_bits, k);
       }
     } else {
@@ -172,9 +172,9 @@ std::optional<RiceDecoded> rice_decode(std::string_view bytes, std::size_t count
   RiceDecoded decoded;
   decoded.values.reserve(count);
   for (std::size_t i = 0; i < count && !in.is_past_end(); ++i) {
-    const unsigned ones = in.read_unary_ones();
-    if (ones < kEscapeOneCount) {
-      decoded.values.push_back(std::uint64_t{ones} << k | in.read_bits(k));
+    const unsigned one_count = in.read_unary_ones();
+    if (one_count < kEscapeOneCount) {
+      decoded.values.push_back(std::uint64_t{one_count} << k | in.read_bits(k));
     } else {
       const auto width = static_cast<unsigned>(in.read_bits(kWidthFieldBits)) + 1;
       decoded.values.push_back(in.read_bits(width));

@@ -47,9 +47,9 @@ ChannelSampleColumns make_channel_block(std::span<const Sample> samples, unsigne
   return block;
 }
 
-UnsignedColumn subtract_columns(const UnsignedColumn& values, const UnsignedColumn& others) {
+UnsignedColumn subtract_columns(const UnsignedColumn& values, const UnsignedColumn& subtrahends) {
   UnsignedColumn differences = values;
-  for (std::size_t i = 0; i < values.size(); ++i) differences[i] -= others[i];
+  for (std::size_t i = 0; i < values.size(); ++i) differences[i] -= subtrahends[i];
   return differences;
 }
 
@@ -63,18 +63,18 @@ std::string encode_column_bytes(const UnsignedColumn& values) {
 // between them is far smaller than the timer jitter that all of them share, so it may be stored instead of the time.
 void write_begin_times(WireWriter& out, const ChannelSampleColumns& block, const ChannelSampleColumns* previous,
                        std::uint64_t base) {
-  const std::string alone = encode_column_bytes(
+  const std::string relative_to_base_bytes = encode_column_bytes(
       subtract_columns(block.begin_time_units, UnsignedColumn(block.begin_time_units.size(), base)));
   if (previous != nullptr && previous->end_time_units.size() == block.begin_time_units.size()) {
     const std::string relative_to_previous_bytes =
         encode_column_bytes(subtract_columns(block.begin_time_units, previous->end_time_units));
-    if (relative_to_previous_bytes.size() < alone.size()) {
+    if (relative_to_previous_bytes.size() < relative_to_base_bytes.size()) {
       out.write_u8(1);
       return out.write_raw(relative_to_previous_bytes);
     }
   }
   out.write_u8(0);
-  out.write_raw(alone);
+  out.write_raw(relative_to_base_bytes);
 }
 
 void write_channel_block(WireWriter& out, std::uint32_t channel, const ChannelSampleColumns& block,
@@ -82,11 +82,11 @@ void write_channel_block(WireWriter& out, std::uint32_t channel, const ChannelSa
   out.write_varint(channel);
   out.write_varint(block.begin_time_units.size());
   out.write_varint(block.failed_read_indexes.size());
-  std::uint64_t last = 0;
+  std::uint64_t previous_index = 0;
   for (std::size_t i = 0; i < block.failed_read_indexes.size(); ++i) {
-    out.write_varint(block.failed_read_indexes[i] - last);
+    out.write_varint(block.failed_read_indexes[i] - previous_index);
     out.write_u8(block.failed_read_codes[i]);
-    last = block.failed_read_indexes[i];
+    previous_index = block.failed_read_indexes[i];
   }
   write_begin_times(out, block, previous, base);
   encode_column(out, subtract_columns(block.end_time_units, block.begin_time_units));
@@ -110,12 +110,12 @@ std::int64_t first_batch_time_ns(const SampleBatch& batch) {
   return batch.clock_pairs.empty() ? 0 : batch.clock_pairs.front().monotonic_ns;
 }
 
-void read_clock_pairs(WireReader& in, std::uint64_t base_ns, std::vector<ClockPair>& clocks) {
-  const std::uint64_t count = in.read_varint();
-  if (count > kMaxClockPairsPerChunk) return in.mark_as_failed();
-  const UnsignedColumn monotonic_times = decode_column(in, count);
-  const UnsignedColumn unix_offsets = decode_column(in, count);
-  if (!in.ok()) return;
+void read_clock_pairs(WireReader& reader, std::uint64_t base_ns, std::vector<ClockPair>& clocks) {
+  const std::uint64_t count = reader.read_varint();
+  if (count > kMaxClockPairsPerChunk) return reader.mark_as_failed();
+  const UnsignedColumn monotonic_times = decode_column(reader, count);
+  const UnsignedColumn unix_offsets = decode_column(reader, count);
+  if (!reader.ok()) return;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t monotonic_ns = base_ns + monotonic_times[i];
     clocks.push_back(
@@ -123,44 +123,45 @@ void read_clock_pairs(WireReader& in, std::uint64_t base_ns, std::vector<ClockPa
   }
 }
 
-std::vector<ReadCode> decode_read_codes(WireReader& in, std::size_t count) {
+std::vector<ReadCode> decode_read_codes(WireReader& reader, std::size_t count) {
   std::vector<ReadCode> codes(count, ReadCode::ok);
-  const std::uint64_t failures = in.read_varint();
-  if (failures > count) in.mark_as_failed();
-  std::uint64_t at = 0;
-  for (std::uint64_t i = 0; i < failures && in.ok(); ++i) {
-    const std::uint64_t step = in.read_varint();
-    const std::uint8_t code = in.read_u8();
-    if (step >= count - at || code == 0 || (i > 0 && step == 0)) {
-      in.mark_as_failed();
+  const std::uint64_t failures = reader.read_varint();
+  if (failures > count) reader.mark_as_failed();
+  std::uint64_t sample_index = 0;
+  for (std::uint64_t i = 0; i < failures && reader.ok(); ++i) {
+    const std::uint64_t step = reader.read_varint();
+    const std::uint8_t code = reader.read_u8();
+    if (step >= count - sample_index || code == 0 || (i > 0 && step == 0)) {
+      reader.mark_as_failed();
       break;
     }
-    at += step;
+    sample_index += step;
     // An error code that only a newer version defines is still a failure.
-    codes[at] = code < kReadCodeCount ? static_cast<ReadCode>(code) : ReadCode::failed;
+    codes[sample_index] = code < kReadCodeCount ? static_cast<ReadCode>(code) : ReadCode::failed;
   }
   return codes;
 }
 
 // Appends the samples of one block and sets `previous_end_times` to its end times, for the next block.
-void read_channel_block(WireReader& in, std::uint64_t base, SampleBatch& batch, UnsignedColumn& previous_end_times) {
-  const std::uint64_t channel = in.read_varint();
-  const std::uint64_t count = in.read_varint();
-  if (channel > UINT32_MAX || count > kMaxSamplesPerChunk - batch.samples.size()) return in.mark_as_failed();
-  const std::vector<ReadCode> codes = decode_read_codes(in, count);
-  const bool follows = in.read_flag();
-  if (follows && previous_end_times.size() != count) in.mark_as_failed();
-  const UnsignedColumn before = decode_column(in, count);
-  const UnsignedColumn duration = decode_column(in, count);
-  const auto succeeded = static_cast<std::size_t>(std::count(codes.begin(), codes.end(), ReadCode::ok));
-  const UnsignedColumn raw = decode_column(in, succeeded);
-  if (!in.ok()) return;
+void read_channel_block(WireReader& reader, std::uint64_t base, SampleBatch& batch,
+                        UnsignedColumn& previous_end_times) {
+  const std::uint64_t channel = reader.read_varint();
+  const std::uint64_t count = reader.read_varint();
+  if (channel > UINT32_MAX || count > kMaxSamplesPerChunk - batch.samples.size()) return reader.mark_as_failed();
+  const std::vector<ReadCode> codes = decode_read_codes(reader, count);
+  const bool follows = reader.read_flag();
+  if (follows && previous_end_times.size() != count) reader.mark_as_failed();
+  const UnsignedColumn begin_offsets = decode_column(reader, count);
+  const UnsignedColumn duration = decode_column(reader, count);
+  const auto success_count = static_cast<std::size_t>(std::count(codes.begin(), codes.end(), ReadCode::ok));
+  const UnsignedColumn raw_values = decode_column(reader, success_count);
+  if (!reader.ok()) return;
   UnsignedColumn after(count);
   std::size_t next_raw_index = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t begin = before[i] + (follows ? previous_end_times[i] : base);
+    const std::uint64_t begin = begin_offsets[i] + (follows ? previous_end_times[i] : base);
     after[i] = begin + duration[i];
-    const std::uint64_t value = codes[i] == ReadCode::ok ? raw[next_raw_index++] : 0;
+    const std::uint64_t value = codes[i] == ReadCode::ok ? raw_values[next_raw_index++] : 0;
     batch.samples.push_back({static_cast<std::uint32_t>(channel),
                              {value, time_units_to_ns(begin, batch.time_unit_log2),
                               time_units_to_ns(after[i], batch.time_unit_log2), codes[i]}});
@@ -173,20 +174,22 @@ void read_channel_block(WireReader& in, std::uint64_t base, SampleBatch& batch, 
 std::string encode_samples(const SampleBatch& batch) {
   JOULEMAP_CHECK(batch.samples.size() <= kMaxSamplesPerChunk, "more samples than a chunk may hold");
   JOULEMAP_CHECK(batch.clock_pairs.size() <= kMaxClockPairsPerChunk, "more clock pairs than a chunk may hold");
-  std::vector<Sample> sorted = batch.samples;
-  std::stable_sort(sorted.begin(), sorted.end(),
+  std::vector<Sample> sorted_samples = batch.samples;
+  std::stable_sort(sorted_samples.begin(), sorted_samples.end(),
                    [](const Sample& a, const Sample& b) { return a.channel < b.channel; });
   const std::uint64_t base = floor_to_time_units(first_batch_time_ns(batch), batch.time_unit_log2);
 
   WireWriter blocks;
   std::uint64_t block_count = 0;
   std::optional<ChannelSampleColumns> previous;
-  for (auto first = sorted.begin(); first != sorted.end(); ++block_count) {
-    const auto last = std::find_if(first, sorted.end(), [&](const Sample& s) { return s.channel != first->channel; });
-    ChannelSampleColumns block = make_channel_block(std::span<const Sample>(first, last), batch.time_unit_log2);
-    write_channel_block(blocks, first->channel, block, previous ? &*previous : nullptr, base);
+  for (auto block_begin = sorted_samples.begin(); block_begin != sorted_samples.end(); ++block_count) {
+    const auto block_end = std::find_if(block_begin, sorted_samples.end(),
+                                        [&](const Sample& s) { return s.channel != block_begin->channel; });
+    ChannelSampleColumns block =
+        make_channel_block(std::span<const Sample>(block_begin, block_end), batch.time_unit_log2);
+    write_channel_block(blocks, block_begin->channel, block, previous ? &*previous : nullptr, base);
     previous = std::move(block);
-    first = last;
+    block_begin = block_end;
   }
 
   WireWriter out;

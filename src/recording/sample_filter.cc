@@ -5,7 +5,7 @@ namespace joulemap::recording {
 
 std::uint32_t SampleFilter::add_source(const RecordingSource& source,
                                        const std::vector<std::optional<Channel>>& channels) {
-  const std::uint32_t first = next_channel_number_;
+  const std::uint32_t first_channel = next_channel_number_;
   std::vector<std::optional<ChannelState>>& tracks = channel_states_.emplace_back();
   for (const std::optional<Channel>& channel : channels) {
     if (!channel) {
@@ -15,7 +15,7 @@ std::uint32_t SampleFilter::add_source(const RecordingSource& source,
     std::vector<SampledSpan>& spans = sampled_spans_[{source.boot_id, channel->sensor, channel->device, channel->name}];
     tracks.push_back(ChannelState{next_channel_number_++, std::nullopt, &spans});
   }
-  return first;
+  return first_channel;
 }
 
 bool SampleFilter::accepts_sample(std::uint32_t source, ChannelState& track, std::int64_t before_ns) {
@@ -23,18 +23,18 @@ bool SampleFilter::accepts_sample(std::uint32_t source, ChannelState& track, std
     ++out_of_order_count_;
     return false;
   }
-  SampledSpan* own = nullptr;
+  SampledSpan* source_span = nullptr;
   for (SampledSpan& span : *track.sampled_spans) {
     if (span.source == source) {
-      own = &span;
+      source_span = &span;
     } else if (before_ns >= span.first_ns && before_ns <= span.last_ns) {
       ++duplicate_count_;
       return false;
     }
   }
   track.last_ns = before_ns;
-  if (own != nullptr) {
-    own->last_ns = before_ns;
+  if (source_span != nullptr) {
+    source_span->last_ns = before_ns;
   } else {
     track.sampled_spans->push_back({source, before_ns, before_ns});
   }
@@ -43,7 +43,7 @@ bool SampleFilter::accepts_sample(std::uint32_t source, ChannelState& track, std
 
 void SampleFilter::filter(std::uint32_t source, std::vector<Sample>& samples) {
   std::vector<std::optional<ChannelState>>& tracks = channel_states_[source];
-  std::size_t kept = 0;
+  std::size_t kept_count = 0;
   for (Sample sample : samples) {
     if (sample.channel >= tracks.size() || !tracks[sample.channel]) {
       ++unknown_channel_count_;
@@ -52,9 +52,9 @@ void SampleFilter::filter(std::uint32_t source, std::vector<Sample>& samples) {
     ChannelState& track = *tracks[sample.channel];
     if (!accepts_sample(source, track, sample.reading.before_ns)) continue;
     sample.channel = track.output_channel;
-    samples[kept++] = sample;
+    samples[kept_count++] = sample;
   }
-  samples.resize(kept);
+  samples.resize(kept_count);
 }
 
 Diagnostics SampleFilter::diagnostics() const {

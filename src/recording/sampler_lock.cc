@@ -10,9 +10,9 @@ namespace joulemap::recording {
 Result<std::optional<SamplerLock>> SamplerLock::try_acquire(const std::string& folder, std::string_view boot_id,
                                                             FileLock::FlockFunction lock) {
   const std::string path = fmt::format("{}/{}{}", folder, sanitize_for_file_name(boot_id), kSamplerLockSuffix);
-  Result<std::optional<FileLock>> taken = FileLock::try_acquire(path, LockScope::machine, lock);
-  if (!taken) return std::move(taken).error();
-  return *taken ? std::optional(SamplerLock(std::move(**taken))) : std::nullopt;
+  Result<std::optional<FileLock>> file_lock = FileLock::try_acquire(path, LockScope::machine, lock);
+  if (!file_lock) return std::move(file_lock).error();
+  return *file_lock ? std::optional(SamplerLock(std::move(**file_lock))) : std::nullopt;
 }
 
 }  // namespace joulemap::recording

@@ -73,9 +73,9 @@ std::string_view WireReader::read_bytes(std::uint64_t size) {
     mark_as_failed();
     return {};
   }
-  const std::string_view taken = unread_bytes_.substr(0, size);
+  const std::string_view leading_bytes = unread_bytes_.substr(0, size);
   unread_bytes_.remove_prefix(size);
-  return taken;
+  return leading_bytes;
 }
 
 std::size_t WireReader::read_count() {

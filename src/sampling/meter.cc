@@ -35,10 +35,10 @@ constexpr double kFrozenCounterDelay_s = 1;
 }  // namespace
 
 Result<Meter> Meter::open(const SensorOptions& options) {
-  Result<OpenSensors> opened = open_sensors(options);
-  if (!opened) return std::move(opened).error();
-  Meter meter(std::move(opened->statuses), Sampler(std::move(opened->sensors)));
-  meter.cross_checks_estimates_ = opened->are_estimates_requested;
+  Result<OpenSensors> opened_sensors = open_sensors(options);
+  if (!opened_sensors) return std::move(opened_sensors).error();
+  Meter meter(std::move(opened_sensors->statuses), Sampler(std::move(opened_sensors->sensors)));
+  meter.cross_checks_estimates_ = opened_sensors->are_estimates_requested;
   return meter;
 }
 
@@ -53,8 +53,8 @@ Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
 // Rounds times to the resolution of a recording, so that the summary at the end of a run and a later report of its
 // recording use identical samples.
 void Meter::process_samples() {
-  sampler_.drain([this](const Sample& raw) {
-    const Sample sample{raw.channel, round_read_times(raw.reading)};
+  sampler_.drain([this](const Sample& raw_sample) {
+    const Sample sample{raw_sample.channel, round_read_times(raw_sample.reading)};
     if (sample_callback_) sample_callback_(sample);
     curves_.observe(sample);
   });
@@ -69,8 +69,8 @@ bool Meter::is_settled(const EnergyCurve& curve) const {
 }
 
 bool Meter::is_settled(std::size_t sensor) const {
-  const auto [first, count] = sampler_.channels_of(sensor);
-  for (std::size_t channel = first; channel < first + count; ++channel) {
+  const auto [first_channel, count] = sampler_.channels_of(sensor);
+  for (std::size_t channel = first_channel; channel < first_channel + count; ++channel) {
     const EnergyCurve* const curve = curves_.curve_of_channel(channel);
     if (curve != nullptr && !is_settled(*curve)) return false;
   }
@@ -143,11 +143,11 @@ void Meter::sample() {
   relax_settled_sensors();
 }
 
-void Meter::set_reading_every_update(bool every) {
-  const SamplingMode wanted = every ? SamplingMode::every_update : SamplingMode::relaxed;
-  if (wanted == mode_between_edges_) return;
-  mode_between_edges_ = wanted;
-  if (are_all_sensors_relaxed_) sampler_.set_mode(wanted);
+void Meter::set_reading_every_update(bool reads_every_update) {
+  const SamplingMode requested_mode = reads_every_update ? SamplingMode::every_update : SamplingMode::relaxed;
+  if (requested_mode == mode_between_edges_) return;
+  mode_between_edges_ = requested_mode;
+  if (are_all_sensors_relaxed_) sampler_.set_mode(requested_mode);
 }
 
 void Meter::read_all_sensors() {
@@ -191,17 +191,17 @@ std::vector<DomainEnergy> Meter::energy_since_last_call(double elapsed_s) {
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const Channel& channel = curves[i].channel();
     const EnergyTally& tally = curves[i].tally();
-    const CurveState now{has_ended_ ? std::min(curves[i].joules_at(end_ns_), tally.joules) : tally.joules,
-                         tally.update_count};
+    const CurveState curve_state{has_ended_ ? std::min(curves[i].joules_at(end_ns_), tally.joules) : tally.joules,
+                                 tally.update_count};
     ChannelEnergy energy;
     energy.channel = channel;
     const bool has_updates = channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
-    if (!has_updates || now.update_count > update_counts_at_begin_[i] || is_before_frozen_delay)
-      energy.joules = std::max(now.joules - curve_states_at_last_call_[i].joules, 0.0);
+    if (!has_updates || curve_state.update_count > update_counts_at_begin_[i] || is_before_frozen_delay)
+      energy.joules = std::max(curve_state.joules - curve_states_at_last_call_[i].joules, 0.0);
     if (!energy.joules) energy.missing_reason = "frozen";
-    if (has_updates && energy.joules && now.update_count == curve_states_at_last_call_[i].update_count)
+    if (has_updates && energy.joules && curve_state.update_count == curve_states_at_last_call_[i].update_count)
       waiting.push_back(channel.domain);
-    curve_states_at_last_call_[i] = now;
+    curve_states_at_last_call_[i] = curve_state;
     energies.push_back(std::move(energy));
   }
   std::vector<DomainEnergy> rows = make_domain_table(energies, elapsed_s).rows;

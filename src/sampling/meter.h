@@ -53,7 +53,7 @@ class Meter {
   void sample();  // processes what the sensor threads have read
   // Between edges: whether counters that are expensive to read are read at each of their updates, beyond their usual
   // limit of CPU time.
-  void set_reading_every_update(bool every);
+  void set_reading_every_update(bool reads_every_update);
   void read_all_sensors();  // reads every sensor now and processes the samples
   void end();
 

@@ -17,11 +17,11 @@ Result<std::vector<sensors::ProbeResult>> probe_backends(std::span<const sensors
     }
   };
   if (uses_file_capabilities) {
-    if (Status raised = raise_permitted_capabilities(); !raised) return std::move(raised).error();
+    if (Status raise_status = raise_permitted_capabilities(); !raise_status) return std::move(raise_status).error();
   }
   probe(false);
   if (uses_file_capabilities) {
-    if (Status dropped = drop_capabilities(); !dropped) return std::move(dropped).error();
+    if (Status drop_status = drop_capabilities(); !drop_status) return std::move(drop_status).error();
   }
   probe(true);
   return probes;
@@ -30,27 +30,27 @@ Result<std::vector<sensors::ProbeResult>> probe_backends(std::span<const sensors
 Result<OpenSensors> open_sensors(const SensorOptions& options) {
   if (!options.replay.empty()) {
     if (options.uses_file_capabilities) {
-      if (Status dropped = drop_capabilities(); !dropped) return std::move(dropped).error();
+      if (Status drop_status = drop_capabilities(); !drop_status) return std::move(drop_status).error();
     }
     return open_replay_sensors(options.replay);
   }
   Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();
-  OpenSensors opened;
+  OpenSensors opened_sensors;
   const sensors::ProbeContext context(options.root, options.program, options.measured_processes);
   for (const sensors::SensorBackend* backend : *backends) {
-    if (!options.sensors.empty() && backend->name == "estimate") opened.are_estimates_requested = true;
+    if (!options.sensors.empty() && backend->name == "estimate") opened_sensors.are_estimates_requested = true;
   }
   Result<std::vector<sensors::ProbeResult>> probes = probe_backends(*backends, context, options.uses_file_capabilities);
   if (!probes) return std::move(probes).error();
   for (sensors::ProbeResult& probe : *probes) {
-    opened.statuses.push_back(std::move(probe.status));
+    opened_sensors.statuses.push_back(std::move(probe.status));
     for (std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
       if (options.period_ns) sensor->request_read_period(*options.period_ns);
-      opened.sensors.push_back(std::move(sensor));
+      opened_sensors.sensors.push_back(std::move(sensor));
     }
   }
-  return opened;
+  return opened_sensors;
 }
 
 }  // namespace joulemap::sampling

@@ -43,8 +43,8 @@ Result<OpenSensors> open_replay_sensors(const std::string& path) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(std::span(&path, 1));
   if (!files) return std::move(files).error();
   ReplayReadingCollector collector;
-  Result<recording::RecordingSummary> read = recording::read_recording(*files, collector);
-  if (!read) return std::move(read).error();
+  Result<recording::RecordingSummary> recording_summary = recording::read_recording(*files, collector);
+  if (!recording_summary) return std::move(recording_summary).error();
   if (collector.has_too_many_samples()) {
     return Error{ErrorCode::unsupported, fmt::format("{} is too long to replay", path), "replay a shorter recording"};
   }
@@ -52,17 +52,17 @@ Result<OpenSensors> open_replay_sensors(const std::string& path) {
     return Error{ErrorCode::unsupported, fmt::format("{} contains no samples", path),
                  "record on a machine with a sensor"};
   }
-  OpenSensors opened;
+  OpenSensors opened_sensors;
   SensorStatus status;
   status.name = "replay";
   status.state = SensorState::measured;
   status.reason = fmt::format("{} samples of {}", collector.samples().size(), path);
   status.channels = collector.channels();
-  status.diagnostics = read->diagnostics;
-  opened.statuses.push_back(std::move(status));
-  opened.sensors.push_back(
+  status.diagnostics = recording_summary->diagnostics;
+  opened_sensors.statuses.push_back(std::move(status));
+  opened_sensors.sensors.push_back(
       std::make_unique<sensors::ReplaySensor>(std::move(collector.channels()), collector.samples()));
-  return opened;
+  return opened_sensors;
 }
 
 }  // namespace joulemap::sampling

@@ -21,23 +21,23 @@ class SampleRing {
 
   // Sensor thread only.
   void push(const Sample& sample) noexcept {
-    const std::uint64_t written = written_count_.load(std::memory_order_relaxed);
-    if (written - read_count_.load(std::memory_order_acquire) == sample_slots_.size()) {
+    const std::uint64_t written_count = written_count_.load(std::memory_order_relaxed);
+    if (written_count - read_count_.load(std::memory_order_acquire) == sample_slots_.size()) {
       lost_count_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    sample_slots_[written & index_mask_] = sample;
-    written_count_.store(written + 1, std::memory_order_release);
+    sample_slots_[written_count & index_mask_] = sample;
+    written_count_.store(written_count + 1, std::memory_order_release);
   }
 
   // Consumer thread only: calls use(sample) for all available samples, oldest first.
   template <class Use>
   void drain(Use&& use) {
-    const std::uint64_t written = written_count_.load(std::memory_order_acquire);
-    std::uint64_t read = read_count_.load(std::memory_order_relaxed);
-    for (; read != written; ++read) {
-      use(sample_slots_[read & index_mask_]);
-      read_count_.store(read + 1, std::memory_order_release);
+    const std::uint64_t written_count = written_count_.load(std::memory_order_acquire);
+    std::uint64_t read_count = read_count_.load(std::memory_order_relaxed);
+    for (; read_count != written_count; ++read_count) {
+      use(sample_slots_[read_count & index_mask_]);
+      read_count_.store(read_count + 1, std::memory_order_release);
     }
   }
 

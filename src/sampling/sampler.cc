@@ -16,23 +16,23 @@ constexpr std::int64_t kStopTimeout_ns = kNanosecondsPerSecond;
 
 Sampler::Sampler(std::vector<std::unique_ptr<sensors::Sensor>> sensors) {
   for (std::unique_ptr<sensors::Sensor>& sensor : sensors) {
-    const auto first = static_cast<std::uint32_t>(channels_.size());
+    const auto first_channel = static_cast<std::uint32_t>(channels_.size());
     for (const Channel& channel : sensor->channels()) channels_.push_back(channel);
-    channel_ranges_.push_back({first, sensor->channels().size()});
-    sensor_threads_.push_back(std::make_unique<SensorThread>(std::move(sensor), first));
+    channel_ranges_.push_back({first_channel, sensor->channels().size()});
+    sensor_threads_.push_back(std::make_unique<SensorThread>(std::move(sensor), first_channel));
     sample_rings_.push_back(&sensor_threads_.back()->sample_ring());
   }
 }
 
-Sampler::Sampler(Sampler&& other) noexcept { *this = std::move(other); }
-Sampler& Sampler::operator=(Sampler&& other) noexcept {
+Sampler::Sampler(Sampler&& other_sampler) noexcept { *this = std::move(other_sampler); }
+Sampler& Sampler::operator=(Sampler&& other_sampler) noexcept {
   stop();
-  sensor_threads_ = std::move(other.sensor_threads_);
-  sample_rings_ = std::move(other.sample_rings_);
-  channels_ = std::move(other.channels_);
-  channel_ranges_ = std::move(other.channel_ranges_);
-  hanging_thread_count_ = other.hanging_thread_count_;
-  is_running_ = std::exchange(other.is_running_, false);
+  sensor_threads_ = std::move(other_sampler.sensor_threads_);
+  sample_rings_ = std::move(other_sampler.sample_rings_);
+  channels_ = std::move(other_sampler.channels_);
+  channel_ranges_ = std::move(other_sampler.channel_ranges_);
+  hanging_thread_count_ = other_sampler.hanging_thread_count_;
+  is_running_ = std::exchange(other_sampler.is_running_, false);
   return *this;
 }
 Sampler::~Sampler() { stop(); }
@@ -79,11 +79,11 @@ bool Sampler::read_all_sensors(std::int64_t timeout_ns) {
   for (const std::unique_ptr<SensorThread>& thread : sensor_threads_) {
     if (thread) thread->request_read();
   }
-  bool all = hanging_thread_count_ == 0;
+  bool is_read_complete = hanging_thread_count_ == 0;
   for (const std::unique_ptr<SensorThread>& thread : sensor_threads_) {
-    if (thread) all = thread->wait_for_read(deadline_ns) && all;
+    if (thread) is_read_complete = thread->wait_for_read(deadline_ns) && is_read_complete;
   }
-  return all;
+  return is_read_complete;
 }
 
 std::vector<SamplerCost> Sampler::costs() const {

@@ -63,9 +63,9 @@ class ScriptedSensor final : public Sensor {
 
 template <class... Sensors>
 Sampler make_sampler(std::unique_ptr<Sensors>... sensors) {
-  std::vector<std::unique_ptr<Sensor>> list;
-  (list.push_back(std::move(sensors)), ...);
-  return Sampler(std::move(list));
+  std::vector<std::unique_ptr<Sensor>> sensor_list;
+  (sensor_list.push_back(std::move(sensors)), ...);
+  return Sampler(std::move(sensor_list));
 }
 
 std::unique_ptr<Sensor> sensor(SensorScript& script, std::int64_t period_ns, std::string name = "scripted") {
@@ -97,8 +97,9 @@ TEST(Sampler, DeliversReadingsOfEachSensorInOrderByChannel) {
   sampler.stop();
   const auto values = drain_samples(sampler);
   ASSERT_EQ(values.size(), 2u);
-  for (const auto& [channel, list] : values) {
-    for (std::size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list[i], i + 1) << "channel " << channel;
+  for (const auto& [channel, channel_values] : values) {
+    for (std::size_t i = 0; i < channel_values.size(); ++i)
+      EXPECT_EQ(channel_values[i], i + 1) << "channel " << channel;
   }
 }
 
@@ -139,16 +140,16 @@ TEST(Sampler, SamplesLostInOneRunAreNotCountedInTheNext) {
 }
 
 TEST(Sampler, ASensorThatHangsDelaysNoOther) {
-  SensorScript hanging;
-  SensorScript quick;
-  hanging.set_blocked(true);
-  Sampler sampler =
-      make_sampler(sensor(hanging, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
+  SensorScript hanging_script;
+  SensorScript quick_script;
+  hanging_script.set_blocked(true);
+  Sampler sampler = make_sampler(sensor(hanging_script, kNanosecondsPerMillisecond),
+                                 sensor(quick_script, kNanosecondsPerMillisecond));
   sampler.start();
-  wait_for([&] { return quick.reads >= 50; });
-  EXPECT_EQ(hanging.reads, 0u);
+  wait_for([&] { return quick_script.reads >= 50; });
+  EXPECT_EQ(hanging_script.reads, 0u);
   EXPECT_FALSE(sampler.read_all_sensors(kNanosecondsPerMillisecond)) << "one has not answered";
-  hanging.set_blocked(false);
+  hanging_script.set_blocked(false);
   EXPECT_TRUE(sampler.read_all_sensors(kLongTimeout_ns));
 }
 
@@ -194,10 +195,10 @@ TEST(Sampler, StopsWhileItSleeps) {
 
 TEST(Sampler, AbandonsASensorThatNeverReturns) {
   auto& script = *new SensorScript;  // its thread outlives the test and hangs until the program exits
-  SensorScript quick;
+  SensorScript quick_script;
   {
     Sampler sampler =
-        make_sampler(sensor(script, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
+        make_sampler(sensor(script, kNanosecondsPerMillisecond), sensor(quick_script, kNanosecondsPerMillisecond));
     sampler.start();
     wait_for([&] { return script.reads >= 1; });
     script.set_blocked(true);
@@ -231,8 +232,8 @@ TEST(Sampler, CountsReadsThatWereDueWhileOneHung) {
   const std::int64_t until_ns = monotonic_ns() + 20 * kNanosecondsPerMillisecond;
   wait_for([&] { return monotonic_ns() > until_ns; });
   script.set_blocked(false);
-  const std::uint64_t reads = script.reads;
-  wait_for([&] { return script.reads > reads + 2; });
+  const std::uint64_t previous_read_count = script.reads;
+  wait_for([&] { return script.reads > previous_read_count + 2; });
   sampler.stop();
   const SamplerCost cost = sampler.costs().front();
   EXPECT_GE(cost.missed_ticks, 10u);
@@ -247,8 +248,8 @@ TEST(Sampler, CountsSamplesThatWereNotFetchedInTime) {
   sampler.start();
   wait_for([&] { return script.reads > 3000; });
   sampler.stop();
-  const std::uint64_t kept = drain_samples(sampler)[0].size();
-  EXPECT_EQ(sampler.costs().front().lost_samples, script.reads - kept);
+  const std::uint64_t kept_sample_count = drain_samples(sampler)[0].size();
+  EXPECT_EQ(sampler.costs().front().lost_samples, script.reads - kept_sample_count);
   EXPECT_GT(sampler.costs().front().lost_samples, 0u);
 }
 
@@ -256,9 +257,9 @@ TEST(Sampler, ASamplerCanBeStartedAgain) {
   SensorScript script;
   Sampler sampler = make_sampler(sensor(script, kNanosecondsPerMillisecond));
   for (int round = 0; round < 3; ++round) {
-    const std::uint64_t before = script.reads;
+    const std::uint64_t previous_read_count = script.reads;
     sampler.start();
-    wait_for([&] { return script.reads > before; });
+    wait_for([&] { return script.reads > previous_read_count; });
     sampler.stop();
   }
 }

@@ -26,8 +26,8 @@ constexpr unsigned long kTimerSlack_ns = 1000;
 std::string sensor_name(const sensors::Sensor& sensor) {
   const std::span<const Channel> channels = sensor.channels();
   if (channels.empty()) return {};
-  const Channel& first = channels.front();
-  return first.device.empty() ? first.sensor : first.sensor + " " + first.domain;
+  const Channel& first_channel = channels.front();
+  return first_channel.device.empty() ? first_channel.sensor : first_channel.sensor + " " + first_channel.domain;
 }
 
 }  // namespace
@@ -93,10 +93,10 @@ bool SensorThread::is_read_done() const {
 
 bool SensorThread::wait_for_read(std::int64_t deadline_ns) const {
   while (!is_read_done()) {
-    const std::uint32_t completed = completed_read_count_.load(std::memory_order_acquire);
-    if (completed == requested_read_count_.load()) break;
+    const std::uint32_t completed_count = completed_read_count_.load(std::memory_order_acquire);
+    if (completed_count == requested_read_count_.load()) break;
     if (monotonic_ns() >= deadline_ns) return false;
-    wait_for_word_change(completed_read_count_, completed, deadline_ns);
+    wait_for_word_change(completed_read_count_, completed_count, deadline_ns);
   }
   return true;
 }
@@ -123,9 +123,9 @@ void SensorThread::sleep_and_read(SamplingMode mode) noexcept {
   const std::int64_t next_ns = sensor_->next_read_ns(next_read_ns_, mode);
   const std::int64_t period_ns = std::max<std::int64_t>(next_ns - next_read_ns_, 1);
   const std::int64_t lateness_ns = monotonic_ns() - next_ns;
-  const std::int64_t missed = lateness_ns >= 0 ? lateness_ns / period_ns + 1 : 0;
-  read_cost_.missed_ticks += static_cast<std::uint64_t>(missed);
-  next_read_ns_ = next_ns + missed * period_ns;
+  const std::int64_t missed_tick_count = lateness_ns >= 0 ? lateness_ns / period_ns + 1 : 0;
+  read_cost_.missed_ticks += static_cast<std::uint64_t>(missed_tick_count);
+  next_read_ns_ = next_ns + missed_tick_count * period_ns;
 }
 
 void SensorThread::run() noexcept {
@@ -134,25 +134,25 @@ void SensorThread::run() noexcept {
   next_read_ns_ = monotonic_ns();
   SamplingMode mode = sampling_mode_.load();
   while (true) {
-    const std::uint32_t wakes = wake_count_.load(std::memory_order_acquire);
+    const std::uint32_t wake_count = wake_count_.load(std::memory_order_acquire);
     // Checked before stop_requested_: on a busy machine this thread may see the request for the last reading of a run
     // only after the request to stop.
-    if (const std::uint32_t requested = requested_read_count_.load();
-        requested != completed_read_count_.load(std::memory_order_relaxed)) {
+    if (const std::uint32_t requested_count = requested_read_count_.load();
+        requested_count != completed_read_count_.load(std::memory_order_relaxed)) {
       read(SamplingMode::immediate);
-      completed_read_count_.store(requested, std::memory_order_release);
+      completed_read_count_.store(requested_count, std::memory_order_release);
       wake_all_waiters(completed_read_count_);
       continue;
     }
     if (stop_requested_.load()) break;
-    if (const SamplingMode wanted = sampling_mode_.load(); wanted != mode) {
-      mode = wanted;
+    if (const SamplingMode requested_mode = sampling_mode_.load(); requested_mode != mode) {
+      mode = requested_mode;
       next_read_ns_ = std::min(next_read_ns_, sensor_->next_read_ns(monotonic_ns(), mode));
     }
     if (monotonic_ns() >= next_read_ns_) {
       sleep_and_read(mode);
     } else {
-      wait_for_word_change(wake_count_, wakes, next_read_ns_);
+      wait_for_word_change(wake_count_, wake_count, next_read_ns_);
     }
   }
   read_cost_.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -39,13 +39,13 @@ bool is_estimate_sensor(const sensors::Sensor& sensor) {
   return !sensor.channels().empty() && sensor.channels().front().provenance == Provenance::estimated;
 }
 
-void request_read_periods(OpenSensors& opened) {
-  const bool has_measured_sensor = std::any_of(opened.sensors.begin(), opened.sensors.end(),
+void request_read_periods(OpenSensors& opened_sensors) {
+  const bool has_measured_sensor = std::any_of(opened_sensors.sensors.begin(), opened_sensors.sensors.end(),
                                                [](const auto& sensor) { return !is_estimate_sensor(*sensor); });
-  for (const std::unique_ptr<sensors::Sensor>& sensor : opened.sensors) {
+  for (const std::unique_ptr<sensors::Sensor>& sensor : opened_sensors.sensors) {
     if (!is_estimate_sensor(*sensor)) {
       sensor->request_read_period(kSensorReadPeriod_ns);
-    } else if (!has_measured_sensor || opened.are_estimates_requested) {
+    } else if (!has_measured_sensor || opened_sensors.are_estimates_requested) {
       sensor->request_read_period(kEstimateReadPeriod_ns);
     }
   }
@@ -75,14 +75,14 @@ sensors::MeasuredProcessCriteria make_measured_process_criteria() {
 }  // namespace
 
 Result<std::unique_ptr<WindowEngine>> WindowEngine::start(WindowTable& table, const WindowOptions& options) {
-  Result<OpenSensors> opened = open_sensors({.root = options.root,
-                                             .sensors = options.sensors,
-                                             .program = "",
-                                             .period_ns = options.period_ns,
-                                             .measured_processes = make_measured_process_criteria()});
-  if (!opened) return std::move(opened).error();
-  if (!options.period_ns) request_read_periods(*opened);
-  return start(table, std::move(*opened));
+  Result<OpenSensors> opened_sensors = open_sensors({.root = options.root,
+                                                     .sensors = options.sensors,
+                                                     .program = "",
+                                                     .period_ns = options.period_ns,
+                                                     .measured_processes = make_measured_process_criteria()});
+  if (!opened_sensors) return std::move(opened_sensors).error();
+  if (!options.period_ns) request_read_periods(*opened_sensors);
+  return start(table, std::move(*opened_sensors));
 }
 
 std::unique_ptr<WindowEngine> WindowEngine::start(WindowTable& table, OpenSensors sensors) {
@@ -123,7 +123,7 @@ void WindowEngine::wake_engine() {
 void WindowEngine::run() {
   pthread_setname_np(pthread_self(), "joulemap");
   while (!stop_requested_.load()) {
-    const std::uint32_t wakes = wake_count_.load(std::memory_order_acquire);
+    const std::uint32_t wake_count = wake_count_.load(std::memory_order_acquire);
     choose_sampling_mode();
     {
       const std::lock_guard lock(lock_);
@@ -132,7 +132,7 @@ void WindowEngine::run() {
     engine_pass_count_.fetch_add(1, std::memory_order_release);
     wake_all_waiters(engine_pass_count_);
     const std::int64_t period_ns = waiting_callers_.load() > 0 ? kWindowEngineWaitPeriod_ns : kWindowEnginePeriod_ns;
-    wait_for_word_change(wake_count_, wakes, monotonic_ns() + period_ns);
+    wait_for_word_change(wake_count_, wake_count, monotonic_ns() + period_ns);
   }
 }
 
@@ -149,10 +149,10 @@ void WindowEngine::update_windows() {
   register_new_windows();
   add_samples_to_curves();
   std::erase_if(unfinished_windows_, [this](WindowId window) {
-    const auto found = window_states_.find(window);
-    if (found == window_states_.end()) return true;
-    store_settled_edges(window, found->second);
-    return found->second.missing_begin_edge_count == 0 && found->second.missing_end_edge_count == 0;
+    const auto state_entry = window_states_.find(window);
+    if (state_entry == window_states_.end()) return true;
+    store_settled_edges(window, state_entry->second);
+    return state_entry->second.missing_begin_edge_count == 0 && state_entry->second.missing_end_edge_count == 0;
   });
 }
 
@@ -160,9 +160,9 @@ void WindowEngine::register_new_windows() {
   std::shared_ptr<const std::vector<EnergyTally>> tallies;
   const auto begun = [&](WindowId window, std::int64_t begin_ns) {
     if (!tallies) {
-      std::vector<EnergyTally> now;
-      for (const EnergyCurve& curve : curves_.curves()) now.push_back(curve.tally());
-      tallies = std::make_shared<const std::vector<EnergyTally>>(std::move(now));
+      std::vector<EnergyTally> current_tallies;
+      for (const EnergyCurve& curve : curves_.curves()) current_tallies.push_back(curve.tally());
+      tallies = std::make_shared<const std::vector<EnergyTally>>(std::move(current_tallies));
     }
     WindowState& state = window_states_[window];
     state.begin_ns = begin_ns;
@@ -182,11 +182,11 @@ void WindowEngine::add_samples_to_curves() {
 // Stores the edges at `time_ns` that no later reading can change: with two points after an edge, the first can no
 // longer be discarded as torn. `has_settling_timed_out`: stores the others, too, as they are.
 void WindowEngine::store_edge_energies(std::int64_t time_ns, std::vector<std::optional<WindowEdgeEnergy>>& edges,
-                                       std::size_t& missing, bool has_settling_timed_out) {
+                                       std::size_t& missing_edge_count, bool has_settling_timed_out) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (edges[i] || (!has_settling_timed_out && curves_.curves()[i].count_points_after(time_ns) < 2)) continue;
     edges[i] = curves_.curves()[i].edge_energy_at(time_ns);
-    if (edges[i]) --missing;
+    if (edges[i]) --missing_edge_count;
   }
 }
 
@@ -219,15 +219,15 @@ Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_polic
     const std::uint32_t passes = engine_pass_count_.load(std::memory_order_acquire);
     {
       const std::lock_guard lock(lock_);
-      auto found = window_states_.find(window);
+      auto state_entry = window_states_.find(window);
       // All edges of a finished window are stored: it needs no update_windows().
-      if (found == window_states_.end() ||
-          found->second.missing_begin_edge_count + found->second.missing_end_edge_count > 0) {
+      if (state_entry == window_states_.end() ||
+          state_entry->second.missing_begin_edge_count + state_entry->second.missing_end_edge_count > 0) {
         update_windows();
-        found = window_states_.find(window);
+        state_entry = window_states_.find(window);
       }
-      if (found == window_states_.end() || !window_table_.is_alive(window)) break;
-      WindowState& state = found->second;
+      if (state_entry == window_states_.end() || !window_table_.is_alive(window)) break;
+      WindowState& state = state_entry->second;
       if (state.end_ns == 0) state.end_ns = window_table_.end_ns(window);
       if (wait_policy == WaitPolicy::wait && state.end_ns == 0) {
         answer = Error{ErrorCode::usage, "this window has not ended", "end it before waiting for its energy"};

@@ -96,7 +96,7 @@ class WindowEngine {
   void add_samples_to_curves();
   void store_settled_edges(WindowId window, WindowState& state);
   void store_edge_energies(std::int64_t time_ns, std::vector<std::optional<WindowEdgeEnergy>>& edges,
-                           std::size_t& missing, bool has_settling_timed_out);
+                           std::size_t& missing_edge_count, bool has_settling_timed_out);
   bool is_settled(const WindowState& state) const;
   WindowResult compute_window_result(WindowId window, const WindowState& state) const;
   void wake_engine();

@@ -17,8 +17,8 @@ namespace {
 // its two edges alone, however busy this machine is.
 class SteadySensor final : public sensors::Sensor {
  public:
-  SteadySensor(std::atomic<ReadCode>& code, std::atomic<std::uint64_t>& reads)
-      : code_(code), reads_(reads), channels_(1) {
+  SteadySensor(std::atomic<ReadCode>& code, std::atomic<std::uint64_t>& read_count)
+      : code_(code), reads_(read_count), channels_(1) {
     channels_[0].name = channels_[0].domain = "package-0";
     channels_[0].domain_class = DomainClass::cpu;
     channels_[0].scale = 1e-6;
@@ -46,9 +46,9 @@ struct EngineFixture {
   std::unique_ptr<WindowEngine> engine;
 
   EngineFixture() {
-    OpenSensors opened;
-    opened.sensors.push_back(std::make_unique<SteadySensor>(code, reads));
-    engine = WindowEngine::start(table, std::move(opened));
+    OpenSensors opened_sensors;
+    opened_sensors.sensors.push_back(std::make_unique<SteadySensor>(code, reads));
+    engine = WindowEngine::start(table, std::move(opened_sensors));
     while (!has_update_period()) std::this_thread::yield();
   }
   // True once the update period is known: a window shorter than the period then has an energy.
@@ -68,8 +68,8 @@ struct EngineFixture {
 
 // Waits for this many further reads, however long the sampler's thread takes.
 void wait_for_reads(const EngineFixture& fixture, std::uint64_t count) {
-  const std::uint64_t until = fixture.reads + count;
-  while (fixture.reads < until) std::this_thread::yield();
+  const std::uint64_t target_read_count = fixture.reads + count;
+  while (fixture.reads < target_read_count) std::this_thread::yield();
 }
 
 void busy_wait_for(std::int64_t duration_ns) {
@@ -128,13 +128,13 @@ TEST(WindowEngine, MeasuresOverlappingWindowsOfManyThreads) {
 
 TEST(WindowEngine, TheEnergyOfAnInnerWindowIsPartOfTheOuter) {
   EngineFixture fixture;
-  const WindowId outer = fixture.table.begin();
-  const WindowId inner = fixture.table.begin();
+  const WindowId outer_window = fixture.table.begin();
+  const WindowId inner_window = fixture.table.begin();
   busy_wait_for(3 * kNanosecondsPerMillisecond);
-  fixture.table.end(inner);
-  fixture.table.end(outer);
-  const double inner_j = *joules_of(fixture.wait_for(inner).energy.totals.measured);
-  EXPECT_LE(inner_j, *joules_of(fixture.wait_for(outer).energy.totals.measured) + 1e-9);
+  fixture.table.end(inner_window);
+  fixture.table.end(outer_window);
+  const double inner_j = *joules_of(fixture.wait_for(inner_window).energy.totals.measured);
+  EXPECT_LE(inner_j, *joules_of(fixture.wait_for(outer_window).energy.totals.measured) + 1e-9);
 }
 
 TEST(WindowEngine, PeeksIntoAnOpenWindow) {
@@ -154,9 +154,9 @@ TEST(WindowEngine, AResultDoesNotDependOnTheTimeOfTheQuery) {
   const WindowId window = fixture.table.begin();
   busy_wait_for(5 * kNanosecondsPerMillisecond);
   fixture.table.end(window);
-  const double first_j = *joules_of(fixture.wait_for(window).energy.totals.measured);
+  const double first_energy_j = *joules_of(fixture.wait_for(window).energy.totals.measured);
   fixture.engine->stop();
-  EXPECT_NEAR(first_j, *joules_of(fixture.wait_for(window).energy.totals.measured), 0.02);
+  EXPECT_NEAR(first_energy_j, *joules_of(fixture.wait_for(window).energy.totals.measured), 0.02);
 }
 
 TEST(WindowEngine, AReleasedWindowIsNotAlive) {

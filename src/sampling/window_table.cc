@@ -32,17 +32,17 @@ WindowId WindowTable::make_window_id(std::uint32_t index, std::uint64_t word) co
 WindowTable::Slot* WindowTable::find_live_slot(WindowId window, std::uint64_t* word) const noexcept {
   const auto index = static_cast<std::uint32_t>(window & kSlotIndexMask);
   if (index >= slot_count_.load(std::memory_order_acquire)) return nullptr;
-  Slot& found = slot(index);
-  *word = found.generation_and_state.load(std::memory_order_acquire);
+  Slot& live_slot = slot(index);
+  *word = live_slot.generation_and_state.load(std::memory_order_acquire);
   const SlotState state = decode_slot_state(*word);
   if (state == SlotState::free || state == SlotState::released || make_window_id(index, *word) != window)
     return nullptr;
-  return &found;
+  return &live_slot;
 }
 
-bool WindowTable::change_state(std::uint32_t index, std::uint64_t& word, SlotState to) noexcept {
-  const std::uint64_t next = (word & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(to);
-  return slot(index).generation_and_state.compare_exchange_strong(word, next, std::memory_order_acq_rel);
+bool WindowTable::change_state(std::uint32_t index, std::uint64_t& word, SlotState new_state) noexcept {
+  const std::uint64_t new_word = (word & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(new_state);
+  return slot(index).generation_and_state.compare_exchange_strong(word, new_word, std::memory_order_acq_rel);
 }
 
 void WindowTable::recycle_slot(std::uint32_t index, std::uint64_t word) noexcept {
@@ -55,9 +55,10 @@ void WindowTable::recycle_slot(std::uint32_t index, std::uint64_t word) noexcept
 std::uint32_t WindowTable::pop_free_slot() noexcept {
   std::uint64_t top = free_list_head_.load(std::memory_order_acquire);
   while (const auto free_slot = static_cast<std::uint32_t>(top)) {
-    const std::uint64_t next = slot(free_slot - 1).next_free_index.load(std::memory_order_relaxed);
+    const std::uint64_t next_free_slot = slot(free_slot - 1).next_free_index.load(std::memory_order_relaxed);
     const std::uint64_t tag = (top >> 32) + 1;
-    if (free_list_head_.compare_exchange_weak(top, tag << 32 | next, std::memory_order_acq_rel)) return free_slot;
+    if (free_list_head_.compare_exchange_weak(top, tag << 32 | next_free_slot, std::memory_order_acq_rel))
+      return free_slot;
   }
   return 0;
 }
@@ -73,13 +74,13 @@ void WindowTable::push_free_slot(std::uint32_t index) noexcept {
 bool WindowTable::add_block() noexcept {
   const std::lock_guard lock(add_block_lock_);
   if (static_cast<std::uint32_t>(free_list_head_.load()) != 0) return true;  // another thread was faster
-  const std::uint32_t first = slot_count_.load();
-  if (first == kMaxWindows) return false;
+  const std::uint32_t first_index = slot_count_.load();
+  if (first_index == kMaxWindows) return false;
   auto* block = new (std::nothrow) SlotBlock;
   if (block == nullptr) return false;
-  slot_blocks_[first / kSlotsPerBlock].store(block, std::memory_order_release);
-  slot_count_.store(first + kSlotsPerBlock, std::memory_order_release);
-  for (std::uint32_t index = first + kSlotsPerBlock; index-- > first;) push_free_slot(index);
+  slot_blocks_[first_index / kSlotsPerBlock].store(block, std::memory_order_release);
+  slot_count_.store(first_index + kSlotsPerBlock, std::memory_order_release);
+  for (std::uint32_t index = first_index + kSlotsPerBlock; index-- > first_index;) push_free_slot(index);
   return true;
 }
 
@@ -104,9 +105,10 @@ WindowId WindowTable::begin() noexcept {
 bool WindowTable::end(WindowId window) noexcept {
   const std::int64_t now_ns = monotonic_ns();
   std::uint64_t word = 0;
-  Slot* const found = find_live_slot(window, &word);
-  std::int64_t open = 0;
-  return found != nullptr && found->end_ns.compare_exchange_strong(open, now_ns, std::memory_order_acq_rel);
+  Slot* const live_slot = find_live_slot(window, &word);
+  std::int64_t expected_end_ns = 0;
+  return live_slot != nullptr &&
+         live_slot->end_ns.compare_exchange_strong(expected_end_ns, now_ns, std::memory_order_acq_rel);
 }
 
 bool WindowTable::release(WindowId window) noexcept {
@@ -130,8 +132,8 @@ bool WindowTable::is_alive(WindowId window) const noexcept {
 
 std::int64_t WindowTable::end_ns(WindowId window) const noexcept {
   std::uint64_t word = 0;
-  const Slot* const found = find_live_slot(window, &word);
-  return found == nullptr ? 0 : found->end_ns.load(std::memory_order_acquire);
+  const Slot* const live_slot = find_live_slot(window, &word);
+  return live_slot == nullptr ? 0 : live_slot->end_ns.load(std::memory_order_acquire);
 }
 
 void WindowTable::mark_complete(WindowId window) noexcept {

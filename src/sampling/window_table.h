@@ -81,7 +81,7 @@ class WindowTable {
   }
   WindowId make_window_id(std::uint32_t index, std::uint64_t word) const;
   Slot* find_live_slot(WindowId window, std::uint64_t* word) const noexcept;
-  bool change_state(std::uint32_t index, std::uint64_t& word, SlotState to) noexcept;
+  bool change_state(std::uint32_t index, std::uint64_t& word, SlotState new_state) noexcept;
   void recycle_slot(std::uint32_t index, std::uint64_t word) noexcept;
   std::uint32_t pop_free_slot() noexcept;  // index + 1, or 0 if no slot is free
   void push_free_slot(std::uint32_t index) noexcept;

@@ -38,17 +38,17 @@ TEST(WindowTable, AReleasedWindowIsUnknown) {
   EXPECT_TRUE(table.release(window));
   EXPECT_FALSE(table.release(window));
   EXPECT_FALSE(table.end(window));
-  const WindowId next = table.begin();  // uses the same slot
-  EXPECT_NE(next, window);
+  const WindowId next_window = table.begin();  // uses the same slot
+  EXPECT_NE(next_window, window);
   EXPECT_FALSE(table.end(window));
-  EXPECT_TRUE(table.end(next));
+  EXPECT_TRUE(table.end(next_window));
 }
 
 TEST(WindowTable, ASweepReturnsBegunAndReleasedWindows) {
   WindowTable table(1);
   const WindowId open_window = table.begin();
-  const WindowId unseen = table.begin();
-  table.release(unseen);
+  const WindowId unseen_window = table.begin();
+  table.release(unseen_window);
   EXPECT_EQ(visit_windows(table).begun_windows, std::vector{open_window});
   EXPECT_TRUE(visit_windows(table).begun_windows.empty());
   table.mark_complete(open_window);
@@ -80,27 +80,28 @@ TEST(WindowTable, ThreadsNeverGetTheSameWindow) {
   constexpr int kRounds = 20'000;
   std::vector<std::thread> threads;
   threads.reserve(kThreads);
-  std::atomic<int> wrong{0};
-  std::atomic<bool> done{false};
+  std::atomic<int> failure_count{0};
+  std::atomic<bool> is_finished{false};
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kRounds; ++i) {
-        const WindowId outer = table.begin();
-        const WindowId inner = table.begin();
-        const bool good = outer != inner && table.end(inner) && table.end(outer) && !table.end(inner) &&
-                          table.release(outer) && table.release(inner);
-        if (!good) ++wrong;
+        const WindowId outer_window = table.begin();
+        const WindowId inner_window = table.begin();
+        const bool has_succeeded = outer_window != inner_window && table.end(inner_window) && table.end(outer_window) &&
+                                   !table.end(inner_window) && table.release(outer_window) &&
+                                   table.release(inner_window);
+        if (!has_succeeded) ++failure_count;
       }
     });
   }
   std::thread engine([&] {
-    while (!done) visit_windows(table);
+    while (!is_finished) visit_windows(table);
   });
   for (std::thread& thread : threads) thread.join();
-  done = true;
+  is_finished = true;
   engine.join();
   visit_windows(table);
-  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(failure_count, 0);
 }
 
 }  // namespace

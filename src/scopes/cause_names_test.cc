@@ -24,9 +24,9 @@ TEST(EnergyCauseClass, AnUninformativeNameIsComputing) {
 TEST(EnergyCauseClass, TheLargestClassHasTheMostTime) {
   AmountByCause times;
   times[EnergyCauseClass::launch] = 1;
-  AmountByCause added;
-  added[EnergyCauseClass::synchronization] = 4;
-  times.add(added, 0.5);
+  AmountByCause added_times;
+  added_times[EnergyCauseClass::synchronization] = 4;
+  times.add(added_times, 0.5);
   EXPECT_EQ(times.largest_class(), EnergyCauseClass::synchronization);
   EXPECT_EQ(times.sum(), 3);
 }

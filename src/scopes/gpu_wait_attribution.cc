@@ -25,9 +25,9 @@ bool can_charge_gaps(WaitTracing tracing) {
 }
 
 void append_wait_activity(const std::map<std::tuple<std::uint32_t, std::uint32_t, WaitKind>, WaitTally>& tallies,
-                          TimeSpan span, std::vector<Activity>& into) {
+                          TimeSpan span, std::vector<Activity>& activities) {
   if (tallies.empty()) return;
-  Activity& activity = into.emplace_back();
+  Activity& activity = activities.emplace_back();
   activity.begin_ns = span.begin_ns;
   activity.end_ns = span.end_ns;
   for (const auto& [key, tally] : tallies) activity.waits.push_back(tally);
@@ -36,10 +36,11 @@ void append_wait_activity(const std::map<std::tuple<std::uint32_t, std::uint32_t
 }  // namespace
 
 void GpuWaitAttribution::add(std::span<const HostScopeChange> edges) {
-  const auto added = static_cast<std::ptrdiff_t>(host_scope_changes_.size());
+  const auto first_added_offset = static_cast<std::ptrdiff_t>(host_scope_changes_.size());
   host_scope_changes_.insert(host_scope_changes_.end(), edges.begin(), edges.end());
   // A thread may have read the clock before the last edges were added, and report its edge only now.
-  std::ranges::inplace_merge(host_scope_changes_, host_scope_changes_.begin() + added, {}, &HostScopeChange::time_ns);
+  std::ranges::inplace_merge(host_scope_changes_, host_scope_changes_.begin() + first_added_offset, {},
+                             &HostScopeChange::time_ns);
   if (host_scope_changes_.size() <= kMaxStoredScopeChanges) return;
   const std::size_t excess_change_count = host_scope_changes_.size() - kMaxStoredScopeChanges / 2;
   host_scope_changes_.erase(host_scope_changes_.begin(),
@@ -105,10 +106,11 @@ void GpuWaitAttribution::apply_tracing_changes(Device& device, std::int64_t unti
     device.host_lateness.reset_period();
     device.host_cursor.reset();
     if (can_charge_gaps(tracing_change.tracing)) device.host_cursor = host_cursor_at(tracing_change.time_ns);
-    const WaitTracing before = std::exchange(device.tracing, tracing_change.tracing);
+    const WaitTracing previous_tracing = std::exchange(device.tracing, tracing_change.tracing);
     device.separate_step_number = tracing_change.separate_step_number;
-    const bool continues = before != WaitTracing::off && tracing_change.tracing != WaitTracing::off;
-    if (continues && device.idle_since_ns && !device.may_run_untraced_kernels) {
+    const bool is_tracing_continuous =
+        previous_tracing != WaitTracing::off && tracing_change.tracing != WaitTracing::off;
+    if (is_tracing_continuous && device.idle_since_ns && !device.may_run_untraced_kernels) {
       device.idle_since_ns = std::max(*device.idle_since_ns, tracing_change.time_ns);
       continue;
     }
@@ -120,12 +122,12 @@ void GpuWaitAttribution::apply_tracing_changes(Device& device, std::int64_t unti
 
 void GpuWaitAttribution::resolve_idle_gaps(Device& device, std::int64_t until_ns) {
   std::vector<LaunchedKernel>& pending = device.pending_kernels;
-  const auto later =
+  const auto first_later_kernel =
       std::partition(pending.begin(), pending.end(), [&](const LaunchedKernel& k) { return k.start_ns < until_ns; });
-  std::sort(pending.begin(), later, [](const LaunchedKernel& a, const LaunchedKernel& b) {
+  std::sort(pending.begin(), first_later_kernel, [](const LaunchedKernel& a, const LaunchedKernel& b) {
     return std::tie(a.start_ns, a.queue) < std::tie(b.start_ns, b.queue);
   });
-  for (auto kernel = pending.begin(); kernel != later; ++kernel) {
+  for (auto kernel = pending.begin(); kernel != first_later_kernel; ++kernel) {
     apply_tracing_changes(device, kernel->start_ns);
     advance_host_cursor_to_launch(device, *kernel);
     if (can_charge_gaps(device.tracing) && device.idle_since_ns) charge_idle_gap(device, kernel->start_ns, &*kernel);
@@ -135,7 +137,7 @@ void GpuWaitAttribution::resolve_idle_gaps(Device& device, std::int64_t until_ns
     device.idle_since_ns = std::max(device.idle_since_ns.value_or(kernel->end_ns), kernel->end_ns);
     device.last_queue = kernel->queue;
   }
-  pending.erase(pending.begin(), later);
+  pending.erase(pending.begin(), first_later_kernel);
 }
 
 GpuWaitAttribution::WaitSums& GpuWaitAttribution::select_wait_sums(const Device& device, std::int64_t gap_ns) {
@@ -145,9 +147,11 @@ GpuWaitAttribution::WaitSums& GpuWaitAttribution::select_wait_sums(const Device&
 }
 
 GpuWaitAttribution::HostCursor GpuWaitAttribution::host_cursor_at(std::int64_t time_ns) const {
-  const auto after = std::ranges::upper_bound(host_scope_changes_, time_ns, {}, &HostScopeChange::time_ns);
-  if (after == host_scope_changes_.begin()) return {time_ns, 0, false, time_ns + kMaxLatenessPeriod_ns, time_ns};
-  return {time_ns, std::prev(after)->scope, std::prev(after)->waits_for_gpu, time_ns + kMaxLatenessPeriod_ns, time_ns};
+  const auto next_scope_change = std::ranges::upper_bound(host_scope_changes_, time_ns, {}, &HostScopeChange::time_ns);
+  if (next_scope_change == host_scope_changes_.begin())
+    return {time_ns, 0, false, time_ns + kMaxLatenessPeriod_ns, time_ns};
+  return {time_ns, std::prev(next_scope_change)->scope, std::prev(next_scope_change)->waits_for_gpu,
+          time_ns + kMaxLatenessPeriod_ns, time_ns};
 }
 
 // Adds the host's time in each scope to HostLatenessTracker. Leaves out time in which the host waits for the GPU, and
@@ -185,32 +189,33 @@ void GpuWaitAttribution::advance_host_cursor_to_launch(Device& device, const Lau
   if (*kernel.launch_ns > device.host_cursor->last_synchronization_ns) device.host_cursor->has_synchronized = false;
 }
 
-void GpuWaitAttribution::charge_idle_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
-  for (const TimeSpan lost : lost_record_spans_) {
-    if (lost.end_ns <= *device.idle_since_ns || lost.begin_ns >= to_ns) continue;
-    charge_idle_time(device, lost.begin_ns, nullptr);
-    device.idle_since_ns = std::min(lost.end_ns, to_ns);
+void GpuWaitAttribution::charge_idle_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next_kernel) {
+  for (const TimeSpan lost_span : lost_record_spans_) {
+    if (lost_span.end_ns <= *device.idle_since_ns || lost_span.begin_ns >= to_ns) continue;
+    charge_idle_time(device, lost_span.begin_ns, nullptr);
+    device.idle_since_ns = std::min(lost_span.end_ns, to_ns);
     advance_host_cursor(device, *device.idle_since_ns);
     device.host_lateness.reset_period();
   }
-  charge_idle_time(device, to_ns, next);
+  charge_idle_time(device, to_ns, next_kernel);
 }
 
-void GpuWaitAttribution::charge_idle_time(Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
+void GpuWaitAttribution::charge_idle_time(Device& device, std::int64_t to_ns, const LaunchedKernel* next_kernel) {
   const std::int64_t from_ns = *device.idle_since_ns;
   if (to_ns <= from_ns) return;
   WaitSums& sums = select_wait_sums(device, to_ns - from_ns);
   sums.span = {std::min(sums.span.begin_ns, from_ns), std::max(sums.span.end_ns, to_ns)};
   const bool is_short_gap = to_ns - from_ns < kMinLongGap_ns;
-  const std::uint32_t queue = next == nullptr ? device.last_queue : next->queue;
-  const std::int64_t launch_ns = next == nullptr ? to_ns : std::clamp(next->launch_ns.value_or(to_ns), from_ns, to_ns);
+  const std::uint32_t queue = next_kernel == nullptr ? device.last_queue : next_kernel->queue;
+  const std::int64_t launch_ns =
+      next_kernel == nullptr ? to_ns : std::clamp(next_kernel->launch_ns.value_or(to_ns), from_ns, to_ns);
   const TimeSpan gap_before_launch{from_ns, launch_ns};
-  if (is_short_gap && next != nullptr && next->launch_ns) {
+  if (is_short_gap && next_kernel != nullptr && next_kernel->launch_ns) {
     charge_wait_to_late_scopes(device, gap_before_launch, queue, sums);
   } else {
     charge_wait_to_host_scopes(gap_before_launch, queue, sums);
   }
-  if (next != nullptr) charge_wait({launch_ns, to_ns}, queue, next->scope, WaitKind::host, sums);
+  if (next_kernel != nullptr) charge_wait({launch_ns, to_ns}, queue, next_kernel->scope, WaitKind::host, sums);
   if (is_short_gap) return;
   advance_host_cursor(device, launch_ns);
   device.host_lateness.reset_period();
@@ -219,16 +224,16 @@ void GpuWaitAttribution::charge_idle_time(Device& device, std::int64_t to_ns, co
 void GpuWaitAttribution::charge_wait_to_late_scopes(Device& device, TimeSpan span, std::uint32_t queue,
                                                     WaitSums& sums) {
   std::int64_t late_ns = 0;
-  for_each_host_scope(span, [&](TimeSpan piece, std::uint32_t scope, WaitKind kind) {
+  for_each_host_scope(span, [&](TimeSpan scope_span, std::uint32_t scope, WaitKind kind) {
     if (kind == WaitKind::host) {
-      late_ns += piece.end_ns - piece.begin_ns;
+      late_ns += scope_span.end_ns - scope_span.begin_ns;
     } else {
-      charge_wait(piece, queue, scope, kind, sums);
+      charge_wait(scope_span, queue, scope, kind, sums);
     }
   });
   if (late_ns == 0 || device.host_lateness.add_wait(late_ns)) return;
-  for_each_host_scope(span, [&](TimeSpan piece, std::uint32_t scope, WaitKind kind) {
-    if (kind == WaitKind::host) charge_wait(piece, queue, scope, kind, sums);
+  for_each_host_scope(span, [&](TimeSpan scope_span, std::uint32_t scope, WaitKind kind) {
+    if (kind == WaitKind::host) charge_wait(scope_span, queue, scope, kind, sums);
   });
 }
 
@@ -242,8 +247,9 @@ void GpuWaitAttribution::collect_lateness_charges(Device& device) {
 }
 
 void GpuWaitAttribution::charge_wait_to_host_scopes(TimeSpan span, std::uint32_t queue, WaitSums& sums) {
-  for_each_host_scope(
-      span, [&](TimeSpan piece, std::uint32_t scope, WaitKind kind) { charge_wait(piece, queue, scope, kind, sums); });
+  for_each_host_scope(span, [&](TimeSpan scope_span, std::uint32_t scope, WaitKind kind) {
+    charge_wait(scope_span, queue, scope, kind, sums);
+  });
 }
 
 // If the host was synchronizing when the span began, the rest of that scope counts as synchronization: the host could
@@ -269,12 +275,12 @@ void GpuWaitAttribution::for_each_host_scope(TimeSpan span, Charge charge) const
   pass(span.end_ns);
 }
 
-void GpuWaitAttribution::charge_wait(TimeSpan piece, std::uint32_t queue, std::uint32_t scope, WaitKind kind,
+void GpuWaitAttribution::charge_wait(TimeSpan wait_span, std::uint32_t queue, std::uint32_t scope, WaitKind kind,
                                      WaitSums& sums) {
-  if (piece.end_ns <= piece.begin_ns) return;
+  if (wait_span.end_ns <= wait_span.begin_ns) return;
   WaitTally& tally = sums.tallies.try_emplace({queue, scope, kind}, WaitTally{queue, scope, kind, 0, 0}).first->second;
   ++tally.count;
-  tally.time_ns += piece.end_ns - piece.begin_ns;
+  tally.time_ns += wait_span.end_ns - wait_span.begin_ns;
 }
 
 // Removes applied toggles, and edges before the earliest open gap except the last one, which gives the scope there.
@@ -288,7 +294,7 @@ void GpuWaitAttribution::drop_old_scope_changes(std::int64_t until_ns) {
       earliest_open_ns = std::min(earliest_open_ns, kernel.start_ns);
     applied_change_count = std::min(applied_change_count, device.next_tracing_change);
   }
-  std::erase_if(lost_record_spans_, [&](TimeSpan lost) { return lost.end_ns <= earliest_open_ns; });
+  std::erase_if(lost_record_spans_, [&](TimeSpan lost_span) { return lost_span.end_ns <= earliest_open_ns; });
   const auto first_needed_change =
       std::ranges::upper_bound(host_scope_changes_, earliest_open_ns, {}, &HostScopeChange::time_ns);
   if (first_needed_change - host_scope_changes_.begin() > 1)
@@ -300,11 +306,11 @@ void GpuWaitAttribution::drop_old_scope_changes(std::int64_t until_ns) {
   for (auto& [ordinal, device] : devices_) device.next_tracing_change -= applied_change_count;
 }
 
-void GpuWaitAttribution::take_wait_activities(std::vector<Activity>& into) {
+void GpuWaitAttribution::take_wait_activities(std::vector<Activity>& activities) {
   for (auto& [ordinal, device] : devices_) collect_lateness_charges(device);
-  append_wait_activity(short_gap_sums_.tallies, short_gap_sums_.span, into);
-  for (const WaitSums& gap : long_gap_sums_) append_wait_activity(gap.tallies, gap.span, into);
-  for (const auto& [part, sums] : separate_step_sums_) append_wait_activity(sums.tallies, sums.span, into);
+  append_wait_activity(short_gap_sums_.tallies, short_gap_sums_.span, activities);
+  for (const WaitSums& gap : long_gap_sums_) append_wait_activity(gap.tallies, gap.span, activities);
+  for (const auto& [part, sums] : separate_step_sums_) append_wait_activity(sums.tallies, sums.span, activities);
   short_gap_sums_ = {};
   long_gap_sums_.clear();
   separate_step_sums_.clear();

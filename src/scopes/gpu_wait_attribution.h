@@ -71,9 +71,9 @@ class GpuWaitAttribution {
   // Resolves everything; `end_ns` ends the gaps that are still open.
   void finish(std::int64_t end_ns);
 
-  // Appends the resolved waiting time to `into` and forgets it: one activity for the sum of all short gaps, then one
+  // Appends the resolved waiting time to `activities` and forgets it: one activity for the sum of all short gaps, then one
   // for each gap of 20 ms or more, then one for each step in mode `separate_step`. Appends no empty activities.
-  void take_wait_activities(std::vector<Activity>& into);
+  void take_wait_activities(std::vector<Activity>& activities);
 
   // Number of edges that were dropped because too many were stored.
   std::uint64_t dropped_scope_change_count() const { return dropped_scope_change_count_; }
@@ -117,13 +117,13 @@ class GpuWaitAttribution {
   void advance_host_cursor(Device& device, std::int64_t until_ns);
   void advance_host_cursor_to_launch(Device& device, const LaunchedKernel& kernel);
   WaitSums& select_wait_sums(const Device& device, std::int64_t gap_ns);
-  // Charges the time since device.idle_from_ns without the intervals of lost records. `next`: the kernel that ends it,
-  // or null. Leaves the begin of the last charged part in device.idle_from_ns.
-  void charge_idle_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next);
-  void charge_idle_time(Device& device, std::int64_t to_ns, const LaunchedKernel* next);
+  // Charges the time since device.idle_from_ns without the intervals of lost records. `next_kernel`: the kernel that
+  // ends it, or null. Leaves the begin of the last charged part in device.idle_from_ns.
+  void charge_idle_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next_kernel);
+  void charge_idle_time(Device& device, std::int64_t to_ns, const LaunchedKernel* next_kernel);
   void charge_wait_to_late_scopes(Device& device, TimeSpan span, std::uint32_t queue, WaitSums& sums);
   void collect_lateness_charges(Device& device);
-  void charge_wait(TimeSpan piece, std::uint32_t queue, std::uint32_t scope, WaitKind kind, WaitSums& sums);
+  void charge_wait(TimeSpan wait_span, std::uint32_t queue, std::uint32_t scope, WaitKind kind, WaitSums& sums);
   void charge_wait_to_host_scopes(TimeSpan span, std::uint32_t queue, WaitSums& sums);
   // Calls charge(piece, scope, kind) for the scopes that the host was in.
   template <class Charge>

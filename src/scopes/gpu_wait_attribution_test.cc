@@ -34,14 +34,14 @@ struct WaitTimes {
 WaitTimes take_wait_times(GpuWaitAttribution& waiting) {
   std::vector<Activity> activities;
   waiting.take_wait_activities(activities);
-  WaitTimes found{.wait_us_by_scope = {}, .synchronized_us = {}, .activities = activities.size()};
+  WaitTimes wait_times{.wait_us_by_scope = {}, .synchronized_us = {}, .activities = activities.size()};
   for (const Activity& activity : activities) {
     for (const WaitTally& tally : activity.waits) {
-      (tally.kind == WaitKind::synchronization ? found.synchronized_us : found.wait_us_by_scope)[tally.scope] +=
-          tally.time_ns / 1000;
+      (tally.kind == WaitKind::synchronization ? wait_times.synchronized_us
+                                               : wait_times.wait_us_by_scope)[tally.scope] += tally.time_ns / 1000;
     }
   }
-  return found;
+  return wait_times;
 }
 
 TEST(GpuWaitAttribution, ChargesAGapToTheScopesThatMadeTheHostLateAndThenToTheLaunchThatEndedIt) {
@@ -51,10 +51,10 @@ TEST(GpuWaitAttribution, ChargesAGapToTheScopesThatMadeTheHostLateAndThenToTheLa
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(4, 190, 200, 300));
   waiting.resolve_idle_gaps(1000 * 1000);
-  const WaitTimes found = take_wait_times(waiting);
+  const WaitTimes wait_times = take_wait_times(waiting);
   // The host was in scope 1 for 150 us and launched a kernel of 90 us there, then 30 us in scope 2 and 10 us in scope
   // 3: the 90 us between the first kernel and the next launch are divided 60 : 30 : 10.
-  EXPECT_EQ(found.wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 9}, {4, 10}}));
+  EXPECT_EQ(wait_times.wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 9}, {4, 10}}));
 }
 
 TEST(GpuWaitAttribution, TimeWhoseKernelsWereLostIsNotCharged) {
@@ -95,32 +95,32 @@ TEST(GpuWaitAttribution, ChargesEqualLayersEquallyAlthoughTheGpuHadWorkQueuedDur
     for (std::uint32_t layer = 1; layer <= 4; ++layer) run(layer, 200, 50);
   }
   waiting.resolve_idle_gaps(1000 * kMs);
-  WaitTimes found = take_wait_times(waiting);
+  WaitTimes wait_times = take_wait_times(waiting);
   double total_us = 0;
-  for (const auto& [scope, waited_us] : found.wait_us_by_scope) total_us += static_cast<double>(waited_us);
-  EXPECT_FALSE(found.wait_us_by_scope.contains(9)) << "it gives the GPU more to do than it takes";
+  for (const auto& [scope, waited_us] : wait_times.wait_us_by_scope) total_us += static_cast<double>(waited_us);
+  EXPECT_FALSE(wait_times.wait_us_by_scope.contains(9)) << "it gives the GPU more to do than it takes";
   for (std::uint32_t layer = 1; layer <= 4; ++layer)
-    EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[layer]), total_us / 4, 0.1 * total_us / 4) << layer;
+    EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[layer]), total_us / 4, 0.1 * total_us / 4) << layer;
 }
 
 // Forward passes of four layers that all make the GPU wait; the host waits for the result of each pass.
 TEST(GpuWaitAttribution, ChargesEqualLayersEquallyBetweenTwoSynchronizations) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 0);
-  std::int64_t now = 0;
+  std::int64_t now_us = 0;
   for (int pass = 0; pass < 20; ++pass) {
     for (std::uint32_t layer = 1; layer <= 4; ++layer) {
-      waiting.add(std::vector{make_scope_change(now, layer)});
-      now += 200;
-      waiting.add(kernel(layer, now, now, now + 50));
+      waiting.add(std::vector{make_scope_change(now_us, layer)});
+      now_us += 200;
+      waiting.add(kernel(layer, now_us, now_us, now_us + 50));
     }
-    waiting.add(std::vector{make_scope_change(now, 5, true), make_scope_change(now + 50, 5)});
-    now += 51;
+    waiting.add(std::vector{make_scope_change(now_us, 5, true), make_scope_change(now_us + 50, 5)});
+    now_us += 51;
   }
   waiting.resolve_idle_gaps(1000 * kMs);
-  WaitTimes found = take_wait_times(waiting);
+  WaitTimes wait_times = take_wait_times(waiting);
   for (std::uint32_t layer = 2; layer <= 4; ++layer)
-    EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[layer]), 20 * 150, 100) << layer;
+    EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[layer]), 20 * 150, 100) << layer;
 }
 
 // A program that reads its loss in each step: the GPU is idle afterwards, while data are loaded. Layers that are slow
@@ -128,20 +128,20 @@ TEST(GpuWaitAttribution, ChargesEqualLayersEquallyBetweenTwoSynchronizations) {
 TEST(GpuWaitAttribution, ChargesWhatFollowsASynchronizationAndNotWhatComesAfterTheGap) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 0);
-  std::int64_t now = 0;
+  std::int64_t now_us = 0;
   for (int step = 0; step < 10; ++step) {
-    waiting.add(
-        std::vector{make_scope_change(now, 1), make_scope_change(now + 1000, 2), make_scope_change(now + 1010, 3)});
-    waiting.add(kernel(2, now + 1010, now + 1010, now + 5000));
-    waiting.add(kernel(3, now + 2010, now + 5000, now + 5100));
-    waiting.add(std::vector{make_scope_change(now + 2010, 4, true), make_scope_change(now + 5100, 4),
-                            make_scope_change(now + 5101, 1)});
-    now += 5101;
+    waiting.add(std::vector{make_scope_change(now_us, 1), make_scope_change(now_us + 1000, 2),
+                            make_scope_change(now_us + 1010, 3)});
+    waiting.add(kernel(2, now_us + 1010, now_us + 1010, now_us + 5000));
+    waiting.add(kernel(3, now_us + 2010, now_us + 5000, now_us + 5100));
+    waiting.add(std::vector{make_scope_change(now_us + 2010, 4, true), make_scope_change(now_us + 5100, 4),
+                            make_scope_change(now_us + 5101, 1)});
+    now_us += 5101;
   }
   waiting.resolve_idle_gaps(1000 * kMs);
-  const WaitTimes found = take_wait_times(waiting);
-  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope.at(1)), 10 * 1000, 100);
-  EXPECT_FALSE(found.wait_us_by_scope.contains(3));
+  const WaitTimes wait_times = take_wait_times(waiting);
+  EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope.at(1)), 10 * 1000, 100);
+  EXPECT_FALSE(wait_times.wait_us_by_scope.contains(3));
 }
 
 // A program that synchronizes for its timing after it has loaded a batch: the GPU has been idle for long by then.
@@ -153,9 +153,9 @@ TEST(GpuWaitAttribution, ChargesTheLoaderAlthoughTheHostSynchronizedWithAnIdleGp
   waiting.add(kernel(1, 0, 0, 1000));
   waiting.add(kernel(7, 10'060, 10'060, 10'100));
   waiting.resolve_idle_gaps(100 * kMs);
-  WaitTimes found = take_wait_times(waiting);
-  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[1]), 9000, 20);
-  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[7]), 50, 5);
+  WaitTimes wait_times = take_wait_times(waiting);
+  EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[1]), 9000, 20);
+  EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[7]), 50, 5);
 }
 
 TEST(GpuWaitAttribution, CountsNoKernelsThatWereLaunchedBeforeTracingBegan) {
@@ -165,28 +165,28 @@ TEST(GpuWaitAttribution, CountsNoKernelsThatWereLaunchedBeforeTracingBegan) {
   waiting.add(kernel(1, 100, 1000, 1500));  // would make its scope early by 0.5 ms
   waiting.add(kernel(2, 1950, 1950, 2000));
   waiting.resolve_idle_gaps(10 * kMs);
-  WaitTimes found = take_wait_times(waiting);
-  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[1]), 450 * 0.1 / 1.05, 2);
-  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[2]), 450 * 0.95 / 1.05, 2);
+  WaitTimes wait_times = take_wait_times(waiting);
+  EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[1]), 450 * 0.1 / 1.05, 2);
+  EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[2]), 450 * 0.95 / 1.05, 2);
 }
 
 TEST(GpuWaitAttribution, ForgetsScopesThatWereLateLongAgo) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 0);
-  std::int64_t now = 0;
+  std::int64_t now_us = 0;
   const auto run = [&](std::uint32_t scope, int steps) {
-    for (int step = 0; step < steps; ++step, now += 100) {
-      waiting.add(std::vector{make_scope_change(now, scope)});
-      waiting.add(kernel(scope, now + 90, now + 90, now + 100));
+    for (int step = 0; step < steps; ++step, now_us += 100) {
+      waiting.add(std::vector{make_scope_change(now_us, scope)});
+      waiting.add(kernel(scope, now_us + 90, now_us + 90, now_us + 100));
     }
   };
   run(1, 10'000);
-  waiting.resolve_idle_gaps(now * 1000);
+  waiting.resolve_idle_gaps(now_us * 1000);
   const auto first_us = static_cast<double>(take_wait_times(waiting).wait_us_by_scope[1]);
   run(2, 10'000);
-  waiting.resolve_idle_gaps(now * 1000);
-  WaitTimes found = take_wait_times(waiting);
-  EXPECT_NEAR(static_cast<double>(found.wait_us_by_scope[2]), first_us, 0.15 * first_us);
+  waiting.resolve_idle_gaps(now_us * 1000);
+  WaitTimes wait_times = take_wait_times(waiting);
+  EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[2]), first_us, 0.15 * first_us);
 }
 
 TEST(GpuWaitAttribution, GivesTheGapBeforeAQueuedKernelToTheScopeThatLaunchedIt) {
@@ -207,9 +207,9 @@ TEST(GpuWaitAttribution, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronizat
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(2, 170, 170, 300));
   waiting.resolve_idle_gaps(1000 * 1000);
-  const WaitTimes found = take_wait_times(waiting);
-  EXPECT_EQ(found.synchronized_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}}));
-  EXPECT_EQ(found.wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{2, 20}}));
+  const WaitTimes wait_times = take_wait_times(waiting);
+  EXPECT_EQ(wait_times.synchronized_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}}));
+  EXPECT_EQ(wait_times.wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{2, 20}}));
 }
 
 TEST(GpuWaitAttribution, SeesNoGapWhileAnotherStreamIsBusy) {

@@ -8,11 +8,11 @@ namespace joulemap {
 
 void HostLatenessTracker::change_lateness(std::uint32_t scope, std::int64_t lateness_change_ns) {
   if (scope >= scopes_.size()) scopes_.resize(scope + std::size_t{1});
-  ScopeLateness& found = scopes_[scope];
-  found.lateness_since_wait_ns += lateness_change_ns;
-  if (!found.is_active) active_scope_ids_.push_back(scope);
-  if (!found.is_changed) changed_scope_ids_.push_back(scope);
-  found.is_active = found.is_changed = true;
+  ScopeLateness& scope_lateness = scopes_[scope];
+  scope_lateness.lateness_since_wait_ns += lateness_change_ns;
+  if (!scope_lateness.is_active) active_scope_ids_.push_back(scope);
+  if (!scope_lateness.is_changed) changed_scope_ids_.push_back(scope);
+  scope_lateness.is_active = scope_lateness.is_changed = true;
 }
 
 bool HostLatenessTracker::add_wait(std::int64_t wait_ns) {

@@ -10,10 +10,10 @@ namespace joulemap {
 namespace {
 
 std::map<std::uint32_t, std::int64_t> wait_charges_by_scope(HostLatenessTracker& scopes) {
-  std::map<std::uint32_t, std::int64_t> found;
+  std::map<std::uint32_t, std::int64_t> wait_ns_by_scope;
   for (const HostLatenessTracker::WaitCharge& charge : scopes.take_wait_charges())
-    found[charge.scope] += charge.wait_ns;
-  return found;
+    wait_ns_by_scope[charge.scope] += charge.wait_ns;
+  return wait_ns_by_scope;
 }
 
 using ChargesByScope = std::map<std::uint32_t, std::int64_t>;
@@ -101,18 +101,18 @@ TEST(HostLatenessTracker, ChargesAllWaitsHoweverTheyAreDivided) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  const auto below = [&](std::int64_t end) { return static_cast<std::int64_t>(random()) % end; };
+  const auto random_below = [&](std::int64_t end) { return static_cast<std::int64_t>(random()) % end; };
   HostLatenessTracker scopes;
   std::int64_t waited_ns = 0;
   std::int64_t charged_ns = 0;
   for (int i = 0; i < 20'000; ++i) {
-    scopes.add_host_time(static_cast<std::uint32_t>(below(40)), below(20'000));
-    if (below(2) == 0) scopes.add_kernel(static_cast<std::uint32_t>(below(40)), below(30'000));
-    const std::int64_t wait_ns = below(10'000);
+    scopes.add_host_time(static_cast<std::uint32_t>(random_below(40)), random_below(20'000));
+    if (random_below(2) == 0) scopes.add_kernel(static_cast<std::uint32_t>(random_below(40)), random_below(30'000));
+    const std::int64_t wait_ns = random_below(10'000);
     if (scopes.add_wait(wait_ns)) waited_ns += wait_ns;
-    if (below(200) == 0) scopes.end_period();
-    if (below(1000) == 0) scopes.reset_period();
-    if (below(300) != 0) continue;
+    if (random_below(200) == 0) scopes.end_period();
+    if (random_below(1000) == 0) scopes.reset_period();
+    if (random_below(300) != 0) continue;
     for (const HostLatenessTracker::WaitCharge& charge : scopes.take_wait_charges()) charged_ns += charge.wait_ns;
   }
   for (const HostLatenessTracker::WaitCharge& charge : scopes.take_wait_charges()) charged_ns += charge.wait_ns;

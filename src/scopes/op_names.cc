@@ -19,8 +19,8 @@ constexpr std::string_view kOptimizerPhase = "optimizer";
 constexpr std::string_view kLossPhase = "loss";
 
 template <std::size_t N>
-bool is_one_of(const std::array<std::string_view, N>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
+bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // Splits at '/', but not within parentheses: jit(a/b) is one part.
@@ -115,17 +115,19 @@ ParsedXlaName parse_xla_name(std::string_view op_name) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i] == "rematted_computation") name.is_recomputed = true;
     bool is_derivative = false;
-    const std::string_view inner = unwrap_transformations(parts[i], name, is_derivative);
+    const std::string_view unwrapped_name = unwrap_transformations(parts[i], name, is_derivative);
     if (is_derivative) {
       name.name_scopes.clear();
-      name.differentiated_function = inner;
+      name.differentiated_function = unwrapped_name;
       continue;
     }
-    if (inner.empty() || is_one_of(kControlFlowNameParts, inner) || is_branch_name_part(inner)) continue;
+    if (unwrapped_name.empty() || is_one_of(kControlFlowNameParts, unwrapped_name) ||
+        is_branch_name_part(unwrapped_name))
+      continue;
     if (i + 1 == parts.size()) {
-      name.op = inner;
+      name.op = unwrapped_name;
     } else {
-      name.name_scopes.push_back(inner);
+      name.name_scopes.push_back(unwrapped_name);
     }
   }
   return name;
@@ -185,11 +187,11 @@ bool is_operation_scope(std::string_view part, std::string_view op, std::string_
 OpScope scope_from_name_parts(std::span<const std::string_view> parts, std::string_view phase) {
   OpScope scope;
   if (parts.size() < 2) return scope;
-  const std::string_view first = remove_number_suffix(parts.front());
-  if (is_one_of(kOptimizerNames, first)) return {std::string(kOptimizerPhase), std::string(first), {}};
-  if (first == "compile_loss")
+  const std::string_view root_name = remove_number_suffix(parts.front());
+  if (is_one_of(kOptimizerNames, root_name)) return {std::string(kOptimizerPhase), std::string(root_name), {}};
+  if (root_name == "compile_loss")
     return {std::string(phase == kBackwardPhase ? kBackwardPhase : kLossPhase), std::string(parts[1]), {}};
-  if (first == kLossPhase)
+  if (root_name == kLossPhase)
     return {std::string(phase == kBackwardPhase ? kBackwardPhase : kLossPhase), std::string(kLossPhase), {}};
   scope.phase = phase;
   if (parts.size() == 2 && is_operation_scope(parts[0], parts[1], phase)) return scope;
@@ -205,8 +207,8 @@ OpScope scope_from_name_parts(std::span<const std::string_view> parts, std::stri
 // The innermost enclosing scope of the operation that the table contains; null: none.
 const NameScope* find_name_scope(std::string_view name, const NameScopes& name_scopes) {
   while (!name.empty()) {
-    const auto known = name_scopes.find(name);
-    if (known != name_scopes.end()) return &known->second;
+    const auto matching_scope = name_scopes.find(name);
+    if (matching_scope != name_scopes.end()) return &matching_scope->second;
     const std::size_t slash = name.rfind('/');
     name = slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
   }
@@ -232,14 +234,14 @@ std::optional<std::vector<std::string_view>> find_differentiated_operation(std::
                                   [](std::string_view part) { return remove_number_suffix(part) == "gradients"; });
   if (scope == parts.end())
     return is_gradient_tape ? std::optional(std::vector(parts.begin(), parts.end())) : std::nullopt;
-  std::vector<std::string_view> of(scope + 1, parts.end());
+  std::vector<std::string_view> operation_parts(scope + 1, parts.end());
   constexpr std::string_view kGradientScopeSuffix = "_grad";
-  const auto op =
-      std::find_if(of.begin(), of.end(), [&](std::string_view part) { return part.ends_with(kGradientScopeSuffix); });
-  if (op == of.end()) return of;
+  const auto op = std::find_if(operation_parts.begin(), operation_parts.end(),
+                               [&](std::string_view part) { return part.ends_with(kGradientScopeSuffix); });
+  if (op == operation_parts.end()) return operation_parts;
   op->remove_suffix(kGradientScopeSuffix.size());
-  of.erase(op + 1, of.end());
-  return of;
+  operation_parts.erase(op + 1, operation_parts.end());
+  return operation_parts;
 }
 
 // TensorFlow 1 updates a variable in the scope of the optimizer: Adam/update_net/dense/kernel/ResourceApplyAdam.
@@ -265,16 +267,16 @@ std::optional<OpScope> scope_of_optimizer_update(std::span<const std::string_vie
 }
 
 OpScope scope_from_table_or_name(std::span<const std::string_view> parts, const NameScopes& name_scopes) {
-  if (const NameScope* const own = find_name_scope(join_with_slashes(parts), name_scopes)) {
-    return {own->phase.empty() ? std::string(kForwardPhase) : own->phase, own->module, {}};
+  if (const NameScope* const table_scope = find_name_scope(join_with_slashes(parts), name_scopes)) {
+    return {table_scope->phase.empty() ? std::string(kForwardPhase) : table_scope->phase, table_scope->module, {}};
   }
   if (std::optional<OpScope> update = scope_of_optimizer_update(parts)) return *std::move(update);
-  const std::optional<std::vector<std::string_view>> of = find_differentiated_operation(parts);
-  if (!of) return scope_from_name_parts(parts, kForwardPhase);
-  if (const NameScope* const scope = find_name_scope(join_with_slashes(*of), name_scopes)) {
+  const std::optional<std::vector<std::string_view>> operation_parts = find_differentiated_operation(parts);
+  if (!operation_parts) return scope_from_name_parts(parts, kForwardPhase);
+  if (const NameScope* const scope = find_name_scope(join_with_slashes(*operation_parts), name_scopes)) {
     return {std::string(kBackwardPhase), scope->module, {}};
   }
-  OpScope scope = scope_from_name_parts(*of, kBackwardPhase);
+  OpScope scope = scope_from_name_parts(*operation_parts, kBackwardPhase);
   scope.phase = kBackwardPhase;
   return scope;
 }
@@ -330,12 +332,13 @@ OpScope scope_of_onnx_node(std::string_view node, std::string_view type) {
     if (path.empty() || repeats_path) {
       path = part;
     } else {
-      const std::size_t dot = path.rfind('.');
-      const std::string_view last =
-          dot == std::string::npos ? std::string_view(path) : std::string_view(path).substr(dot + 1);
-      const bool repeats_last_element = part.starts_with(last) && part.size() > last.size() && part[last.size()] == '.';
+      const std::size_t dot_position = path.rfind('.');
+      const std::string_view last_element =
+          dot_position == std::string::npos ? std::string_view(path) : std::string_view(path).substr(dot_position + 1);
+      const bool repeats_last_element =
+          part.starts_with(last_element) && part.size() > last_element.size() && part[last_element.size()] == '.';
       path += '.';
-      path += repeats_last_element ? part.substr(last.size() + 1) : part;
+      path += repeats_last_element ? part.substr(last_element.size() + 1) : part;
     }
   }
   scope.module = path;

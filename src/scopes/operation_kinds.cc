@@ -236,9 +236,9 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
 }
 
 OperationKind find_kind_by_substring(std::span<const OperationKindRule> rules, std::string_view name) {
-  const auto found = std::ranges::find_if(
+  const auto matching_rule = std::ranges::find_if(
       rules, [&](const OperationKindRule& rule) { return name.find(rule.name_part) != std::string_view::npos; });
-  return found == rules.end() ? unknown : found->kind;
+  return matching_rule == rules.end() ? unknown : matching_rule->kind;
 }
 
 }  // namespace
@@ -269,9 +269,9 @@ namespace {
 // type of the factors. Products of 32-bit numbers run on tensor cores there.
 std::string_view precision_of_nvjet(std::string_view name) {
   constexpr std::string_view kPrefix = "nvjet_";
-  const std::size_t at = name.find(kPrefix);
-  if (at == std::string_view::npos) return {};
-  name.remove_prefix(at + kPrefix.size());
+  const std::size_t prefix_position = name.find(kPrefix);
+  if (prefix_position == std::string_view::npos) return {};
+  name.remove_prefix(prefix_position + kPrefix.size());
   if (name.starts_with("sm") && name.find('_') != std::string_view::npos) name.remove_prefix(name.find('_') + 1);
   switch (name.empty() ? ' ' : name.front()) {
     case 't':

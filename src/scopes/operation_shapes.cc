@@ -46,20 +46,21 @@ bool has_bias_first(std::string_view operation) {
 // Sizes of a matrix product: batch, rows, columns, inner dimension. If only the gradient of the result is known (backward
 // pass), the inner dimension is missing. Empty if the shapes are unknown.
 std::vector<std::int64_t> matrix_product_sizes(std::string_view operation, const std::vector<TensorShape>& tensors) {
-  const std::size_t first = has_bias_first(operation) && tensors.size() > 2 ? 1 : 0;
-  const std::vector<std::int64_t>& left = tensors[first].sizes;
-  if (left.empty()) return {};
-  if (tensors.size() < first + 2 || tensors[first + 1].sizes.size() < 2) {
-    const std::int64_t columns = left.back();
-    return {columns > 0 ? product_of_sizes(left) / columns : 0, columns};
+  const std::size_t left_index = has_bias_first(operation) && tensors.size() > 2 ? 1 : 0;
+  const std::vector<std::int64_t>& left_sizes = tensors[left_index].sizes;
+  if (left_sizes.empty()) return {};
+  if (tensors.size() < left_index + 2 || tensors[left_index + 1].sizes.size() < 2) {
+    const std::int64_t columns = left_sizes.back();
+    return {columns > 0 ? product_of_sizes(left_sizes) / columns : 0, columns};
   }
-  const std::vector<std::int64_t>& right = tensors[first + 1].sizes;
-  const std::int64_t inner = left.back();
-  const std::int64_t columns = has_linear_layer_weight(operation) ? right.front() : right.back();
-  const std::int64_t rows = inner > 0 ? product_of_sizes(left) / inner : 0;
-  const std::int64_t batch = right.size() > 2 ? product_of_sizes(std::span(right).first(right.size() - 2)) : 1;
-  if (batch > 1 && rows % batch == 0) return {batch, rows / batch, columns, inner};
-  return {rows, columns, inner};
+  const std::vector<std::int64_t>& right_sizes = tensors[left_index + 1].sizes;
+  const std::int64_t inner_size = left_sizes.back();
+  const std::int64_t columns = has_linear_layer_weight(operation) ? right_sizes.front() : right_sizes.back();
+  const std::int64_t rows = inner_size > 0 ? product_of_sizes(left_sizes) / inner_size : 0;
+  const std::int64_t batch =
+      right_sizes.size() > 2 ? product_of_sizes(std::span(right_sizes).first(right_sizes.size() - 2)) : 1;
+  if (batch > 1 && rows % batch == 0) return {batch, rows / batch, columns, inner_size};
+  return {rows, columns, inner_size};
 }
 
 }  // namespace
@@ -84,8 +85,9 @@ std::vector<TensorShape> parse_tensor_text(std::string_view text) {
 OperationShape shape_of_operation(OperationKind kind, std::string_view operation, std::string_view tensors_text) {
   const std::vector<TensorShape> tensors = parse_tensor_text(tensors_text);
   if (tensors.empty()) return {};
-  const TensorShape& largest = largest_tensor(tensors);
-  OperationShape shape{.element_count = static_cast<double>(largest.element_count()), .type = largest.type};
+  const TensorShape& largest_tensor_shape = largest_tensor(tensors);
+  OperationShape shape{.element_count = static_cast<double>(largest_tensor_shape.element_count()),
+                       .type = largest_tensor_shape.type};
   if (kind == OperationKind::matmul) {
     shape.sizes = matrix_product_sizes(operation, tensors);
     shape.text = shape.key = fmt::format("{}", fmt::join(shape.sizes, "x"));
@@ -98,9 +100,9 @@ OperationShape shape_of_operation(OperationKind kind, std::string_view operation
     }
     shape.key = shape.text;
   } else {
-    shape.text = format_tensor_sizes(largest);
-    shape.sizes = largest.sizes;
-    shape.key = fmt::format("{}", largest.element_count());  // reshaped tensors are equal work
+    shape.text = format_tensor_sizes(largest_tensor_shape);
+    shape.sizes = largest_tensor_shape.sizes;
+    shape.key = fmt::format("{}", largest_tensor_shape.element_count());  // reshaped tensors are equal work
   }
   return shape;
 }

@@ -11,12 +11,12 @@ std::string key(OperationKind kind, std::string_view operation, std::string_view
 }
 
 TEST(OperationShapes, EqualProductsHaveEqualShapes) {
-  const std::string linear =
+  const std::string linear_key =
       key(OperationKind::matmul, "torch.nn.functional.linear", "[32,1024,768] [2304,768] [2304]");
-  EXPECT_EQ(linear, "32768x2304x768");
-  EXPECT_EQ(key(OperationKind::matmul, "aten::mm", "[32768,768] [768,2304]"), linear);
-  EXPECT_EQ(key(OperationKind::matmul, "aten::addmm", "[2304] [32768,768] [768,2304]"), linear);
-  EXPECT_EQ(key(OperationKind::matmul, "dot_general", "bfloat16[32,1024,768] bfloat16[768,2304]"), linear)
+  EXPECT_EQ(linear_key, "32768x2304x768");
+  EXPECT_EQ(key(OperationKind::matmul, "aten::mm", "[32768,768] [768,2304]"), linear_key);
+  EXPECT_EQ(key(OperationKind::matmul, "aten::addmm", "[2304] [32768,768] [768,2304]"), linear_key);
+  EXPECT_EQ(key(OperationKind::matmul, "dot_general", "bfloat16[32,1024,768] bfloat16[768,2304]"), linear_key)
       << "in another precision, too";
 }
 

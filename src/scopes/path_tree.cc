@@ -21,9 +21,10 @@ bool is_module_path(std::string_view text) {
 }
 
 // Number of leading path elements that may be modules. In rows of operations and functions the last element is none.
-std::size_t count_module_elements(std::span<const std::string> path, std::string_view by) {
-  if (by == "layer" || by == "module" || by == "stack") return path.size();
-  if (by == "op" || by == "tensor" || by == "function") return path.empty() ? 0 : path.size() - 1;
+std::size_t count_module_elements(std::span<const std::string> path, std::string_view level_name) {
+  if (level_name == "layer" || level_name == "module" || level_name == "stack") return path.size();
+  if (level_name == "op" || level_name == "tensor" || level_name == "function")
+    return path.empty() ? 0 : path.size() - 1;
   return 0;
 }
 
@@ -35,9 +36,9 @@ std::string to_lower_case(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::string> tree_path(std::span<const std::string> path, std::string_view by) {
+std::vector<std::string> tree_path(std::span<const std::string> path, std::string_view level_name) {
   std::vector<std::string> out;
-  const std::size_t modules = count_module_elements(path, by);
+  const std::size_t modules = count_module_elements(path, level_name);
   for (std::size_t i = 0; i < path.size(); ++i) {
     if (i >= modules || !is_module_path(path[i])) {
       out.push_back(path[i]);
@@ -57,17 +58,17 @@ bool path_matches_filter(std::span<const std::string> path, std::string_view dev
   std::string whole(device);
   for (const std::string& element : path) whole += " " + element;
   const std::string searched_text = to_lower_case(whole);
-  const std::string wanted = to_lower_case(text);
-  for (std::size_t begin = 0; begin <= wanted.size();) {
-    const std::size_t end = std::min(wanted.find('|', begin), wanted.size());
-    if (end > begin && searched_text.find(wanted.substr(begin, end - begin)) != std::string::npos) return true;
+  const std::string filter_text = to_lower_case(text);
+  for (std::size_t begin = 0; begin <= filter_text.size();) {
+    const std::size_t end = std::min(filter_text.find('|', begin), filter_text.size());
+    if (end > begin && searched_text.find(filter_text.substr(begin, end - begin)) != std::string::npos) return true;
     begin = end + 1;
   }
   return false;
 }
 
-std::string join_branch_names(std::string_view outer, std::string_view inner) {
-  return std::string(outer) + (inner.starts_with('.') ? "" : " ") + std::string(inner);
+std::string join_branch_names(std::string_view parent_name, std::string_view child_name) {
+  return std::string(parent_name) + (child_name.starts_with('.') ? "" : " ") + std::string(child_name);
 }
 
 }  // namespace joulemap::scopes

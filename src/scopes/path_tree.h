@@ -14,15 +14,15 @@
 
 namespace joulemap::scopes {
 
-// `by` is the level of the report. An element that follows a dot keeps the dot, which marks it as a submodule. Dots are
-// branches only at levels whose paths contain modules: kernel names may contain any dots.
-std::vector<std::string> tree_path(std::span<const std::string> path, std::string_view by);
+// `level_name` is the level of the report. An element that follows a dot keeps the dot, which marks it as a submodule.
+// Dots are branches only at levels whose paths contain modules: kernel names may contain any dots.
+std::vector<std::string> tree_path(std::span<const std::string> path, std::string_view level_name);
 
 // Whether the device and path of a row contain the text, ignoring case. An empty text matches every row. Elements are
 // joined by spaces: "backward layer4" finds layer4 in the backward pass; "conv1|fc" finds rows with either text.
 bool path_matches_filter(std::span<const std::string> path, std::string_view device, std::string_view text);
 
 // Joins the names of a branch and its only child: "layer4.0", "train backward".
-std::string join_branch_names(std::string_view outer, std::string_view inner);
+std::string join_branch_names(std::string_view parent_name, std::string_view child_name);
 
 }  // namespace joulemap::scopes

@@ -10,9 +10,9 @@ namespace {
 constexpr std::size_t kInitialSlotCount = 1024;  // a power of two
 
 std::size_t hash_scope(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
-  std::uint64_t mixed = (std::uint64_t{parent} << 32 | text) * kGoldenRatio64;
-  mixed ^= mixed >> 29 ^ static_cast<std::uint64_t>(kind) * 0xbf58476d1ce4e5b9U;
-  return static_cast<std::size_t>(mixed ^ mixed >> 32);
+  std::uint64_t hash_bits = (std::uint64_t{parent} << 32 | text) * kGoldenRatio64;
+  hash_bits ^= hash_bits >> 29 ^ static_cast<std::uint64_t>(kind) * 0xbf58476d1ce4e5b9U;
+  return static_cast<std::size_t>(hash_bits ^ hash_bits >> 32);
 }
 
 }  // namespace
@@ -20,8 +20,8 @@ std::size_t hash_scope(std::uint32_t parent, ScopeKind kind, std::uint32_t text)
 ScopeInterner::ScopeInterner() : slots_(kInitialSlotCount) {}
 
 std::uint32_t ScopeInterner::intern_text(std::string_view text) {
-  const auto known = text_indices_.find(text);
-  if (known != text_indices_.end()) return known->second;
+  const auto matching_text = text_indices_.find(text);
+  if (matching_text != text_indices_.end()) return matching_text->second;
   const auto number = static_cast<std::uint32_t>(texts_.size());
   texts_.emplace_back(text);
   text_indices_.emplace(texts_.back(), number);
@@ -76,17 +76,17 @@ Scope ScopeInterner::scope_at(std::size_t index) const {
 }
 
 std::vector<Scope> ScopeInterner::take_new_scopes() {
-  std::vector<Scope> fresh;
+  std::vector<Scope> new_scopes;
   for (; returned_scope_count_ < scopes_.size(); ++returned_scope_count_)
-    fresh.push_back(scope_at(returned_scope_count_));
-  return fresh;
+    new_scopes.push_back(scope_at(returned_scope_count_));
+  return new_scopes;
 }
 
 std::vector<Scope> ScopeInterner::all_scopes() const {
-  std::vector<Scope> all;
-  all.reserve(scopes_.size());
-  for (std::size_t index = 0; index < scopes_.size(); ++index) all.push_back(scope_at(index));
-  return all;
+  std::vector<Scope> scope_list;
+  scope_list.reserve(scopes_.size());
+  for (std::size_t index = 0; index < scopes_.size(); ++index) scope_list.push_back(scope_at(index));
+  return scope_list;
 }
 
 }  // namespace joulemap

@@ -20,12 +20,12 @@ TEST(ScopeInterner, ReturnsNewScopesOnceAndAllOfThemAgain) {
   ScopeInterner scopes;
   for (int i = 0; i < 5000; ++i) scopes.find_or_add_child_scope(0, ScopeKind::region, std::to_string(i));
   EXPECT_EQ(scopes.take_new_scopes().size(), 5000u);
-  const std::uint32_t last = scopes.find_or_add_child_scope(17, ScopeKind::module, "layer");
-  const std::vector<Scope> fresh = scopes.take_new_scopes();
-  ASSERT_EQ(fresh.size(), 1u);
-  EXPECT_EQ(fresh[0].id, last);
-  EXPECT_EQ(fresh[0].parent, 17u);
-  EXPECT_EQ(fresh[0].name, "layer");
+  const std::uint32_t layer_id = scopes.find_or_add_child_scope(17, ScopeKind::module, "layer");
+  const std::vector<Scope> new_scopes = scopes.take_new_scopes();
+  ASSERT_EQ(new_scopes.size(), 1u);
+  EXPECT_EQ(new_scopes[0].id, layer_id);
+  EXPECT_EQ(new_scopes[0].parent, 17u);
+  EXPECT_EQ(new_scopes[0].name, "layer");
   EXPECT_EQ(scopes.all_scopes().size(), 5001u);
   EXPECT_EQ(scopes.all_scopes()[16].name, "16");
 }

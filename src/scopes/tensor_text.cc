@@ -44,8 +44,8 @@ constexpr std::pair<std::string_view, std::string_view> kTensorTypeNames[] = {
 constexpr std::string_view kNonTensorTypeNames[] = {"", "Scalar", "ScalarList", "GenericList", "None"};
 
 std::string_view short_type_name(std::string_view name) {
-  for (const auto& [known, type] : kTensorTypeNames) {
-    if (known == name) return type;
+  for (const auto& [long_name, type] : kTensorTypeNames) {
+    if (long_name == name) return type;
   }
   if (name.starts_with("c10::")) name.remove_prefix(5);
   return name;
@@ -56,13 +56,14 @@ bool is_tensor_type(std::string_view type) {
          std::end(kNonTensorTypeNames);
 }
 
-std::vector<std::string_view> find_quoted_words(std::string_view list) {
+std::vector<std::string_view> find_quoted_words(std::string_view list_text) {
   std::vector<std::string_view> words;
-  for (std::size_t at = list.find('"'); at != std::string_view::npos; at = list.find('"', at)) {
-    const std::size_t end = list.find('"', at + 1);
+  for (std::size_t quote_position = list_text.find('"'); quote_position != std::string_view::npos;
+       quote_position = list_text.find('"', quote_position)) {
+    const std::size_t end = list_text.find('"', quote_position + 1);
     if (end == std::string_view::npos) break;
-    words.push_back(list.substr(at + 1, end - at - 1));
-    at = end + 1;
+    words.push_back(list_text.substr(quote_position + 1, end - quote_position - 1));
+    quote_position = end + 1;
   }
   return words;
 }
@@ -70,17 +71,17 @@ std::vector<std::string_view> find_quoted_words(std::string_view list) {
 // Calls visit(index, shape) for each innermost bracket, which is a shape. `index` is the index of the argument, a
 // bracket of the second level; the shapes of a list of tensors share it.
 template <class Visit>
-void for_each_shape(std::string_view list, const Visit& visit) {
+void for_each_shape(std::string_view list_text, const Visit& visit) {
   std::size_t depth = 0;
   std::size_t index = 0;
   std::size_t begin = std::string_view::npos;
-  for (std::size_t at = 0; at < list.size(); ++at) {
-    if (list[at] == '[') {
+  for (std::size_t position = 0; position < list_text.size(); ++position) {
+    if (list_text[position] == '[') {
       ++depth;
-      begin = at + 1;
+      begin = position + 1;
     }
-    if (list[at] != ']' || depth == 0) continue;
-    if (depth > 1 && begin != std::string_view::npos) visit(index, list.substr(begin, at - begin));
+    if (list_text[position] != ']' || depth == 0) continue;
+    if (depth > 1 && begin != std::string_view::npos) visit(index, list_text.substr(begin, position - begin));
     if (depth == 2) ++index;
     begin = std::string_view::npos;
     --depth;

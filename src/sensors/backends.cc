@@ -28,15 +28,15 @@ constexpr std::array<SensorBackend, 5> kSensorBackends = {{
 
 std::span<const SensorBackend> sensor_backends() { return kSensorBackends; }
 
-Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list) {
-  std::vector<const SensorBackend*> chosen;
-  std::vector<std::string_view> wanted;
-  if (!trim(list).empty()) wanted = split(list, ',');
-  for (std::string_view& name : wanted) {
+Result<std::vector<const SensorBackend*>> choose_backends(std::string_view sensor_list) {
+  std::vector<const SensorBackend*> chosen_backends;
+  std::vector<std::string_view> requested_names;
+  if (!trim(sensor_list).empty()) requested_names = split(sensor_list, ',');
+  for (std::string_view& name : requested_names) {
     name = trim(name);
-    const auto known = std::find_if(kSensorBackends.begin(), kSensorBackends.end(),
-                                    [&](const SensorBackend& b) { return b.name == name; });
-    if (known != kSensorBackends.end()) continue;
+    const auto known_backend = std::find_if(kSensorBackends.begin(), kSensorBackends.end(),
+                                            [&](const SensorBackend& b) { return b.name == name; });
+    if (known_backend != kSensorBackends.end()) continue;
     std::string names;
     for (const SensorBackend& backend : kSensorBackends)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", backend.name);
@@ -44,10 +44,11 @@ Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list)
                  fmt::format("known sensors: {}", names)};
   }
   for (const SensorBackend& backend : kSensorBackends) {
-    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), backend.name) != wanted.end())
-      chosen.push_back(&backend);
+    if (requested_names.empty() ||
+        std::find(requested_names.begin(), requested_names.end(), backend.name) != requested_names.end())
+      chosen_backends.push_back(&backend);
   }
-  return chosen;
+  return chosen_backends;
 }
 
 }  // namespace joulemap::sensors

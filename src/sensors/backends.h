@@ -18,6 +18,6 @@ std::span<const SensorBackend> sensor_backends();
 
 // The backends of a comma-separated list as in --sensors ("powercap,estimate"); all of them for an empty list. An
 // unknown name is a usage error that lists the known ones.
-Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list);
+Result<std::vector<const SensorBackend*>> choose_backends(std::string_view sensor_list);
 
 }  // namespace joulemap::sensors

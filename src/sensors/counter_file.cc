@@ -55,48 +55,48 @@ Result<CounterFile> CounterFile::open(const std::string& path) {
   return CounterFile(path, std::move(*fd), is_kernel_generated);
 }
 
-ReadCode CounterFile::read_value_once(std::uint64_t& raw) noexcept {
+ReadCode CounterFile::read_value_once(std::uint64_t& raw_value) noexcept {
   std::array<char, 64> buffer;
-  ssize_t got = 0;
+  ssize_t read_byte_count = 0;
   do {
-    got = ::pread(fd_.get(), buffer.data(), buffer.size(), 0);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return errno_to_read_code(errno);
-  const char* const end = buffer.data() + got;
+    read_byte_count = ::pread(fd_.get(), buffer.data(), buffer.size(), 0);
+  } while (read_byte_count < 0 && errno == EINTR);
+  if (read_byte_count < 0) return errno_to_read_code(errno);
+  const char* const end = buffer.data() + read_byte_count;
   const char* begin = buffer.data();
   while (begin != end && *begin == ' ') ++begin;
-  const auto [after, error] = std::from_chars(begin, end, raw);
+  const auto [number_end, error] = std::from_chars(begin, end, raw_value);
   if (error != std::errc{}) return ReadCode::garbage;
-  return is_only_blanks({after, static_cast<std::size_t>(end - after)}) ? ReadCode::ok : ReadCode::garbage;
+  return is_only_blanks({number_end, static_cast<std::size_t>(end - number_end)}) ? ReadCode::ok : ReadCode::garbage;
 }
 
-ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
+ReadCode CounterFile::read_until_stable(std::uint64_t& raw_value) noexcept {
   const std::int64_t deadline_ns = monotonic_ns() + kMaxStableReadTime_ns;
-  int tries = 0;
-  ReadCode before = read_value_once(raw);
-  if (is_pseudo_file_) return before;
+  int read_attempt_count = 0;
+  ReadCode previous_code = read_value_once(raw_value);
+  if (is_pseudo_file_) return previous_code;
   while (true) {
-    std::uint64_t again = 0;
-    const ReadCode code = read_value_once(again);
+    std::uint64_t repeated_value = 0;
+    const ReadCode code = read_value_once(repeated_value);
     if (code != ReadCode::garbage && code != ReadCode::ok) return code;
-    if (code == ReadCode::ok && before == ReadCode::ok && again == raw) return ReadCode::ok;
+    if (code == ReadCode::ok && previous_code == ReadCode::ok && repeated_value == raw_value) return ReadCode::ok;
     // Gives up only after both limits: the time may pass because the thread was preempted between two reads.
-    if (++tries >= kMaxStableReadTries && monotonic_ns() > deadline_ns)
+    if (++read_attempt_count >= kMaxStableReadTries && monotonic_ns() > deadline_ns)
       return code == ReadCode::ok ? ReadCode::torn : code;
-    raw = again;
-    before = code;
+    raw_value = repeated_value;
+    previous_code = code;
   }
 }
 
 CounterFile::ReopenOutcome CounterFile::reopen_if_replaced(ReadCode& error) noexcept {
   struct stat status {};
   if (::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0) return ReopenOutcome::unchanged;
-  FileDescriptor fresh(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fresh.is_open()) {
+  FileDescriptor reopened_file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!reopened_file.is_open()) {
     error = errno_to_read_code(errno);
     return ReopenOutcome::gone;
   }
-  fd_ = std::move(fresh);
+  fd_ = std::move(reopened_file);
   return ReopenOutcome::reopened;
 }
 

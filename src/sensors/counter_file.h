@@ -27,8 +27,8 @@ class CounterFile {
   CounterFile(std::string path, FileDescriptor fd, bool is_kernel_generated)
       : path_(std::move(path)), fd_(std::move(fd)), is_pseudo_file_(is_kernel_generated) {}
 
-  ReadCode read_value_once(std::uint64_t& raw) noexcept;
-  ReadCode read_until_stable(std::uint64_t& raw) noexcept;
+  ReadCode read_value_once(std::uint64_t& raw_value) noexcept;
+  ReadCode read_until_stable(std::uint64_t& raw_value) noexcept;
   // Called after a failed read or an unchanged value: if the open file was deleted, opens the file that now has its
   // path.
   enum class ReopenOutcome { unchanged, reopened, gone };

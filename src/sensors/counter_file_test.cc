@@ -94,25 +94,25 @@ TEST(CounterFile, NeverAcceptsHalfWrittenText) {
   const std::string path = directory.write("energy_uj", "111111111111\n");
   Result<CounterFile> file = open_counter_file(path);
   ASSERT_TRUE(file.has_value());
-  std::atomic<bool> stop = false;
+  std::atomic<bool> is_stop_requested = false;
   std::thread writer([&] {
     const FileDescriptor fd(::open(path.c_str(), O_WRONLY));
-    for (unsigned i = 0; !stop; ++i) {
+    for (unsigned i = 0; !is_stop_requested; ++i) {
       const std::string text(12, static_cast<char>('1' + i % 9));
       if (i % 3 == 0) static_cast<void>(::ftruncate(fd.get(), 0) + 0);
       static_cast<void>(::pwrite(fd.get(), (text + "\n").data(), 13, 0) + 0);
     }
   });
-  int good = 0;
+  int valid_reading_count = 0;
   for (int i = 0; i < 3000; ++i) {
     const Reading reading = file->read();
     if (reading.code != ReadCode::ok) continue;
-    ++good;
+    ++valid_reading_count;
     EXPECT_EQ(reading.raw % 111111111111u, 0u) << reading.raw;
   }
-  stop = true;
+  is_stop_requested = true;
   writer.join();
-  EXPECT_GT(good, 0);
+  EXPECT_GT(valid_reading_count, 0);
 }
 
 }  // namespace

@@ -24,10 +24,10 @@ bool MeasuredProcessSet::matches_criteria(pid_t pid) const noexcept {
 bool MeasuredProcessSet::contains(pid_t pid) noexcept {
   const std::optional<std::uint64_t> start_ticks = read_start_ticks(pid, proc_path_);
   // A process that has ended has no start time; it stays in the set if it was.
-  const auto is_it = [&](const ProcessIdentity& known) {
-    return known.pid == pid && pid > 0 && (!start_ticks || known.start_ticks == *start_ticks);
+  const auto is_same_process = [&](const ProcessIdentity& recent_member) {
+    return recent_member.pid == pid && pid > 0 && (!start_ticks || recent_member.start_ticks == *start_ticks);
   };
-  if (std::any_of(recent_members_.begin(), recent_members_.end(), is_it)) return true;
+  if (std::any_of(recent_members_.begin(), recent_members_.end(), is_same_process)) return true;
   if (!start_ticks || !matches_criteria(pid)) return false;
   recent_members_[next_ring_index_] = {pid, *start_ticks};
   next_ring_index_ = (next_ring_index_ + 1) % recent_members_.size();

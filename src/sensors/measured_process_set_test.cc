@@ -29,57 +29,57 @@ class MeasuredProcesses : public testing::Test {
 TEST_F(MeasuredProcesses, TheCommandAndItsDescendantsAreMeasured) {
   proc_.add(501, {.parent = kRecorderPid});
   proc_.add(502, {.parent = 501});
-  MeasuredProcessSet own({}, proc_.path());
-  for (const pid_t pid : {kRecorderPid, 501, 502}) EXPECT_TRUE(own.contains(pid)) << pid;
-  for (const pid_t pid : {300, kProgramPid, 600, 0, 999}) EXPECT_FALSE(own.contains(pid)) << pid;
+  MeasuredProcessSet measured_processes({}, proc_.path());
+  for (const pid_t pid : {kRecorderPid, 501, 502}) EXPECT_TRUE(measured_processes.contains(pid)) << pid;
+  for (const pid_t pid : {300, kProgramPid, 600, 0, 999}) EXPECT_FALSE(measured_processes.contains(pid)) << pid;
 }
 
 TEST_F(MeasuredProcesses, TheProgramThatStartedTheRecorderAndItsWorkersAreMeasured) {
   proc_.add(401, {.parent = kProgramPid});
-  MeasuredProcessSet own({.root_pids = {kProgramPid}}, proc_.path());
-  EXPECT_TRUE(own.contains(kProgramPid));
-  EXPECT_TRUE(own.contains(401));
+  MeasuredProcessSet measured_processes({.root_pids = {kProgramPid}}, proc_.path());
+  EXPECT_TRUE(measured_processes.contains(kProgramPid));
+  EXPECT_TRUE(measured_processes.contains(401));
   proc_.add(402, {.parent = 401});
-  EXPECT_TRUE(own.contains(402));
-  EXPECT_FALSE(own.contains(300));
-  EXPECT_FALSE(own.contains(600));
+  EXPECT_TRUE(measured_processes.contains(402));
+  EXPECT_FALSE(measured_processes.contains(300));
+  EXPECT_FALSE(measured_processes.contains(600));
 }
 
 TEST_F(MeasuredProcesses, ProcessesStayMeasuredWhenTheirParentExits) {
   proc_.add(401, {.parent = kProgramPid});
-  MeasuredProcessSet own({.root_pids = {kProgramPid}}, proc_.path());
-  ASSERT_TRUE(own.contains(401));
+  MeasuredProcessSet measured_processes({.root_pids = {kProgramPid}}, proc_.path());
+  ASSERT_TRUE(measured_processes.contains(401));
   proc_.add(401, {.parent = 1});
-  EXPECT_TRUE(own.contains(401));
+  EXPECT_TRUE(measured_processes.contains(401));
   proc_.add(401, {.parent = 1, .start_ticks = 900});  // another process with that pid
-  EXPECT_FALSE(own.contains(401));
+  EXPECT_FALSE(measured_processes.contains(401));
 }
 
 TEST_F(MeasuredProcesses, ProcessesStayMeasuredWhenTheyHaveJustExited) {
   proc_.add(401, {.parent = kProgramPid});
-  MeasuredProcessSet own({.root_pids = {kProgramPid}}, proc_.path());
-  ASSERT_TRUE(own.contains(401));
+  MeasuredProcessSet measured_processes({.root_pids = {kProgramPid}}, proc_.path());
+  ASSERT_TRUE(measured_processes.contains(401));
   proc_.remove(401);
-  EXPECT_TRUE(own.contains(401));
-  EXPECT_FALSE(own.contains(402));
+  EXPECT_TRUE(measured_processes.contains(401));
+  EXPECT_FALSE(measured_processes.contains(402));
 }
 
 TEST_F(MeasuredProcesses, ProcessesWithTheRecordersVariableAreMeasured) {
-  MeasuredProcessSet own({.environment_assignment = "JOULEMAP_RECORDING_ID=abc"}, proc_.path());
+  MeasuredProcessSet measured_processes({.environment_assignment = "JOULEMAP_RECORDING_ID=abc"}, proc_.path());
   proc_.add(700, {.environment = "HOME=/\0JOULEMAP_RECORDING_ID=abc\0"s});
   proc_.add(701, {.environment = "JOULEMAP_RECORDING_ID=abcd\0"s});
-  EXPECT_TRUE(own.contains(700));
-  EXPECT_FALSE(own.contains(701));
+  EXPECT_TRUE(measured_processes.contains(700));
+  EXPECT_FALSE(measured_processes.contains(701));
 }
 
 TEST_F(MeasuredProcesses, ProcessesThatHaveJoinedTheRecordingAreMeasured) {
-  MeasuredProcessSet own({.recording_folder = "/runs/a.joule.d"}, proc_.path());
+  MeasuredProcessSet measured_processes({.recording_folder = "/runs/a.joule.d"}, proc_.path());
   proc_.add(700, {.files = {"/dev/null", "/runs/a.joule.d/boot-12-34.joule"}});
   proc_.add(701, {.files = {"/runs/a.joule.data"}});
   proc_.add(702, {.are_files_hidden = true});
-  EXPECT_TRUE(own.contains(700));
-  EXPECT_FALSE(own.contains(701));
-  EXPECT_FALSE(own.contains(702));
+  EXPECT_TRUE(measured_processes.contains(700));
+  EXPECT_FALSE(measured_processes.contains(701));
+  EXPECT_FALSE(measured_processes.contains(702));
 }
 
 }  // namespace

@@ -35,11 +35,11 @@ TEST(ReadSchedule, ReadsAGaugeMoreOftenThanACounterAndAnEstimateRarely) {
 }
 
 TEST(ReadSchedule, ReadsAFastCounterTenTimesPerUpdate) {
-  const Channel quick = rapl_channel(262'143'328'850);
-  EXPECT_EQ(near_edge_read_period_ns(std::span(&quick, 1)), 100 * kNanosecondsPerMicrosecond);
-  Channel slow;
-  slow.refresh_s = 0.1;
-  EXPECT_EQ(near_edge_read_period_ns(std::span(&slow, 1)), kNanosecondsPerMillisecond);
+  const Channel fast_channel = rapl_channel(262'143'328'850);
+  EXPECT_EQ(near_edge_read_period_ns(std::span(&fast_channel, 1)), 100 * kNanosecondsPerMicrosecond);
+  Channel slow_channel;
+  slow_channel.refresh_s = 0.1;
+  EXPECT_EQ(near_edge_read_period_ns(std::span(&slow_channel, 1)), kNanosecondsPerMillisecond);
 }
 
 }  // namespace

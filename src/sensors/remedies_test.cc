@@ -72,21 +72,21 @@ TEST(HostTraits, RecognisesContainersAndWsl) {
 }
 
 TEST(Backends, BackendsAreChosenByNameInTheOrderOfPreference) {
-  const auto chosen = choose_backends("estimate, powercap");
-  ASSERT_TRUE(chosen.has_value());
-  ASSERT_EQ(chosen->size(), 2u);
-  EXPECT_EQ((*chosen)[0]->name, "powercap");
+  const auto chosen_backends = choose_backends("estimate, powercap");
+  ASSERT_TRUE(chosen_backends.has_value());
+  ASSERT_EQ(chosen_backends->size(), 2u);
+  EXPECT_EQ((*chosen_backends)[0]->name, "powercap");
   EXPECT_EQ(choose_backends("")->size(), sensor_backends().size());
 }
 
 TEST(Backends, AnUnknownBackendIsRefusedAndTheOthersAreListed) {
-  const auto chosen = choose_backends("powercap,rapl");
-  ASSERT_FALSE(chosen.has_value());
-  EXPECT_EQ(chosen.error().code, ErrorCode::usage);
-  std::size_t found = 0;  // position of the last name
+  const auto chosen_backends = choose_backends("powercap,rapl");
+  ASSERT_FALSE(chosen_backends.has_value());
+  EXPECT_EQ(chosen_backends.error().code, ErrorCode::usage);
+  std::size_t name_position = 0;  // position of the last name
   for (const SensorBackend& backend : sensor_backends()) {
-    found = chosen.error().remedy.find(backend.name, found);
-    EXPECT_NE(found, std::string::npos) << backend.name;
+    name_position = chosen_backends.error().remedy.find(backend.name, name_position);
+    EXPECT_NE(name_position, std::string::npos) << backend.name;
   }
 }
 

@@ -33,8 +33,8 @@ std::optional<double> read_machine_cpu_s() {
 }  // namespace
 
 double descendants_cpu_s() {
-  const UserSystemTime finished = read_finished_children_cpu_time();
-  double total_s = finished.user_s + finished.system_s;
+  const UserSystemTime finished_children_cpu_time = read_finished_children_cpu_time();
+  double total_s = finished_children_cpu_time.user_s + finished_children_cpu_time.system_s;
   if (!has_waitable_child()) return total_s;
   const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
   for (const ProcessCpuTime& process : processes) {
@@ -68,25 +68,27 @@ void CommandCpuTime::update_attached_cpu_time() {
   if (monotonic_ns() >= next_process_search_ns_) {
     const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
     const Result<double> tree_cpu_s = process_tree_cpu_s(processes, *measured_subject_.attached_pid);
-    const auto own = std::find_if(processes.begin(), processes.end(), [&](const ProcessCpuTime& process) {
+    const auto attached_process = std::find_if(processes.begin(), processes.end(), [&](const ProcessCpuTime& process) {
       return process.pid == *measured_subject_.attached_pid;
     });
-    if (tree_cpu_s) descendants_cpu_s_ = *tree_cpu_s - own->process_cpu_s - own->reaped_children_cpu_s;
+    if (tree_cpu_s)
+      descendants_cpu_s_ = *tree_cpu_s - attached_process->process_cpu_s - attached_process->reaped_children_cpu_s;
     next_process_search_ns_ = monotonic_ns() + kNanosecondsPerSecond;
   }
   if (const std::optional<double> now_s = attached_cpu_s()) subject_cpu_latest_s_ = now_s;
 }
 
 void CommandCpuTime::begin(bool is_command_running) {
-  const UserSystemTime finished = read_finished_children_cpu_time();
-  user_cpu_at_begin_s_ = finished.user_s;
-  system_cpu_at_begin_s_ = finished.system_s;
+  const UserSystemTime finished_children_cpu_time = read_finished_children_cpu_time();
+  user_cpu_at_begin_s_ = finished_children_cpu_time.user_s;
+  system_cpu_at_begin_s_ = finished_children_cpu_time.system_s;
   if (measured_subject_.attached_pid) {
     update_attached_cpu_time();
     subject_cpu_at_begin_s_ = std::exchange(subject_cpu_latest_s_, std::nullopt);
   } else if (measured_subject_.has_command) {
     const bool search = is_command_running || had_other_children_;
-    subject_cpu_at_begin_s_ = search ? descendants_cpu_s() : finished.user_s + finished.system_s;
+    subject_cpu_at_begin_s_ =
+        search ? descendants_cpu_s() : finished_children_cpu_time.user_s + finished_children_cpu_time.system_s;
   }
   machine_cpu_at_begin_s_ = read_machine_cpu_s();
 }
@@ -99,9 +101,9 @@ void CommandCpuTime::end(StatRun& run) {
     update_attached_cpu_time();
   } else if (measured_subject_.has_command) {
     subject_cpu_latest_s_ = descendants_cpu_s();
-    const UserSystemTime finished = read_finished_children_cpu_time();
-    run.user_s = finished.user_s - user_cpu_at_begin_s_;
-    run.system_s = finished.system_s - system_cpu_at_begin_s_;
+    const UserSystemTime finished_children_cpu_time = read_finished_children_cpu_time();
+    run.user_s = finished_children_cpu_time.user_s - user_cpu_at_begin_s_;
+    run.system_s = finished_children_cpu_time.system_s - system_cpu_at_begin_s_;
   }
   if (subject_cpu_latest_s_ && subject_cpu_at_begin_s_)
     run.process_cpu_s = std::max(*subject_cpu_latest_s_ - *subject_cpu_at_begin_s_, 0.0);

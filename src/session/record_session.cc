@@ -47,7 +47,7 @@ class RecordingSession {
  private:
   void flush_recording();
   void report_status();
-  void update_energy_per_step(LiveStatus& now);
+  void update_energy_per_step(LiveStatus& live_status);
   void add_clock_pair();
   void read_cpu_times();
   void add_mark(MarkKind kind, std::int64_t time_ns);
@@ -86,9 +86,9 @@ void RecordingSession::read_cpu_times() {
 
 // A failed write becomes a diagnostic: it must not stop the command.
 void RecordingSession::flush_recording() {
-  const Status written = writer_.flush();
-  if (!written) {
-    result_.diagnostics.add({"write_failed", 1, written.error().message,
+  const Status flush_status = writer_.flush();
+  if (!flush_status) {
+    result_.diagnostics.add({"write_failed", 1, flush_status.error().message,
                              "free space on that disk; unwritten data is missing from the recording"});
   }
   next_flush_ns_ = monotonic_ns() + kRecordingFlushPeriod_ns;
@@ -96,44 +96,45 @@ void RecordingSession::flush_recording() {
 
 void RecordingSession::report_status() {
   if (!options_.on_status) return;
-  LiveStatus now;
-  now.elapsed_s = static_cast<double>(monotonic_ns() - meter_.begin_ns()) * 1e-9;
-  now.steps = live_steps_.count_steps();
+  LiveStatus live_status;
+  live_status.elapsed_s = static_cast<double>(monotonic_ns() - meter_.begin_ns()) * 1e-9;
+  live_status.steps = live_steps_.count_steps();
   if (const auto energy = preferred_energy(total_energy(meter_.energy_since_begin()))) {
-    now.energy_j = energy->joules;
-    now.is_estimated = energy->provenance == Provenance::estimated;
+    live_status.energy_j = energy->joules;
+    live_status.is_estimated = energy->provenance == Provenance::estimated;
     // A sensor that has no new value since the last status does not show a power of 0.
-    const bool is_updated = !last_updated_status_ || *now.energy_j != *last_updated_status_->energy_j;
+    const bool is_updated = !last_updated_status_ || *live_status.energy_j != *last_updated_status_->energy_j;
     if (!is_updated) {
-      now.power_w = last_updated_status_->power_w;
-    } else if (last_updated_status_ && now.elapsed_s > last_updated_status_->elapsed_s) {
-      now.power_w =
-          (*now.energy_j - *last_updated_status_->energy_j) / (now.elapsed_s - last_updated_status_->elapsed_s);
+      live_status.power_w = last_updated_status_->power_w;
+    } else if (last_updated_status_ && live_status.elapsed_s > last_updated_status_->elapsed_s) {
+      live_status.power_w = (*live_status.energy_j - *last_updated_status_->energy_j) /
+                            (live_status.elapsed_s - last_updated_status_->elapsed_s);
     }
-    if (is_updated) last_updated_status_ = now;
-    update_energy_per_step(now);
+    if (is_updated) last_updated_status_ = live_status;
+    update_energy_per_step(live_status);
   }
-  options_.on_status(now);
+  options_.on_status(live_status);
 }
 
 // From the status that first showed a step to the one that first showed the latest step, so that a long step which is
 // half done does not count as none.
-void RecordingSession::update_energy_per_step(LiveStatus& now) {
-  if (now.steps > 0 && !first_status_with_steps_) first_status_with_steps_ = now;
-  if (now.steps != reported_step_count_ && first_status_with_steps_ && now.steps > first_status_with_steps_->steps) {
-    energy_per_step_j_ = (*now.energy_j - *first_status_with_steps_->energy_j) /
-                         static_cast<double>(now.steps - first_status_with_steps_->steps);
+void RecordingSession::update_energy_per_step(LiveStatus& live_status) {
+  if (live_status.steps > 0 && !first_status_with_steps_) first_status_with_steps_ = live_status;
+  if (live_status.steps != reported_step_count_ && first_status_with_steps_ &&
+      live_status.steps > first_status_with_steps_->steps) {
+    energy_per_step_j_ = (*live_status.energy_j - *first_status_with_steps_->energy_j) /
+                         static_cast<double>(live_status.steps - first_status_with_steps_->steps);
   }
-  reported_step_count_ = now.steps;
-  now.step_j = energy_per_step_j_;
+  reported_step_count_ = live_status.steps;
+  live_status.step_j = energy_per_step_j_;
 }
 
 Status RecordingSession::start() {
   std::vector<std::string> environment = part_folder_.environment_variables();
   environment.insert(environment.end(), options_.command_variables.begin(), options_.command_variables.end());
-  Status ready =
+  Status command_status =
       options_.attached_pid ? command_.attach(*options_.attached_pid) : command_.prepare(options_.command, environment);
-  if (!ready) return ready;
+  if (!command_status) return command_status;
   result_.diagnostics = options_.setup_diagnostics;
   part_folder_.add_lock_diagnostics(result_.diagnostics);
   std::vector<Channel> channels(meter_.channels().begin(), meter_.channels().end());
@@ -141,7 +142,7 @@ Status RecordingSession::start() {
   for (Channel& channel : CpuTimeLog::make_channels()) channels.push_back(std::move(channel));
   writer_.set_channels(channels);
   for (const EnvironmentFact& fact : options_.environment_facts) writer_.add(fact);
-  for (const ChannelCalibration& known : options_.channel_calibrations) writer_.add(known);
+  for (const ChannelCalibration& calibration : options_.channel_calibrations) writer_.add(calibration);
   meter_.set_sample_callback([this](const Sample& sample) {
     ++result_.samples;
     writer_.add(sample);
@@ -201,10 +202,11 @@ RecordResult RecordingSession::finish() {
   }
   end.diagnostics = result_.diagnostics;
   for (const SensorStatus& sensor : meter_.sensors()) end.diagnostics.add_all(sensor.diagnostics);
-  const Status ended = writer_.finish(std::move(end));
+  const Status finish_status = writer_.finish(std::move(end));
   result_.lost_samples = writer_.lost_samples();
   result_.is_written = writer_.bytes_written() > 0;
-  if (!ended) result_.diagnostics.add({"write_failed", 1, ended.error().message, "free space on that disk"});
+  if (!finish_status)
+    result_.diagnostics.add({"write_failed", 1, finish_status.error().message, "free space on that disk"});
   return std::move(result_);
 }
 
@@ -219,9 +221,10 @@ void add_framework_traces(const recording::PartFolder& folder, const RecordOptio
   RecordingEnd end;
   end.diagnostics = traces.diagnostics;
   if (writer) writer->add(std::move(traces.activity));
-  const Status written = writer ? writer->finish(std::move(end)) : Status(std::move(writer).error());
-  if (!written) {
-    result.diagnostics.add({"write_failed", 1, written.error().message, "free space on that disk; layers are missing"});
+  const Status finish_status = writer ? writer->finish(std::move(end)) : Status(std::move(writer).error());
+  if (!finish_status) {
+    result.diagnostics.add(
+        {"write_failed", 1, finish_status.error().message, "free space on that disk; layers are missing"});
   }
   result.diagnostics.add_all(traces.diagnostics);
 }
@@ -235,11 +238,11 @@ void store_known_kernel_powers(const recording::PartFolder& folder, const Record
   if (powers.empty()) return;
   Result<recording::RecordingWriter> writer = folder.open_additional_part("process");
   if (writer) {
-    for (KernelPower& known : powers) writer->add(std::move(known));
+    for (KernelPower& kernel_power : powers) writer->add(std::move(kernel_power));
   }
-  const Status written = writer ? writer->finish({}) : Status(std::move(writer).error());
-  if (!written) {
-    result.diagnostics.add({"write_failed", 1, written.error().message,
+  const Status finish_status = writer ? writer->finish({}) : Status(std::move(writer).error());
+  if (!finish_status) {
+    result.diagnostics.add({"write_failed", 1, finish_status.error().message,
                             "free space on that disk; priors of the kernel library are missing"});
   }
 }
@@ -247,15 +250,15 @@ void store_known_kernel_powers(const recording::PartFolder& folder, const Record
 // Joins the parts into the recording file. Parts that could not be joined stay in the folder, where `report` also finds
 // them.
 void join_recording_parts(recording::PartFolder& folder, RecordResult& result) {
-  Result<recording::JoinSummary> joined = folder.join();
-  if (joined) {
+  Result<recording::JoinSummary> join_summary = folder.join();
+  if (join_summary) {
     result.file = folder.file();
-    result.file_bytes = joined->bytes;
-    result.diagnostics.add_all(joined->diagnostics);
+    result.file_bytes = join_summary->bytes;
+    result.diagnostics.add_all(join_summary->diagnostics);
     return;
   }
   result.file = folder.path();
-  result.diagnostics.add({"not_joined", 1, joined.error().message,
+  result.diagnostics.add({"not_joined", 1, join_summary.error().message,
                           fmt::format("joulemap report {} reads the parts in {}", folder.file(), folder.path())});
 }
 
@@ -274,14 +277,15 @@ Result<RecordResult> record_command(sampling::Meter& meter, const RecordOptions&
   }
   if (!options.attached_pid) become_subreaper();
   RecordingSession recorder(meter, options, *signals, *folder, std::move(*writer));
-  if (Status started = recorder.start(); !started) {
+  if (Status start_status = recorder.start(); !start_status) {
     folder->remove();
-    return std::move(started).error();
+    return std::move(start_status).error();
   }
-  const Status renamed = folder->rename_older_recording();
+  const Status rename_status = folder->rename_older_recording();
   recorder.run();
   RecordResult result = recorder.finish();
-  if (!renamed) result.diagnostics.add({"older_not_kept", 1, renamed.error().message, renamed.error().remedy});
+  if (!rename_status)
+    result.diagnostics.add({"older_not_kept", 1, rename_status.error().message, rename_status.error().remedy});
   add_framework_traces(*folder, options, result);
   store_known_kernel_powers(*folder, options, result);
   join_recording_parts(*folder, result);

@@ -87,8 +87,8 @@ void StatSession::update_at_tick() {
   }
   if (options_.interval_ns > 0 && now_ns >= next_interval_ns_) {
     add_interval(seconds(now_ns - meter_.begin_ns()));
-    const std::int64_t late = (now_ns - next_interval_ns_) / options_.interval_ns;
-    next_interval_ns_ += (late + 1) * options_.interval_ns;
+    const std::int64_t missed_interval_count = (now_ns - next_interval_ns_) / options_.interval_ns;
+    next_interval_ns_ += (missed_interval_count + 1) * options_.interval_ns;
   }
 }
 

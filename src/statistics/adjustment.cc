@@ -28,10 +28,10 @@ void apply_holm_step_down(std::vector<double>& p_values, std::span<const std::si
 }
 
 void apply_benjamini_hochberg_step_up(std::vector<double>& p_values, std::span<const std::size_t> p_value_order) {
-  double least = 1;
+  double running_min = 1;
   for (std::size_t i = p_value_order.size(); i > 0; --i) {
     double& p = p_values[p_value_order[i - 1]];
-    p = least = std::min(least, p * (static_cast<double>(p_value_order.size()) / static_cast<double>(i)));
+    p = running_min = std::min(running_min, p * (static_cast<double>(p_value_order.size()) / static_cast<double>(i)));
   }
 }
 

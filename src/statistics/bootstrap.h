@@ -54,7 +54,7 @@ std::uint64_t bootstrap_cell_seed(std::uint64_t seed, std::size_t cell);
 BootstrapInterval bca_interval(std::vector<double>& replicates, double estimate, std::span<const double> jackknife,
                                double confidence);
 
-// Quantile of sorted values by linear interpolation (numpy's default, R's type 7). `sorted` must not be empty.
-double quantile_of_sorted(std::span<const double> sorted, double probability);
+// Quantile of sorted values by linear interpolation (numpy's default, R's type 7). `sorted_values` must not be empty.
+double quantile_of_sorted(std::span<const double> sorted_values, double probability);
 
 }  // namespace joulemap::statistics

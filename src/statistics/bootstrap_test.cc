@@ -51,14 +51,14 @@ TEST(Bootstrap, GenericAndSpecializedMeanAndMedianAgree) {
 }
 
 TEST(Bootstrap, BootstrapReportsFallbackToPercentiles) {
-  const BootstrapInterval equal = *bootstrap_mean(std::vector<double>(9, 4.0));
-  EXPECT_TRUE(equal.is_degenerate);
-  EXPECT_EQ(equal.low, 4);
-  EXPECT_EQ(equal.high, 4);
+  const BootstrapInterval constant_interval = *bootstrap_mean(std::vector<double>(9, 4.0));
+  EXPECT_TRUE(constant_interval.is_degenerate);
+  EXPECT_EQ(constant_interval.low, 4);
+  EXPECT_EQ(constant_interval.high, 4);
   EXPECT_TRUE(bootstrap_mean(std::vector<double>{4})->is_degenerate);
   EXPECT_FALSE(bootstrap_mean(std::vector<double>{4, 5, 7})->is_degenerate);
-  const auto least = [](std::span<const double> values) { return *std::ranges::min_element(values); };
-  const BootstrapInterval minimum_interval = *bootstrap(std::vector<double>{1, 2, 3, 4, 5}, least);
+  const auto sample_minimum = [](std::span<const double> values) { return *std::ranges::min_element(values); };
+  const BootstrapInterval minimum_interval = *bootstrap(std::vector<double>{1, 2, 3, 4, 5}, sample_minimum);
   EXPECT_GE(minimum_interval.low, 1);
   EXPECT_FALSE(bootstrap_median({}));
 }
@@ -67,24 +67,24 @@ TEST(Bootstrap, BootstrapNearlyReachesNominalCoverageForASkewedDistribution) {
   Random random(20260102);
   BootstrapOptions options;
   options.resamples = 1'000;
-  int covered = 0;
+  int coverage_count = 0;
   constexpr int kTrials = 600;
   for (int trial = 0; trial < kTrials; ++trial) {
     options.seed = static_cast<std::uint64_t>(trial);
     const BootstrapInterval interval = *bootstrap_mean(draw_skewed_values(random, 30), options);
-    covered += interval.low <= 1 && 1 <= interval.high ? 1 : 0;
+    coverage_count += interval.low <= 1 && 1 <= interval.high ? 1 : 0;
   }
-  EXPECT_GT(covered, 0.89 * kTrials);
-  EXPECT_LT(covered, 0.98 * kTrials);
+  EXPECT_GT(coverage_count, 0.89 * kTrials);
+  EXPECT_LT(coverage_count, 0.98 * kTrials);
 }
 
 TEST(Bootstrap, BootstrapIntervalIsEquivariantToShifts) {
   Random random(9);
   const std::vector<double> values = draw_skewed_values(random, 20);
-  std::vector<double> moved = values;
-  for (double& value : moved) value += 64;
-  EXPECT_NEAR(bootstrap_mean(values)->low + 64, bootstrap_mean(moved)->low, 1e-9);
-  EXPECT_NEAR(bootstrap_median(values)->high + 64, bootstrap_median(moved)->high, 1e-9);
+  std::vector<double> shifted_values = values;
+  for (double& value : shifted_values) value += 64;
+  EXPECT_NEAR(bootstrap_mean(values)->low + 64, bootstrap_mean(shifted_values)->low, 1e-9);
+  EXPECT_NEAR(bootstrap_median(values)->high + 64, bootstrap_median(shifted_values)->high, 1e-9);
 }
 
 }  // namespace

@@ -53,10 +53,10 @@ double exact_spearman_p(const Ranks& x, const Ranks& y, std::int64_t products) {
   const auto n = static_cast<std::int64_t>(x.doubled_ranks.size());
   const std::int64_t mean = n * (n + 1) * (n + 1);  // expected sum of products of doubled ranks
   const std::int64_t distance = std::abs(products - mean);
-  std::vector<std::int64_t> permuted = y.doubled_ranks;
-  return fraction_of_permutations(permuted, [&] {
+  std::vector<std::int64_t> permuted_ranks = y.doubled_ranks;
+  return fraction_of_permutations(permuted_ranks, [&] {
     std::int64_t sum = -mean;
-    for (std::size_t i = 0; i < permuted.size(); ++i) sum += x.doubled_ranks[i] * permuted[i];
+    for (std::size_t i = 0; i < permuted_ranks.size(); ++i) sum += x.doubled_ranks[i] * permuted_ranks[i];
     return std::abs(sum) >= distance;
   });
 }
@@ -65,11 +65,11 @@ double exact_spearman_p(const Ranks& x, const Ranks& y, std::int64_t products) {
 std::vector<double> count_permutations_by_inversions(std::size_t n) {
   std::vector<double> counts{1};
   for (std::size_t size = 2; size <= n; ++size) {
-    std::vector<double> next(counts.size() + size - 1);
-    for (std::size_t added = 0; added < size; ++added) {
-      for (std::size_t k = 0; k < counts.size(); ++k) next[k + added] += counts[k];
+    std::vector<double> next_counts(counts.size() + size - 1);
+    for (std::size_t added_inversions = 0; added_inversions < size; ++added_inversions) {
+      for (std::size_t k = 0; k < counts.size(); ++k) next_counts[k + added_inversions] += counts[k];
     }
-    counts = std::move(next);
+    counts = std::move(next_counts);
   }
   return counts;
 }
@@ -84,9 +84,9 @@ double untied_kendall_p(std::size_t n, std::int64_t s) {
 }
 
 double tied_kendall_p(const Ranks& x, const Ranks& y, std::int64_t s) {
-  std::vector<std::int64_t> permuted = y.doubled_ranks;
-  return fraction_of_permutations(permuted,
-                                  [&] { return std::abs(kendall_score(x.doubled_ranks, permuted)) >= std::abs(s); });
+  std::vector<std::int64_t> permuted_ranks = y.doubled_ranks;
+  return fraction_of_permutations(
+      permuted_ranks, [&] { return std::abs(kendall_score(x.doubled_ranks, permuted_ranks)) >= std::abs(s); });
 }
 
 }  // namespace
@@ -123,9 +123,9 @@ std::optional<TestResult> spearman(std::span<const double> x, std::span<const do
   std::int64_t products = 0;
   for (std::size_t i = 0; i < x.size(); ++i) products += x_ranks.doubled_ranks[i] * y_ranks.doubled_ranks[i];
   const auto cubes = static_cast<double>(n * n * n - n);
-  const double spread =
+  const double rank_normalizer =
       std::sqrt((cubes - x_ranks.tie_correction()) / 3) * std::sqrt((cubes - y_ranks.tie_correction()) / 3);
-  const double rho = std::clamp(static_cast<double>(products - n * (n + 1) * (n + 1)) / spread, -1.0, 1.0);
+  const double rho = std::clamp(static_cast<double>(products - n * (n + 1) * (n + 1)) / rank_normalizer, -1.0, 1.0);
   if (x.size() <= kMaxExactSpearmanSize) {
     return TestResult{rho, exact_spearman_p(x_ranks, y_ranks, products), x.size(), PValueMethod::exact};
   }

@@ -13,9 +13,9 @@
 namespace joulemap::statistics {
 namespace {
 
-std::vector<double> random_values(Random& random, std::size_t n, std::size_t different) {
+std::vector<double> random_values(Random& random, std::size_t n, std::size_t distinct_value_count) {
   std::vector<double> values(n);
-  for (double& value : values) value = static_cast<double>(random.uniform_below(different));
+  for (double& value : values) value = static_cast<double>(random.uniform_below(distinct_value_count));
   return values;
 }
 
@@ -24,33 +24,33 @@ template <class Coefficient>
 double enumerated_p(const std::vector<double>& x, const std::vector<double>& y, Coefficient coefficient) {
   std::vector<std::size_t> order(y.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const double observed = std::abs(coefficient(x, y));
-  double far = 0;
-  double all = 0;
+  const double observed_coefficient = std::abs(coefficient(x, y));
+  double extreme_count = 0;
+  double permutation_count = 0;
   do {
-    std::vector<double> permuted;
-    for (const std::size_t i : order) permuted.push_back(y[i]);
-    all += 1;
-    far += std::abs(coefficient(x, permuted)) >= observed - 1e-9 ? 1 : 0;
+    std::vector<double> permuted_y;
+    for (const std::size_t i : order) permuted_y.push_back(y[i]);
+    permutation_count += 1;
+    extreme_count += std::abs(coefficient(x, permuted_y)) >= observed_coefficient - 1e-9 ? 1 : 0;
   } while (std::ranges::next_permutation(order).found);
-  return far / all;
+  return extreme_count / permutation_count;
 }
 
 double pearson_of_ranks(const std::vector<double>& x, const std::vector<double>& y) {
   const auto ranks_x = midranks(x).doubled_ranks;
   const auto ranks_y = midranks(y).doubled_ranks;
   const auto mean = static_cast<double>(x.size() + 1);
-  double xy = 0;
-  double xx = 0;
-  double yy = 0;
+  double product_sum = 0;
+  double x_square_sum = 0;
+  double y_square_sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const double a = static_cast<double>(ranks_x[i]) - mean;
-    const double b = static_cast<double>(ranks_y[i]) - mean;
-    xy += a * b;
-    xx += a * a;
-    yy += b * b;
+    const double x_deviation = static_cast<double>(ranks_x[i]) - mean;
+    const double y_deviation = static_cast<double>(ranks_y[i]) - mean;
+    product_sum += x_deviation * y_deviation;
+    x_square_sum += x_deviation * x_deviation;
+    y_square_sum += y_deviation * y_deviation;
   }
-  return xy / std::sqrt(xx * yy);
+  return product_sum / std::sqrt(x_square_sum * y_square_sum);
 }
 
 double kendall_s_statistic(const std::vector<double>& x, const std::vector<double>& y) {
@@ -98,9 +98,9 @@ TEST(RankCorrelations, RankCorrelationsAreOneForAnyMonotonicRelation) {
 
 TEST(RankCorrelations, RankCorrelationsDoNotExistWithoutSpread) {
   const std::vector<double> constant(8, 1.0);
-  const std::vector<double> rising{1, 2, 3, 4, 5, 6, 7, 8};
-  EXPECT_FALSE(spearman(constant, rising));
-  EXPECT_FALSE(kendall(rising, constant));
+  const std::vector<double> increasing_values{1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_FALSE(spearman(constant, increasing_values));
+  EXPECT_FALSE(kendall(increasing_values, constant));
   EXPECT_FALSE(kendall({}, {}));
   EXPECT_FALSE(spearman(std::vector<double>{1}, std::vector<double>{2}));
 }

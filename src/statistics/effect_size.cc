@@ -31,56 +31,57 @@ EffectEstimate to_percent(const EffectEstimate& log_shift) {
 
 using EffectFunction = std::optional<EffectEstimate>(std::span<const double>, std::span<const double>, double);
 
-std::optional<EffectEstimate> percent_shift(EffectFunction shift, std::span<const double> first,
-                                            std::span<const double> second, double confidence) {
-  const auto log_first = compute_logarithms(first);
-  const auto log_second = compute_logarithms(second);
+std::optional<EffectEstimate> percent_shift(EffectFunction shift, std::span<const double> first_values,
+                                            std::span<const double> second_values, double confidence) {
+  const auto log_first = compute_logarithms(first_values);
+  const auto log_second = compute_logarithms(second_values);
   if (!log_first || !log_second) return std::nullopt;
   const std::optional<EffectEstimate> log_shift = shift(*log_first, *log_second, confidence);
   if (!log_shift) return std::nullopt;
   return to_percent(*log_shift);
 }
 
-// Variance of an estimated A12 with true value `a`, for exponentially distributed values; other distributions hardly
+// Variance of an estimated A12 with true value `a12`, for exponentially distributed values; other distributions hardly
 // exceed it.
-double a12_variance(double a, double n1, double n2) {
-  const double spread = (1 - a) / (2 - a) + a / (1 + a);
-  return a * (1 - a) * (1 + ((n1 + n2) / 2 - 1) * spread) / (n1 * n2);
+double a12_variance(double a12, double n1, double n2) {
+  const double variance_term = (1 - a12) / (2 - a12) + a12 / (1 + a12);
+  return a12 * (1 - a12) * (1 + ((n1 + n2) / 2 - 1) * variance_term) / (n1 * n2);
 }
 
 // A bound of the interval: the true value between the estimate and `end` (0 or 1) from which the estimate is exactly z
 // standard errors away.
 double a12_confidence_bound(double estimate, double end, double z, double n1, double n2) {
-  double near = estimate;
-  double far = end;
+  double inner_bound = estimate;
+  double outer_bound = end;
   for (int i = 0; i < 100; ++i) {
-    const double midpoint = (near + far) / 2;
+    const double midpoint = (inner_bound + outer_bound) / 2;
     const double distance = midpoint - estimate;
-    (distance * distance <= z * z * a12_variance(midpoint, n1, n2) ? near : far) = midpoint;
+    (distance * distance <= z * z * a12_variance(midpoint, n1, n2) ? inner_bound : outer_bound) = midpoint;
   }
-  return near;
+  return inner_bound;
 }
 
 }  // namespace
 
-std::optional<EffectEstimate> a12_interval(std::span<const double> first, std::span<const double> second,
+std::optional<EffectEstimate> a12_interval(std::span<const double> first_values, std::span<const double> second_values,
                                            double confidence) {
-  if (first.empty() || second.empty()) return std::nullopt;
-  const double estimate = vargha_delaney_a12(first, second);
+  if (first_values.empty() || second_values.empty()) return std::nullopt;
+  const double estimate = vargha_delaney_a12(first_values, second_values);
   const double z = normal_quantile((1 + confidence) / 2);
-  const auto n1 = static_cast<double>(first.size());
-  const auto n2 = static_cast<double>(second.size());
+  const auto n1 = static_cast<double>(first_values.size());
+  const auto n2 = static_cast<double>(second_values.size());
   return EffectEstimate{estimate, a12_confidence_bound(estimate, 0, z, n1, n2),
                         a12_confidence_bound(estimate, 1, z, n1, n2), confidence};
 }
 
-double vargha_delaney_a12(std::span<const double> first, std::span<const double> second) {
-  if (first.empty() || second.empty()) return 0.5;
-  return rank_sum_u(first, second) / (static_cast<double>(first.size()) * static_cast<double>(second.size()));
+double vargha_delaney_a12(std::span<const double> first_values, std::span<const double> second_values) {
+  if (first_values.empty() || second_values.empty()) return 0.5;
+  return rank_sum_u(first_values, second_values) /
+         (static_cast<double>(first_values.size()) * static_cast<double>(second_values.size()));
 }
 
-double cliffs_delta(std::span<const double> first, std::span<const double> second) {
-  return 2 * vargha_delaney_a12(first, second) - 1;
+double cliffs_delta(std::span<const double> first_values, std::span<const double> second_values) {
+  return 2 * vargha_delaney_a12(first_values, second_values) - 1;
 }
 
 std::string_view cliffs_delta_magnitude(double delta) {
@@ -88,9 +89,9 @@ std::string_view cliffs_delta_magnitude(double delta) {
   return size < 0.147 ? "negligible" : size < 0.33 ? "small" : size < 0.474 ? "medium" : "large";
 }
 
-std::optional<EffectEstimate> paired_shift(std::span<const double> first, std::span<const double> second,
+std::optional<EffectEstimate> paired_shift(std::span<const double> first_values, std::span<const double> second_values,
                                            double confidence) {
-  std::vector<double> differences = paired_differences(first, second);
+  std::vector<double> differences = paired_differences(first_values, second_values);
   if (differences.empty()) return std::nullopt;
   const std::size_t n = differences.size();
   const EffectEstimate sums =
@@ -99,22 +100,23 @@ std::optional<EffectEstimate> paired_shift(std::span<const double> first, std::s
   return EffectEstimate{sums.estimate / 2, sums.low / 2, sums.high / 2, sums.confidence};
 }
 
-std::optional<EffectEstimate> unpaired_shift(std::span<const double> first, std::span<const double> second,
-                                             double confidence) {
-  if (first.empty() || second.empty()) return std::nullopt;
-  const double least_tail = 1 / binomial_coefficient(first.size() + second.size(), first.size());
-  return estimate_shift(PairDifferences(first, second),
-                        rank_sum_critical_value(first.size(), second.size(), (1 - confidence) / 2), least_tail);
+std::optional<EffectEstimate> unpaired_shift(std::span<const double> first_values,
+                                             std::span<const double> second_values, double confidence) {
+  if (first_values.empty() || second_values.empty()) return std::nullopt;
+  const double least_tail = 1 / binomial_coefficient(first_values.size() + second_values.size(), first_values.size());
+  return estimate_shift(PairDifferences(first_values, second_values),
+                        rank_sum_critical_value(first_values.size(), second_values.size(), (1 - confidence) / 2),
+                        least_tail);
 }
 
-std::optional<EffectEstimate> paired_percent(std::span<const double> first, std::span<const double> second,
-                                             double confidence) {
-  return percent_shift(paired_shift, first, second, confidence);
+std::optional<EffectEstimate> paired_percent(std::span<const double> first_values,
+                                             std::span<const double> second_values, double confidence) {
+  return percent_shift(paired_shift, first_values, second_values, confidence);
 }
 
-std::optional<EffectEstimate> unpaired_percent(std::span<const double> first, std::span<const double> second,
-                                               double confidence) {
-  return percent_shift(unpaired_shift, first, second, confidence);
+std::optional<EffectEstimate> unpaired_percent(std::span<const double> first_values,
+                                               std::span<const double> second_values, double confidence) {
+  return percent_shift(unpaired_shift, first_values, second_values, confidence);
 }
 
 }  // namespace joulemap::statistics

@@ -29,14 +29,14 @@ constexpr double kTieTolerance = 1e-10;
 Eigen::Index to_eigen_index(std::size_t i) { return static_cast<Eigen::Index>(i); }
 
 std::vector<std::vector<std::size_t>> find_levels_with_values(const FactorialData& data) {
-  std::vector<std::set<std::size_t>> present(data.levels.empty() ? 0 : data.levels.front().size());
+  std::vector<std::set<std::size_t>> level_sets(data.levels.empty() ? 0 : data.levels.front().size());
   for (const std::vector<std::size_t>& levels : data.levels) {
-    for (std::size_t factor = 0; factor < levels.size(); ++factor) present[factor].insert(levels[factor]);
+    for (std::size_t factor = 0; factor < levels.size(); ++factor) level_sets[factor].insert(levels[factor]);
   }
-  std::vector<std::vector<std::size_t>> lists;
-  lists.reserve(present.size());
-  for (const std::set<std::size_t>& levels : present) lists.emplace_back(levels.begin(), levels.end());
-  return lists;
+  std::vector<std::vector<std::size_t>> levels_by_factor;
+  levels_by_factor.reserve(level_sets.size());
+  for (const std::set<std::size_t>& levels : level_sets) levels_by_factor.emplace_back(levels.begin(), levels.end());
+  return levels_by_factor;
 }
 
 // Sum contrast of a level: 1 for the level of the contrast, -1 for the last level, otherwise 0.
@@ -51,14 +51,14 @@ std::vector<ModelColumn> make_model_columns(std::span<const ModelTerm> terms,
   for (std::size_t term = 0; term < terms.size(); ++term) {
     std::vector<std::vector<std::size_t>> products{{}};
     for (const std::size_t factor : terms[term]) {
-      std::vector<std::vector<std::size_t>> next;
+      std::vector<std::vector<std::size_t>> extended_products;
       for (const std::vector<std::size_t>& product : products) {
         for (std::size_t i = 0; i + 1 < levels[factor].size(); ++i) {
-          next.push_back(product);
-          next.back().push_back(i);
+          extended_products.push_back(product);
+          extended_products.back().push_back(i);
         }
       }
-      products = std::move(next);
+      products = std::move(extended_products);
     }
     for (std::vector<std::size_t>& product : products) columns.push_back({term, std::move(product)});
   }
@@ -77,36 +77,38 @@ double evaluate_model_column(const FactorialFit& fit, const ModelColumn& column,
 // Indices of the columns that are linearly independent of all earlier ones (Gram-Schmidt, twice for accuracy).
 std::vector<std::size_t> find_independent_columns(const MatrixXd& matrix) {
   MatrixXd basis(matrix.rows(), std::min(matrix.rows(), matrix.cols()));
-  std::vector<std::size_t> kept;
-  for (Eigen::Index column = 0; column < matrix.cols() && to_eigen_index(kept.size()) < matrix.rows(); ++column) {
-    VectorXd rest = matrix.col(column);
-    const double size = rest.norm();
-    const auto earlier = basis.leftCols(to_eigen_index(kept.size()));
-    for (int pass = 0; pass < 2; ++pass) rest -= earlier * (earlier.transpose() * rest);
-    if (!(rest.norm() > kMinIndependentFraction * size)) continue;
-    basis.col(to_eigen_index(kept.size())) = rest.normalized();
-    kept.push_back(static_cast<std::size_t>(column));
+  std::vector<std::size_t> independent_columns;
+  for (Eigen::Index column = 0; column < matrix.cols() && to_eigen_index(independent_columns.size()) < matrix.rows();
+       ++column) {
+    VectorXd residual = matrix.col(column);
+    const double size = residual.norm();
+    const auto previous_basis = basis.leftCols(to_eigen_index(independent_columns.size()));
+    for (int pass = 0; pass < 2; ++pass) residual -= previous_basis * (previous_basis.transpose() * residual);
+    if (!(residual.norm() > kMinIndependentFraction * size)) continue;
+    basis.col(to_eigen_index(independent_columns.size())) = residual.normalized();
+    independent_columns.push_back(static_cast<std::size_t>(column));
   }
-  return kept;
+  return independent_columns;
 }
 
 // Index of the block of each value, from 0; empty if there are fewer than two blocks.
 std::vector<std::size_t> assign_block_indices(const FactorialData& data) {
-  std::map<std::size_t, std::size_t> known;
-  for (const std::size_t block : data.blocks) known.emplace(block, known.size());
-  if (known.size() < 2) return {};
+  std::map<std::size_t, std::size_t> index_by_block;
+  for (const std::size_t block : data.blocks) index_by_block.emplace(block, index_by_block.size());
+  if (index_by_block.size() < 2) return {};
   std::vector<std::size_t> indices;
-  for (const std::size_t block : data.blocks) indices.push_back(known.at(block));
+  for (const std::size_t block : data.blocks) indices.push_back(index_by_block.at(block));
   return indices;
 }
 
 std::size_t design_rank_with_blocks(const MatrixXd& x, std::span<const std::size_t> blocks) {
   if (blocks.empty()) return static_cast<std::size_t>(x.cols());
   const std::size_t count = 1 + *std::ranges::max_element(blocks);
-  MatrixXd all = MatrixXd::Zero(x.rows(), x.cols() + to_eigen_index(count));
-  all.leftCols(x.cols()) = x;
-  for (std::size_t i = 0; i < blocks.size(); ++i) all(to_eigen_index(i), x.cols() + to_eigen_index(blocks[i])) = 1;
-  return find_independent_columns(all).size();
+  MatrixXd augmented_design = MatrixXd::Zero(x.rows(), x.cols() + to_eigen_index(count));
+  augmented_design.leftCols(x.cols()) = x;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    augmented_design(to_eigen_index(i), x.cols() + to_eigen_index(blocks[i])) = 1;
+  return find_independent_columns(augmented_design).size();
 }
 
 // Sums from which a fit with any variance of blocks follows, without another pass over the values. `y` are residuals of
@@ -175,39 +177,40 @@ double find_reml_variance_ratio(const CrossProducts& sums, double degrees_of_fre
   };
   constexpr double kGridStep = 2;
   constexpr int kSteps = 8;  // to either side of 0; logarithms: ratios from 1e-7 to 1e7
-  double best = -kGridStep * kSteps;
-  double min_grid_deviance = deviance(best);
+  double best_log_ratio = -kGridStep * kSteps;
+  double min_grid_deviance = deviance(best_log_ratio);
   for (int step = 1 - kSteps; step <= kSteps; ++step) {
-    const double here = deviance(kGridStep * step);
-    if (here >= min_grid_deviance) continue;
-    best = kGridStep * step;
-    min_grid_deviance = here;
+    const double grid_deviance = deviance(kGridStep * step);
+    if (grid_deviance >= min_grid_deviance) continue;
+    best_log_ratio = kGridStep * step;
+    min_grid_deviance = grid_deviance;
   }
-  const auto [log_ratio, least] = boost::math::tools::brent_find_minima(deviance, best - kGridStep, best + kGridStep,
-                                                                        std::numeric_limits<double>::digits);
-  return least < fit_generalized_least_squares(sums, 0, degrees_of_freedom).deviance ? std::exp(log_ratio) : 0;
+  const auto [log_ratio, min_deviance] = boost::math::tools::brent_find_minima(
+      deviance, best_log_ratio - kGridStep, best_log_ratio + kGridStep, std::numeric_limits<double>::digits);
+  return min_deviance < fit_generalized_least_squares(sums, 0, degrees_of_freedom).deviance ? std::exp(log_ratio) : 0;
 }
 
 // Chooses the columns of the model and returns their values.
 MatrixXd make_design_matrix(const FactorialData& data, FactorialFit& fit) {
-  const std::vector<ModelColumn> all = make_model_columns(fit.terms, fit.levels);
-  MatrixXd matrix(to_eigen_index(data.values.size()), to_eigen_index(all.size()));
+  const std::vector<ModelColumn> candidate_columns = make_model_columns(fit.terms, fit.levels);
+  MatrixXd matrix(to_eigen_index(data.values.size()), to_eigen_index(candidate_columns.size()));
   for (std::size_t i = 0; i < data.values.size(); ++i) {
-    for (std::size_t c = 0; c < all.size(); ++c)
-      matrix(to_eigen_index(i), to_eigen_index(c)) = evaluate_model_column(fit, all[c], data.levels[i]);
+    for (std::size_t column_index = 0; column_index < candidate_columns.size(); ++column_index)
+      matrix(to_eigen_index(i), to_eigen_index(column_index)) =
+          evaluate_model_column(fit, candidate_columns[column_index], data.levels[i]);
   }
-  const std::vector<std::size_t> kept = find_independent_columns(matrix);
-  MatrixXd x(matrix.rows(), to_eigen_index(kept.size()));
-  std::vector<std::size_t> dropped(fit.terms.size());
-  for (const ModelColumn& column : all) {
-    if (column.term) ++dropped[*column.term];
+  const std::vector<std::size_t> independent_columns = find_independent_columns(matrix);
+  MatrixXd x(matrix.rows(), to_eigen_index(independent_columns.size()));
+  std::vector<std::size_t> dropped_column_counts(fit.terms.size());
+  for (const ModelColumn& column : candidate_columns) {
+    if (column.term) ++dropped_column_counts[*column.term];
   }
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    x.col(to_eigen_index(i)) = matrix.col(to_eigen_index(kept[i]));
-    fit.columns.push_back(all[kept[i]]);
-    if (fit.columns.back().term) --dropped[*fit.columns.back().term];
+  for (std::size_t i = 0; i < independent_columns.size(); ++i) {
+    x.col(to_eigen_index(i)) = matrix.col(to_eigen_index(independent_columns[i]));
+    fit.columns.push_back(candidate_columns[independent_columns[i]]);
+    if (fit.columns.back().term) --dropped_column_counts[*fit.columns.back().term];
   }
-  for (const std::size_t count : dropped) fit.has_all_contrasts.push_back(count == 0);
+  for (const std::size_t count : dropped_column_counts) fit.has_all_contrasts.push_back(count == 0);
   return x;
 }
 
@@ -223,18 +226,18 @@ std::vector<std::size_t> find_columns_of_term(const FactorialFit& fit, std::size
 
 std::vector<ModelTerm> make_comparison_terms(std::size_t factors, std::size_t factor, bool has_interactions) {
   std::vector<ModelTerm> terms;
-  for (std::size_t other = 0; other < factors; ++other) {
-    if (other == factor) continue;
-    const std::size_t before = terms.size();
-    terms.push_back({other});
-    for (std::size_t i = 0; i < before; ++i) {
+  for (std::size_t other_factor = 0; other_factor < factors; ++other_factor) {
+    if (other_factor == factor) continue;
+    const std::size_t previous_term_count = terms.size();
+    terms.push_back({other_factor});
+    for (std::size_t i = 0; i < previous_term_count; ++i) {
       terms.push_back(terms[i]);
-      terms.back().push_back(other);
+      terms.back().push_back(other_factor);
     }
   }
   terms.push_back({factor});
-  for (std::size_t other = 0; has_interactions && other < factors; ++other) {
-    if (other != factor) terms.push_back({std::min(factor, other), std::max(factor, other)});
+  for (std::size_t other_factor = 0; has_interactions && other_factor < factors; ++other_factor) {
+    if (other_factor != factor) terms.push_back({std::min(factor, other_factor), std::max(factor, other_factor)});
   }
   return terms;
 }
@@ -266,10 +269,10 @@ std::optional<FactorialFit> fit_factorial_model(const FactorialData& data, std::
   fit.block_variance = ratio * fit.residual_variance;
   const VectorXd coefficients = least_squares_coefficients + weighted.coefficients;
   const MatrixXd covariance = fit.residual_variance * weighted.xx.solve(MatrixXd::Identity(x.cols(), x.cols()));
-  const VectorXd fitted = x * coefficients;
+  const VectorXd fitted_values = x * coefficients;
   fit.coefficients.assign(coefficients.begin(), coefficients.end());
   fit.covariance.assign(covariance.data(), covariance.data() + covariance.size());
-  fit.fitted_values.assign(fitted.begin(), fitted.end());
+  fit.fitted_values.assign(fitted_values.begin(), fitted_values.end());
   for (std::size_t i = 0; i < n; ++i) fit.residuals.push_back(data.values[i] - fit.fitted_values[i]);
   return fit;
 }
@@ -293,10 +296,11 @@ std::optional<FTestResult> wald_f_test(const FactorialFit& fit, std::size_t term
   return test;
 }
 
-std::optional<EffectEstimate> estimate_level_difference(const FactorialFit& fit, std::size_t factor, std::size_t a,
-                                                        std::size_t b, double confidence) {
+std::optional<EffectEstimate> estimate_level_difference(const FactorialFit& fit, std::size_t factor,
+                                                        std::size_t first_level, std::size_t second_level,
+                                                        double confidence) {
   const std::vector<std::size_t>& levels = fit.levels[factor];
-  for (const std::size_t level : {a, b}) {
+  for (const std::size_t level : {first_level, second_level}) {
     if (std::ranges::find(levels, level) == levels.end()) return std::nullopt;
   }
   std::vector<double> weights(fit.columns.size());
@@ -308,7 +312,7 @@ std::optional<EffectEstimate> estimate_level_difference(const FactorialFit& fit,
     is_modelled = true;
     for (const std::size_t column : find_columns_of_term(fit, term)) {
       const std::size_t number = fit.columns[column].contrasts[0];
-      weights[column] = sum_contrast(levels, a, number) - sum_contrast(levels, b, number);
+      weights[column] = sum_contrast(levels, first_level, number) - sum_contrast(levels, second_level, number);
     }
   }
   if (!is_modelled) return std::nullopt;
@@ -319,27 +323,28 @@ std::optional<EffectEstimate> estimate_level_difference(const FactorialFit& fit,
     for (std::size_t j = 0; j < weights.size(); ++j)
       variance += weights[i] * weights[j] * fit.covariance[i * weights.size() + j];
   }
-  const double half = students_t_quantile((1 + confidence) / 2, fit.degrees_of_freedom) * std::sqrt(variance);
-  return EffectEstimate{difference, difference - half, difference + half, confidence};
+  const double half_width = students_t_quantile((1 + confidence) / 2, fit.degrees_of_freedom) * std::sqrt(variance);
+  return EffectEstimate{difference, difference - half_width, difference + half_width, confidence};
 }
 
 std::optional<FTestResult> aligned_rank_test(const FactorialData& data, const FactorialFit& fit, std::size_t term) {
   const std::vector<std::size_t> columns = find_columns_of_term(fit, term);
-  FactorialData aligned = data;
+  FactorialData aligned_data = data;
   for (std::size_t i = 0; i < data.values.size(); ++i) {
-    aligned.values[i] = fit.residuals[i];
+    aligned_data.values[i] = fit.residuals[i];
     for (const std::size_t column : columns)
-      aligned.values[i] += fit.coefficients[column] * evaluate_model_column(fit, fit.columns[column], data.levels[i]);
+      aligned_data.values[i] +=
+          fit.coefficients[column] * evaluate_model_column(fit, fit.columns[column], data.levels[i]);
   }
   // Values that are equal but for rounding are ties.
-  double largest = 0;
-  for (const double value : aligned.values) largest = std::max(largest, std::abs(value));
-  const double unit = largest > 0 ? kTieTolerance * largest : 1;
-  for (double& value : aligned.values) value = std::round(value / unit);
-  const Ranks ranks = midranks(aligned.values);
+  double largest_magnitude = 0;
+  for (const double value : aligned_data.values) largest_magnitude = std::max(largest_magnitude, std::abs(value));
+  const double unit = largest_magnitude > 0 ? kTieTolerance * largest_magnitude : 1;
+  for (double& value : aligned_data.values) value = std::round(value / unit);
+  const Ranks ranks = midranks(aligned_data.values);
   for (std::size_t i = 0; i < data.values.size(); ++i)
-    aligned.values[i] = static_cast<double>(ranks.doubled_ranks[i]) / 2;
-  const std::optional<FactorialFit> rank_fit = fit_factorial_model(aligned, fit.terms);
+    aligned_data.values[i] = static_cast<double>(ranks.doubled_ranks[i]) / 2;
+  const std::optional<FactorialFit> rank_fit = fit_factorial_model(aligned_data, fit.terms);
   if (!rank_fit) return std::nullopt;
   return wald_f_test(*rank_fit, term);
 }

@@ -69,8 +69,9 @@ std::optional<FTestResult> wald_f_test(const FactorialFit& fit, std::size_t term
 
 // Difference a - b of two levels of a factor, averaged over the levels of the other factors, with an interval by
 // Student's t. Nothing if missing cells leave it undetermined.
-std::optional<EffectEstimate> estimate_level_difference(const FactorialFit& fit, std::size_t factor, std::size_t a,
-                                                        std::size_t b, double confidence);
+std::optional<EffectEstimate> estimate_level_difference(const FactorialFit& fit, std::size_t factor,
+                                                        std::size_t first_level, std::size_t second_level,
+                                                        double confidence);
 
 // Rank-based version of wald_f_test(): the aligned rank transform (Wobbrock and others 2011). Removes the estimated
 // effects of all other terms from the values, ranks the result, and tests the term in a fit of the ranks.

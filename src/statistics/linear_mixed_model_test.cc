@@ -26,11 +26,13 @@ FactorialData blocked_data(Random& random, std::size_t blocks, const TrueEffects
   FactorialData data;
   for (std::size_t block = 0; block < blocks; ++block) {
     const double block_effect = truth.block_sd * random.normal();
-    for (std::size_t a = 0; a < 2; ++a) {
-      for (std::size_t b = 0; b < 3; ++b) {
-        const double effect = (a == 0 ? truth.first : 0) + (a == 0 && b == 0 ? truth.interaction : 0);
-        data.values.push_back(static_cast<double>(b) + effect + block_effect + truth.noise * random.normal());
-        data.levels.push_back({a, b});
+    for (std::size_t first_factor_level = 0; first_factor_level < 2; ++first_factor_level) {
+      for (std::size_t second_factor_level = 0; second_factor_level < 3; ++second_factor_level) {
+        const double effect = (first_factor_level == 0 ? truth.first : 0) +
+                              (first_factor_level == 0 && second_factor_level == 0 ? truth.interaction : 0);
+        data.values.push_back(static_cast<double>(second_factor_level) + effect + block_effect +
+                              truth.noise * random.normal());
+        data.levels.push_back({first_factor_level, second_factor_level});
         data.blocks.push_back(block);
       }
     }
@@ -84,9 +86,9 @@ TEST(LinearMixedModel, ComparesAFactorWithinEveryCombinationOfTheOthers) {
 TEST(LinearMixedModel, MixedModelDoesNotDependOnTheUnit) {
   Random random(4);
   FactorialData data = blocked_data(random, 5, {.first = 0.1, .block_sd = 0.3});
-  const double before = term_p_value(data, 0);
+  const double original_p = term_p_value(data, 0);
   for (double& value : data.values) value = 1000 * value + 1e6;
-  EXPECT_NEAR(term_p_value(data, 0) / before, 1, 1e-6);
+  EXPECT_NEAR(term_p_value(data, 0) / original_p, 1, 1e-6);
 }
 
 TEST(LinearMixedModel, RefusesTermsThatTheDataDoNotDetermine) {
@@ -117,21 +119,21 @@ TEST(LinearMixedModel, MixedModelKeepsItsSignificanceLevelAndItsCoverage) {
     const std::uint64_t seed = 20270102;
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", blocks " << block_sd);
     Random random(seed);
-    std::vector<double> called(3);
+    std::vector<double> wald_rejections(3);
     double rank_test_rejections = 0;
-    double covered = 0;
+    double coverage_count = 0;
     for (int i = 0; i < kTrials; ++i) {
       const FactorialData data = blocked_data(random, 4, {.block_sd = block_sd});
       const FactorialFit fit = *fit_factorial_model(data, kModelTerms);
-      for (const std::size_t term : {0, 2}) called[term] += wald_f_test(fit, term)->p < 0.05 ? 1 : 0;
+      for (const std::size_t term : {0, 2}) wald_rejections[term] += wald_f_test(fit, term)->p < 0.05 ? 1 : 0;
       rank_test_rejections += aligned_rank_test(data, fit, 2)->p < 0.05 ? 1 : 0;
       const EffectEstimate difference = *estimate_level_difference(fit, 0, 0, 1, 0.95);
-      covered += difference.low <= 0 && difference.high >= 0 ? 1 : 0;
+      coverage_count += difference.low <= 0 && difference.high >= 0 ? 1 : 0;
     }
-    EXPECT_LE(called[0] / kTrials, kMaxFalseAlarms);
-    EXPECT_LE(called[2] / kTrials, kMaxFalseAlarms);
+    EXPECT_LE(wald_rejections[0] / kTrials, kMaxFalseAlarms);
+    EXPECT_LE(wald_rejections[2] / kTrials, kMaxFalseAlarms);
     EXPECT_LE(rank_test_rejections / kTrials, kMaxFalseAlarms);
-    EXPECT_GE(covered / kTrials, 1 - kMaxFalseAlarms);
+    EXPECT_GE(coverage_count / kTrials, 1 - kMaxFalseAlarms);
   }
 }
 

@@ -31,15 +31,15 @@ TEST(MeanInterval, MeanIntervalHasNominalCoverage) {
   SCOPED_TRACE(seed);
   std::mt19937 generator(seed);
   std::normal_distribution<double> noise(50, 4);
-  int covered = 0;
+  int coverage_count = 0;
   constexpr int kTrials = 4000;
   for (int trial = 0; trial < kTrials; ++trial) {
     std::vector<double> values(6);
     for (double& value : values) value = noise(generator);
     const auto interval = mean_interval(values, 0.95);
-    covered += std::abs(interval->mean - 50) <= *interval->half_width ? 1 : 0;
+    coverage_count += std::abs(interval->mean - 50) <= *interval->half_width ? 1 : 0;
   }
-  EXPECT_NEAR(static_cast<double>(covered) / kTrials, 0.95, 0.012);
+  EXPECT_NEAR(static_cast<double>(coverage_count) / kTrials, 0.95, 0.012);
 }
 
 }  // namespace

@@ -27,11 +27,13 @@ ScaledNormalEquations scale_normal_equations(const NormalEquations& sums, std::s
   const auto size = static_cast<Eigen::Index>(sums.size());
   ScaledNormalEquations problem{Matrix(size, size), Vector(size), Vector(size)};
   for (Eigen::Index i = 0; i < size; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    JOULEMAP_CHECK(priors[at].precision > 0, "a prior needs a positive precision");
-    problem.unknown_scales[i] = 1 / std::sqrt(sums.gram(at, at) + priors[at].precision);
+    const auto unknown_index = static_cast<std::size_t>(i);
+    JOULEMAP_CHECK(priors[unknown_index].precision > 0, "a prior needs a positive precision");
+    problem.unknown_scales[i] =
+        1 / std::sqrt(sums.gram(unknown_index, unknown_index) + priors[unknown_index].precision);
     problem.right_hand_side[i] =
-        problem.unknown_scales[i] * (sums.moment(at) + priors[at].precision * priors[at].value);
+        problem.unknown_scales[i] *
+        (sums.moment(unknown_index) + priors[unknown_index].precision * priors[unknown_index].value);
   }
   for (Eigen::Index i = 0; i < size; ++i) {
     for (Eigen::Index j = 0; j < size; ++j) {
@@ -53,22 +55,23 @@ class BlockPivoting {
 
   bool solve() {
     std::size_t fewest_infeasible = std::numeric_limits<std::size_t>::max();
-    int tries = kMaxTriesWithoutProgress;
+    int remaining_tries = kMaxTriesWithoutProgress;
     const std::size_t max_rounds = 20 + 10 * is_free_.size();
     for (std::size_t round = 0; round < max_rounds; ++round) {
       solve_free_unknowns();
-      const std::vector<std::size_t> wrong = find_infeasible_unknowns();
-      if (wrong.empty()) return true;
-      if (wrong.size() < fewest_infeasible) {
-        fewest_infeasible = wrong.size();
-        tries = kMaxTriesWithoutProgress;
+      const std::vector<std::size_t> infeasible_unknowns = find_infeasible_unknowns();
+      if (infeasible_unknowns.empty()) return true;
+      if (infeasible_unknowns.size() < fewest_infeasible) {
+        fewest_infeasible = infeasible_unknowns.size();
+        remaining_tries = kMaxTriesWithoutProgress;
       } else {
-        --tries;
+        --remaining_tries;
       }
-      if (tries > 0) {
-        for (const std::size_t i : wrong) is_free_[i] = !is_free_[i];
+      if (remaining_tries > 0) {
+        for (const std::size_t i : infeasible_unknowns) is_free_[i] = !is_free_[i];
       } else {
-        is_free_[wrong.back()] = !is_free_[wrong.back()];  // Murty's rule: always terminates
+        is_free_[infeasible_unknowns.back()] =
+            !is_free_[infeasible_unknowns.back()];  // Murty's rule: always terminates
       }
     }
     return false;
@@ -80,16 +83,16 @@ class BlockPivoting {
   static constexpr double kFeasibilityTolerance = 1e-12;
 
   void solve_free_unknowns() {
-    std::vector<Eigen::Index> at;
+    std::vector<Eigen::Index> free_unknowns;
     for (std::size_t i = 0; i < is_free_.size(); ++i) {
-      if (is_free_[i]) at.push_back(static_cast<Eigen::Index>(i));
+      if (is_free_[i]) free_unknowns.push_back(static_cast<Eigen::Index>(i));
     }
     x_ = Vector::Zero(scaled_equations_.right_hand_side.size());
-    if (!at.empty()) {
-      const Matrix part = scaled_equations_.normal_matrix(at, at);
-      const Vector target = scaled_equations_.right_hand_side(at);
-      const Vector solved = Eigen::LDLT<Matrix>(part).solve(target);
-      x_(at) = solved;
+    if (!free_unknowns.empty()) {
+      const Matrix part = scaled_equations_.normal_matrix(free_unknowns, free_unknowns);
+      const Vector target = scaled_equations_.right_hand_side(free_unknowns);
+      const Vector free_solution = Eigen::LDLT<Matrix>(part).solve(target);
+      x_(free_unknowns) = free_solution;
     }
     gradient_ = scaled_equations_.normal_matrix * x_ - scaled_equations_.right_hand_side;
   }
@@ -97,12 +100,12 @@ class BlockPivoting {
   std::vector<std::size_t> find_infeasible_unknowns() const {
     const double tolerance =
         kFeasibilityTolerance * std::max(scaled_equations_.right_hand_side.cwiseAbs().maxCoeff(), 1e-300);
-    std::vector<std::size_t> wrong;
+    std::vector<std::size_t> infeasible_unknowns;
     for (std::size_t i = 0; i < is_free_.size(); ++i) {
-      const auto at = static_cast<Eigen::Index>(i);
-      if (is_free_[i] ? x_[at] < 0 : gradient_[at] < -tolerance) wrong.push_back(i);
+      const auto unknown_index = static_cast<Eigen::Index>(i);
+      if (is_free_[i] ? x_[unknown_index] < 0 : gradient_[unknown_index] < -tolerance) infeasible_unknowns.push_back(i);
     }
-    return wrong;
+    return infeasible_unknowns;
   }
 
   const ScaledNormalEquations& scaled_equations_;
@@ -117,24 +120,24 @@ void NormalEquations::add_observation(std::span<const double> row, double value,
   JOULEMAP_CHECK(row.size() == size(), "a row of another problem");
   // Two thirds of a fit's time are spent here. Therefore only the upper triangle is computed, with Eigen's vector
   // instructions.
-  const Eigen::Map<const Vector> all(row.data(), static_cast<Eigen::Index>(size()));
+  const Eigen::Map<const Vector> row_vector(row.data(), static_cast<Eigen::Index>(size()));
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (row[i] == 0) continue;
     const double weighted = weight * row[i];
     moments_[i] += weighted * value;
-    const auto rest = static_cast<Eigen::Index>(size() - i);
-    Eigen::Map<Vector>(gram_.data() + i * size() + i, rest).noalias() += weighted * all.tail(rest);
+    const auto tail_size = static_cast<Eigen::Index>(size() - i);
+    Eigen::Map<Vector>(gram_.data() + i * size() + i, tail_size).noalias() += weighted * row_vector.tail(tail_size);
   }
   weighted_square_sum_ += weight * value * value;
   total_weight_ += weight;
 }
 
-void NormalEquations::add(const NormalEquations& other, double weight) {
-  JOULEMAP_CHECK(other.size() == size(), "sums of another problem");
-  for (std::size_t i = 0; i < gram_.size(); ++i) gram_[i] += weight * other.gram_[i];
-  for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i] += weight * other.moments_[i];
-  weighted_square_sum_ += weight * other.weighted_square_sum_;
-  total_weight_ += weight * other.total_weight_;
+void NormalEquations::add(const NormalEquations& other_equations, double weight) {
+  JOULEMAP_CHECK(other_equations.size() == size(), "sums of another problem");
+  for (std::size_t i = 0; i < gram_.size(); ++i) gram_[i] += weight * other_equations.gram_[i];
+  for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i] += weight * other_equations.moments_[i];
+  weighted_square_sum_ += weight * other_equations.weighted_square_sum_;
+  total_weight_ += weight * other_equations.total_weight_;
 }
 
 double NormalEquations::residual_sum_of_squares(std::span<const double> x) const {
@@ -147,12 +150,12 @@ double NormalEquations::residual_sum_of_squares(std::span<const double> x) const
   return std::max(sum, 0.0);
 }
 
-NormalEquations NormalEquations::with_grouped_unknowns(std::span<const std::size_t> group_of,
+NormalEquations NormalEquations::with_grouped_unknowns(std::span<const std::size_t> group_indices,
                                                        std::size_t groups) const {
   NormalEquations sums(groups);
   for (std::size_t i = 0; i < size(); ++i) {
-    sums.moments_[group_of[i]] += moments_[i];
-    for (std::size_t j = 0; j < size(); ++j) sums.gram_[group_of[i] * groups + group_of[j]] += gram(i, j);
+    sums.moments_[group_indices[i]] += moments_[i];
+    for (std::size_t j = 0; j < size(); ++j) sums.gram_[group_indices[i] * groups + group_indices[j]] += gram(i, j);
   }
   sums.weighted_square_sum_ = weighted_square_sum_;
   sums.total_weight_ = total_weight_;
@@ -179,15 +182,15 @@ NormalEquations NormalEquations::with_shared_mean_unknown(std::size_t members) c
 NormalEquations NormalEquations::with_differences_from(std::size_t base) const {
   NormalEquations sums = *this;
   std::vector<double> columns(size());
-  double all = 0;
+  double gram_sum = 0;
   for (std::size_t i = 0; i < size(); ++i) {
     for (std::size_t j = 0; j < size(); ++j) columns[i] += gram(i, j);
-    all += columns[i];
+    gram_sum += columns[i];
   }
   sums.moments_[base] = 0;
   for (const double moment : moments_) sums.moments_[base] += moment;
   for (std::size_t i = 0; i < size(); ++i) {
-    const double gram_with_base = i == base ? all : columns[i];
+    const double gram_with_base = i == base ? gram_sum : columns[i];
     sums.gram_[i * size() + base] = sums.gram_[base * size() + i] = gram_with_base;
   }
   return sums;
@@ -220,8 +223,8 @@ NonnegativeFit nonnegative_least_squares(const NormalEquations& sums, std::span<
   BlockPivoting pivoting(problem);
   fit.has_converged = pivoting.solve();
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    const auto at = static_cast<Eigen::Index>(i);
-    fit.x.push_back(std::max(problem.unknown_scales[at] * pivoting.solution()[at], 0.0));
+    const auto unknown_index = static_cast<Eigen::Index>(i);
+    fit.x.push_back(std::max(problem.unknown_scales[unknown_index] * pivoting.solution()[unknown_index], 0.0));
   }
   return fit;
 }
@@ -230,9 +233,9 @@ std::vector<double> least_squares(const NormalEquations& sums, std::span<const P
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   if (sums.size() == 0) return {};
   const ScaledNormalEquations problem = scale_normal_equations(sums, priors);
-  const Vector solved = Eigen::LDLT<Matrix>(problem.normal_matrix).solve(problem.right_hand_side);
+  const Vector scaled_solution = Eigen::LDLT<Matrix>(problem.normal_matrix).solve(problem.right_hand_side);
   std::vector<double> x;
-  for (Eigen::Index i = 0; i < solved.size(); ++i) x.push_back(problem.unknown_scales[i] * solved[i]);
+  for (Eigen::Index i = 0; i < scaled_solution.size(); ++i) x.push_back(problem.unknown_scales[i] * scaled_solution[i]);
   return x;
 }
 
@@ -241,11 +244,11 @@ std::vector<double> unscaled_posterior_covariance(const NormalEquations& sums, s
   if (sums.size() == 0) return {};
   const ScaledNormalEquations problem = scale_normal_equations(sums, priors);
   const auto size = problem.right_hand_side.size();
-  const Matrix inverse = Eigen::LDLT<Matrix>(problem.normal_matrix).solve(Matrix::Identity(size, size));
+  const Matrix inverse_matrix = Eigen::LDLT<Matrix>(problem.normal_matrix).solve(Matrix::Identity(size, size));
   std::vector<double> rows;
   for (Eigen::Index i = 0; i < size; ++i) {
     for (Eigen::Index j = 0; j < size; ++j)
-      rows.push_back(problem.unknown_scales[i] * problem.unknown_scales[j] * inverse(i, j));
+      rows.push_back(problem.unknown_scales[i] * problem.unknown_scales[j] * inverse_matrix(i, j));
   }
   return rows;
 }

@@ -18,19 +18,20 @@ namespace joulemap::statistics {
 // A'A, A'y and y'y of weighted observations. Sums of blocks of observations can be stored separately and added later.
 class NormalEquations {
  public:
-  explicit NormalEquations(std::size_t unknowns = 0) : moments_(unknowns), gram_(unknowns * unknowns) {}
+  explicit NormalEquations(std::size_t unknown_count = 0)
+      : moments_(unknown_count), gram_(unknown_count * unknown_count) {}
 
   std::size_t size() const { return moments_.size(); }
   void add_observation(std::span<const double> row, double value, double weight = 1);
-  void add(const NormalEquations& other, double weight = 1);
+  void add(const NormalEquations& other_equations, double weight = 1);
 
   double gram(std::size_t i, std::size_t j) const { return i <= j ? gram_[i * size() + j] : gram_[j * size() + i]; }
   double moment(std::size_t i) const { return moments_[i]; }
   double total_weight() const { return total_weight_; }  // sum of weights
   // Weighted sum of squared residuals of x.
   double residual_sum_of_squares(std::span<const double> x) const;
-  // Makes unknowns equal: unknown i of these equations becomes unknown group_of[i] of the result.
-  NormalEquations with_grouped_unknowns(std::span<const std::size_t> group_of, std::size_t groups) const;
+  // Makes unknowns equal: unknown i of these equations becomes unknown group_indices[i] of the result.
+  NormalEquations with_grouped_unknowns(std::span<const std::size_t> group_indices, std::size_t groups) const;
   // Appends an unknown: the mean shared by the first `members` unknowns, which are then deviations from it.
   NormalEquations with_shared_mean_unknown(std::size_t members) const;
   // The other unknowns become differences from unknown `base`, whose column becomes the sum of all columns.

@@ -26,7 +26,7 @@ RandomProblem random_problem(std::mt19937_64& random) {
     truth.push_back(100 * normal(random));
     problem.priors.push_back({std::abs(100 * normal(random)), std::exp(3 * normal(random) - 4)});
   }
-  for (std::size_t r = 0; r < rows; ++r) {
+  for (std::size_t observation_index = 0; observation_index < rows; ++observation_index) {
     std::vector<double> row(size);
     double value = normal(random);
     for (std::size_t i = 0; i < size; ++i) {
@@ -46,42 +46,43 @@ double squared_residual(const RandomProblem& problem, const std::vector<double>&
   return sum;
 }
 
-// Solves for the unknowns in the bit set `set` by plain elimination, with all others at zero; nothing if one of them is
-// negative. best_support_solution() tries every set and takes the best.
-std::optional<std::vector<double>> solve_on_support(const RandomProblem& problem, std::uint32_t set) {
-  std::vector<std::size_t> at;
+// Solves for the unknowns in the bit set `support_mask` by plain elimination, with all others at zero; nothing if one
+// of them is negative. best_support_solution() tries every set and takes the best.
+std::optional<std::vector<double>> solve_on_support(const RandomProblem& problem, std::uint32_t support_mask) {
+  std::vector<std::size_t> support_indices;
   for (std::size_t i = 0; i < problem.sums.size(); ++i) {
-    if (set >> i & 1) at.push_back(i);
+    if (support_mask >> i & 1) support_indices.push_back(i);
   }
   std::vector<std::vector<double>> lines;
-  for (const std::size_t i : at) {
+  for (const std::size_t i : support_indices) {
     std::vector<double> line;
-    for (const std::size_t j : at) line.push_back(problem.sums.gram(i, j) + (i == j ? problem.priors[i].precision : 0));
+    for (const std::size_t j : support_indices)
+      line.push_back(problem.sums.gram(i, j) + (i == j ? problem.priors[i].precision : 0));
     line.push_back(problem.sums.moment(i) + problem.priors[i].precision * problem.priors[i].value);
     lines.push_back(line);
   }
-  for (std::size_t c = 0; c < at.size(); ++c) {
-    for (std::size_t r = 0; r < at.size(); ++r) {
-      if (r == c) continue;
-      const double factor = lines[r][c] / lines[c][c];
-      for (std::size_t k = 0; k <= at.size(); ++k) lines[r][k] -= factor * lines[c][k];
+  for (std::size_t pivot_column = 0; pivot_column < support_indices.size(); ++pivot_column) {
+    for (std::size_t row_index = 0; row_index < support_indices.size(); ++row_index) {
+      if (row_index == pivot_column) continue;
+      const double factor = lines[row_index][pivot_column] / lines[pivot_column][pivot_column];
+      for (std::size_t k = 0; k <= support_indices.size(); ++k) lines[row_index][k] -= factor * lines[pivot_column][k];
     }
   }
   std::vector<double> x(problem.sums.size());
-  for (std::size_t c = 0; c < at.size(); ++c) {
-    x[at[c]] = lines[c].back() / lines[c][c];
-    if (x[at[c]] < 0) return std::nullopt;
+  for (std::size_t column_index = 0; column_index < support_indices.size(); ++column_index) {
+    x[support_indices[column_index]] = lines[column_index].back() / lines[column_index][column_index];
+    if (x[support_indices[column_index]] < 0) return std::nullopt;
   }
   return x;
 }
 
 std::vector<double> best_support_solution(const RandomProblem& problem) {
-  std::vector<double> best(problem.sums.size());
-  for (std::uint32_t set = 0; set < (1U << problem.sums.size()); ++set) {
-    const std::optional<std::vector<double>> x = solve_on_support(problem, set);
-    if (x && squared_residual(problem, *x) < squared_residual(problem, best)) best = *x;
+  std::vector<double> best_solution(problem.sums.size());
+  for (std::uint32_t support_mask = 0; support_mask < (1U << problem.sums.size()); ++support_mask) {
+    const std::optional<std::vector<double>> x = solve_on_support(problem, support_mask);
+    if (x && squared_residual(problem, *x) < squared_residual(problem, best_solution)) best_solution = *x;
   }
-  return best;
+  return best_solution;
 }
 
 TEST(NonnegativeLeastSquares, SolutionIsTheBestOfAllFeasibleSets) {
@@ -93,8 +94,9 @@ TEST(NonnegativeLeastSquares, SolutionIsTheBestOfAllFeasibleSets) {
     const RandomProblem problem = random_problem(random);
     const NonnegativeFit fit = nonnegative_least_squares(problem.sums, problem.priors);
     ASSERT_TRUE(fit.has_converged);
-    const std::vector<double> best = best_support_solution(problem);
-    for (std::size_t i = 0; i < best.size(); ++i) EXPECT_NEAR(fit.x[i], best[i], 1e-5 * (1 + best[i])) << i;
+    const std::vector<double> best_solution = best_support_solution(problem);
+    for (std::size_t i = 0; i < best_solution.size(); ++i)
+      EXPECT_NEAR(fit.x[i], best_solution[i], 1e-5 * (1 + best_solution[i])) << i;
   }
 }
 
@@ -103,8 +105,8 @@ TEST(NonnegativeLeastSquares, WithoutObservationsTheSolutionIsThePrior) {
   const NonnegativeFit fit = nonnegative_least_squares(NormalEquations(2), priors);
   EXPECT_NEAR(fit.x[0], 120, 1e-9);
   EXPECT_NEAR(fit.x[1], 300, 1e-9);
-  const std::vector<double> inverse = unscaled_posterior_covariance(NormalEquations(2), priors);
-  EXPECT_NEAR(1 - 0.1 * inverse[0], 0, 1e-12);
+  const std::vector<double> posterior_covariance = unscaled_posterior_covariance(NormalEquations(2), priors);
+  EXPECT_NEAR(1 - 0.1 * posterior_covariance[0], 0, 1e-12);
 }
 
 TEST(NonnegativeLeastSquares, PriorSplitsInseparableUnknownsAndObservationsFixTheirSum) {
@@ -115,8 +117,8 @@ TEST(NonnegativeLeastSquares, PriorSplitsInseparableUnknownsAndObservationsFixTh
   const NonnegativeFit fit = nonnegative_least_squares(sums, priors);
   EXPECT_NEAR(fit.x[0] + fit.x[1], 500, 0.1);
   EXPECT_NEAR(fit.x[1] - fit.x[0], 100, 0.1);
-  const std::vector<double> inverse = unscaled_posterior_covariance(sums, priors);
-  EXPECT_NEAR(1 - 0.01 * inverse[0], 0.5, 0.01);  // data give the sum, the prior the difference
+  const std::vector<double> posterior_covariance = unscaled_posterior_covariance(sums, priors);
+  EXPECT_NEAR(1 - 0.01 * posterior_covariance[0], 0.5, 0.01);  // data give the sum, the prior the difference
   const std::vector<std::size_t> groups = {0, 0};
   const NormalEquations grouped = sums.with_grouped_unknowns(groups, 1);
   EXPECT_NEAR(nonnegative_least_squares(grouped, std::vector<Prior>{{100, 0.01}}).x[0], 250, 0.1);
@@ -125,22 +127,22 @@ TEST(NonnegativeLeastSquares, PriorSplitsInseparableUnknownsAndObservationsFixTh
 TEST(NonnegativeLeastSquares, SumsOfBlocksEqualSumsOfTheirObservations) {
   constexpr std::uint64_t kSeed = 21;
   std::mt19937_64 random(kSeed);
-  NormalEquations whole(3);
-  NormalEquations first(3);
-  NormalEquations second(3);
+  NormalEquations total_sums(3);
+  NormalEquations first_block_sums(3);
+  NormalEquations second_block_sums(3);
   for (int i = 0; i < 20; ++i) {
     std::vector<double> row;
     for (int k = 0; k < 3; ++k) row.push_back(static_cast<double>(random() % 100));
     const auto value = static_cast<double>(random() % 1000);
-    whole.add_observation(row, value);
-    (i < 8 ? first : second).add_observation(row, value);
+    total_sums.add_observation(row, value);
+    (i < 8 ? first_block_sums : second_block_sums).add_observation(row, value);
   }
-  first.add(second);
+  first_block_sums.add(second_block_sums);
   const std::vector<double> x = {1, 2, 3};
-  EXPECT_NEAR(first.residual_sum_of_squares(x), whole.residual_sum_of_squares(x),
-              1e-6 * whole.residual_sum_of_squares(x))
+  EXPECT_NEAR(first_block_sums.residual_sum_of_squares(x), total_sums.residual_sum_of_squares(x),
+              1e-6 * total_sums.residual_sum_of_squares(x))
       << "seed " << kSeed;
-  EXPECT_DOUBLE_EQ(first.total_weight(), 20);
+  EXPECT_DOUBLE_EQ(first_block_sums.total_weight(), 20);
 }
 
 TEST(NonnegativeLeastSquares, UnknownsCanBeRelativeToABase) {
@@ -149,12 +151,14 @@ TEST(NonnegativeLeastSquares, UnknownsCanBeRelativeToABase) {
     std::mt19937_64 random(seed);
     const NormalEquations sums = random_problem(random).sums;
     const std::size_t base = random() % sums.size();
-    std::vector<double> above(sums.size());
-    for (double& value : above) value = std::normal_distribution<double>()(random);
-    std::vector<double> absolute = above;
-    for (std::size_t i = 0; i < above.size(); ++i) absolute[i] += i == base ? 0 : above[base];
-    const double left = sums.residual_sum_of_squares(absolute);
-    EXPECT_NEAR(sums.with_differences_from(base).residual_sum_of_squares(above), left, 1e-9 * (1 + left));
+    std::vector<double> relative_values(sums.size());
+    for (double& value : relative_values) value = std::normal_distribution<double>()(random);
+    std::vector<double> absolute_values = relative_values;
+    for (std::size_t i = 0; i < relative_values.size(); ++i)
+      absolute_values[i] += i == base ? 0 : relative_values[base];
+    const double residual_square_sum = sums.residual_sum_of_squares(absolute_values);
+    EXPECT_NEAR(sums.with_differences_from(base).residual_sum_of_squares(relative_values), residual_square_sum,
+                1e-9 * (1 + residual_square_sum));
   }
 }
 
@@ -165,7 +169,7 @@ TEST(NonnegativeLeastSquares, HundredsOfUnknownsMeetTheOptimalityConditions) {
   std::normal_distribution<double> normal;
   constexpr std::size_t kSize = 200;
   NormalEquations sums(kSize);
-  for (int r = 0; r < 300; ++r) {
+  for (int observation_index = 0; observation_index < 300; ++observation_index) {
     std::vector<double> row(kSize);
     for (double& time : row) time = random() % 4 == 0 ? std::abs(normal(random)) : 0;
     sums.add_observation(row, 100 * normal(random));

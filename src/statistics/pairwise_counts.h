@@ -57,8 +57,9 @@ class PairSums {
 // All differences of a value of the first list and one of the second.
 class PairDifferences {
  public:
-  PairDifferences(std::span<const double> first, std::span<const double> second)
-      : sorted_first_values_(first.begin(), first.end()), sorted_second_values_(second.begin(), second.end()) {
+  PairDifferences(std::span<const double> first_values, std::span<const double> second_values)
+      : sorted_first_values_(first_values.begin(), first_values.end()),
+        sorted_second_values_(second_values.begin(), second_values.end()) {
     std::ranges::sort(sorted_first_values_);
     std::ranges::sort(sorted_second_values_);
   }
@@ -99,8 +100,8 @@ double kth_smallest(const Pairs& pairs, std::size_t k) {
 template <class Pairs>
 double median_of_pairs(const Pairs& pairs) {
   const std::size_t size = pairs.size();
-  const double upper = kth_smallest(pairs, size / 2 + 1);
-  return size % 2 == 1 ? upper : (kth_smallest(pairs, size / 2) + upper) / 2;
+  const double upper_median = kth_smallest(pairs, size / 2 + 1);
+  return size % 2 == 1 ? upper_median : (kth_smallest(pairs, size / 2) + upper_median) / 2;
 }
 
 // The pairs of several strata as one list, in which each pair of a stratum is repeated as often as the stratum's

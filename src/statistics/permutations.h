@@ -15,21 +15,21 @@ namespace joulemap::statistics {
 // calls `reached()` after each change.
 template <class Reached>
 double fraction_of_permutations(std::vector<std::int64_t>& values, Reached reached) {
-  std::vector<std::size_t> turns(values.size());
-  std::uint64_t all = 1;
-  std::uint64_t far = reached() ? 1 : 0;
+  std::vector<std::size_t> swap_counts(values.size());
+  std::uint64_t permutation_count = 1;
+  std::uint64_t extreme_count = reached() ? 1 : 0;
   for (std::size_t i = 1; i < values.size();) {
-    if (turns[i] < i) {
-      std::swap(values[i % 2 == 0 ? 0 : turns[i]], values[i]);
-      ++turns[i];
+    if (swap_counts[i] < i) {
+      std::swap(values[i % 2 == 0 ? 0 : swap_counts[i]], values[i]);
+      ++swap_counts[i];
       i = 1;
-      ++all;
-      far += reached() ? 1 : 0;
+      ++permutation_count;
+      extreme_count += reached() ? 1 : 0;
     } else {
-      turns[i++] = 0;
+      swap_counts[i++] = 0;
     }
   }
-  return static_cast<double>(far) / static_cast<double>(all);
+  return static_cast<double>(extreme_count) / static_cast<double>(permutation_count);
 }
 
 }  // namespace joulemap::statistics

@@ -24,32 +24,33 @@ double difference_of_mth_powers(double a, double b, double difference, std::size
 
 }  // namespace
 
-double studentized_range_tail(double q, std::size_t k) {
-  if (k < 2 || q <= 0) return 1;
+double studentized_range_tail(double range_threshold, std::size_t k) {
+  if (k < 2 || range_threshold <= 0) return 1;
   // Integrates over z, the largest of the k values: all others are below z, but not all within q of it. The integrand
   // is smooth and vanishes at both ends, so that the trapezoidal rule converges exponentially.
   constexpr double kStep = 1.0 / 32;
   double sum = 0;
-  for (double z = -9; z <= q + 9; z += kStep) {
-    const double all = normal_cdf(z);
-    const double shifted_normal_cdf = normal_cdf(z - q);
-    sum += normal_density(z) * difference_of_mth_powers(all, all - shifted_normal_cdf, shifted_normal_cdf, k - 1);
+  for (double z = -9; z <= range_threshold + 9; z += kStep) {
+    const double unshifted_cdf = normal_cdf(z);
+    const double shifted_normal_cdf = normal_cdf(z - range_threshold);
+    sum += normal_density(z) *
+           difference_of_mth_powers(unshifted_cdf, unshifted_cdf - shifted_normal_cdf, shifted_normal_cdf, k - 1);
   }
   return std::min(1.0, static_cast<double>(k) * sum * kStep);
 }
 
 std::vector<PairComparison> dunn_test(std::span<const std::vector<double>> groups) {
-  std::vector<double> all;
-  for (const std::vector<double>& group : groups) all.insert(all.end(), group.begin(), group.end());
-  const Ranks ranks = midranks(all);
+  std::vector<double> pooled_values;
+  for (const std::vector<double>& group : groups) pooled_values.insert(pooled_values.end(), group.begin(), group.end());
+  const Ranks ranks = midranks(pooled_values);
   std::vector<double> mean_ranks;
-  std::size_t at = 0;
+  std::size_t value_index = 0;
   for (const std::vector<double>& group : groups) {
     double sum = 0;
-    for (std::size_t i = 0; i < group.size(); ++i) sum += static_cast<double>(ranks.doubled_ranks[at++]) / 2;
+    for (std::size_t i = 0; i < group.size(); ++i) sum += static_cast<double>(ranks.doubled_ranks[value_index++]) / 2;
     mean_ranks.push_back(group.empty() ? 0 : sum / static_cast<double>(group.size()));
   }
-  const auto n = static_cast<double>(all.size());
+  const auto n = static_cast<double>(pooled_values.size());
   const double variance = n < 2 ? 0 : (n * (n + 1) - ranks.tie_correction() / (n - 1)) / 12;
   std::vector<PairComparison> pairs;
   for (std::size_t i = 0; i < groups.size(); ++i) {

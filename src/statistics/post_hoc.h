@@ -26,6 +26,6 @@ std::vector<PairComparison> dunn_test(std::span<const std::vector<double>> group
 std::vector<PairComparison> nemenyi_test(std::span<const std::vector<double>> blocks);
 
 // Probability that the range of k standard normal values exceeds q.
-double studentized_range_tail(double q, std::size_t k);
+double studentized_range_tail(double range_threshold, std::size_t k);
 
 }  // namespace joulemap::statistics

@@ -11,8 +11,9 @@ namespace joulemap::statistics {
 namespace {
 
 TEST(NormalRangeTail, RangeTailIsTheNormalTailForTwoValuesHoweverSmall) {
-  for (const double q : {0.1, 1.0, 3.0, 8.0, 15.0}) {
-    EXPECT_NEAR(studentized_range_tail(q, 2) / two_sided_normal_p(q * M_SQRT1_2), 1, 1e-10) << q;
+  for (const double range_threshold : {0.1, 1.0, 3.0, 8.0, 15.0}) {
+    EXPECT_NEAR(studentized_range_tail(range_threshold, 2) / two_sided_normal_p(range_threshold * M_SQRT1_2), 1, 1e-10)
+        << range_threshold;
   }
   EXPECT_EQ(studentized_range_tail(0, 4), 1);
   EXPECT_LT(studentized_range_tail(3, 3), studentized_range_tail(3, 4));
@@ -29,17 +30,17 @@ TEST(PostHocTests, PostHocTestsFindTheTreatmentThatDiffers) {
   EXPECT_LT(pairs[1].mean_rank_difference, 0);
 
   const std::vector<std::vector<double>> blocks(9, {1, 1, 5});
-  const std::vector<PairComparison> ways = nemenyi_test(blocks);
-  ASSERT_EQ(ways.size(), 3U);
-  EXPECT_EQ(ways[0].p, 1);
-  EXPECT_LT(ways[1].p, 0.01);
-  EXPECT_EQ(ways[1].p, ways[2].p);
+  const std::vector<PairComparison> nemenyi_pairs = nemenyi_test(blocks);
+  ASSERT_EQ(nemenyi_pairs.size(), 3U);
+  EXPECT_EQ(nemenyi_pairs[0].p, 1);
+  EXPECT_LT(nemenyi_pairs[1].p, 0.01);
+  EXPECT_EQ(nemenyi_pairs[1].p, nemenyi_pairs[2].p);
 }
 
 TEST(PostHocTests, PostHocTestsAreNotSignificantForEqualValues) {
-  const std::vector<std::vector<double>> equal(3, std::vector<double>(4, 2.0));
-  for (const PairComparison& pair : dunn_test(equal)) EXPECT_EQ(pair.p, 1);
-  for (const PairComparison& pair : nemenyi_test(equal)) EXPECT_EQ(pair.p, 1);
+  const std::vector<std::vector<double>> constant_groups(3, std::vector<double>(4, 2.0));
+  for (const PairComparison& pair : dunn_test(constant_groups)) EXPECT_EQ(pair.p, 1);
+  for (const PairComparison& pair : nemenyi_test(constant_groups)) EXPECT_EQ(pair.p, 1);
   EXPECT_TRUE(dunn_test({}).empty());
   EXPECT_TRUE(nemenyi_test({}).empty());
 }

@@ -32,8 +32,9 @@ class Random {
 
   template <class Iterator>
   void shuffle(Iterator begin, Iterator end) {
-    for (std::size_t left = static_cast<std::size_t>(std::distance(begin, end)); left > 1; --left)
-      std::swap(begin[left - 1], begin[uniform_below(left)]);
+    for (std::size_t remaining_count = static_cast<std::size_t>(std::distance(begin, end)); remaining_count > 1;
+         --remaining_count)
+      std::swap(begin[remaining_count - 1], begin[uniform_below(remaining_count)]);
   }
 
  private:

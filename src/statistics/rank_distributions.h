@@ -41,10 +41,10 @@ struct CriticalValue {
 // The largest sum whose tail is at most the given one-sided `tail_probability`; nothing where even a sum of 0 is more
 // likely. The distribution is given as counts of the sums 0, 1, ... out of `total`, as a normal approximation, or by
 // the test; the tests are exact within the limits above.
-std::optional<CriticalValue> critical_value(std::span<const double> counts, double total, double tail);
-std::optional<CriticalValue> normal_critical_value(double mean, double variance, double tail);
-std::optional<CriticalValue> signed_rank_critical_value(std::size_t n, double tail);
-std::optional<CriticalValue> rank_sum_critical_value(std::size_t n1, std::size_t n2, double tail);
+std::optional<CriticalValue> critical_value(std::span<const double> counts, double total, double tail_probability);
+std::optional<CriticalValue> normal_critical_value(double mean, double variance, double tail_probability);
+std::optional<CriticalValue> signed_rank_critical_value(std::size_t n, double tail_probability);
+std::optional<CriticalValue> rank_sum_critical_value(std::size_t n1, std::size_t n2, double tail_probability);
 
 // Normal approximation of the probability that an integer sum is at most `critical_sum`, with continuity correction.
 double normal_lower_tail(double sum, double mean, double variance);

@@ -17,7 +17,7 @@
 namespace joulemap::statistics {
 
 // first - second for each pair.
-std::vector<double> paired_differences(std::span<const double> first, std::span<const double> second);
+std::vector<double> paired_differences(std::span<const double> first_values, std::span<const double> second_values);
 
 // Treatment of pairs whose difference is 0.
 enum class ZeroDifferences {
@@ -27,7 +27,7 @@ enum class ZeroDifferences {
 
 // Wilcoxon's signed-rank test of pairs, first minus second; the spans must have equal length. statistic: W+, the sum of
 // the ranks of positive differences. n: number of nonzero differences.
-TestResult signed_rank_test(std::span<const double> first, std::span<const double> second,
+TestResult signed_rank_test(std::span<const double> first_values, std::span<const double> second_values,
                             ZeroDifferences zeros = ZeroDifferences::pratt);
 // The same test for given differences.
 TestResult signed_rank_test(std::span<const double> differences, ZeroDifferences zeros = ZeroDifferences::pratt);
@@ -36,11 +36,11 @@ TestResult signed_rank_test(std::span<const double> differences, ZeroDifferences
 // the value of the first group is greater, with ties counted as half. Two-sided as in R's coin: counts all U at least
 // as far from n1 n2 / 2 as the observed one, on either side. Without ties this equals twice the smaller tail; with ties
 // and unequal groups it may differ. n: n1 + n2.
-TestResult rank_sum_test(std::span<const double> first, std::span<const double> second);
+TestResult rank_sum_test(std::span<const double> first_values, std::span<const double> second_values);
 
 // The statistics of both tests without p: W+ of pairs, with zero differences dropped, and U.
-double signed_rank_sum(std::span<const double> first, std::span<const double> second);
-double rank_sum_u(std::span<const double> first, std::span<const double> second);
+double signed_rank_sum(std::span<const double> first_values, std::span<const double> second_values);
+double rank_sum_u(std::span<const double> first_values, std::span<const double> second_values);
 
 // Friedman's test: do k treatments differ, within blocks? blocks[b][i]: value of treatment i in block b; all blocks
 // have k values. statistic: chi-squared with k - 1 degrees of freedom, corrected for ties. n: number of blocks. p = 1

@@ -77,11 +77,12 @@ double students_t_quantile(double p, double degrees_of_freedom) {
   return boost::math::quantile(boost::math::students_t(degrees_of_freedom), p);
 }
 
-double f_distribution_tail(double f, double numerator_degrees_of_freedom, double denominator_degrees_of_freedom) {
-  if (!(f > 0)) return 1;
-  if (std::isinf(f)) return 0;
+double f_distribution_tail(double f_statistic, double numerator_degrees_of_freedom,
+                           double denominator_degrees_of_freedom) {
+  if (!(f_statistic > 0)) return 1;
+  if (std::isinf(f_statistic)) return 0;
   const boost::math::fisher_f distribution(numerator_degrees_of_freedom, denominator_degrees_of_freedom);
-  return boost::math::cdf(boost::math::complement(distribution, f));
+  return boost::math::cdf(boost::math::complement(distribution, f_statistic));
 }
 
 }  // namespace joulemap::statistics

@@ -57,6 +57,7 @@ double two_sided_t_p(double t, double degrees_of_freedom);
 // Quantile of Student's t, for 0 < p < 1.
 double students_t_quantile(double p, double degrees_of_freedom);
 // Probability that a value of the F distribution is at least f.
-double f_distribution_tail(double f, double numerator_degrees_of_freedom, double denominator_degrees_of_freedom);
+double f_distribution_tail(double f_statistic, double numerator_degrees_of_freedom,
+                           double denominator_degrees_of_freedom);
 
 }  // namespace joulemap::statistics

@@ -30,9 +30,9 @@ RelativeSumsOfSquares compute_relative_sums_of_squares(const RunGroup& group, do
   squares.run_count = group.run_means.size();
   for (std::size_t i = 0; i < group.run_means.size(); ++i) {
     const double deviation = group.run_means[i] / mean - 1;
-    const double own = group.within_run_sds[i] / mean;
+    const double relative_within_sd = group.within_run_sds[i] / mean;
     squares.between_runs += deviation * deviation;
-    squares.within_runs += own * own;
+    squares.within_runs += relative_within_sd * relative_within_sd;
   }
   return squares;
 }
@@ -47,21 +47,22 @@ double RunContrast::standard_error() const {
   return std::sqrt(standard_error_a * standard_error_a + standard_error_b * standard_error_b);
 }
 
-RunContrast contrast_runs(const RunGroup& a, const RunGroup& b, const VariationPrior& prior) {
-  RunContrast contrast{.mean_a = mean_of_runs(a.run_means), .mean_b = mean_of_runs(b.run_means)};
-  const RelativeSumsOfSquares of_a = compute_relative_sums_of_squares(a, contrast.mean_a);
-  const RelativeSumsOfSquares of_b = compute_relative_sums_of_squares(b, contrast.mean_b);
-  const std::size_t runs = std::max<std::size_t>(of_a.run_count + of_b.run_count, 1);
-  const double repeated = static_cast<double>(of_a.run_count > 1 ? of_a.run_count - 1 : 0) +
-                          static_cast<double>(of_b.run_count > 1 ? of_b.run_count - 1 : 0);
+RunContrast contrast_runs(const RunGroup& group_a, const RunGroup& group_b, const VariationPrior& prior) {
+  RunContrast contrast{.mean_a = mean_of_runs(group_a.run_means), .mean_b = mean_of_runs(group_b.run_means)};
+  const RelativeSumsOfSquares squares_a = compute_relative_sums_of_squares(group_a, contrast.mean_a);
+  const RelativeSumsOfSquares squares_b = compute_relative_sums_of_squares(group_b, contrast.mean_b);
+  const std::size_t runs = std::max<std::size_t>(squares_a.run_count + squares_b.run_count, 1);
+  const double repetition_count = static_cast<double>(squares_a.run_count > 1 ? squares_a.run_count - 1 : 0) +
+                                  static_cast<double>(squares_b.run_count > 1 ? squares_b.run_count - 1 : 0);
   // The variance between repetitions includes the variance within each of them, so its prior includes both, too.
-  const double expected =
-      prior.relative_sd * prior.relative_sd + (of_a.within_runs + of_b.within_runs) / static_cast<double>(runs);
-  contrast.degrees_of_freedom = prior.degrees_of_freedom + repeated;
-  contrast.relative_sd = std::sqrt((prior.degrees_of_freedom * expected + of_a.between_runs + of_b.between_runs) /
-                                   contrast.degrees_of_freedom);
-  contrast.standard_error_a = standard_error_of_mean(contrast.relative_sd, contrast.mean_a, a.run_means.size());
-  contrast.standard_error_b = standard_error_of_mean(contrast.relative_sd, contrast.mean_b, b.run_means.size());
+  const double expected = prior.relative_sd * prior.relative_sd +
+                          (squares_a.within_runs + squares_b.within_runs) / static_cast<double>(runs);
+  contrast.degrees_of_freedom = prior.degrees_of_freedom + repetition_count;
+  contrast.relative_sd =
+      std::sqrt((prior.degrees_of_freedom * expected + squares_a.between_runs + squares_b.between_runs) /
+                contrast.degrees_of_freedom);
+  contrast.standard_error_a = standard_error_of_mean(contrast.relative_sd, contrast.mean_a, group_a.run_means.size());
+  contrast.standard_error_b = standard_error_of_mean(contrast.relative_sd, contrast.mean_b, group_b.run_means.size());
   return contrast;
 }
 
@@ -78,14 +79,17 @@ double p_value_of_t_ratio(double ratio, double degrees_of_freedom) {
 double smallest_detectable_change(double relative_sd, double degrees_of_freedom, std::size_t runs_a, std::size_t runs_b,
                                   double level, double power) {
   const boost::math::students_t distribution(degrees_of_freedom);
-  const double reach =
+  const double detectable_distance =
       (two_sided_t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;
-  const double of_a = reach * reach / static_cast<double>(runs_a);
-  // Solves c^2 = of_a + of_b (1 + c)^2: if the mean of b is larger by the factor 1 + c, so is its standard deviation.
-  // For of_b >= 1 there is no solution. The limit kMaxGroupBRelativeVariance then gives a change of about 200 times,
-  // which no result exceeds.
-  const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMaxGroupBRelativeVariance);
-  return (of_b + std::sqrt(of_b * of_b + (1 - of_b) * (of_a + of_b))) / (1 - of_b);
+  const double relative_variance_a = detectable_distance * detectable_distance / static_cast<double>(runs_a);
+  // Solves c^2 = relative_variance_a + relative_variance_b (1 + c)^2: if the mean of b is larger by the factor 1 + c,
+  // so is its standard deviation. For relative_variance_b >= 1 there is no solution. The limit
+  // kMaxGroupBRelativeVariance then gives a change of about 200 times, which no result exceeds.
+  const double relative_variance_b =
+      std::min(detectable_distance * detectable_distance / static_cast<double>(runs_b), kMaxGroupBRelativeVariance);
+  return (relative_variance_b + std::sqrt(relative_variance_b * relative_variance_b +
+                                          (1 - relative_variance_b) * (relative_variance_a + relative_variance_b))) /
+         (1 - relative_variance_b);
 }
 
 }  // namespace joulemap::statistics

@@ -37,7 +37,7 @@ struct RunContrast {
   double standard_error() const;
 };
 
-RunContrast contrast_runs(const RunGroup& a, const RunGroup& b, const VariationPrior& prior);
+RunContrast contrast_runs(const RunGroup& group_a, const RunGroup& group_b, const VariationPrior& prior);
 
 // Student's t: the two-sided quantile at a confidence level such as 0.9, and the two-sided p of the ratio of a
 // difference to its standard error.

@@ -16,8 +16,9 @@ constexpr double kConfidenceLevel = 0.9;
 constexpr std::uint64_t kVariationSeed = 20261117;
 
 bool is_beyond_noise(const RunContrast& contrast) {
-  const double reach = two_sided_t_quantile(kConfidenceLevel, contrast.degrees_of_freedom) * contrast.standard_error();
-  return std::abs(contrast.difference()) > reach;
+  const double noise_limit =
+      two_sided_t_quantile(kConfidenceLevel, contrast.degrees_of_freedom) * contrast.standard_error();
+  return std::abs(contrast.difference()) > noise_limit;
 }
 
 std::vector<double> draw_run_values(double mean, double relative_sd, std::size_t count, Random& random) {
@@ -27,10 +28,10 @@ std::vector<double> draw_run_values(double mean, double relative_sd, std::size_t
 }
 
 TEST(RunVariation, OneRunPerSideUsesThePrior) {
-  const std::vector<double> a = {10};
-  const std::vector<double> b = {10.5};
-  const std::vector<double> exact = {0};
-  const RunContrast contrast = contrast_runs({a, exact}, {b, exact}, kVariationPrior);
+  const std::vector<double> runs_a = {10};
+  const std::vector<double> runs_b = {10.5};
+  const std::vector<double> zero_sds = {0};
+  const RunContrast contrast = contrast_runs({runs_a, zero_sds}, {runs_b, zero_sds}, kVariationPrior);
   EXPECT_DOUBLE_EQ(contrast.relative_sd, 0.02);
   EXPECT_DOUBLE_EQ(contrast.degrees_of_freedom, 4);
   EXPECT_NEAR(contrast.standard_error(), 0.02 * std::sqrt(10 * 10 + 10.5 * 10.5), 1e-12);
@@ -39,24 +40,25 @@ TEST(RunVariation, OneRunPerSideUsesThePrior) {
 
 TEST(RunVariation, UncertaintyOfARunWidensTheInterval) {
   const std::vector<double> value = {10};
-  const std::vector<double> within = {0.2};
-  const RunContrast contrast = contrast_runs({value, within}, {value, within}, kVariationPrior);
+  const std::vector<double> within_run_sds = {0.2};
+  const RunContrast contrast = contrast_runs({value, within_run_sds}, {value, within_run_sds}, kVariationPrior);
   EXPECT_NEAR(contrast.relative_sd, std::sqrt(0.02 * 0.02 + 0.02 * 0.02), 1e-12);
 }
 
 TEST(RunVariation, RepetitionsUpdateThePrior) {
-  const std::vector<double> same = {10, 10, 10};
-  const std::vector<double> apart = {9, 10, 11};
-  const std::vector<double> exact = {0, 0, 0};
-  EXPECT_LT(contrast_runs({same, exact}, {same, exact}, kVariationPrior).relative_sd, 0.02);
-  EXPECT_GT(contrast_runs({apart, exact}, {apart, exact}, kVariationPrior).relative_sd, 0.06);
-  EXPECT_DOUBLE_EQ(contrast_runs({same, exact}, {same, exact}, kVariationPrior).degrees_of_freedom, 8);
+  const std::vector<double> equal_runs = {10, 10, 10};
+  const std::vector<double> spread_runs = {9, 10, 11};
+  const std::vector<double> zero_sds = {0, 0, 0};
+  EXPECT_LT(contrast_runs({equal_runs, zero_sds}, {equal_runs, zero_sds}, kVariationPrior).relative_sd, 0.02);
+  EXPECT_GT(contrast_runs({spread_runs, zero_sds}, {spread_runs, zero_sds}, kVariationPrior).relative_sd, 0.06);
+  EXPECT_DOUBLE_EQ(contrast_runs({equal_runs, zero_sds}, {equal_runs, zero_sds}, kVariationPrior).degrees_of_freedom,
+                   8);
 }
 
 TEST(RunVariation, AGroupWithoutRunsHasMeanZero) {
   const std::vector<double> value = {10};
-  const std::vector<double> within = {0.1};
-  const RunContrast contrast = contrast_runs({}, {value, within}, kVariationPrior);
+  const std::vector<double> within_run_sds = {0.1};
+  const RunContrast contrast = contrast_runs({}, {value, within_run_sds}, kVariationPrior);
   EXPECT_DOUBLE_EQ(contrast.difference(), 10);
   EXPECT_GT(contrast.standard_error(), 0);
 }
@@ -71,38 +73,40 @@ TEST(RunVariation, UnchangedProgramsWithPriorVariationAreRarelyReportedAsChanged
   RecordProperty("seed", std::to_string(kVariationSeed));
   for (const std::size_t runs : {1, 3, 5}) {
     Random random(kVariationSeed + runs);
-    const std::vector<double> exact(runs, 0.0);
-    int found = 0;
+    const std::vector<double> zero_sds(runs, 0.0);
+    int false_alarm_count = 0;
     for (int pair = 0; pair < 2000; ++pair) {
-      const std::vector<double> a = draw_run_values(10, 0.02, runs, random);
-      const std::vector<double> b = draw_run_values(10, 0.02, runs, random);
-      found += is_beyond_noise(contrast_runs({a, exact}, {b, exact}, kVariationPrior)) ? 1 : 0;
+      const std::vector<double> runs_a = draw_run_values(10, 0.02, runs, random);
+      const std::vector<double> runs_b = draw_run_values(10, 0.02, runs, random);
+      false_alarm_count +=
+          is_beyond_noise(contrast_runs({runs_a, zero_sds}, {runs_b, zero_sds}, kVariationPrior)) ? 1 : 0;
     }
-    EXPECT_LE(found, 200) << runs << " runs a side, seed " << kVariationSeed + runs;
+    EXPECT_LE(false_alarm_count, 200) << runs << " runs a side, seed " << kVariationSeed + runs;
   }
 }
 
 TEST(RunVariation, TheSmallestDetectableChangeIsFoundWithPower80Percent) {
   for (const std::size_t runs : {1, 3, 5}) {
     Random random(kVariationSeed + 10 + runs);
-    const std::vector<double> exact(runs, 0.0);
+    const std::vector<double> zero_sds(runs, 0.0);
     const double freedom = kVariationPrior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
     const double change = smallest_detectable_change(0.02, freedom, runs, runs, kConfidenceLevel);
-    int found = 0;
+    int detection_count = 0;
     for (int pair = 0; pair < 2000; ++pair) {
-      const std::vector<double> a = draw_run_values(10, 0.02, runs, random);
-      const std::vector<double> b = draw_run_values(10 * (1 + change), 0.02, runs, random);
-      found += is_beyond_noise(contrast_runs({a, exact}, {b, exact}, kVariationPrior)) ? 1 : 0;
+      const std::vector<double> runs_a = draw_run_values(10, 0.02, runs, random);
+      const std::vector<double> runs_b = draw_run_values(10 * (1 + change), 0.02, runs, random);
+      detection_count +=
+          is_beyond_noise(contrast_runs({runs_a, zero_sds}, {runs_b, zero_sds}, kVariationPrior)) ? 1 : 0;
     }
-    EXPECT_GE(found, 1550) << runs << " runs a side, seed " << kVariationSeed + 10 + runs;
+    EXPECT_GE(detection_count, 1550) << runs << " runs a side, seed " << kVariationSeed + 10 + runs;
   }
 }
 
 TEST(RunVariation, MoreRunsEstablishSmallerChanges) {
-  const double one = smallest_detectable_change(0.02, 4, 1, 1, kConfidenceLevel);
+  const double change_with_one_run = smallest_detectable_change(0.02, 4, 1, 1, kConfidenceLevel);
   const double change_with_three_runs = smallest_detectable_change(0.02, 8, 3, 3, kConfidenceLevel);
   const double change_with_five_runs = smallest_detectable_change(0.02, 12, 5, 5, kConfidenceLevel);
-  EXPECT_GT(one, change_with_three_runs);
+  EXPECT_GT(change_with_one_run, change_with_three_runs);
   EXPECT_GT(change_with_three_runs, change_with_five_runs);
 }
 

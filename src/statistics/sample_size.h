@@ -15,7 +15,7 @@ enum class Pairing { paired, unpaired };  // signed-rank test of n pairs; rank-s
 // The smallest p that the exact test can give, however large the difference: 2 / 2^n for n pairs, 2 / C(n1 + n2, n1)
 // for independent groups; at most 1.
 double min_p_value_paired(std::size_t pairs);
-double min_p_value_unpaired(std::size_t first, std::size_t second);
+double min_p_value_unpaired(std::size_t first_size, std::size_t second_size);
 double min_p_value(Pairing pairing, std::size_t n);
 
 // The smallest n, from 1 to 1000, at which one of `comparisons` can be significant: min_p_value x comparisons <= alpha,

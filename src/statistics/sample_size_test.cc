@@ -32,10 +32,10 @@ TEST(MinRepetitions, TenPairsDoNotSurviveTwentySixComparisons) {
 
 TEST(SimulatedPower, SimulatedPowerGrowsWithRepetitionsAndIsAlphaWithoutADifference) {
   const TargetDifference target{0.01, 0.01, 0.05, 1};
-  const double few = simulate_test_power(Pairing::paired, 8, target);
-  const double many = simulate_test_power(Pairing::paired, 40, target);
-  EXPECT_LT(few, many);
-  EXPECT_GT(many, 0.95);
+  const double power_with_8_pairs = simulate_test_power(Pairing::paired, 8, target);
+  const double power_with_40_pairs = simulate_test_power(Pairing::paired, 40, target);
+  EXPECT_LT(power_with_8_pairs, power_with_40_pairs);
+  EXPECT_GT(power_with_40_pairs, 0.95);
   EXPECT_LE(simulate_test_power(Pairing::unpaired, 12, {0, 0.01, 0.05, 1}), 0.05 + 2 * 0.007);
   EXPECT_EQ(simulate_test_power(Pairing::paired, 5, {1, 0.01, 0.05, 1}), 0);  // p cannot be below 1/16
 }

@@ -44,25 +44,26 @@ struct PettittStatistic {
 // Pettitt's U after the first t values is twice their rank sum minus its expectation, t (n + 1). Finds the t with the
 // largest |U|.
 PettittStatistic find_max_pettitt_statistic(std::span<const std::int64_t> doubled_ranks) {
-  PettittStatistic greatest;
+  PettittStatistic max_statistic;
   const auto mean = static_cast<std::int64_t>(doubled_ranks.size()) + 1;
-  std::int64_t u = 0;
+  std::int64_t u_statistic = 0;
   for (std::size_t i = 0; i + 1 < doubled_ranks.size(); ++i) {
-    u += doubled_ranks[i] - mean;
-    if (std::abs(u) > greatest.statistic) greatest = {std::abs(u), i + 1};
+    u_statistic += doubled_ranks[i] - mean;
+    if (std::abs(u_statistic) > max_statistic.statistic) max_statistic = {std::abs(u_statistic), i + 1};
   }
-  return greatest;
+  return max_statistic;
 }
 
 double pettitt_permutation_p(std::vector<std::int64_t> ranks, std::int64_t size, std::uint64_t seed) {
   Random random(seed);
-  std::size_t reached = 0;
-  for (std::size_t drawn = 1; drawn <= kMaxPermutations; ++drawn) {
+  std::size_t extreme_count = 0;
+  for (std::size_t permutation_count = 1; permutation_count <= kMaxPermutations; ++permutation_count) {
     for (std::size_t i = ranks.size() - 1; i > 0; --i) std::swap(ranks[i], ranks[random.uniform_below(i + 1)]);
     if (find_max_pettitt_statistic(ranks).statistic < size) continue;
-    if (++reached == kExtremePermutationsToStop) return static_cast<double>(reached) / static_cast<double>(drawn);
+    if (++extreme_count == kExtremePermutationsToStop)
+      return static_cast<double>(extreme_count) / static_cast<double>(permutation_count);
   }
-  return static_cast<double>(reached + 1) / static_cast<double>(kMaxPermutations + 1);
+  return static_cast<double>(extreme_count + 1) / static_cast<double>(kMaxPermutations + 1);
 }
 
 }  // namespace
@@ -92,19 +93,19 @@ Trend mann_kendall_trend(std::span<const double> values) {
 std::optional<ChangePoint> find_change_point(std::span<const double> values, std::uint64_t seed) {
   if (values.size() < 2) return std::nullopt;
   std::vector<std::int64_t> ranks = midranks(values).doubled_ranks;
-  const PettittStatistic split = find_max_pettitt_statistic(ranks);
+  const PettittStatistic change_statistic = find_max_pettitt_statistic(ranks);
   ChangePoint change;
-  change.first_after_change = split.first_after_change;
-  change.median_before = median_of(values.first(split.first_after_change));
-  change.median_after = median_of(values.subspan(split.first_after_change));
-  change.test = {static_cast<double>(split.statistic), 1, values.size(), PValueMethod::exact};
-  if (split.statistic == 0) return change;
+  change.first_after_change = change_statistic.first_after_change;
+  change.median_before = median_of(values.first(change_statistic.first_after_change));
+  change.median_after = median_of(values.subspan(change_statistic.first_after_change));
+  change.test = {static_cast<double>(change_statistic.statistic), 1, values.size(), PValueMethod::exact};
+  if (change_statistic.statistic == 0) return change;
   if (values.size() <= kMaxExactPettittSize) {
-    change.test.p =
-        fraction_of_permutations(ranks, [&] { return find_max_pettitt_statistic(ranks).statistic >= split.statistic; });
+    change.test.p = fraction_of_permutations(
+        ranks, [&] { return find_max_pettitt_statistic(ranks).statistic >= change_statistic.statistic; });
   } else {
     change.test.p_value_method = PValueMethod::permutation;
-    change.test.p = pettitt_permutation_p(std::move(ranks), split.statistic, seed);
+    change.test.p = pettitt_permutation_p(std::move(ranks), change_statistic.statistic, seed);
   }
   return change;
 }
@@ -131,16 +132,17 @@ std::vector<std::size_t> find_modified_z_outliers(std::span<const double> values
   return outliers;
 }
 
-std::vector<std::size_t> find_tukey_outliers(std::span<const double> values, double reach) {
+std::vector<std::size_t> find_tukey_outliers(std::span<const double> values, double fence_factor) {
   std::vector<std::size_t> outliers;
   if (values.empty()) return outliers;
-  std::vector<double> sorted(values.begin(), values.end());
-  std::ranges::sort(sorted);
-  const double lower = quantile_of_sorted(sorted, 0.25);
-  const double upper = quantile_of_sorted(sorted, 0.75);
-  const double fence_distance = reach * (upper - lower);
+  std::vector<double> sorted_values(values.begin(), values.end());
+  std::ranges::sort(sorted_values);
+  const double lower_quartile = quantile_of_sorted(sorted_values, 0.25);
+  const double upper_quartile = quantile_of_sorted(sorted_values, 0.75);
+  const double fence_distance = fence_factor * (upper_quartile - lower_quartile);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < lower - fence_distance || values[i] > upper + fence_distance) outliers.push_back(i);
+    if (values[i] < lower_quartile - fence_distance || values[i] > upper_quartile + fence_distance)
+      outliers.push_back(i);
   }
   return outliers;
 }

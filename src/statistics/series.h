@@ -42,8 +42,8 @@ std::optional<ChangePoint> find_warm_up_end(std::span<const double> values, doub
 // (Iglewicz and Hoaglin: 3.5). Where MAD is 0, because more than half of the values are equal, the score is |x -
 // median| / (1.2533 x the mean of |x - median|).
 std::vector<std::size_t> find_modified_z_outliers(std::span<const double> values, double limit = 3.5);
-// Indices of values that lie outside of the quartiles by more than `reach` times the interquartile range (Tukey: 1.5,
+// Indices of values that lie outside of the quartiles by more than `fence_factor` times the interquartile range (Tukey: 1.5,
 // far out: 3).
-std::vector<std::size_t> find_tukey_outliers(std::span<const double> values, double reach = 1.5);
+std::vector<std::size_t> find_tukey_outliers(std::span<const double> values, double fence_factor = 1.5);
 
 }  // namespace joulemap::statistics

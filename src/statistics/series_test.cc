@@ -30,13 +30,13 @@ TEST(ChangePoint, FindsTheChangePointOfThePublishedRunThatWarmedUp) {
 
 TEST(ChangePoint, ChangePointTestHasFalsePositiveRateAlphaInNoise) {
   Random random(20260103);
-  int called = 0;
+  int false_alarm_count = 0;
   constexpr int kTrials = 1000;
   for (int trial = 0; trial < kTrials; ++trial) {
     const std::vector<double> values = noise(random, 12);
-    called += find_change_point(values, static_cast<std::uint64_t>(trial))->test.p <= 0.05 ? 1 : 0;
+    false_alarm_count += find_change_point(values, static_cast<std::uint64_t>(trial))->test.p <= 0.05 ? 1 : 0;
   }
-  EXPECT_LE(called, 0.05 * kTrials + 2 * std::sqrt(0.05 * 0.95 * kTrials));
+  EXPECT_LE(false_alarm_count, 0.05 * kTrials + 2 * std::sqrt(0.05 * 0.95 * kTrials));
 }
 
 TEST(ChangePoint, ChangePointTestIsExactForFewValues) {

@@ -18,8 +18,9 @@ namespace {
 std::vector<double> midranks_by_definition(const std::vector<double>& values) {
   std::vector<double> ranks;
   for (const double value : values) {
-    const auto less = std::ranges::count_if(values, [&](double other) { return other < value; });
-    ranks.push_back(static_cast<double>(less) + (static_cast<double>(std::ranges::count(values, value)) + 1) / 2);
+    const auto smaller_count = std::ranges::count_if(values, [&](double other_value) { return other_value < value; });
+    ranks.push_back(static_cast<double>(smaller_count) +
+                    (static_cast<double>(std::ranges::count(values, value)) + 1) / 2);
   }
   return ranks;
 }
@@ -46,16 +47,17 @@ std::vector<double> possible_signed_sums(const Stratum& stratum) {
 
 // The same for the rank sum of the first treatment, minus its expectation.
 std::vector<double> possible_rank_sums(const Stratum& stratum) {
-  std::vector<double> all = stratum.first_values;
-  all.insert(all.end(), stratum.second_values.begin(), stratum.second_values.end());
-  const std::vector<double> ranks = midranks_by_definition(all);
+  std::vector<double> pooled_values = stratum.first_values;
+  pooled_values.insert(pooled_values.end(), stratum.second_values.begin(), stratum.second_values.end());
+  const std::vector<double> ranks = midranks_by_definition(pooled_values);
   const std::size_t n1 = stratum.first_values.size();
-  const auto n = static_cast<double>(all.size());
+  const auto n = static_cast<double>(pooled_values.size());
   std::vector<double> sums;
-  for (unsigned chosen = (1U << n1) - 1; chosen < 1U << all.size(); ++chosen) {  // the observed choice is the first
-    if (static_cast<std::size_t>(std::popcount(chosen)) != n1) continue;
+  for (unsigned chosen_mask = (1U << n1) - 1; chosen_mask < 1U << pooled_values.size();
+       ++chosen_mask) {  // the observed choice is the first
+    if (static_cast<std::size_t>(std::popcount(chosen_mask)) != n1) continue;
     double sum = -static_cast<double>(n1) * (n + 1) / 2;
-    for (std::size_t i = 0; i < ranks.size(); ++i) sum += (chosen >> i & 1U) != 0 ? ranks[i] : 0;
+    for (std::size_t i = 0; i < ranks.size(); ++i) sum += (chosen_mask >> i & 1U) != 0 ? ranks[i] : 0;
     if (sums.empty()) sums.push_back(sum / (n + 1));
     sums.push_back(sum / (n + 1));
   }
@@ -64,24 +66,25 @@ std::vector<double> possible_rank_sums(const Stratum& stratum) {
 
 double enumerated_p(const std::vector<Stratum>& strata,
                     const std::function<std::vector<double>(const Stratum&)>& possible_sums) {
-  double observed = 0;
+  double observed_sum = 0;
   std::vector<double> sums{0};
   for (const Stratum& stratum : strata) {
-    const std::vector<double> own = possible_sums(stratum);
-    observed += own[0];
-    std::vector<double> next;
-    for (const double before : sums) {
-      for (std::size_t i = 1; i < own.size(); ++i) next.push_back(before + own[i]);
+    const std::vector<double> stratum_sums = possible_sums(stratum);
+    observed_sum += stratum_sums[0];
+    std::vector<double> next_sums;
+    for (const double previous_sum : sums) {
+      for (std::size_t i = 1; i < stratum_sums.size(); ++i) next_sums.push_back(previous_sum + stratum_sums[i]);
     }
-    sums = std::move(next);
+    sums = std::move(next_sums);
   }
-  const auto far = std::ranges::count_if(sums, [&](double sum) { return std::abs(sum) >= std::abs(observed) - 1e-9; });
-  return static_cast<double>(far) / static_cast<double>(sums.size());
+  const auto extreme_count =
+      std::ranges::count_if(sums, [&](double sum) { return std::abs(sum) >= std::abs(observed_sum) - 1e-9; });
+  return static_cast<double>(extreme_count) / static_cast<double>(sums.size());
 }
 
-std::vector<double> draw_integers(Random& random, std::size_t n, std::size_t different) {
+std::vector<double> draw_integers(Random& random, std::size_t n, std::size_t distinct_value_count) {
   std::vector<double> values(n);
-  for (double& value : values) value = static_cast<double>(random.uniform_below(different));
+  for (double& value : values) value = static_cast<double>(random.uniform_below(distinct_value_count));
   return values;
 }
 
@@ -90,7 +93,7 @@ TEST(StratifiedSignedRankTest, StratifiedSignedRankTestMatchesEnumeration) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     std::vector<Stratum> strata;
-    for (std::size_t h = 0; h < 3; ++h) {
+    for (std::size_t stratum_index = 0; stratum_index < 3; ++stratum_index) {
       const std::size_t n = 2 + random.uniform_below(3);
       strata.push_back({draw_integers(random, n, 8), draw_integers(random, n, 6)});
     }
@@ -105,7 +108,7 @@ TEST(StratifiedRankSumTest, StratifiedRankSumTestMatchesEnumeration) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     std::vector<Stratum> strata;
-    for (std::size_t h = 0; h < 3; ++h) {
+    for (std::size_t stratum_index = 0; stratum_index < 3; ++stratum_index) {
       strata.push_back({draw_integers(random, 2 + random.uniform_below(2), 8),
                         draw_integers(random, 1 + random.uniform_below(4), 6)});
     }
@@ -115,25 +118,26 @@ TEST(StratifiedRankSumTest, StratifiedRankSumTestMatchesEnumeration) {
 
 TEST(StratifiedTests, StratifiedTestsAreTheTestsOfOneStratumIfThereIsOnlyOne) {
   Random random(3);
-  const Stratum one{draw_integers(random, 9, 20), draw_integers(random, 9, 15)};
-  EXPECT_NEAR(stratified_signed_rank_test(std::vector{one}).p, signed_rank_test(one.first_values, one.second_values).p,
-              1e-12);
-  EXPECT_NEAR(stratified_rank_sum_test(std::vector{one}).p, rank_sum_test(one.first_values, one.second_values).p,
-              1e-12);
-  const EffectEstimate pooled = *stratified_paired_shift(std::vector{one}, 0.95);
-  const EffectEstimate plain = *paired_shift(one.first_values, one.second_values, 0.95);
-  EXPECT_EQ(pooled.estimate, plain.estimate);
-  EXPECT_EQ(pooled.low, plain.low);
-  EXPECT_EQ(pooled.high, plain.high);
-  EXPECT_NEAR(pooled.confidence, plain.confidence, 1e-12);
-  EXPECT_EQ(stratified_unpaired_shift(std::vector{one}, 0.95)->low,
-            unpaired_shift(one.first_values, one.second_values, 0.95)->low);
+  const Stratum single_stratum{draw_integers(random, 9, 20), draw_integers(random, 9, 15)};
+  EXPECT_NEAR(stratified_signed_rank_test(std::vector{single_stratum}).p,
+              signed_rank_test(single_stratum.first_values, single_stratum.second_values).p, 1e-12);
+  EXPECT_NEAR(stratified_rank_sum_test(std::vector{single_stratum}).p,
+              rank_sum_test(single_stratum.first_values, single_stratum.second_values).p, 1e-12);
+  const EffectEstimate stratified_estimate = *stratified_paired_shift(std::vector{single_stratum}, 0.95);
+  const EffectEstimate plain_estimate = *paired_shift(single_stratum.first_values, single_stratum.second_values, 0.95);
+  EXPECT_EQ(stratified_estimate.estimate, plain_estimate.estimate);
+  EXPECT_EQ(stratified_estimate.low, plain_estimate.low);
+  EXPECT_EQ(stratified_estimate.high, plain_estimate.high);
+  EXPECT_NEAR(stratified_estimate.confidence, plain_estimate.confidence, 1e-12);
+  EXPECT_EQ(stratified_unpaired_shift(std::vector{single_stratum}, 0.95)->low,
+            unpaired_shift(single_stratum.first_values, single_stratum.second_values, 0.95)->low);
 }
 
 TEST(StratifiedTests, StratifiedTestsFindInManySmallStrataWhatNoneShowsAlone) {
   std::vector<Stratum> strata;
   strata.reserve(36);
-  for (int h = 0; h < 36; ++h) strata.push_back({{h + 1.5, h + 1.6}, {h + 1.0, h + 1.2}});
+  for (int stratum_index = 0; stratum_index < 36; ++stratum_index)
+    strata.push_back({{stratum_index + 1.5, stratum_index + 1.6}, {stratum_index + 1.0, stratum_index + 1.2}});
   EXPECT_NEAR(stratified_signed_rank_test(strata).p, std::exp2(1 - 72), 1e-30);
   EXPECT_NEAR(stratified_rank_sum_test(strata).p / (2 * std::pow(6, -36)), 1, 1e-9);
 }
@@ -141,25 +145,26 @@ TEST(StratifiedTests, StratifiedTestsFindInManySmallStrataWhatNoneShowsAlone) {
 TEST(StratifiedTests, StratifiedTestsCompareValuesOnlyWithinTheirStratum) {
   Random random(4);
   std::vector<Stratum> strata;
-  for (std::size_t h = 0; h < 5; ++h)
+  for (std::size_t stratum_index = 0; stratum_index < 5; ++stratum_index)
     strata.push_back({draw_integers(random, 4, 1000), draw_integers(random, 4, 1000)});
-  const double paired = stratified_signed_rank_test(strata).p;
-  const double unpaired = stratified_rank_sum_test(strata).p;
-  for (std::size_t h = 0; h < strata.size(); ++h) {
-    for (auto* const values : {&strata[h].first_values, &strata[h].second_values}) {
-      for (double& value : *values) value = value * std::exp2(static_cast<double>(h)) + 4096.0 * static_cast<double>(h);
+  const double paired_p = stratified_signed_rank_test(strata).p;
+  const double unpaired_p = stratified_rank_sum_test(strata).p;
+  for (std::size_t stratum_index = 0; stratum_index < strata.size(); ++stratum_index) {
+    for (auto* const values : {&strata[stratum_index].first_values, &strata[stratum_index].second_values}) {
+      for (double& value : *values)
+        value = value * std::exp2(static_cast<double>(stratum_index)) + 4096.0 * static_cast<double>(stratum_index);
     }
   }
-  EXPECT_EQ(stratified_signed_rank_test(strata).p, paired);
-  EXPECT_EQ(stratified_rank_sum_test(strata).p, unpaired);
+  EXPECT_EQ(stratified_signed_rank_test(strata).p, paired_p);
+  EXPECT_EQ(stratified_rank_sum_test(strata).p, unpaired_p);
 }
 
 TEST(StratifiedTests, StratifiedTestsLeaveOutStrataWithoutRepetitions) {
-  const std::vector<Stratum> single{{{2}, {1}}, {{3}, {1}}, {{}, {1, 2}}};
-  EXPECT_EQ(stratified_signed_rank_test(std::vector{single[0], single[1]}).n, 0U);
-  EXPECT_EQ(stratified_rank_sum_test(single).n, 0U);
-  EXPECT_EQ(stratified_rank_sum_test(single).p, 1);
-  EXPECT_FALSE(stratified_unpaired_shift(single, 0.95));
+  const std::vector<Stratum> single_value_strata{{{2}, {1}}, {{3}, {1}}, {{}, {1, 2}}};
+  EXPECT_EQ(stratified_signed_rank_test(std::vector{single_value_strata[0], single_value_strata[1]}).n, 0U);
+  EXPECT_EQ(stratified_rank_sum_test(single_value_strata).n, 0U);
+  EXPECT_EQ(stratified_rank_sum_test(single_value_strata).p, 1);
+  EXPECT_FALSE(stratified_unpaired_shift(single_value_strata, 0.95));
   EXPECT_FALSE(stratified_paired_shift({}, 0.95));
   EXPECT_EQ(stratified_signed_rank_test(std::vector<Stratum>{{{1, 2}, {1, 2}}}).p, 1) << "no difference";
 }
@@ -173,11 +178,11 @@ TEST(StratifiedTests, StratifiedTestsApproximateBeyondTheirLimitAndReportIt) {
       stratum.second_values.push_back(random.normal());
     }
   }
-  const TestResult large = stratified_signed_rank_test(strata);
-  EXPECT_EQ(large.p_value_method, PValueMethod::normal);
+  const TestResult test_result = stratified_signed_rank_test(strata);
+  EXPECT_EQ(test_result.p_value_method, PValueMethod::normal);
   EXPECT_EQ(stratified_rank_sum_test(strata).p_value_method, PValueMethod::normal);
   const EffectEstimate shift = *stratified_paired_shift(strata, 0.95);
-  EXPECT_EQ(large.p<0.05, shift.low> 0 || shift.high < 0);
+  EXPECT_EQ(test_result.p<0.05, shift.low> 0 || shift.high < 0);
   EXPECT_NEAR(shift.confidence, 0.95, 0.001);
 }
 
@@ -196,11 +201,11 @@ TEST(StratifiedShift, StratifiedShiftInvertsTheTest) {
         stratum.second_values.push_back(random.normal());
     }
     const auto p_value_at_shift = [&](double shift, bool is_paired) {
-      std::vector<Stratum> shifted = strata;
-      for (Stratum& stratum : shifted) {
+      std::vector<Stratum> shifted_strata = strata;
+      for (Stratum& stratum : shifted_strata) {
         for (double& value : stratum.first_values) value -= shift;
       }
-      return is_paired ? stratified_signed_rank_test(shifted).p : stratified_rank_sum_test(shifted).p;
+      return is_paired ? stratified_signed_rank_test(shifted_strata).p : stratified_rank_sum_test(shifted_strata).p;
     };
     for (const bool is_paired : {true, false}) {
       const EffectEstimate shift =

@@ -31,8 +31,8 @@ class LoadLog {
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0) return;
     if (::ftruncate(file, sizeof(LogContent)) == 0) {
-      void* mapped = ::mmap(nullptr, sizeof(LogContent), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-      if (mapped != MAP_FAILED) content_ = static_cast<LogContent*>(mapped);
+      void* mapped_content = ::mmap(nullptr, sizeof(LogContent), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      if (mapped_content != MAP_FAILED) content_ = static_cast<LogContent*>(mapped_content);
     }
     ::close(file);
   }

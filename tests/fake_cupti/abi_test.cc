@@ -63,16 +63,16 @@ NvidiaRecord record_with_common_members(CUpti_ActivityKind kind) {
 
 template <class NvidiaRecord>
 KernelActivityRecord read(const NvidiaRecord& record) {
-  KernelActivityRecord facts;
+  KernelActivityRecord kernel_record;
   const RecordLayout& layout = *find_record_layout(CUPTI_API_VERSION)->layout;
-  EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), facts), DecodeOutcome::complete);
-  EXPECT_EQ(facts.start_ns, 1000);
-  EXPECT_EQ(facts.end_ns, 2000);
-  EXPECT_EQ(facts.device_ordinal, 3U);
-  EXPECT_EQ(facts.context, 4U);
-  EXPECT_EQ(facts.stream, 5U);
-  EXPECT_EQ(facts.correlation, 6U);
-  return facts;
+  EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), kernel_record), DecodeOutcome::complete);
+  EXPECT_EQ(kernel_record.start_ns, 1000);
+  EXPECT_EQ(kernel_record.end_ns, 2000);
+  EXPECT_EQ(kernel_record.device_ordinal, 3U);
+  EXPECT_EQ(kernel_record.context, 4U);
+  EXPECT_EQ(kernel_record.stream, 5U);
+  EXPECT_EQ(kernel_record.correlation, 6U);
+  return kernel_record;
 }
 
 template <class NvidiaRecord>
@@ -83,12 +83,12 @@ void expect_kernel_is_read() {
   record.blockY = 21;
   record.name = "gemm";
   record.graphNodeId = 77;
-  const KernelActivityRecord facts = read(record);
-  EXPECT_EQ(facts.name, "gemm");
-  EXPECT_EQ(facts.grid[0], 10U);
-  EXPECT_EQ(facts.grid[2], 12U);
-  EXPECT_EQ(facts.block[1], 21U);
-  EXPECT_EQ(facts.graph_node, 77U);
+  const KernelActivityRecord kernel_record = read(record);
+  EXPECT_EQ(kernel_record.name, "gemm");
+  EXPECT_EQ(kernel_record.grid[0], 10U);
+  EXPECT_EQ(kernel_record.grid[2], 12U);
+  EXPECT_EQ(kernel_record.block[1], 21U);
+  EXPECT_EQ(kernel_record.graph_node, 77U);
 }
 
 template <class NvidiaRecord>
@@ -100,10 +100,10 @@ KernelActivityRecord expect_bytes_are_read(CUpti_ActivityKind kind) {
                 !std::is_same_v<NvidiaRecord, CUpti_ActivityMemset4>) {
     record.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
   }
-  const KernelActivityRecord facts = read(record);
-  EXPECT_EQ(facts.bytes, 4096U);
-  EXPECT_EQ(facts.graph_node, 78U);
-  return facts;
+  const KernelActivityRecord kernel_record = read(record);
+  EXPECT_EQ(kernel_record.bytes, 4096U);
+  EXPECT_EQ(kernel_record.graph_node, 78U);
+  return kernel_record;
 }
 
 TEST(CuptiAbi, KernelsAreWhereNvidiasHeadersPutThem) {

@@ -35,19 +35,19 @@ const FakeCupti kFakeCuptiControls = {
     .launch_graph = [] { return gpu().launch_graph(); },
     .end_running_records = [] { gpu().end_running_records(); },
     .capture_graph_node = [] { return gpu().capture_graph_node(); },
-    .clone_graph_node = [](std::uint64_t original) { return gpu().clone_graph_node(original); },
-    .set_records_held = [](bool on) { gpu().set_records_held(on); },
-    .release_records = [](bool reversed) { gpu().release_records(reversed); },
+    .clone_graph_node = [](std::uint64_t original_node) { return gpu().clone_graph_node(original_node); },
+    .set_records_held = [](bool is_enabled) { gpu().set_records_held(is_enabled); },
+    .release_records = [](bool is_reversed) { gpu().release_records(is_reversed); },
     .add_unknown_record = [] { gpu().add_unknown_record(); },
-    .set_other_subscriber = [](bool present) { gpu().set_other_subscriber(present); },
+    .set_other_subscriber = [](bool is_present) { gpu().set_other_subscriber(is_present); },
     .attach_other_profiler = [](bool sets_clock) { gpu().attach_other_profiler(sets_clock); },
     .detach_other_profiler = [] { gpu().detach_other_profiler(); },
     .return_foreign_buffer = [] { gpu().return_foreign_buffer(); },
     .finalize = [] { gpu().finalize(); },
-    .jump_clock = [](std::int64_t by_ns) { gpu().jump_clock(by_ns); },
+    .jump_clock = [](std::int64_t offset_ns) { gpu().jump_clock(offset_ns); },
     .set_function_result = [](const char* function, int outcome) { gpu().set_function_result(function, outcome); },
-    .set_flush_hang = [](bool on) { gpu().set_flush_hang(on); },
-    .set_times_damaged = [](bool on) { gpu().set_times_damaged(on); },
+    .set_flush_hang = [](bool is_enabled) { gpu().set_flush_hang(is_enabled); },
+    .set_times_damaged = [](bool is_enabled) { gpu().set_times_damaged(is_enabled); },
     .calls = [] { return gpu().call_count(); },
     .is_subscribed = [] { return gpu().is_subscribed(); },
     .is_kind_enabled = [](std::uint32_t kind) { return gpu().is_kind_enabled(kind); },
@@ -72,10 +72,10 @@ EXPORTED CuptiResult cuptiUnsubscribe(Subscriber subscriber) {
   return outcome == CuptiResult::success ? gpu().unsubscribe(subscriber) : outcome;
 }
 
-EXPORTED CuptiResult cuptiEnableCallback(std::uint32_t on, Subscriber subscriber, CallbackDomain domain,
+EXPORTED CuptiResult cuptiEnableCallback(std::uint32_t is_enabled, Subscriber subscriber, CallbackDomain domain,
                                          std::uint32_t id) {
   const CuptiResult outcome = gpu().begin_call("cuptiEnableCallback");
-  return outcome == CuptiResult::success ? gpu().enable_callback(on != 0, subscriber, domain, id) : outcome;
+  return outcome == CuptiResult::success ? gpu().enable_callback(is_enabled != 0, subscriber, domain, id) : outcome;
 }
 
 EXPORTED CuptiResult cuptiGetCallbackName(CallbackDomain domain, std::uint32_t id, const char** name) {
@@ -105,8 +105,9 @@ EXPORTED CuptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_
   return outcome == CuptiResult::success ? gpu().next_record(buffer, valid_size, record) : outcome;
 }
 
-EXPORTED CuptiResult cuptiActivityGetNumDroppedRecords(Context, std::uint32_t, std::size_t* dropped) {
-  return call_unless_refused("cuptiActivityGetNumDroppedRecords", [&] { *dropped = gpu().take_dropped_count(); });
+EXPORTED CuptiResult cuptiActivityGetNumDroppedRecords(Context, std::uint32_t, std::size_t* dropped_record_count) {
+  return call_unless_refused("cuptiActivityGetNumDroppedRecords",
+                             [&] { *dropped_record_count = gpu().take_dropped_count(); });
 }
 
 EXPORTED CuptiResult cuptiGetTimestamp(std::uint64_t* timestamp) {

@@ -45,25 +45,25 @@ struct FakeCupti {
   void (*end_running_records)();
   // Return handles of graph nodes; CUPTI returns their ids.
   std::uint64_t (*capture_graph_node)();
-  std::uint64_t (*clone_graph_node)(std::uint64_t original);
+  std::uint64_t (*clone_graph_node)(std::uint64_t original_node);
 
   // Delivery of records.
-  void (*set_records_held)(bool on);       // delays records
-  void (*release_records)(bool reversed);  // delivers the delayed records
+  void (*set_records_held)(bool is_enabled);  // delays records
+  void (*release_records)(bool is_reversed);  // delivers the delayed records
   void (*add_unknown_record)();
 
   // Other profilers and tools.
-  void (*set_other_subscriber)(bool present);
+  void (*set_other_subscriber)(bool is_present);
   void (*attach_other_profiler)(bool sets_clock);  // registers its own buffers (and clock)
   void (*detach_other_profiler)();                 // disables the kinds it enabled; its callbacks stay
   void (*return_foreign_buffer)();                 // to the tool that is registered now
   void (*finalize)();                              // cuptiFinalize
 
   // Faults.
-  void (*jump_clock)(std::int64_t by_ns);
+  void (*jump_clock)(std::int64_t offset_ns);
   void (*set_function_result)(const char* function, int outcome);  // makes the function return this; 0: works again
-  void (*set_flush_hang)(bool on);
-  void (*set_times_damaged)(bool on);
+  void (*set_flush_hang)(bool is_enabled);
+  void (*set_times_damaged)(bool is_enabled);
 
   // What the tool under test did.
   std::uint64_t (*calls)();  // total number of calls of CUPTI functions

@@ -166,13 +166,14 @@ std::uint64_t FakeGpu::capture_graph_node() {
   return node;
 }
 
-std::uint64_t FakeGpu::clone_graph_node(std::uint64_t original) {
+std::uint64_t FakeGpu::clone_graph_node(std::uint64_t original_node) {
   std::uint64_t node = 0;
   {
     const std::lock_guard hold(lock_);
     node = next_graph_node_++;
   }
-  const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), reinterpret_cast<GraphNode>(original)};
+  const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node),
+                          reinterpret_cast<GraphNode>(original_node)};
   const ResourceData change{nullptr, nullptr, &graph};
   invoke_callback(CallbackDomain::resource, kGraphNodeCloned, &change);
   return node;
@@ -247,10 +248,10 @@ void FakeGpu::put(const PendingRecord& pending) {
     deliver_buffers(false, false);
   }
   if (open_buffers_.empty() && buffer_requested_ != nullptr) {
-    Buffer fresh{nullptr, 0, 0};
+    Buffer new_buffer{nullptr, 0, 0};
     std::size_t max_records = 0;
-    buffer_requested_(&fresh.memory, &fresh.size, &max_records);
-    if (fresh.memory != nullptr && fresh.size >= pending.bytes.size()) open_buffers_.push_back(fresh);
+    buffer_requested_(&new_buffer.memory, &new_buffer.size, &max_records);
+    if (new_buffer.memory != nullptr && new_buffer.size >= pending.bytes.size()) open_buffers_.push_back(new_buffer);
   }
   if (open_buffers_.empty()) {
     ++dropped_records_;

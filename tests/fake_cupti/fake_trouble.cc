@@ -58,11 +58,11 @@ CuptiResult FakeGpu::unsubscribe(Subscriber subscriber) {
   return CuptiResult::success;
 }
 
-CuptiResult FakeGpu::enable_callback(bool on, Subscriber subscriber, CallbackDomain domain, std::uint32_t id) {
+CuptiResult FakeGpu::enable_callback(bool is_enabled, Subscriber subscriber, CallbackDomain domain, std::uint32_t id) {
   const std::lock_guard hold(lock_);
   if (!subscribed_ || reinterpret_cast<std::uintptr_t>(subscriber) != subscription_)
     return CuptiResult::invalid_parameter;
-  if (on) {
+  if (is_enabled) {
     enabled_callbacks_.insert({domain, id});
   } else {
     enabled_callbacks_.erase({domain, id});
@@ -81,9 +81,9 @@ void FakeGpu::register_clock(TimestampFunction clock) {
   clock_ = clock;
 }
 
-void FakeGpu::set_kind(RecordKind kind, bool on) {
+void FakeGpu::set_kind(RecordKind kind, bool is_enabled) {
   const std::lock_guard hold(lock_);
-  if (on) {
+  if (is_enabled) {
     enabled_kinds_.insert(kind);
   } else {
     enabled_kinds_.erase(kind);
@@ -95,20 +95,21 @@ std::size_t FakeGpu::take_dropped_count() {
   return std::exchange(dropped_records_, 0);
 }
 
-void FakeGpu::set_records_held(bool on) {
+void FakeGpu::set_records_held(bool is_enabled) {
   const std::lock_guard hold(lock_);
-  are_records_held_ = on;
+  are_records_held_ = is_enabled;
 }
 
-void FakeGpu::release_records(bool reversed) {
+void FakeGpu::release_records(bool is_reversed) {
   const std::lock_guard hold(lock_);
-  const std::vector<PendingRecord> held = std::exchange(held_records_, {});
-  for (std::size_t i = 0; i < held.size(); ++i) put(held[reversed ? held.size() - 1 - i : i]);
+  const std::vector<PendingRecord> held_records = std::exchange(held_records_, {});
+  for (std::size_t i = 0; i < held_records.size(); ++i)
+    put(held_records[is_reversed ? held_records.size() - 1 - i : i]);
 }
 
-void FakeGpu::set_other_subscriber(bool present) {
+void FakeGpu::set_other_subscriber(bool is_present) {
   const std::lock_guard hold(lock_);
-  other_subscriber_ = present;
+  other_subscriber_ = is_present;
 }
 
 void FakeGpu::attach_other_profiler(bool sets_clock) {
@@ -145,19 +146,19 @@ void FakeGpu::finalize() {
   clock_ = nullptr;
 }
 
-void FakeGpu::jump_clock(std::int64_t by_ns) {
+void FakeGpu::jump_clock(std::int64_t offset_ns) {
   const std::lock_guard hold(lock_);
-  clock_offset_ns_ += by_ns;
+  clock_offset_ns_ += offset_ns;
 }
 
-void FakeGpu::set_times_damaged(bool on) {
+void FakeGpu::set_times_damaged(bool is_enabled) {
   const std::lock_guard hold(lock_);
-  are_times_damaged_ = on;
+  are_times_damaged_ = is_enabled;
 }
 
-void FakeGpu::set_flush_hang(bool on) {
+void FakeGpu::set_flush_hang(bool is_enabled) {
   const std::lock_guard hold(hang_lock_);
-  is_flush_hanging_ = on;
+  is_flush_hanging_ = is_enabled;
   hang_end_condition_.notify_all();
 }
 

@@ -38,11 +38,12 @@ struct InjectedLibrary {
 void simulate_step(const InjectedLibrary& library, const FakeCupti& fake, int kernels) {
   const auto push = library.find<void(const char*)>("jmc_region_push");
   const auto pop = library.find<int()>("jmc_region_pop");
-  const std::int64_t unit_ns = kStep_ns / 2 / (2 * kernels);  // the kernels fill half of the step
+  const std::int64_t short_kernel_ns = kStep_ns / 2 / (2 * kernels);  // the kernels fill half of the step
   for (int i = 0; i < kernels; ++i) {
-    const bool first = i % 2 == 0;
-    push(first ? "first" : "second");
-    fake.launch({.name = first ? "gemm" : "relu", .duration_ns = first ? 3 * unit_ns : unit_ns});
+    const bool is_first_region = i % 2 == 0;
+    push(is_first_region ? "first" : "second");
+    fake.launch({.name = is_first_region ? "gemm" : "relu",
+                 .duration_ns = is_first_region ? 3 * short_kernel_ns : short_kernel_ns});
     pop();
   }
 }

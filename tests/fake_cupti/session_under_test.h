@@ -39,7 +39,7 @@ class ReceivedEvents final : public KernelSink {
   }
   void on_synchronization(std::uint32_t scope, bool begins) override { synchronizations.push_back({scope, begins}); }
   void on_graph_node(std::uint64_t node, std::uint32_t scope) override { nodes[node] = scope; }
-  void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) override { copies[copy] = original; }
+  void on_graph_node_copied(std::uint64_t original_node, std::uint64_t copy) override { copies[copy] = original_node; }
   void set_device(std::uint32_t ordinal, std::string uuid) override {
     const std::lock_guard hold(lock_);
     devices.emplace_back(ordinal, std::move(uuid));
@@ -47,9 +47,9 @@ class ReceivedEvents final : public KernelSink {
   void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) override {
     loss_spans_ns.emplace_back(since_ns, until_ns);
   }
-  void on_kernel(const KernelActivityRecord& facts) override {
+  void on_kernel(const KernelActivityRecord& kernel_record) override {
     const std::lock_guard hold(lock_);
-    kernels.push_back({std::string(facts.name), facts});
+    kernels.push_back({std::string(kernel_record.name), kernel_record});
   }
 
   std::map<std::uint32_t, LaunchScope> launches;                 // by correlation
@@ -102,16 +102,16 @@ class SessionUnderTest : public ::testing::Test {
     return *session_;
   }
   void start() {
-    const Status started = session().start();
-    ASSERT_TRUE(started.has_value()) << started.error().message;
+    const Status start_status = session().start();
+    ASSERT_TRUE(start_status.has_value()) << start_status.error().message;
   }
   // Polls once a second for that many seconds, on the test's own clock.
   void poll_for(int seconds) {
     for (int i = 0; i < seconds; ++i) session().poll(now_ns += kNanosecondsPerSecond);
   }
   std::string find_diagnostic_message(const std::string& code) {
-    const Diagnostics all = session().diagnostics();
-    for (const Diagnostic& diagnostic : all.list()) {
+    const Diagnostics all_diagnostics = session().diagnostics();
+    for (const Diagnostic& diagnostic : all_diagnostics.list()) {
       if (diagnostic.code == code) return diagnostic.message;
     }
     return "";

@@ -77,14 +77,14 @@ ScriptedDevice copy_current_device(Device handle) {
   return device;
 }
 
-NvmlReturn check_device_status(Device handle, const char* what) {
+NvmlReturn check_device_status(Device handle, const char* feature_name) {
   const ScriptedDevice& device = state.script.devices[static_cast<std::size_t>(handle - state.handles.data())];
   if (device.lost_at_s && now_s() >= *device.lost_at_s) return NvmlReturn::gpu_is_lost;
   if (!device.lost_trigger_path.empty() && ::access(device.lost_trigger_path.c_str(), F_OK) == 0)
     return NvmlReturn::gpu_is_lost;
   if (device.fail_at_s && now_s() >= *device.fail_at_s) return NvmlReturn::unknown;
-  if (device.unsupported.count(what) != 0) return NvmlReturn::not_supported;
-  if (device.denied.count(what) != 0) return NvmlReturn::no_permission;
+  if (device.unsupported.count(feature_name) != 0) return NvmlReturn::not_supported;
+  if (device.denied.count(feature_name) != 0) return NvmlReturn::no_permission;
   return NvmlReturn::success;
 }
 
@@ -94,8 +94,8 @@ NvmlReturn copy_text(const std::string& text, char* out, unsigned size) {
 }
 
 template <class Value, class Compute>
-NvmlReturn return_value(Device handle, const char* what, Value* out, Compute compute) {
-  const NvmlReturn status = check_device_status(handle, what);
+NvmlReturn return_value(Device handle, const char* feature_name, Value* out, Compute compute) {
+  const NvmlReturn status = check_device_status(handle, feature_name);
   if (status == NvmlReturn::success) *out = static_cast<Value>(compute(copy_current_device(handle)));
   return status;
 }
@@ -246,8 +246,8 @@ EXPORTED NvmlReturn nvmlDeviceGetFieldValues(Device device, int count, FieldValu
       field.status = NvmlReturn::not_supported;
       continue;
     }
-    const char* what = memory ? "memory_power" : instant ? "instant" : "average";
-    field.status = return_value(device, what, &field.value.unsigned_int, [&](const ScriptedDevice& d) {
+    const char* feature_name = memory ? "memory_power" : instant ? "instant" : "average";
+    field.status = return_value(device, feature_name, &field.value.unsigned_int, [&](const ScriptedDevice& d) {
       return instant ? d.instant_mw(now_s()) : d.average_mw(now_s()) / (memory ? 4 : 1);
     });
   }
@@ -265,19 +265,20 @@ EXPORTED NvmlReturn nvmlDeviceGetSamples(Device device, unsigned type, unsigned 
   *value_type = ValueType::unsigned_int;
   const ScriptedDevice scripted_device = copy_current_device(device);
   const std::int64_t unix_origin_ns = unix_ns() - monotonic_ns() + state.origin_ns;
-  const auto newest = static_cast<std::int64_t>(now_s() / kHistoryPeriod_s);
-  unsigned written = 0;
-  for (std::int64_t i = std::max<std::int64_t>(newest - kHistorySize + 1, 0); i <= newest && written < *count; ++i) {
+  const auto newest_index = static_cast<std::int64_t>(now_s() / kHistoryPeriod_s);
+  unsigned value_count = 0;
+  for (std::int64_t i = std::max<std::int64_t>(newest_index - kHistorySize + 1, 0);
+       i <= newest_index && value_count < *count; ++i) {
     const double sample_time_s = static_cast<double>(i) * kHistoryPeriod_s;
     const auto sample_time_us =
         static_cast<unsigned long long>((unix_origin_ns + static_cast<std::int64_t>(sample_time_s * 1e9)) / 1000);
     if (sample_time_us <= last_seen_us) continue;
-    values[written].timestamp_us = sample_time_us;
-    values[written].value.unsigned_int = static_cast<unsigned>(scripted_device.history_mw(sample_time_s));
-    ++written;
+    values[value_count].timestamp_us = sample_time_us;
+    values[value_count].value.unsigned_int = static_cast<unsigned>(scripted_device.history_mw(sample_time_s));
+    ++value_count;
   }
-  *count = written;
-  return written > 0 ? NvmlReturn::success : NvmlReturn::not_found;
+  *count = value_count;
+  return value_count > 0 ? NvmlReturn::success : NvmlReturn::not_found;
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* limit_mw) {
@@ -321,34 +322,34 @@ std::vector<ScriptedDevice::Process> list_running_processes(const ScriptedDevice
 EXPORTED NvmlReturn nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* processes) {
   const NvmlReturn status = check_device_status(device, "processes");
   if (status != NvmlReturn::success) return status;
-  const unsigned room = *count;
+  const unsigned capacity = *count;
   *count = 0;
   const ScriptedDevice scripted_device = copy_current_device(device);
   if (!scripted_device.clients_folder.empty())
     std::ofstream(scripted_device.clients_folder + "/reads", std::ios::app) << '.';
   for (const ScriptedDevice::Process& process : list_running_processes(scripted_device)) {
     if (!process.is_listed) continue;
-    if (*count < room) processes[*count] = {process.pid, 1 << 20, ~0U, ~0U};
+    if (*count < capacity) processes[*count] = {process.pid, 1 << 20, ~0U, ~0U};
     ++*count;
   }
-  return *count > room ? NvmlReturn::insufficient_size : NvmlReturn::success;
+  return *count > capacity ? NvmlReturn::insufficient_size : NvmlReturn::success;
 }
 
 // One sample for each process with a running kernel, 0.4 s old: less than the shortest lookback of any caller.
-EXPORTED NvmlReturn nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* uses, unsigned* count,
+EXPORTED NvmlReturn nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* utilizations, unsigned* count,
                                                     unsigned long long last_seen_us) {
   const NvmlReturn status = check_device_status(device, "process_utilization");
   if (status != NvmlReturn::success) return status;
   const auto sample_time_us = static_cast<unsigned long long>(unix_ns() / 1000 - 400'000);
-  const unsigned room = uses == nullptr ? 0 : *count;
+  const unsigned capacity = utilizations == nullptr ? 0 : *count;
   *count = 0;
   for (const ScriptedDevice::Process& process : list_running_processes(copy_current_device(device))) {
     if (process.sm_percent == 0 || sample_time_us <= last_seen_us) continue;
-    if (*count < room) uses[*count] = {process.pid, sample_time_us, process.sm_percent, 0, 0, 0};
+    if (*count < capacity) utilizations[*count] = {process.pid, sample_time_us, process.sm_percent, 0, 0, 0};
     ++*count;
   }
   if (*count == 0) return NvmlReturn::not_found;
-  return *count > room ? NvmlReturn::insufficient_size : NvmlReturn::success;
+  return *count > capacity ? NvmlReturn::insufficient_size : NvmlReturn::success;
 }
 
 #endif  // FAKE_NVML_OLD

@@ -46,8 +46,8 @@ bool parse_power(std::istringstream& words, PowerCurve& curve) {
   return !curve.points.empty();
 }
 
-bool read_rest_of_line(std::istringstream& words, std::string& rest) {
-  return static_cast<bool>(std::getline(words >> std::ws, rest));
+bool read_rest_of_line(std::istringstream& words, std::string& remaining_line) {
+  return static_cast<bool>(std::getline(words >> std::ws, remaining_line));
 }
 
 bool parse_scaled_value(std::istringstream& words, double scale, double& value) {
@@ -56,10 +56,10 @@ bool parse_scaled_value(std::istringstream& words, double scale, double& value) 
   return true;
 }
 
-bool read_time_s(std::istringstream& words, std::optional<double>& moment) {
+bool read_time_s(std::istringstream& words, std::optional<double>& time_s) {
   double value = 0;
   if (!(words >> value)) return false;
-  moment = value;
+  time_s = value;
   return true;
 }
 
@@ -69,17 +69,18 @@ bool parse_names(std::istringstream& words, std::set<std::string>& names) {
 }
 
 bool parse_load(std::istringstream& words, std::optional<ScriptedDevice::ScriptedLoad>& load) {
-  ScriptedDevice::ScriptedLoad read;
-  if (!(words >> read.log_path >> read.idle_w >> read.context_w >> read.loaded_w)) return false;
-  load = read;
+  ScriptedDevice::ScriptedLoad scripted_load;
+  if (!(words >> scripted_load.log_path >> scripted_load.idle_w >> scripted_load.context_w >> scripted_load.loaded_w))
+    return false;
+  load = scripted_load;
   return true;
 }
 
 bool read_process(std::istringstream& words, std::vector<ScriptedDevice::Process>& processes) {
-  ScriptedDevice::Process read;
-  if (!(words >> read.pid >> read.sm_percent)) return false;
-  if (!(words >> read.from_s)) read.from_s = -1e9;  // since always
-  processes.push_back(read);
+  ScriptedDevice::Process process;
+  if (!(words >> process.pid >> process.sm_percent)) return false;
+  if (!(words >> process.from_s)) process.from_s = -1e9;  // since always
+  processes.push_back(process);
   return true;
 }
 

@@ -47,7 +47,7 @@ bool measure_by_steps() {
 bool measure_on_threads() {
   std::vector<std::thread> threads;
   bool went_well[2] = {};
-  for (bool& well : went_well) threads.emplace_back([&well] { well = measure_once(); });
+  for (bool& has_succeeded : went_well) threads.emplace_back([&has_succeeded] { has_succeeded = measure_once(); });
   for (std::thread& thread : threads) thread.join();
   return went_well[0] && went_well[1] && measure_once();
 }
@@ -58,40 +58,40 @@ bool fork_again() {
   return wait_for_success(grandchild, "grandchild", false, kGrandchildTimeout_s) && measure_once();
 }
 
-[[noreturn]] void measure_until_killed(int ready) {
+[[noreturn]] void measure_until_killed(int ready_fd) {
   while (true) {
     const bool went_well = measure_once();
-    if (::write(ready, went_well ? "+" : "-", 1) < 0 || !went_well) ::_exit(1);
+    if (::write(ready_fd, went_well ? "+" : "-", 1) < 0 || !went_well) ::_exit(1);
   }
 }
 
 bool kill_measuring_child() {
-  int ready[2] = {};
-  if (::pipe(ready) != 0) return false;
+  int ready_pipe[2] = {};
+  if (::pipe(ready_pipe) != 0) return false;
   const pid_t child = ::fork();
-  if (child == 0) measure_until_killed(ready[1]);
-  ::close(ready[1]);
+  if (child == 0) measure_until_killed(ready_pipe[1]);
+  ::close(ready_pipe[1]);
   // After its first window, or at any moment before.
   char answer = '+';
-  pollfd first{ready[0], POLLIN, 0};
+  pollfd ready_poll{ready_pipe[0], POLLIN, 0};
   const bool waits = child % 2 == 0;
-  const bool is_hanging = waits && ::poll(&first, 1, kHangTimeout_s * 1000) == 0;
-  if (waits && !is_hanging && ::read(ready[0], &answer, 1) != 1) answer = '-';
+  const bool is_hanging = waits && ::poll(&ready_poll, 1, kHangTimeout_s * 1000) == 0;
+  if (waits && !is_hanging && ::read(ready_pipe[0], &answer, 1) != 1) answer = '-';
   if (!is_hanging) ::kill(child, SIGKILL);
-  ::close(ready[0]);
+  ::close(ready_pipe[0]);
   return wait_for_success(child, "killed", true, is_hanging ? 0 : kHangTimeout_s) && answer == '+';
 }
 
 bool spawn_children() {
-  pid_t spawned = -1;
-  if (::posix_spawn(&spawned, program, nullptr, nullptr, kExecArguments, environ) != 0) return false;
+  pid_t spawned_pid = -1;
+  if (::posix_spawn(&spawned_pid, program, nullptr, nullptr, kExecArguments, environ) != 0) return false;
   const pid_t child = ::vfork();
   if (child == 0) {
     ::execve(program, kExecArguments, environ);
     ::_exit(127);
   }
-  const bool first = wait_for_success(spawned, "spawned");
-  return wait_for_success(child, "vfork", false) && first;
+  const bool has_spawn_succeeded = wait_for_success(spawned_pid, "spawned");
+  return wait_for_success(child, "vfork", false) && has_spawn_succeeded;
 }
 
 bool fork_in_handler() {

@@ -41,24 +41,24 @@ bool has_ended_within(pid_t child, int limit_s) {
   const int descriptor = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
   if (descriptor < 0) return true;  // no such system call: waitpid waits, and ctest has a limit, too
   pollfd end{descriptor, POLLIN, 0};
-  int ready = 0;
+  int ready_count = 0;
   do {
-    ready = ::poll(&end, 1, limit_s * 1000);
-  } while (ready < 0 && errno == EINTR);
+    ready_count = ::poll(&end, 1, limit_s * 1000);
+  } while (ready_count < 0 && errno == EINTR);
   ::close(descriptor);
-  return ready > 0;
+  return ready_count > 0;
 }
 
 }  // namespace
 
-bool wait_for_success(pid_t child, const char* what, bool is_killed, int limit_s) {
+bool wait_for_success(pid_t child, const char* child_label, bool is_killed, int limit_s) {
   if (child < 0) {
-    std::perror(what);
+    std::perror(child_label);
     return false;
   }
   const bool is_hanging = !has_ended_within(child, limit_s);
   if (is_hanging) {
-    std::fprintf(stderr, "process %d (%s) hangs since %d s:\n", child, what, limit_s);
+    std::fprintf(stderr, "process %d (%s) hangs since %d s:\n", child, child_label, limit_s);
     print_stacks(child);
     ::kill(child, SIGKILL);
   }
@@ -69,7 +69,8 @@ bool wait_for_success(pid_t child, const char* what, bool is_killed, int limit_s
   const bool has_expected_status =
       is_killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!has_expected_status) {
-    std::fprintf(stderr, "process %d (%s) ended by %s %d\n", child, what, WIFSIGNALED(status) ? "signal" : "exit code",
+    std::fprintf(stderr, "process %d (%s) ended by %s %d\n", child, child_label,
+                 WIFSIGNALED(status) ? "signal" : "exit code",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   }
   return has_expected_status;

@@ -10,4 +10,4 @@ inline constexpr int kHangTimeout_s = 60;
 
 // True when it has ended by itself with exit code 0, or, where `is_killed`, by SIGKILL. Else it says on standard error
 // what happened, with the stacks of a child that hangs, which is then killed.
-bool wait_for_success(pid_t child, const char* what, bool is_killed = false, int limit_s = kHangTimeout_s);
+bool wait_for_success(pid_t child, const char* child_label, bool is_killed = false, int limit_s = kHangTimeout_s);

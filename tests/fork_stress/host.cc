@@ -52,18 +52,18 @@ void* run_forker(void* argument) {
 
 // Windows that are open, ended, asked for, freed and lost.
 void measure_windows(Host& host) {
-  std::vector<jm_window> open;
+  std::vector<jm_window> open_windows;
   while (!host.has_host_ended) {
-    open.push_back(jm_begin("open"));
-    if (open.size() < 8) continue;
+    open_windows.push_back(jm_begin("open"));
+    if (open_windows.size() < 8) continue;
     jm_energy energy{};
     energy.size = sizeof energy;
-    for (const jm_window window : open) {
+    for (const jm_window window : open_windows) {
       jm_end(window);
       jm_window_peek(window, &energy);
       jm_window_free(window);
     }
-    open.clear();
+    open_windows.clear();
   }
 }
 

@@ -58,10 +58,11 @@ void choose_environment(int host, const fs::path& folder) {
 
 bool run_hosts(const StressSettings& settings, char* self, const fs::path& folder) {
   std::ofstream(folder / "gpus") << kNvmlScript;
-  for (int done = 0, host = 0; done < settings.fork_count; done += kForksPerHost, ++host) {
+  for (int finished_fork_count = 0, host = 0; finished_fork_count < settings.fork_count;
+       finished_fork_count += kForksPerHost, ++host) {
     fs::create_directory(folder / "parts");
     choose_environment(host, folder);
-    std::string forks = std::to_string(std::min(kForksPerHost, settings.fork_count - done));
+    std::string forks = std::to_string(std::min(kForksPerHost, settings.fork_count - finished_fork_count));
     std::string seed = std::to_string(settings.seed + static_cast<std::uint64_t>(host));
     char* const arguments[] = {self,         const_cast<char*>("--host"), const_cast<char*>("--forks"),
                                forks.data(), const_cast<char*>("--seed"), seed.data(),
@@ -69,7 +70,8 @@ bool run_hosts(const StressSettings& settings, char* self, const fs::path& folde
     pid_t child = -1;
     if (::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) != 0) return false;
     if (!wait_for_success(child, "host", false, kHostTimeout_s)) {
-      std::fprintf(stderr, "after %d forks; again with: --forks %s --seed %s\n", done, forks.c_str(), seed.c_str());
+      std::fprintf(stderr, "after %d forks; again with: --forks %s --seed %s\n", finished_fork_count, forks.c_str(),
+                   seed.c_str());
       return false;
     }
     fs::remove_all(folder / "parts");
@@ -110,8 +112,8 @@ int main(int count, char** arguments) {
   const auto begin = std::chrono::steady_clock::now();
   const bool went_well = run_hosts(settings, arguments[0], folder);
   fs::remove_all(folder);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double> elapsed_time = std::chrono::steady_clock::now() - begin;
   std::printf("%s: %d forks, seed %llu, %.1f s\n", went_well ? "ok" : "failed", settings.fork_count,
-              static_cast<unsigned long long>(settings.seed), took.count());
+              static_cast<unsigned long long>(settings.seed), elapsed_time.count());
   return went_well ? 0 : 1;
 }

@@ -31,29 +31,30 @@ struct ProcessIdentity {
 
 // From "pid (comm) state ppid pgrp session tty tpgid flags ..."; the name may contain blanks and parentheses.
 std::optional<ProcessIdentity> read_process_identity(pid_t pid) {
-  const Result<std::string> stat = read_small_file(fmt::format("/proc/{}/stat", pid));
-  if (!stat) return std::nullopt;
-  const std::size_t open = stat->find('(');
-  const std::size_t close = stat->rfind(')');
-  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
-  const std::vector<std::string_view> fields = split_whitespace(std::string_view(*stat).substr(close + 1));
+  const Result<std::string> stat_text = read_small_file(fmt::format("/proc/{}/stat", pid));
+  if (!stat_text) return std::nullopt;
+  const std::size_t open_position = stat_text->find('(');
+  const std::size_t close = stat_text->rfind(')');
+  if (open_position == std::string::npos || close == std::string::npos) return std::nullopt;
+  const std::vector<std::string_view> fields = split_whitespace(std::string_view(*stat_text).substr(close + 1));
   const std::optional<std::uint64_t> flags = fields.size() > 6 ? parse_u64(fields[6]) : std::nullopt;
   if (!flags) return std::nullopt;
-  return ProcessIdentity{stat->substr(open + 1, close - open - 1), (*flags & kKernelThreadFlag) != 0};
+  return ProcessIdentity{stat_text->substr(open_position + 1, close - open_position - 1),
+                         (*flags & kKernelThreadFlag) != 0};
 }
 
 std::optional<std::int64_t> read_clock_ns(clockid_t clock) {
-  timespec now{};
-  if (clock_gettime(clock, &now) != 0) return std::nullopt;
-  return static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
+  timespec current_time{};
+  if (clock_gettime(clock, &current_time) != 0) return std::nullopt;
+  return static_cast<std::int64_t>(current_time.tv_sec) * kNanosecondsPerSecond + current_time.tv_nsec;
 }
 
 // From "0.08 0.02 0.01 2/93 4738".
 std::optional<pid_t> newest_pid(int loadavg_fd) {
   std::array<char, 128> buffer;
-  const ssize_t got = ::pread(loadavg_fd, buffer.data(), buffer.size(), 0);
-  if (got <= 0) return std::nullopt;
-  const std::string_view text = trim({buffer.data(), static_cast<std::size_t>(got)});
+  const ssize_t read_size = ::pread(loadavg_fd, buffer.data(), buffer.size(), 0);
+  if (read_size <= 0) return std::nullopt;
+  const std::string_view text = trim({buffer.data(), static_cast<std::size_t>(read_size)});
   const std::optional<std::uint64_t> number = parse_u64(text.substr(text.rfind(' ') + 1));
   if (!number) return std::nullopt;
   return static_cast<pid_t>(*number);
@@ -99,11 +100,11 @@ void BusyTime::scan_processes(bool counts_from_birth) {
 // Scanning /proc every tick would cost too much, and every 10 ms would miss most processes of a shell script. Pids are
 // assigned in order: only those since the last tick are new.
 void BusyTime::add_new_processes() {
-  const std::optional<pid_t> newest = newest_pid(loadavg_file_.get());
-  if (!newest || *newest == newest_pid_) return;
-  const pid_t before = std::exchange(newest_pid_, *newest);
-  if (*newest < before || *newest - before > kMaxNewProcesses) return;
-  for (pid_t pid = before + 1; pid <= *newest; ++pid) {
+  const std::optional<pid_t> latest_pid = newest_pid(loadavg_file_.get());
+  if (!latest_pid || *latest_pid == newest_pid_) return;
+  const pid_t previous_pid = std::exchange(newest_pid_, *latest_pid);
+  if (*latest_pid < previous_pid || *latest_pid - previous_pid > kMaxNewProcesses) return;
+  for (pid_t pid = previous_pid + 1; pid <= *latest_pid; ++pid) {
     if (!processes_.contains(pid)) add(pid, true);
   }
 }
@@ -156,11 +157,11 @@ double BusyTime::advance(double capacity_s) {
 }
 
 std::vector<ProcessCharge> BusyTime::list_charged_processes() const {
-  std::vector<ProcessCharge> all;
+  std::vector<ProcessCharge> charged_processes;
   for (const auto& [pid, process] : processes_) {
-    if (process.charged_cpu_s > 0) all.push_back({pid, process.charged_cpu_s});
+    if (process.charged_cpu_s > 0) charged_processes.push_back({pid, process.charged_cpu_s});
   }
-  return all;
+  return charged_processes;
 }
 
 void BusyTime::attribute_energy(double joules) {
@@ -175,24 +176,25 @@ void BusyTime::attribute_energy(double joules) {
 }
 
 void BusyTime::drop_exited() {
-  for (auto at = processes_.begin(); at != processes_.end();) {
-    Process& process = at->second;
+  for (auto process_entry = processes_.begin(); process_entry != processes_.end();) {
+    Process& process = process_entry->second;
     if (!process.gone || process.pending_cpu_s > 0) {
-      ++at;
+      ++process_entry;
       continue;
     }
     if (process.share.cpu_s > 0) ended_processes_.push_back(std::move(process.share));
-    at = processes_.erase(at);
+    process_entry = processes_.erase(process_entry);
   }
 }
 
 std::vector<ProcessShare> BusyTime::shares() const {
-  std::vector<ProcessShare> all = ended_processes_;
+  std::vector<ProcessShare> process_shares = ended_processes_;
   for (const auto& [pid, process] : processes_) {
-    if (process.share.cpu_s > 0) all.push_back(process.share);
+    if (process.share.cpu_s > 0) process_shares.push_back(process.share);
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.pid < b.pid; });
-  return all;
+  std::stable_sort(process_shares.begin(), process_shares.end(),
+                   [](const auto& a, const auto& b) { return a.pid < b.pid; });
+  return process_shares;
 }
 
 }  // namespace joulemap::simulated

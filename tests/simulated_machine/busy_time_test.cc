@@ -52,8 +52,9 @@ class BusyChild {
 
 std::optional<ProcessShare> find_process_share(const BusyTime& busy, pid_t pid) {
   const std::vector<ProcessShare> shares = busy.shares();
-  const auto at = std::find_if(shares.begin(), shares.end(), [pid](const auto& share) { return share.pid == pid; });
-  return at == shares.end() ? std::nullopt : std::optional(*at);
+  const auto matching_share =
+      std::find_if(shares.begin(), shares.end(), [pid](const auto& share) { return share.pid == pid; });
+  return matching_share == shares.end() ? std::nullopt : std::optional(*matching_share);
 }
 
 TEST(BusyTime, AnExistingProcessCountsFromTheStartOnly) {

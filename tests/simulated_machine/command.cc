@@ -38,9 +38,9 @@ Result<Command> Command::start(const std::vector<std::string>& arguments) {
 
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  sigset_t empty_mask;
+  sigemptyset(&empty_mask);
+  posix_spawnattr_setsigmask(&attributes, &empty_mask);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t pid = 0;
   const int error = posix_spawnp(&pid, argv[0], nullptr, &attributes, argv.data(), environ);

@@ -44,13 +44,13 @@ Result<CounterFile> CounterFile::create(std::string path, EnergyCounter counter,
   file.file_ = std::move(*fd);
   // Written at once, even with `tears_writes`: there is no older text to mix it with.
   file.compose_text(std::to_string(counter.reading_uj(0)));
-  if (Status written = file.write_piece(file.text_, 0); !written) return std::move(written).error();
+  if (Status write_status = file.write_piece(file.text_, 0); !write_status) return std::move(write_status).error();
   return file;
 }
 
-Status CounterFile::publish(double true_j, double command_s) {
-  if (Status triggered = trigger_faults(true_j, command_s); !triggered || is_text_frozen_) return triggered;
-  compose_text(fmt::format_int(counter_.reading_uj(true_j)).str());
+Status CounterFile::publish(double true_energy_j, double command_s) {
+  if (Status triggered = trigger_faults(true_energy_j, command_s); !triggered || is_text_frozen_) return triggered;
+  compose_text(fmt::format_int(counter_.reading_uj(true_energy_j)).str());
   if (faults_.replaces_file) return replace_file();
   if (!faults_.tears_writes) return write_piece(text_, 0);
   has_second_half_ = true;
@@ -62,8 +62,8 @@ Status CounterFile::finish() {
   return write_piece(std::string_view(text_).substr(width_ / 2), width_ / 2);
 }
 
-Status CounterFile::trigger_faults(double true_j, double command_s) {
-  if (consume_due_fault(faults_.reset_at_s, command_s)) counter_.restart_at(true_j);
+Status CounterFile::trigger_faults(double true_energy_j, double command_s) {
+  if (consume_due_fault(faults_.reset_at_s, command_s)) counter_.restart_at(true_energy_j);
   if (consume_due_fault(faults_.step_back_at_s, command_s)) counter_.step_back(kStepBackUj);
   if (consume_due_fault(faults_.freeze_at_s, command_s)) is_text_frozen_ = true;
   if (consume_due_fault(faults_.deny_at_s, command_s)) {
@@ -88,18 +88,19 @@ void CounterFile::compose_text(std::string_view content) {
   text_.push_back('\n');
 }
 
-Status CounterFile::write_piece(std::string_view piece, std::size_t position) {
-  const ssize_t written = ::pwrite(file_.get(), piece.data(), piece.size(), static_cast<off_t>(position));
-  if (written != static_cast<ssize_t>(piece.size())) return system_error("write", path_, written < 0 ? errno : EIO);
+Status CounterFile::write_piece(std::string_view text_part, std::size_t position) {
+  const ssize_t written_size = ::pwrite(file_.get(), text_part.data(), text_part.size(), static_cast<off_t>(position));
+  if (written_size != static_cast<ssize_t>(text_part.size()))
+    return system_error("write", path_, written_size < 0 ? errno : EIO);
   return Done{};
 }
 
 Status CounterFile::replace_file() {
   const std::string new_file_path = path_ + ".new";
-  Result<FileDescriptor> fresh = create_file(new_file_path, file_mode_);
-  if (!fresh) return std::move(fresh).error();
-  file_ = std::move(*fresh);
-  if (Status written = write_piece(text_, 0); !written) return written;
+  Result<FileDescriptor> new_file = create_file(new_file_path, file_mode_);
+  if (!new_file) return std::move(new_file).error();
+  file_ = std::move(*new_file);
+  if (Status write_status = write_piece(text_, 0); !write_status) return write_status;
   if (std::rename(new_file_path.c_str(), path_.c_str()) != 0) return system_error("rename", new_file_path, errno);
   return Done{};
 }

@@ -38,7 +38,7 @@ class CounterFile {
 
   // Publishes this energy. command_s: seconds since the command started, negative before. With `tears_writes`, finish()
   // writes the second half some time later.
-  Status publish(double true_j, double command_s);
+  Status publish(double true_energy_j, double command_s);
   Status finish();
 
   bool writes_in_halves() const { return faults_.tears_writes; }
@@ -46,8 +46,8 @@ class CounterFile {
  private:
   CounterFile(std::string path, EnergyCounter counter, std::size_t width, FaultPlan faults)
       : path_(std::move(path)), counter_(counter), width_(width), faults_(faults) {}
-  Status trigger_faults(double true_j, double command_s);
-  Status write_piece(std::string_view piece, std::size_t position);
+  Status trigger_faults(double true_energy_j, double command_s);
+  Status write_piece(std::string_view text_part, std::size_t position);
   Status replace_file();
   void compose_text(std::string_view content);
 

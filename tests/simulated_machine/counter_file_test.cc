@@ -73,9 +73,9 @@ TEST_F(CounterFileTest, AFrozenCounterKeepsItsText) {
   faults.freeze_at_s = 1.0;
   CounterFile file = make_counter_file(faults);
   ASSERT_TRUE(file.publish(1, 0.5).has_value());
-  const std::string before = text();
+  const std::string earlier_text = text();
   ASSERT_TRUE(file.publish(2, 1.5).has_value());
-  EXPECT_EQ(text(), before);
+  EXPECT_EQ(text(), earlier_text);
 }
 
 TEST_F(CounterFileTest, GarbageStays) {
@@ -134,12 +134,12 @@ TEST_F(CounterFileTest, AReplacedFileIsFrozenForEarlierReaders) {
   FaultPlan faults;
   faults.replaces_file = true;
   CounterFile file = make_counter_file(faults);
-  const Result<FileDescriptor> held = open_for_reading(path());
-  ASSERT_TRUE(held.has_value());
+  const Result<FileDescriptor> earlier_file = open_for_reading(path());
+  ASSERT_TRUE(earlier_file.has_value());
   ASSERT_TRUE(file.publish(1, 0).has_value());
-  char seen[16] = {};
-  ASSERT_GT(pread(held->get(), seen, sizeof seen - 1, 0), 0);
-  EXPECT_STREQ(seen, "900000000\n");
+  char buffer[16] = {};
+  ASSERT_GT(pread(earlier_file->get(), buffer, sizeof buffer - 1, 0), 0);
+  EXPECT_STREQ(buffer, "900000000\n");
   EXPECT_NE(text(), "900000000\n");
 }
 

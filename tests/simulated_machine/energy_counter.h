@@ -15,10 +15,10 @@ class EnergyCounter {
   // wrap_uj is at least 1; readings are 0 to wrap_uj - 1.
   EnergyCounter(std::uint64_t start_uj, std::uint64_t wrap_uj);
 
-  std::uint64_t reading_uj(double true_j) const;
+  std::uint64_t reading_uj(double true_energy_j) const;
 
   // Faults: the counter restarts from zero at this true energy, or is lower by this much from now on.
-  void restart_at(double true_j);
+  void restart_at(double true_energy_j);
   void step_back(std::uint64_t step_uj);
 
  private:

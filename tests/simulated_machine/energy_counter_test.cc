@@ -20,8 +20,8 @@ TEST(EnergyCounter, MovesInWholeQuantaOnly) {
 
 TEST(EnergyCounter, IsNeverMoreThanAQuantumBehindTheTruth) {
   const EnergyCounter counter(0, kUnreachedWrap_uj);
-  for (double true_j = 0; true_j < 1000; true_j += 0.7318) {
-    const double lag_uj = true_j * 1e6 - static_cast<double>(counter.reading_uj(true_j));
+  for (double true_energy_j = 0; true_energy_j < 1000; true_energy_j += 0.7318) {
+    const double lag_uj = true_energy_j * 1e6 - static_cast<double>(counter.reading_uj(true_energy_j));
     EXPECT_GE(lag_uj, 0);
     EXPECT_LE(lag_uj, kQuantumUj + 1);  // and less than 1 uJ for whole microjoules
   }
@@ -37,8 +37,8 @@ TEST(EnergyCounter, WrapsAtItsMaximum) {
 TEST(EnergyCounter, WrapsRepeatedly) {
   const EnergyCounter counter(0, 1'000'000);
   const EnergyCounter unwrapped_counter(0, kUnreachedWrap_uj);
-  for (double true_j = 0; true_j < 50; true_j += 0.37) {
-    EXPECT_EQ(counter.reading_uj(true_j), unwrapped_counter.reading_uj(true_j) % 1'000'000);
+  for (double true_energy_j = 0; true_energy_j < 50; true_energy_j += 0.37) {
+    EXPECT_EQ(counter.reading_uj(true_energy_j), unwrapped_counter.reading_uj(true_energy_j) % 1'000'000);
   }
 }
 

@@ -37,8 +37,8 @@ Result<std::vector<CounterFile>> create_counters(const MachineSettings& settings
 }
 
 Status check_fault_zone(const MachineSettings& settings, const std::vector<Zone>& zones) {
-  const auto is_it = [&](const Zone& zone) { return zone.id == settings.fault_zone; };
-  if (settings.fault_zone.empty() || std::any_of(zones.begin(), zones.end(), is_it)) return Done{};
+  const auto is_fault_zone = [&](const Zone& zone) { return zone.id == settings.fault_zone; };
+  if (settings.fault_zone.empty() || std::any_of(zones.begin(), zones.end(), is_fault_zone)) return Done{};
   return Error{ErrorCode::usage, fmt::format("--fault-zone {}: no such zone", settings.fault_zone),
                fmt::format("zones are {}, {} and so on", zones[0].id, zones[1].id)};
 }
@@ -47,9 +47,9 @@ Status check_fault_zone(const MachineSettings& settings, const std::vector<Zone>
 
 Result<std::unique_ptr<Machine>> Machine::build(const MachineSettings& settings) {
   const std::vector<Zone> zones = list_zones(settings.law.sockets, settings.has_psys);
-  if (Status known = check_fault_zone(settings, zones); !known) return std::move(known).error();
-  Status built = build_powercap_tree(settings.root, zones, {settings.wrap_uj, settings.law.max_w});
-  if (!built) return std::move(built).error();
+  if (Status zone_check = check_fault_zone(settings, zones); !zone_check) return std::move(zone_check).error();
+  Status build_status = build_powercap_tree(settings.root, zones, {settings.wrap_uj, settings.law.max_w});
+  if (!build_status) return std::move(build_status).error();
   Result<std::vector<CounterFile>> counters = create_counters(settings, zones);
   if (!counters) return std::move(counters).error();
 
@@ -74,7 +74,8 @@ Result<Machine::MachineLogs> Machine::create_logs(const MachineSettings& setting
   if (settings.operation_kinds.empty()) return logs;
   std::vector<std::string> columns;
   for (const std::string& name : operations.names()) {
-    for (const char* const what : {".cpu_s", ".energy_j", ".dynamic_j"}) columns.push_back(name + what);
+    for (const char* const column_suffix : {".cpu_s", ".energy_j", ".dynamic_j"})
+      columns.push_back(name + column_suffix);
   }
   Result<TruthLog> operations_log = TruthLog::create(settings.root + "/truth_operations.csv", columns);
   if (!operations_log) return std::move(operations_log).error();
@@ -112,16 +113,16 @@ Result<MachineReport> Machine::stop() {
   thread_.join();
   clock_nudger_.reset();
   if (!state_) return std::move(state_).error();
-  if (Status last = tick(monotonic_ns()); !last) return std::move(last).error();
-  if (Status flushed = logs_.truth.flush(); !flushed) return std::move(flushed).error();
+  if (Status tick_status = tick(monotonic_ns()); !tick_status) return std::move(tick_status).error();
+  if (Status flush_status = logs_.truth.flush(); !flush_status) return std::move(flush_status).error();
   last_operation_log_ns_ = 0;
   if (Status logged = log_operations(last_tick_ns_); !logged) return std::move(logged).error();
   if (logs_.operations) {
-    if (Status flushed = logs_.operations->flush(); !flushed) return std::move(flushed).error();
+    if (Status flush_status = logs_.operations->flush(); !flush_status) return std::move(flush_status).error();
   }
   busy_.refresh_processes();
-  Status written = write_process_truth(settings_.root + "/truth_processes.csv", busy_.shares());
-  if (!written) return std::move(written).error();
+  Status write_status = write_process_truth(settings_.root + "/truth_processes.csv", busy_.shares());
+  if (!write_status) return std::move(write_status).error();
   report_.cpu_share = seconds(process_cpu_ns() - cpu_at_start_ns_) / seconds(monotonic_ns() - start_ns_);
   return report_;
 }
@@ -131,9 +132,9 @@ void Machine::run(const std::stop_token& stop) {
   state_ = logs_.truth.append(start_ns_, 0, energies_j_);
   std::int64_t tick_number = 0;
   while (state_ && !stop.stop_requested()) {
-    const std::int64_t next = std::max(tick_number + 1, schedule_.first_tick_after(monotonic_ns()));
-    report_.missed_ticks += next - tick_number - 1;
-    tick_number = next;
+    const std::int64_t next_tick = std::max(tick_number + 1, schedule_.first_tick_after(monotonic_ns()));
+    report_.missed_ticks += next_tick - tick_number - 1;
+    tick_number = next_tick;
     sleep_until(schedule_.tick_time_ns(tick_number));
     state_ = tick(monotonic_ns());
   }
@@ -189,15 +190,16 @@ Status Machine::publish(std::int64_t now_ns) {
   if (is_armed && ::access(settings_.fault_trigger.c_str(), F_OK) == 0) command_start_ns_ = now_ns;
   const std::int64_t command_ns = command_start_ns_;
   const double command_s = command_ns == kNotStarted_ns ? -1 : seconds(now_ns - command_ns);
-  bool torn = false;
+  bool has_half_writes = false;
   for (std::size_t zone = 0; zone < counters_.size(); ++zone) {
-    if (Status shown = counters_[zone].publish(energies_j_[zone], command_s); !shown) return shown;
-    torn = torn || counters_[zone].writes_in_halves();
+    if (Status publish_status = counters_[zone].publish(energies_j_[zone], command_s); !publish_status)
+      return publish_status;
+    has_half_writes = has_half_writes || counters_[zone].writes_in_halves();
   }
-  if (!torn) return Done{};
+  if (!has_half_writes) return Done{};
   sleep_until(monotonic_ns() + kHalfWriteDelay_ns);
   for (CounterFile& counter : counters_) {
-    if (Status finished = counter.finish(); !finished) return finished;
+    if (Status finish_status = counter.finish(); !finish_status) return finish_status;
   }
   return Done{};
 }

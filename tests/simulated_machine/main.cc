@@ -117,16 +117,16 @@ int run(Options& options) {
   // Absolute, because the command may change its working directory.
   settings.root = std::filesystem::absolute(settings.root).lexically_normal().string();
   block_signals();
-  Result<std::unique_ptr<Machine>> built = Machine::build(settings);
-  if (!built) return fail(built.error(), kExitOwnFailure);
+  Result<std::unique_ptr<Machine>> built_machine = Machine::build(settings);
+  if (!built_machine) return fail(built_machine.error(), kExitOwnFailure);
   if (options.mounts_over_sys) {
     const Status mounted = mount_over_sys(settings.root);
     if (!mounted) {
-      const bool permitted = mounted.error().code != ErrorCode::permission;
-      return fail(mounted.error(), permitted ? kExitOwnFailure : kExitNotPermitted);
+      const bool is_permitted = mounted.error().code != ErrorCode::permission;
+      return fail(mounted.error(), is_permitted ? kExitOwnFailure : kExitNotPermitted);
     }
   }
-  Machine& machine = **built;
+  Machine& machine = **built_machine;
   setenv("JOULEMAP_SIMULATED_ROOT", settings.root.c_str(), 1);
   setenv("JOULEMAP_SIMULATED_TRUTH", machine.truth_path().c_str(), 1);
 
@@ -152,6 +152,6 @@ int run(Options& options) {
 
 int main(int argc, char** argv) {
   joulemap::simulated::Options options;
-  if (const std::optional<int> ended = joulemap::simulated::parse(argc, argv, options)) return *ended;
+  if (const std::optional<int> exit_code = joulemap::simulated::parse(argc, argv, options)) return *exit_code;
   return joulemap::simulated::run(options);
 }

@@ -28,29 +28,29 @@ Status bind_mount_over(const std::string& source, const std::string& target) {
 }
 
 // Recreates the original at target: a bind mount of a folder or file, or a copy of a link.
-Status recreate_original(const std::string& original, const std::string& target) {
+Status recreate_original(const std::string& original_path, const std::string& target) {
   struct stat info {};
-  if (::lstat(original.c_str(), &info) != 0) return system_error("stat", original, errno);
+  if (::lstat(original_path.c_str(), &info) != 0) return system_error("stat", original_path, errno);
   if (S_ISLNK(info.st_mode)) {
     std::error_code error;
-    std::filesystem::copy_symlink(original, target, error);
+    std::filesystem::copy_symlink(original_path, target, error);
     if (error) return system_error("link", target, error.value());
     return Done{};
   }
   if (S_ISDIR(info.st_mode)) {
     if (::mkdir(target.c_str(), 0755) != 0) return system_error("create", target, errno);
   } else {
-    const FileDescriptor empty(::open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    if (!empty.is_open()) return system_error("create", target, errno);
+    const FileDescriptor empty_file(::open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    if (!empty_file.is_open()) return system_error("create", target, errno);
   }
-  return bind_mount_over(original, target);
+  return bind_mount_over(original_path, target);
 }
 
 // Covers a folder with a tmpfs that has the same entries. The original stays accessible through a descriptor.
 Status rebuild_on_tmpfs(const std::string& folder) {
-  const FileDescriptor original(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!original.is_open()) return system_error("open", folder, errno);
-  const std::string original_path = fmt::format("/proc/self/fd/{}", original.get());
+  const FileDescriptor original_folder(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!original_folder.is_open()) return system_error("open", folder, errno);
+  const std::string original_path = fmt::format("/proc/self/fd/{}", original_folder.get());
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
 
@@ -58,8 +58,9 @@ Status rebuild_on_tmpfs(const std::string& folder) {
     return system_error("mount a tmpfs over", folder, errno);
   }
   for (const std::string& name : *names) {
-    Status shown = recreate_original(fmt::format("{}/{}", original_path, name), fmt::format("{}/{}", folder, name));
-    if (!shown) return shown;
+    Status recreate_status =
+        recreate_original(fmt::format("{}/{}", original_path, name), fmt::format("{}/{}", folder, name));
+    if (!recreate_status) return recreate_status;
   }
   return Done{};
 }
@@ -67,7 +68,7 @@ Status rebuild_on_tmpfs(const std::string& folder) {
 Status bind_mount_powercap(const std::string& source, const std::string& parent) {
   const std::string target = parent + "/powercap";
   if (!file_exists(target)) {
-    if (Status rebuilt = rebuild_on_tmpfs(parent); !rebuilt) return rebuilt;
+    if (Status rebuild_status = rebuild_on_tmpfs(parent); !rebuild_status) return rebuild_status;
     if (::mkdir(target.c_str(), 0755) != 0) return system_error("create", target, errno);
   }
   return bind_mount_over(source, target);
@@ -85,11 +86,11 @@ Status enter_private_namespace() {
 }  // namespace
 
 Status mount_over_sys(const std::string& root) {
-  Status done = enter_private_namespace();
-  if (done) done = bind_mount_powercap(powercap_devices_folder(root), "/sys/devices/virtual");
-  if (done) done = bind_mount_powercap(powercap_class_folder(root), "/sys/class");
-  if (done) return done;
-  Error error = std::move(done).error();
+  Status mount_status = enter_private_namespace();
+  if (mount_status) mount_status = bind_mount_powercap(powercap_devices_folder(root), "/sys/devices/virtual");
+  if (mount_status) mount_status = bind_mount_powercap(powercap_class_folder(root), "/sys/class");
+  if (mount_status) return mount_status;
+  Error error = std::move(mount_status).error();
   if (error.code == ErrorCode::permission) error.remedy = "--mount needs root (CAP_SYS_ADMIN)";
   return error;
 }

@@ -52,9 +52,9 @@ Result<Operations> Operations::open(const std::string& operation_kinds_path, con
   if (!kinds) return std::move(kinds).error();
   const FileDescriptor file(::open(operation_page_path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return system_error("open", operation_page_path, errno);
-  void* const mapped = ::mmap(nullptr, kPageBytes, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (mapped == MAP_FAILED) return system_error("map", operation_page_path, errno);
-  return Operations(std::move(*kinds), static_cast<const std::uint32_t*>(mapped));
+  void* const mapped_page = ::mmap(nullptr, kPageBytes, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (mapped_page == MAP_FAILED) return system_error("map", operation_page_path, errno);
+  return Operations(std::move(*kinds), static_cast<const std::uint32_t*>(mapped_page));
 }
 
 std::size_t Operations::find_operation(pid_t pid) const {
@@ -72,30 +72,30 @@ void Operations::update(const std::vector<ProcessCharge>& charges) {
 }
 
 LoadFactors Operations::factors() const {
-  const double all_s = std::accumulate(cpu_s_.begin(), cpu_s_.end(), 0.0);
-  if (all_s <= 0) return {};
+  const double total_cpu_s = std::accumulate(cpu_s_.begin(), cpu_s_.end(), 0.0);
+  if (total_cpu_s <= 0) return {};
   LoadFactors mean{0, 0};
   for (std::size_t i = 0; i < operation_kinds_.size(); ++i) {
-    mean.power += operation_kinds_[i].power * cpu_s_[i] / all_s;
-    mean.memory += operation_kinds_[i].memory * cpu_s_[i] / all_s;
+    mean.power += operation_kinds_[i].power * cpu_s_[i] / total_cpu_s;
+    mean.memory += operation_kinds_[i].memory * cpu_s_[i] / total_cpu_s;
   }
   return mean;
 }
 
 void Operations::attribute_energy(const MachinePower& power, double duration_s) {
-  const double all_s = std::accumulate(cpu_s_.begin(), cpu_s_.end(), 0.0);
+  const double total_cpu_s = std::accumulate(cpu_s_.begin(), cpu_s_.end(), 0.0);
   const LoadFactors mean = factors();
-  double all_w = 0;
+  double total_power_w = 0;
   double dynamic_memory_w = 0;  // above idle
   for (const SocketPower& socket : power.sockets) {
-    all_w += socket.package_w + socket.dram_w;
+    total_power_w += socket.package_w + socket.dram_w;
     dynamic_memory_w += socket.dram_dynamic_w;
   }
-  const double idle_j = (all_w - power.dynamic_w - dynamic_memory_w) * duration_s;
-  const double active = std::min(all_s / duration_s, 1.0);
+  const double idle_j = (total_power_w - power.dynamic_w - dynamic_memory_w) * duration_s;
+  const double active = std::min(total_cpu_s / duration_s, 1.0);
   energies_.back().energy_j += idle_j * (1 - active);
-  for (std::size_t i = 0; all_s > 0 && i < operation_kinds_.size(); ++i) {
-    const double share = cpu_s_[i] / all_s;
+  for (std::size_t i = 0; total_cpu_s > 0 && i < operation_kinds_.size(); ++i) {
+    const double share = cpu_s_[i] / total_cpu_s;
     double watts = 0;
     if (mean.power > 0) watts += power.dynamic_w * operation_kinds_[i].power / mean.power;
     if (mean.memory > 0) watts += dynamic_memory_w * operation_kinds_[i].memory / mean.memory;

@@ -38,8 +38,9 @@ CorrelatedNoise::CorrelatedNoise(double sigma, std::uint64_t seed)
     : sigma_(sigma), generator_(seed), value_(sigma * normal_(generator_)) {}
 
 double CorrelatedNoise::next(double duration_s) {
-  const double kept = std::exp(-duration_s / kNoiseCorrelationS);
-  value_ = kept * value_ + std::sqrt(1 - kept * kept) * sigma_ * normal_(generator_);
+  const double correlation_factor = std::exp(-duration_s / kNoiseCorrelationS);
+  value_ = correlation_factor * value_ +
+           std::sqrt(1 - correlation_factor * correlation_factor) * sigma_ * normal_(generator_);
   return value_;
 }
 

@@ -32,9 +32,9 @@ TEST(PowerLaw, AMachineWithAllCpusBusyHasMaximumPower) {
 }
 
 TEST(PowerLaw, TheFirstBusyCpuCostsMoreThanTheLast) {
-  const double half_w = compute_socket_power(noiseless_settings(), 0.5, 0).package_w;
-  EXPECT_DOUBLE_EQ(half_w, 18 + 77 * std::pow(0.5, 0.8));
-  EXPECT_GT(half_w - 18, 95 - half_w);
+  const double half_load_w = compute_socket_power(noiseless_settings(), 0.5, 0).package_w;
+  EXPECT_DOUBLE_EQ(half_load_w, 18 + 77 * std::pow(0.5, 0.8));
+  EXPECT_GT(half_load_w - 18, 95 - half_load_w);
 }
 
 TEST(PowerLaw, ClampsUtilisationBetweenZeroAndOne) {
@@ -74,15 +74,15 @@ TEST(PowerLaw, SocketsHaveIndependentNoise) {
 }
 
 TEST(PowerLaw, TheSameSeedGivesTheSameWatts) {
-  PowerLaw one{LawSettings{}};
-  PowerLaw same{LawSettings{}};
+  PowerLaw reference_law{LawSettings{}};
+  PowerLaw same_seed_law{LawSettings{}};
   LawSettings other_settings;
   other_settings.seed = 99;
-  PowerLaw other{other_settings};
+  PowerLaw other_seed_law{other_settings};
   for (int step = 0; step < 100; ++step) {
-    const double watts = one.step(0.3, 0.001).sockets[0].package_w;
-    EXPECT_EQ(watts, same.step(0.3, 0.001).sockets[0].package_w);
-    EXPECT_NE(watts, other.step(0.3, 0.001).sockets[0].package_w);
+    const double watts = reference_law.step(0.3, 0.001).sockets[0].package_w;
+    EXPECT_EQ(watts, same_seed_law.step(0.3, 0.001).sockets[0].package_w);
+    EXPECT_NE(watts, other_seed_law.step(0.3, 0.001).sockets[0].package_w);
   }
 }
 

@@ -55,7 +55,7 @@ Status make_link(const std::string& path, const std::string& target) {
 
 Status make_zone(const std::string& root, const Zone& zone, const TreeSettings& settings) {
   const std::string folder = fmt::format("{}/{}", powercap_devices_folder(root), zone.folder);
-  if (Status made = make_folder(folder); !made) return made;
+  if (Status folder_status = make_folder(folder); !folder_status) return folder_status;
 
   std::vector<std::pair<std::string, std::string>> files = {
       {"name", zone.name}, {"max_energy_range_uj", std::to_string(settings.wrap_uj)}, {"enabled", "1"}};
@@ -66,7 +66,7 @@ Status make_zone(const std::string& root, const Zone& zone, const TreeSettings& 
                                {"constraint_0_max_power_uw", limit_uw}});
   }
   for (const auto& [name, text] : files) {
-    if (Status made = make_file(fmt::format("{}/{}", folder, name), text); !made) return made;
+    if (Status file_status = make_file(fmt::format("{}/{}", folder, name), text); !file_status) return file_status;
   }
   return make_link(fmt::format("{}/{}", powercap_class_folder(root), zone.id),
                    "../../devices/virtual/powercap/" + zone.folder);
@@ -100,14 +100,14 @@ std::string energy_path(const std::string& root, const Zone& zone) {
 }
 
 Status build_powercap_tree(const std::string& root, const std::vector<Zone>& zones, const TreeSettings& settings) {
-  for (const char* taken : {"/sys", "/proc"}) {
-    if (Status free = refuse_existing(root + taken); !free) return free;
+  for (const char* system_folder : {"/sys", "/proc"}) {
+    if (Status absence_check = refuse_existing(root + system_folder); !absence_check) return absence_check;
   }
   const std::string control_type_folder = fmt::format("{}/{}", powercap_devices_folder(root), kControlType);
   for (const std::string& folder : {control_type_folder, powercap_class_folder(root)}) {
-    if (Status made = make_folder(folder); !made) return made;
+    if (Status folder_status = make_folder(folder); !folder_status) return folder_status;
   }
-  if (Status made = make_file(control_type_folder + "/enabled", "1"); !made) return made;
+  if (Status file_status = make_file(control_type_folder + "/enabled", "1"); !file_status) return file_status;
 
   const std::vector<std::pair<std::string, std::string>> links = {
       {fmt::format("{}/{}", powercap_class_folder(root), kControlType),
@@ -115,10 +115,10 @@ Status build_powercap_tree(const std::string& root, const std::vector<Zone>& zon
       {root + "/sys/devices/system", "/sys/devices/system"},
       {root + "/proc", "/proc"}};
   for (const auto& [path, target] : links) {
-    if (Status made = make_link(path, target); !made) return made;
+    if (Status link_status = make_link(path, target); !link_status) return link_status;
   }
   for (const Zone& zone : zones) {
-    if (Status made = make_zone(root, zone, settings); !made) return made;
+    if (Status zone_status = make_zone(root, zone, settings); !zone_status) return zone_status;
   }
   return Done{};
 }

@@ -56,9 +56,9 @@ TEST(PowercapTree, APackageHasAPowerLimitAndItsPartsHaveNone) {
 TEST(PowercapTree, RefusesARootThatMightBeARealOne) {
   const TemporaryDirectory root;
   std::filesystem::create_directory(root.path() + "/sys");
-  const Status built = build_powercap_tree(root.path(), list_zones(1, false), {1'000'000, 95});
-  ASSERT_FALSE(built.has_value());
-  EXPECT_EQ(built.error().code, ErrorCode::usage);
+  const Status build_status = build_powercap_tree(root.path(), list_zones(1, false), {1'000'000, 95});
+  ASSERT_FALSE(build_status.has_value());
+  EXPECT_EQ(build_status.error().code, ErrorCode::usage);
 }
 
 }  // namespace

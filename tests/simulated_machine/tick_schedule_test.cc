@@ -37,11 +37,11 @@ TEST(TickSchedule, TicksStayInOrderForAnyJitter) {
 }
 
 TEST(TickSchedule, TwoCopiesAgreeOnEveryInstant) {
-  const TickSchedule original{0, 1'000'000, 50'000, 3};
-  const TickSchedule copy = original;
-  const TickSchedule other{0, 1'000'000, 50'000, 4};
-  EXPECT_EQ(original.tick_time_ns(1234), copy.tick_time_ns(1234));
-  EXPECT_NE(original.tick_time_ns(1234), other.tick_time_ns(1234));
+  const TickSchedule original_schedule{0, 1'000'000, 50'000, 3};
+  const TickSchedule copy = original_schedule;
+  const TickSchedule other_schedule{0, 1'000'000, 50'000, 4};
+  EXPECT_EQ(original_schedule.tick_time_ns(1234), copy.tick_time_ns(1234));
+  EXPECT_NE(original_schedule.tick_time_ns(1234), other_schedule.tick_time_ns(1234));
 }
 
 TEST(TickSchedule, ContinuesWithTheNextTickAfterOversleeping) {

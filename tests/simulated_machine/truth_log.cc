@@ -25,10 +25,10 @@ Result<FileDescriptor> create_file(const std::string& path) {
 
 Status write_whole_text(int fd, std::string_view text, const std::string& path) {
   while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error("write", path, errno);
-    text.remove_prefix(static_cast<std::size_t>(written));
+    const ssize_t written_size = ::write(fd, text.data(), text.size());
+    if (written_size < 0 && errno == EINTR) continue;
+    if (written_size < 0) return system_error("write", path, errno);
+    text.remove_prefix(static_cast<std::size_t>(written_size));
   }
   return Done{};
 }
@@ -53,7 +53,7 @@ Result<TruthLog> TruthLog::create(std::string path, const std::vector<std::strin
   log.pending_text_ = "monotonic_ns,cpu_s";
   for (const std::string& domain : domains) log.pending_text_ += "," + domain;
   log.pending_text_ += "\n";
-  if (Status flushed = log.flush(); !flushed) return std::move(flushed).error();
+  if (Status flush_status = log.flush(); !flush_status) return std::move(flush_status).error();
   return log;
 }
 
@@ -68,9 +68,9 @@ Status TruthLog::append(std::int64_t tick_ns, double cpu_s, const std::vector<do
 }
 
 Status TruthLog::flush() {
-  Status written = write_whole_text(file_.get(), pending_text_, path_);
+  Status write_status = write_whole_text(file_.get(), pending_text_, path_);
   pending_text_.clear();
-  return written;
+  return write_status;
 }
 
 Status write_process_truth(const std::string& path, const std::vector<ProcessShare>& shares) {

@@ -13,31 +13,31 @@ namespace joulemap {
 namespace {
 
 std::string read_text(const std::string& file) {
-  std::ifstream in(std::string(JOULEMAP_STATISTICS_DATA) + "/" + file);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ifstream input_stream(std::string(JOULEMAP_STATISTICS_DATA) + "/" + file);
+  return {std::istreambuf_iterator<char>(input_stream), {}};
 }
 
 std::vector<double> parse_numbers(std::string_view array) {
   const std::string text(array);
-  std::vector<double> found;
-  for (std::size_t at = text.find_first_of("-0123456789"); at != std::string::npos;) {
+  std::vector<double> numbers;
+  for (std::size_t position = text.find_first_of("-0123456789"); position != std::string::npos;) {
     char* end = nullptr;
-    found.push_back(std::strtod(text.c_str() + at, &end));
-    at = text.find_first_of("-0123456789", static_cast<std::size_t>(end - text.c_str()));
+    numbers.push_back(std::strtod(text.c_str() + position, &end));
+    position = text.find_first_of("-0123456789", static_cast<std::size_t>(end - text.c_str()));
   }
-  return found;
+  return numbers;
 }
 
 }  // namespace
 
 std::vector<std::vector<double>> GoldenInput::lists() const {
-  std::vector<std::vector<double>> lists;
-  auto at = first.begin();
+  std::vector<std::vector<double>> number_lists;
+  auto list_begin = first.begin();
   for (const double size : second) {
-    lists.emplace_back(at, at + static_cast<std::ptrdiff_t>(size));
-    at += static_cast<std::ptrdiff_t>(size);
+    number_lists.emplace_back(list_begin, list_begin + static_cast<std::ptrdiff_t>(size));
+    list_begin += static_cast<std::ptrdiff_t>(size);
   }
-  return lists;
+  return number_lists;
 }
 
 std::map<std::string, GoldenInput> read_golden_inputs() {

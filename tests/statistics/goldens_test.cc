@@ -22,51 +22,52 @@ namespace {
 
 constexpr double kTolerance = 1e-9;
 
-void expect_near_golden(const std::optional<double>& expected, double ours, const char* what) {
+void expect_near_golden(const std::optional<double>& expected, double actual_value, const char* quantity_name) {
   if (!expected) return;
-  EXPECT_NEAR(ours, *expected, kTolerance) << what;
+  EXPECT_NEAR(actual_value, *expected, kTolerance) << quantity_name;
   // Small tails must be right as such, not just near 0.
   if (*expected > 0) {
-    EXPECT_NEAR(ours / *expected, 1, 1e-7) << what;
+    EXPECT_NEAR(actual_value / *expected, 1, 1e-7) << quantity_name;
   }
 }
 
-void expect_test_result(const GoldenResult& golden, const TestResult& ours) {
-  expect_near_golden(golden.p, ours.p, "p");
-  expect_near_golden(golden.statistic, ours.statistic, "statistic");
+void expect_test_result(const GoldenResult& golden, const TestResult& actual_result) {
+  expect_near_golden(golden.p, actual_result.p, "p");
+  expect_near_golden(golden.statistic, actual_result.statistic, "statistic");
 }
 
-void expect_coefficient(const GoldenResult& golden, const std::optional<TestResult>& ours) {
-  ASSERT_TRUE(ours);
-  expect_near_golden(golden.p, ours->p, "p");
-  expect_near_golden(golden.estimate, ours->statistic, "coefficient");
+void expect_coefficient(const GoldenResult& golden, const std::optional<TestResult>& actual_result) {
+  ASSERT_TRUE(actual_result);
+  expect_near_golden(golden.p, actual_result->p, "p");
+  expect_near_golden(golden.estimate, actual_result->statistic, "coefficient");
 }
 
-void expect_shift_estimate(const GoldenResult& golden, const std::optional<EffectEstimate>& ours) {
-  ASSERT_TRUE(ours);
-  expect_near_golden(golden.estimate, ours->estimate, "estimate");
-  expect_near_golden(golden.low, ours->low, "low");
-  expect_near_golden(golden.high, ours->high, "high");
+void expect_shift_estimate(const GoldenResult& golden, const std::optional<EffectEstimate>& actual_estimate) {
+  ASSERT_TRUE(actual_estimate);
+  expect_near_golden(golden.estimate, actual_estimate->estimate, "estimate");
+  expect_near_golden(golden.low, actual_estimate->low, "low");
+  expect_near_golden(golden.high, actual_estimate->high, "high");
 }
 
-void expect_values(const GoldenResult& golden, const std::vector<double>& ours) {
-  ASSERT_EQ(golden.values.size(), ours.size());
-  for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], golden.values[i], kTolerance) << i;
+void expect_values(const GoldenResult& golden, const std::vector<double>& actual_values) {
+  ASSERT_EQ(golden.values.size(), actual_values.size());
+  for (std::size_t i = 0; i < actual_values.size(); ++i)
+    EXPECT_NEAR(actual_values[i], golden.values[i], kTolerance) << i;
 }
 
 // Replicates are the other program's: what is compared is what is made of them.
 void expect_bca_interval(const GoldenResult& golden, const GoldenInput& input, const Statistic& statistic) {
   std::vector<double> jackknife;
   for (std::size_t out = 0; out < input.first.size(); ++out) {
-    std::vector<double> left = input.first;
-    left.erase(left.begin() + static_cast<std::ptrdiff_t>(out));
-    jackknife.push_back(statistic(left));
+    std::vector<double> jackknife_sample = input.first;
+    jackknife_sample.erase(jackknife_sample.begin() + static_cast<std::ptrdiff_t>(out));
+    jackknife.push_back(statistic(jackknife_sample));
   }
   std::vector<double> replicates = golden.values;
-  const BootstrapInterval ours = bca_interval(replicates, statistic(input.first), jackknife, 0.95);
-  EXPECT_FALSE(ours.is_degenerate);
-  expect_near_golden(golden.low, ours.low, "low");
-  expect_near_golden(golden.high, ours.high, "high");
+  const BootstrapInterval actual_interval = bca_interval(replicates, statistic(input.first), jackknife, 0.95);
+  EXPECT_FALSE(actual_interval.is_degenerate);
+  expect_near_golden(golden.low, actual_interval.low, "low");
+  expect_near_golden(golden.high, actual_interval.high, "high");
 }
 
 void expect_trend(const GoldenResult& golden, const GoldenInput& input) {
@@ -76,9 +77,10 @@ void expect_trend(const GoldenResult& golden, const GoldenInput& input) {
 }
 
 void expect_quartiles(const GoldenResult& golden, const GoldenInput& input) {
-  std::vector<double> sorted = input.first;
-  std::ranges::sort(sorted);
-  expect_values(golden, {quantile_of_sorted(sorted, 0.25), median_of(sorted), quantile_of_sorted(sorted, 0.75)});
+  std::vector<double> sorted_values = input.first;
+  std::ranges::sort(sorted_values);
+  expect_values(golden, {quantile_of_sorted(sorted_values, 0.25), median_of(sorted_values),
+                         quantile_of_sorted(sorted_values, 0.75)});
 }
 
 std::vector<double> p_values(const std::vector<PairComparison>& pairs) {
@@ -145,18 +147,19 @@ std::vector<double> fit_variances(const GoldenInput& input) {
 }
 
 // The maximum of the likelihood is flat: two programs agree on it to the root of the machine precision.
-void expect_close_values(const GoldenResult& golden, const std::vector<double>& ours) {
-  ASSERT_EQ(golden.values.size(), ours.size());
-  for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], golden.values[i], 1e-6 * golden.values[i]) << i;
+void expect_close_values(const GoldenResult& golden, const std::vector<double>& actual_values) {
+  ASSERT_EQ(golden.values.size(), actual_values.size());
+  for (std::size_t i = 0; i < actual_values.size(); ++i)
+    EXPECT_NEAR(actual_values[i], golden.values[i], 1e-6 * golden.values[i]) << i;
 }
 
 void expect_difference(const GoldenResult& golden, const GoldenInput& input, BlockModel blocks) {
-  const std::optional<EffectEstimate> ours =
+  const std::optional<EffectEstimate> actual_estimate =
       estimate_level_difference(fit_two_way_model(make_factorial_data(input, blocks)), 0, 0, 1, 0.95);
-  ASSERT_TRUE(ours);
-  EXPECT_NEAR(ours->estimate, *golden.estimate, kTolerance);
-  EXPECT_NEAR(ours->low, *golden.low, kTolerance);
-  EXPECT_NEAR(ours->high, *golden.high, kTolerance);
+  ASSERT_TRUE(actual_estimate);
+  EXPECT_NEAR(actual_estimate->estimate, *golden.estimate, kTolerance);
+  EXPECT_NEAR(actual_estimate->low, *golden.low, kTolerance);
+  EXPECT_NEAR(actual_estimate->high, *golden.high, kTolerance);
 }
 
 using Comparison = std::function<void(const GoldenResult&, const GoldenInput&)>;

@@ -44,15 +44,15 @@ class CInterface : public testing::Test {
   double counter_j() const { return static_cast<double>(counter_uj_) * 1e-6; }
   jm_options options() const { return {sizeof(jm_options), "powercap", machine_.path().c_str(), 0.001}; }
   void start() const {
-    const jm_options wanted = options();
-    ASSERT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
+    const jm_options start_options = options();
+    ASSERT_EQ(jm_start(&start_options), JM_OK) << jm_last_error();
   }
   // Waits until the sensor's thread has seen a change of the test; fails after 30 s.
   template <class Condition>
   static void wait_until(Condition condition) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!condition()) {
-      ASSERT_LT(std::chrono::steady_clock::now(), until) << "the counter was never read: " << jm_last_error();
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "the counter was never read: " << jm_last_error();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }

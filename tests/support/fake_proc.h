@@ -35,10 +35,10 @@ class FakeProc {
     const auto write = [&](const char* name, const std::string& text) {
       folder_.write(fmt::format("{}/{}", pid, name), text);
     };
-    std::string stat = fmt::format("{} ({}) S {}", pid, process.name, process.parent);
+    std::string stat_text = fmt::format("{} ({}) S {}", pid, process.name, process.parent);
     for (int field = 5; field < 50; ++field)
-      stat += fmt::format(" {}", field == 22 ? process.start_ticks : field == 48 ? process.arguments : 0);
-    write("stat", stat + "\n");
+      stat_text += fmt::format(" {}", field == 22 ? process.start_ticks : field == 48 ? process.arguments : 0);
+    write("stat", stat_text + "\n");
     write("comm", process.name.substr(0, 15) + "\n");
     write("environ", process.environment);
     std::string numbers;

@@ -88,50 +88,54 @@ struct H200Phases {
   // In the order in which a sampler delivers them: the history arrives late, in batches.
   std::vector<Sample> samples() const {
     std::mt19937_64 random(seed);
-    const auto up_to = [&](double most) { return most * std::uniform_real_distribution<>()(random); };
-    std::vector<Sample> all;
-    const std::vector<Sample> recorded = history(up_to);
+    const auto random_delay_s = [&](double max_delay_s) {
+      return max_delay_s * std::uniform_real_distribution<>()(random);
+    };
+    std::vector<Sample> delivered_samples;
+    const std::vector<Sample> history_samples = history(random_delay_s);
     std::size_t delivered_count = 0;
     double next_history_s = begin_s + 1.5;
     const auto deliver_history = [&](double until_s) {
-      while (delivered_count < recorded.size() && recorded[delivered_count].reading.time_ns() <= to_ns(until_s))
-        all.push_back(recorded[delivered_count++]);
+      while (delivered_count < history_samples.size() &&
+             history_samples[delivered_count].reading.time_ns() <= to_ns(until_s))
+        delivered_samples.push_back(history_samples[delivered_count++]);
     };
-    const auto read = [&](double at_s) {
+    const auto read_counter = [&](double at_s) {
       for (; next_history_s < at_s; next_history_s += 1.5) deliver_history(next_history_s);
-      const auto raw = static_cast<std::uint64_t>(counter_value_j(at_s + up_to(kLatchDelay_s)) * 1e3);
-      all.push_back({0, {raw, to_ns(at_s), to_ns(at_s + kReadDuration_s), ReadCode::ok}});
+      const auto raw_value = static_cast<std::uint64_t>(counter_value_j(at_s + random_delay_s(kLatchDelay_s)) * 1e3);
+      delivered_samples.push_back({0, {raw_value, to_ns(at_s), to_ns(at_s + kReadDuration_s), ReadCode::ok}});
     };
     const double last_s = end_s() + 0.25;
     double at_s = begin_s - 0.3;
-    for (; at_s < begin_s + 0.4; at_s += kReadDuration_s + 0.002 + up_to(0.003)) read(at_s);
+    for (; at_s < begin_s + 0.4; at_s += kReadDuration_s + 0.002 + random_delay_s(0.003)) read_counter(at_s);
     // At an update, to locate it more exactly, and a third of a period later, where a read is cheapest.
     for (at_s += read_interval_s; at_s < end_s() - 0.15; at_s += read_interval_s) {
-      read(update_before(at_s) - 0.001 + up_to(0.002));
-      read(update_before(at_s) + 0.035 + up_to(0.01));
+      read_counter(update_before(at_s) - 0.001 + random_delay_s(0.002));
+      read_counter(update_before(at_s) + 0.035 + random_delay_s(0.01));
     }
-    for (at_s = end_s() - 0.1; at_s < last_s; at_s += kReadDuration_s + 0.002 + up_to(0.003)) read(at_s);
+    for (at_s = end_s() - 0.1; at_s < last_s; at_s += kReadDuration_s + 0.002 + random_delay_s(0.003))
+      read_counter(at_s);
     deliver_history(end_s());
-    return all;
+    return delivered_samples;
   }
 
  private:
   template <class DelayFunction>
-  std::vector<Sample> history(const DelayFunction& up_to) const {
-    std::vector<Sample> recorded;
+  std::vector<Sample> history(const DelayFunction& random_delay_s) const {
+    std::vector<Sample> history_samples;
     double shown_w = phases.front().watts;
     constexpr double kTick_s = 0.001;
-    double next_s = begin_s + up_to(0.02);
-    double read_s = next_s + up_to(0.004);
+    double next_s = begin_s + random_delay_s(0.02);
+    double read_s = next_s + random_delay_s(0.004);
     for (double now_s = begin_s; now_s < end_s() + 0.3; now_s += kTick_s) {
       shown_w += (watts_at(now_s - kHistoryLag_s) - shown_w) * (1 - std::exp(-kTick_s / kTimeConstant_s));
       if (now_s < read_s) continue;
-      const auto raw = static_cast<std::uint64_t>(shown_w * 1e3);
-      recorded.push_back({1, {raw, to_ns(now_s), to_ns(now_s), ReadCode::ok}});
+      const auto raw_value = static_cast<std::uint64_t>(shown_w * 1e3);
+      history_samples.push_back({1, {raw_value, to_ns(now_s), to_ns(now_s), ReadCode::ok}});
       next_s += 0.02;
-      read_s = next_s + up_to(0.004);
+      read_s = next_s + random_delay_s(0.004);
     }
-    return recorded;
+    return history_samples;
   }
 };
 

@@ -13,18 +13,20 @@
 
 namespace joulemap::predict {
 
-// {"class_name": "Dense", "config": {"name": "dense", "units": 3}}; `more` follows the name in config.
-inline std::string keras_layer(std::string_view class_name, std::string_view name, std::string_view more = "") {
+// {"class_name": "Dense", "config": {"name": "dense", "units": 3}}; `additional_config` follows the name in config.
+inline std::string keras_layer(std::string_view class_name, std::string_view name,
+                               std::string_view additional_config = "") {
   return fmt::format(R"({{"class_name": "{}", "config": {{"name": "{}"{}{}}}}})", class_name, name,
-                     more.empty() ? "" : ", ", more);
+                     additional_config.empty() ? "" : ", ", additional_config);
 }
 
 // A model with an input of this shape, including the batch: "[null, 8]".
 inline std::string keras_sequential(std::string_view input_shape, const std::vector<std::string>& layers,
                                     std::string_view name = "model") {
-  std::string all = keras_layer("InputLayer", "input", fmt::format(R"("batch_shape": {})", input_shape));
-  for (const std::string& layer : layers) all += ", " + layer;
-  return fmt::format(R"({{"class_name": "Sequential", "config": {{"name": "{}", "layers": [{}]}}}})", name, all);
+  std::string layers_text = keras_layer("InputLayer", "input", fmt::format(R"("batch_shape": {})", input_shape));
+  for (const std::string& layer : layers) layers_text += ", " + layer;
+  return fmt::format(R"({{"class_name": "Sequential", "config": {{"name": "{}", "layers": [{}]}}}})", name,
+                     layers_text);
 }
 
 inline std::string format_operation(const Operation& operation) {

@@ -94,9 +94,9 @@ ReportResult make_scaled_training_report(double factor) {
   ReportResult result = make_training_report();
   for (ReportRow& report_row : result.rows) scale_energies(report_row, factor);
   for (ReportRow& report_row : result.groups) scale_energies(report_row, factor);
-  const double added_j = 4000 * (factor - 1);
-  *result.attributed_j += added_j;
-  *result.domains[0].joules += added_j;
+  const double additional_energy_j = 4000 * (factor - 1);
+  *result.attributed_j += additional_energy_j;
+  *result.domains[0].joules += additional_energy_j;
   result.totals = total_energy(result.domains);
   return result;
 }

@@ -22,12 +22,12 @@ class RecordingDump final : public recording::RecordingVisitor {
     line("source {} {} {} {} {} {} {} {} {}", source, it.recording_id, it.host, it.boot_id, it.pid, it.started_ns,
          it.role, it.version, fmt::join(it.command, ","));
   }
-  void on_channels(std::uint32_t source, std::uint32_t first, std::span<const Channel> channels) override {
+  void on_channels(std::uint32_t source, std::uint32_t channel_number, std::span<const Channel> channels) override {
     for (const Channel& it : channels) {
-      line("channel {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", first++, source, it.name, it.sensor,
-           it.source, it.domain, it.part_of, int(it.domain_class), it.device, int(it.is_countable), int(it.kind),
-           int(it.quantity), it.scale, known(it.wrap_range), it.refresh_s, it.averaging_time_s, int(it.provenance),
-           it.model, it.relative_uncertainty, it.uncertainty_w);
+      line("channel {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", channel_number++, source, it.name,
+           it.sensor, it.source, it.domain, it.part_of, int(it.domain_class), it.device, int(it.is_countable),
+           int(it.kind), int(it.quantity), it.scale, known(it.wrap_range), it.refresh_s, it.averaging_time_s,
+           int(it.provenance), it.model, it.relative_uncertainty, it.uncertainty_w);
     }
   }
   void on_samples(std::uint32_t, std::span<const Sample> samples) override {

@@ -61,11 +61,11 @@ struct RecordingContents final : recording::RecordingVisitor {
   WithSource<RecordingEnd> ends;
 
   void on_source(std::uint32_t source, const RecordingSource& it) override { sources.emplace_back(source, it); }
-  void on_channels(std::uint32_t, std::uint32_t, std::span<const Channel> some) override {
-    channels.insert(channels.end(), some.begin(), some.end());
+  void on_channels(std::uint32_t, std::uint32_t, std::span<const Channel> new_channels) override {
+    channels.insert(channels.end(), new_channels.begin(), new_channels.end());
   }
-  void on_samples(std::uint32_t, std::span<const Sample> some) override {
-    samples.insert(samples.end(), some.begin(), some.end());
+  void on_samples(std::uint32_t, std::span<const Sample> new_samples) override {
+    samples.insert(samples.end(), new_samples.begin(), new_samples.end());
   }
   void on_clock(std::uint32_t source, const ClockPair& it) override { clocks.emplace_back(source, it); }
   void on_mark(std::uint32_t source, const Mark& it) override { marks.emplace_back(source, it); }

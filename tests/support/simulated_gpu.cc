@@ -20,9 +20,9 @@ double to_s(std::int64_t time_ns) { return static_cast<double>(time_ns) / kSecon
 }  // namespace
 
 std::vector<Activity> activities_of(const SimulatedRun& run, const std::vector<Scope>& scopes,
-                                    const std::function<std::uint32_t(const SimulatedKernel&)>& scope_of) {
+                                    const std::function<std::uint32_t(const SimulatedKernel&)>& scope_of_kernel) {
   std::vector<Activity> activities;
-  std::size_t next = 0;
+  std::size_t kernel_index = 0;
   for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += to_ns(1)) {
     Activity activity;
     activity.begin_ns = begin_ns;
@@ -35,9 +35,9 @@ std::vector<Activity> activities_of(const SimulatedRun& run, const std::vector<S
       }
     }
     std::map<std::pair<std::uint32_t, std::uint32_t>, KernelTally> tallies;
-    for (; next < run.kernels.size() && run.kernels[next].start_ns < activity.end_ns; ++next) {
-      const SimulatedKernel& kernel = run.kernels[next];
-      const std::uint32_t scope = scope_of(kernel);
+    for (; kernel_index < run.kernels.size() && run.kernels[kernel_index].start_ns < activity.end_ns; ++kernel_index) {
+      const SimulatedKernel& kernel = run.kernels[kernel_index];
+      const std::uint32_t scope = scope_of_kernel(kernel);
       activity.kernels.push_back({kernel.start_ns, kernel.end_ns, kernel.kind, 0, scope, 0, 0});
       KernelTally& tally =
           tallies.try_emplace({kernel.kind, scope}, KernelTally{kernel.kind, 0, scope, 0, 0}).first->second;
@@ -186,17 +186,19 @@ SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_per_
 // The gauge's value at each sampling time of the driver.
 void SimulatedGpu::record_history(SimulatedRun& run) {
   std::mt19937_64 chance(run.kernels.size());  // separate generator: leaves the counter's reads unchanged
-  const auto up_to = [&](double most) { return most * std::uniform_real_distribution<>()(chance); };
+  const auto random_delay_s = [&](double max_delay_s) {
+    return max_delay_s * std::uniform_real_distribution<>()(chance);
+  };
   double shown_w = parameters_.idle_w;
-  double next_s = to_s(run.begin_ns) + up_to(parameters_.history_period_s);
-  double read_s = next_s + up_to(parameters_.history_max_delay_s);
+  double next_s = to_s(run.begin_ns) + random_delay_s(parameters_.history_period_s);
+  double read_s = next_s + random_delay_s(parameters_.history_max_delay_s);
   for (const PowerSegment& segment : segments_) {
     double now_s = to_s(segment.start_ns);
     const auto advance = [&](double until_s) {
       shown_w = segment.watts + (shown_w - segment.watts) * std::exp((now_s - until_s) / parameters_.time_constant_s);
       now_s = until_s;
     };
-    for (; read_s < to_s(segment.end_ns); read_s = next_s + up_to(parameters_.history_max_delay_s)) {
+    for (; read_s < to_s(segment.end_ns); read_s = next_s + random_delay_s(parameters_.history_max_delay_s)) {
       advance(read_s);
       const double history_w = shown_w + parameters_.history_noise_w * std::normal_distribution<>()(chance);
       run.history.push_back(
@@ -213,26 +215,26 @@ void SimulatedGpu::simulate_counter(SimulatedRun& run) {
   run.end_ns = now_ns_;
   record_history(run);
   const double first_s = to_s(run.begin_ns) - 1 + uniform(0, parameters_.period_s);
-  const double gain = 1 + parameters_.gain_spread * std::normal_distribution<>()(random_);
+  const double counter_gain = 1 + parameters_.gain_spread * std::normal_distribution<>()(random_);
   std::vector<double> counter_j;
   double joules = 1000;
   double noise_j = 0;
-  std::size_t next = 0;
+  std::size_t segment_index = 0;
   double known_s = first_s - parameters_.lag_s;
   const auto updates = static_cast<std::size_t>((to_s(run.end_ns) + 1 - first_s) / parameters_.period_s) + 1;
   for (std::size_t update = 0; update < updates; ++update) {
     const double until_s = first_s + static_cast<double>(update) * parameters_.period_s - parameters_.lag_s;
     while (known_s < until_s) {
-      while (next < segments_.size() && to_s(segments_[next].end_ns) <= known_s) ++next;
-      const bool idle = next == segments_.size() || to_s(segments_[next].start_ns) > known_s;
+      while (segment_index < segments_.size() && to_s(segments_[segment_index].end_ns) <= known_s) ++segment_index;
+      const bool idle = segment_index == segments_.size() || to_s(segments_[segment_index].start_ns) > known_s;
       double end_s = until_s;
-      if (idle && next < segments_.size()) end_s = std::min(end_s, to_s(segments_[next].start_ns));
-      if (!idle) end_s = std::min(end_s, to_s(segments_[next].end_ns));
-      joules += (end_s - known_s) * (idle ? parameters_.idle_w : segments_[next].watts);
+      if (idle && segment_index < segments_.size()) end_s = std::min(end_s, to_s(segments_[segment_index].start_ns));
+      if (!idle) end_s = std::min(end_s, to_s(segments_[segment_index].end_ns));
+      joules += (end_s - known_s) * (idle ? parameters_.idle_w : segments_[segment_index].watts);
       known_s = std::max(end_s, std::nextafter(known_s, 1e18));
     }
     noise_j += parameters_.noise_j * std::normal_distribution<>()(random_);
-    counter_j.push_back(gain * joules + noise_j);
+    counter_j.push_back(counter_gain * joules + noise_j);
   }
   double at_s = to_s(run.begin_ns) - 0.3;
   const double end_s = to_s(run.end_ns) + 0.3;

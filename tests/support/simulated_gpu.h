@@ -39,10 +39,12 @@ struct SimulatedRun {
 };
 
 // The activity of a run, one second after another, as a capture writes it: individual kernels and their tallies, on
-// "GPU-1". The first one contains `places`; `scope_of` returns the scope of a kernel's launch.
+// "GPU-1". The first one contains `places`; `scope_of_kernel` returns the scope of a kernel's launch.
 std::vector<Activity> activities_of(
     const SimulatedRun& run, const std::vector<Scope>& scopes = {},
-    const std::function<std::uint32_t(const SimulatedKernel&)>& scope_of = [](const SimulatedKernel&) { return 0U; });
+    const std::function<std::uint32_t(const SimulatedKernel&)>& scope_of_kernel = [](const SimulatedKernel&) {
+      return 0U;
+    });
 
 class SimulatedGpu {
  public:

@@ -16,8 +16,8 @@ TemporaryDirectory::TemporaryDirectory() {
 }
 
 TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;  // a leftover folder in /tmp must not fail a test that passed
-  std::filesystem::remove_all(path_, ignored);
+  std::error_code ignored_error;  // a leftover folder in /tmp must not fail a test that passed
+  std::filesystem::remove_all(path_, ignored_error);
 }
 
 std::string TemporaryDirectory::write(std::string_view relative_path, std::string_view content) const {

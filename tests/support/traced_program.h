@@ -35,22 +35,22 @@ class Program {
   }
   void op(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t sequence = 0,
           std::int64_t thread = 1) {
-    TraceEvent made = event(EventKind::op, name, start, length, thread);
-    made.detail_index = sequence;
-    builder.add_event(made);
+    TraceEvent trace_event = event(EventKind::op, name, start, length, thread);
+    trace_event.detail_index = sequence;
+    builder.add_event(trace_event);
   }
   void node(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t sequence,
             std::int64_t thread = 1) {
-    TraceEvent made =
+    TraceEvent trace_event =
         event(EventKind::op, "autograd::engine::evaluate_function: " + std::string(name), start, length, thread);
-    made.detail_index = sequence;
-    made.is_backward = true;
-    builder.add_event(made);
+    trace_event.detail_index = sequence;
+    trace_event.is_backward = true;
+    builder.add_event(trace_event);
   }
   void launch(std::int64_t start, std::uint32_t correlation, std::int64_t thread = 1) {
-    TraceEvent made = event(EventKind::api, "cudaLaunchKernel", start, 2, thread);
-    made.correlation = correlation;
-    builder.add_event(made);
+    TraceEvent trace_event = event(EventKind::api, "cudaLaunchKernel", start, 2, thread);
+    trace_event.correlation = correlation;
+    builder.add_event(trace_event);
   }
   void kernel(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t correlation,
               std::uint32_t external_id = 0) {
@@ -92,7 +92,7 @@ inline AssignmentOutcome assign_program_scopes(Program& program, const scopes::M
       assign_scopes(trace, modules, [&](Activity activity) { activities.push_back(std::move(activity)); });
   for (const Activity& activity : activities) {
     EXPECT_LE(activity.begin_ns, activity.end_ns);
-    for (const Scope& made : activity.scopes) outcome.scopes[made.id] = made;
+    for (const Scope& scope : activity.scopes) outcome.scopes[scope.id] = scope;
   }
   for (const Activity& activity : activities) {
     for (const ScopeTally& tally : activity.scope_tallies) {

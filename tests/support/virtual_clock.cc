@@ -109,10 +109,10 @@ class VirtualScheduler {
     leave(join_this_thread(), lock);
   }
 
-  void wait(const std::uint32_t* word, std::uint32_t seen, std::int64_t deadline_ns) {
+  void wait(const std::uint32_t* word, std::uint32_t expected_value, std::int64_t deadline_ns) {
     std::unique_lock lock(mutex_);
     VirtualThread& self = join_this_thread();
-    if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != seen) return;
+    if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != expected_value) return;
     self.futex_word = word;
     self.time_ns = std::max(self.time_ns, deadline_ns);
     wait_for_turn(lock, self);
@@ -138,7 +138,7 @@ class VirtualScheduler {
   void leave(VirtualThread& self, const std::lock_guard<std::mutex>&) {
     if (std::erase(members_, &self) == 0) return;
     begin_ns_ = std::max(begin_ns_, self.time_ns);
-    if (VirtualThread* next = earliest_thread()) next->turn_condition.notify_one();
+    if (VirtualThread* next_thread = earliest_thread()) next_thread->turn_condition.notify_one();
   }
 
   struct ThreadRegistration {
@@ -147,15 +147,15 @@ class VirtualScheduler {
   };
 
   static ThreadRegistration& this_thread_registration() {
-    static thread_local ThreadRegistration mine;
-    return mine;
+    static thread_local ThreadRegistration thread_registration;
+    return thread_registration;
   }
 
   VirtualThread& join_this_thread() {
     VirtualThread& self = *this_thread_registration().thread;
     if (is_enabled_ && std::find(members_.begin(), members_.end(), &self) == members_.end()) {
-      const VirtualThread* first = earliest_thread();
-      self.time_ns = first == nullptr ? begin_ns_ : first->time_ns;
+      const VirtualThread* first_thread = earliest_thread();
+      self.time_ns = first_thread == nullptr ? begin_ns_ : first_thread->time_ns;
       self.cpu_ns = 0;
       members_.push_back(&self);
     }
@@ -164,15 +164,15 @@ class VirtualScheduler {
 
   // The thread with the earliest time; the oldest one among equals.
   VirtualThread* earliest_thread() const {
-    const auto earlier = [](const VirtualThread* a, const VirtualThread* b) { return a->time_ns < b->time_ns; };
-    const auto found = std::min_element(members_.begin(), members_.end(), earlier);
-    return found == members_.end() ? nullptr : *found;
+    const auto is_earlier = [](const VirtualThread* a, const VirtualThread* b) { return a->time_ns < b->time_ns; };
+    const auto earliest_member = std::min_element(members_.begin(), members_.end(), is_earlier);
+    return earliest_member == members_.end() ? nullptr : *earliest_member;
   }
 
   void wait_for_turn(std::unique_lock<std::mutex>& lock, VirtualThread& self) {
-    VirtualThread* const next = earliest_thread();
-    if (next == &self || !is_enabled_) return;
-    if (next != nullptr) next->turn_condition.notify_one();
+    VirtualThread* const next_thread = earliest_thread();
+    if (next_thread == &self || !is_enabled_) return;
+    if (next_thread != nullptr) next_thread->turn_condition.notify_one();
     self.turn_condition.wait(lock, [&] { return !is_enabled_ || earliest_thread() == &self; });
   }
 
@@ -196,8 +196,8 @@ struct ThreadStart {
   void* argument;
 };
 
-void* run_as_virtual_thread(void* given) {
-  const std::unique_ptr<ThreadStart> start(static_cast<ThreadStart*>(given));
+void* run_as_virtual_thread(void* thread_start) {
+  const std::unique_ptr<ThreadStart> start(static_cast<ThreadStart*>(thread_start));
   virtual_threads().adopt_thread(std::move(start->thread));
   return start->routine(start->argument);
 }
@@ -231,28 +231,30 @@ using joulemap::find_libc_function;
 using joulemap::virtual_threads;
 
 OVERRIDES_LIBC int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  static auto* const real = find_libc_function<int(clockid_t, timespec*)>("clock_gettime");
-  if (!joulemap::is_simulated(clock)) return real(clock, time);
-  const auto now = virtual_threads().read_clock();
+  static auto* const real_clock_gettime = find_libc_function<int(clockid_t, timespec*)>("clock_gettime");
+  if (!joulemap::is_simulated(clock)) return real_clock_gettime(clock, time);
+  const auto clock_readings = virtual_threads().read_clock();
   const bool is_wall_clock = clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME;
   const std::int64_t origin_ns = clock == CLOCK_REALTIME ? joulemap::kUnixAtVirtualZero_ns : 0;
-  *time = joulemap::to_timespec(is_wall_clock ? origin_ns + now.time_ns : now.cpu_ns);
+  *time = joulemap::to_timespec(is_wall_clock ? origin_ns + clock_readings.time_ns : clock_readings.cpu_ns);
   return 0;
 }
 
-OVERRIDES_LIBC int clock_nanosleep(clockid_t clock, int flags, const timespec* wanted, timespec* left) {
-  static auto* const real = find_libc_function<int(clockid_t, int, const timespec*, timespec*)>("clock_nanosleep");
-  if (!joulemap::is_simulated(clock)) return real(clock, flags, wanted, left);
+OVERRIDES_LIBC int clock_nanosleep(clockid_t clock, int flags, const timespec* requested_time,
+                                   timespec* remaining_time) {
+  static auto* const real_clock_nanosleep =
+      find_libc_function<int(clockid_t, int, const timespec*, timespec*)>("clock_nanosleep");
+  if (!joulemap::is_simulated(clock)) return real_clock_nanosleep(clock, flags, requested_time, remaining_time);
   if ((flags & TIMER_ABSTIME) != 0) {
-    virtual_threads().sleep_until(joulemap::timespec_to_ns(*wanted));
+    virtual_threads().sleep_until(joulemap::timespec_to_ns(*requested_time));
   } else {
-    virtual_threads().sleep_for(joulemap::timespec_to_ns(*wanted));
+    virtual_threads().sleep_for(joulemap::timespec_to_ns(*requested_time));
   }
   return 0;
 }
 
 OVERRIDES_LIBC long syscall(long number, ...) noexcept {
-  static auto* const real = find_libc_function<long(long, ...)>("syscall");
+  static auto* const real_syscall = find_libc_function<long(long, ...)>("syscall");
   long words[6];
   va_list list;
   va_start(list, number);
@@ -267,22 +269,22 @@ OVERRIDES_LIBC long syscall(long number, ...) noexcept {
     }
     if (operation == FUTEX_WAKE_PRIVATE) virtual_threads().wake_waiters(reinterpret_cast<const void*>(words[0]));
   }
-  return real(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  return real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
 OVERRIDES_LIBC int pause() {
-  static auto* const real = find_libc_function<int()>("pause");
+  static auto* const real_pause = find_libc_function<int()>("pause");
   if (virtual_threads().is_on()) virtual_threads().exit_thread();
-  return real();
+  return real_pause();
 }
 
 OVERRIDES_LIBC int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*routine)(void*),
                                   void* argument) noexcept {
   using PthreadCreateFunction = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static auto* const real = find_libc_function<PthreadCreateFunction>("pthread_create");
-  if (!virtual_threads().is_on()) return real(id, attributes, routine, argument);
+  static auto* const real_pthread_create = find_libc_function<PthreadCreateFunction>("pthread_create");
+  if (!virtual_threads().is_on()) return real_pthread_create(id, attributes, routine, argument);
   auto* const start = new joulemap::ThreadStart{virtual_threads().register_new_thread(), routine, argument};
-  const int failure = real(id, attributes, joulemap::run_as_virtual_thread, start);
+  const int failure = real_pthread_create(id, attributes, joulemap::run_as_virtual_thread, start);
   JOULEMAP_CHECK(failure == 0, "a test has room for its threads");
   return 0;
 }

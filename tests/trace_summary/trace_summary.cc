@@ -103,9 +103,9 @@ class TraceSummary {
 // Not that of getrusage, which a program inherits from who started it.
 std::int64_t peak_rss_bytes() {
   const Result<std::string> status = read_small_file("/proc/self/status");
-  const std::size_t at = status ? status->find("VmHWM:") : std::string::npos;
-  if (at == std::string::npos) return 0;
-  const std::vector<std::string_view> words = split_whitespace(std::string_view(*status).substr(at, 64));
+  const std::size_t position = status ? status->find("VmHWM:") : std::string::npos;
+  if (position == std::string::npos) return 0;
+  const std::vector<std::string_view> words = split_whitespace(std::string_view(*status).substr(position, 64));
   return static_cast<std::int64_t>(parse_u64(words.at(1)).value_or(0)) * 1024;
 }
 

@@ -79,8 +79,8 @@ class SensorClock {
   }
 
  private:
-  void put(ChannelNumber channel, double raw) {
-    writer_.add(Sample{channel, {static_cast<std::uint64_t>(raw), now_ns_, now_ns_ + 1000, ReadCode::ok}});
+  void put(ChannelNumber channel, double raw_value) {
+    writer_.add(Sample{channel, {static_cast<std::uint64_t>(raw_value), now_ns_, now_ns_ + 1000, ReadCode::ok}});
   }
   void read(double watts) {
     const double elapsed_s = seconds(now_ns_ - kBegin_ns);
@@ -174,7 +174,7 @@ class TrainingWriter {
                       .kernel_sequence_hash = 1,
                       .is_traced = true,
                       .has_kernel_records = true};
-    const std::size_t before = activity.kernels.size();
+    const std::size_t previous_kernel_count = activity.kernels.size();
     writer_.add(Mark{clock_.now_ns(), MarkKind::step, step, 1, {}});
     for (std::uint32_t i = 0; i < 2 * shape_.layers; ++i) {
       const bool is_backward = i >= shape_.layers;
@@ -199,7 +199,7 @@ class TrainingWriter {
     ++waits_.count;
     waits_.time_ns += kPause_ns;
     record.end_ns = clock_.now_ns();
-    record.kernels = activity.kernels.size() - before;
+    record.kernels = activity.kernels.size() - previous_kernel_count;
     activity.steps.push_back(record);
   }
 
@@ -230,7 +230,9 @@ class TrainingWriter {
 
 int main(int argc, char** argv) {
   if (argc != 5) return fmt::print(stderr, "joulemap-made-recording FILE STEPS LAYERS KERNELS_A_LAYER\n"), 2;
-  const auto number = [&](int at) { return static_cast<std::uint32_t>(std::strtoul(argv[at], nullptr, 10)); };
+  const auto number = [&](int argument_index) {
+    return static_cast<std::uint32_t>(std::strtoul(argv[argument_index], nullptr, 10));
+  };
   const RecordingSource source{std::string(32, '7'),
                                "made-up",
                                "boot-1",

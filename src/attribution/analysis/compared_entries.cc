@@ -49,17 +49,17 @@ void collect_side_values(ComparedEntriesByKey& entries_by_key, std::span<const R
   for (std::size_t i = 0; i < side.size(); ++i) {
     for (const ReportRow& row : side[i].rows->rows) {
       if (!row.energy_j || row.path == std::vector<std::string>{std::string(kProbeModeScopeName)}) continue;
-      ComparedEntry& one =
+      ComparedEntry& compared_entry =
           entries_by_key
               .try_emplace(
                   {row.device, row.path},
                   ComparedEntry{{}, ComparedSideValues(recordings.first), ComparedSideValues(recordings.second)})
               .first->second;
-      one.entry.path = row.path;
-      one.entry.name = row.name;
-      one.entry.display_name = row.display_name;
-      one.entry.device = row.device;
-      ComparedSideValues& side_values = one.*values;
+      compared_entry.entry.path = row.path;
+      compared_entry.entry.name = row.name;
+      compared_entry.entry.display_name = row.display_name;
+      compared_entry.entry.device = row.device;
+      ComparedSideValues& side_values = compared_entry.*values;
       side_values.is_present = true;
       side_values.energy_j[i] = *row.energy_j / side[i].unit_count;
       side_values.has_waiting = side_values.has_waiting || row.waiting_j.has_value();
@@ -106,16 +106,19 @@ void set_compared_energy(std::optional<ComparedEnergy>& energy, const ComparedSi
   energy->high_j = energy->energy_j + half_width_j;
 }
 
-void fill_in_entry_difference(ComparedEntry& one, double alpha, double half_widths) {
-  DifferenceEntry& entry = one.entry;
-  const bool is_known = (!one.a.is_present || one.a.is_known) && (!one.b.is_present || one.b.is_known);
-  set_compared_energy(entry.a, one.a, half_widths * one.contrast.standard_error_a, one.a.is_known);
-  set_compared_energy(entry.b, one.b, half_widths * one.contrast.standard_error_b, one.b.is_known);
+void fill_in_entry_difference(ComparedEntry& compared_entry, double alpha, double half_widths) {
+  DifferenceEntry& entry = compared_entry.entry;
+  const bool is_known = (!compared_entry.a.is_present || compared_entry.a.is_known) &&
+                        (!compared_entry.b.is_present || compared_entry.b.is_known);
+  set_compared_energy(entry.a, compared_entry.a, half_widths * compared_entry.contrast.standard_error_a,
+                      compared_entry.a.is_known);
+  set_compared_energy(entry.b, compared_entry.b, half_widths * compared_entry.contrast.standard_error_b,
+                      compared_entry.b.is_known);
   entry.difference_j = (entry.b ? entry.b->energy_j : 0) - (entry.a ? entry.a->energy_j : 0);
   if (entry.a && entry.a->energy_j > 0) entry.relative_change = *entry.difference_j / entry.a->energy_j;
   if (is_known) {
-    entry.low_j = *entry.difference_j - half_widths * one.contrast.standard_error();
-    entry.high_j = *entry.difference_j + half_widths * one.contrast.standard_error();
+    entry.low_j = *entry.difference_j - half_widths * compared_entry.contrast.standard_error();
+    entry.high_j = *entry.difference_j + half_widths * compared_entry.contrast.standard_error();
   }
   if (!entry.a || !entry.b) {
     entry.verdict = entry.b ? ChangeVerdict::appeared : ChangeVerdict::gone;
@@ -128,34 +131,38 @@ void fill_in_entry_difference(ComparedEntry& one, double alpha, double half_widt
   }
 }
 
-double difference_p_value(const ComparedEntry& one, double factor) {
-  const bool is_compared = one.a.is_present && one.b.is_present && one.a.is_known && one.b.is_known;
+double difference_p_value(const ComparedEntry& compared_entry, double factor) {
+  const bool is_compared = compared_entry.a.is_present && compared_entry.b.is_present && compared_entry.a.is_known &&
+                           compared_entry.b.is_known;
   if (!is_compared) return std::numeric_limits<double>::quiet_NaN();
-  const double error_j = factor * one.contrast.standard_error();
-  if (error_j <= 0) return one.contrast.difference() == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
-  return statistics::p_value_of_t_ratio(one.contrast.difference() / error_j, one.contrast.degrees_of_freedom);
+  const double error_j = factor * compared_entry.contrast.standard_error();
+  if (error_j <= 0) return compared_entry.contrast.difference() == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
+  return statistics::p_value_of_t_ratio(compared_entry.contrast.difference() / error_j,
+                                        compared_entry.contrast.degrees_of_freedom);
 }
 
 std::vector<IdleDifference> compare_idle_energy(std::span<const RecordingEntries> a,
                                                 std::span<const RecordingEntries> b) {
-  std::map<std::pair<std::string, IdleCause>, IdleDifference> found;
+  std::map<std::pair<std::string, IdleCause>, IdleDifference> difference_by_device_cause;
   const auto add = [&](std::span<const RecordingEntries> side, double IdleDifference::*energy_j) {
     for (const RecordingEntries& recording : side) {
       for (const IdleEntry& entry : recording.rows->idle) {
-        IdleDifference& one = found[{entry.device, entry.cause}];
-        one.cause = entry.cause;
-        one.device = entry.device;
-        one.*energy_j += entry.energy_j.value_or(0) / recording.unit_count / static_cast<double>(side.size());
+        IdleDifference& idle_difference = difference_by_device_cause[{entry.device, entry.cause}];
+        idle_difference.cause = entry.cause;
+        idle_difference.device = entry.device;
+        idle_difference.*energy_j +=
+            entry.energy_j.value_or(0) / recording.unit_count / static_cast<double>(side.size());
       }
     }
   };
   add(a, &IdleDifference::energy_a_j);
   add(b, &IdleDifference::energy_b_j);
-  std::vector<IdleDifference> all;
-  for (const auto& [key, one] : found) all.push_back(one);
-  std::ranges::stable_sort(all, std::greater(),
-                           [](const IdleDifference& one) { return std::abs(one.energy_b_j - one.energy_a_j); });
-  return all;
+  std::vector<IdleDifference> idle_differences;
+  for (const auto& [key, idle_difference] : difference_by_device_cause) idle_differences.push_back(idle_difference);
+  std::ranges::stable_sort(idle_differences, std::greater(), [](const IdleDifference& idle_difference) {
+    return std::abs(idle_difference.energy_b_j - idle_difference.energy_a_j);
+  });
+  return idle_differences;
 }
 
 }  // namespace
@@ -169,27 +176,27 @@ void compare_entries(std::span<const RecordingEntries> a, std::span<const Record
   const double alpha = 1 - difference.interval;
   const double factor = run_variation_widening_factor(run, difference.interval);
   std::vector<double> probabilities;
-  for (auto& [key, one] : entries_by_key) {
-    one.contrast =
-        statistics::contrast_runs(to_run_group(one.a), to_run_group(one.b), {run.relative_sd, kEntryDegreesOfFreedom});
-    probabilities.push_back(difference_p_value(one, factor));
+  for (auto& [key, compared_entry] : entries_by_key) {
+    compared_entry.contrast = statistics::contrast_runs(to_run_group(compared_entry.a), to_run_group(compared_entry.b),
+                                                        {run.relative_sd, kEntryDegreesOfFreedom});
+    probabilities.push_back(difference_p_value(compared_entry, factor));
   }
   const std::vector<double> adjusted_p_values =
       statistics::adjusted_p_values(probabilities, statistics::Adjustment::benjamini_hochberg);
   const auto tests =
       std::count_if(adjusted_p_values.begin(), adjusted_p_values.end(), [](double p) { return !std::isnan(p); });
-  const auto found =
+  const auto significant_count =
       std::count_if(adjusted_p_values.begin(), adjusted_p_values.end(), [&](double p) { return p <= alpha; });
-  difference.entry_confidence = 1 - alpha * static_cast<double>(std::max<std::ptrdiff_t>(found, 1)) /
+  difference.entry_confidence = 1 - alpha * static_cast<double>(std::max<std::ptrdiff_t>(significant_count, 1)) /
                                         static_cast<double>(std::max<std::ptrdiff_t>(tests, 1));
   std::size_t index = 0;
-  for (auto& [key, one] : entries_by_key) {
+  for (auto& [key, compared_entry] : entries_by_key) {
     const double p = adjusted_p_values[index++];
-    if (!std::isnan(p)) one.entry.p_adjusted = p;
-    fill_in_entry_difference(
-        one, alpha,
-        factor * statistics::two_sided_t_quantile(difference.entry_confidence, one.contrast.degrees_of_freedom));
-    difference.entries.push_back(std::move(one.entry));
+    if (!std::isnan(p)) compared_entry.entry.p_adjusted = p;
+    fill_in_entry_difference(compared_entry, alpha,
+                             factor * statistics::two_sided_t_quantile(difference.entry_confidence,
+                                                                       compared_entry.contrast.degrees_of_freedom));
+    difference.entries.push_back(std::move(compared_entry.entry));
   }
   std::stable_sort(difference.entries.begin(), difference.entries.end(),
                    [](const DifferenceEntry& x, const DifferenceEntry& y) {

@@ -9,21 +9,22 @@
 namespace joulemap::attribution {
 namespace {
 
-Result<RunReports> read_recording_rows(const std::string& file, RecordedSteps read, RowLevel level, bool is_steady) {
+Result<RunReports> read_recording_rows(const std::string& file, RecordedSteps recorded_steps, RowLevel level,
+                                       bool is_steady) {
   const std::vector<std::string> files = {file};
-  RunReports reports{.rows = {}, .steps = std::move(read.steps), .is_steady = is_steady};
+  RunReports reports{.rows = {}, .steps = std::move(recorded_steps.steps), .is_steady = is_steady};
   reports.steady_state = find_steady_state(reports.steps);
-  reports.elapsed_s = read.elapsed_s;
-  reports.energy_j = read.energy_j;
-  if (read.is_estimated) {  // only estimates are compared without other processes
+  reports.elapsed_s = recorded_steps.elapsed_s;
+  reports.energy_j = recorded_steps.energy_j;
+  if (recorded_steps.is_estimated) {  // only estimates are compared without other processes
     const Result<double> background_j = read_background_j(files);
     if (!background_j) return background_j.error();
     reports.whole_background_j = *background_j;
   }
   ReportQuery query{.level = level};
   if (is_steady) {
-    query.time_range = make_steady_time_range(*reports.steady_state, read.is_probed);
-    reports.steps_in_rows = static_cast<double>(reports.steady_state->steps + (read.is_probed ? 1 : 0));
+    query.time_range = make_steady_time_range(*reports.steady_state, recorded_steps.is_probed);
+    reports.steps_in_rows = static_cast<double>(reports.steady_state->steps + (recorded_steps.is_probed ? 1 : 0));
   }
   // Phases, because not every level has rows of other processes and of probing.
   std::vector<RowLevel> levels = {level};
@@ -33,7 +34,7 @@ Result<RunReports> read_recording_rows(const std::string& file, RecordedSteps re
   reports.background_j = background_energy_j(rows->back().rows);
   reports.replayed_modules_j = probe_rows_energy_j(rows->back().rows);
   reports.rows = std::move(rows->front());
-  if (is_steady && read.is_probed) reports.rows.idle.clear();  // contains that of probing and shutdown
+  if (is_steady && recorded_steps.is_probed) reports.rows.idle.clear();  // contains that of probing and shutdown
   return reports;
 }
 
@@ -46,9 +47,9 @@ Result<OperatorRecording> read_operator_recording(const std::string& file, RunRe
     recording.work.work = collect_operator_work(rows, rows);
     return recording;
   }
-  const Result<ReportResult> whole = build_report(std::span(&file, 1), {.level = RowLevel::work});
-  if (!whole) return whole.error();
-  recording.work.work = collect_operator_work(rows, *whole);
+  const Result<ReportResult> whole_run_report = build_report(std::span(&file, 1), {.level = RowLevel::work});
+  if (!whole_run_report) return whole_run_report.error();
+  recording.work.work = collect_operator_work(rows, *whole_run_report);
   return recording;
 }
 
@@ -56,12 +57,13 @@ Result<RunDifference> compare_operator_work(std::span<const std::string> files, 
                                             std::size_t recording_count_a, const ComparisonQuery& query) {
   std::vector<OperatorRecording> recordings;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    Result<OperatorRecording> one = read_operator_recording(files[i], std::move(reports[i]));
-    if (!one) return std::move(one).error();
-    recordings.push_back(std::move(*one));
+    Result<OperatorRecording> recording = read_operator_recording(files[i], std::move(reports[i]));
+    if (!recording) return std::move(recording).error();
+    recordings.push_back(std::move(*recording));
   }
-  const std::span<const OperatorRecording> all = recordings;
-  return compare_operators(all.first(recording_count_a), all.subspan(recording_count_a), query);
+  const std::span<const OperatorRecording> recordings_of_both_sides = recordings;
+  return compare_operators(recordings_of_both_sides.first(recording_count_a),
+                           recordings_of_both_sides.subspan(recording_count_a), query);
 }
 
 }  // namespace
@@ -70,24 +72,24 @@ Result<RunDifference> compare_recordings(std::span<const std::string> a, std::sp
                                          const ComparisonQuery& query) {
   std::vector<std::string> files(a.begin(), a.end());
   files.insert(files.end(), b.begin(), b.end());
-  std::vector<RecordedSteps> read;
+  std::vector<RecordedSteps> recorded_steps;
   std::vector<std::optional<SteadyState>> steady;
   for (const std::string& file : files) {
     Result<RecordedSteps> steps = read_steps(std::span(&file, 1));
     if (!steps) return std::move(steps).error();
     steady.push_back(find_steady_state(steps->steps));
-    read.push_back(std::move(*steps));
+    recorded_steps.push_back(std::move(*steps));
   }
   const bool is_steady = can_compare_steady_states(steady, query);
   std::vector<RunReports> reports;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    Result<RunReports> one = read_recording_rows(files[i], std::move(read[i]), level, is_steady);
-    if (!one) return std::move(one).error();
-    reports.push_back(std::move(*one));
+    Result<RunReports> run_reports = read_recording_rows(files[i], std::move(recorded_steps[i]), level, is_steady);
+    if (!run_reports) return std::move(run_reports).error();
+    reports.push_back(std::move(*run_reports));
   }
   if (level == RowLevel::work) return compare_operator_work(files, std::move(reports), a.size(), query);
-  const std::span<const RunReports> all = reports;
-  return compare_runs(all.first(a.size()), all.subspan(a.size()), query);
+  const std::span<const RunReports> reports_of_both_sides = reports;
+  return compare_runs(reports_of_both_sides.first(a.size()), reports_of_both_sides.subspan(a.size()), query);
 }
 
 }  // namespace joulemap::attribution

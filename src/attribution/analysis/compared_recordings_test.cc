@@ -85,65 +85,67 @@ class SteppedProgramRecorder {
   int count_ = 0;
 };
 
-Result<RunDifference> compare_files(const std::vector<std::string>& a, const std::vector<std::string>& b,
+Result<RunDifference> compare_files(const std::vector<std::string>& files_a, const std::vector<std::string>& files_b,
                                     const ComparisonQuery& query = {}) {
-  return compare_recordings(a, b, RowLevel::domain, query);
+  return compare_recordings(files_a, files_b, RowLevel::domain, query);
 }
 
 TEST(ComparedRecordings, ExcludesStartUpAndWarmUpFromTheSteadyStep) {
   SteppedProgramRecorder recorder(kRecordingsSeed);
   const std::vector<std::string> short_startup_files = {recorder.record({.startup_s = 0.5})};
   const std::vector<std::string> long_startup_files = {recorder.record({.startup_s = 6})};
-  const Result<RunDifference> found = compare_files(short_startup_files, long_startup_files);
-  ASSERT_TRUE(found);
-  EXPECT_TRUE(found->is_steady);
-  EXPECT_NEAR(found->total.a->energy_j, 6, 0.1);
-  EXPECT_NEAR(*found->total.relative_change, 0, 0.02);
-  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
-  ASSERT_EQ(found->entries.size(), 1u);
-  EXPECT_NEAR(found->entries[0].a->energy_j, 6, 0.15) << "rows are of the steady state, too";
-  EXPECT_GE(found->b.recordings[0].exclusion->warm_up_steps, static_cast<std::size_t>(kWarmUpSteps));
-  EXPECT_GT(found->b.recordings[0].exclusion->time_s, 6);
-  const Result<RunDifference> all = compare_files(short_startup_files, long_startup_files, {.whole_run = true});
-  EXPECT_FALSE(all->is_steady);
-  EXPECT_EQ(all->total.verdict, ChangeVerdict::grew) << "5 s more of start-up";
+  const Result<RunDifference> run_difference = compare_files(short_startup_files, long_startup_files);
+  ASSERT_TRUE(run_difference);
+  EXPECT_TRUE(run_difference->is_steady);
+  EXPECT_NEAR(run_difference->total.a->energy_j, 6, 0.1);
+  EXPECT_NEAR(*run_difference->total.relative_change, 0, 0.02);
+  EXPECT_EQ(run_difference->total.verdict, ChangeVerdict::within_noise);
+  ASSERT_EQ(run_difference->entries.size(), 1u);
+  EXPECT_NEAR(run_difference->entries[0].a->energy_j, 6, 0.15) << "rows are of the steady state, too";
+  EXPECT_GE(run_difference->b.recordings[0].exclusion->warm_up_steps, static_cast<std::size_t>(kWarmUpSteps));
+  EXPECT_GT(run_difference->b.recordings[0].exclusion->time_s, 6);
+  const Result<RunDifference> whole_run_difference =
+      compare_files(short_startup_files, long_startup_files, {.whole_run = true});
+  EXPECT_FALSE(whole_run_difference->is_steady);
+  EXPECT_EQ(whole_run_difference->total.verdict, ChangeVerdict::grew) << "5 s more of start-up";
 }
 
 TEST(ComparedRecordings, ComparesWholeRecordingsWithoutSteps) {
   SteppedProgramRecorder recorder(kRecordingsSeed);
-  const std::vector<std::string> bare = {recorder.record({.has_steps = false})};
-  const Result<RunDifference> found = compare_files(bare, bare);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->per, "run");
-  EXPECT_FALSE(found->is_steady);
+  const std::vector<std::string> files_without_steps = {recorder.record({.has_steps = false})};
+  const Result<RunDifference> run_difference = compare_files(files_without_steps, files_without_steps);
+  ASSERT_TRUE(run_difference);
+  EXPECT_EQ(run_difference->per, "run");
+  EXPECT_FALSE(run_difference->is_steady);
 }
 
 TEST(ComparedRecordings, ReportsAtMostTenPercentFalseChanges) {
   RecordProperty("seed", std::to_string(kRecordingsSeed));
   SteppedProgramRecorder recorder(kRecordingsSeed + 1);
-  int found = 0;
-  int covered = 0;
+  int false_change_count = 0;
+  int covering_interval_count = 0;
   for (int pair = 0; pair < 200; ++pair) {
     const Result<RunDifference> record = compare_files(recorder.runs(1), recorder.runs(1), {.per = "step"});
     ASSERT_TRUE(record) << record.error().message;
-    found += record->total.verdict == ChangeVerdict::within_noise ? 0 : 1;
-    covered += *record->total.low_j <= 0 && *record->total.high_j >= 0 ? 1 : 0;
+    false_change_count += record->total.verdict == ChangeVerdict::within_noise ? 0 : 1;
+    covering_interval_count += *record->total.low_j <= 0 && *record->total.high_j >= 0 ? 1 : 0;
   }
-  EXPECT_LE(found, 20) << "seed " << kRecordingsSeed + 1;
-  EXPECT_GE(covered, 180);
+  EXPECT_LE(false_change_count, 20) << "seed " << kRecordingsSeed + 1;
+  EXPECT_GE(covering_interval_count, 180);
 }
 
 // The printed change is detected in 80 % of the cases (730 of 900 in a longer trial of this test). By chance fewer than
 // 38 of 60 are detected once in a thousand times; which ones they are depends on the processor's rounding.
 TEST(ComparedRecordings, ThreeRecordingsPerSideDetectThePrintedChange) {
   SteppedProgramRecorder recorder(kRecordingsSeed + 2);
-  int found = 0;
+  int detected_change_count = 0;
   for (int trial = 0; trial < 60; ++trial) {
-    const double printed = *compare_files(recorder.runs(3), recorder.runs(3))->smallest_detectable_change;
-    const Result<RunDifference> changed = compare_files(recorder.runs(3), recorder.runs(3, 1 + printed));
-    found += changed->total.verdict == ChangeVerdict::grew ? 1 : 0;
+    const double detectable_change = *compare_files(recorder.runs(3), recorder.runs(3))->smallest_detectable_change;
+    const Result<RunDifference> run_difference =
+        compare_files(recorder.runs(3), recorder.runs(3, 1 + detectable_change));
+    detected_change_count += run_difference->total.verdict == ChangeVerdict::grew ? 1 : 0;
   }
-  EXPECT_GE(found, 38) << "of 60, seed " << kRecordingsSeed + 2;
+  EXPECT_GE(detected_change_count, 38) << "of 60, seed " << kRecordingsSeed + 2;
 }
 
 }  // namespace

@@ -18,14 +18,14 @@ double units_per_recording(const ComparedRun& side) {
 }
 
 void add_unit_and_step_diagnostics(RunDifference& difference, bool is_whole_run_requested) {
-  const double a = units_per_recording(difference.a);
-  const double b = units_per_recording(difference.b);
-  if (difference.per != "run" && std::abs(b / a - 1) > kMaxRelativeUnitDifference) {
+  const double units_a = units_per_recording(difference.a);
+  const double units_b = units_per_recording(difference.b);
+  if (difference.per != "run" && std::abs(units_b / units_a - 1) > kMaxRelativeUnitDifference) {
     difference.diagnostics.add(
         {"units_differ", 1,
          fmt::format(
-             "A has {:.0f} {}s and B has {:.0f}: start-up energy is included and has a different weight in each", a,
-             difference.per, b),
+             "A has {:.0f} {}s and B has {:.0f}: start-up energy is included and has a different weight in each",
+             units_a, difference.per, units_b),
          "record the same number in both"});
   }
   if (!difference.a.mean_step_half_width || !difference.b.mean_step_half_width) {
@@ -84,16 +84,17 @@ void add_failed_command_diagnostic(RunDifference& difference, std::string_view s
 void add_host_waiting_diagnostic(RunDifference& difference, std::span<const RunReports> a,
                                  std::span<const RunReports> b) {
   if (std::min(a.size(), b.size()) >= kMinRecordingsPerSide) return;
-  double most = 0;
+  double max_idle_energy_fraction = 0;
   for (const auto& side : {a, b}) {
-    for (const RunReports& run : side) most = std::max(most, idle_gpu_energy_fraction(run.rows).value_or(0));
+    for (const RunReports& run : side)
+      max_idle_energy_fraction = std::max(max_idle_energy_fraction, idle_gpu_energy_fraction(run.rows).value_or(0));
   }
-  if (most <= kMinIdleEnergyFraction) return;
+  if (max_idle_energy_fraction <= kMinIdleEnergyFraction) return;
   difference.diagnostics.add(
       {"waits_for_host", 1,
        fmt::format("{:.0f} % of the energy is idle GPU energy: the host limits such programs, and on shared machines "
                    "the host's speed varies more between runs than the prior assumes",
-                   100 * most),
+                   100 * max_idle_energy_fraction),
        "record several runs of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3, or set --run-sd"});
 }
 

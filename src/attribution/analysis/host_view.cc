@@ -28,45 +28,48 @@ std::string phase_name(const ResolvedScope& resolved_scope) {
   return name;
 }
 
-// Serial number of the step of each kernel, counted from `first`; 0: none. Kernels are stored step by step, so the
-// kernel counts of steps assign them; if counts do not match, because some kernels belong to no step, their times do.
-std::vector<std::uint64_t> find_step_of_each_kernel(const Activity& activity, std::uint64_t first) {
+// Serial number of the step of each kernel, counted from `first_step_index`; 0: none. Kernels are stored step by step,
+// so the kernel counts of steps assign them; if counts do not match, because some kernels belong to no step, their
+// times do.
+std::vector<std::uint64_t> find_step_of_each_kernel(const Activity& activity, std::uint64_t first_step_index) {
   std::vector<std::uint64_t> steps;
   steps.reserve(activity.kernels.size());
   for (std::size_t i = 0; i < activity.steps.size(); ++i) {
     const StepRecord& step = activity.steps[i];
-    const std::size_t left = activity.kernels.size() - steps.size();
-    if (step.has_kernel_records) steps.insert(steps.end(), std::min<std::uint64_t>(step.kernels, left + 1), first + i);
+    const std::size_t unassigned_kernel_count = activity.kernels.size() - steps.size();
+    if (step.has_kernel_records)
+      steps.insert(steps.end(), std::min<std::uint64_t>(step.kernels, unassigned_kernel_count + 1),
+                   first_step_index + i);
     if (steps.size() > activity.kernels.size()) break;
   }
   if (steps.size() == activity.kernels.size()) return steps;
   steps.assign(activity.kernels.size(), 0);
   for (std::size_t k = 0; k < steps.size(); ++k) {
     const std::int64_t start_ns = activity.kernels[k].start_ns;
-    const auto after = std::ranges::upper_bound(activity.steps, start_ns, {}, &StepRecord::begin_ns);
-    if (after == activity.steps.begin()) continue;
-    const auto step = std::prev(after);
+    const auto following_step = std::ranges::upper_bound(activity.steps, start_ns, {}, &StepRecord::begin_ns);
+    if (following_step == activity.steps.begin()) continue;
+    const auto step = std::prev(following_step);
     if (step->has_kernel_records && start_ns < step->end_ns)
-      steps[k] = first + static_cast<std::size_t>(step - activity.steps.begin());
+      steps[k] = first_step_index + static_cast<std::size_t>(step - activity.steps.begin());
   }
   return steps;
 }
 
 }  // namespace
 
-LayerDistribution MachineViewBuilder::make_layer_distribution(const LayerKey& layer, std::string_view per,
+LayerDistribution MachineViewBuilder::make_layer_distribution(const LayerKey& layer, std::string_view sample_unit,
                                                               const EnergySamples& samples, std::size_t max_points) {
   std::vector<float> joules;
   for (const EnergySample& sample : samples.finished_samples) joules.push_back(sample.energy_j);
-  LayerDistribution distribution{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
+  LayerDistribution distribution{layer.first, layer.second, std::string(sample_unit), joules.size(), 0, {}, {}};
   distribution.mean_j = std::accumulate(joules.begin(), joules.end(), 0.0) / static_cast<double>(joules.size());
   std::ranges::sort(joules);
   for (std::size_t i = 0; i < kDistributionQuantileCount; ++i) {
-    const double at =
+    const double quantile_position =
         static_cast<double>(i * (joules.size() - 1)) / static_cast<double>(kDistributionQuantileCount - 1);
-    const auto lower_index = static_cast<std::size_t>(at);
+    const auto lower_index = static_cast<std::size_t>(quantile_position);
     const std::size_t upper_index = std::min(lower_index + 1, joules.size() - 1);
-    const double part = at - static_cast<double>(lower_index);
+    const double part = quantile_position - static_cast<double>(lower_index);
     distribution.quantiles_j.push_back((1 - part) * joules[lower_index] + part * joules[upper_index]);
   }
   if (max_points == 0) return distribution;
@@ -98,8 +101,9 @@ std::vector<std::string> MachineViewBuilder::distribution_row_path(const Resolve
 }
 
 std::uint64_t MachineViewBuilder::count_steps_between(std::int64_t begin_ns, std::int64_t end_ns) const {
-  const auto from = std::ranges::lower_bound(step_begins_ns_, begin_ns);
-  return static_cast<std::uint64_t>(std::ranges::lower_bound(from, step_begins_ns_.end(), end_ns) - from);
+  const auto first_step_begin = std::ranges::lower_bound(step_begins_ns_, begin_ns);
+  return static_cast<std::uint64_t>(std::ranges::lower_bound(first_step_begin, step_begins_ns_.end(), end_ns) -
+                                    first_step_begin);
 }
 
 TimeCurve* MachineViewBuilder::find_phase_curve(PhaseCurves& curves, const ResolvedScope& resolved_scope) const {
@@ -111,25 +115,25 @@ TimeCurve* MachineViewBuilder::find_phase_curve(PhaseCurves& curves, const Resol
 MachineViewBuilder::KernelAccumulators& MachineViewBuilder::find_or_add_kernel_accumulators(std::uint32_t process,
                                                                                             const Kernel& kernel) {
   const auto [slot, is_new] = kernel_accumulators_.try_emplace({process, kernel.class_id, kernel.queue, kernel.scope});
-  KernelAccumulators& known = slot->second;
-  if (!is_new) return known;
+  KernelAccumulators& accumulators = slot->second;
+  if (!is_new) return accumulators;
   ProcessActivity& names = activity_sums_.process_activity(process);
   const ResolvedScope& resolved_scope = names.scopes.resolved_scope(kernel.scope);
-  known.device = names.device_of_queue(kernel.queue);
-  known.weight = gpu_attribution_.kernel_weight_by_duration(known.device, process, kernel.class_id);
-  known.phase = find_phase_curve(gpu_phases_, resolved_scope);
-  const auto gpu = machine_energy_.gpus.find(known.device);
+  accumulators.device = names.device_of_queue(kernel.queue);
+  accumulators.weight = gpu_attribution_.kernel_weight_by_duration(accumulators.device, process, kernel.class_id);
+  accumulators.phase = find_phase_curve(gpu_phases_, resolved_scope);
+  const auto gpu = machine_energy_.gpus.find(accumulators.device);
   std::vector<std::string> path = distribution_row_path(resolved_scope);
-  if (gpu == machine_energy_.gpus.end() || path.empty() || resolved_scope.is_probe()) return known;
+  if (gpu == machine_energy_.gpus.end() || path.empty() || resolved_scope.is_probe()) return accumulators;
   const auto layer = gpu_layers_.try_emplace({std::move(path), gpu->second.domain_name}).first;
-  known.layer = &layer->second;
-  known.layer_key = &layer->first;
-  return known;
+  accumulators.layer = &layer->second;
+  accumulators.layer_key = &layer->first;
+  return accumulators;
 }
 
 void MachineViewBuilder::add_kernels(std::uint32_t process, const Activity& activity) {
-  const std::uint64_t first = step_count_ + 1;
-  const std::vector<std::uint64_t> steps = find_step_of_each_kernel(activity, first);
+  const std::uint64_t first_step_index = step_count_ + 1;
+  const std::vector<std::uint64_t> steps = find_step_of_each_kernel(activity, first_step_index);
   step_count_ += activity.steps.size();
   for (std::size_t i = 0; i < activity.kernels.size(); ++i) {
     const Kernel& kernel = activity.kernels[i];
@@ -141,12 +145,12 @@ void MachineViewBuilder::add_kernels(std::uint32_t process, const Activity& acti
     if (layer.step != steps[i] && layer.step != 0) layer.finish_sample(layer.current_sample_j);
     if (layer.step != steps[i]) {
       layer.current_sample_j = 0;
-      layer.current_sample = {0, ms_since_begin(kernel.start_ns), activity.steps[steps[i] - first].number};
+      layer.current_sample = {0, ms_since_begin(kernel.start_ns), activity.steps[steps[i] - first_step_index].number};
     }
     layer.step = steps[i];
     layer.current_sample_j += kernel_energy_j(accumulators, kernel);
   }
-  add_step_details(process, activity, steps, first);
+  add_step_details(process, activity, steps, first_step_index);
 }
 
 double MachineViewBuilder::kernel_energy_j(const KernelAccumulators& accumulators, const Kernel& kernel) const {
@@ -155,9 +159,9 @@ double MachineViewBuilder::kernel_energy_j(const KernelAccumulators& accumulator
          gpu_attribution_.kernel_power_per_weight(accumulators.device, kernel);
 }
 
-// `steps`: serial number of the step of each kernel, counted from `first`.
+// `steps`: serial number of the step of each kernel, counted from `first_step_index`.
 void MachineViewBuilder::add_step_details(std::uint32_t process, const Activity& activity,
-                                          std::span<const std::uint64_t> steps, std::uint64_t first) {
+                                          std::span<const std::uint64_t> steps, std::uint64_t first_step_index) {
   struct KernelRange {
     std::int64_t first_start_ns = INT64_MAX;
     std::size_t begin = 0;
@@ -166,7 +170,7 @@ void MachineViewBuilder::add_step_details(std::uint32_t process, const Activity&
   std::vector<KernelRange> ranges(activity.steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i] == 0) continue;
-    KernelRange& range = ranges[steps[i] - first];
+    KernelRange& range = ranges[steps[i] - first_step_index];
     if (range.end == 0) range.begin = i;
     range.end = i + 1;
     range.first_start_ns = std::min(range.first_start_ns, activity.kernels[i].start_ns);
@@ -177,7 +181,7 @@ void MachineViewBuilder::add_step_details(std::uint32_t process, const Activity&
     if (!details.add_step(activity.steps[step], ranges[step].first_start_ns)) continue;
     std::vector<StepKernel> kernels;
     for (std::size_t i = ranges[step].begin; i < ranges[step].end; ++i) {
-      if (steps[i] != first + step) continue;
+      if (steps[i] != first_step_index + step) continue;
       const Kernel& kernel = activity.kernels[i];
       const KernelAccumulators& accumulators = find_or_add_kernel_accumulators(process, kernel);
       kernels.push_back({{kernel.start_ns, kernel.end_ns},
@@ -257,12 +261,13 @@ std::vector<NamedPhaseSpan> MachineViewBuilder::phases() const {
     return span_.begin_ns + static_cast<std::int64_t>(length_ns * static_cast<double>(cell) / kPhaseCurveCells);
   };
   for (std::size_t cell = 0; cell < kPhaseCurveCells && !curves.empty(); ++cell) {
-    const auto most = std::ranges::max_element(curves, {}, [&](const auto& curve) { return curve.second[cell]; });
-    if (most->second[cell] < kMinPhaseBusyFraction * most->second.cell_s()) continue;
+    const auto busiest_phase =
+        std::ranges::max_element(curves, {}, [&](const auto& curve) { return curve.second[cell]; });
+    if (busiest_phase->second[cell] < kMinPhaseBusyFraction * busiest_phase->second.cell_s()) continue;
     const bool is_same_phase =
-        !spans.empty() && spans.back().name == most->first && spans.back().span.end_ns == edge_ns(cell);
+        !spans.empty() && spans.back().name == busiest_phase->first && spans.back().span.end_ns == edge_ns(cell);
     if (is_same_phase) spans.back().span.end_ns = edge_ns(cell + 1);
-    if (!is_same_phase) spans.push_back({most->first, {edge_ns(cell), edge_ns(cell + 1)}});
+    if (!is_same_phase) spans.push_back({busiest_phase->first, {edge_ns(cell), edge_ns(cell + 1)}});
   }
   return spans;
 }
@@ -272,30 +277,32 @@ std::vector<LayerDistribution> MachineViewBuilder::layer_distributions(const Vie
     double sum_j;
     LayerDistribution distribution;
   };
-  std::vector<RankedDistribution> all;
+  std::vector<RankedDistribution> ranked_distributions;
   for (const auto& [layer, samples] : gpu_layers_) {
-    EnergySamples whole = samples;
-    if (samples.step != 0) whole.finish_sample(samples.current_sample_j);
-    if (whole.finished_samples.size() < kMinDistributionSamples) continue;
-    LayerDistribution distribution = make_layer_distribution(layer, "step", whole, limits.layer_points);
-    all.push_back({distribution.mean_j * static_cast<double>(distribution.samples), std::move(distribution)});
+    EnergySamples complete_samples = samples;
+    if (samples.step != 0) complete_samples.finish_sample(samples.current_sample_j);
+    if (complete_samples.finished_samples.size() < kMinDistributionSamples) continue;
+    LayerDistribution distribution = make_layer_distribution(layer, "step", complete_samples, limits.layer_points);
+    ranked_distributions.push_back(
+        {distribution.mean_j * static_cast<double>(distribution.samples), std::move(distribution)});
   }
   for (const auto& [layer, samples] : cpu_layers_) {
     if (samples.finished_samples.size() < kMinDistributionSamples) continue;
-    const std::string_view per = distribution_level_ == DistributionLevel::phase ? "step" : "call";
-    all.push_back({samples.sum_j, make_layer_distribution(layer, per, samples, limits.layer_points)});
+    const std::string_view sample_unit = distribution_level_ == DistributionLevel::phase ? "step" : "call";
+    ranked_distributions.push_back(
+        {samples.sum_j, make_layer_distribution(layer, sample_unit, samples, limits.layer_points)});
   }
-  std::ranges::stable_sort(all, std::greater<>(), &RankedDistribution::sum_j);
+  std::ranges::stable_sort(ranked_distributions, std::greater<>(), &RankedDistribution::sum_j);
   std::vector<LayerDistribution> distributions;
-  for (std::size_t i = 0; i < all.size() && i < limits.distributions; ++i)
-    distributions.push_back(std::move(all[i].distribution));
+  for (std::size_t i = 0; i < ranked_distributions.size() && i < limits.distributions; ++i)
+    distributions.push_back(std::move(ranked_distributions[i].distribution));
   return distributions;
 }
 
 const StepDetails* MachineViewBuilder::find_details_with_most_steps() const {
-  const auto most =
-      std::ranges::max_element(step_details_, {}, [](const auto& details) { return details.second.step_count(); });
-  return most == step_details_.end() ? nullptr : &most->second;
+  const auto details_with_most_steps = std::ranges::max_element(
+      step_details_, {}, [](const auto& process_details) { return process_details.second.step_count(); });
+  return details_with_most_steps == step_details_.end() ? nullptr : &details_with_most_steps->second;
 }
 
 std::uint64_t MachineViewBuilder::count_steps_with_kernels() const {
@@ -305,11 +312,11 @@ std::uint64_t MachineViewBuilder::count_steps_with_kernels() const {
 
 std::vector<StepDetail> MachineViewBuilder::step_details() {
   for (auto& [key, curve] : waits_by_cause_) curve.finish();
-  std::vector<StepDetail> all;
+  std::vector<StepDetail> detailed_steps;
   const StepDetails* const details = find_details_with_most_steps();
-  if (details == nullptr) return all;
-  for (const CollectedStep* step : details->steps()) all.push_back(make_step_detail(*step));
-  return all;
+  if (details == nullptr) return detailed_steps;
+  for (const CollectedStep* step : details->steps()) detailed_steps.push_back(make_step_detail(*step));
+  return detailed_steps;
 }
 
 StepDetail MachineViewBuilder::make_step_detail(const CollectedStep& step) {
@@ -344,18 +351,18 @@ std::vector<StepWait> MachineViewBuilder::estimate_step_gpu_waits(const std::str
   const auto gpu = machine_energy_.gpus.find(device);
   if (gpu == machine_energy_.gpus.end() || idle_s <= 0) return {};
   std::map<IdleCause, double> recorded_s;
-  double all_s = 0;
+  double total_wait_s = 0;
   for (const auto& [key, curve] : waits_by_cause_) {
     const double time_s = key.first == device ? curve.amount_between(span.begin_ns, span.end_ns) : 0;
     if (time_s <= 0) continue;
     recorded_s[key.second] = time_s;
-    all_s += time_s;
+    total_wait_s += time_s;
   }
-  if (recorded_s.empty()) all_s = recorded_s[IdleCause::unknown] = idle_s;
+  if (recorded_s.empty()) total_wait_s = recorded_s[IdleCause::unknown] = idle_s;
   const std::optional<double> idle_w = gpu_attribution_.idle_power_w(device, span.begin_ns, span.end_ns);
   std::vector<StepWait> waits;
   for (const auto& [cause, time_by_cause_s] : recorded_s) {
-    const double time_s = idle_s * time_by_cause_s / all_s;
+    const double time_s = idle_s * time_by_cause_s / total_wait_s;
     waits.push_back({cause, gpu->second.domain_name, time_s, idle_w ? std::optional(*idle_w * time_s) : std::nullopt});
   }
   return waits;

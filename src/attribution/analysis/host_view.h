@@ -111,7 +111,7 @@ class MachineViewBuilder {
   ScopeAccumulators& find_or_add_scope_accumulators(std::uint32_t process, std::uint32_t scope);
   void add_kernels(std::uint32_t process, const Activity& activity);
   void add_step_details(std::uint32_t process, const Activity& activity, std::span<const std::uint64_t> steps,
-                        std::uint64_t first);
+                        std::uint64_t first_step_index);
   void add_waits(std::uint32_t process, const Activity& activity);
   double kernel_energy_j(const KernelAccumulators& accumulators, const Kernel& kernel) const;
   const StepDetails* find_details_with_most_steps() const;
@@ -119,7 +119,7 @@ class MachineViewBuilder {
   std::vector<StepWait> estimate_step_gpu_waits(const std::string& device, double idle_s, TimeSpan span);
   void add_scope_energies(std::uint32_t process, const Activity& activity);
   std::uint32_t ms_since_begin(std::int64_t time_ns) const;
-  static LayerDistribution make_layer_distribution(const LayerKey& layer, std::string_view per,
+  static LayerDistribution make_layer_distribution(const LayerKey& layer, std::string_view sample_unit,
                                                    const EnergySamples& samples, std::size_t max_points);
   std::vector<std::string> distribution_row_path(const ResolvedScope& resolved_scope) const;
   std::uint64_t count_steps_between(std::int64_t begin_ns, std::int64_t end_ns) const;

@@ -46,8 +46,8 @@ struct GroupChange {
   double cheaper_call_count() const { return cheaper_energy.count.value_or(0); }
 };
 
-bool is_one_of(std::span<const std::string_view> list, std::string_view name) {
-  return std::ranges::find(list, name) != list.end();
+bool is_one_of(std::span<const std::string_view> candidate_names, std::string_view name) {
+  return std::ranges::find(candidate_names, name) != candidate_names.end();
 }
 
 // A kernel's name without its return type, template arguments and parameters.
@@ -72,21 +72,22 @@ std::string format_phase_suffix(const OperatorGroup& group) {
 }
 
 double common_kernel_fraction(const OperatorGroupContent& x, const OperatorGroupContent& y) {
-  double common = 0;
-  for (const OperatorGroupKernel& one : x.kernels) {
-    const auto other = std::ranges::find(y.kernels, one.name, &OperatorGroupKernel::name);
-    if (other != y.kernels.end()) common += std::min(one.share, other->share);
+  double common_fraction = 0;
+  for (const OperatorGroupKernel& kernel : x.kernels) {
+    const auto matching_kernel = std::ranges::find(y.kernels, kernel.name, &OperatorGroupKernel::name);
+    if (matching_kernel != y.kernels.end()) common_fraction += std::min(kernel.share, matching_kernel->share);
   }
-  return common;
+  return common_fraction;
 }
 
 // Whether both sides ran largely the same code: kernels, or operations on a CPU.
 bool has_same_code(const GroupChange& change) {
   if (!change.costlier_side->kernels.empty() && !change.cheaper_side->kernels.empty())
     return common_kernel_fraction(*change.costlier_side, *change.cheaper_side) >= kMinCommonKernelFraction;
-  const std::vector<std::string>& more = change.costlier_side->operations;
-  const std::vector<std::string>& less = change.cheaper_side->operations;
-  return more.empty() || less.empty() || std::ranges::find(less, more.front()) != less.end();
+  const std::vector<std::string>& costlier_operations = change.costlier_side->operations;
+  const std::vector<std::string>& cheaper_operations = change.cheaper_side->operations;
+  return costlier_operations.empty() || cheaper_operations.empty() ||
+         std::ranges::find(cheaper_operations, costlier_operations.front()) != cheaper_operations.end();
 }
 
 std::string describe_call_counts(const GroupChange& change) {
@@ -159,11 +160,12 @@ OptionalCause explain_larger_shapes(const GroupChange& change) {
 }
 
 OptionalCause explain_precision(const GroupChange& change) {
-  const std::string& more = change.costlier_side->precision;
-  const std::string& less = change.cheaper_side->precision;
-  if (more.empty() || less.empty() || more == less) return {};
-  return OperatorGroupCause{"precision", fmt::format("{} in {} in {}, in {} in {}", change.group().kind, more,
-                                                     change.costlier_letter, less, change.cheaper_letter)};
+  const std::string& costlier_precision = change.costlier_side->precision;
+  const std::string& cheaper_precision = change.cheaper_side->precision;
+  if (costlier_precision.empty() || cheaper_precision.empty() || costlier_precision == cheaper_precision) return {};
+  return OperatorGroupCause{"precision",
+                            fmt::format("{} in {} in {}, in {} in {}", change.group().kind, costlier_precision,
+                                        change.costlier_letter, cheaper_precision, change.cheaper_letter)};
 }
 
 OptionalCause explain_more_calls(const GroupChange& change) {
@@ -285,13 +287,13 @@ void assign_unfused_cause(std::span<GroupChange* const> changes, char fused_side
     kinds.insert(change->group().kind);
   }
   if (unfused_call_count < kMinUnfusedCallRatio * fused_call_count || saved_j <= 0) return;
-  const GroupChange& first = *fusion_changes.front();
+  const GroupChange& first_change = *fusion_changes.front();
   const std::string fused_count =
       fused_call_count > 0 ? format_count(fused_call_count) + " " : std::string();  // else unknown
   const std::string text =
       fmt::format("{} runs {} {} per {} where {} runs {}fused ones: {}{}", unfused_side,
-                  format_count(unfused_call_count), first.work_unit_name(), first.unit_name, fused_side, fused_count,
-                  fmt::join(kinds, ", "), format_phase_suffix(first.group()));
+                  format_count(unfused_call_count), first_change.work_unit_name(), first_change.unit_name, fused_side,
+                  fused_count, fmt::join(kinds, ", "), format_phase_suffix(first_change.group()));
   for (GroupChange* change : fusion_changes) change->entry->group->cause = {"unfused", text};
 }
 
@@ -301,16 +303,19 @@ constexpr std::array<std::string_view, 3> kLayoutDependentKinds = {"convolution"
 
 // Assigns the cause to the changes of one device, if one side converts more.
 void assign_layout_cause(std::span<GroupChange* const> changes) {
-  const GroupChange* largest = nullptr;
+  const GroupChange* largest_layout_change = nullptr;
   for (const GroupChange* change : changes) {
     if (change->is_kind("layout conversion") &&
-        (largest == nullptr || change->energy_difference_j() > largest->energy_difference_j()))
-      largest = change;
+        (largest_layout_change == nullptr ||
+         change->energy_difference_j() > largest_layout_change->energy_difference_j()))
+      largest_layout_change = change;
   }
-  if (largest == nullptr || largest->cheaper_call_count() * kMinCallRatio > largest->costlier_call_count()) return;
+  if (largest_layout_change == nullptr ||
+      largest_layout_change->cheaper_call_count() * kMinCallRatio > largest_layout_change->costlier_call_count())
+    return;
   const std::string text =
       fmt::format("{} converts the memory layout of tensors around convolutions ({}) and runs kernels of that layout",
-                  largest->costlier_letter, largest_kernel_name(*largest->costlier_side));
+                  largest_layout_change->costlier_letter, largest_kernel_name(*largest_layout_change->costlier_side));
   for (GroupChange* change : changes) {
     const bool is_layout_dependent = is_one_of(kLayoutDependentKinds, change->group().kind) && !change->is_one_sided;
     if (change->is_kind("layout conversion") || (is_layout_dependent && !has_same_code(*change)))
@@ -327,10 +332,10 @@ double larger_total_j(const RunDifference& difference) {
 }
 
 std::vector<GroupChange> collect_group_changes(RunDifference& difference) {
-  const double least_j = kMinGroupEnergyShare * larger_total_j(difference);
+  const double min_difference_j = kMinGroupEnergyShare * larger_total_j(difference);
   std::vector<GroupChange> changes;
   for (DifferenceEntry& entry : difference.entries) {
-    if (!entry.group || !entry.low_j || std::abs(entry.difference_j.value_or(0)) < least_j) continue;
+    if (!entry.group || !entry.low_j || std::abs(entry.difference_j.value_or(0)) < min_difference_j) continue;
     const bool is_increase = *entry.difference_j > 0;
     GroupChange& change = changes.emplace_back();
     change.entry = &entry;
@@ -349,16 +354,16 @@ std::vector<GroupChange> collect_group_changes(RunDifference& difference) {
 void assign_causes_across_groups(std::vector<GroupChange>& changes) {
   std::map<std::string, std::vector<GroupChange*>> by_device;
   for (GroupChange& change : changes) by_device[change.entry->device].push_back(&change);
-  for (const auto& [device, list] : by_device) assign_layout_cause(list);
+  for (const auto& [device, device_changes] : by_device) assign_layout_cause(device_changes);
   std::map<std::pair<std::string, std::string>, std::vector<GroupChange*>> by_phase;  // device, phase
   for (GroupChange& change : changes) {
     const bool has_own_cause = change.is_kind(kWaitingGroupKind) || change.group().phase == "recompute" ||
                                !change.entry->group->cause.code.empty();
     if (!has_own_cause) by_phase[{change.entry->device, change.group().phase}].push_back(&change);
   }
-  for (const auto& [device_and_phase, list] : by_phase) {
-    assign_unfused_cause(list, 'A', 'B');
-    assign_unfused_cause(list, 'B', 'A');
+  for (const auto& [device_and_phase, phase_changes] : by_phase) {
+    assign_unfused_cause(phase_changes, 'A', 'B');
+    assign_unfused_cause(phase_changes, 'B', 'A');
   }
 }
 
@@ -372,15 +377,16 @@ struct CauseEnergySum {
 // Errors of groups are independent, except for the variation between runs, which the total contains.
 bool is_cause_beyond_noise(const CauseEnergySum& sum, const RunDifference& difference) {
   const DifferenceEntry& total = difference.total;
-  const double most_j = larger_total_j(difference);
-  const double run_variation_fraction = total.low_j && most_j > 0 ? 0.5 * (*total.high_j - *total.low_j) / most_j : 0;
+  const double larger_run_energy_j = larger_total_j(difference);
+  const double run_variation_fraction =
+      total.low_j && larger_run_energy_j > 0 ? 0.5 * (*total.high_j - *total.low_j) / larger_run_energy_j : 0;
   // Causes are few: their intervals have the level of the total, not that of hundreds of entries.
   const double interval_narrowing_factor =
       statistics::two_sided_t_quantile(difference.interval, kIntervalDegreesOfFreedom) /
       statistics::two_sided_t_quantile(difference.entry_confidence, kIntervalDegreesOfFreedom);
   const double half_width_j = std::max(interval_narrowing_factor * std::sqrt(sum.variance_j2),
                                        run_variation_fraction * std::max(sum.energy_a_j, sum.energy_b_j));
-  return std::abs(sum.cause.difference_j) >= std::max(kMinCauseEnergyShare * most_j, half_width_j);
+  return std::abs(sum.cause.difference_j) >= std::max(kMinCauseEnergyShare * larger_run_energy_j, half_width_j);
 }
 
 std::map<std::string, CauseEnergySum> sum_energies_by_cause(const RunDifference& difference) {

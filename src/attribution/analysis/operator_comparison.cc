@@ -8,7 +8,7 @@ namespace {
 
 std::vector<RecordedWork> collect_recorded_work(std::span<const OperatorRecording> side) {
   std::vector<RecordedWork> work;
-  for (const OperatorRecording& one : side) work.push_back(one.work);
+  for (const OperatorRecording& recording : side) work.push_back(recording.work);
   return work;
 }
 

@@ -58,19 +58,19 @@ OperatorRecording make_operator_recording(std::vector<ReportRow> rows, std::vect
 }
 
 RunDifference compare(const OperatorRecording& a, const OperatorRecording& b) {
-  Result<RunDifference> found =
+  Result<RunDifference> run_difference =
       compare_operators({&a, 1}, {&b, 1}, {.per = "step", .run_sd = 0.002, .whole_run = true});
-  EXPECT_TRUE(found) << found.error().message;
-  return found ? *found : RunDifference();
+  EXPECT_TRUE(run_difference) << run_difference.error().message;
+  return run_difference ? *run_difference : RunDifference();
 }
 
 const DifferenceEntry& entry(const RunDifference& difference, const Path& path) {
-  for (const DifferenceEntry& one : difference.entries) {
-    if (one.path == path) return one;
+  for (const DifferenceEntry& difference_entry : difference.entries) {
+    if (difference_entry.path == path) return difference_entry;
   }
   ADD_FAILURE() << "no entry " << path.front();
-  static const DifferenceEntry none;
-  return none;
+  static const DifferenceEntry empty_entry;
+  return empty_entry;
 }
 
 TEST(OperatorComparison, EqualWorkUnderOtherNamesIsOneGroup) {
@@ -79,13 +79,13 @@ TEST(OperatorComparison, EqualWorkUnderOtherNamesIsOneGroup) {
                   {operation_row({"train", "forward", "encoder.0.mlp", kGemmKernelName, kLinearOperation}, 400)}),
               make_operator_recording({operation_row(
                   {"train", "forward", "Dense_1", "sm90_xmma_gemm_bf16bf16", "dot_general [128,32] [32,64]"}, 600)}));
-  const DifferenceEntry& found = entry(difference, {"matmul", "forward", "128x64x32"});
-  EXPECT_NEAR(*found.difference_j, 0.5, 1e-9);
-  EXPECT_EQ(found.verdict, ChangeVerdict::grew);
-  ASSERT_TRUE(found.group);
-  EXPECT_EQ(found.group->a.operations, Path{"torch.nn.functional.linear"});
-  EXPECT_EQ(found.group->b.operations, Path{"dot_general"});
-  EXPECT_EQ(found.group->a.kernels.front().name, kGemmKernelName);
+  const DifferenceEntry& matmul_entry = entry(difference, {"matmul", "forward", "128x64x32"});
+  EXPECT_NEAR(*matmul_entry.difference_j, 0.5, 1e-9);
+  EXPECT_EQ(matmul_entry.verdict, ChangeVerdict::grew);
+  ASSERT_TRUE(matmul_entry.group);
+  EXPECT_EQ(matmul_entry.group->a.operations, Path{"torch.nn.functional.linear"});
+  EXPECT_EQ(matmul_entry.group->b.operations, Path{"dot_general"});
+  EXPECT_EQ(matmul_entry.group->a.kernels.front().name, kGemmKernelName);
 }
 
 TEST(OperatorComparison, ShapesThatShareMostSizesAreMatched) {
@@ -96,10 +96,10 @@ TEST(OperatorComparison, ShapesThatShareMostSizesAreMatched) {
               make_operator_recording(
                   {operation_row({"train", "forward", "m", kGemmKernelName, "torch.mm [512,32] [32,64]"}, 1600),
                    operation_row({"train", "forward", "m", kGemmKernelName, "torch.mm [512,32] [32,999]"}, 1200)}));
-  const DifferenceEntry& found = entry(difference, {"matmul", "forward", "128x64x32 -> 512x64x32"});
-  EXPECT_NEAR(found.a->energy_j, 1, 1e-9);
-  EXPECT_NEAR(found.b->energy_j, 4, 1e-9);
-  EXPECT_TRUE(found.group->has_different_shapes);
+  const DifferenceEntry& matmul_entry = entry(difference, {"matmul", "forward", "128x64x32 -> 512x64x32"});
+  EXPECT_NEAR(matmul_entry.a->energy_j, 1, 1e-9);
+  EXPECT_NEAR(matmul_entry.b->energy_j, 4, 1e-9);
+  EXPECT_TRUE(matmul_entry.group->has_different_shapes);
   EXPECT_NEAR(entry(difference, {"matmul", "forward", "128x999x32 -> 512x999x32"}).b->energy_j, 3, 1e-9);
 }
 
@@ -109,9 +109,9 @@ TEST(OperatorComparison, KernelsWithoutOperationAreMatchedByKindAndPhase) {
           {operation_row({"train", "backward", "m", "vectorized_elementwise_kernel", "MulBackward0 [64]"}, 400),
            operation_row({"train", "backward", "m", "vectorized_elementwise_kernel", "AddBackward0 [8,64]"}, 400)}),
       make_operator_recording({operation_row({"train", "backward", "", "triton_poi_fused_add_mul_0"}, 400)}));
-  const DifferenceEntry& found = entry(difference, {"elementwise", "backward", "several shapes"});
-  EXPECT_NEAR(found.a->energy_j, 2, 1e-9);
-  EXPECT_NEAR(found.b->energy_j, 1, 1e-9);
+  const DifferenceEntry& elementwise_entry = entry(difference, {"elementwise", "backward", "several shapes"});
+  EXPECT_NEAR(elementwise_entry.a->energy_j, 2, 1e-9);
+  EXPECT_NEAR(elementwise_entry.b->energy_j, 1, 1e-9);
 }
 
 TEST(OperatorComparison, WorkOfOneSideKeepsItsShapeAndWaitingItsCause) {
@@ -126,8 +126,8 @@ TEST(OperatorComparison, WorkOfOneSideKeepsItsShapeAndWaitingItsCause) {
 }
 
 TEST(OperatorComparison, WaitingWithoutEnergyHasNoCount) {
-  const RecordedWork one{{}, {{.cause = IdleCause::data, .device = "gpu0", .energy_j = 0.0}}};
-  const MatchedWork matched = match_operator_work({&one, 1}, {&one, 1});
+  const RecordedWork waiting_only_work{{}, {{.cause = IdleCause::data, .device = "gpu0", .energy_j = 0.0}}};
+  const MatchedWork matched = match_operator_work({&waiting_only_work, 1}, {&waiting_only_work, 1});
   ASSERT_EQ(matched.a.size(), 1u);
   ASSERT_EQ(matched.a[0].size(), 1u);
   EXPECT_EQ(matched.a[0][0].count, std::nullopt);
@@ -150,9 +150,9 @@ RecordedWork make_matmuls_of_shapes(int shapes, int rows) {
 
 TEST(OperatorComparison, OnlyTheLargestOfManyShapesAreMatchedOneToOne) {
   constexpr int kShapes = 1500;
-  const RecordedWork a = make_matmuls_of_shapes(kShapes, 10000);
-  const RecordedWork b = make_matmuls_of_shapes(kShapes, 20000);
-  const MatchedWork matched = match_operator_work({&a, 1}, {&b, 1});
+  const RecordedWork work_a = make_matmuls_of_shapes(kShapes, 10000);
+  const RecordedWork work_b = make_matmuls_of_shapes(kShapes, 20000);
+  const MatchedWork matched = match_operator_work({&work_a, 1}, {&work_b, 1});
   ASSERT_EQ(matched.b[0].size(), 1001u) << "1000 groups of one shape each, and one of the rest";
   const auto is_several_shapes_row = [](const ReportRow& row) { return row.path.back() == "several shapes"; };
   EXPECT_EQ(std::ranges::count_if(matched.b[0], is_several_shapes_row), 1);
@@ -162,23 +162,23 @@ TEST(OperatorComparison, OnlyTheLargestOfManyShapesAreMatchedOneToOne) {
 }
 
 TEST(OperatorComparison, KernelsOfUnsampledStepsHaveTheOperationsOfSampledOnes) {
-  const ReportResult whole =
+  const ReportResult whole_run_report =
       report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName, kLinearOperation}, 30),
                       operation_row({"train", "forward", "m", kGemmKernelName, "torch.mm [8,8] [8,8]"}, 10)});
-  const std::vector<OperatorWork> work =
-      collect_operator_work(report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName}, 100)}), whole);
+  const std::vector<OperatorWork> work = collect_operator_work(
+      report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName}, 100)}), whole_run_report);
   ASSERT_EQ(work.size(), 2u);
-  const auto linear = std::ranges::find(work, "torch.nn.functional.linear", &OperatorWork::operation);
-  ASSERT_NE(linear, work.end());
-  EXPECT_NEAR(linear->energy_j, 75, 1e-9);
-  EXPECT_EQ(linear->shape.key, "128x64x32");
+  const auto linear_work = std::ranges::find(work, "torch.nn.functional.linear", &OperatorWork::operation);
+  ASSERT_NE(linear_work, work.end());
+  EXPECT_NEAR(linear_work->energy_j, 75, 1e-9);
+  EXPECT_EQ(linear_work->shape.key, "128x64x32");
 }
 
 TEST(OperatorComparison, RecomputedModulesHaveTheOperationsOfTheirForwardPass) {
-  const ReportResult whole =
+  const ReportResult whole_run_report =
       report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName, kLinearOperation}, 30)});
-  const std::vector<OperatorWork> work =
-      collect_operator_work(report_of_rows({operation_row({"train", "recompute", "m", kGemmKernelName}, 100)}), whole);
+  const std::vector<OperatorWork> work = collect_operator_work(
+      report_of_rows({operation_row({"train", "recompute", "m", kGemmKernelName}, 100)}), whole_run_report);
   ASSERT_EQ(work.size(), 1u);
   EXPECT_EQ(work.front().phase, "recompute");
   EXPECT_EQ(work.front().shape.key, "128x64x32");
@@ -190,7 +190,7 @@ TEST(OperatorComparison, ProbingIsNoPartOfTheRun) {
 
 // Rows with random phases, operations, shapes and kernels.
 std::vector<ReportRow> random_rows(statistics::Random& random) {
-  const auto pick_random = [&](const Path& list) { return list[random.uniform_below(list.size())]; };
+  const auto pick_random = [&](const Path& choices) { return choices[random.uniform_below(choices.size())]; };
   std::vector<ReportRow> rows;
   const std::size_t count = 1 + random.uniform_below(20);
   for (std::size_t i = 0; i < count; ++i) {
@@ -219,10 +219,11 @@ TEST(OperatorComparison, DifferencesOfGroupsAddUpToTheDifferenceOfTheTotals) {
     double sum_j = 0;
     double energy_a_j = 0;
     double matched_energy_a_j = 0;
-    for (const DifferenceEntry& one : difference.entries) {
-      sum_j += *one.difference_j;
-      energy_a_j += one.a ? one.a->energy_j : 0;
-      if (one.path.front() != kUnassignedGroupKind && one.a) matched_energy_a_j += one.a->energy_j;
+    for (const DifferenceEntry& difference_entry : difference.entries) {
+      sum_j += *difference_entry.difference_j;
+      energy_a_j += difference_entry.a ? difference_entry.a->energy_j : 0;
+      if (difference_entry.path.front() != kUnassignedGroupKind && difference_entry.a)
+        matched_energy_a_j += difference_entry.a->energy_j;
     }
     EXPECT_NEAR(sum_j, *difference.total.difference_j, 1e-9);
     EXPECT_NEAR(energy_a_j, difference.total.a->energy_j, 1e-9);
@@ -236,7 +237,8 @@ TEST(OperatorComparison, AProgramComparedWithItselfHasNoCause) {
   const OperatorRecording run = make_operator_recording(random_rows(random));
   const RunDifference difference = compare(run, run);
   EXPECT_TRUE(difference.causes.empty());
-  for (const DifferenceEntry& one : difference.entries) EXPECT_NEAR(*one.difference_j, 0, 1e-12);
+  for (const DifferenceEntry& difference_entry : difference.entries)
+    EXPECT_NEAR(*difference_entry.difference_j, 0, 1e-12);
 }
 
 }  // namespace

@@ -57,20 +57,20 @@ std::map<OperationFamily, ShapeSums> sum_energy_by_shape(std::span<const Recorde
 
 // Fraction of the sizes that both shapes have, each as often as it occurs.
 double shape_similarity(const ShapeSum& x, const ShapeSum& y) {
-  const std::vector<std::int64_t>& a = x.sorted_sizes;
-  const std::vector<std::int64_t>& b = y.sorted_sizes;
-  std::size_t common = 0;
-  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
-    if (a[i] == b[k]) {
-      ++common;
+  const std::vector<std::int64_t>& sizes_x = x.sorted_sizes;
+  const std::vector<std::int64_t>& sizes_y = y.sorted_sizes;
+  std::size_t common_size_count = 0;
+  for (std::size_t i = 0, k = 0; i < sizes_x.size() && k < sizes_y.size();) {
+    if (sizes_x[i] == sizes_y[k]) {
+      ++common_size_count;
       ++i;
       ++k;
     } else {
-      ++(a[i] < b[k] ? i : k);
+      ++(sizes_x[i] < sizes_y[k] ? i : k);
     }
   }
-  const std::size_t most = std::max(a.size(), b.size());
-  return most == 0 ? 0 : static_cast<double>(common) / static_cast<double>(most);
+  const std::size_t max_size_count = std::max(sizes_x.size(), sizes_y.size());
+  return max_size_count == 0 ? 0 : static_cast<double>(common_size_count) / static_cast<double>(max_size_count);
 }
 
 struct GroupLabel {
@@ -85,13 +85,13 @@ struct GroupLabels {
 
 using UnmatchedShapes = std::vector<const std::pair<const std::string, ShapeSum>*>;
 
-UnmatchedShapes find_unmatched_shapes(const ShapeSums& one, const ShapeSums& other) {
-  UnmatchedShapes rest;
-  for (const auto& entry : one) {
-    if (!other.contains(entry.first)) rest.push_back(&entry);
+UnmatchedShapes find_unmatched_shapes(const ShapeSums& side_shapes, const ShapeSums& other_side_shapes) {
+  UnmatchedShapes unmatched_shapes;
+  for (const auto& entry : side_shapes) {
+    if (!other_side_shapes.contains(entry.first)) unmatched_shapes.push_back(&entry);
   }
-  std::ranges::stable_sort(rest, std::greater(), [](const auto* entry) { return entry->second.energy_j; });
-  return rest;
+  std::ranges::stable_sort(unmatched_shapes, std::greater(), [](const auto* entry) { return entry->second.energy_j; });
+  return unmatched_shapes;
 }
 
 void set_group_label(GroupLabels& group_labels, std::size_t side, const OperationFamily& family, const std::string& key,
@@ -99,28 +99,28 @@ void set_group_label(GroupLabels& group_labels, std::size_t side, const Operatio
   group_labels.labels_by_side[side][{family, key}] = group_label;
 }
 
-// Index of the most similar shape of `others` that is not matched yet; of equally similar ones, the first. None if no
-// shape is similar enough.
-std::optional<std::size_t> find_most_similar_shape(const ShapeSum& one, const UnmatchedShapes& others,
+// Index of the most similar shape of `candidate_shapes` that is not matched yet; of equally similar ones, the first.
+// None if no shape is similar enough.
+std::optional<std::size_t> find_most_similar_shape(const ShapeSum& shape_sum, const UnmatchedShapes& candidate_shapes,
                                                    const std::vector<bool>& is_matched) {
-  std::optional<std::size_t> best;
+  std::optional<std::size_t> best_shape_index;
   double best_similarity = 0;
   for (std::size_t i = 0; i < is_matched.size(); ++i) {
     if (is_matched[i]) continue;
-    const double similarity = shape_similarity(one, others[i]->second);
+    const double similarity = shape_similarity(shape_sum, candidate_shapes[i]->second);
     if (similarity < kMinShapeSimilarity || similarity <= best_similarity) continue;
-    best = i;
+    best_shape_index = i;
     best_similarity = similarity;
   }
-  return best;
+  return best_shape_index;
 }
 
 void remove_matched_shapes(UnmatchedShapes& shapes, const std::vector<bool>& is_matched) {
-  UnmatchedShapes rest;
+  UnmatchedShapes unmatched_shapes;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    if (i >= is_matched.size() || !is_matched[i]) rest.push_back(shapes[i]);
+    if (i >= is_matched.size() || !is_matched[i]) unmatched_shapes.push_back(shapes[i]);
   }
-  shapes = std::move(rest);
+  shapes = std::move(unmatched_shapes);
 }
 
 void match_shapes_of_family(GroupLabels& group_labels, const OperationFamily& family, const ShapeSums& a,
@@ -145,9 +145,9 @@ void match_shapes_of_family(GroupLabels& group_labels, const OperationFamily& fa
   remove_matched_shapes(shapes_a, is_matched_a);
   remove_matched_shapes(shapes_b, is_matched_b);
   const bool is_on_both_sides = !shapes_a.empty() && !shapes_b.empty();
-  for (const auto& [side, rest] : {std::pair(0, &shapes_a), std::pair(1, &shapes_b)}) {
-    for (const auto* entry : *rest) {
-      const bool is_single_shape = !is_on_both_sides || rest->size() == 1;
+  for (const auto& [side, side_shapes] : {std::pair(0, &shapes_a), std::pair(1, &shapes_b)}) {
+    for (const auto* entry : *side_shapes) {
+      const bool is_single_shape = !is_on_both_sides || side_shapes->size() == 1;
       const std::string label = is_on_both_sides && !(shapes_a.size() == 1 && shapes_b.size() == 1 && is_single_shape)
                                     ? std::string(kSeveralShapesLabel)
                                 : is_on_both_sides ? shapes_b.front()->second.shape.text
@@ -239,10 +239,10 @@ struct EnergiesByName {
 };
 
 std::vector<std::pair<std::string, double>> largest_entries(const std::map<std::string, double>& sums) {
-  std::vector<std::pair<std::string, double>> list(sums.begin(), sums.end());
-  std::ranges::stable_sort(list, std::greater(), [](const auto& entry) { return entry.second; });
-  if (list.size() > kMaxOperatorGroupNames) list.resize(kMaxOperatorGroupNames);
-  return list;
+  std::vector<std::pair<std::string, double>> sorted_sums(sums.begin(), sums.end());
+  std::ranges::stable_sort(sorted_sums, std::greater(), [](const auto& entry) { return entry.second; });
+  if (sorted_sums.size() > kMaxOperatorGroupNames) sorted_sums.resize(kMaxOperatorGroupNames);
+  return sorted_sums;
 }
 
 OperatorGroupContent make_operator_group_side(const EnergiesByName& names) {
@@ -303,8 +303,10 @@ MatchedWork match_operator_work(std::span<const RecordedWork> a, std::span<const
   }
   MatchedWork matched;
   std::map<DeviceAndGroupPath, GroupDescription> groups;
-  for (const RecordedWork& one : a) matched.a.push_back(group_recorded_work(one, 0, group_labels, groups));
-  for (const RecordedWork& one : b) matched.b.push_back(group_recorded_work(one, 1, group_labels, groups));
+  for (const RecordedWork& recorded_work : a)
+    matched.a.push_back(group_recorded_work(recorded_work, 0, group_labels, groups));
+  for (const RecordedWork& recorded_work : b)
+    matched.b.push_back(group_recorded_work(recorded_work, 1, group_labels, groups));
   for (const auto& [device_and_path, names] : groups) {
     matched.groups.emplace_back(device_and_path,
                                 OperatorGroup{names.kind, names.phase, make_operator_group_side(names.sides[0]),
@@ -320,17 +322,17 @@ void add_operator_groups(RunDifference& difference, const MatchedWork& matched) 
   for (DifferenceEntry& entry : difference.entries) {
     unassigned_a_j -= entry.a ? entry.a->energy_j : 0;
     unassigned_b_j -= entry.b ? entry.b->energy_j : 0;
-    const auto found = groups.find({entry.device, entry.path});
-    if (found != groups.end()) entry.group = found->second;
+    const auto matching_group = groups.find({entry.device, entry.path});
+    if (matching_group != groups.end()) entry.group = matching_group->second;
   }
-  DifferenceEntry rest;
-  rest.name = rest.display_name = kUnassignedGroupKind;
-  rest.path = {rest.name};
-  rest.a = ComparedEnergy{.energy_j = unassigned_a_j};
-  rest.b = ComparedEnergy{.energy_j = unassigned_b_j};
-  rest.difference_j = unassigned_b_j - unassigned_a_j;
-  rest.group = OperatorGroup{.kind = rest.name};
-  difference.entries.push_back(std::move(rest));
+  DifferenceEntry unassigned_entry;
+  unassigned_entry.name = unassigned_entry.display_name = kUnassignedGroupKind;
+  unassigned_entry.path = {unassigned_entry.name};
+  unassigned_entry.a = ComparedEnergy{.energy_j = unassigned_a_j};
+  unassigned_entry.b = ComparedEnergy{.energy_j = unassigned_b_j};
+  unassigned_entry.difference_j = unassigned_b_j - unassigned_a_j;
+  unassigned_entry.group = OperatorGroup{.kind = unassigned_entry.name};
+  difference.entries.push_back(std::move(unassigned_entry));
 }
 
 }  // namespace joulemap::attribution

@@ -30,8 +30,8 @@ struct OperationEnergyTable {
   std::map<DeviceAndWorkPath, OperationEnergies> energies;
 
   const OperationEnergies* find_energies(const DeviceAndWorkPath& device_and_path) const {
-    const auto found = energies.find(device_and_path);
-    return found == energies.end() ? nullptr : &found->second;
+    const auto matching_energies = energies.find(device_and_path);
+    return matching_energies == energies.end() ? nullptr : &matching_energies->second;
   }
 };
 
@@ -45,9 +45,9 @@ std::string operation_name_of_row(const ReportRow& row) {
   return row.path.size() > operation_path_index ? row.path[operation_path_index] : std::string();
 }
 
-OperationEnergyTable collect_operation_energies(const ReportResult& whole) {
+OperationEnergyTable collect_operation_energies(const ReportResult& whole_run_report) {
   OperationEnergyTable shares;
-  for (const ReportRow& row : whole.rows) {
+  for (const ReportRow& row : whole_run_report.rows) {
     if (has_full_work_path(row) && row.energy_j.value_or(0) > 0)
       shares.energies[device_and_work_path(row)][operation_name_of_row(row)] += *row.energy_j;
   }
@@ -98,9 +98,9 @@ OperatorWork make_operator_work(const ReportRow& row, const std::string& operati
 
 }  // namespace
 
-std::vector<OperatorWork> collect_operator_work(const ReportResult& rows, const ReportResult& whole) {
-  const OperationEnergyTable shares = collect_operation_energies(whole);
-  std::vector<OperatorWork> all;
+std::vector<OperatorWork> collect_operator_work(const ReportResult& rows, const ReportResult& whole_run_report) {
+  const OperationEnergyTable shares = collect_operation_energies(whole_run_report);
+  std::vector<OperatorWork> operator_work;
   for (const ReportRow& row : rows.rows) {
     if (row.energy_j.value_or(0) <= 0 || row.path == std::vector<std::string>{std::string(kProbeModeScopeName)})
       continue;
@@ -114,15 +114,15 @@ std::vector<OperatorWork> collect_operator_work(const ReportResult& rows, const 
       }
     }
     if (operations == nullptr) {
-      all.push_back(make_operator_work(row, operation_name_of_row(row), 1));
+      operator_work.push_back(make_operator_work(row, operation_name_of_row(row), 1));
       continue;
     }
     double sum_j = 0;
     for (const auto& [operation, energy_j] : *operations) sum_j += energy_j;
     for (const auto& [operation, energy_j] : *operations)
-      all.push_back(make_operator_work(row, operation, energy_j / sum_j));
+      operator_work.push_back(make_operator_work(row, operation, energy_j / sum_j));
   }
-  return all;
+  return operator_work;
 }
 
 }  // namespace joulemap::attribution

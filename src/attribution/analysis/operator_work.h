@@ -34,7 +34,7 @@ struct OperatorWork {
   std::optional<double> count;  // calls, or launches of the kernel
 };
 
-// `rows`: the compared part of the run, `whole`: the whole run, both at level work.
-std::vector<OperatorWork> collect_operator_work(const ReportResult& rows, const ReportResult& whole);
+// `rows`: the compared part of the run, `whole_run_report`: the whole run, both at level work.
+std::vector<OperatorWork> collect_operator_work(const ReportResult& rows, const ReportResult& whole_run_report);
 
 }  // namespace joulemap::attribution

@@ -33,13 +33,14 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
     const RecordedEnergy::Result part = record_h200_energy(gpu, idle);  // as `report --time` does
     EXPECT_NEAR(part.domain_table.rows.at(0).mean_w.value(), 128, 128 * 0.02);
 
-    const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
-    const RecordedEnergy::Result run = record_h200_energy(gpu, whole, 1000);  // as power over time in JSON and on pages
-    const double slice_ns = static_cast<double>(whole.end_ns - whole.begin_ns) / 1000;
+    const TimeSpan run_span{gpu.begin_ns(), gpu.end_ns()};
+    const RecordedEnergy::Result run =
+        record_h200_energy(gpu, run_span, 1000);  // as power over time in JSON and on pages
+    const double slice_ns = static_cast<double>(run_span.end_ns - run_span.begin_ns) / 1000;
     double sum_w = 0;
     int slices = 0;
     for (std::size_t i = 0; i < 1000; ++i) {
-      const std::int64_t from_ns = whole.begin_ns + static_cast<std::int64_t>(slice_ns * static_cast<double>(i));
+      const std::int64_t from_ns = run_span.begin_ns + static_cast<std::int64_t>(slice_ns * static_cast<double>(i));
       if (from_ns < idle.begin_ns || from_ns + static_cast<std::int64_t>(slice_ns) > idle.end_ns) continue;
       sum_w += run.power_series.at(0).watts[i].value();
       ++slices;
@@ -50,14 +51,14 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
 
 TEST(PowerOverTime, AdjacentWindowsSumToTheWhole) {
   const H200Phases gpu{.phases = {{1, 128}, {4, 600}, {3, 128}, {4, 400}, {1, 128}}, .seed = 3};
-  const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
-  const double whole_j = record_h200_energy(gpu, whole).domain_table.rows.at(0).joules.value();
+  const TimeSpan run_span{gpu.begin_ns(), gpu.end_ns()};
+  const double run_energy_j = record_h200_energy(gpu, run_span).domain_table.rows.at(0).joules.value();
   double sum_j = 0;
-  for (std::int64_t from_ns = whole.begin_ns; from_ns < whole.end_ns; from_ns += 370 * kMillisecond_ns) {
-    const TimeSpan part{from_ns, std::min(from_ns + 370 * kMillisecond_ns, whole.end_ns)};
+  for (std::int64_t from_ns = run_span.begin_ns; from_ns < run_span.end_ns; from_ns += 370 * kMillisecond_ns) {
+    const TimeSpan part{from_ns, std::min(from_ns + 370 * kMillisecond_ns, run_span.end_ns)};
     sum_j += record_h200_energy(gpu, part).domain_table.rows.at(0).joules.value();
   }
-  EXPECT_NEAR(sum_j, whole_j, 1e-6 * whole_j);
+  EXPECT_NEAR(sum_j, run_energy_j, 1e-6 * run_energy_j);
 }
 
 TEST(PowerOverTime, WithoutPowerHistoryPowerIsConstantBetweenReads) {
@@ -86,11 +87,11 @@ TEST(PowerOverTime, TheFirstTrainingStepsExcludeStartUpEnergy) {
   std::vector<StepOrEpochMark> step_marks;
   for (std::uint64_t step = 0; step < 100; ++step)
     step_marks.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond_ns, step});
-  const EnergyFunction between = [&](std::int64_t from_ns, std::int64_t to_ns) {
+  const EnergyFunction energy_between_j = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return energy.domain_curves[0].curve.joules_at(to_ns) - energy.domain_curves[0].curve.joules_at(from_ns);
   };
   const std::vector<StepOrEpochEnergy> steps =
-      compute_energies_between_marks(step_marks, between, span, ProbeSpans(span));
+      compute_energies_between_marks(step_marks, energy_between_j, span, ProbeSpans(span));
   for (std::size_t step = 0; step < 99; ++step) EXPECT_NEAR(steps[step].energy_j.value(), 35, 2.5) << "step " << step;
 }
 
@@ -109,8 +110,8 @@ TEST(PowerOverTime, TheLastStepHasTheLengthOfTheOtherSteps) {
   const LedgerResult epochs = make_step_rows("epoch", step_marks, energy_j, span, ProbeSpans(span));
   EXPECT_NEAR(epochs.rows.back().energy_j.value(), 2000 - 49 * 3, 1e-6) << "an epoch ends with the command";
   step_marks.resize(2);
-  const LedgerResult few = make_step_rows("step", step_marks, energy_j, span, ProbeSpans(span));
-  EXPECT_NEAR(few.rows.back().energy_j.value(), 2000 - 3, 1e-6) << "two do not show how long a step takes";
+  const LedgerResult two_step_ledger = make_step_rows("step", step_marks, energy_j, span, ProbeSpans(span));
+  EXPECT_NEAR(two_step_ledger.rows.back().energy_j.value(), 2000 - 3, 1e-6) << "two do not show how long a step takes";
 }
 
 }  // namespace

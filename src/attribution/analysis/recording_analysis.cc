@@ -107,28 +107,28 @@ void add_energy_to_report(ReportResult& result, RecordedEnergy::Result energy, c
 // A ledger sums over machines: if any machine was measured, the energy of machines with estimates only is left out.
 void drop_estimates_if_measured(std::vector<HostEnergy>& energies, const std::vector<std::string>& hosts,
                                 Diagnostics& diagnostics) {
-  const auto is_measured = [](const HostEnergy& one) {
-    return total_energy(one.energy.domain_table.rows).measured.has_value();
+  const auto is_measured = [](const HostEnergy& host_energy) {
+    return total_energy(host_energy.energy.domain_table.rows).measured.has_value();
   };
   if (std::none_of(energies.begin(), energies.end(), is_measured)) return;
-  for (HostEnergy& one : energies) {
-    if (is_measured(one) || one.energy.domain_curves.empty()) continue;
-    one.energy.domain_curves.clear();
+  for (HostEnergy& host_energy : energies) {
+    if (is_measured(host_energy) || host_energy.energy.domain_curves.empty()) continue;
+    host_energy.energy.domain_curves.clear();
     diagnostics.add(
         {"estimates_not_added", 1,
          fmt::format("{}: its energy is only estimated and is not added to the measured energy of the other hosts",
-                     hosts[one.source]),
+                     hosts[host_energy.source]),
          "run joulemap doctor on that machine to see how to measure it"});
   }
 }
 
 void add_missing_samples_diagnostic(ReportResult& result, const std::vector<SurveyedSource>& sources) {
   bool has_recorder = false;
-  for (const SurveyedSource& seen : sources) {
-    if (seen.source.role != "recorder") continue;
+  for (const SurveyedSource& surveyed_source : sources) {
+    if (surveyed_source.source.role != "recorder") continue;
     has_recorder = true;
-    if (seen.command_end_ns) continue;
-    const std::optional<TimeSpan> span = seen.command_span();
+    if (surveyed_source.command_end_ns) continue;
+    const std::optional<TimeSpan> span = surveyed_source.command_span();
     result.diagnostics.add({"cut_off", 1,
                             fmt::format("the recording ends {} s after the command began, before the command ended: "
                                         "energy and time cover only this part",
@@ -168,9 +168,9 @@ void add_missing_dither_diagnostic(ReportResult& result) {
 
 Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, const AnalysisQuery& query) {
   // Sorts the files, so that their order does not change the last bits of floating-point sums.
-  std::vector<std::string> ordered(paths.begin(), paths.end());
-  std::sort(ordered.begin(), ordered.end());
-  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(ordered);
+  std::vector<std::string> sorted_paths(paths.begin(), paths.end());
+  std::sort(sorted_paths.begin(), sorted_paths.end());
+  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(sorted_paths);
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
   Result<recording::RecordingSummary> summary = recording::read_recording(
@@ -181,16 +181,16 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   survey.exclude_domains(query.excluded_domains);
   const KernelPriors priors = query.library ? KernelPriors::make_from_library(*query.library)
                                             : KernelPriors::make_from_recording(survey.kernel_priors());
-  const auto spreads = query.views ? std::optional(query.views->distribution_level) : std::nullopt;
-  HostTotals totals(survey.sources(), {query.levels, spreads}, query.mode, priors);
-  RecordingAnalysis found{.summary = {}, .sources = survey.sources(), .ledgers = {}};
-  EnergySumVisitor energy(survey.sources(), query.power_slice_count, totals, query.views ? &found.events : nullptr);
+  const auto distribution_level = query.views ? std::optional(query.views->distribution_level) : std::nullopt;
+  HostTotals totals(survey.sources(), {query.levels, distribution_level}, query.mode, priors);
+  RecordingAnalysis analysis{.summary = {}, .sources = survey.sources(), .ledgers = {}};
+  EnergySumVisitor energy(survey.sources(), query.power_slice_count, totals, query.views ? &analysis.events : nullptr);
   Result<recording::RecordingSummary> third_pass_summary = recording::read_recording(
       *files, energy,
       make_partial_progress_callback(query.on_progress, kProgressFractionAfterSurvey, kProgressFractionAfterSums));
   if (!third_pass_summary) return std::move(third_pass_summary).error();
 
-  ReportResult& result = found.summary;
+  ReportResult& result = analysis.summary;
   result.inputs.assign(paths.begin(), paths.end());
   result.samples = summary->samples;
   result.file_bytes = summary->bytes;
@@ -201,38 +201,41 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   const bool has_several_machines = energy.recorded_source_count() > 1 && survey.machine_count() > 1;
   const std::vector<std::string> hosts = survey.host_names();
   std::vector<HostEnergy> energies = energy.finish();
-  for (HostEnergy& one : energies) one.prefix = has_several_machines ? hosts[one.source] + "/" : "";
+  for (HostEnergy& host_energy : energies)
+    host_energy.prefix = has_several_machines ? hosts[host_energy.source] + "/" : "";
   drop_estimates_if_measured(energies, hosts, result.diagnostics);
   HostAttribution attribution = std::move(totals).attribute_energies(energies);
   for (auto& [source, source_energy, prefix] : energies) {
     for (const Channel& channel : survey.sources()[source].channels) {
       if (measures_energy_or_power(channel))
-        found.domain_classes.try_emplace(prefix + channel.domain, channel.domain_class);
+        analysis.domain_classes.try_emplace(prefix + channel.domain, channel.domain_class);
     }
     add_energy_to_report(result, std::move(source_energy), prefix);
   }
   result.totals = total_energy(result.domains);
   result.probe = attribution.probe_cost();
   result.dither_s = attribution.dither_s();
-  if (std::ranges::all_of(query.levels, [](RowLevel level) { return level == RowLevel::domain; })) return found;
+  if (std::ranges::all_of(query.levels, [](RowLevel level) { return level == RowLevel::domain; })) return analysis;
   AttributionVisitor pass(attribution);
-  const auto read = recording::read_recording(
+  const auto read_result = recording::read_recording(
       *files, pass, make_partial_progress_callback(query.on_progress, kProgressFractionAfterSums, 1));
-  if (!read) return read.error();
+  if (!read_result) return read_result.error();
   HostLedgers ledgers = std::move(attribution).finish();
   for (const RowLevel level : query.levels) {
-    if (level != RowLevel::domain) found.ledgers.emplace(level, ledgers.ledger(level, query.grouping));
+    if (level != RowLevel::domain) analysis.ledgers.emplace(level, ledgers.ledger(level, query.grouping));
   }
-  if (query.views || query.includes_step_times) found.machine_views = ledgers.views(query.views.value_or(ViewLimits{}));
-  return found;
+  if (query.views || query.includes_step_times)
+    analysis.machine_views = ledgers.views(query.views.value_or(ViewLimits{}));
+  return analysis;
 }
 
-void add_empty_level_diagnostic(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics) {
+void add_empty_level_diagnostic(const std::vector<ReportRow>& rows, std::string_view level_name,
+                                Diagnostics& diagnostics) {
   if (!rows.empty()) return;
   diagnostics.add(
-      {"nothing_captured", 1, fmt::format("the recording contains no activity by {}", by),
-       by == "request" || by == "token" ? "report the steps of a serving engine with jm.engine_step()"
-       : by == "kernel"
+      {"nothing_captured", 1, fmt::format("the recording contains no activity by {}", level_name),
+       level_name == "request" || level_name == "token" ? "report the steps of a serving engine with jm.engine_step()"
+       : level_name == "kernel"
            ? "kernels are those of NVIDIA GPUs: run joulemap doctor to see whether they can be recorded"
            : "record a program that uses PyTorch or CUDA, or mark its parts with jm.region() and jm.step()"});
 }
@@ -244,10 +247,10 @@ void add_missing_data_diagnostics(ReportResult& result, const std::vector<Survey
 }
 
 void add_domain_rows(ReportResult& result) {
-  const std::optional<EnergyWithProvenance> shown = preferred_energy(result.totals);
-  if (!shown) return;
+  const std::optional<EnergyWithProvenance> preferred_total = preferred_energy(result.totals);
+  if (!preferred_total) return;
   for (const DomainEnergy& domain : result.domains) {
-    if (!domain.is_counted || !domain.joules || domain.provenance != shown->provenance) continue;
+    if (!domain.is_counted || !domain.joules || domain.provenance != preferred_total->provenance) continue;
     ReportRow row;
     row.path = {domain.name};
     row.name = row.display_name = domain.name;
@@ -257,12 +260,12 @@ void add_domain_rows(ReportResult& result) {
     row.low_j = std::max(*domain.joules - domain.uncertainty_j.value_or(0), 0.0);
     row.high_j = *domain.joules + domain.uncertainty_j.value_or(0);
     row.power_w = domain.mean_w;
-    if (shown->joules > 0) row.share = *domain.joules / shown->joules;
-    row.basis = to_string(shown->provenance);
+    if (preferred_total->joules > 0) row.share = *domain.joules / preferred_total->joules;
+    row.basis = to_string(preferred_total->provenance);
     result.rows.push_back(std::move(row));
   }
   // By domain nothing is idle or unattributed: all measured energy is attributed.
-  result.attributed_j = shown->joules;
+  result.attributed_j = preferred_total->joules;
   result.idle_j = result.unattributed_j = 0;
 }
 
@@ -272,14 +275,14 @@ Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
-  if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
+  if (const auto read_result = recording::read_recording(*files, survey); !read_result) return read_result.error();
   survey.finish();
   if (const Status clip_status = survey.limit_time_range(time_range); !clip_status) return clip_status.error();
   // Without priors from a library: learning from them would count the same data repeatedly.
-  const KernelPriors none;
-  HostTotals totals(survey.sources(), {{RowLevel::kernel}}, AttributionMode::regress, none);
+  const KernelPriors empty_priors;
+  HostTotals totals(survey.sources(), {{RowLevel::kernel}}, AttributionMode::regress, empty_priors);
   EnergySumVisitor energy(survey.sources(), kReportPowerSliceCount, totals, nullptr);
-  if (const auto read = recording::read_recording(*files, energy); !read) return read.error();
+  if (const auto read_result = recording::read_recording(*files, energy); !read_result) return read_result.error();
   std::vector<HostEnergy> energies = energy.finish();
   return std::move(totals).attribute_energies(energies).learned_kernel_powers(default_gpu_model);
 }

@@ -55,7 +55,8 @@ void add_domain_rows(ReportResult& result);
 // Adds diagnostics about expected but missing content of a recording.
 void add_missing_data_diagnostics(ReportResult& result, const std::vector<SurveyedSource>& sources);
 // Adds a diagnostic with the reason if a level has no rows.
-void add_empty_level_diagnostic(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics);
+void add_empty_level_diagnostic(const std::vector<ReportRow>& rows, std::string_view level_name,
+                                Diagnostics& diagnostics);
 
 // Finds the powers of kernel classes in the files of one recording (kernel_learning.h). Takes as long as a report.
 // `default_gpu_model`: the model of GPUs whose recording does not contain it.

@@ -40,11 +40,11 @@ void RecordingSurvey::on_channels(std::uint32_t source, std::uint32_t first_chan
 }
 
 void RecordingSurvey::on_samples(std::uint32_t source, std::span<const Sample> samples) {
-  SurveyedSource& seen = find_or_add_source(source);
+  SurveyedSource& surveyed_source = find_or_add_source(source);
   for (const Sample& sample : samples) {
     const std::int64_t time_ns = sample.reading.time_ns();
-    seen.first_sample_ns = std::min(seen.first_sample_ns.value_or(time_ns), time_ns);
-    seen.last_sample_ns = std::max(seen.last_sample_ns.value_or(time_ns), time_ns);
+    surveyed_source.first_sample_ns = std::min(surveyed_source.first_sample_ns.value_or(time_ns), time_ns);
+    surveyed_source.last_sample_ns = std::max(surveyed_source.last_sample_ns.value_or(time_ns), time_ns);
   }
 }
 
@@ -63,10 +63,10 @@ void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
 void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) {
   const auto [slot, is_new] = metric_index_.try_emplace(metric.name, metrics_.size());
   if (is_new) metrics_.push_back({metric.name, 0, metric.value, metric.value, 0});
-  ReportedMetric& known = metrics_[slot->second];
-  ++known.count;
-  known.last = metric.value;
-  known.sum += metric.value;
+  ReportedMetric& reported_metric = metrics_[slot->second];
+  ++reported_metric.count;
+  reported_metric.last = metric.value;
+  reported_metric.sum += metric.value;
 }
 
 void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact) {
@@ -75,19 +75,20 @@ void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact)
     return;
   }
   if (fact.name == "cpus_online") find_or_add_source(source).cpus_online = fact.value;
-  const bool known =
-      std::any_of(environment_facts_.begin(), environment_facts_.end(),
-                  [&](const EnvironmentFact& other) { return other.name == fact.name && other.value == fact.value; });
-  if (!known) environment_facts_.push_back(fact);
+  const bool is_known_fact =
+      std::any_of(environment_facts_.begin(), environment_facts_.end(), [&](const EnvironmentFact& earlier_fact) {
+        return earlier_fact.name == fact.name && earlier_fact.value == fact.value;
+      });
+  if (!is_known_fact) environment_facts_.push_back(fact);
 }
 
-void RecordingSurvey::on_calibration(std::uint32_t source, const ChannelCalibration& known) {
-  find_or_add_source(source).calibration.push_back(known);
-  calibration_.push_back(known);
+void RecordingSurvey::on_calibration(std::uint32_t source, const ChannelCalibration& channel_calibration) {
+  find_or_add_source(source).calibration.push_back(channel_calibration);
+  calibration_.push_back(channel_calibration);
 }
 
-void RecordingSurvey::on_power(std::uint32_t /*source*/, const KernelPower& known) {
-  if (kernel_priors_.size() < kMaxKernelPriors) kernel_priors_.push_back(known);
+void RecordingSurvey::on_power(std::uint32_t /*source*/, const KernelPower& kernel_power) {
+  if (kernel_priors_.size() < kMaxKernelPriors) kernel_priors_.push_back(kernel_power);
 }
 
 void RecordingSurvey::on_activity(std::uint32_t source, const Activity& activity) {
@@ -99,19 +100,19 @@ void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) {
 }
 
 void RecordingSurvey::exclude_domains(std::span<const DomainClass> classes) {
-  const auto is_class_excluded = [&](DomainClass wanted) {
-    return std::find(classes.begin(), classes.end(), wanted) != classes.end();
+  const auto is_class_excluded = [&](DomainClass domain_class) {
+    return std::find(classes.begin(), classes.end(), domain_class) != classes.end();
   };
   const bool excludes_platforms = is_class_excluded(DomainClass::cpu) || is_class_excluded(DomainClass::memory);
-  for (SurveyedSource& seen : sources_) {
+  for (SurveyedSource& surveyed_source : sources_) {
     std::vector<std::string> excluded_platforms;
-    for (Channel& channel : seen.channels) {
+    for (Channel& channel : surveyed_source.channels) {
       const bool is_excluded_platform = excludes_platforms && channel.domain_class == DomainClass::platform;
       if (is_excluded_platform) excluded_platforms.push_back(channel.domain);
       if (is_excluded_platform || is_class_excluded(channel.domain_class)) channel.is_countable = false;
     }
     // The domains inside an excluded platform domain now count towards the totals.
-    for (Channel& channel : seen.channels) {
+    for (Channel& channel : surveyed_source.channels) {
       if (std::find(excluded_platforms.begin(), excluded_platforms.end(), channel.part_of) != excluded_platforms.end())
         channel.part_of.clear();
     }
@@ -125,11 +126,11 @@ void RecordingSurvey::finish() {
     const std::optional<TimeSpan> span = sources_[i].command_span();
     if (sources_[i].source.role != "recorder" || !span) continue;
     for (std::size_t j = 0; j < i && !sources_[i].is_duplicate; ++j) {
-      const std::optional<TimeSpan> first = sources_[j].command_span();
+      const std::optional<TimeSpan> earlier_span = sources_[j].command_span();
       const bool is_same_machine = sources_[j].source.role == "recorder" && !sources_[j].is_duplicate &&
                                    sources_[j].source.boot_id == sources_[i].source.boot_id;
-      sources_[i].is_duplicate =
-          is_same_machine && first && first->begin_ns < span->end_ns && span->begin_ns < first->end_ns;
+      sources_[i].is_duplicate = is_same_machine && earlier_span && earlier_span->begin_ns < span->end_ns &&
+                                 span->begin_ns < earlier_span->end_ns;
     }
   }
 }
@@ -139,16 +140,16 @@ Status RecordingSurvey::limit_time_range(const CommandTimeRange& time_range) {
   constexpr auto kNsPerSecond = static_cast<double>(kNanosecondsPerSecond);
   double longest_s = 0;
   bool has_time_left = false;
-  for (SurveyedSource& seen : sources_) {
-    const std::optional<TimeSpan> span = seen.command_span();
+  for (SurveyedSource& surveyed_source : sources_) {
+    const std::optional<TimeSpan> span = surveyed_source.command_span();
     if (!span) continue;
     const double length_s = seconds(span->end_ns - span->begin_ns);
     longest_s = std::max(longest_s, length_s);
     const double from_s = std::clamp(time_range.from_s, 0.0, length_s);
     const double to_s = std::clamp(time_range.to_s.value_or(length_s), from_s, length_s);
-    seen.command_begin_ns = span->begin_ns + static_cast<std::int64_t>(from_s * kNsPerSecond);
-    seen.command_end_ns = span->begin_ns + static_cast<std::int64_t>(to_s * kNsPerSecond);
-    seen.is_clipped = true;
+    surveyed_source.command_begin_ns = span->begin_ns + static_cast<std::int64_t>(from_s * kNsPerSecond);
+    surveyed_source.command_end_ns = span->begin_ns + static_cast<std::int64_t>(to_s * kNsPerSecond);
+    surveyed_source.is_clipped = true;
     has_time_left = has_time_left || to_s > from_s;
   }
   if (has_time_left) return Done{};
@@ -162,17 +163,17 @@ void RecordingSurvey::count_steps(ReportResult& result) const {
   std::uint64_t steps_of_ranks = 0;
   std::uint64_t evaluation_steps_of_ranks = 0;
   std::uint64_t epochs_of_ranks = 0;
-  for (const SurveyedSource& seen : sources_) {
-    const std::uint64_t evaluation_steps = std::min(seen.evaluation_step_count, seen.step_count);
-    const std::uint64_t steps = seen.step_count - evaluation_steps;
-    if (seen.rank.empty()) {
+  for (const SurveyedSource& surveyed_source : sources_) {
+    const std::uint64_t evaluation_steps = std::min(surveyed_source.evaluation_step_count, surveyed_source.step_count);
+    const std::uint64_t steps = surveyed_source.step_count - evaluation_steps;
+    if (surveyed_source.rank.empty()) {
       result.steps += steps;
       result.evaluation_steps += evaluation_steps;
-      result.epochs += seen.epoch_count;
+      result.epochs += surveyed_source.epoch_count;
     } else {
       steps_of_ranks = std::max(steps_of_ranks, steps);
       evaluation_steps_of_ranks = std::max(evaluation_steps_of_ranks, evaluation_steps);
-      epochs_of_ranks = std::max(epochs_of_ranks, seen.epoch_count);
+      epochs_of_ranks = std::max(epochs_of_ranks, surveyed_source.epoch_count);
     }
   }
   result.steps += steps_of_ranks;
@@ -182,18 +183,20 @@ void RecordingSurvey::count_steps(ReportResult& result) const {
 
 std::size_t RecordingSurvey::machine_count() const {
   std::set<std::string> boot_ids;
-  for (const SurveyedSource& seen : sources_) boot_ids.insert(seen.source.boot_id);
+  for (const SurveyedSource& surveyed_source : sources_) boot_ids.insert(surveyed_source.source.boot_id);
   return boot_ids.size();
 }
 
 std::vector<std::string> RecordingSurvey::host_names() const {
   std::map<std::string, std::set<std::string>> boot_ids;  // by name
-  for (const SurveyedSource& seen : sources_) boot_ids[seen.source.host].insert(seen.source.boot_id);
+  for (const SurveyedSource& surveyed_source : sources_)
+    boot_ids[surveyed_source.source.host].insert(surveyed_source.source.boot_id);
   std::vector<std::string> names;
-  for (const SurveyedSource& seen : sources_) {
-    const std::set<std::string>& same = boot_ids[seen.source.host];
-    const auto index = std::distance(same.begin(), same.find(seen.source.boot_id));
-    names.push_back(same.size() == 1 ? seen.source.host : fmt::format("{}:{}", seen.source.host, index));
+  for (const SurveyedSource& surveyed_source : sources_) {
+    const std::set<std::string>& host_boot_ids = boot_ids[surveyed_source.source.host];
+    const auto index = std::distance(host_boot_ids.begin(), host_boot_ids.find(surveyed_source.source.boot_id));
+    names.push_back(host_boot_ids.size() == 1 ? surveyed_source.source.host
+                                              : fmt::format("{}:{}", surveyed_source.source.host, index));
   }
   return names;
 }
@@ -203,28 +206,29 @@ void RecordingSurvey::fill_in_metadata(ReportResult& result) const {
   result.metrics = metrics_;
   result.environment = environment_facts_;
   result.calibration = calibration_;
-  for (const SurveyedSource& seen : sources_) {
-    const std::string& host = seen.source.host;
+  for (const SurveyedSource& surveyed_source : sources_) {
+    const std::string& host = surveyed_source.source.host;
     if (std::find(result.hosts.begin(), result.hosts.end(), host) == result.hosts.end()) result.hosts.push_back(host);
-    if (seen.recording_end) result.diagnostics.add_all(seen.recording_end->diagnostics);
-    result.is_clipped = result.is_clipped || seen.is_clipped;
-    if (seen.source.role != "recorder") continue;
-    if (result.command.empty()) result.command = seen.source.command;
-    if (seen.recording_end) {
+    if (surveyed_source.recording_end) result.diagnostics.add_all(surveyed_source.recording_end->diagnostics);
+    result.is_clipped = result.is_clipped || surveyed_source.is_clipped;
+    if (surveyed_source.source.role != "recorder") continue;
+    if (result.command.empty()) result.command = surveyed_source.source.command;
+    if (surveyed_source.recording_end) {
       // Of several recorders, one whose command failed determines how the run ended.
       const bool is_successful = result.exit_code.value_or(0) == 0 && !result.signal;
-      if (is_successful) result.exit_code = seen.recording_end->exit_code;
-      if (is_successful) result.signal = seen.recording_end->signal;
+      if (is_successful) result.exit_code = surveyed_source.recording_end->exit_code;
+      if (is_successful) result.signal = surveyed_source.recording_end->signal;
       // Of a part of the run it is unknown.
-      if (!seen.is_clipped)
-        result.overhead_cpu_s = result.overhead_cpu_s.value_or(0) + seen.recording_end->overhead_cpu_s;
+      if (!surveyed_source.is_clipped)
+        result.overhead_cpu_s = result.overhead_cpu_s.value_or(0) + surveyed_source.recording_end->overhead_cpu_s;
     }
-    const std::optional<TimeSpan> span = seen.command_span();
+    const std::optional<TimeSpan> span = surveyed_source.command_span();
     if (!span) continue;
     if (!result.start_monotonic_ns) result.start_monotonic_ns = span->begin_ns;
     result.elapsed_s = std::max(result.elapsed_s, seconds(span->end_ns - span->begin_ns));
-    if (!seen.clock_pair) continue;
-    const std::int64_t start_ns = seen.clock_pair->unix_ns - seen.clock_pair->monotonic_ns + span->begin_ns;
+    if (!surveyed_source.clock_pair) continue;
+    const std::int64_t start_ns =
+        surveyed_source.clock_pair->unix_ns - surveyed_source.clock_pair->monotonic_ns + span->begin_ns;
     result.start_unix_ns = std::min(result.start_unix_ns.value_or(start_ns), start_ns);
   }
 }

@@ -59,9 +59,9 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   void on_mark(std::uint32_t source, const Mark& mark) override;
   void on_metric(std::uint32_t source, const Metric& metric) override;
   void on_fact(std::uint32_t source, const EnvironmentFact& fact) override;
-  void on_calibration(std::uint32_t source, const ChannelCalibration& known) override;
+  void on_calibration(std::uint32_t source, const ChannelCalibration& channel_calibration) override;
   void on_activity(std::uint32_t source, const Activity& activity) override;
-  void on_power(std::uint32_t source, const KernelPower& known) override;
+  void on_power(std::uint32_t source, const KernelPower& kernel_power) override;
   void on_end(std::uint32_t source, const RecordingEnd& end) override;
 
   // Call after the last callback: finds duplicate recorders.

@@ -35,15 +35,15 @@ void add_level_rows(ReportResult& result, RowLevel level, RecordingAnalysis& ana
 
 Result<std::vector<ReportResult>> build_reports(std::span<const std::string> paths, const ReportQuery& query,
                                                 std::span<const RowLevel> levels) {
-  Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {levels.begin(), levels.end()},
-                                                              .mode = query.mode,
-                                                              .time_range = query.time_range,
-                                                              .library = query.library,
-                                                              .grouping = query.grouping,
-                                                              .excluded_domains = query.excluded_domains});
-  if (!found) return std::move(found).error();
-  std::vector<ReportResult> reports(levels.size(), found->summary);
-  for (std::size_t i = 0; i < levels.size(); ++i) add_level_rows(reports[i], levels[i], *found);
+  Result<RecordingAnalysis> analysis = analyse_recording(paths, {.levels = {levels.begin(), levels.end()},
+                                                                 .mode = query.mode,
+                                                                 .time_range = query.time_range,
+                                                                 .library = query.library,
+                                                                 .grouping = query.grouping,
+                                                                 .excluded_domains = query.excluded_domains});
+  if (!analysis) return std::move(analysis).error();
+  std::vector<ReportResult> reports(levels.size(), analysis->summary);
+  for (std::size_t i = 0; i < levels.size(); ++i) add_level_rows(reports[i], levels[i], *analysis);
   return reports;
 }
 

@@ -128,17 +128,17 @@ TEST(ReportProperties, AttributedIdleAndUnattributedSumToMeasured) {
       SCOPED_TRACE(fmt::format("seed {} by {}", seed, row_level_name(level)));
       const ReportResult result = build_expected_report(files, level);
       ASSERT_TRUE(joules_of(result.totals.measured) && result.attributed_j && result.idle_j && result.unattributed_j);
-      const double all_j = *result.attributed_j + *result.idle_j + *result.unattributed_j;
-      EXPECT_NEAR(all_j, *joules_of(result.totals.measured), 1e-3 * *joules_of(result.totals.measured));
+      const double total_energy_j = *result.attributed_j + *result.idle_j + *result.unattributed_j;
+      EXPECT_NEAR(total_energy_j, *joules_of(result.totals.measured), 1e-3 * *joules_of(result.totals.measured));
       double rows_j = 0;
       for (const ReportRow& row : result.rows) {
         rows_j += row.energy_j.value_or(0);
         EXPECT_GE(row.energy_j.value_or(0), 0);
         EXPECT_GE(row.time_s, 0);
       }
-      EXPECT_NEAR(rows_j, *result.attributed_j, 1e-9 * all_j);
+      EXPECT_NEAR(rows_j, *result.attributed_j, 1e-9 * total_energy_j);
       EXPECT_GE(*result.idle_j, 0);
-      EXPECT_GE(*result.unattributed_j, -1e-3 * all_j);
+      EXPECT_GE(*result.unattributed_j, -1e-3 * total_energy_j);
       EXPECT_GT(*result.attributed_j, 0);
     }
   }
@@ -180,11 +180,11 @@ TEST(ReportProperties, TheOrderOfFilesDoesNotChangeABit) {
     std::vector<std::string> files = record(folder, seed, 0);
     std::mt19937_64 random(seed);
     for (const RowLevel level : kRowLevels) {
-      const std::string first = format_ledger(build_expected_report(files, level));
+      const std::string expected_ledger_text = format_ledger(build_expected_report(files, level));
       for (int i = 0; i < 3; ++i) {
         SCOPED_TRACE(fmt::format("seed {} by {}", seed, row_level_name(level)));
         std::shuffle(files.begin(), files.end(), random);
-        EXPECT_EQ(format_ledger(build_expected_report(files, level)), first);
+        EXPECT_EQ(format_ledger(build_expected_report(files, level)), expected_ledger_text);
       }
     }
   }
@@ -198,17 +198,18 @@ TEST(ReportProperties, AViewOfAllLevelsEqualsTheReportOfEachLevelBitForBit) {
     ASSERT_TRUE(view) << view.error().message;
     for (const RowLevel level : kRowLevels) {
       SCOPED_TRACE(fmt::format("seed {} by {}", seed, row_level_name(level)));
-      const LevelView* const shown = view->level(row_level_name(level));
-      ASSERT_NE(shown, nullptr);
+      const LevelView* const level_view = view->level(row_level_name(level));
+      ASSERT_NE(level_view, nullptr);
       const ReportResult expected = build_expected_report(files, level);
-      ReportResult same;
-      same.rows = shown->rows;
-      same.attributed_j = shown->attributed_j;
-      same.idle_j = shown->idle_j;
-      same.unattributed_j = shown->unattributed_j;
-      same.diagnostics = expected.diagnostics;
-      EXPECT_EQ(format_ledger(same), format_ledger(expected));
-      for (const Diagnostic& note : shown->diagnostics.list()) EXPECT_TRUE(expected.diagnostics.contains(note.code));
+      ReportResult view_report;
+      view_report.rows = level_view->rows;
+      view_report.attributed_j = level_view->attributed_j;
+      view_report.idle_j = level_view->idle_j;
+      view_report.unattributed_j = level_view->unattributed_j;
+      view_report.diagnostics = expected.diagnostics;
+      EXPECT_EQ(format_ledger(view_report), format_ledger(expected));
+      for (const Diagnostic& note : level_view->diagnostics.list())
+        EXPECT_TRUE(expected.diagnostics.contains(note.code));
     }
   }
 }
@@ -221,19 +222,21 @@ TEST(ReportProperties, ShiftingAllTimesChangesNothing) {
       const std::vector<std::string> shifted_files = record(folder, seed, shift_ns);
       for (const RowLevel level : {RowLevel::op, RowLevel::kernel}) {
         SCOPED_TRACE(fmt::format("seed {} moved by {} ns, by {}", seed, shift_ns, row_level_name(level)));
-        const ReportResult before = build_expected_report(files, level);
-        const ReportResult after = build_expected_report(shifted_files, level);
-        EXPECT_NEAR(*after.attributed_j, *before.attributed_j, 1e-6 * *before.attributed_j);
-        EXPECT_NEAR(*after.idle_j, *before.idle_j, 1e-6 * *before.attributed_j);
-        ASSERT_EQ(after.rows.size(), before.rows.size());
-        for (const ReportRow& row : before.rows) {
-          const auto same = std::find_if(after.rows.begin(), after.rows.end(), [&](const ReportRow& other) {
-            return other.path == row.path && other.device == row.device;
-          });
-          ASSERT_NE(same, after.rows.end());
-          EXPECT_NEAR(same->energy_j.value_or(0), row.energy_j.value_or(0), 1e-6 * *before.attributed_j);
-          EXPECT_EQ(same->count, row.count);
-          EXPECT_EQ(same->basis, row.basis);
+        const ReportResult original_report = build_expected_report(files, level);
+        const ReportResult shifted_report = build_expected_report(shifted_files, level);
+        EXPECT_NEAR(*shifted_report.attributed_j, *original_report.attributed_j, 1e-6 * *original_report.attributed_j);
+        EXPECT_NEAR(*shifted_report.idle_j, *original_report.idle_j, 1e-6 * *original_report.attributed_j);
+        ASSERT_EQ(shifted_report.rows.size(), original_report.rows.size());
+        for (const ReportRow& row : original_report.rows) {
+          const auto shifted_row =
+              std::find_if(shifted_report.rows.begin(), shifted_report.rows.end(), [&](const ReportRow& candidate_row) {
+                return candidate_row.path == row.path && candidate_row.device == row.device;
+              });
+          ASSERT_NE(shifted_row, shifted_report.rows.end());
+          EXPECT_NEAR(shifted_row->energy_j.value_or(0), row.energy_j.value_or(0),
+                      1e-6 * *original_report.attributed_j);
+          EXPECT_EQ(shifted_row->count, row.count);
+          EXPECT_EQ(shifted_row->basis, row.basis);
         }
       }
     }

@@ -41,8 +41,9 @@ RunReports steady_state(double factor) {
   return reports;
 }
 
-Result<RunDifference> compare_two_runs(const RunReports& a, const RunReports& b, const ComparisonQuery& query = {}) {
-  return compare_runs({&a, 1}, {&b, 1}, query);
+Result<RunDifference> compare_two_runs(const RunReports& reports_a, const RunReports& reports_b,
+                                       const ComparisonQuery& query = {}) {
+  return compare_runs({&reports_a, 1}, {&reports_b, 1}, query);
 }
 
 const DifferenceEntry& entry(const RunDifference& difference, const std::string& device, const std::string& name) {
@@ -51,8 +52,8 @@ const DifferenceEntry& entry(const RunDifference& difference, const std::string&
         difference_entry.path[1] + " " + difference_entry.name == name)
       return difference_entry;
   }
-  static const DifferenceEntry none;
-  return none;
+  static const DifferenceEntry empty_entry;
+  return empty_entry;
 }
 
 bool has_changed_entry(const RunDifference& difference) {
@@ -62,40 +63,41 @@ bool has_changed_entry(const RunDifference& difference) {
 }
 
 TEST(RunComparison, ARunComparedWithItselfIsWithinNoise) {
-  const Result<RunDifference> found = compare_two_runs(steady_state(1), steady_state(1), {.failure_threshold = 0.0});
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->per, "sample");
-  EXPECT_TRUE(found->is_steady);
-  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
-  EXPECT_FALSE(found->failed);
-  for (const DifferenceEntry& difference_entry : found->entries)
+  const Result<RunDifference> run_difference =
+      compare_two_runs(steady_state(1), steady_state(1), {.failure_threshold = 0.0});
+  ASSERT_TRUE(run_difference);
+  EXPECT_EQ(run_difference->per, "sample");
+  EXPECT_TRUE(run_difference->is_steady);
+  EXPECT_EQ(run_difference->total.verdict, ChangeVerdict::within_noise);
+  EXPECT_FALSE(run_difference->failed);
+  for (const DifferenceEntry& difference_entry : run_difference->entries)
     EXPECT_EQ(difference_entry.verdict, ChangeVerdict::within_noise) << difference_entry.name;
 }
 
 TEST(RunComparison, ComparesSteadyStepsAndReportsExcludedOnes) {
-  const Result<RunDifference> found = compare_two_runs(steady_state(1), steady_state(1), {.per = "step"});
-  ASSERT_TRUE(found);
-  EXPECT_NEAR(found->total.a->energy_j, 10, 0.01) << "not the 30 J of warm-up";
-  const ComparedRecording& recording = found->a.recordings.front();
+  const Result<RunDifference> run_difference = compare_two_runs(steady_state(1), steady_state(1), {.per = "step"});
+  ASSERT_TRUE(run_difference);
+  EXPECT_NEAR(run_difference->total.a->energy_j, 10, 0.01) << "not the 30 J of warm-up";
+  const ComparedRecording& recording = run_difference->a.recordings.front();
   ASSERT_TRUE(recording.exclusion);
   EXPECT_EQ(recording.exclusion->warm_up_steps, 40u);
   EXPECT_NEAR(recording.exclusion->time_s, 10 - 359 * kStep_s, 1e-9);
   EXPECT_NEAR(*recording.exclusion->energy_j, 4500 - 359 * 10, 5);
-  EXPECT_NEAR(found->a.units, 359, 1e-9);
-  EXPECT_NEAR(*found->a.time_s, kStep_s, 1e-9);
+  EXPECT_NEAR(run_difference->a.units, 359, 1e-9);
+  EXPECT_NEAR(*run_difference->a.time_s, kStep_s, 1e-9);
 }
 
 TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
-  const Result<RunDifference> found =
+  const Result<RunDifference> run_difference =
       compare_two_runs(make_whole_run_reports(1), make_whole_run_reports(1.5), {.per = "step", .whole_run = true});
-  ASSERT_TRUE(found);
-  EXPECT_FALSE(found->is_steady);
-  EXPECT_DOUBLE_EQ(found->total.a->energy_j, 4500.0 / 400);
-  EXPECT_DOUBLE_EQ(found->total.b->energy_j, 6500.0 / 400);
-  EXPECT_EQ(found->total.verdict, ChangeVerdict::grew);
-  EXPECT_LT(*found->total.low_j, 5.0);
-  EXPECT_GT(*found->total.high_j, 5.0);
-  const DifferenceEntry& larger_entry = entry(*found, "gpu0", "backward layer1.0.conv1");
+  ASSERT_TRUE(run_difference);
+  EXPECT_FALSE(run_difference->is_steady);
+  EXPECT_DOUBLE_EQ(run_difference->total.a->energy_j, 4500.0 / 400);
+  EXPECT_DOUBLE_EQ(run_difference->total.b->energy_j, 6500.0 / 400);
+  EXPECT_EQ(run_difference->total.verdict, ChangeVerdict::grew);
+  EXPECT_LT(*run_difference->total.low_j, 5.0);
+  EXPECT_GT(*run_difference->total.high_j, 5.0);
+  const DifferenceEntry& larger_entry = entry(*run_difference, "gpu0", "backward layer1.0.conv1");
   EXPECT_NEAR(*larger_entry.difference_j, 700.0 / 400, 1e-12);
   EXPECT_EQ(larger_entry.verdict, ChangeVerdict::grew);
   EXPECT_EQ(compare_two_runs(make_whole_run_reports(1.5), make_whole_run_reports(1), {.per = "step", .whole_run = true})
@@ -104,15 +106,18 @@ TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
 }
 
 TEST(RunComparison, OneRecordingPerSideCannotEstablishRunToRunVariation) {
-  const Result<RunDifference> found =
+  const Result<RunDifference> run_difference =
       compare_two_runs(steady_state(1), steady_state(1.026), {.failure_threshold = 0.01});
-  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise) << "2.6 % between two runs of one program on an H200";
-  EXPECT_FALSE(found->failed);
-  EXPECT_GT(*found->smallest_detectable_change, 0.05);
-  EXPECT_TRUE(found->diagnostics.contains("gate_below_noise"));
-  ASSERT_EQ(found->detectable_changes.size(), 3u);
-  EXPECT_NEAR(found->detectable_changes[0].relative_change, *found->smallest_detectable_change, 1e-12);
-  EXPECT_GT(found->detectable_changes[1].relative_change, found->detectable_changes[2].relative_change);
+  EXPECT_EQ(run_difference->total.verdict, ChangeVerdict::within_noise)
+      << "2.6 % between two runs of one program on an H200";
+  EXPECT_FALSE(run_difference->failed);
+  EXPECT_GT(*run_difference->smallest_detectable_change, 0.05);
+  EXPECT_TRUE(run_difference->diagnostics.contains("gate_below_noise"));
+  ASSERT_EQ(run_difference->detectable_changes.size(), 3u);
+  EXPECT_NEAR(run_difference->detectable_changes[0].relative_change, *run_difference->smallest_detectable_change,
+              1e-12);
+  EXPECT_GT(run_difference->detectable_changes[1].relative_change,
+            run_difference->detectable_changes[2].relative_change);
   EXPECT_EQ(compare_two_runs(steady_state(1), steady_state(1.026), {.run_sd = 0.002})->total.verdict,
             ChangeVerdict::grew)
       << "by a stated prior";
@@ -143,21 +148,21 @@ TEST(RunComparison, AutocorrelatedStepsWidenTheNoise) {
 TEST(RunComparison, EntriesOfOneSideAreAddedOrRemoved) {
   RunReports b = steady_state(1);
   b.rows.rows[0].path.back() = b.rows.rows[0].name = "layer1.0.conv9";
-  const Result<RunDifference> found = compare_two_runs(steady_state(1), b);
-  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv9").verdict, ChangeVerdict::appeared);
-  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, ChangeVerdict::gone);
+  const Result<RunDifference> run_difference = compare_two_runs(steady_state(1), b);
+  EXPECT_EQ(entry(*run_difference, "gpu0", "backward layer1.0.conv9").verdict, ChangeVerdict::appeared);
+  EXPECT_EQ(entry(*run_difference, "gpu0", "backward layer1.0.conv1").verdict, ChangeVerdict::gone);
 }
 
 TEST(RunComparison, ReportsThatACommandWasKilledOrFailed) {
-  RunReports killed = steady_state(1);
-  killed.rows.signal = 9;
-  RunReports failed = steady_state(1);
-  failed.rows.exit_code = 3;
-  const Result<RunDifference> found = compare_two_runs(killed, failed);
-  ASSERT_TRUE(found);
+  RunReports killed_run = steady_state(1);
+  killed_run.rows.signal = 9;
+  RunReports failed_run = steady_state(1);
+  failed_run.rows.exit_code = 3;
+  const Result<RunDifference> run_difference = compare_two_runs(killed_run, failed_run);
+  ASSERT_TRUE(run_difference);
   std::vector<std::string> messages;
-  for (const Diagnostic& one : found->diagnostics.list()) {
-    if (one.code == "command_failed") messages.push_back(one.message);
+  for (const Diagnostic& diagnostic : run_difference->diagnostics.list()) {
+    if (diagnostic.code == "command_failed") messages.push_back(diagnostic.message);
   }
   ASSERT_EQ(messages.size(), 2u);
   EXPECT_NE(messages[0].find("A: "), std::string::npos);
@@ -179,9 +184,9 @@ RunReports make_estimated_run(double factor, double background_j) {
   RunReports reports = steady_state(factor);
   ReportResult& rows = reports.rows;
   rows.domains.erase(rows.domains.begin());
-  const double own_j = factor * 1000;
-  rows.domains[0].joules = own_j + background_j;
-  rows.domains[0].uncertainty_j = 0.6 * (own_j + background_j);
+  const double command_energy_j = factor * 1000;
+  rows.domains[0].joules = command_energy_j + background_j;
+  rows.domains[0].uncertainty_j = 0.6 * (command_energy_j + background_j);
   rows.totals = total_energy(rows.domains);
   ReportRow background;
   background.path = {"background"};
@@ -194,27 +199,30 @@ RunReports make_estimated_run(double factor, double background_j) {
     row.high_j = 1.9 * *row.energy_j;
   }
   const double steady_j = reports.steady_state->energy_j * reports.steps_in_rows;
-  for (StepEnergy& step : reports.steps) step.energy_j *= (own_j + background_j) / steady_j;
+  for (StepEnergy& step : reports.steps) step.energy_j *= (command_energy_j + background_j) / steady_j;
   reports.steady_state = find_steady_state(reports.steps);
   return reports;
 }
 
 TEST(RunComparison, EstimatesOfOneMachineAreComparedWithoutTheirCommonErrorAndOtherProcesses) {
-  const Result<RunDifference> less = compare_two_runs(make_estimated_run(1, 300), make_estimated_run(0.5, 200));
-  ASSERT_TRUE(less);
-  EXPECT_NEAR(*less->total.relative_change, -0.5, 0.01);
-  EXPECT_EQ(less->total.verdict, ChangeVerdict::shrank);
-  EXPECT_TRUE(less->diagnostics.contains("estimates_compared"));
-  for (const DifferenceEntry& entry : less->entries) {
+  const Result<RunDifference> halved_run_difference =
+      compare_two_runs(make_estimated_run(1, 300), make_estimated_run(0.5, 200));
+  ASSERT_TRUE(halved_run_difference);
+  EXPECT_NEAR(*halved_run_difference->total.relative_change, -0.5, 0.01);
+  EXPECT_EQ(halved_run_difference->total.verdict, ChangeVerdict::shrank);
+  EXPECT_TRUE(halved_run_difference->diagnostics.contains("estimates_compared"));
+  for (const DifferenceEntry& entry : halved_run_difference->entries) {
     EXPECT_EQ(entry.verdict, ChangeVerdict::shrank) << entry.name;
     EXPECT_GT(*entry.low_j, -entry.a->energy_j) << "an entry cannot fall by more than it had";
   }
-  EXPECT_FALSE(std::ranges::any_of(
-      less->entries, [](const DifferenceEntry& one) { return !one.path.empty() && one.path[0] == "background"; }));
-  EXPECT_FALSE(less->diagnostics.contains("unequal_load"));
-  const Result<RunDifference> equal = compare_two_runs(make_estimated_run(1, 200), make_estimated_run(1, 300));
-  ASSERT_TRUE(equal);
-  EXPECT_EQ(equal->total.verdict, ChangeVerdict::within_noise);
+  EXPECT_FALSE(std::ranges::any_of(halved_run_difference->entries, [](const DifferenceEntry& difference_entry) {
+    return !difference_entry.path.empty() && difference_entry.path[0] == "background";
+  }));
+  EXPECT_FALSE(halved_run_difference->diagnostics.contains("unequal_load"));
+  const Result<RunDifference> unchanged_run_difference =
+      compare_two_runs(make_estimated_run(1, 200), make_estimated_run(1, 300));
+  ASSERT_TRUE(unchanged_run_difference);
+  EXPECT_EQ(unchanged_run_difference->total.verdict, ChangeVerdict::within_noise);
 }
 
 TEST(RunComparison, EstimatedDomainsKeepTheErrorOfTheModelBecauseTheyContainOtherProcesses) {
@@ -229,26 +237,26 @@ TEST(RunComparison, EstimatedDomainsKeepTheErrorOfTheModelBecauseTheyContainOthe
     domain.high_j = 1.6 * *domain.energy_j;
     return run;
   };
-  const Result<RunDifference> found = compare_two_runs(make_domain_run(100), make_domain_run(1100));
-  ASSERT_TRUE(found);
-  EXPECT_NEAR(*found->total.relative_change, 0, 0.01);
-  ASSERT_FALSE(found->entries.empty());
-  EXPECT_EQ(found->entries.front().verdict, ChangeVerdict::within_noise);
+  const Result<RunDifference> run_difference = compare_two_runs(make_domain_run(100), make_domain_run(1100));
+  ASSERT_TRUE(run_difference);
+  EXPECT_NEAR(*run_difference->total.relative_change, 0, 0.01);
+  ASSERT_FALSE(run_difference->entries.empty());
+  EXPECT_EQ(run_difference->entries.front().verdict, ChangeVerdict::within_noise);
 }
 
 TEST(RunComparison, OtherProcessesWhileModulesWereReplayedAreNotSubtracted) {
-  RunReports probed = make_estimated_run(1, 1000);
+  RunReports probed_run = make_estimated_run(1, 1000);
   // 40 s of probing after 10 s of steps: the replayed modules use 12 kJ, other processes 4 kJ more.
-  probed.rows.elapsed_s = 50;
-  probed.rows.probe = ProbeCost{40, {}};
-  probed.rows.domains[0].joules = 18000;
-  probed.rows.totals = total_energy(probed.rows.domains);
-  probed.background_j = 5000;
-  probed.replayed_modules_j = 12000;
-  const Result<RunDifference> found = compare_two_runs(make_estimated_run(1, 1000), probed);
-  ASSERT_TRUE(found);
-  EXPECT_NEAR(*found->total.relative_change, 0, 0.01);
-  EXPECT_FALSE(found->diagnostics.contains("unequal_load"));
+  probed_run.rows.elapsed_s = 50;
+  probed_run.rows.probe = ProbeCost{40, {}};
+  probed_run.rows.domains[0].joules = 18000;
+  probed_run.rows.totals = total_energy(probed_run.rows.domains);
+  probed_run.background_j = 5000;
+  probed_run.replayed_modules_j = 12000;
+  const Result<RunDifference> run_difference = compare_two_runs(make_estimated_run(1, 1000), probed_run);
+  ASSERT_TRUE(run_difference);
+  EXPECT_NEAR(*run_difference->total.relative_change, 0, 0.01);
+  EXPECT_FALSE(run_difference->diagnostics.contains("unequal_load"));
 }
 
 // Their energy is that of the command's rows, which contain all steps.
@@ -257,11 +265,11 @@ TEST(RunComparison, EstimatesIncludeStepsOfUnusualEnergy) {
   run.steps[200].energy_j *= 60;
   run.steady_state = find_steady_state(run.steps);
   ASSERT_EQ(run.steady_state->outlier_steps, 1u);
-  const Result<RunDifference> found = compare_two_runs(run, run, {.per = "step"});
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->a.recordings.front().exclusion->outlier_steps, 0u);
-  EXPECT_NEAR(found->a.units, 359, 1e-9);
-  EXPECT_NEAR(found->total.a->energy_j, 1000.0 / 359, 1e-9);
+  const Result<RunDifference> run_difference = compare_two_runs(run, run, {.per = "step"});
+  ASSERT_TRUE(run_difference);
+  EXPECT_EQ(run_difference->a.recordings.front().exclusion->outlier_steps, 0u);
+  EXPECT_NEAR(run_difference->a.units, 359, 1e-9);
+  EXPECT_NEAR(run_difference->total.a->energy_j, 1000.0 / 359, 1e-9);
 }
 
 TEST(RunComparison, EvaluationStepsAreNotCounted) {
@@ -269,26 +277,27 @@ TEST(RunComparison, EvaluationStepsAreNotCounted) {
   const double steps = static_cast<double>(run.steps.size());
   for (int batch = 0; batch < 5; ++batch) run.steps.push_back({11.0 + batch, 12.0 + batch, 1, 2, true});
   run.steady_state = find_steady_state(run.steps);
-  const Result<RunDifference> found = compare_two_runs(run, run);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->a.recordings[0].steps, steps);
+  const Result<RunDifference> run_difference = compare_two_runs(run, run);
+  ASSERT_TRUE(run_difference);
+  EXPECT_EQ(run_difference->a.recordings[0].steps, steps);
 }
 
 TEST(RunComparison, AnEstimateThatDoublesBesideOtherProcessesIsNotCalledAChange) {
-  const Result<RunDifference> found = compare_two_runs(make_estimated_run(1, 200), make_estimated_run(2, 8000));
-  ASSERT_TRUE(found);
-  EXPECT_NEAR(*found->total.relative_change, 1, 0.01);
-  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
-  EXPECT_TRUE(found->diagnostics.contains("unequal_load"));
+  const Result<RunDifference> run_difference =
+      compare_two_runs(make_estimated_run(1, 200), make_estimated_run(2, 8000));
+  ASSERT_TRUE(run_difference);
+  EXPECT_NEAR(*run_difference->total.relative_change, 1, 0.01);
+  EXPECT_EQ(run_difference->total.verdict, ChangeVerdict::within_noise);
+  EXPECT_TRUE(run_difference->diagnostics.contains("unequal_load"));
 }
 
 TEST(RunComparison, EstimatesOfTwoMachinesKeepTheErrorOfTheModel) {
-  RunReports other = make_estimated_run(0.5, 200);
-  other.rows.hosts = {"node2"};
-  const Result<RunDifference> found = compare_two_runs(make_estimated_run(1, 200), other);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
-  EXPECT_FALSE(found->diagnostics.contains("estimates_compared"));
+  RunReports other_machine_run = make_estimated_run(0.5, 200);
+  other_machine_run.rows.hosts = {"node2"};
+  const Result<RunDifference> run_difference = compare_two_runs(make_estimated_run(1, 200), other_machine_run);
+  ASSERT_TRUE(run_difference);
+  EXPECT_EQ(run_difference->total.verdict, ChangeVerdict::within_noise);
+  EXPECT_FALSE(run_difference->diagnostics.contains("estimates_compared"));
 }
 
 TEST(RunComparison, TheTotalHasOnlyDomainsOfAllRecordings) {
@@ -297,11 +306,11 @@ TEST(RunComparison, TheTotalHasOnlyDomainsOfAllRecordings) {
   b.rows.totals = total_energy(b.rows.domains);
   for (StepEnergy& step : b.steps) step.energy_j *= 4800.0 / 4500;
   b.steady_state = find_steady_state(b.steps);
-  const Result<RunDifference> found = compare_two_runs(steady_state(1), b);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->domains, std::vector<std::string>{"gpu0"});
-  EXPECT_NEAR(*found->total.relative_change, 0, 1e-9);
-  EXPECT_TRUE(found->diagnostics.contains("domains_differ"));
+  const Result<RunDifference> run_difference = compare_two_runs(steady_state(1), b);
+  ASSERT_TRUE(run_difference);
+  EXPECT_EQ(run_difference->domains, std::vector<std::string>{"gpu0"});
+  EXPECT_NEAR(*run_difference->total.relative_change, 0, 1e-9);
+  EXPECT_TRUE(run_difference->diagnostics.contains("domains_differ"));
 }
 
 TEST(RunComparison, RefusesAUnitThatOneRecordingLacks) {
@@ -316,21 +325,22 @@ TEST(RunComparison, ComparesRunsWithoutStepsWholeAndReportsIt) {
   run_without_units.rows.steps = run_without_units.rows.epochs = 0;
   run_without_units.rows.metrics.clear();
   EXPECT_FALSE(can_compare_steady_states(std::vector<std::optional<SteadyState>>{std::nullopt}, {}));
-  const Result<RunDifference> found = compare_two_runs(run_without_units, run_without_units);
-  EXPECT_EQ(found->per, "run");
-  EXPECT_FALSE(found->is_steady);
-  RunReports few = run_without_units;
-  few.rows.steps = 5;
-  EXPECT_TRUE(compare_two_runs(few, few)->diagnostics.contains("no_steady_state"));
+  const Result<RunDifference> run_difference = compare_two_runs(run_without_units, run_without_units);
+  EXPECT_EQ(run_difference->per, "run");
+  EXPECT_FALSE(run_difference->is_steady);
+  RunReports run_with_few_steps = run_without_units;
+  run_with_few_steps.rows.steps = 5;
+  EXPECT_TRUE(compare_two_runs(run_with_few_steps, run_with_few_steps)->diagnostics.contains("no_steady_state"));
 }
 
 TEST(RunComparison, EpochsAndRunsAreComparedWhole) {
-  const std::vector<std::optional<SteadyState>> both = {steady_state(1).steady_state, steady_state(1).steady_state};
-  EXPECT_TRUE(can_compare_steady_states(both, {}));
-  EXPECT_TRUE(can_compare_steady_states(both, {.per = "step"}));
-  EXPECT_FALSE(can_compare_steady_states(both, {.per = "epoch"}));
-  EXPECT_FALSE(can_compare_steady_states(both, {.per = "run"}));
-  EXPECT_FALSE(can_compare_steady_states(both, {.whole_run = true}));
+  const std::vector<std::optional<SteadyState>> steady_states = {steady_state(1).steady_state,
+                                                                 steady_state(1).steady_state};
+  EXPECT_TRUE(can_compare_steady_states(steady_states, {}));
+  EXPECT_TRUE(can_compare_steady_states(steady_states, {.per = "step"}));
+  EXPECT_FALSE(can_compare_steady_states(steady_states, {.per = "epoch"}));
+  EXPECT_FALSE(can_compare_steady_states(steady_states, {.per = "run"}));
+  EXPECT_FALSE(can_compare_steady_states(steady_states, {.whole_run = true}));
 }
 
 // Simulated runs of one program: a random factor per run, and random errors of rows that match their intervals.
@@ -362,9 +372,9 @@ TEST(RunComparison, ReportsAtMostTenPercentFalseChanges) {
     int totals = 0;
     int entries = 0;
     for (int pair = 0; pair < 200; ++pair) {
-      const Result<RunDifference> found = compare_runs(runs.of(recordings), runs.of(recordings), {});
-      totals += found->total.verdict == ChangeVerdict::within_noise ? 0 : 1;
-      entries += has_changed_entry(*found) ? 1 : 0;
+      const Result<RunDifference> run_difference = compare_runs(runs.of(recordings), runs.of(recordings), {});
+      totals += run_difference->total.verdict == ChangeVerdict::within_noise ? 0 : 1;
+      entries += has_changed_entry(*run_difference) ? 1 : 0;
     }
     EXPECT_LE(totals, 20) << recordings << " a side, seed " << kComparisonSeed + recordings;
     EXPECT_LE(entries, 20) << recordings << " a side: pairs that name any entry, seed " << kComparisonSeed + recordings;
@@ -373,12 +383,13 @@ TEST(RunComparison, ReportsAtMostTenPercentFalseChanges) {
 
 TEST(RunComparison, ThreeRecordingsPerSideDetectThePrintedChange) {
   SimulatedRuns runs(kComparisonSeed + 7);
-  int found = 0;
+  int detected_change_count = 0;
   for (int pair = 0; pair < 200; ++pair) {
-    const double printed = *compare_runs(runs.of(3), runs.of(3), {})->smallest_detectable_change;
-    found += compare_runs(runs.of(3), runs.of(3, 1 + printed), {})->total.verdict == ChangeVerdict::grew ? 1 : 0;
+    const double detectable_change = *compare_runs(runs.of(3), runs.of(3), {})->smallest_detectable_change;
+    detected_change_count +=
+        compare_runs(runs.of(3), runs.of(3, 1 + detectable_change), {})->total.verdict == ChangeVerdict::grew ? 1 : 0;
   }
-  EXPECT_GE(found, 150) << "of 200, seed " << kComparisonSeed + 7;
+  EXPECT_GE(detected_change_count, 150) << "of 200, seed " << kComparisonSeed + 7;
 }
 
 TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
@@ -389,10 +400,10 @@ TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
          {&reports.rows.rows[0].energy_j, &reports.rows.rows[0].low_j, &reports.rows.rows[0].high_j})
       **value *= 2;
   }
-  const Result<RunDifference> found = compare_runs(runs.of(3), b, {});
-  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, ChangeVerdict::grew);
-  EXPECT_GE(found->entry_confidence, found->interval);
-  for (const DifferenceEntry& difference_entry : found->entries) {
+  const Result<RunDifference> run_difference = compare_runs(runs.of(3), b, {});
+  EXPECT_EQ(entry(*run_difference, "gpu0", "backward layer1.0.conv1").verdict, ChangeVerdict::grew);
+  EXPECT_GE(run_difference->entry_confidence, run_difference->interval);
+  for (const DifferenceEntry& difference_entry : run_difference->entries) {
     const bool excludes_zero = *difference_entry.low_j > 0 || *difference_entry.high_j < 0;
     EXPECT_EQ(excludes_zero,
               difference_entry.verdict == ChangeVerdict::grew || difference_entry.verdict == ChangeVerdict::shrank)
@@ -401,9 +412,9 @@ TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
 }
 
 TEST(RunComparison, ListsIdleEnergyPerStepByCauseWithTheLargestChangeFirst) {
-  RunReports a = steady_state(1);
-  RunReports b = steady_state(1);
-  const double steps = a.steps_in_rows;
+  RunReports run_a = steady_state(1);
+  RunReports run_b = steady_state(1);
+  const double steps = run_a.steps_in_rows;
   const auto idle = [&](IdleCause cause, double energy_per_step_j) {
     IdleEntry entry;
     entry.cause = cause;
@@ -411,19 +422,19 @@ TEST(RunComparison, ListsIdleEnergyPerStepByCauseWithTheLargestChangeFirst) {
     entry.energy_j = energy_per_step_j * steps;
     return entry;
   };
-  a.rows.idle = {idle(IdleCause::launch, 2), idle(IdleCause::data, 1)};
-  b.rows.idle = {idle(IdleCause::launch, 2.1), idle(IdleCause::data, 2), idle(IdleCause::data, 3)};
-  a.rows.rows.front().waiting_j = 0.5 * steps;
-  const Result<RunDifference> found = compare_two_runs(a, b, {.per = "step"});
-  ASSERT_TRUE(found);
-  ASSERT_EQ(found->idle.size(), 2U);
-  EXPECT_EQ(found->idle[0].cause, IdleCause::data);
-  EXPECT_DOUBLE_EQ(found->idle[0].energy_a_j, 1);
-  EXPECT_DOUBLE_EQ(found->idle[0].energy_b_j, 5);
-  EXPECT_EQ(found->idle[1].cause, IdleCause::launch);
+  run_a.rows.idle = {idle(IdleCause::launch, 2), idle(IdleCause::data, 1)};
+  run_b.rows.idle = {idle(IdleCause::launch, 2.1), idle(IdleCause::data, 2), idle(IdleCause::data, 3)};
+  run_a.rows.rows.front().waiting_j = 0.5 * steps;
+  const Result<RunDifference> run_difference = compare_two_runs(run_a, run_b, {.per = "step"});
+  ASSERT_TRUE(run_difference);
+  ASSERT_EQ(run_difference->idle.size(), 2U);
+  EXPECT_EQ(run_difference->idle[0].cause, IdleCause::data);
+  EXPECT_DOUBLE_EQ(run_difference->idle[0].energy_a_j, 1);
+  EXPECT_DOUBLE_EQ(run_difference->idle[0].energy_b_j, 5);
+  EXPECT_EQ(run_difference->idle[1].cause, IdleCause::launch);
   const auto waits = [](const DifferenceEntry& entry) { return entry.a && entry.a->waiting_j; };
-  const auto waiting = std::ranges::find_if(found->entries, waits);
-  ASSERT_NE(waiting, found->entries.end());
+  const auto waiting = std::ranges::find_if(run_difference->entries, waits);
+  ASSERT_NE(waiting, run_difference->entries.end());
   EXPECT_DOUBLE_EQ(*waiting->a->waiting_j, 0.5);
 }
 

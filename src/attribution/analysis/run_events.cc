@@ -36,8 +36,8 @@ void RunEvents::add(std::uint32_t source, const Mark& mark) {
   NamedSpan region = std::move(begun->second);
   open_regions_.erase(begun);
   region.span.end_ns = std::max(mark.time_ns, region.span.begin_ns);
-  std::vector<NamedSpan>& all = regions_[source];
-  if (all.size() < kMaxRegionSpans) all.push_back(std::move(region));
+  std::vector<NamedSpan>& source_regions = regions_[source];
+  if (source_regions.size() < kMaxRegionSpans) source_regions.push_back(std::move(region));
 }
 
 }  // namespace joulemap::attribution

@@ -30,18 +30,20 @@ std::vector<StepOrEpochView> group_steps_or_epochs(const std::vector<StepOrEpoch
   std::vector<StepOrEpochView> steps_or_epochs;
   const std::size_t group_size = (energies.size() + limits.max_steps_or_epochs - 1) / limits.max_steps_or_epochs;
   for (std::size_t i = 0; i < energies.size(); ++i) {
-    const StepOrEpochEnergy& one = energies[i];
+    const StepOrEpochEnergy& step_or_epoch_energy = energies[i];
     if (i % group_size == 0) {
-      steps_or_epochs.push_back(
-          {.number = one.number, .count = 0, .begin_s = seconds_since_begin(command, one.span.begin_ns)});
-      if (one.energy_j) steps_or_epochs.back().energy_j = 0;
+      steps_or_epochs.push_back({.number = step_or_epoch_energy.number,
+                                 .count = 0,
+                                 .begin_s = seconds_since_begin(command, step_or_epoch_energy.span.begin_ns)});
+      if (step_or_epoch_energy.energy_j) steps_or_epochs.back().energy_j = 0;
     }
     StepOrEpochView& step_or_epoch = steps_or_epochs.back();
     ++step_or_epoch.count;
-    step_or_epoch.end_s = seconds_since_begin(command, one.span.end_ns);
-    step_or_epoch.time_s += one.time_s;
-    step_or_epoch.energy_j =
-        one.energy_j && step_or_epoch.energy_j ? std::optional(*step_or_epoch.energy_j + *one.energy_j) : std::nullopt;
+    step_or_epoch.end_s = seconds_since_begin(command, step_or_epoch_energy.span.end_ns);
+    step_or_epoch.time_s += step_or_epoch_energy.time_s;
+    step_or_epoch.energy_j = step_or_epoch_energy.energy_j && step_or_epoch.energy_j
+                                 ? std::optional(*step_or_epoch.energy_j + *step_or_epoch_energy.energy_j)
+                                 : std::nullopt;
   }
   return steps_or_epochs;
 }
@@ -102,23 +104,23 @@ std::vector<NamedTimeSpan> make_region_spans(const std::vector<NamedSpan>& regio
 // sorted by time.
 void add_metric_losses(std::vector<StepOrEpochView>& steps_or_epochs, const MetricValues& losses,
                        const TimeSpan& command) {
-  std::size_t next = 0;
-  std::optional<double> before;
+  std::size_t loss_index = 0;
+  std::optional<double> previous_loss;
   for (StepOrEpochView& step_or_epoch : steps_or_epochs) {
     double sum = 0;
     std::size_t count = 0;
-    for (;
-         next < losses.values.size() && seconds_since_begin(command, losses.values[next].time_ns) < step_or_epoch.end_s;
-         ++next) {
-      if (seconds_since_begin(command, losses.values[next].time_ns) < step_or_epoch.begin_s) continue;
-      sum += losses.values[next].value;
+    for (; loss_index < losses.values.size() &&
+           seconds_since_begin(command, losses.values[loss_index].time_ns) < step_or_epoch.end_s;
+         ++loss_index) {
+      if (seconds_since_begin(command, losses.values[loss_index].time_ns) < step_or_epoch.begin_s) continue;
+      sum += losses.values[loss_index].value;
       ++count;
     }
     if (count == 0) continue;
     step_or_epoch.loss = sum / static_cast<double>(count);
-    if (before && *before > *step_or_epoch.loss && step_or_epoch.energy_j)
-      step_or_epoch.joules_per_loss = *step_or_epoch.energy_j / (*before - *step_or_epoch.loss);
-    before = step_or_epoch.loss;
+    if (previous_loss && *previous_loss > *step_or_epoch.loss && step_or_epoch.energy_j)
+      step_or_epoch.joules_per_loss = *step_or_epoch.energy_j / (*previous_loss - *step_or_epoch.loss);
+    previous_loss = step_or_epoch.loss;
   }
 }
 
@@ -139,30 +141,31 @@ MetricSeries make_metric_series(const std::string& name, const MetricValues& val
 const TimeSpan* find_command_span(const std::vector<SurveyedSource>& sources, std::uint32_t source,
                                   std::map<std::string, TimeSpan>& spans_by_boot_id) {
   if (spans_by_boot_id.empty()) {
-    for (const SurveyedSource& seen : sources) {
-      const std::optional<TimeSpan> span = seen.command_span();
-      if (seen.source.role == "recorder" && span) spans_by_boot_id.try_emplace(seen.source.boot_id, *span);
+    for (const SurveyedSource& surveyed_source : sources) {
+      const std::optional<TimeSpan> span = surveyed_source.command_span();
+      if (surveyed_source.source.role == "recorder" && span)
+        spans_by_boot_id.try_emplace(surveyed_source.source.boot_id, *span);
     }
   }
-  const auto known = spans_by_boot_id.find(source < sources.size() ? sources[source].source.boot_id : "");
-  return known == spans_by_boot_id.end() ? nullptr : &known->second;
+  const auto matching_span = spans_by_boot_id.find(source < sources.size() ? sources[source].source.boot_id : "");
+  return matching_span == spans_by_boot_id.end() ? nullptr : &matching_span->second;
 }
 
-void add_run_events(RunView& view, const RecordingAnalysis& found, const ViewLimits& limits) {
+void add_run_events(RunView& view, const RecordingAnalysis& analysis, const ViewLimits& limits) {
   std::map<std::string, TimeSpan> spans_by_boot_id;
   std::map<std::string, std::uint32_t>
       source_by_metric;  // of several processes with the same metric, the one with the most values
-  for (const auto& [key, values] : found.events.metrics()) {
-    const auto [known, is_new] = source_by_metric.try_emplace(key.second, key.first);
-    if (!is_new && values.count > found.events.metrics().at({known->second, key.second}).count)
-      known->second = key.first;
+  for (const auto& [key, values] : analysis.events.metrics()) {
+    const auto [metric_source, is_new] = source_by_metric.try_emplace(key.second, key.first);
+    if (!is_new && values.count > analysis.events.metrics().at({metric_source->second, key.second}).count)
+      metric_source->second = key.first;
     if (key.second == "samples") view.rates.samples = view.rates.samples.value_or(0) + values.sum;
   }
   bool has_loss_metric = false;
   for (const auto& [name, source] : source_by_metric) {
-    const TimeSpan* const command = find_command_span(found.sources, source, spans_by_boot_id);
+    const TimeSpan* const command = find_command_span(analysis.sources, source, spans_by_boot_id);
     if (command == nullptr) continue;
-    const MetricValues& values = found.events.metrics().at({source, name});
+    const MetricValues& values = analysis.events.metrics().at({source, name});
     view.metrics.push_back(make_metric_series(name, values, *command, limits.metric_points));
     if (has_loss_metric || name.find("loss") == std::string::npos) continue;
     if (source_by_metric.contains("loss") && name != "loss") continue;
@@ -170,8 +173,8 @@ void add_run_events(RunView& view, const RecordingAnalysis& found, const ViewLim
     add_metric_losses(view.steps, values, *command);
     add_metric_losses(view.epochs, values, *command);
   }
-  for (const auto& [source, regions] : found.events.regions()) {
-    const TimeSpan* const command = find_command_span(found.sources, source, spans_by_boot_id);
+  for (const auto& [source, regions] : analysis.events.regions()) {
+    const TimeSpan* const command = find_command_span(analysis.sources, source, spans_by_boot_id);
     if (command != nullptr && view.regions.empty()) view.regions = make_region_spans(regions, *command, limits);
   }
 }
@@ -181,26 +184,27 @@ void add_run_events(RunView& view, const RecordingAnalysis& found, const ViewLim
 std::size_t add_step_and_epoch_times(RunView& view, const std::vector<MachineView>& machines,
                                      const ViewLimits& limits) {
   if (machines.empty()) return 0;
-  const auto most = std::ranges::max_element(
-      machines, {}, [](const MachineView& one) { return std::tuple(one.steps.size(), one.phases.size()); });
-  std::vector<StepOrEpochEnergy> steps = most->steps;
+  const auto machine_with_most_steps = std::ranges::max_element(machines, {}, [](const MachineView& machine_view) {
+    return std::tuple(machine_view.steps.size(), machine_view.phases.size());
+  });
+  std::vector<StepOrEpochEnergy> steps = machine_with_most_steps->steps;
   std::erase_if(steps, [](const StepOrEpochEnergy& step) { return step.is_evaluation; });
-  view.steps = group_steps_or_epochs(steps, most->span, limits);
-  view.epochs = group_steps_or_epochs(most->epochs, most->span, limits);
-  view.step_details = most->step_details;
-  view.detailed_steps = most->steps_with_kernel_records;
-  view.probing = make_named_spans(most->probing, most->span, "probe");
-  view.dithering = make_named_spans(most->dithering, most->span, "dither");
-  for (const NamedPhaseSpan& phase : most->phases) {
-    view.phases.push_back({phase.name, seconds_since_begin(most->span, phase.span.begin_ns),
-                           seconds_since_begin(most->span, phase.span.end_ns)});
+  view.steps = group_steps_or_epochs(steps, machine_with_most_steps->span, limits);
+  view.epochs = group_steps_or_epochs(machine_with_most_steps->epochs, machine_with_most_steps->span, limits);
+  view.step_details = machine_with_most_steps->step_details;
+  view.detailed_steps = machine_with_most_steps->steps_with_kernel_records;
+  view.probing = make_named_spans(machine_with_most_steps->probing, machine_with_most_steps->span, "probe");
+  view.dithering = make_named_spans(machine_with_most_steps->dithering, machine_with_most_steps->span, "dither");
+  for (const NamedPhaseSpan& phase : machine_with_most_steps->phases) {
+    view.phases.push_back({phase.name, seconds_since_begin(machine_with_most_steps->span, phase.span.begin_ns),
+                           seconds_since_begin(machine_with_most_steps->span, phase.span.end_ns)});
   }
   for (const MachineView& machine : machines) {
     view.layer_distributions.insert(view.layer_distributions.end(), machine.layer_distributions.begin(),
                                     machine.layer_distributions.end());
   }
-  const auto sum_j = [](const LayerDistribution& spread) {
-    return spread.mean_j * static_cast<double>(spread.samples);
+  const auto sum_j = [](const LayerDistribution& distribution) {
+    return distribution.mean_j * static_cast<double>(distribution.samples);
   };
   std::ranges::stable_sort(view.layer_distributions, std::greater<>(), sum_j);
   if (view.layer_distributions.size() > limits.distributions) view.layer_distributions.resize(limits.distributions);
@@ -211,31 +215,31 @@ std::size_t add_step_and_epoch_times(RunView& view, const std::vector<MachineVie
 void set_run_rates(RunView& view, std::size_t steps) {
   const std::optional<double> samples = view.rates.samples;
   view.rates = compute_run_rates(view.run);
-  const auto known = [](std::size_t count) {
+  const auto positive_count = [](std::size_t count) {
     return count > 0 ? std::optional(static_cast<double>(count)) : std::nullopt;
   };
-  view.rates.steps = known(steps);
+  view.rates.steps = positive_count(steps);
   std::size_t epochs = 0;
   for (const StepOrEpochView& step_or_epoch : view.epochs) epochs += step_or_epoch.count;
-  view.rates.epochs = known(epochs);
+  view.rates.epochs = positive_count(epochs);
   view.rates.samples = samples;
 }
 
 void add_component_energies(RunView& view, const std::map<std::string, DomainClass>& domain_class_of) {
   for (const auto& [domain_class, name] : kComponentNames) {
     std::set<std::string> names;
-    for (const auto& [domain, known] : domain_class_of) {
-      if (known == domain_class) names.insert(domain);
+    for (const auto& [domain, class_of_domain] : domain_class_of) {
+      if (class_of_domain == domain_class) names.insert(domain);
     }
     ComponentEnergy component{std::string(name), total_energy(view.run.domains, names)};
     if (preferred_energy(component.totals)) view.components.push_back(std::move(component));
   }
 }
 
-void add_level_views(RunView& view, RecordingAnalysis& found, const std::vector<RowLevel>& levels) {
+void add_level_views(RunView& view, RecordingAnalysis& analysis, const std::vector<RowLevel>& levels) {
   for (const RowLevel level : levels) {
-    const auto ledger = found.ledgers.find(level);
-    if (ledger == found.ledgers.end() || ledger->second.rows.empty()) continue;
+    const auto ledger = analysis.ledgers.find(level);
+    if (ledger == analysis.ledgers.end() || ledger->second.rows.empty()) continue;
     LedgerResult& result = ledger->second;
     // Without kernels, a stack contains no more than the layers.
     const bool has_kernels =
@@ -251,25 +255,25 @@ void add_level_views(RunView& view, RecordingAnalysis& found, const std::vector<
 }  // namespace
 
 Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQuery& query) {
-  Result<RecordingAnalysis> found = analyse_recording(paths, {query.levels,
-                                                              query.mode,
-                                                              query.time_range,
-                                                              query.library,
-                                                              query.limits.slices,
-                                                              query.limits,
-                                                              {query.includes_branch_sums},
-                                                              query.excluded_domains,
-                                                              query.on_progress});
-  if (!found) return std::move(found).error();
+  Result<RecordingAnalysis> analysis = analyse_recording(paths, {query.levels,
+                                                                 query.mode,
+                                                                 query.time_range,
+                                                                 query.library,
+                                                                 query.limits.slices,
+                                                                 query.limits,
+                                                                 {query.includes_branch_sums},
+                                                                 query.excluded_domains,
+                                                                 query.on_progress});
+  if (!analysis) return std::move(analysis).error();
   RunView view;
-  view.run = std::move(found->summary);
+  view.run = std::move(analysis->summary);
   add_domain_rows(view.run);
-  add_missing_data_diagnostics(view.run, found->sources);
-  const std::size_t steps = add_step_and_epoch_times(view, found->machine_views, query.limits);
-  add_run_events(view, *found, query.limits);
+  add_missing_data_diagnostics(view.run, analysis->sources);
+  const std::size_t steps = add_step_and_epoch_times(view, analysis->machine_views, query.limits);
+  add_run_events(view, *analysis, query.limits);
   set_run_rates(view, steps);
-  add_component_energies(view, found->domain_classes);
-  add_level_views(view, *found, query.levels);
+  add_component_energies(view, analysis->domain_classes);
+  add_level_views(view, *analysis, query.levels);
   return view;
 }
 

@@ -14,13 +14,15 @@ namespace {
 std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& machines,
                                               const std::vector<ReportRow>& rows) {
   std::vector<StepEnergy> steps;
-  const auto most = std::ranges::max_element(machines, {}, [](const MachineView& one) { return one.steps.size(); });
-  if (most == machines.end()) return steps;
-  for (std::size_t i = 0; i < most->steps.size(); ++i) {
-    const StepOrEpochEnergy& step = most->steps[i];
+  const auto machine_with_most_steps =
+      std::ranges::max_element(machines, {}, [](const MachineView& machine_view) { return machine_view.steps.size(); });
+  if (machine_with_most_steps == machines.end()) return steps;
+  for (std::size_t i = 0; i < machine_with_most_steps->steps.size(); ++i) {
+    const StepOrEpochEnergy& step = machine_with_most_steps->steps[i];
     const std::optional<double> energy_j = i < rows.size() ? rows[i].energy_j : step.energy_j;
-    steps.push_back({seconds(step.span.begin_ns - most->span.begin_ns), seconds(step.span.end_ns - most->span.begin_ns),
-                     step.time_s, energy_j.value_or(0), step.is_evaluation});
+    steps.push_back({seconds(step.span.begin_ns - machine_with_most_steps->span.begin_ns),
+                     seconds(step.span.end_ns - machine_with_most_steps->span.begin_ns), step.time_s,
+                     energy_j.value_or(0), step.is_evaluation});
   }
   return steps;
 }
@@ -28,22 +30,24 @@ std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& ma
 }  // namespace
 
 Result<RecordedSteps> read_steps(std::span<const std::string> paths) {
-  Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {RowLevel::step}, .includes_step_times = true});
-  if (!found) return std::move(found).error();
-  const LedgerResult& level = found->ledgers[RowLevel::step];
-  RecordedSteps read{combine_step_energies(found->machine_views, level.rows), found->summary.probe.has_value()};
-  const RunRates rates = compute_run_rates(found->summary);  // without probing
-  read.elapsed_s = rates.time_s;
-  read.energy_j = rates.energy_j;
-  read.is_estimated = rates.is_estimated();
-  return read;
+  Result<RecordingAnalysis> analysis =
+      analyse_recording(paths, {.levels = {RowLevel::step}, .includes_step_times = true});
+  if (!analysis) return std::move(analysis).error();
+  const LedgerResult& level = analysis->ledgers[RowLevel::step];
+  RecordedSteps recorded_steps{combine_step_energies(analysis->machine_views, level.rows),
+                               analysis->summary.probe.has_value()};
+  const RunRates rates = compute_run_rates(analysis->summary);  // without probing
+  recorded_steps.elapsed_s = rates.time_s;
+  recorded_steps.energy_j = rates.energy_j;
+  recorded_steps.is_estimated = rates.is_estimated();
+  return recorded_steps;
 }
 
 Result<double> read_background_j(std::span<const std::string> paths) {
-  const Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {RowLevel::phase}});
-  if (!found) return found.error();
-  const double background_j = background_energy_j(found->ledgers.at(RowLevel::phase).rows);
-  return (1 - probing_time_fraction(found->summary)) * background_j;
+  const Result<RecordingAnalysis> analysis = analyse_recording(paths, {.levels = {RowLevel::phase}});
+  if (!analysis) return analysis.error();
+  const double background_j = background_energy_j(analysis->ledgers.at(RowLevel::phase).rows);
+  return (1 - probing_time_fraction(analysis->summary)) * background_j;
 }
 
 CommandTimeRange make_steady_time_range(const SteadyState& steady_state, bool is_probed) {
@@ -56,11 +60,11 @@ Result<SteadyReports> build_steady_reports(std::span<const std::string> paths, R
                                            std::span<const RowLevel> levels) {
   SteadyReports steady;
   if (query.time_range.is_whole_run()) {
-    const Result<RecordedSteps> read = read_steps(paths);
-    if (!read) return read.error();
-    steady.steady_state = find_steady_state(read->steps);
-    steady.is_probed = read->is_probed;
-    if (steady.steady_state) query.time_range = make_steady_time_range(*steady.steady_state, read->is_probed);
+    const Result<RecordedSteps> recorded_steps = read_steps(paths);
+    if (!recorded_steps) return recorded_steps.error();
+    steady.steady_state = find_steady_state(recorded_steps->steps);
+    steady.is_probed = recorded_steps->is_probed;
+    if (steady.steady_state) query.time_range = make_steady_time_range(*steady.steady_state, recorded_steps->is_probed);
   }
   Result<std::vector<ReportResult>> reports = build_reports(paths, query, levels);
   if (!reports) return std::move(reports).error();

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <vector>
 
+#include "base/quadrature.h"
+
 namespace joulemap::attribution {
 namespace {
 
@@ -28,10 +30,10 @@ struct MedianAndScaledMad {
 };
 
 double median_of_values(std::vector<double> values) {
-  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), half, values.end());
-  if (values.size() % 2 == 1) return *half;
-  return 0.5 * (*half + *std::max_element(values.begin(), half));
+  const auto central_value = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), central_value, values.end());
+  if (values.size() % 2 == 1) return *central_value;
+  return 0.5 * (*central_value + *std::max_element(values.begin(), central_value));
 }
 
 MedianAndScaledMad compute_median_and_scaled_mad(std::span<const double> energies_j) {
@@ -46,9 +48,10 @@ MedianAndScaledMad compute_median_and_scaled_mad(std::span<const double> energie
 std::vector<double> compute_block_means(std::span<const double> values, std::size_t count) {
   std::vector<double> means(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t from = i * values.size() / count;
-    const std::size_t to = (i + 1) * values.size() / count;
-    for (std::size_t k = from; k < to; ++k) means[i] += values[k] / static_cast<double>(to - from);
+    const std::size_t block_begin = i * values.size() / count;
+    const std::size_t block_end = (i + 1) * values.size() / count;
+    for (std::size_t k = block_begin; k < block_end; ++k)
+      means[i] += values[k] / static_cast<double>(block_end - block_begin);
   }
   return means;
 }
@@ -57,22 +60,22 @@ std::vector<double> compute_block_means(std::span<const double> values, std::siz
 std::size_t count_truncated_batches(const std::vector<double>& batches) {
   double sum = 0;
   double squares = 0;
-  double least = 0;
-  std::size_t best = 0;
-  for (std::size_t left = 1; left <= batches.size(); ++left) {
-    const double value = batches[batches.size() - left] - batches.back();  // avoids cancellation
+  double min_statistic = 0;
+  std::size_t best_truncated_count = 0;
+  for (std::size_t remaining_count = 1; remaining_count <= batches.size(); ++remaining_count) {
+    const double value = batches[batches.size() - remaining_count] - batches.back();  // avoids cancellation
     sum += value;
     squares += value * value;
-    const std::size_t truncated = batches.size() - left;
+    const std::size_t truncated = batches.size() - remaining_count;
     if (2 * truncated > batches.size()) continue;
-    const auto n = static_cast<double>(left);
+    const auto n = static_cast<double>(remaining_count);
     const double mser_statistic = std::max(squares - sum * sum / n, 0.0) / (n * n);
-    if (2 * (truncated + 1) > batches.size() || mser_statistic <= least) {
-      least = mser_statistic;
-      best = truncated;
+    if (2 * (truncated + 1) > batches.size() || mser_statistic <= min_statistic) {
+      min_statistic = mser_statistic;
+      best_truncated_count = truncated;
     }
   }
-  return best;
+  return best_truncated_count;
 }
 
 struct BlockMeanEstimate {
@@ -90,32 +93,33 @@ double lag_one_autocorrelation(const std::vector<double>& values, double mean) {
   }
   if (squares <= 0) return 0;
   // Bias correction for few values (Kendall 1954).
-  const double found = products / squares;
-  const double bias = (1 + 3 * found) / static_cast<double>(values.size());
-  return std::clamp(found + bias, 0.0, kMaxAutocorrelation);
+  const double biased_autocorrelation = products / squares;
+  const double bias = (1 + 3 * biased_autocorrelation) / static_cast<double>(values.size());
+  return std::clamp(biased_autocorrelation + bias, 0.0, kMaxAutocorrelation);
 }
 
 BlockMeanEstimate estimate_block_mean(std::span<const double> energies_j) {
   std::vector<double> blocks = compute_block_means(energies_j, std::min(kAutocorrelationBlockCount, energies_j.size()));
-  std::vector<double> sorted = blocks;
-  std::sort(sorted.begin(), sorted.end());
-  const auto trimmed = static_cast<std::size_t>(kTrimmedBlockFraction * static_cast<double>(sorted.size()));
+  std::vector<double> sorted_blocks = blocks;
+  std::sort(sorted_blocks.begin(), sorted_blocks.end());
+  const auto trimmed_count =
+      static_cast<std::size_t>(kTrimmedBlockFraction * static_cast<double>(sorted_blocks.size()));
   BlockMeanEstimate result;
-  for (std::size_t i = trimmed; i < sorted.size() - trimmed; ++i) result.mean += sorted[i];
-  result.mean /= static_cast<double>(sorted.size() - 2 * trimmed);
+  for (std::size_t i = trimmed_count; i < sorted_blocks.size() - trimmed_count; ++i) result.mean += sorted_blocks[i];
+  result.mean /= static_cast<double>(sorted_blocks.size() - 2 * trimmed_count);
   // Winsorized: trimmed values count as the nearest untrimmed one.
   double sum = 0;
   for (double& block : blocks) {
-    block = std::clamp(block, sorted[trimmed], sorted[sorted.size() - 1 - trimmed]);
+    block = std::clamp(block, sorted_blocks[trimmed_count], sorted_blocks[sorted_blocks.size() - 1 - trimmed_count]);
     sum += block;
   }
   const auto n = static_cast<double>(blocks.size());
   double squares = 0;
   for (const double block : blocks) squares += (block - sum / n) * (block - sum / n);
   result.autocorrelation = lag_one_autocorrelation(blocks, sum / n);
-  const double kept = 1 - 2 * static_cast<double>(trimmed) / n;
+  const double untrimmed_fraction = 1 - 2 * static_cast<double>(trimmed_count) / n;
   const double variance_inflation = (1 + result.autocorrelation) / (1 - result.autocorrelation);
-  result.standard_error = std::sqrt(squares / (n - 1) / n * variance_inflation) / kept;
+  result.standard_error = std::sqrt(squares / (n - 1) / n * variance_inflation) / untrimmed_fraction;
   return result;
 }
 
@@ -139,7 +143,7 @@ void add_evaluation_energy(SteadyState& steady, std::span<const StepEnergy> all_
   steady.energy_j += energy_j / steps;
   steady.time_s += time_s / steps;
   steady.energy_sum_j += energy_j;
-  steady.standard_error_j = std::hypot(steady.standard_error_j, std::sqrt(variance_j2 * count) / steps);
+  steady.standard_error_j = add_in_quadrature(steady.standard_error_j, std::sqrt(variance_j2 * count) / steps);
 }
 
 std::vector<StepEnergy> exclude_evaluation_steps(std::span<const StepEnergy> all_steps) {
@@ -174,14 +178,15 @@ std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> all_ste
   steady.is_settled = 2 * (truncated + 1) <= batches.size();
   steady.begin_s = steps[steady.first_step].begin_s;
   steady.end_s = steps[energies_j.size() - 1].end_s;
-  const std::span<const double> kept = std::span(energies_j).subspan(steady.first_step);
-  const MedianAndScaledMad median_and_mad = compute_median_and_scaled_mad(kept);
+  const std::span<const double> steady_energies_j = std::span(energies_j).subspan(steady.first_step);
+  const MedianAndScaledMad median_and_mad = compute_median_and_scaled_mad(steady_energies_j);
   const auto is_outlier = [&](double energy_j) {
     return std::abs(energy_j - median_and_mad.median) > kOutlierDeviations * median_and_mad.deviation;
   };
-  const auto outlier_count = static_cast<std::size_t>(std::count_if(kept.begin(), kept.end(), is_outlier));
+  const auto outlier_count =
+      static_cast<std::size_t>(std::count_if(steady_energies_j.begin(), steady_energies_j.end(), is_outlier));
   const bool are_outliers_rare =
-      static_cast<double>(outlier_count) <= kMaxOutlierFraction * static_cast<double>(kept.size());
+      static_cast<double>(outlier_count) <= kMaxOutlierFraction * static_cast<double>(steady_energies_j.size());
   steady.outlier_steps = are_outliers_rare ? outlier_count : 0;
   std::vector<double> inlier_energies_j;
   for (std::size_t i = steady.first_step; i < energies_j.size(); ++i) {

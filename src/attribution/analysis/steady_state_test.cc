@@ -58,9 +58,10 @@ TEST(SteadyState, ExcludesWarmUpOfAnyShape) {
 
 TEST(SteadyState, ExcludesRareLongStepsAndIncludesFrequentOnes) {
   statistics::Random random(kSteadySeed);
-  const auto find_with_long_steps = [&](std::size_t every) {
-    return find_steady_state(make_steps_with_energy(
-        1000, [&](std::size_t i) { return (i % every == every - 1 ? 15.0 : 5.0) + 0.05 * random.normal(); }));
+  const auto find_with_long_steps = [&](std::size_t long_step_period) {
+    return find_steady_state(make_steps_with_energy(1000, [&](std::size_t i) {
+      return (i % long_step_period == long_step_period - 1 ? 15.0 : 5.0) + 0.05 * random.normal();
+    }));
   };
   const auto with_checkpoint_steps = find_with_long_steps(250);
   EXPECT_EQ(with_checkpoint_steps->outlier_steps, 3u);  // one of the four is the last step

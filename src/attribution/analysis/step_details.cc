@@ -47,9 +47,9 @@ bool StepDetails::keep_if_among_longest(std::int64_t duration_ns, std::uint64_t 
   if (has_max_long_steps && duration_ns <= longest_steps_.begin()->first) return false;
   longest_steps_.emplace(duration_ns, index);
   if (!has_max_long_steps) return true;
-  const std::uint64_t shortest = longest_steps_.begin()->second;
+  const std::uint64_t shortest_step_index = longest_steps_.begin()->second;
   longest_steps_.erase(longest_steps_.begin());
-  remove_unless_kept(shortest);
+  remove_unless_kept(shortest_step_index);
   return true;
 }
 
@@ -75,9 +75,9 @@ bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns)
 }
 
 void StepDetails::add_kernels(std::span<const StepKernel> kernels) {
-  const auto found = steps_.find(step_count_ - 1);
-  if (found == steps_.end()) return;
-  CollectedStep& step = found->second;
+  const auto newest_step = steps_.find(step_count_ - 1);
+  if (newest_step == steps_.end()) return;
+  CollectedStep& step = newest_step->second;
   std::unordered_map<const LayerKey*, LayerInStep> layers;
   std::map<const std::string*, std::vector<TimeSpan>> spans;
   for (const StepKernel& kernel : kernels) {
@@ -99,17 +99,17 @@ void StepDetails::add_kernels(std::span<const StepKernel> kernels) {
   std::ranges::sort(step.layers, is_before);
   // `spans` is by address of the device's name; several addresses may hold the same name.
   std::map<std::string, std::vector<TimeSpan>> by_device;
-  for (auto& [device, of_device] : spans) {
-    std::vector<TimeSpan>& all = by_device[*device];
-    all.insert(all.end(), of_device.begin(), of_device.end());
+  for (auto& [device, kernel_spans] : spans) {
+    std::vector<TimeSpan>& merged_spans = by_device[*device];
+    merged_spans.insert(merged_spans.end(), kernel_spans.begin(), kernel_spans.end());
   }
-  for (auto& [device, of_device] : by_device) step.busy_s[device] = length_of_union_s(of_device);
+  for (auto& [device, kernel_spans] : by_device) step.busy_s[device] = length_of_union_s(kernel_spans);
 }
 
 std::vector<const CollectedStep*> StepDetails::steps() const {
-  std::vector<const CollectedStep*> all;
-  for (const auto& [index, step] : steps_) all.push_back(&step);
-  return all;
+  std::vector<const CollectedStep*> collected_steps;
+  for (const auto& [index, step] : steps_) collected_steps.push_back(&step);
+  return collected_steps;
 }
 
 }  // namespace joulemap::attribution

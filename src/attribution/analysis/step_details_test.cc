@@ -59,13 +59,13 @@ TEST(StepDetails, AStepLastsUntilTheFirstKernelOfTheNextStep) {
 
 TEST(StepDetails, OfManyStepsItKeepsEvenlyChosenOnesAndTheLongest) {
   StepDetails details;
-  std::uint64_t wanted = 0;
+  std::uint64_t detailed_step_count = 0;
   const std::set<std::int64_t> long_steps = {777, 4321, 9998};
   for (std::int64_t number = 0; number < 10'000; ++number) {
     const std::int64_t length_ns = long_steps.contains(number) ? 5 * kStep_ns : kStep_ns;
     if (!details.add_step(make_step(number, length_ns), number * kStep_ns)) continue;
     details.add_kernels(std::vector{make_step_kernel(number * kStep_ns, &kConvLayer, 1)});
-    ++wanted;
+    ++detailed_step_count;
   }
   EXPECT_EQ(details.step_count(), 10'000u);
   const std::vector<const CollectedStep*> steps = details.steps();
@@ -76,7 +76,7 @@ TEST(StepDetails, OfManyStepsItKeepsEvenlyChosenOnesAndTheLongest) {
     numbers.insert(step->number);
     EXPECT_EQ(step->kernels, 1u) << step->number;
   }
-  EXPECT_LE(wanted, 1000u);  // most steps need no kernels
+  EXPECT_LE(detailed_step_count, 1000u);  // most steps need no kernels
   for (const std::int64_t number : long_steps) EXPECT_TRUE(numbers.contains(number)) << number;
   EXPECT_TRUE(numbers.contains(0) && numbers.contains(5120));
 }

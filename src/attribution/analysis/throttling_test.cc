@@ -6,11 +6,11 @@
 namespace joulemap::attribution {
 namespace {
 
-Diagnostics diagnose_throttling(std::initializer_list<std::uint64_t> readings) {
-  ThrottlingReadings seen;
-  for (const std::uint64_t reasons : readings) seen.add(reasons);
+Diagnostics diagnose_throttling(std::initializer_list<std::uint64_t> reason_masks) {
+  ThrottlingReadings throttling_readings;
+  for (const std::uint64_t reasons : reason_masks) throttling_readings.add(reasons);
   Diagnostics diagnostics;
-  seen.add_diagnostics("gpu0", diagnostics);
+  throttling_readings.add_diagnostics("gpu0", diagnostics);
   return diagnostics;
 }
 
@@ -33,10 +33,10 @@ TEST(ThrottlingReadings, IgnoresIdleClocksAndUserSettings) {
 }
 
 TEST(ThrottlingReadings, CountsReadingsWithAnyReasonOnce) {
-  ThrottlingReadings seen;
-  for (const std::uint64_t reasons : {0x0, 0x4, 0x24, 0x1}) seen.add(reasons);
-  EXPECT_EQ(seen.clock_readings().readings, 4u);
-  EXPECT_EQ(seen.clock_readings().throttled, 2u);
+  ThrottlingReadings throttling_readings;
+  for (const std::uint64_t reasons : {0x0, 0x4, 0x24, 0x1}) throttling_readings.add(reasons);
+  EXPECT_EQ(throttling_readings.clock_readings().readings, 4u);
+  EXPECT_EQ(throttling_readings.clock_readings().throttled, 2u);
 }
 
 TEST(ThrottlingReadings, IgnoresASingleReading) { EXPECT_FALSE(diagnose_throttling({4}).contains("power_limited")); }

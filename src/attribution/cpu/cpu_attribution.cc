@@ -19,7 +19,8 @@ std::vector<double> draw_row_normals(const std::vector<std::string>& path) {
   for (const std::string& name : path) seed = fnv1a('\n', fnv1a(name, seed));
   statistics::Random random(seed);
   std::vector<double> normal_draws;
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) normal_draws.push_back(random.normal());
+  for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate)
+    normal_draws.push_back(random.normal());
   return normal_draws;
 }
 
@@ -90,17 +91,17 @@ void CpuAttribution::redistribute_between_readings(std::vector<TimeCell>& cells)
     return span.begin_ns + static_cast<std::int64_t>((static_cast<double>(cell) + 0.5) * cells[cell].length_s *
                                                      static_cast<double>(kNanosecondsPerSecond));
   };
-  std::size_t first = 0;
+  std::size_t first_cell = 0;
   for (const std::int64_t edge_ns : inputs_->counter_reading_times_ns) {
-    std::size_t last = first;
+    std::size_t end_cell = first_cell;
     double joules = 0;
     double modelled_j = 0;
-    for (; last < cells.size() && midpoint_ns(last) < edge_ns; ++last) {
-      joules += cells[last].joules;
-      modelled_j += modelled_cell_j(cells[last]);
+    for (; end_cell < cells.size() && midpoint_ns(end_cell) < edge_ns; ++end_cell) {
+      joules += cells[end_cell].joules;
+      modelled_j += modelled_cell_j(cells[end_cell]);
     }
-    for (; first < last; ++first) {
-      if (modelled_j > 0) cells[first].joules = joules * modelled_cell_j(cells[first]) / modelled_j;
+    for (; first_cell < end_cell; ++first_cell) {
+      if (modelled_j > 0) cells[first_cell].joules = joules * modelled_cell_j(cells[first_cell]) / modelled_j;
     }
   }
 }
@@ -121,8 +122,8 @@ void CpuAttribution::attribute_cell(std::size_t cell, const TimeCell& cell_value
   double command_idle_fraction = 0;
   if (command_busy_fraction > 0) {
     const double cpus = cell_values.captured_s / cell_values.busy_wall_s;
-    const double others = other_busy_fraction > 0 ? other_cpus / other_busy_fraction : 0;
-    const double total_cpus = std::max(std::min(cpus + others, inputs_->cpu_count), cpus);
+    const double other_busy_cpus = other_busy_fraction > 0 ? other_cpus / other_busy_fraction : 0;
+    const double total_cpus = std::max(std::min(cpus + other_busy_cpus, inputs_->cpu_count), cpus);
     command_idle_fraction = command_busy_fraction * (1 - other_busy_fraction + other_busy_fraction * cpus / total_cpus);
   }
   measured_j_per_modelled_j_.set(cell, measured_to_modelled * cell_values.length_s);
@@ -180,25 +181,27 @@ EnergyByColumn CpuAttribution::attribute_tally(std::uint32_t process, const Scop
 // the others lose.
 std::vector<double> CpuAttribution::energy_replicates(const EnergyByColumn& joules) const {
   const CpuPowers& powers = inputs_->powers;
-  const auto power_ratio = [&](std::size_t unknown, std::size_t r) {
-    return powers.watts[unknown] > 0 ? powers.power_replicates[unknown][r] / powers.watts[unknown] : 1;
+  const auto power_ratio = [&](std::size_t unknown, std::size_t replicate) {
+    return powers.watts[unknown] > 0 ? powers.power_replicates[unknown][replicate] / powers.watts[unknown] : 1;
   };
   std::vector<double> replicates_j(kPowerReplicateCount);
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
+  for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate) {
     double fitted_total_j = powers.is_fitted ? idle_j_ : 0;
-    double replicate_total_j = fitted_total_j * power_ratio(powers.idle_index(), r);
-    for (const auto& [unknown, all_j] : energy_by_unknown_.joules_by_column()) {
-      fitted_total_j += all_j;
-      replicate_total_j += all_j * power_ratio(unknown, r);
+    double replicate_total_j = fitted_total_j * power_ratio(powers.idle_index(), replicate);
+    for (const auto& [unknown, unknown_total_j] : energy_by_unknown_.joules_by_column()) {
+      fitted_total_j += unknown_total_j;
+      replicate_total_j += unknown_total_j * power_ratio(unknown, replicate);
     }
-    for (const auto& [unknown, row_j] : joules.joules_by_column()) replicates_j[r] += row_j * power_ratio(unknown, r);
-    if (replicate_total_j > 0) replicates_j[r] *= fitted_total_j / replicate_total_j;
-    replicates_j[r] *= powers.gain_replicates[r];
+    for (const auto& [unknown, row_j] : joules.joules_by_column())
+      replicates_j[replicate] += row_j * power_ratio(unknown, replicate);
+    if (replicate_total_j > 0) replicates_j[replicate] *= fitted_total_j / replicate_total_j;
+    replicates_j[replicate] *= powers.gain_replicates[replicate];
   }
   return replicates_j;
 }
 
-void CpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules, double spread) const {
+void CpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules,
+                                            double additional_relative_sd) const {
   row.basis = kCpuTimeBasis;
   if (inputs_ == nullptr || !row.energy_j) return;
   const CpuPowers& powers = inputs_->powers;
@@ -212,7 +215,8 @@ void CpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByColumn
   if (powers.is_fitted && powers.is_regressed[powers.idle_index()]) row.dynamic_j = regressed_j + unregressed_j;
   std::vector<double> replicates_j = energy_replicates(joules);
   const std::vector<double> normal_draws = draw_row_normals(row.path);
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) replicates_j[r] *= std::max(1 + spread * normal_draws[r], 0.0);
+  for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate)
+    replicates_j[replicate] *= std::max(1 + additional_relative_sd * normal_draws[replicate], 0.0);
   const auto [low_j, high_j] = central_interval(std::move(replicates_j), kIntervalProbability);
   row.low_j = std::min(low_j, *row.energy_j);
   row.high_j = std::max(high_j, *row.energy_j);

@@ -43,9 +43,9 @@ class CpuAttribution {
   double idle_j() const { return idle_j_; }
 
   // fill_in_energy_details() fills in basis, interval and dynamic energy of a row. Call add_to_total() with the energy
-  // of all tallies first. `spread`: additional relative standard deviation of the row, besides that of the powers.
+  // of all tallies first. `additional_relative_sd`: of the row, besides that of the powers.
   void add_to_total(const EnergyByColumn& joules) { energy_by_unknown_.add(joules); }
-  void fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules, double spread) const;
+  void fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules, double additional_relative_sd) const;
 
  private:
   struct TimeCell {

@@ -55,21 +55,22 @@ class SimulatedCpu {
     run();
   }
 
-  LedgerResult attribute_energy(bool regress, bool estimated = false, double gain_spread = 0.01) {
+  LedgerResult attribute_energy(bool regress, bool is_estimated = false, double gain_spread = 0.01) {
     ActivitySums sums(span_);
     CpuWorkCollector work(span_);
     for (const Activity& activity : activities_) sums.add(kProcess, activity), work.add(kProcess, activity);
     sums.finish();
-    CpuAttributionInputs known{.cpu_use = work.finish(sums)};
-    known.other_cpu_s = other_cpu_curve(machine_, sums.captured_cpu_s(), kCpuCount);
+    CpuAttributionInputs cpu_inputs{.cpu_use = work.finish(sums)};
+    cpu_inputs.other_cpu_s = other_cpu_curve(machine_, sums.captured_cpu_s(), kCpuCount);
     const std::vector<std::vector<EnergyPoint>> domains = {readings_};
-    std::optional<CpuPowers> fitted;
-    if (regress) fitted = fit_cpu_powers(known.cpu_use, {machine_, kCpuCount}, domains);
-    known.powers = fitted ? *fitted : make_equal_cpu_powers(known.cpu_use.column_count);
-    known.is_estimated = estimated;
-    known.cpu_count = kCpuCount;
-    for (const EnergyPoint& reading : readings_) known.counter_reading_times_ns.push_back(reading.time_ns);
-    draw_gain_replicates(known.powers, gain_spread);
+    std::optional<CpuPowers> fitted_powers;
+    if (regress) fitted_powers = fit_cpu_powers(cpu_inputs.cpu_use, {machine_, kCpuCount}, domains);
+    cpu_inputs.powers = fitted_powers ? *fitted_powers : make_equal_cpu_powers(cpu_inputs.cpu_use.column_count);
+    cpu_inputs.is_estimated = is_estimated;
+    cpu_inputs.cpu_count = kCpuCount;
+    for (const EnergyPoint& energy_reading : readings_)
+      cpu_inputs.counter_reading_times_ns.push_back(energy_reading.time_ns);
+    draw_gain_replicates(cpu_inputs.powers, gain_spread);
     MachineEnergy energy;
     energy.cpu_energy_j.emplace(span_, cell_count_for_span(span_));
     for (std::size_t i = 1; i < readings_.size(); ++i) {
@@ -78,7 +79,7 @@ class SimulatedCpu {
     }
     energy.cpu_energy_j->finish();
     measured_j_ = energy.cpu_energy_j->total();
-    energy.cpu_inputs = std::move(known);
+    energy.cpu_inputs = std::move(cpu_inputs);
     Ledger ledger(RowLevel::layer, energy, sums);
     for (const Activity& activity : activities_) ledger.add(kProcess, activity);
     return ledger.finish();
@@ -90,19 +91,22 @@ class SimulatedCpu {
   double measured_j() const { return measured_j_; }
 
  private:
-  double uniform(double from, double to) { return std::uniform_real_distribution<double>(from, to)(random_); }
+  double uniform(double min_value, double max_value) {
+    return std::uniform_real_distribution<double>(min_value, max_value)(random_);
+  }
 
   void run() {
     std::int64_t remaining_ms = 0;
-    std::size_t at = scenario_.layers.size();  // index of the current layer; this value: paused
+    std::size_t layer_index = scenario_.layers.size();  // index of the current layer; this value: paused
     std::int64_t neighbour_ms = 0;
     bool neighbour = false;
     const auto ticks = static_cast<std::int64_t>(scenario_.seconds * 1000);
     for (std::int64_t tick = 0; tick < ticks; ++tick) {
       while (remaining_ms <= 0) {
-        at = (at + 1) % (scenario_.layers.size() + 1);
-        const bool is_pause = at == scenario_.layers.size();
-        const double typical_length_ms = is_pause ? scenario_.pause_ms : scenario_.layers[at].typical_length_ms;
+        layer_index = (layer_index + 1) % (scenario_.layers.size() + 1);
+        const bool is_pause = layer_index == scenario_.layers.size();
+        const double typical_length_ms =
+            is_pause ? scenario_.pause_ms : scenario_.layers[layer_index].typical_length_ms;
         remaining_ms = std::llround(uniform(0.7, 1.3) * typical_length_ms);
       }
       if (--neighbour_ms <= 0) {
@@ -110,29 +114,30 @@ class SimulatedCpu {
         neighbour_ms = std::llround(uniform(300, 3000));
       }
       --remaining_ms;
-      simulate_tick(tick, at, neighbour);
+      simulate_tick(tick, layer_index, neighbour);
     }
   }
 
-  void simulate_tick(std::int64_t tick, std::size_t at, bool neighbour) {
+  void simulate_tick(std::int64_t tick, std::size_t layer_index, bool neighbour) {
     SimulatedLayer no_layer{0, 0, 0, 0};
-    SimulatedLayer& layer = at < scenario_.layers.size() ? scenario_.layers[at] : no_layer;
+    SimulatedLayer& layer = layer_index < scenario_.layers.size() ? scenario_.layers[layer_index] : no_layer;
     const double neighbour_cpus = neighbour ? 1 : 0;
-    const double all = layer.cpus + neighbour_cpus;
+    const double total_cpus = layer.cpus + neighbour_cpus;
     const double mean_power_factor =
-        all > 0 ? (layer.cpus * layer.factor + neighbour_cpus * scenario_.neighbour_factor) / all : 0;
+        total_cpus > 0 ? (layer.cpus * layer.factor + neighbour_cpus * scenario_.neighbour_factor) / total_cpus : 0;
     noise_ = 0.8 * noise_ + 0.6 * std::normal_distribution<double>(0, 0.03)(random_);
-    const double dynamic_j = kBusy_w * std::pow(all / kCpuCount, 0.8) * mean_power_factor * (1 + noise_) * kTick_s;
-    if (all > 0) {
-      const double share = layer.cpus * layer.factor / (all * mean_power_factor);
-      layer.true_j += dynamic_j * share + kIdle_w * kTick_s * layer.cpus / all;
-      true_background_j_ += dynamic_j * (1 - share) + kIdle_w * kTick_s * neighbour_cpus / all;
+    const double dynamic_j =
+        kBusy_w * std::pow(total_cpus / kCpuCount, 0.8) * mean_power_factor * (1 + noise_) * kTick_s;
+    if (total_cpus > 0) {
+      const double share = layer.cpus * layer.factor / (total_cpus * mean_power_factor);
+      layer.true_j += dynamic_j * share + kIdle_w * kTick_s * layer.cpus / total_cpus;
+      true_background_j_ += dynamic_j * (1 - share) + kIdle_w * kTick_s * neighbour_cpus / total_cpus;
     } else {
       idle_j_ += kIdle_w * kTick_s;
     }
     joules_ += dynamic_j + kIdle_w * kTick_s;
-    machine_s_ += all * kTick_s;
-    if (at < scenario_.layers.size()) add_time(at, layer.cpus);
+    machine_s_ += total_cpus * kTick_s;
+    if (layer_index < scenario_.layers.size()) add_time(layer_index, layer.cpus);
     if ((tick + 1) % 10 == 0) finish_activity((tick + 1) * kTick_ns);
     if ((tick + 1) % 50 == 0) {
       readings_.push_back({(tick + 1) * kTick_ns, joules_});
@@ -140,8 +145,8 @@ class SimulatedCpu {
     }
   }
 
-  void add_time(std::size_t at, double cpus) {
-    const auto scope = static_cast<std::uint32_t>(3 + at);
+  void add_time(std::size_t layer_index, double cpus) {
+    const auto scope = static_cast<std::uint32_t>(3 + layer_index);
     auto tally = std::find_if(tallies_.begin(), tallies_.end(), [&](const ScopeTally& t) { return t.scope == scope; });
     if (tally == tallies_.end()) tally = tallies_.insert(tallies_.end(), ScopeTally{.scope = scope, .count = 1});
     tally->wall_ns += kTick_ns;
@@ -175,7 +180,9 @@ class SimulatedCpu {
 // Layers of 12 to 40 ms, on one CPU or several, whose powers differ by a factor of two and more.
 CpuScenario training(std::uint64_t seed) {
   std::mt19937_64 random(seed * 77 + 5);
-  const auto uniform = [&](double from, double to) { return std::uniform_real_distribution<double>(from, to)(random); };
+  const auto uniform = [&](double min_value, double max_value) {
+    return std::uniform_real_distribution<double>(min_value, max_value)(random);
+  };
   CpuScenario scenario;
   for (const double cpus : {1, 3, 2, 3, 1, 2}) scenario.layers.push_back({cpus, uniform(0.6, 1.5), uniform(12, 40), 0});
   scenario.neighbour_factor = uniform(0.6, 1.5);
@@ -196,11 +203,11 @@ struct IntervalScore {
   double rms() const { return std::sqrt(sum_of_squares / static_cast<double>(rows)); }
   double coverage() const { return static_cast<double>(held) / static_cast<double>(rows); }
 
-  void add(const ReportRow* row, double true_j) {
+  void add(const ReportRow* row, double true_energy_j) {
     ASSERT_NE(row, nullptr);
     ASSERT_TRUE(row->energy_j && row->low_j && row->high_j);
-    sum_of_squares += std::pow(*row->energy_j / true_j - 1, 2);
-    held += *row->low_j <= true_j && true_j <= *row->high_j ? 1 : 0;
+    sum_of_squares += std::pow(*row->energy_j / true_energy_j - 1, 2);
+    held += *row->low_j <= true_energy_j && true_energy_j <= *row->high_j ? 1 : 0;
     ++rows;
   }
 };
@@ -214,33 +221,33 @@ void expect_energy_is_conserved(const LedgerResult& result, double measured_j) {
 }
 
 TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) {
-  IntervalScore found;
+  IntervalScore regression_score;
   IntervalScore time_split_score;
   IntervalScore background;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimulatedCpu machine(training(seed), seed);
     const LedgerResult regressed = machine.attribute_energy(true);
-    const LedgerResult shared = machine.attribute_energy(false);
+    const LedgerResult time_split_ledger = machine.attribute_energy(false);
     expect_energy_is_conserved(regressed, machine.measured_j());
-    expect_energy_is_conserved(shared, machine.measured_j());
+    expect_energy_is_conserved(time_split_ledger, machine.measured_j());
     for (std::size_t i = 0; i < machine.layers().size(); ++i) {
       const std::string name = "layer" + std::to_string(i);
-      found.add(find_row(regressed, name), machine.layers()[i].true_j);
-      time_split_score.add(find_row(shared, name), machine.layers()[i].true_j);
+      regression_score.add(find_row(regressed, name), machine.layers()[i].true_j);
+      time_split_score.add(find_row(time_split_ledger, name), machine.layers()[i].true_j);
       EXPECT_EQ(find_row(regressed, name)->basis, "regressed");
-      EXPECT_EQ(find_row(shared, name)->basis, "cpu-time");
+      EXPECT_EQ(find_row(time_split_ledger, name)->basis, "cpu-time");
     }
     background.add(find_row(regressed, "background"), machine.true_background_j());
   }
   std::printf(
       "layers: %.1f %% RMS, by CPU time %.1f %%; background %.1f %%; intervals hold %.0f %%, by CPU time %.0f %%\n",
-      100 * found.rms(), 100 * time_split_score.rms(), 100 * background.rms(), 100 * found.coverage(),
-      100 * time_split_score.coverage());
-  EXPECT_LT(found.rms(), 0.08);
-  EXPECT_LT(found.rms(), time_split_score.rms() / 2);
+      100 * regression_score.rms(), 100 * time_split_score.rms(), 100 * background.rms(),
+      100 * regression_score.coverage(), 100 * time_split_score.coverage());
+  EXPECT_LT(regression_score.rms(), 0.08);
+  EXPECT_LT(regression_score.rms(), time_split_score.rms() / 2);
   EXPECT_LT(background.rms(), 0.05);
-  EXPECT_GE(found.coverage(), 0.80);  // 90 % of 72 rows, with allowance for chance
+  EXPECT_GE(regression_score.coverage(), 0.80);  // 90 % of 72 rows, with allowance for chance
   EXPECT_GE(time_split_score.coverage(), 0.80);
   EXPECT_GE(background.held, 9u);
 }

@@ -22,11 +22,12 @@ bool is_before_point(std::int64_t time_ns, const EnergyPoint& point) { return ti
 
 // Linear interpolation between two readings. `time_ns` must lie within them.
 double joules_at(std::span<const EnergyPoint> points, std::int64_t time_ns) {
-  const auto after = std::upper_bound(points.begin() + 1, points.end() - 1, time_ns, is_before_point);
-  const EnergyPoint& to = *after;
-  const EnergyPoint& from = *(after - 1);
-  const double length_ns = static_cast<double>(std::max<std::int64_t>(to.time_ns - from.time_ns, 1));
-  return from.joules + (to.joules - from.joules) * static_cast<double>(time_ns - from.time_ns) / length_ns;
+  const auto later_point = std::upper_bound(points.begin() + 1, points.end() - 1, time_ns, is_before_point);
+  const EnergyPoint& end_point = *later_point;
+  const EnergyPoint& begin_point = *(later_point - 1);
+  const double length_ns = static_cast<double>(std::max<std::int64_t>(end_point.time_ns - begin_point.time_ns, 1));
+  return begin_point.joules +
+         (end_point.joules - begin_point.joules) * static_cast<double>(time_ns - begin_point.time_ns) / length_ns;
 }
 
 std::vector<std::int64_t> choose_observation_edges(const CpuUse& use,
@@ -51,8 +52,9 @@ std::vector<std::int64_t> choose_observation_edges(const CpuUse& use,
       add(sample_span.end_ns);
       continue;
     }
-    auto point = std::lower_bound(densest_readings.begin(), densest_readings.end(), sample_span.begin_ns,
-                                  [](const EnergyPoint& a, std::int64_t time_ns) { return a.time_ns < time_ns; });
+    auto point = std::lower_bound(
+        densest_readings.begin(), densest_readings.end(), sample_span.begin_ns,
+        [](const EnergyPoint& energy_point, std::int64_t time_ns) { return energy_point.time_ns < time_ns; });
     for (; point != densest_readings.end() && point->time_ns < sample_span.end_ns; ++point) add(point->time_ns);
   }
   return edges_ns;

@@ -78,10 +78,10 @@ double autocorrelation_sd_inflation(std::span<const double> residuals, std::span
 std::vector<double> huber_weights(std::span<const double> residuals) {
   std::vector<double> magnitudes;
   for (const double residual : residuals) magnitudes.push_back(std::abs(residual));
-  const double usual = std::max(1.4826 * median_or(std::move(magnitudes), 0.0), 1e-12);
+  const double robust_scale = std::max(1.4826 * median_or(std::move(magnitudes), 0.0), 1e-12);
   std::vector<double> weights;
   for (const double residual : residuals) {
-    weights.push_back(statistics::huber_weight(residual / usual, kCpuHuberThreshold));
+    weights.push_back(statistics::huber_weight(residual / robust_scale, kCpuHuberThreshold));
   }
   return weights;
 }
@@ -138,15 +138,16 @@ class CpuPowerPriors {
   std::vector<double> data_fractions(const CpuPowerFit& fit) const {
     const std::size_t size = busy_unknown_count_ + 1;
     std::vector<double> row_sums(busy_unknown_count_);
-    double all = 0;
+    double covariance_sum = 0;
     for (std::size_t i = 0; i < busy_unknown_count_; ++i) {
       for (std::size_t j = 0; j < busy_unknown_count_; ++j) row_sums[i] += fit.unscaled_covariance[i * size + j];
-      all += row_sums[i];
+      covariance_sum += row_sums[i];
     }
     const auto count = static_cast<double>(busy_unknown_count_);
     std::vector<double> shares;
     for (std::size_t k = 0; k < busy_unknown_count_; ++k) {
-      const double difference = fit.unscaled_covariance[k * size + k] - 2 * row_sums[k] / count + all / (count * count);
+      const double difference =
+          fit.unscaled_covariance[k * size + k] - 2 * row_sums[k] / count + covariance_sum / (count * count);
       shares.push_back(1 - fit.noise * fit.noise * difference / (sd_w() * sd_w()));
     }
     const double idle_variance = fit.noise * fit.noise * fit.unscaled_covariance.back();
@@ -212,32 +213,32 @@ std::optional<double> measured_idle_w(const CpuObservations& observations) {
 }
 
 // Draws replicates of the powers, by unknown: one of the fits at random, by `fit_probabilities`, and a deviation from its
-// covariance. Converts watts of a fit with another growth exponent to those of `best` for the same joules.
+// covariance. Converts watts of a fit with another growth exponent to those of `best_fit` for the same joules.
 std::vector<std::vector<double>> draw_power_replicates(const std::vector<CpuPowerFit>& fits,
                                                        const std::vector<double>& fit_probabilities,
-                                                       const CpuPowerFit& best) {
-  const std::size_t size = best.watts.size();
+                                                       const CpuPowerFit& best_fit) {
+  const std::size_t size = best_fit.watts.size();
   std::vector<std::vector<double>> cholesky_factors;
   cholesky_factors.reserve(fits.size());
   for (const CpuPowerFit& fit : fits)
     cholesky_factors.push_back(statistics::cholesky_factor(fit.unscaled_covariance, size));
   Random random(kReplicateSeed);
   std::vector<std::vector<double>> replicates_w(size, std::vector<double>(kPowerReplicateCount));
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
+  for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate) {
     std::size_t fit_index = 0;
-    for (double left = random.uniform(); fit_index + 1 < fits.size() && left >= fit_probabilities[fit_index];
-         ++fit_index)
-      left -= fit_probabilities[fit_index];
+    for (double remaining_probability = random.uniform();
+         fit_index + 1 < fits.size() && remaining_probability >= fit_probabilities[fit_index]; ++fit_index)
+      remaining_probability -= fit_probabilities[fit_index];
     std::vector<double> z;
     for (std::size_t k = 0; k < size; ++k) z.push_back(random.normal());
     for (std::size_t i = 0; i < size; ++i) {
       double deviation = 0;
       for (std::size_t k = 0; k <= i; ++k) deviation += cholesky_factors[fit_index][i * size + k] * z[k];
       const double equal_energy_factor =
-          best.weighted_cpu_s[i] > 0 ? fits[fit_index].weighted_cpu_s[i] / best.weighted_cpu_s[i] : 1;
+          best_fit.weighted_cpu_s[i] > 0 ? fits[fit_index].weighted_cpu_s[i] / best_fit.weighted_cpu_s[i] : 1;
       const double watts = (fits[fit_index].watts[i] + fits[fit_index].noise * deviation) * equal_energy_factor;
       const double error = i + 2 == size ? kOtherProcessesPowerRelativeError : kModelPowerRelativeError;
-      replicates_w[i][r] = std::max(watts * (1 + error * random.normal()), 0.0);
+      replicates_w[i][replicate] = std::max(watts * (1 + error * random.normal()), 0.0);
     }
   }
   return replicates_w;
@@ -253,7 +254,7 @@ double compute_fit_cost(const CpuPowerFit& fit, double noise) {
 void draw_gain_replicates(CpuPowers& powers, double gain_spread) {
   Random random(kReplicateSeed + 1);
   powers.gain_replicates.clear();
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
+  for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate) {
     powers.gain_replicates.push_back(std::max(1 + gain_spread * random.normal(), 0.0));
   }
 }
@@ -266,7 +267,7 @@ CpuPowers make_equal_cpu_powers(std::size_t columns) {
   Random random(kReplicateSeed);
   for (std::size_t k = 0; k < columns + 2; ++k) {
     std::vector<double>& replicates_w = powers.power_replicates.emplace_back();
-    for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
+    for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate) {
       replicates_w.push_back(std::max(powers.watts[k] * (1 + kCpuPowerRelativeSd * random.normal()), 0.0));
     }
   }
@@ -299,19 +300,20 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
   for (const CpuPowerFit& fit : fits) noise = std::min(noise, fit.noise);
   const auto cost = [&](const CpuPowerFit& fit) { return compute_fit_cost(fit, noise); };
   // Growth exponents are compared at the default idle fraction; the other fractions get the same probability.
-  std::size_t usual = 0;
-  for (std::size_t i = 0; i < fits.size(); i += idle_prior_count) usual = cost(fits[i]) < cost(fits[usual]) ? i : usual;
-  const CpuPowerFit& best = fits[usual];
+  std::size_t best_fit_index = 0;
+  for (std::size_t i = 0; i < fits.size(); i += idle_prior_count)
+    best_fit_index = cost(fits[i]) < cost(fits[best_fit_index]) ? i : best_fit_index;
+  const CpuPowerFit& best_fit = fits[best_fit_index];
   std::vector<double> fit_probabilities;
   for (std::size_t i = 0; i < fits.size(); ++i)
-    fit_probabilities.push_back(std::exp(cost(best) - cost(fits[i - i % idle_prior_count])));
-  const double all = std::accumulate(fit_probabilities.begin(), fit_probabilities.end(), 0.0);
-  for (double& one : fit_probabilities) one /= all;
-  powers.busy_cpu_exponent = best.busy_cpu_exponent;
-  powers.watts = best.watts;
-  for (const double share : best.data_fractions) powers.is_regressed.push_back(share >= kMinIdentifiedFraction);
+    fit_probabilities.push_back(std::exp(cost(best_fit) - cost(fits[i - i % idle_prior_count])));
+  const double probability_sum = std::accumulate(fit_probabilities.begin(), fit_probabilities.end(), 0.0);
+  for (double& probability : fit_probabilities) probability /= probability_sum;
+  powers.busy_cpu_exponent = best_fit.busy_cpu_exponent;
+  powers.watts = best_fit.watts;
+  for (const double share : best_fit.data_fractions) powers.is_regressed.push_back(share >= kMinIdentifiedFraction);
   powers.is_regressed[powers.idle_index()] = powers.is_idle_measured;
-  powers.power_replicates = draw_power_replicates(fits, fit_probabilities, best);
+  powers.power_replicates = draw_power_replicates(fits, fit_probabilities, best_fit);
   powers.is_fitted = true;
   return powers;
 }

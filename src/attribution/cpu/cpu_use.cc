@@ -65,13 +65,13 @@ std::vector<double> busy_wall_s(const Activity& activity) {
   }
   const double length_s = seconds(activity.end_ns - activity.begin_ns);
   if (sum_s <= length_s) return tally_wall_s;
-  for (double& one_s : tally_wall_s) one_s *= std::max(length_s, 0.0) / sum_s;
+  for (double& wall_s : tally_wall_s) wall_s *= std::max(length_s, 0.0) / sum_s;
   return tally_wall_s;
 }
 
 std::uint16_t CpuUse::column_of_scope(std::uint32_t process, std::uint32_t scope) const {
-  const auto known = columns_by_scope.find({process, scope});
-  return known == columns_by_scope.end() ? static_cast<std::uint16_t>(column_count - 1) : known->second;
+  const auto scope_column = columns_by_scope.find({process, scope});
+  return scope_column == columns_by_scope.end() ? static_cast<std::uint16_t>(column_count - 1) : scope_column->second;
 }
 
 void CpuWorkCollector::add(std::uint32_t process, const Activity& activity) {
@@ -94,7 +94,7 @@ CpuUse CpuWorkCollector::finish(ActivitySums& sums) {
   }
   std::vector<std::pair<double, std::vector<std::string>>> columns_by_cpu_time;
   columns_by_cpu_time.reserve(cpu_s.size());
-  for (const auto& [key, used] : cpu_s) columns_by_cpu_time.emplace_back(-used, key);
+  for (const auto& [key, used_cpu_s] : cpu_s) columns_by_cpu_time.emplace_back(-used_cpu_s, key);
   std::sort(columns_by_cpu_time.begin(), columns_by_cpu_time.end());
   std::map<std::vector<std::string>, std::uint16_t> columns;
   for (std::size_t i = 0; i < columns_by_cpu_time.size(); ++i) {
@@ -129,20 +129,20 @@ double cpu_power_factor(double cpus, double busy_cpu_exponent) {
   return std::pow(std::max(cpus, 1.0), busy_cpu_exponent - 1);
 }
 
-double other_cpu_power_factor(double other_s, double captured_s, double length_s, double busy_cpu_exponent) {
-  return cpu_power_factor(std::max(other_s / length_s, 1.0) + captured_s / length_s, busy_cpu_exponent);
+double other_cpu_power_factor(double other_cpu_s, double captured_s, double length_s, double busy_cpu_exponent) {
+  return cpu_power_factor(std::max(other_cpu_s / length_s, 1.0) + captured_s / length_s, busy_cpu_exponent);
 }
 
-std::optional<double> count_listed_cpus(std::string_view list) {
+std::optional<double> count_listed_cpus(std::string_view cpu_list) {
   double count = 0;
-  while (!list.empty()) {
-    const std::string_view part = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(part.size() + 1, list.size()));
+  while (!cpu_list.empty()) {
+    const std::string_view part = cpu_list.substr(0, cpu_list.find(','));
+    cpu_list.remove_prefix(std::min(part.size() + 1, cpu_list.size()));
     const std::size_t dash = part.find('-');
-    const std::optional<std::uint64_t> first = parse_u64(part.substr(0, dash));
-    const std::optional<std::uint64_t> last = dash == part.npos ? first : parse_u64(part.substr(dash + 1));
-    if (!first || !last || *last < *first) return std::nullopt;
-    count += static_cast<double>(*last - *first + 1);
+    const std::optional<std::uint64_t> first_cpu = parse_u64(part.substr(0, dash));
+    const std::optional<std::uint64_t> last_cpu = dash == part.npos ? first_cpu : parse_u64(part.substr(dash + 1));
+    if (!first_cpu || !last_cpu || *last_cpu < *first_cpu) return std::nullopt;
+    count += static_cast<double>(*last_cpu - *first_cpu + 1);
   }
   return count > 0 ? std::optional(count) : std::nullopt;
 }
@@ -154,40 +154,42 @@ std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, 
     const auto has_earlier_midpoint = [&](std::size_t i) {
       return edges_ns[i] + (edges_ns[i + 1] - edges_ns[i]) / 2 < time_ns;
     };
-    std::size_t first = 0;
+    std::size_t interval_index = 0;
     for (std::size_t count = captured_s.size(); count > 0;) {
-      const std::size_t half = count / 2;
-      if (has_earlier_midpoint(first + half)) {
-        first += half + 1;
-        count -= half + 1;
+      const std::size_t half_count = count / 2;
+      if (has_earlier_midpoint(interval_index + half_count)) {
+        interval_index += half_count + 1;
+        count -= half_count + 1;
       } else {
-        count = half;
+        count = half_count;
       }
     }
-    return first;
+    return interval_index;
   };
   double deficit_s = 0;
-  for (std::size_t i = 1, from = 0; i < machine.size(); ++i) {
-    const double window_s = seconds(machine[i].time_ns - machine[from].time_ns);
-    const std::size_t first = find_interval_index(machine[from].time_ns);
-    const std::size_t last = find_interval_index(machine[i].time_ns);
-    if (last <= first || window_s < kMinReadingInterval_s) continue;
-    const double intervals_length_s = seconds(edges_ns[last] - edges_ns[first]);
-    double remaining_cpu_s =
-        std::min(intervals_length_s / window_s, 1.0) * (machine[i].used_cpu_s - machine[from].used_cpu_s) - deficit_s;
+  for (std::size_t i = 1, window_begin_index = 0; i < machine.size(); ++i) {
+    const double window_s = seconds(machine[i].time_ns - machine[window_begin_index].time_ns);
+    const std::size_t first_interval = find_interval_index(machine[window_begin_index].time_ns);
+    const std::size_t end_interval = find_interval_index(machine[i].time_ns);
+    if (end_interval <= first_interval || window_s < kMinReadingInterval_s) continue;
+    const double intervals_length_s = seconds(edges_ns[end_interval] - edges_ns[first_interval]);
+    double remaining_cpu_s = std::min(intervals_length_s / window_s, 1.0) *
+                                 (machine[i].used_cpu_s - machine[window_begin_index].used_cpu_s) -
+                             deficit_s;
     const bool is_fully_busy = remaining_cpu_s >= full_fraction * cpus * std::min(intervals_length_s, window_s);
-    for (std::size_t k = first; k < last; ++k) remaining_cpu_s -= captured_s[k];
+    for (std::size_t k = first_interval; k < end_interval; ++k) remaining_cpu_s -= captured_s[k];
     deficit_s = std::max(-remaining_cpu_s, 0.0);
-    distribute_other_cpu_time(edges_ns.subspan(first, last - first + 1), captured_s.subspan(first, last - first), cpus,
+    distribute_other_cpu_time(edges_ns.subspan(first_interval, end_interval - first_interval + 1),
+                              captured_s.subspan(first_interval, end_interval - first_interval), cpus,
                               is_fully_busy ? cpus * intervals_length_s : remaining_cpu_s,
-                              std::span(other_cpu_s).subspan(first, last - first));
-    from = i;
+                              std::span(other_cpu_s).subspan(first_interval, end_interval - first_interval));
+    window_begin_index = i;
   }
   return other_cpu_s;
 }
 
 TimeCurve other_cpu_curve(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus) {
-  TimeCurve other_s(captured_s.span(), captured_s.size());
+  TimeCurve other_cpu_time_s(captured_s.span(), captured_s.size());
   std::vector<std::int64_t> edges_ns;
   std::vector<double> captured_cells_s;
   const double cell_ns = captured_s.cell_s() * static_cast<double>(kNanosecondsPerSecond);
@@ -196,9 +198,9 @@ TimeCurve other_cpu_curve(std::span<const CpuTimePoint> machine, const TimeCurve
     if (cell < captured_s.size()) captured_cells_s.push_back(captured_s[cell]);
   }
   const std::vector<double> other_cpu_s = other_cpu_s_between(edges_ns, captured_cells_s, machine, cpus, 1);
-  for (std::size_t cell = 0; cell < other_cpu_s.size(); ++cell) other_s.set(cell, other_cpu_s[cell]);
-  other_s.finish();
-  return other_s;
+  for (std::size_t cell = 0; cell < other_cpu_s.size(); ++cell) other_cpu_time_s.set(cell, other_cpu_s[cell]);
+  other_cpu_time_s.finish();
+  return other_cpu_time_s;
 }
 
 }  // namespace joulemap::attribution

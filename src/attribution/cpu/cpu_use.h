@@ -73,8 +73,8 @@ double any_cpu_busy_fraction(double command, double other_cpus);
 // wakes shared parts and clocks fall. `busy_cpu_exponent`: exponent of power over the number of busy CPUs; 1: no such
 // effect.
 double cpu_power_factor(double cpus, double busy_cpu_exponent);
-// The same for work that was not captured: `other_s` CPU seconds, next to `captured_s`, within `length_s`.
-double other_cpu_power_factor(double other_s, double captured_s, double length_s, double busy_cpu_exponent);
+// The same for work that was not captured: `other_cpu_s` CPU seconds, next to `captured_s`, within `length_s`.
+double other_cpu_power_factor(double other_cpu_s, double captured_s, double length_s, double busy_cpu_exponent);
 
 // CPU time of the whole machine.
 struct MachineCpuTime {
@@ -83,7 +83,7 @@ struct MachineCpuTime {
 };
 
 // Number of CPUs in a list such as "0-3,8"; nothing where it cannot be parsed.
-std::optional<double> count_listed_cpus(std::string_view list);
+std::optional<double> count_listed_cpus(std::string_view cpu_list);
 
 // CPU time of the machine beyond the captured time, s, for each interval between two edges. Readings of the machine's
 // CPU time are far apart and coarse (10 ms ticks). Assumes that in a window between two readings other processes demand

@@ -19,9 +19,9 @@ constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
-Reading make_percent_reading(double time_s, std::uint64_t raw, ReadCode code = ReadCode::ok) {
+Reading make_percent_reading(double time_s, std::uint64_t percent, ReadCode code = ReadCode::ok) {
   const auto time_ns = static_cast<std::int64_t>(time_s * 1e9);
-  return {raw, time_ns, time_ns, code};
+  return {percent, time_ns, time_ns, code};
 }
 
 double total_s(const std::vector<BusySlice>& slices) {
@@ -74,9 +74,9 @@ TEST(CoTenantUse, UseOfAKilledRecorderIsNotExtrapolated) {
   EXPECT_NEAR(total_s(use.busy_slices({0, 100 * kSecond_ns})), 1 + 5, 1e-9);
 }
 
-TimeCurve make_constant_rate_curve(double amount) {
+TimeCurve make_constant_rate_curve(double curve_total) {
   TimeCurve curve(kSpan, cell_count_for_span(kSpan));
-  curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
+  curve.add(kSpan.begin_ns, kSpan.end_ns, curve_total);
   curve.finish();
   return curve;
 }
@@ -113,8 +113,8 @@ struct CoTenantGpu {
     return nullptr;
   }
   double energy_j(const std::string& name) const {
-    const ReportRow* const found = row(name);
-    return found != nullptr ? found->energy_j.value_or(-1) : 0;
+    const ReportRow* const matching_row = row(name);
+    return matching_row != nullptr ? matching_row->energy_j.value_or(-1) : 0;
   }
 };
 
@@ -201,7 +201,7 @@ LedgerResult attribute_with_co_tenants(const SimulatedRun& run, std::uint32_t fi
 // Of nine kernel kinds, those from `first_co_tenant_kind` on belong to the co-tenant.
 void expect_intervals_cover(std::uint32_t first_co_tenant_kind) {
   constexpr std::uint64_t kSeeds = 8;
-  int held = 0;
+  int covered_row_count = 0;
   int rows = 0;
   double squares = 0;
   double widths = 0;
@@ -214,7 +214,7 @@ void expect_intervals_cover(std::uint32_t first_co_tenant_kind) {
     for (const ReportRow& row : ledger.rows) {
       const bool is_co_tenant = row.name == "background";
       const double truth_j = is_co_tenant ? co_tenant_j : run.joules[static_cast<std::size_t>(row.name.back() - '0')];
-      if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++held;
+      if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++covered_row_count;
       ++rows;
       if (!is_co_tenant) continue;
       EXPECT_EQ(row.basis, kTimeShareBasis);
@@ -224,9 +224,9 @@ void expect_intervals_cover(std::uint32_t first_co_tenant_kind) {
   }
   const double error = std::sqrt(squares / kSeeds);
   std::cout << "others from kind " << first_co_tenant_kind << " on: " << 100 * error << " % off, +- "
-            << 100 * widths / kSeeds << " %, " << held << " of " << rows << " intervals hold\n";
+            << 100 * widths / kSeeds << " %, " << covered_row_count << " of " << rows << " intervals hold\n";
   EXPECT_LT(error, 0.3);
-  EXPECT_GE(held, rows * 8 / 10);
+  EXPECT_GE(covered_row_count, rows * 8 / 10);
 }
 
 TEST(CoTenantsOnAGpu, AreEstimatedInAMixtureWithIntervalsThatCover) {

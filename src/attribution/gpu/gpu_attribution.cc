@@ -24,11 +24,11 @@ bool has_distinct_idle_power(const PowerFit& fit) {
 
 // From the first kernel of the run to the last one, clamped to `span`. Without any kernel: empty, at the end.
 TimeSpan find_device_kernel_span(const ActivitySums& sums, const std::string& device, TimeSpan span) {
-  const auto work = sums.gpu_work_spans().find(device);
-  if (work == sums.gpu_work_spans().end() || work->second.end_ns < work->second.begin_ns)
+  const auto kernel_span = sums.gpu_work_spans().find(device);
+  if (kernel_span == sums.gpu_work_spans().end() || kernel_span->second.end_ns < kernel_span->second.begin_ns)
     return {span.end_ns, span.end_ns};
-  return {std::clamp(work->second.begin_ns, span.begin_ns, span.end_ns),
-          std::clamp(work->second.end_ns, span.begin_ns, span.end_ns)};
+  return {std::clamp(kernel_span->second.begin_ns, span.begin_ns, span.end_ns),
+          std::clamp(kernel_span->second.end_ns, span.begin_ns, span.end_ns)};
 }
 
 }  // namespace
@@ -47,18 +47,18 @@ GpuAttribution::DeviceEnergySplit GpuAttribution::split_gpu_energy(const Machine
   const double cell_s = grid.cell_s();
   for (std::size_t cell = 0; cell < grid.size(); ++cell) {
     const double co_tenant_s = gpu.co_tenant_s ? (*gpu.co_tenant_s)[cell] : 0;
-    const double all_s = (busy_s != nullptr ? (*busy_s)[cell] : 0) + co_tenant_s;
-    const double concurrency = std::max(all_s / cell_s, 1.0);
-    const double busy_weight = (powers ? powers->modelled_j[cell] : all_s) / concurrency;
-    const double idle = idle_weight * std::max(cell_s - all_s, 0.0);
+    const double total_busy_s = (busy_s != nullptr ? (*busy_s)[cell] : 0) + co_tenant_s;
+    const double concurrency = std::max(total_busy_s / cell_s, 1.0);
+    const double busy_weight = (powers ? powers->modelled_j[cell] : total_busy_s) / concurrency;
+    const double idle = idle_weight * std::max(cell_s - total_busy_s, 0.0);
     const double joules = gpu.energy_j[cell];
-    const double all = busy_weight + idle;
-    if (all <= 0) continue;
-    device.power_per_weight.set(cell, joules / concurrency / all * cell_s);
-    device.idle_j += joules * idle / all;
-    device.idle_j_over_time.set(cell, joules * idle / all);
-    device.idle_s_over_time.set(cell, std::max(cell_s - all_s, 0.0));
-    device.co_tenant_j += joules / concurrency / all * co_tenant_weight * co_tenant_s;
+    const double total_weight = busy_weight + idle;
+    if (total_weight <= 0) continue;
+    device.power_per_weight.set(cell, joules / concurrency / total_weight * cell_s);
+    device.idle_j += joules * idle / total_weight;
+    device.idle_j_over_time.set(cell, joules * idle / total_weight);
+    device.idle_s_over_time.set(cell, std::max(cell_s - total_busy_s, 0.0));
+    device.co_tenant_j += joules / concurrency / total_weight * co_tenant_weight * co_tenant_s;
   }
   device.power_per_weight.finish();
   return device;
@@ -105,20 +105,22 @@ GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& 
 }
 
 double GpuAttribution::power_per_weight(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const {
-  const auto known = devices_.find(device);
-  return known == devices_.end() ? 0 : known->second.power_per_weight.mean_rate(from_ns, to_ns);
+  const auto device_entry = devices_.find(device);
+  return device_entry == devices_.end() ? 0 : device_entry->second.power_per_weight.mean_rate(from_ns, to_ns);
 }
 
 double GpuAttribution::kernel_power_per_weight(const std::string& device, const Kernel& kernel) const {
-  const auto known = devices_.find(device);
-  if (known == devices_.end()) return 0;
-  const DeviceEnergySplit& found = known->second;
-  if (found.has_idle_power) {
-    const auto after = std::ranges::upper_bound(found.slices, kernel.start_ns, {}, &TimeSpan::begin_ns);
-    if (after != found.slices.begin() && std::prev(after)->end_ns > kernel.start_ns)
-      return found.power_per_weight.mean_rate(std::prev(after)->begin_ns, std::prev(after)->end_ns);
+  const auto device_entry = devices_.find(device);
+  if (device_entry == devices_.end()) return 0;
+  const DeviceEnergySplit& device_split = device_entry->second;
+  if (device_split.has_idle_power) {
+    const auto following_slice =
+        std::ranges::upper_bound(device_split.slices, kernel.start_ns, {}, &TimeSpan::begin_ns);
+    if (following_slice != device_split.slices.begin() && std::prev(following_slice)->end_ns > kernel.start_ns)
+      return device_split.power_per_weight.mean_rate(std::prev(following_slice)->begin_ns,
+                                                     std::prev(following_slice)->end_ns);
   }
-  return found.power_per_weight.mean_rate(kernel.start_ns, kernel.end_ns);
+  return device_split.power_per_weight.mean_rate(kernel.start_ns, kernel.end_ns);
 }
 
 GpuAttribution::KernelWeight GpuAttribution::kernel_weight(const std::string& device, std::uint32_t process,
@@ -135,13 +137,14 @@ double GpuAttribution::KernelWeightByDuration::weight_for_duration(double length
 GpuAttribution::KernelWeightByDuration GpuAttribution::kernel_weight_by_duration(const std::string& device,
                                                                                  std::uint32_t process,
                                                                                  std::uint32_t class_id) const {
-  const auto known = devices_.find(device);
-  if (known == devices_.end() || !known->second.gpu->powers) return {};
-  const GpuPowers& powers = *known->second.gpu->powers;
+  const auto device_entry = devices_.find(device);
+  if (device_entry == devices_.end() || !device_entry->second.gpu->powers) return {};
+  const GpuPowers& powers = *device_entry->second.gpu->powers;
   const auto column = powers.class_columns.find({process, class_id});
   if (column == powers.class_columns.end()) return {};
-  const auto usual = powers.full_speed_ns.find({process, class_id});
-  return {powers.power_fit, column->second, usual == powers.full_speed_ns.end() ? 0 : usual->second};
+  const auto full_speed_duration = powers.full_speed_ns.find({process, class_id});
+  return {powers.power_fit, column->second,
+          full_speed_duration == powers.full_speed_ns.end() ? 0 : full_speed_duration->second};
 }
 
 double GpuAttribution::idle_j() const {
@@ -155,79 +158,81 @@ double GpuAttribution::idle_j() const {
 GpuAttribution::IdlePerWaitingSecond GpuAttribution::idle_per_waiting_second(const std::string& device,
                                                                              std::int64_t from_ns,
                                                                              std::int64_t to_ns) const {
-  const auto known = devices_.find(device);
-  if (known == devices_.end()) return {};
-  return {known->second.idle_j_per_waiting_s.mean_rate(from_ns, to_ns),
-          known->second.idle_s_per_waiting_s.mean_rate(from_ns, to_ns)};
+  const auto device_entry = devices_.find(device);
+  if (device_entry == devices_.end()) return {};
+  return {device_entry->second.idle_j_per_waiting_s.mean_rate(from_ns, to_ns),
+          device_entry->second.idle_s_per_waiting_s.mean_rate(from_ns, to_ns)};
 }
 
 std::optional<double> GpuAttribution::idle_power_w(const std::string& device, std::int64_t from_ns,
                                                    std::int64_t to_ns) const {
-  const auto known = devices_.find(device);
-  if (known == devices_.end() || !known->second.has_idle_time) return std::nullopt;
-  const TimeCurve& joules = known->second.idle_j_over_time;
-  const TimeCurve& time_s = known->second.idle_s_over_time;
+  const auto device_entry = devices_.find(device);
+  if (device_entry == devices_.end() || !device_entry->second.has_idle_time) return std::nullopt;
+  const TimeCurve& joules = device_entry->second.idle_j_over_time;
+  const TimeCurve& time_s = device_entry->second.idle_s_over_time;
   const double idle_s = time_s.amount_between(from_ns, to_ns);
   if (idle_s > 0) return joules.amount_between(from_ns, to_ns) / idle_s;
   return time_s.total() > 0 ? std::optional(joules.total() / time_s.total()) : std::nullopt;
 }
 
 std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() const {
-  std::vector<UnexplainedIdle> all;
+  std::vector<UnexplainedIdle> idle_of_devices;
   for (const auto& [name, device] : devices_) {
     if (!device.has_idle_time) continue;
     const TimeSpan span = device.unexplained_j.span();
     const auto [first_ns, last_ns] = device.work;
-    const auto between = [&](const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) {
+    const auto clamped_amount = [&](const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) {
       return curve.amount_between(from_ns, std::max(from_ns, to_ns));
     };
-    all.push_back({.device = device.gpu->domain_name,
-                   .before_first_kernel_j = between(device.unexplained_j, span.begin_ns, first_ns),
-                   .between_kernels_j = between(device.unexplained_j, first_ns, last_ns),
-                   .after_last_kernel_j = between(device.unexplained_j, last_ns, span.end_ns),
-                   .before_first_kernel_s = between(device.unexplained_s, span.begin_ns, first_ns),
-                   .between_kernels_s = between(device.unexplained_s, first_ns, last_ns),
-                   .after_last_kernel_s = between(device.unexplained_s, last_ns, span.end_ns)});
+    idle_of_devices.push_back({.device = device.gpu->domain_name,
+                               .before_first_kernel_j = clamped_amount(device.unexplained_j, span.begin_ns, first_ns),
+                               .between_kernels_j = clamped_amount(device.unexplained_j, first_ns, last_ns),
+                               .after_last_kernel_j = clamped_amount(device.unexplained_j, last_ns, span.end_ns),
+                               .before_first_kernel_s = clamped_amount(device.unexplained_s, span.begin_ns, first_ns),
+                               .between_kernels_s = clamped_amount(device.unexplained_s, first_ns, last_ns),
+                               .after_last_kernel_s = clamped_amount(device.unexplained_s, last_ns, span.end_ns)});
   }
-  return all;
+  return idle_of_devices;
 }
 
 GpuAttribution::IdleTimeAndEnergy GpuAttribution::unexplained_idle_between(const std::string& device,
                                                                            std::int64_t from_ns,
                                                                            std::int64_t to_ns) const {
-  const auto known = devices_.find(device);
-  if (known == devices_.end() || !known->second.has_idle_time) return {};
-  const TimeSpan kernels = known->second.work;
+  const auto device_entry = devices_.find(device);
+  if (device_entry == devices_.end() || !device_entry->second.has_idle_time) return {};
+  const TimeSpan kernels = device_entry->second.work;
   const std::int64_t begin_ns = std::max(from_ns, kernels.begin_ns);
   const std::int64_t end_ns = std::min(to_ns, kernels.end_ns);
   if (end_ns <= begin_ns) return {};
-  return {known->second.unexplained_s.amount_between(begin_ns, end_ns),
-          known->second.unexplained_j.amount_between(begin_ns, end_ns)};
+  return {device_entry->second.unexplained_s.amount_between(begin_ns, end_ns),
+          device_entry->second.unexplained_j.amount_between(begin_ns, end_ns)};
 }
 
 std::optional<std::pair<double, double>> GpuAttribution::idle_energy_interval(const std::string& domain,
                                                                               double joules) const {
   const DeviceEnergySplit* const device = find_device(domain);
-  const auto all = class_joules_by_domain_.find(domain);
+  const auto domain_energy = class_joules_by_domain_.find(domain);
   if (device == nullptr) return std::nullopt;
   EnergyByColumn idle;
   idle.add(static_cast<std::uint16_t>(device->gpu->powers->power_fit.classes.size() - 1), joules);
   const auto [low_j, high_j] = central_interval(
-      energy_replicates(*device, idle, all == class_joules_by_domain_.end() ? EnergyByColumn() : all->second),
+      energy_replicates(*device, idle,
+                        domain_energy == class_joules_by_domain_.end() ? EnergyByColumn() : domain_energy->second),
       kIntervalProbability);
   return std::pair(std::min(low_j, joules), std::max(high_j, joules));
 }
 
 std::vector<GpuAttribution::CoTenantEnergy> GpuAttribution::co_tenant_energies() const {
-  std::vector<CoTenantEnergy> all;
+  std::vector<CoTenantEnergy> device_energies;
   for (const auto& [name, device] : devices_) {
     if (!device.gpu->co_tenant_s) continue;
-    CoTenantEnergy& one = all.emplace_back(CoTenantEnergy{device.gpu->domain_name, device.gpu->co_tenant_s->total(),
-                                                          device.co_tenant_j, EnergyByColumn()});
+    CoTenantEnergy& co_tenant_energy = device_energies.emplace_back(CoTenantEnergy{
+        device.gpu->domain_name, device.gpu->co_tenant_s->total(), device.co_tenant_j, EnergyByColumn()});
     const std::optional<GpuPowers>& powers = device.gpu->powers;
-    if (powers && powers->co_tenant_column) one.energy_by_column.add(*powers->co_tenant_column, one.energy_j);
+    if (powers && powers->co_tenant_column)
+      co_tenant_energy.energy_by_column.add(*powers->co_tenant_column, co_tenant_energy.energy_j);
   }
-  return all;
+  return device_energies;
 }
 
 const GpuAttribution::DeviceEnergySplit* GpuAttribution::find_device(const std::string& domain) const {
@@ -240,20 +245,21 @@ const GpuAttribution::DeviceEnergySplit* GpuAttribution::find_device(const std::
 // Energy of a row, in J, under each replicate of the powers. The GPU's total stays the same, so what one row gains the
 // others lose.
 std::vector<double> GpuAttribution::energy_replicates(const DeviceEnergySplit& device, const EnergyByColumn& joules,
-                                                      const EnergyByColumn& all) const {
+                                                      const EnergyByColumn& domain_energy) const {
   const PowerFit& fit = device.gpu->powers->power_fit;
   const std::size_t idle = fit.classes.size() - 1;
   std::vector<double> replicates_j(kPowerReplicateCount);
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
+  for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate) {
     double fitted_total_j = device.idle_j;
-    double replicate_total_j = device.idle_j * replicate_power_ratio(fit, idle, r);
-    for (const auto& [column, all_j] : all.joules_by_column()) {
-      fitted_total_j += all_j;
-      replicate_total_j += all_j * replicate_power_ratio(fit, column, r);
+    double replicate_total_j = device.idle_j * replicate_power_ratio(fit, idle, replicate);
+    for (const auto& [column, column_total_j] : domain_energy.joules_by_column()) {
+      fitted_total_j += column_total_j;
+      replicate_total_j += column_total_j * replicate_power_ratio(fit, column, replicate);
     }
     for (const auto& [column, row_j] : joules.joules_by_column())
-      replicates_j[r] += row_j * replicate_power_ratio(fit, column, r);
-    if (replicate_total_j > 0) replicates_j[r] *= fitted_total_j / replicate_total_j * fit.gain_replicates[r];
+      replicates_j[replicate] += row_j * replicate_power_ratio(fit, column, replicate);
+    if (replicate_total_j > 0)
+      replicates_j[replicate] *= fitted_total_j / replicate_total_j * fit.gain_replicates[replicate];
   }
   return replicates_j;
 }
@@ -265,10 +271,10 @@ void GpuAttribution::add_attribution_basis_diagnostics(Diagnostics& diagnostics)
     const PowerFit& fit = device->gpu->powers->power_fit;
     double time_split_j = 0;
     double library_power_j = 0;
-    double all_j = 0;
+    double kernel_energy_j = 0;
     for (const auto& [column, column_j] : joules.joules_by_column()) {
       if (column == device->gpu->powers->co_tenant_column) continue;
-      all_j += column_j;
+      kernel_energy_j += column_j;
       const KernelClassPower& power = fit.classes[column];
       if (power.is_from_library) library_power_j += column_j;
       if (!power.is_regressed && !power.is_from_library) time_split_j += column_j;
@@ -280,23 +286,25 @@ void GpuAttribution::add_attribution_basis_diagnostics(Diagnostics& diagnostics)
                                    domain, fit.slowdown_exponent),
                        ""});
     }
-    if (library_power_j > kMinReportedIdleFraction * all_j) {
+    if (library_power_j > kMinReportedIdleFraction * kernel_energy_j) {
       diagnostics.add({"kernels_by_library", 1,
                        fmt::format("{}: {:.0f} % of kernel energy is attributed with powers from the kernel library, "
                                    "learned from earlier recordings",
-                                   domain, 100 * library_power_j / all_j),
+                                   domain, 100 * library_power_j / kernel_energy_j),
                        "report --library none uses this recording only"});
     }
-    if (time_split_j <= kMinReportedIdleFraction * all_j) continue;
+    if (time_split_j <= kMinReportedIdleFraction * kernel_energy_j) continue;
     const bool is_gauge_fit = fit.time_constant_ns > 0;
     const bool is_probed = std::ranges::any_of(fit.classes, &KernelClassPower::is_probed);
     const std::string_view kind = is_gauge_fit ? "power samples" : "counter intervals";
-    const std::string seen = fit.observation_count > 0 ? fmt::format("{} {} cannot", fit.observation_count, kind)
-                                                       : fmt::format("too few {} to", kind);
+    const std::string evidence_text = fit.observation_count > 0
+                                          ? fmt::format("{} {} cannot", fit.observation_count, kind)
+                                          : fmt::format("too few {} to", kind);
     diagnostics.add(
         {"kernels_by_time", 1,
-         fmt::format("{}: {} separate all kernel classes; {:.0f} % of kernel energy is split by time{}", domain, seen,
-                     100 * time_split_j / all_j, fit.uses_default_powers ? " and the usual power of such kernels" : ""),
+         fmt::format("{}: {} separate all kernel classes; {:.0f} % of kernel energy is split by time{}", domain,
+                     evidence_text, 100 * time_split_j / kernel_energy_j,
+                     fit.uses_default_powers ? " and the usual power of such kernels" : ""),
          is_probed ? "record for longer"
          : is_gauge_fit
              ? "record with --probe for measurements of each module, or record for longer"
@@ -307,8 +315,8 @@ void GpuAttribution::add_attribution_basis_diagnostics(Diagnostics& diagnostics)
 void GpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules) const {
   row.basis = kTimeShareBasis;
   const DeviceEnergySplit* const device = find_device(row.device);
-  const auto all = class_joules_by_domain_.find(row.device);
-  if (device == nullptr || all == class_joules_by_domain_.end() || !row.energy_j) return;
+  const auto domain_energy = class_joules_by_domain_.find(row.device);
+  if (device == nullptr || domain_energy == class_joules_by_domain_.end() || !row.energy_j) return;
   const PowerFit& fit = device->gpu->powers->power_fit;
   double regressed_j = 0;
   double probed_j = 0;
@@ -325,7 +333,8 @@ void GpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByColumn
   if (library_power_j > sum_j / 2) row.basis = kLibraryBasis;
   if (regressed_j > sum_j / 2) row.basis = probed_j > regressed_j / 2 ? kProbedBasis : kRegressedBasis;
   if (fit.idle_power().is_regressed) row.dynamic_j = dynamic_j;
-  const auto [low_j, high_j] = central_interval(energy_replicates(*device, joules, all->second), kIntervalProbability);
+  const auto [low_j, high_j] =
+      central_interval(energy_replicates(*device, joules, domain_energy->second), kIntervalProbability);
   row.low_j = std::min(low_j, *row.energy_j);
   row.high_j = std::max(high_j, *row.energy_j);
 }

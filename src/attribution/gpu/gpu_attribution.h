@@ -32,8 +32,8 @@ inline constexpr std::string_view kLibraryBasis = "library";
 class EnergyByColumn {
  public:
   void add(std::uint16_t column, double joules) { column_joules_[column] += joules; }
-  void add(const EnergyByColumn& other, double share = 1) {
-    for (const auto& [column, joules] : other.column_joules_) column_joules_[column] += share * joules;
+  void add(const EnergyByColumn& other_energy, double share = 1) {
+    for (const auto& [column, joules] : other_energy.column_joules_) column_joules_[column] += share * joules;
   }
   double total_j() const {
     double sum_j = 0;
@@ -147,7 +147,7 @@ class GpuAttribution {
   static void split_idle_energy_among_waits(DeviceEnergySplit& device, const TimeCurve* wait_s);
   static DeviceEnergySplit split_gpu_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
   std::vector<double> energy_replicates(const DeviceEnergySplit& device, const EnergyByColumn& joules,
-                                        const EnergyByColumn& all) const;
+                                        const EnergyByColumn& domain_energy) const;
   const DeviceEnergySplit* find_device(const std::string& domain) const;
 
   std::map<std::string, DeviceEnergySplit> devices_;

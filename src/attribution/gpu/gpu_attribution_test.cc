@@ -53,7 +53,7 @@ LedgerResult attribute_energy(const SimulatedRun& run, bool with_kernels = true)
 std::size_t kernel_kind_of(const ReportRow& row) { return static_cast<std::size_t>(row.name.back() - '0'); }
 
 TEST(GpuAttribution, RowsOfAMixtureMatchTheEnergyOfTheirKernels) {
-  int inside = 0;
+  int covered_row_count = 0;
   int rows = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -67,13 +67,13 @@ TEST(GpuAttribution, RowsOfAMixtureMatchTheEnergyOfTheirKernels) {
       EXPECT_NEAR(*row.energy_j / truth_j, 1, 0.08) << row.name;
       const double idle_j = 130 * run.busy_s[kernel_kind_of(row)];
       EXPECT_NEAR(*row.dynamic_j, truth_j - idle_j, 0.12 * truth_j) << row.name;
-      if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++inside;
+      if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++covered_row_count;
       ++rows;
     }
     EXPECT_NEAR(*result.idle_j / run.idle_j, 1, 0.15);
     EXPECT_FALSE(result.diagnostics.contains("kernels_by_time"));
   }
-  EXPECT_GE(inside, rows * 8 / 10);
+  EXPECT_GE(covered_row_count, rows * 8 / 10);
 }
 
 TEST(GpuAttribution, RowsOfASteadyLoopAreTimeProportionalAndMarkedSo) {
@@ -81,14 +81,14 @@ TEST(GpuAttribution, RowsOfASteadyLoopAreTimeProportionalAndMarkedSo) {
   const SimulatedRun run = gpu.steady_loop(30, 5);
   const LedgerResult result = attribute_energy(run);
   ASSERT_EQ(result.rows.size(), run.joules.size());
-  int inside = 0;
+  int covered_row_count = 0;
   for (const ReportRow& row : result.rows) {
     EXPECT_EQ(row.basis, "time-share");
     EXPECT_NEAR(*row.power_w / *result.rows.front().power_w, 1, 1e-3);
     const double truth_j = run.joules[kernel_kind_of(row)];
-    if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++inside;
+    if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++covered_row_count;
   }
-  EXPECT_GE(inside, 6);
+  EXPECT_GE(covered_row_count, 6);
   EXPECT_TRUE(result.diagnostics.contains("kernels_by_time"));
 }
 

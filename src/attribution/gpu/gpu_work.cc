@@ -26,30 +26,30 @@ constexpr double kMinTracedFractionOfSlice = 0.7;
 constexpr std::uint64_t kSampledDurationsPerSeries = 2000;
 
 KernelPowerKey kernel_power_key_of_class(const ProcessActivity& names, std::uint32_t class_id) {
-  const auto known = names.kernel_classes.find(class_id);
-  return known == names.kernel_classes.end() ? KernelPowerKey() : recording::kernel_key_of(known->second);
+  const auto kernel_class = names.kernel_classes.find(class_id);
+  return kernel_class == names.kernel_classes.end() ? KernelPowerKey() : recording::kernel_key_of(kernel_class->second);
 }
 
 // The classes with the most time get a column each, the others one for each kind.
 std::map<KernelPowerKey, std::uint16_t> assign_class_columns(const std::map<KernelPowerKey, std::int64_t>& times) {
-  std::vector<std::pair<std::int64_t, KernelPowerKey>> ranked;
+  std::vector<std::pair<std::int64_t, KernelPowerKey>> kernel_keys_by_time;
   double total_kernel_ns = 0;
   for (const auto& [kernel_key, time_ns] : times) {
-    ranked.emplace_back(time_ns, kernel_key);
+    kernel_keys_by_time.emplace_back(time_ns, kernel_key);
     total_kernel_ns += static_cast<double>(time_ns);
   }
-  std::sort(ranked.begin(), ranked.end(),
+  std::sort(kernel_keys_by_time.begin(), kernel_keys_by_time.end(),
             [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   std::map<KernelPowerKey, std::uint16_t> columns;
-  std::map<KernelKind, std::uint16_t> rest;
-  std::uint16_t next = 0;
-  for (const auto& [time_ns, kernel_key] : ranked) {
-    if (next < kMaxClassColumns && static_cast<double>(time_ns) >= kMinClassTimeFraction * total_kernel_ns) {
-      columns.emplace(kernel_key, next++);
+  std::map<KernelKind, std::uint16_t> column_by_kind;
+  std::uint16_t next_column = 0;
+  for (const auto& [time_ns, kernel_key] : kernel_keys_by_time) {
+    if (next_column < kMaxClassColumns && static_cast<double>(time_ns) >= kMinClassTimeFraction * total_kernel_ns) {
+      columns.emplace(kernel_key, next_column++);
       continue;
     }
-    const auto [column, is_new] = rest.try_emplace(kernel_key.kind, next);
-    if (is_new) ++next;
+    const auto [column, is_new] = column_by_kind.try_emplace(kernel_key.kind, next_column);
+    if (is_new) ++next_column;
     columns.emplace(kernel_key, column->second);
   }
   return columns;
@@ -73,8 +73,8 @@ void GpuWorkCollector::add(std::uint32_t process, const Activity& activity, cons
     const std::int64_t begin_ns = std::max(activity.begin_ns, span_.begin_ns);
     const std::int64_t end_ns = std::min(activity.end_ns, span_.end_ns);
     if (end_ns <= begin_ns || tally.time_ns <= 0) continue;
-    const double inside = seconds(end_ns - begin_ns) / seconds(activity.end_ns - activity.begin_ns);
-    const auto time_ns = static_cast<std::int64_t>(inside * static_cast<double>(tally.time_ns));
+    const double inside_fraction = seconds(end_ns - begin_ns) / seconds(activity.end_ns - activity.begin_ns);
+    const auto time_ns = static_cast<std::int64_t>(inside_fraction * static_cast<double>(tally.time_ns));
     const std::uint32_t series =
         find_or_add_series(process, tally.queue, tally.class_id, scopes.is_one_time(tally.scope));
     series_time_ns_[series] += time_ns;
@@ -84,15 +84,16 @@ void GpuWorkCollector::add(std::uint32_t process, const Activity& activity, cons
     sums_.push_back({begin_ns, end_ns, time_ns, series, static_cast<float>(mean_ns)});
   }
   std::uint32_t series = 0;
-  const Kernel* last = nullptr;
+  const Kernel* previous_kernel = nullptr;
   for (const Kernel& kernel : activity.kernels) {
     const std::int64_t start_ns = std::max(kernel.start_ns, span_.begin_ns);
     const std::int64_t end_ns = std::min(kernel.end_ns, span_.end_ns);
     if (end_ns <= start_ns) continue;
-    const bool same = last != nullptr && last->queue == kernel.queue && last->class_id == kernel.class_id;
+    const bool is_same_series = previous_kernel != nullptr && previous_kernel->queue == kernel.queue &&
+                                previous_kernel->class_id == kernel.class_id;
     // Whether the scope runs once does not matter here: single kernels never extrapolate.
-    if (!same) series = find_or_add_series(process, kernel.queue, kernel.class_id, false);
-    last = &kernel;
+    if (!is_same_series) series = find_or_add_series(process, kernel.queue, kernel.class_id, false);
+    previous_kernel = &kernel;
     const std::int64_t max_length_ns = std::numeric_limits<std::uint32_t>::max();
     kernels_.push_back({start_ns, static_cast<std::uint32_t>(std::min(end_ns - start_ns, max_length_ns)), series});
   }
@@ -109,8 +110,8 @@ std::vector<GpuWorkCollector::SeriesColumn> GpuWorkCollector::assign_series_colu
   }
   for (const auto& [device, slices] : co_tenant_slices_) times.try_emplace(device);
   std::map<std::string, std::map<KernelPowerKey, std::uint16_t>> columns;
-  for (const auto& [device, of_device] : times) {
-    columns[device] = assign_class_columns(of_device);
+  for (const auto& [device, device_times_ns] : times) {
+    columns[device] = assign_class_columns(device_times_ns);
     std::size_t count = 0;
     for (const auto& [kernel_key, column] : columns[device]) count = std::max<std::size_t>(count, column + 1U);
     std::optional<std::uint16_t> co_tenant_column;
@@ -120,7 +121,7 @@ std::vector<GpuWorkCollector::SeriesColumn> GpuWorkCollector::assign_series_colu
         DeviceWork{KernelTimeline(count), {}, {}, std::vector<std::vector<ObservedKernels>>(count), co_tenant_column});
   }
   std::vector<SeriesColumn> series_columns(series_index_.size());
-  std::map<std::string, std::map<KernelPowerKey, ObservedKernels>> seen;
+  std::map<std::string, std::map<KernelPowerKey, ObservedKernels>> kernels_by_device;
   for (const auto& [series, index] : series_index_) {
     const auto process = names.find(series.process);
     if (process == names.end()) continue;
@@ -130,17 +131,17 @@ std::vector<GpuWorkCollector::SeriesColumn> GpuWorkCollector::assign_series_colu
     work.class_columns[{series.process, series.class_id}] = column;
     series_columns[index] = {&work, column, &process->second, series.is_one_time, series.class_id, 0, {}};
     if (series.class_id != kLostKernelClassId) series_columns[index].idle_gaps = process->second.idle_gaps_of(device);
-    const auto known = process->second.kernel_classes.find(series.class_id);
-    if (known == process->second.kernel_classes.end() || series.class_id == kLostKernelClassId) continue;
-    if (known->second.name == kOtherKernelsName) continue;  // a mixture of classes, which no power describes
+    const auto kernel_class = process->second.kernel_classes.find(series.class_id);
+    if (kernel_class == process->second.kernel_classes.end() || series.class_id == kLostKernelClassId) continue;
+    if (kernel_class->second.name == kOtherKernelsName) continue;  // a mixture of classes, which no power describes
     const ObservedKernels observed = recording::observed_kernels_of_class(
-        known->second, seconds(series_time_ns_[index]), series_kernel_count_[index]);
-    const auto [same, is_new] = seen[device].try_emplace(observed.kernel_key, observed);
-    if (!is_new) recording::add_observed_kernels(same->second, observed);
+        kernel_class->second, seconds(series_time_ns_[index]), series_kernel_count_[index]);
+    const auto [kernels_slot, is_new] = kernels_by_device[device].try_emplace(observed.kernel_key, observed);
+    if (!is_new) recording::add_observed_kernels(kernels_slot->second, observed);
   }
-  for (const auto& [device, of_device] : seen) {
-    for (const auto& [kernel_key, observed] : of_device)
-      devices.at(device).kernels_by_column[columns[device].at(kernel_key)].push_back(observed);
+  for (const auto& [device, device_kernels] : kernels_by_device) {
+    for (const auto& [kernel_key, class_kernels] : device_kernels)
+      devices.at(device).kernels_by_column[columns[device].at(kernel_key)].push_back(class_kernels);
   }
   return series_columns;
 }
@@ -161,16 +162,17 @@ void GpuWorkCollector::add_co_tenant_slices(std::map<std::string, DeviceWork>& d
 void GpuWorkCollector::find_full_speed_durations(std::vector<SeriesColumn>& series_columns) const {
   std::vector<std::uint64_t> counts(series_columns.size());
   for (const StoredKernel& kernel : kernels_) ++counts[kernel.series];
-  std::vector<std::uint64_t> seen(series_columns.size());
+  std::vector<std::uint64_t> visited_counts(series_columns.size());
   std::vector<std::vector<std::uint32_t>> lengths_ns(series_columns.size());
   for (const StoredKernel& kernel : kernels_) {
-    const std::uint64_t every = counts[kernel.series] / kSampledDurationsPerSeries + 1;
-    if (seen[kernel.series]++ % every == 0) lengths_ns[kernel.series].push_back(kernel.length_ns);
+    const std::uint64_t sampling_stride = counts[kernel.series] / kSampledDurationsPerSeries + 1;
+    if (visited_counts[kernel.series]++ % sampling_stride == 0) lengths_ns[kernel.series].push_back(kernel.length_ns);
   }
-  std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t> most;  // of the largest series
+  std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t>
+      largest_series_counts;  // of the largest series
   for (const auto& [series, index] : series_index_) {
     if (series_columns[index].device == nullptr || counts[index] == 0) continue;
-    std::uint64_t& max_count = most[{series_columns[index].device, series.process, series.class_id}];
+    std::uint64_t& max_count = largest_series_counts[{series_columns[index].device, series.process, series.class_id}];
     if (counts[index] <= max_count) continue;
     max_count = counts[index];
     series_columns[index].device->full_speed_ns[{series.process, series.class_id}] =
@@ -178,8 +180,10 @@ void GpuWorkCollector::find_full_speed_durations(std::vector<SeriesColumn>& seri
   }
   for (const auto& [series, index] : series_index_) {
     if (series_columns[index].device == nullptr) continue;
-    const auto usual = series_columns[index].device->full_speed_ns.find({series.process, series.class_id});
-    if (usual != series_columns[index].device->full_speed_ns.end()) series_columns[index].full_speed_ns = usual->second;
+    const auto full_speed_duration =
+        series_columns[index].device->full_speed_ns.find({series.process, series.class_id});
+    if (full_speed_duration != series_columns[index].device->full_speed_ns.end())
+      series_columns[index].full_speed_ns = full_speed_duration->second;
   }
 }
 
@@ -230,30 +234,31 @@ std::map<std::string, DeviceWork> GpuWorkCollector::finish(const std::map<std::u
       summed_intervals;  // (end, begin) of intervals where sums replace kernels
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const KernelTimeSum& sum = sums_[i];
-    const SeriesColumn& at = series_columns[sum.series];
-    if (at.device == nullptr) continue;
-    const Extrapolation all = at.compute_extrapolation(sum);
-    const double busy_s = seconds(sum.time_ns) * all.kernel_weight;
-    const double slowdown = slowdown_factor(sum.mean_ns, at.full_speed_ns);
-    for_each_span_outside_gaps(at.idle_gaps, all.span, [&](TimeSpan part, double share) {
-      at.device->slices.push_back({part.begin_ns, part.end_ns, at.column, share * busy_s, slowdown});
+    const SeriesColumn& series_column = series_columns[sum.series];
+    if (series_column.device == nullptr) continue;
+    const Extrapolation extrapolation = series_column.compute_extrapolation(sum);
+    const double busy_s = seconds(sum.time_ns) * extrapolation.kernel_weight;
+    const double slowdown = slowdown_factor(sum.mean_ns, series_column.full_speed_ns);
+    for_each_span_outside_gaps(series_column.idle_gaps, extrapolation.span, [&](TimeSpan part, double share) {
+      series_column.device->slices.push_back(
+          {part.begin_ns, part.end_ns, series_column.column, share * busy_s, slowdown});
       if (has_recorded_kernels[i]) return;
-      at.device->timeline.add_busy_sum(part.begin_ns, part.end_ns, at.column, share * busy_s);
+      series_column.device->timeline.add_busy_sum(part.begin_ns, part.end_ns, series_column.column, share * busy_s);
       summed_intervals.emplace(part.end_ns, part.begin_ns);
     });
   }
   for (const StoredKernel& kernel : kernels_) {
-    const SeriesColumn& at = series_columns[kernel.series];
+    const SeriesColumn& series_column = series_columns[kernel.series];
     const auto slice = summed_intervals.upper_bound({kernel.start_ns, std::numeric_limits<std::int64_t>::max()});
     const bool is_covered_by_sum = slice != summed_intervals.end() && slice->second <= kernel.start_ns;
-    if (at.device == nullptr || is_covered_by_sum) continue;
-    at.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, at.column,
-                                   slowdown_factor(kernel.length_ns, at.full_speed_ns));
+    if (series_column.device == nullptr || is_covered_by_sum) continue;
+    series_column.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, series_column.column,
+                                              slowdown_factor(kernel.length_ns, series_column.full_speed_ns));
   }
   add_co_tenant_slices(devices);
   kernels_ = {};
   sums_ = {};
-  for (auto& [device, work] : devices) work.timeline.finish();
+  for (auto& [device, device_work] : devices) device_work.timeline.finish();
   return devices;
 }
 

@@ -68,9 +68,9 @@ class GpuWorkCollector {
     std::uint32_t queue;
     std::uint32_t class_id;
     bool is_one_time;
-    bool operator<(const KernelSeries& other) const {
+    bool operator<(const KernelSeries& other_series) const {
       return std::tie(process, queue, class_id, is_one_time) <
-             std::tie(other.process, other.queue, other.class_id, other.is_one_time);
+             std::tie(other_series.process, other_series.queue, other_series.class_id, other_series.is_one_time);
     }
   };
   struct StoredKernel {

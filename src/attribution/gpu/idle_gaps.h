@@ -32,11 +32,13 @@ inline bool is_idle_gap(const Activity& activity) {
 template <class VisitSpan>
 void for_each_span_outside_gaps(std::span<const TimeSpan> gaps, TimeSpan interval, const VisitSpan& visit_span) {
   const auto length_ns = static_cast<double>(interval.end_ns - interval.begin_ns);
-  const auto first = std::ranges::partition_point(gaps, [&](TimeSpan gap) { return gap.end_ns <= interval.begin_ns; });
-  const auto for_each_gap = [&](const auto& visit) {
-    for (auto gap = first; gap != gaps.end() && gap->begin_ns < interval.end_ns; ++gap) {
-      const TimeSpan inside{std::max(gap->begin_ns, interval.begin_ns), std::min(gap->end_ns, interval.end_ns)};
-      if (static_cast<double>(inside.end_ns - inside.begin_ns) >= kMinIdleGapShare * length_ns) visit(inside);
+  const auto first_gap =
+      std::ranges::partition_point(gaps, [&](TimeSpan gap) { return gap.end_ns <= interval.begin_ns; });
+  const auto for_each_gap = [&](const auto& visit_gap) {
+    for (auto gap = first_gap; gap != gaps.end() && gap->begin_ns < interval.end_ns; ++gap) {
+      const TimeSpan clipped_gap{std::max(gap->begin_ns, interval.begin_ns), std::min(gap->end_ns, interval.end_ns)};
+      if (static_cast<double>(clipped_gap.end_ns - clipped_gap.begin_ns) >= kMinIdleGapShare * length_ns)
+        visit_gap(clipped_gap);
     }
   };
   double outside_ns = length_ns;

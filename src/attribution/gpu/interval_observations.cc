@@ -29,29 +29,31 @@ constexpr std::size_t kIdlePriorObservations = 4;
 // Effective degrees of freedom of the fit.
 double effective_degrees_of_freedom(const statistics::NormalEquations& sums, double precision) {
   const std::vector<statistics::Prior> priors(sums.size(), statistics::Prior{0, precision});
-  const std::vector<double> inverse = statistics::unscaled_posterior_covariance(sums, priors);
-  double used = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) used += 1 - precision * inverse[i * sums.size() + i];
-  return used;
+  const std::vector<double> unscaled_covariance = statistics::unscaled_posterior_covariance(sums, priors);
+  double fitted_degrees_of_freedom = 0;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    fitted_degrees_of_freedom += 1 - precision * unscaled_covariance[i * sums.size() + i];
+  return fitted_degrees_of_freedom;
 }
 
-double residual_noise_j(const std::vector<double>& residuals, double used, double median_j) {
+double residual_noise_j(const std::vector<double>& residuals, double fitted_degrees_of_freedom, double median_j) {
   std::vector<double> magnitudes;
   magnitudes.reserve(residuals.size());
   for (const double residual : residuals) magnitudes.push_back(std::abs(residual));
   const double observations = static_cast<double>(residuals.size());
   const double mad_sd_j = kMadToStandardDeviation * median_or(std::move(magnitudes), 0.0);
-  return std::max({mad_sd_j * std::sqrt(observations / std::max(observations - used, 1.0)),
+  return std::max({mad_sd_j * std::sqrt(observations / std::max(observations - fitted_degrees_of_freedom, 1.0)),
                    kMinGpuRelativeNoise * median_j, kMinResidualNoise_j});
 }
 
 // The precision of the prior grows with the residual variance, outliers included: when a few observations fit by chance
 // and others are far off, the data carry little information.
-double prior_precision_from_residuals(const std::vector<double>& residuals, double noise, double used, double sd_w) {
+double prior_precision_from_residuals(const std::vector<double>& residuals, double noise,
+                                      double fitted_degrees_of_freedom, double sd_w) {
   double squares = 0;
   for (const double residual : residuals) squares += residual * residual;
   const double observations = static_cast<double>(residuals.size());
-  return std::max(squares / std::max(observations - used, 1.0), noise * noise) / (sd_w * sd_w);
+  return std::max(squares / std::max(observations - fitted_degrees_of_freedom, 1.0), noise * noise) / (sd_w * sd_w);
 }
 
 std::vector<double> huber_weights(const std::vector<double>& residuals, double noise) {
@@ -130,25 +132,27 @@ std::vector<double> IntervalObservations::residuals(std::span<const double> watt
   return residuals;
 }
 
-statistics::NormalEquations IntervalObservations::normal_equations(std::span<const double> weights, std::size_t from,
-                                                                   std::size_t to) const {
+statistics::NormalEquations IntervalObservations::normal_equations(std::span<const double> weights,
+                                                                   std::size_t first_observation,
+                                                                   std::size_t end_observation) const {
   statistics::NormalEquations sums(column_count());
-  for (std::size_t i = from; i < to; ++i) sums.add_observation(busy_times_[i], scaled_joules_[i], weights[i]);
+  for (std::size_t i = first_observation; i < end_observation; ++i)
+    sums.add_observation(busy_times_[i], scaled_joules_[i], weights[i]);
   return sums;
 }
 
 IntervalObservations IntervalObservations::with_merged_busy_columns() const {
-  IntervalObservations coarse;
-  coarse.scaled_joules_ = scaled_joules_;
-  coarse.median_energy_j_ = median_energy_j_;
-  coarse.busy_times_.column_count = 2;
-  coarse.busy_times_.busy_seconds.reserve(2 * size());
+  IntervalObservations merged_observations;
+  merged_observations.scaled_joules_ = scaled_joules_;
+  merged_observations.median_energy_j_ = median_energy_j_;
+  merged_observations.busy_times_.column_count = 2;
+  merged_observations.busy_times_.busy_seconds.reserve(2 * size());
   for (std::size_t i = 0; i < size(); ++i) {
     const std::span<const double> row = busy_times_[i];
-    coarse.busy_times_.busy_seconds.push_back(std::accumulate(row.begin(), row.end() - 1, 0.0));
-    coarse.busy_times_.busy_seconds.push_back(row.back());
+    merged_observations.busy_times_.busy_seconds.push_back(std::accumulate(row.begin(), row.end() - 1, 0.0));
+    merged_observations.busy_times_.busy_seconds.push_back(row.back());
   }
-  return coarse;
+  return merged_observations;
 }
 
 std::vector<statistics::Prior> make_column_priors(std::size_t columns, const PowerPrior& prior, double precision) {
@@ -158,25 +162,28 @@ std::vector<statistics::Prior> make_column_priors(std::size_t columns, const Pow
 }
 
 double mean_power_w(const IntervalObservations& observations) {
-  const IntervalObservations coarse = observations.with_merged_busy_columns();
-  const std::vector<double> weights(coarse.size(), 1.0);
-  const statistics::NormalEquations one =
-      coarse.normal_equations(weights).with_grouped_unknowns(std::vector<std::size_t>(coarse.column_count(), 0), 1);
-  return one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
+  const IntervalObservations merged_observations = observations.with_merged_busy_columns();
+  const std::vector<double> weights(merged_observations.size(), 1.0);
+  const statistics::NormalEquations single_unknown_equations =
+      merged_observations.normal_equations(weights).with_grouped_unknowns(
+          std::vector<std::size_t>(merged_observations.column_count(), 0), 1);
+  return single_unknown_equations.gram(0, 0) > 0
+             ? single_unknown_equations.moment(0) / single_unknown_equations.gram(0, 0)
+             : 0;
 }
 
 PowerPrior fit_busy_and_idle_prior(const IntervalObservations& observations) {
-  const IntervalObservations coarse = observations.with_merged_busy_columns();
-  const double mean_w = mean_power_w(coarse);
+  const IntervalObservations merged_observations = observations.with_merged_busy_columns();
+  const double mean_w = mean_power_w(merged_observations);
   const double sd_w = std::max(kClassPowerRelativeSd * mean_w, 1e-6);
   PowerPrior prior{mean_w, mean_w, sd_w};
   for (int round = 0; round < kCoarseFitReweightingRounds; ++round) {
-    const std::vector<double> residuals = coarse.residuals(std::array{prior.busy_w, prior.idle_w});
-    const double noise = residual_noise_j(residuals, 2, coarse.median_energy_j());
+    const std::vector<double> residuals = merged_observations.residuals(std::array{prior.busy_w, prior.idle_w});
+    const double noise = residual_noise_j(residuals, 2, merged_observations.median_energy_j());
     const double precision = prior_precision_from_residuals(residuals, noise, 2, sd_w);
     const std::vector<statistics::Prior> priors(2, statistics::Prior{mean_w, precision});
-    const auto fit =
-        statistics::nonnegative_least_squares(coarse.normal_equations(huber_weights(residuals, noise)), priors);
+    const auto fit = statistics::nonnegative_least_squares(
+        merged_observations.normal_equations(huber_weights(residuals, noise)), priors);
     prior.busy_w = fit.x[0];
     prior.idle_w = fit.x[1];
   }
@@ -197,10 +204,10 @@ RobustFit fit_powers_robustly(const IntervalObservations& observations, const Po
                     sums, make_column_priors(observations.column_count(), prior, fit.prior_precision))
                     .x;
     residuals = observations.residuals(fit.watts);
-    const double used = effective_degrees_of_freedom(sums, fit.prior_precision);
-    fit.noise_j = residual_noise_j(residuals, used, observations.median_energy_j());
+    const double fitted_degrees_of_freedom = effective_degrees_of_freedom(sums, fit.prior_precision);
+    fit.noise_j = residual_noise_j(residuals, fitted_degrees_of_freedom, observations.median_energy_j());
     fit.weights = huber_weights(residuals, fit.noise_j);
-    fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, used, prior.sd_w);
+    fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, fitted_degrees_of_freedom, prior.sd_w);
   }
   return fit;
 }

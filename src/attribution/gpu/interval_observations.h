@@ -51,7 +51,8 @@ class IntervalObservations {
   // sqrt(length / median length), because their noise is larger.
   std::vector<double> residuals(std::span<const double> watts) const;
   // Normal equations of the observations [from, to).
-  statistics::NormalEquations normal_equations(std::span<const double> weights, std::size_t from, std::size_t to) const;
+  statistics::NormalEquations normal_equations(std::span<const double> weights, std::size_t first_observation,
+                                               std::size_t end_observation) const;
   statistics::NormalEquations normal_equations(std::span<const double> weights) const {
     return normal_equations(weights, 0, size());
   }

@@ -27,9 +27,9 @@ constexpr double kPowerLimitRelativeSd = 0.1;
 constexpr double kMaxPowerLimitedFraction = 0.8;
 
 // Relative spread of a finding; empty where the data do not identify the power, or not well enough.
-std::optional<double> learned_relative_sd(const KernelClassPower& found) {
-  if (!found.is_regressed || found.watts <= 0) return std::nullopt;
-  const double fit_relative_sd = (found.high_w - found.low_w) / 2 / kNormalHalfWidth90 / found.watts;
+std::optional<double> learned_relative_sd(const KernelClassPower& class_power) {
+  if (!class_power.is_regressed || class_power.watts <= 0) return std::nullopt;
+  const double fit_relative_sd = (class_power.high_w - class_power.low_w) / 2 / kNormalHalfWidth90 / class_power.watts;
   if (fit_relative_sd > kMaxLearnedRelativeSd) return std::nullopt;
   return std::max(fit_relative_sd, kMinLearnedRelativeSd);
 }
@@ -43,31 +43,34 @@ class KernelClassVisitor final : public recording::RecordingVisitor {
     }
   }
   void on_activity(std::uint32_t source, const Activity& activity) override {
-    for (const KernelClass& known : activity.classes) kernel_classes_.insert_or_assign({source, known.id}, known);
+    for (const KernelClass& kernel_class : activity.classes)
+      kernel_classes_.insert_or_assign({source, kernel_class.id}, kernel_class);
     for (const KernelTally& tally : activity.kernel_tallies) {
       KernelTimeAndCount& time = class_times_[{source, tally.class_id}];
       time.time_s += seconds(tally.time_ns);
       time.count += tally.count;
     }
   }
-  std::vector<KernelPower> make_required_priors(const KernelPriors& known) const {
+  std::vector<KernelPower> make_required_priors(const KernelPriors& priors) const {
     std::map<KernelPowerKey, ObservedKernels> kernels_by_key;
-    for (const auto& [id, one] : kernel_classes_) {
+    for (const auto& [id, kernel_class] : kernel_classes_) {
       const auto time = class_times_.find(id);
       if (time == class_times_.end()) continue;
-      const ObservedKernels seen = recording::observed_kernels_of_class(one, time->second.time_s, time->second.count);
-      const auto [same, is_new] = kernels_by_key.try_emplace(seen.kernel_key, seen);
-      if (!is_new) recording::add_observed_kernels(same->second, seen);
+      const ObservedKernels observed_kernels =
+          recording::observed_kernels_of_class(kernel_class, time->second.time_s, time->second.count);
+      const auto [kernels_slot, is_new] = kernels_by_key.try_emplace(observed_kernels.kernel_key, observed_kernels);
+      if (!is_new) recording::add_observed_kernels(kernels_slot->second, observed_kernels);
     }
-    std::vector<ObservedKernels> seen;
+    std::vector<ObservedKernels> observed_classes;
     if (kernels_by_key.empty()) return {};
-    for (const auto& [kernel_key, one] : kernels_by_key) seen.push_back(one);
-    seen.push_back({recording::idle_power_key(), 0, 0, 0, 0});
-    std::vector<KernelPower> all;
+    for (const auto& [kernel_key, observed_kernels] : kernels_by_key) observed_classes.push_back(observed_kernels);
+    observed_classes.push_back({recording::idle_power_key(), 0, 0, 0, 0});
+    std::vector<KernelPower> required_priors;
     for (const std::string& gpu : gpu_models_) {
-      for (KernelPower& one : known.find_kernel_powers(gpu, seen)) all.push_back(std::move(one));
+      for (KernelPower& kernel_power : priors.find_kernel_powers(gpu, observed_classes))
+        required_priors.push_back(std::move(kernel_power));
     }
-    return all;
+    return required_priors;
   }
 
  private:
@@ -97,13 +100,14 @@ std::vector<KernelPower> learn_kernel_powers_from_fit(const MachineEnergy& energ
     const double power_limit_relative_sd = is_at_full_speed ? 0 : kPowerLimitRelativeSd * gpu.power_limited_fraction;
     ObservedKernels idle{recording::idle_power_key(), 0, 0, 0, 1};
     for (std::size_t column = 0; column < gpu.powers->kernels_by_column.size(); ++column) {
-      const std::vector<ObservedKernels>& seen = gpu.powers->kernels_by_column[column];
-      const KernelClassPower& found = gpu.powers->power_fit.classes[column];
-      for (const ObservedKernels& one : seen) idle.time_s += one.time_s;
-      if (seen.size() != 1 || found.watts < min_power_w) continue;
-      if (const std::optional<double> fit_relative_sd = learned_relative_sd(found)) {
-        findings.push_back(recording::make_measured_entry(
-            model, seen.front(), found.watts, add_in_quadrature(*fit_relative_sd, power_limit_relative_sd)));
+      const std::vector<ObservedKernels>& observed_classes = gpu.powers->kernels_by_column[column];
+      const KernelClassPower& class_power = gpu.powers->power_fit.classes[column];
+      for (const ObservedKernels& observed_kernels : observed_classes) idle.time_s += observed_kernels.time_s;
+      if (observed_classes.size() != 1 || class_power.watts < min_power_w) continue;
+      if (const std::optional<double> fit_relative_sd = learned_relative_sd(class_power)) {
+        findings.push_back(
+            recording::make_measured_entry(model, observed_classes.front(), class_power.watts,
+                                           add_in_quadrature(*fit_relative_sd, power_limit_relative_sd)));
       }
     }
     // The entry of idle gets the time of all classes: a full library drops entries with little time first.
@@ -120,8 +124,8 @@ Result<std::vector<KernelPower>> find_required_priors(std::span<const std::strin
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return std::move(files).error();
   KernelClassVisitor survey;
-  const Result<recording::RecordingSummary> read = recording::read_recording(*files, survey);
-  if (!read) return read.error();
+  const Result<recording::RecordingSummary> read_result = recording::read_recording(*files, survey);
+  if (!read_result) return read_result.error();
   return survey.make_required_priors(priors);
 }
 

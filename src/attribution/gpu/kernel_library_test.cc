@@ -26,7 +26,8 @@ struct AttributedRun {
   LedgerResult ledger;
 };
 
-AttributedRun attribute_energy(const SimulatedRun& run, const KernelPriors& known, double power_limited_fraction = 0) {
+AttributedRun attribute_energy(const SimulatedRun& run, const KernelPriors& kernel_priors,
+                               double power_limited_fraction = 0) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy recorded(channels, span, 10);
@@ -41,7 +42,7 @@ AttributedRun attribute_energy(const SimulatedRun& run, const KernelPriors& know
   }
   sums.finish();
   DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
-  const std::vector<KernelClassPrior> priors = known.find_column_priors(kGpuModel, device.kernels_by_column);
+  const std::vector<KernelClassPrior> priors = kernel_priors.find_column_priors(kGpuModel, device.kernels_by_column);
   AttributedRun result;
   MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}, kGpuModel, power_limited_fraction};
   gpu.powers = find_kernel_powers(std::move(device), {energy.domain_curves[0].counter_updates}, span, priors);
@@ -91,7 +92,7 @@ void add_rows(ErrorTally& tally, const LedgerResult& ledger, const SimulatedRun&
 }
 
 TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
-  ErrorTally known;
+  ErrorTally library_errors;
   ErrorTally by_time;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -102,32 +103,34 @@ TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
     for (const ReportRow& row : result.rows) EXPECT_EQ(row.basis, "library") << row.name;
     EXPECT_TRUE(result.diagnostics.contains("kernels_by_library"));
     EXPECT_FALSE(result.diagnostics.contains("kernels_by_time"));
-    add_rows(known, result, run);
+    add_rows(library_errors, result, run);
     add_rows(by_time, attribute_energy(run, {}).ledger, run);
   }
   std::printf("equal steps by the library: %.1f %%, by time %.1f %%; 90 %% intervals hold in %.0f %% of %d\n",
-              100 * known.rms(), 100 * by_time.rms(), 100.0 * known.covered_count / known.count, known.count);
-  EXPECT_LT(known.rms(), 0.07);
+              100 * library_errors.rms(), 100 * by_time.rms(),
+              100.0 * library_errors.covered_count / library_errors.count, library_errors.count);
+  EXPECT_LT(library_errors.rms(), 0.07);
   EXPECT_GT(by_time.rms(), 0.3);
-  EXPECT_GE(known.covered_count, known.count * 85 / 100);
+  EXPECT_GE(library_errors.covered_count, library_errors.count * 85 / 100);
 }
 
 TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
   const std::vector<KernelPower> library = learn_kernel_library(2, 3);
   SimulatedGpu gpu(make_other_gpu_traits(7), 7);
   const SimulatedRun run = gpu.simulate_mixture(60);
-  ErrorTally known;
+  ErrorTally library_errors;
   ErrorTally errors_without_library;
-  add_rows(known, attribute_energy(run, KernelPriors::make_from_library(library)).ledger, run);
+  add_rows(library_errors, attribute_energy(run, KernelPriors::make_from_library(library)).ledger, run);
   add_rows(errors_without_library, attribute_energy(run, {}).ledger, run);
-  EXPECT_LT(known.rms(), errors_without_library.rms() + 0.01);
+  EXPECT_LT(library_errors.rms(), errors_without_library.rms() + 0.01);
 }
 
 // The library contains half of the classes; the other half get priors from similar classes.
 TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
   std::vector<KernelPower> library = learn_kernel_library(2, 5);
-  const auto is_dropped = [](const KernelPower& known) {
-    return known.kernel_key != recording::idle_power_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
+  const auto is_dropped = [](const KernelPower& kernel_power) {
+    return kernel_power.kernel_key != recording::idle_power_key() &&
+           (kernel_power.kernel_key.name.back() - '0') % 2 == 1;
   };
   std::erase_if(library, is_dropped);
   SimulatedGpu gpu(make_other_gpu_traits(11), 11);
@@ -137,9 +140,9 @@ TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
   add_rows(all, result.ledger, run);
   EXPECT_GE(all.covered_count, all.count - 2);
   for (const ReportRow& row : result.ledger.rows) {
-    const double half = (*row.high_j - *row.low_j) / 2 / *row.energy_j;
+    const double relative_half_width = (*row.high_j - *row.low_j) / 2 / *row.energy_j;
     const bool is_from_similar_kernels = (row.name.back() - '0') % 2 == 1;
-    EXPECT_EQ(half > 0.25, is_from_similar_kernels) << row.name << " " << half;
+    EXPECT_EQ(relative_half_width > 0.25, is_from_similar_kernels) << row.name << " " << relative_half_width;
   }
 }
 
@@ -147,20 +150,20 @@ TEST(KernelLibrary, DoesNotLearnFromItsOwnPriors) {
   SimulatedGpu gpu({}, 4);
   const SimulatedRun run = gpu.steady_loop(20, 5);
   const AttributedRun result = attribute_energy(run, KernelPriors::make_from_library(learn_kernel_library(1, 4)));
-  for (const KernelPower& found : learn_kernel_powers_from_fit(result.machine))
-    EXPECT_EQ(found.kernel_key, recording::idle_power_key()) << found.kernel_key.name;
+  for (const KernelPower& learned_power : learn_kernel_powers_from_fit(result.machine))
+    EXPECT_EQ(learned_power.kernel_key, recording::idle_power_key()) << learned_power.kernel_key.name;
 }
 
 TEST(KernelLibrary, AGpuAtItsPowerLimitAddsLessPrecision) {
   SimulatedGpu gpu({}, 6);
   const SimulatedRun run = gpu.simulate_mixture(40);
   const std::vector<KernelPower> unlimited_powers = learn_kernel_powers_from_fit(attribute_energy(run, {}).machine);
-  const std::vector<KernelPower> held = learn_kernel_powers_from_fit(attribute_energy(run, {}, 1.0).machine);
-  ASSERT_EQ(unlimited_powers.size(), held.size());
+  const std::vector<KernelPower> limited_powers = learn_kernel_powers_from_fit(attribute_energy(run, {}, 1.0).machine);
+  ASSERT_EQ(unlimited_powers.size(), limited_powers.size());
   ASSERT_GE(unlimited_powers.size(), 9U);
   for (std::size_t i = 0; i < unlimited_powers.size(); ++i) {
     if (unlimited_powers[i].kernel_key == recording::idle_power_key()) continue;
-    EXPECT_GT(recording::predictive_relative_sd(held[i]),
+    EXPECT_GT(recording::predictive_relative_sd(limited_powers[i]),
               recording::predictive_relative_sd(unlimited_powers[i]) + 0.03);
   }
 }
@@ -185,9 +188,9 @@ TEST(KernelLibrary, AttributesAFewObservationsByPriorsAlone) {
   const SimulatedRun run = gpu.steady_loop(1.2, 5);
   const LedgerResult result = attribute_energy(run, priors).ledger;
   ASSERT_EQ(result.rows.size(), run.joules.size());
-  ErrorTally known;
-  add_rows(known, result, run);
-  EXPECT_LT(known.rms(), 0.15);
+  ErrorTally library_errors;
+  add_rows(library_errors, result, run);
+  EXPECT_LT(library_errors.rms(), 0.15);
 }
 
 }  // namespace

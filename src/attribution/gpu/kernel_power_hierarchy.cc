@@ -84,8 +84,9 @@ double log_occupancy_power_fraction(KernelKind kind, double blocks) {
 std::string kernel_name_stem(const KernelPowerKey& kernel_key) {
   std::string name = demangle(kernel_key.name);
   constexpr std::string_view kAnonymousNamespacePrefix = "(anonymous namespace)::";
-  for (auto at = name.find(kAnonymousNamespacePrefix); at != name.npos; at = name.find(kAnonymousNamespacePrefix))
-    name.erase(at, kAnonymousNamespacePrefix.size());
+  for (auto prefix_position = name.find(kAnonymousNamespacePrefix); prefix_position != name.npos;
+       prefix_position = name.find(kAnonymousNamespacePrefix))
+    name.erase(prefix_position, kAnonymousNamespacePrefix.size());
   std::string stem = remove_bracketed_text(name);
   if (stem.starts_with("void ")) stem.erase(0, 5);
   std::erase_if(stem, [](char c) { return c >= '0' && c <= '9'; });
@@ -103,47 +104,49 @@ std::string_view kernel_family(const KernelPowerKey& kernel_key) {
   return family.empty() ? "other" : family;
 }
 
-// Variance of members about their group mean, pooled over all groups, minus the members' own variance. `usual`: prior
-// standard deviation.
-double KernelPowerHierarchy::estimate_between_variance(std::span<const SiblingEstimates> groups, double usual) {
+// Variance of members about their group mean, pooled over all groups, minus the members' own variance. `prior_sd`:
+// their prior standard deviation.
+double KernelPowerHierarchy::estimate_between_variance(std::span<const SiblingEstimates> groups, double prior_sd) {
   double squares = 0;
   double degrees_of_freedom = 0;
   for (const SiblingEstimates& group : groups) {
     const double count = static_cast<double>(group.size());
     double mean = 0;
-    for (const Estimate& one : group) mean += one.mean / count;
-    for (const Estimate& one : group) {
-      squares += (one.mean - mean) * (one.mean - mean) - one.variance * (1 - 1 / count);
+    for (const Estimate& estimate : group) mean += estimate.mean / count;
+    for (const Estimate& estimate : group) {
+      squares += (estimate.mean - mean) * (estimate.mean - mean) - estimate.variance * (1 - 1 / count);
     }
     degrees_of_freedom += count - 1;
   }
-  return (std::max(squares, 0.0) + kPriorDegreesOfFreedom * usual * usual) /
+  return (std::max(squares, 0.0) + kPriorDegreesOfFreedom * prior_sd * prior_sd) /
          (degrees_of_freedom + kPriorDegreesOfFreedom);
 }
 
 KernelPowerHierarchy::Estimate KernelPowerHierarchy::estimate_group_mean(const SiblingEstimates& members,
                                                                          double between_variance) {
-  Estimate all;
+  Estimate weighted_sum;
   double precision = 0;
-  for (const Estimate& one : members) {
-    precision += 1 / (one.variance + between_variance);
-    all.mean += one.mean / (one.variance + between_variance);
+  for (const Estimate& estimate : members) {
+    precision += 1 / (estimate.variance + between_variance);
+    weighted_sum.mean += estimate.mean / (estimate.variance + between_variance);
   }
-  return {all.mean / precision, 1 / precision};
+  return {weighted_sum.mean / precision, 1 / precision};
 }
 
-KernelPowerHierarchy::Estimate KernelPowerHierarchy::shrink_to_parent(const Estimate& own, const Estimate& parent,
-                                                                      double between_variance) {
-  return estimate_group_mean({own, {parent.mean, parent.variance + between_variance}}, 0);
+KernelPowerHierarchy::Estimate KernelPowerHierarchy::shrink_to_parent(const Estimate& child_estimate,
+                                                                      const Estimate& parent, double between_variance) {
+  return estimate_group_mean({child_estimate, {parent.mean, parent.variance + between_variance}}, 0);
 }
 
-KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> known) {
+KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> library_powers) {
   std::map<std::pair<std::string, std::string>, SiblingEstimates> estimates_by_stem;
-  for (const KernelPower& one : known) {
-    if (one.kernel_key == recording::idle_power_key()) continue;
-    const double spread = recording::predictive_relative_sd(one);
-    estimates_by_stem[{std::string(kernel_family(one.kernel_key)), kernel_name_stem(one.kernel_key)}].push_back(
-        {std::log(one.watts) - log_occupancy_power_fraction(one.kernel_key.kind, one.blocks), spread * spread});
+  for (const KernelPower& kernel_power : library_powers) {
+    if (kernel_power.kernel_key == recording::idle_power_key()) continue;
+    const double relative_sd = recording::predictive_relative_sd(kernel_power);
+    estimates_by_stem[{std::string(kernel_family(kernel_power.kernel_key)), kernel_name_stem(kernel_power.kernel_key)}]
+        .push_back({std::log(kernel_power.watts) -
+                        log_occupancy_power_fraction(kernel_power.kernel_key.kind, kernel_power.blocks),
+                    relative_sd * relative_sd});
   }
   if (estimates_by_stem.empty()) return;
   const auto collect_sibling_groups = [](const auto& by_key) {
@@ -171,19 +174,21 @@ KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> known) {
     estimate = shrink_to_parent(estimate, family_log_powers_.at(key.first), stem_variance_);
 }
 
-KernelClassPrior KernelPowerHierarchy::predict_power(const ObservedKernels& seen) const {
-  const std::string family(kernel_family(seen.kernel_key));
-  Estimate found{overall_log_power_.mean,
-                 overall_log_power_.variance + family_variance_ + stem_variance_ + class_variance_};
-  if (const auto stem = stem_log_powers_.find({family, kernel_name_stem(seen.kernel_key)});
+KernelClassPrior KernelPowerHierarchy::predict_power(const ObservedKernels& observed_kernels) const {
+  const std::string family(kernel_family(observed_kernels.kernel_key));
+  Estimate log_power{overall_log_power_.mean,
+                     overall_log_power_.variance + family_variance_ + stem_variance_ + class_variance_};
+  if (const auto stem = stem_log_powers_.find({family, kernel_name_stem(observed_kernels.kernel_key)});
       stem != stem_log_powers_.end()) {
-    found = {stem->second.mean, stem->second.variance + class_variance_};
-  } else if (const auto same = family_log_powers_.find(family); same != family_log_powers_.end()) {
-    found = {same->second.mean, same->second.variance + stem_variance_ + class_variance_};
+    log_power = {stem->second.mean, stem->second.variance + class_variance_};
+  } else if (const auto family_log_power = family_log_powers_.find(family);
+             family_log_power != family_log_powers_.end()) {
+    log_power = {family_log_power->second.mean, family_log_power->second.variance + stem_variance_ + class_variance_};
   }
-  const double watts = std::exp(found.mean + log_occupancy_power_fraction(seen.kernel_key.kind, seen.blocks));
-  const double spread = add_in_quadrature(std::sqrt(found.variance), kBetweenRecordingRelativeSd);
-  return {watts, spread, spread < kDefaultClassPowerRelativeSd};
+  const double watts = std::exp(
+      log_power.mean + log_occupancy_power_fraction(observed_kernels.kernel_key.kind, observed_kernels.blocks));
+  const double relative_sd = add_in_quadrature(std::sqrt(log_power.variance), kBetweenRecordingRelativeSd);
+  return {watts, relative_sd, relative_sd < kDefaultClassPowerRelativeSd};
 }
 
 }  // namespace joulemap::attribution

@@ -33,10 +33,10 @@ inline constexpr double kDefaultClassPowerRelativeSd = 0.3;
 class KernelPowerHierarchy {
  public:
   // Library entries of one GPU model. If empty() is true, predict_power() must not be called.
-  explicit KernelPowerHierarchy(std::span<const KernelPower> known);
+  explicit KernelPowerHierarchy(std::span<const KernelPower> library_powers);
 
   bool empty() const { return family_log_powers_.empty(); }
-  KernelClassPrior predict_power(const ObservedKernels& seen) const;
+  KernelClassPrior predict_power(const ObservedKernels& observed_kernels) const;
 
  private:
   // Mean of log watts, and the variance of that mean.
@@ -45,9 +45,9 @@ class KernelPowerHierarchy {
     double variance = 0;
   };
   using SiblingEstimates = std::vector<Estimate>;
-  static double estimate_between_variance(std::span<const SiblingEstimates> groups, double usual);
+  static double estimate_between_variance(std::span<const SiblingEstimates> groups, double prior_sd);
   static Estimate estimate_group_mean(const SiblingEstimates& members, double between_variance);
-  static Estimate shrink_to_parent(const Estimate& own, const Estimate& parent, double between_variance);
+  static Estimate shrink_to_parent(const Estimate& child_estimate, const Estimate& parent, double between_variance);
 
   double class_variance_ = 0;  // variance between classes of a stem
   double stem_variance_ = 0;   // variance between stems of a family

@@ -56,14 +56,14 @@ TEST(KernelPowerHierarchy, AStemWithLittleSpreadIsMorePreciseThanAFamily) {
     }
   }
   const KernelPowerHierarchy kinds(library);
-  const KernelClassPrior same = kinds.predict_power(make_kernel_observation("elementwise_x<99>"));
+  const KernelClassPrior elementwise_prior = kinds.predict_power(make_kernel_observation("elementwise_x<99>"));
   const KernelClassPrior other_gemm = kinds.predict_power(make_kernel_observation("gemm_z<1>"));
-  const KernelClassPrior nothing = kinds.predict_power(make_kernel_observation("mine"));
-  EXPECT_NEAR(same.watts, 507, 25);
-  EXPECT_LT(same.relative_sd, other_gemm.relative_sd);
-  EXPECT_LT(other_gemm.relative_sd, nothing.relative_sd);
+  const KernelClassPrior unknown_family_prior = kinds.predict_power(make_kernel_observation("mine"));
+  EXPECT_NEAR(elementwise_prior.watts, 507, 25);
+  EXPECT_LT(elementwise_prior.relative_sd, other_gemm.relative_sd);
+  EXPECT_LT(other_gemm.relative_sd, unknown_family_prior.relative_sd);
   EXPECT_GT(other_gemm.watts, 600);
-  EXPECT_TRUE(same.is_known);
+  EXPECT_TRUE(elementwise_prior.is_known);
 }
 
 TEST(KernelPowerHierarchy, FewBlocksLeaveMostOfTheGpuIdle) {
@@ -77,7 +77,7 @@ TEST(KernelPowerHierarchy, FewBlocksLeaveMostOfTheGpuIdle) {
 // Families, stems and classes are drawn from the model. Leaves each class out in turn: the interval of its prior, from
 // similar classes, has nominal coverage.
 TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
-  int inside = 0;
+  int covered_count = 0;
   int count = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -102,12 +102,12 @@ TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
       const KernelClassPrior prior = KernelPowerHierarchy(library_without_class)
                                          .predict_power(make_kernel_observation(library[i].kernel_key.name));
       const double deviation = std::log(library[i].watts / prior.watts) / prior.relative_sd;
-      if (std::abs(deviation) < 1.645) ++inside;
+      if (std::abs(deviation) < 1.645) ++covered_count;
       ++count;
     }
   }
-  EXPECT_GE(inside, count * 85 / 100);
-  EXPECT_LE(inside, count * 98 / 100);
+  EXPECT_GE(covered_count, count * 85 / 100);
+  EXPECT_LE(covered_count, count * 98 / 100);
 }
 
 TEST(KernelPriors, PriorsFromARecordingEqualThoseOfTheLibrary) {
@@ -119,13 +119,13 @@ TEST(KernelPriors, PriorsFromARecordingEqualThoseOfTheLibrary) {
       KernelPriors::make_from_recording(library.find_kernel_powers("H200", observed_kernels));
   const std::vector<std::vector<ObservedKernels>> columns = {
       {observed_kernels[0]}, {observed_kernels[1]}, observed_kernels};
-  const std::vector<KernelClassPrior> before = library.find_column_priors("H200", columns);
-  const std::vector<KernelClassPrior> after = from_recording.find_column_priors("H200", columns);
-  ASSERT_EQ(before.size(), 4U);  // three classes and idle
-  ASSERT_EQ(after.size(), 4U);
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    EXPECT_NEAR(before[i].watts, after[i].watts, 1e-9);
-    EXPECT_NEAR(before[i].relative_sd, after[i].relative_sd, 1e-9);
+  const std::vector<KernelClassPrior> library_priors = library.find_column_priors("H200", columns);
+  const std::vector<KernelClassPrior> recording_priors = from_recording.find_column_priors("H200", columns);
+  ASSERT_EQ(library_priors.size(), 4U);  // three classes and idle
+  ASSERT_EQ(recording_priors.size(), 4U);
+  for (std::size_t i = 0; i < library_priors.size(); ++i) {
+    EXPECT_NEAR(library_priors[i].watts, recording_priors[i].watts, 1e-9);
+    EXPECT_NEAR(library_priors[i].relative_sd, recording_priors[i].relative_sd, 1e-9);
   }
   EXPECT_TRUE(library.find_kernel_powers("A100", observed_kernels).empty());
   EXPECT_TRUE(library.find_column_priors("A100", columns).empty());

@@ -15,20 +15,21 @@ namespace {
 // Minimum spread for a class that is missing among the priors stored in a recording, so that other classes outweigh it.
 constexpr double kMissingClassMinRelativeSd = 0.5;
 
-KernelClassPrior make_class_prior(const KernelPower& known) {
-  const double spread = recording::predictive_relative_sd(known);
-  return {known.watts, spread, spread < kDefaultClassPowerRelativeSd};
+KernelClassPrior make_class_prior(const KernelPower& kernel_power) {
+  const double relative_sd = recording::predictive_relative_sd(kernel_power);
+  return {kernel_power.watts, relative_sd, relative_sd < kDefaultClassPowerRelativeSd};
 }
 
 // Prior of a column with several classes: their time-weighted mean.
-KernelClassPrior combine_priors_by_time(std::span<const ObservedKernels> seen,
+KernelClassPrior combine_priors_by_time(std::span<const ObservedKernels> observed_classes,
                                         std::span<const KernelClassPrior> priors) {
-  double all_s = 0;
-  for (const ObservedKernels& one : seen) all_s += one.time_s;
+  double total_time_s = 0;
+  for (const ObservedKernels& observed_kernels : observed_classes) total_time_s += observed_kernels.time_s;
   KernelClassPrior mean{0, 0, false};
   double squares = 0;
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const double share = all_s > 0 ? seen[i].time_s / all_s : 1 / static_cast<double>(seen.size());
+  for (std::size_t i = 0; i < observed_classes.size(); ++i) {
+    const double share =
+        total_time_s > 0 ? observed_classes[i].time_s / total_time_s : 1 / static_cast<double>(observed_classes.size());
     mean.watts += share * priors[i].watts;
     squares += std::pow(share * priors[i].relative_sd * priors[i].watts, 2);
   }
@@ -44,17 +45,17 @@ KernelPriors::KernelPriors(std::vector<KernelPower> powers, bool is_frozen)
 
 // Several machines of a recording may have stored the same entries: keeps one of each.
 KernelPriors KernelPriors::make_from_recording(std::vector<KernelPower> powers) {
-  const auto key = [](const KernelPower& one) { return std::tie(one.gpu, one.kernel_key); };
+  const auto key = [](const KernelPower& kernel_power) { return std::tie(kernel_power.gpu, kernel_power.kernel_key); };
   std::stable_sort(powers.begin(), powers.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
-  const auto same = [&](const auto& a, const auto& b) { return key(a) == key(b); };
-  powers.erase(std::unique(powers.begin(), powers.end(), same), powers.end());
+  const auto has_same_key = [&](const auto& a, const auto& b) { return key(a) == key(b); };
+  powers.erase(std::unique(powers.begin(), powers.end(), has_same_key), powers.end());
   return {std::move(powers), true};
 }
 
 KernelPriors KernelPriors::make_from_library(std::vector<KernelPower> library) {
-  std::vector<KernelPower> sorted;
-  recording::merge_into_kernel_library(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
-  return {std::move(sorted), false};
+  std::vector<KernelPower> sorted_powers;
+  recording::merge_into_kernel_library(sorted_powers, std::move(library), std::numeric_limits<std::size_t>::max());
+  return {std::move(sorted_powers), false};
 }
 
 std::string KernelPriors::resolve_gpu_model(const std::string& gpu) const {
@@ -63,41 +64,43 @@ std::string KernelPriors::resolve_gpu_model(const std::string& gpu) const {
 }
 
 std::vector<KernelPower> KernelPriors::find_kernel_powers(const std::string& gpu,
-                                                          std::span<const ObservedKernels> seen) const {
+                                                          std::span<const ObservedKernels> observed_classes) const {
   const std::string model = resolve_gpu_model(gpu);
   std::vector<KernelPower> gpu_powers;
-  for (const KernelPower& known : kernel_powers_) {
-    if (known.gpu == model) gpu_powers.push_back(known);
+  for (const KernelPower& kernel_power : kernel_powers_) {
+    if (kernel_power.gpu == model) gpu_powers.push_back(kernel_power);
   }
-  std::vector<KernelPower> found;
+  std::vector<KernelPower> class_powers;
   const KernelPowerHierarchy hierarchy(gpu_powers);
-  if (hierarchy.empty()) return found;
-  for (const ObservedKernels& one : seen) {
-    if (const KernelPower* known = recording::find_kernel_power(gpu_powers, model, one.kernel_key)) {
-      found.push_back(*known);
+  if (hierarchy.empty()) return class_powers;
+  for (const ObservedKernels& observed_kernels : observed_classes) {
+    if (const KernelPower* library_power =
+            recording::find_kernel_power(gpu_powers, model, observed_kernels.kernel_key)) {
+      class_powers.push_back(*library_power);
       continue;
     }
-    if (one.kernel_key == recording::idle_power_key()) continue;
-    const KernelClassPrior prior = hierarchy.predict_power(one);
-    found.push_back(recording::make_entry_from_similar_kernels(
-        model, one, prior.watts,
+    if (observed_kernels.kernel_key == recording::idle_power_key()) continue;
+    const KernelClassPrior prior = hierarchy.predict_power(observed_kernels);
+    class_powers.push_back(recording::make_entry_from_similar_kernels(
+        model, observed_kernels, prior.watts,
         is_from_recording_ ? std::max(prior.relative_sd, kMissingClassMinRelativeSd) : prior.relative_sd));
   }
-  return found;
+  return class_powers;
 }
 
 std::vector<KernelClassPrior> KernelPriors::find_column_priors(
     const std::string& gpu, std::span<const std::vector<ObservedKernels>> columns) const {
-  std::vector<ObservedKernels> seen;
-  for (const std::vector<ObservedKernels>& column : columns) seen.insert(seen.end(), column.begin(), column.end());
-  const std::vector<KernelPower> found = find_kernel_powers(gpu, seen);
+  std::vector<ObservedKernels> observed_classes;
+  for (const std::vector<ObservedKernels>& column : columns)
+    observed_classes.insert(observed_classes.end(), column.begin(), column.end());
+  const std::vector<KernelPower> class_powers = find_kernel_powers(gpu, observed_classes);
   std::vector<KernelClassPrior> priors;
-  if (found.empty()) return priors;
-  const KernelPowerHierarchy hierarchy(found);
-  auto next = found.begin();
+  if (class_powers.empty()) return priors;
+  const KernelPowerHierarchy hierarchy(class_powers);
+  auto next_power = class_powers.begin();
   for (const std::vector<ObservedKernels>& column : columns) {
     std::vector<KernelClassPrior> members;
-    for (std::size_t i = 0; i < column.size(); ++i) members.push_back(make_class_prior(*next++));
+    for (std::size_t i = 0; i < column.size(); ++i) members.push_back(make_class_prior(*next_power++));
     priors.push_back(members.empty() ? hierarchy.predict_power({}) : combine_priors_by_time(column, members));
   }
   const KernelPower* const idle =

@@ -22,9 +22,10 @@ class KernelPriors {
   static KernelPriors make_from_library(std::vector<KernelPower> library);
 
   bool empty() const { return kernel_powers_.empty(); }
-  // One power for each class of `seen`, in that order; empty where the library has no kernel of that GPU model. Omits
-  // idle if the library has no entry of it.
-  std::vector<KernelPower> find_kernel_powers(const std::string& gpu, std::span<const ObservedKernels> seen) const;
+  // One power for each class of `observed_classes`, in that order; empty where the library has no kernel of that GPU
+  // model. Omits idle if the library has no entry of it.
+  std::vector<KernelPower> find_kernel_powers(const std::string& gpu,
+                                              std::span<const ObservedKernels> observed_classes) const;
   // The same for regression columns, which may combine several classes each. The result has one more element, for idle.
   std::vector<KernelClassPrior> find_column_priors(const std::string& gpu,
                                                    std::span<const std::vector<ObservedKernels>> columns) const;

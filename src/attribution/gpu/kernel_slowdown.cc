@@ -23,10 +23,10 @@ constexpr double kPackedSlowdownUnit = 0.005;
 
 double full_speed_duration_ns(std::vector<std::uint32_t> lengths_ns) {
   if (lengths_ns.size() < kMinKernelsForFullSpeed) return 0;
-  const auto fast =
+  const auto full_speed_quantile =
       lengths_ns.begin() + static_cast<std::ptrdiff_t>(kFullSpeedQuantile * static_cast<double>(lengths_ns.size()));
-  std::nth_element(lengths_ns.begin(), fast, lengths_ns.end());
-  const double full_speed_ns = *fast;
+  std::nth_element(lengths_ns.begin(), full_speed_quantile, lengths_ns.end());
+  const double full_speed_ns = *full_speed_quantile;
   if (full_speed_ns < kMinFullSpeedDuration_ns) return 0;
   const auto similar_count = std::count_if(lengths_ns.begin(), lengths_ns.end(), [&](std::uint32_t length_ns) {
     return length_ns >= kMinFullSpeedRatio * full_speed_ns && length_ns <= kMaxSlowdown * full_speed_ns;
@@ -45,6 +45,6 @@ std::uint8_t pack_slowdown(double slowdown) {
   return static_cast<std::uint8_t>(std::clamp(std::round((slowdown - 1) / kPackedSlowdownUnit), 0.0, 255.0));
 }
 
-double unpack_slowdown(std::uint8_t packed) { return 1 + kPackedSlowdownUnit * packed; }
+double unpack_slowdown(std::uint8_t packed_slowdown) { return 1 + kPackedSlowdownUnit * packed_slowdown; }
 
 }  // namespace joulemap::attribution

@@ -29,6 +29,6 @@ double slowdown_factor(double length_ns, double full_speed_ns);
 
 // Quantized to one byte, for storage with each kernel.
 std::uint8_t pack_slowdown(double slowdown);
-double unpack_slowdown(std::uint8_t packed);
+double unpack_slowdown(std::uint8_t packed_slowdown);
 
 }  // namespace joulemap::attribution

@@ -72,8 +72,8 @@ SlowedRun simulate_slowed_run(const SimulatedGpu::GpuParameters& traits, std::ui
 struct RelativeErrors {
   double sum_of_squares = 0;
   int count = 0;
-  void add(double found, double truth) {
-    sum_of_squares += (found / truth - 1) * (found / truth - 1);
+  void add(double estimate, double truth) {
+    sum_of_squares += (estimate / truth - 1) * (estimate / truth - 1);
     ++count;
   }
   double rms() const { return std::sqrt(sum_of_squares / count); }
@@ -83,7 +83,7 @@ struct RelativeErrors {
 TEST(KernelSlowdown, SeparatesPowersUnderAnIntermittentPowerLimit) {
   RelativeErrors errors_without_slowdown;
   RelativeErrors errors_by_slowdown;
-  int inside = 0;
+  int covered_count = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const SimulatedGpu::GpuParameters traits{.updates_per_read = 25, .slowdown = 1.25, .compute_bound_classes = 5};
@@ -103,15 +103,15 @@ TEST(KernelSlowdown, SeparatesPowersUnderAnIntermittentPowerLimit) {
         errors_without_slowdown.add(fit_without_slowdown->class_power_w(kind, slowdown), truth_w);
         errors_by_slowdown.add(fit->class_power_w(kind, slowdown), truth_w);
       }
-      if (fit->classes[kind].low_w <= full_speed_w && full_speed_w <= fit->classes[kind].high_w) ++inside;
+      if (fit->classes[kind].low_w <= full_speed_w && full_speed_w <= fit->classes[kind].high_w) ++covered_count;
     }
   }
   std::printf("at a limit that comes and goes: %.1f %% with one power, %.1f %% by pace; %d of %d intervals hold\n",
-              100 * errors_without_slowdown.rms(), 100 * errors_by_slowdown.rms(), inside,
+              100 * errors_without_slowdown.rms(), 100 * errors_by_slowdown.rms(), covered_count,
               errors_by_slowdown.count / 2);
   EXPECT_LT(errors_by_slowdown.rms(), 0.02);
   EXPECT_LT(5 * errors_by_slowdown.rms(), errors_without_slowdown.rms());
-  EXPECT_GE(inside, errors_by_slowdown.count / 2 * 85 / 100);
+  EXPECT_GE(covered_count, errors_by_slowdown.count / 2 * 85 / 100);
 }
 
 // Kernels that take longer for other reasons, at unchanged power, are not mistaken for lowered clocks.

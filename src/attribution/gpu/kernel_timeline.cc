@@ -67,22 +67,22 @@ void KernelTimeline::split_concurrent_time() {
     std::uint16_t class_index;
     std::uint8_t slowdown;
   };
-  std::vector<KernelPiece> shared;
-  shared.reserve(kernel_pieces_.size());
+  std::vector<KernelPiece> split_pieces;
+  split_pieces.reserve(kernel_pieces_.size());
   std::vector<RunningKernel> running;
   std::int64_t now_ns = 0;
   const auto split_time_until = [&](std::int64_t until_ns) {
     while (!running.empty() && now_ns < until_ns) {
       std::int64_t next_ns = until_ns;
-      for (const RunningKernel& one : running) next_ns = std::min(next_ns, one.end_ns);
+      for (const RunningKernel& running_kernel : running) next_ns = std::min(next_ns, running_kernel.end_ns);
       const auto concurrent_kernels = static_cast<std::uint8_t>(running.size());
-      for (const RunningKernel& one : running) {
+      for (const RunningKernel& running_kernel : running) {
         if (next_ns <= now_ns) break;
-        shared.push_back(
-            {now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, concurrent_kernels, one.slowdown});
+        split_pieces.push_back({now_ns, static_cast<std::uint32_t>(next_ns - now_ns), running_kernel.class_index,
+                                concurrent_kernels, running_kernel.slowdown});
       }
       now_ns = next_ns;
-      std::erase_if(running, [&](const RunningKernel& one) { return one.end_ns <= now_ns; });
+      std::erase_if(running, [&](const RunningKernel& running_kernel) { return running_kernel.end_ns <= now_ns; });
     }
     now_ns = std::max(now_ns, until_ns);
   };
@@ -94,7 +94,7 @@ void KernelTimeline::split_concurrent_time() {
     }
   }
   split_time_until(INT64_MAX);
-  kernel_pieces_ = std::move(shared);
+  kernel_pieces_ = std::move(split_pieces);
 }
 
 void KernelTimeline::add_busy_time(BusyTimeMatrix& rows, std::span<const std::int64_t> edges_ns, std::size_t row,
@@ -120,10 +120,10 @@ BusyTimeMatrix KernelTimeline::busy_times(std::span<const std::int64_t> edges_ns
                   busy_fraction[piece.slowdown] / piece.concurrent_kernels);
   }
   for (const BusySum& sum : busy_sums_) {
-    const auto after = std::upper_bound(edges_ns.begin(), edges_ns.end(), sum.begin_ns);
-    const auto first = static_cast<std::size_t>(std::max<std::ptrdiff_t>(after - edges_ns.begin() - 1, 0));
+    const auto following_edge = std::upper_bound(edges_ns.begin(), edges_ns.end(), sum.begin_ns);
+    const auto first_row = static_cast<std::size_t>(std::max<std::ptrdiff_t>(following_edge - edges_ns.begin() - 1, 0));
     const double busy_per_s = sum.busy_s / seconds(sum.end_ns - sum.begin_ns);
-    add_busy_time(rows, edges_ns, first, sum.begin_ns, sum.end_ns, sum.class_index, busy_per_s);
+    add_busy_time(rows, edges_ns, first_row, sum.begin_ns, sum.end_ns, sum.class_index, busy_per_s);
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::span<double> times = std::span(rows.busy_seconds).subspan(i * rows.column_count, rows.column_count);
@@ -149,7 +149,7 @@ BusyTimeMatrix KernelTimeline::exponential_moving_averages(std::span<const std::
   };
   const std::array<double, 256> busy_fraction = busy_fractions_by_slowdown(slowdown_exponent);
   std::vector<double> averages(class_count_);
-  auto next = kernel_pieces_.begin();
+  auto next_piece = kernel_pieces_.begin();
   std::int64_t last_ns = INT64_MIN;
   for (std::size_t row = 0; row < times_ns.size(); ++row) {
     const std::int64_t now_ns = times_ns[row];
@@ -157,19 +157,21 @@ BusyTimeMatrix KernelTimeline::exponential_moving_averages(std::span<const std::
     if (last_ns < horizon_ns) {
       std::fill(averages.begin(), averages.end(), 0.0);
       last_ns = horizon_ns;
-      next = std::partition_point(next, kernel_pieces_.end(), [&](const KernelPiece& piece) {
+      next_piece = std::partition_point(next_piece, kernel_pieces_.end(), [&](const KernelPiece& piece) {
         return piece.start_ns + piece.length_ns <= horizon_ns;
       });
     }
     const double last_decay = decay_factor(now_ns - last_ns);
     for (double& share : averages) share *= last_decay;
     // Pieces that share time have the same begin and end; all others are disjoint and in order.
-    for (auto piece = next; piece != kernel_pieces_.end() && piece->start_ns < now_ns; ++piece) {
-      const std::int64_t from_ns = std::max(piece->start_ns, last_ns);
-      const std::int64_t to_ns = std::min(piece->start_ns + piece->length_ns, now_ns);
-      const double busy_share = busy_fraction[piece->slowdown] / piece->concurrent_kernels;
-      averages[piece->class_index] += (decay_factor(now_ns - to_ns) - decay_factor(now_ns - from_ns)) * busy_share;
-      if (piece->start_ns + piece->length_ns <= now_ns) next = piece + 1;
+    for (auto kernel_piece = next_piece; kernel_piece != kernel_pieces_.end() && kernel_piece->start_ns < now_ns;
+         ++kernel_piece) {
+      const std::int64_t from_ns = std::max(kernel_piece->start_ns, last_ns);
+      const std::int64_t to_ns = std::min(kernel_piece->start_ns + kernel_piece->length_ns, now_ns);
+      const double busy_share = busy_fraction[kernel_piece->slowdown] / kernel_piece->concurrent_kernels;
+      averages[kernel_piece->class_index] +=
+          (decay_factor(now_ns - to_ns) - decay_factor(now_ns - from_ns)) * busy_share;
+      if (kernel_piece->start_ns + kernel_piece->length_ns <= now_ns) next_piece = kernel_piece + 1;
     }
     double busy = 0;
     for (std::size_t k = 0; k < class_count_; ++k) busy += rows.busy_seconds[row * rows.column_count + k] = averages[k];
@@ -181,10 +183,10 @@ BusyTimeMatrix KernelTimeline::exponential_moving_averages(std::span<const std::
 
 bool KernelTimeline::has_only_individual_kernels(std::int64_t from_ns, std::int64_t to_ns) const {
   if (from_ns < begin_ns_ || to_ns > end_ns_) return false;
-  const auto first = std::partition_point(busy_sums_.begin(), busy_sums_.end(), [&](const BusySum& sum) {
+  const auto first_busy_sum = std::partition_point(busy_sums_.begin(), busy_sums_.end(), [&](const BusySum& sum) {
     return sum.begin_ns <= from_ns - longest_busy_sum_ns_;
   });
-  for (auto sum = first; sum != busy_sums_.end() && sum->begin_ns < to_ns; ++sum) {
+  for (auto sum = first_busy_sum; sum != busy_sums_.end() && sum->begin_ns < to_ns; ++sum) {
     if (sum->end_ns > from_ns) return false;
   }
   return true;
@@ -192,13 +194,13 @@ bool KernelTimeline::has_only_individual_kernels(std::int64_t from_ns, std::int6
 
 std::vector<std::size_t> KernelTimeline::select_observation_edges(std::span<const std::int64_t> edges_ns) const {
   std::vector<std::size_t> usable_edges;
-  std::size_t next = 0;
+  std::size_t sum_index = 0;
   std::int64_t last_sum_end_ns = INT64_MIN;  // end of the sum that already has an edge
   for (std::size_t i = 0; i < edges_ns.size(); ++i) {
-    while (next < busy_sums_.size() && busy_sums_[next].end_ns <= edges_ns[i]) ++next;
-    const bool is_inside_sum = next < busy_sums_.size() && busy_sums_[next].begin_ns < edges_ns[i];
+    while (sum_index < busy_sums_.size() && busy_sums_[sum_index].end_ns <= edges_ns[i]) ++sum_index;
+    const bool is_inside_sum = sum_index < busy_sums_.size() && busy_sums_[sum_index].begin_ns < edges_ns[i];
     if (is_inside_sum && edges_ns[i] < last_sum_end_ns) continue;
-    last_sum_end_ns = is_inside_sum ? busy_sums_[next].end_ns : INT64_MIN;
+    last_sum_end_ns = is_inside_sum ? busy_sums_[sum_index].end_ns : INT64_MIN;
     usable_edges.push_back(i);
   }
   return usable_edges;

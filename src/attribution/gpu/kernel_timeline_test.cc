@@ -32,24 +32,26 @@ TEST(KernelTimeline, ConcurrentKernelsShareTheTime) {
   for (int round = 0; round < 50; ++round) {
     SCOPED_TRACE(testing::Message() << "seed " << kSeed << " round " << round);
     KernelTimeline timeline(3);
-    std::vector<std::vector<std::size_t>> running(100);
+    std::vector<std::vector<std::size_t>> running_kinds(100);
     for (int i = 0; i < 30; ++i) {
       const std::size_t start = random() % 90;
       const std::size_t length = 1 + random() % 10;
       const auto kind = static_cast<std::uint16_t>(random() % 3);
       timeline.add_kernel(static_cast<std::int64_t>(start) * kMillisecond_ns,
                           static_cast<std::int64_t>(start + length) * kMillisecond_ns, kind);
-      for (std::size_t at = start; at < start + length; ++at) running[at].push_back(kind);
+      for (std::size_t millisecond = start; millisecond < start + length; ++millisecond)
+        running_kinds[millisecond].push_back(kind);
     }
     timeline.finish();
     const std::vector<std::int64_t> edges = {0, 20 * kMillisecond_ns, 37 * kMillisecond_ns, 100 * kMillisecond_ns};
     const BusyTimeMatrix rows = timeline.busy_times(edges);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       std::vector<double> expected(4);
-      for (auto at = static_cast<std::size_t>(edges[row] / kMillisecond_ns);
-           at < static_cast<std::size_t>(edges[row + 1] / kMillisecond_ns); ++at) {
-        for (const std::size_t kind : running[at]) expected[kind] += 0.001 / static_cast<double>(running[at].size());
-        if (running[at].empty()) expected[3] += 0.001;
+      for (auto millisecond = static_cast<std::size_t>(edges[row] / kMillisecond_ns);
+           millisecond < static_cast<std::size_t>(edges[row + 1] / kMillisecond_ns); ++millisecond) {
+        for (const std::size_t kind : running_kinds[millisecond])
+          expected[kind] += 0.001 / static_cast<double>(running_kinds[millisecond].size());
+        if (running_kinds[millisecond].empty()) expected[3] += 0.001;
       }
       for (std::size_t column = 0; column < 4; ++column) EXPECT_NEAR(rows[row][column], expected[column], 1e-9);
     }
@@ -64,10 +66,10 @@ TEST(KernelTimeline, TalliesAreSpreadEvenlyAndMakeCoarseObservations) {
   timeline.finish();
   std::vector<std::int64_t> edges;
   for (int i = 0; i <= 10; ++i) edges.push_back(i * kSecond_ns);
-  std::vector<std::int64_t> kept;
-  for (const std::size_t edge : timeline.select_observation_edges(edges)) kept.push_back(edges[edge]);
-  EXPECT_EQ(kept, (std::vector<std::int64_t>{0, kSecond_ns, 2 * kSecond_ns, 5 * kSecond_ns, 6 * kSecond_ns,
-                                             9 * kSecond_ns, 10 * kSecond_ns}));
+  std::vector<std::int64_t> observation_edges;
+  for (const std::size_t edge : timeline.select_observation_edges(edges)) observation_edges.push_back(edges[edge]);
+  EXPECT_EQ(observation_edges, (std::vector<std::int64_t>{0, kSecond_ns, 2 * kSecond_ns, 5 * kSecond_ns, 6 * kSecond_ns,
+                                                          9 * kSecond_ns, 10 * kSecond_ns}));
   const BusyTimeMatrix rows = timeline.busy_times(edges);
   EXPECT_NEAR(rows[2][0], 0.5, 1e-12);
   EXPECT_NEAR(rows[6][0], 1, 1e-12);  // busy time is capped at elapsed time

@@ -16,9 +16,9 @@ constexpr double kCardPowerLevelRelativeSd = 0.1;
 LibraryPriorFit::LibraryPriorFit(std::span<const KernelClassPrior> priors, const PowerPrior& prior, double noise)
     : idle_w_(prior.idle_w), level_precision_(noise / (kCardPowerLevelRelativeSd * kCardPowerLevelRelativeSd)) {
   if (priors.empty()) return;
-  for (const KernelClassPrior& one : priors) {
-    prior_watts_.push_back(one.watts);
-    prior_sd_w_.push_back(one.relative_sd * one.watts);
+  for (const KernelClassPrior& class_prior : priors) {
+    prior_watts_.push_back(class_prior.watts);
+    prior_sd_w_.push_back(class_prior.relative_sd * class_prior.watts);
   }
   // Idle power does not scale with the level of the kernel powers.
   if (priors.back().is_known) idle_w_ = priors.back().watts;
@@ -57,11 +57,11 @@ std::vector<double> LibraryPriorFit::draw_replicate(const statistics::NormalEqua
 
 std::vector<double> LibraryPriorFit::data_fractions(const statistics::NormalEquations& sums) const {
   const std::vector<statistics::Prior> priors = make_deviation_priors({});
-  const std::vector<double> inverse =
+  const std::vector<double> unscaled_covariance =
       statistics::unscaled_posterior_covariance(sums.with_weighted_sum_unknown(prior_watts_), priors);
   std::vector<double> shares;
   for (std::size_t k = 0; k < prior_precisions_.size(); ++k) {
-    shares.push_back(1 - prior_precisions_[k] * inverse[k * priors.size() + k]);
+    shares.push_back(1 - prior_precisions_[k] * unscaled_covariance[k * priors.size() + k]);
   }
   return shares;
 }
@@ -87,12 +87,12 @@ double redundancy_variance_factor(const IntervalObservations& observations,
                                   std::span<const double> identified_fractions) {
   const std::vector<double> column_times_s = observations.column_times_s();
   double identified_s = 0;
-  double all_s = 0;
+  double total_time_s = 0;
   for (std::size_t k = 0; k + 1 < column_times_s.size(); ++k) {
-    all_s += column_times_s[k];
+    total_time_s += column_times_s[k];
     if (identified_fractions[k] >= kMinIdentifiedFraction) identified_s += column_times_s[k];
   }
-  const double identified_fraction = all_s > 0 ? identified_s / all_s : 0;
+  const double identified_fraction = total_time_s > 0 ? identified_s / total_time_s : 0;
   const double count = static_cast<double>(observations.size());
   return count / std::max(count * identified_fraction * identified_fraction, 1.0);
 }

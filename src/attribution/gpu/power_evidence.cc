@@ -100,10 +100,10 @@ double median_period_s(const std::vector<PowerPoint>& points) {
 // Searches the lag and the time constant with the smallest cost. Caches the fit of each pair that was tried.
 class SensorModelSearch {
  public:
-  SensorModelSearch(const UsablePowerEvidence& evidence, const SensorModel& known)
+  SensorModelSearch(const UsablePowerEvidence& evidence, const SensorModel& calibrated_model)
       : evidence_(evidence),
         lag_range_(evidence.is_from_gauge() ? kGaugeLagRange : kCounterLagRange),
-        calibrated_lag_(evidence.is_from_gauge() ? known.history_lag : known.counter_lag) {}
+        calibrated_lag_(evidence.is_from_gauge() ? calibrated_model.history_lag : calibrated_model.counter_lag) {}
 
   SensorModelEstimate find_best_model() {
     if (evidence_.is_from_gauge()) {
@@ -113,26 +113,29 @@ class SensorModelSearch {
       try_lag_range(0);
     }
     refine_lag();
-    const Key best = find_best_tried_key();
-    SensorModelEstimate found{{best.second, best.first}, lag_range_.min_lag_ns, lag_range_.max_lag_ns, false};
-    noise_j_ = tried_models_.at(best).noise;
-    double most = 0;
-    for (const auto& [key, tried] : tried_models_) {
-      if (key.first == best.first) most = std::max(most, residual_cost(key) - residual_cost(best));
+    const Key best_key = find_best_tried_key();
+    SensorModelEstimate model_estimate{
+        {best_key.second, best_key.first}, lag_range_.min_lag_ns, lag_range_.max_lag_ns, false};
+    noise_j_ = tried_models_.at(best_key).noise;
+    double max_excess_cost = 0;
+    for (const auto& [key, tried_model] : tried_models_) {
+      if (key.first == best_key.first)
+        max_excess_cost = std::max(max_excess_cost, residual_cost(key) - residual_cost(best_key));
     }
-    found.is_identified = most > kMinLagCostRange;
-    if (!found.is_identified) {
-      found.best_parameters = {lag_range_.default_lag_ns, evidence_.is_from_gauge() ? kDefaultTimeConstant_ns : 0};
-      if (!calibrated_lag_) return found;
+    model_estimate.is_identified = max_excess_cost > kMinLagCostRange;
+    if (!model_estimate.is_identified) {
+      model_estimate.best_parameters = {lag_range_.default_lag_ns,
+                                        evidence_.is_from_gauge() ? kDefaultTimeConstant_ns : 0};
+      if (!calibrated_lag_) return model_estimate;
       return {{calibrated_lag_->lag_ns, calibrated_lag_->time_constant_ns},
               calibrated_lag_->low_ns,
               calibrated_lag_->high_ns,
               false};
     }
-    found.lag_low_ns = lag_interval_bound(best, -1);
-    found.lag_high_ns = lag_interval_bound(best, 1);
-    if (evidence_.is_from_gauge()) found.alternatives = find_alternative_models(best);
-    return found;
+    model_estimate.lag_low_ns = lag_interval_bound(best_key, -1);
+    model_estimate.lag_high_ns = lag_interval_bound(best_key, 1);
+    if (evidence_.is_from_gauge()) model_estimate.alternatives = find_alternative_models(best_key);
+    return model_estimate;
   }
 
  private:
@@ -142,30 +145,31 @@ class SensorModelSearch {
     double noise = 0;
   };
   // Moves outwards from the best while the fit is nearly as good.
-  std::vector<AlternativeSensorModel> find_alternative_models(Key best) {
-    const double tolerance = std::max(kMaxExcessCostIn90Region, kModelErrorCostFraction * model_cost(best));
+  std::vector<AlternativeSensorModel> find_alternative_models(Key best_key) {
+    const double tolerance = std::max(kMaxExcessCostIn90Region, kModelErrorCostFraction * model_cost(best_key));
     std::vector<AlternativeSensorModel> alternatives;
     const auto is_nearly_as_good = [&](Key key) {
-      const double excess_cost = model_cost(key) - model_cost(best);
-      if (excess_cost <= tolerance && key != best)
+      const double excess_cost = model_cost(key) - model_cost(best_key);
+      if (excess_cost <= tolerance && key != best_key)
         alternatives.push_back(
             make_alternative_model(key, std::exp(-kMaxExcessCostIn90Region * excess_cost / tolerance)));
       return excess_cost <= tolerance;
     };
-    for (const double by : {kAlternativeTimeConstantRatio, 1 / kAlternativeTimeConstantRatio}) {
-      Key key = best;
+    for (const double time_constant_ratio : {kAlternativeTimeConstantRatio, 1 / kAlternativeTimeConstantRatio}) {
+      Key key = best_key;
       for (int i = 0; i < kMaxAlternativesPerSide; ++i) {
-        key = find_best_lag(static_cast<std::int64_t>(static_cast<double>(key.first) * by), key.second);
+        key =
+            find_best_lag(static_cast<std::int64_t>(static_cast<double>(key.first) * time_constant_ratio), key.second);
         if (!is_nearly_as_good(key)) break;
       }
     }
     for (const int side : {-1, 1}) {
       for (int i = 1; i <= kMaxAlternativesPerSide; ++i) {
-        const Key key{best.first, best.second + side * i * kAlternativeLagStep_ns};
+        const Key key{best_key.first, best_key.second + side * i * kAlternativeLagStep_ns};
         if (!try_sensor_model(key) || !is_nearly_as_good(key)) break;
       }
     }
-    if (!alternatives.empty()) alternatives.insert(alternatives.begin(), make_alternative_model(best, 1));
+    if (!alternatives.empty()) alternatives.insert(alternatives.begin(), make_alternative_model(best_key, 1));
     return alternatives;
   }
   AlternativeSensorModel make_alternative_model(Key key, double weight) const {
@@ -174,15 +178,15 @@ class SensorModelSearch {
     return {{key.second, key.first}, weight, observations.normal_equations(fit.weights), fit.watts};
   }
   Key find_best_lag(std::int64_t time_constant_ns, std::int64_t lag_ns) {
-    Key best{time_constant_ns, lag_ns};
-    try_sensor_model(best);
+    Key best_key{time_constant_ns, lag_ns};
+    try_sensor_model(best_key);
     for (const std::int64_t step_ns : {kLagGridStep_ns / 4, kLagGridStep_ns / 8}) {
       for (const std::int64_t lag_offset_ns : {-step_ns, step_ns}) {
-        const Key key{time_constant_ns, best.second + lag_offset_ns};
-        if (try_sensor_model(key) && model_cost(key) < model_cost(best)) best = key;
+        const Key key{time_constant_ns, best_key.second + lag_offset_ns};
+        if (try_sensor_model(key) && model_cost(key) < model_cost(best_key)) best_key = key;
       }
     }
-    return best;
+    return best_key;
   }
 
   void try_lag_range(std::int64_t time_constant_ns) {
@@ -193,11 +197,11 @@ class SensorModelSearch {
   // Returns false outside of the search range.
   bool try_sensor_model(Key key) {
     if (key.second < lag_range_.min_lag_ns || key.second > lag_range_.max_lag_ns) return false;
-    const auto [tried, is_new] = tried_models_.try_emplace(key);
+    const auto [tried_model, is_new] = tried_models_.try_emplace(key);
     if (!is_new) return true;
     const IntervalObservations observations = evidence_.make_observations({key.second, key.first});
     const RobustFit fit = fit_powers_robustly(observations, fit_busy_and_idle_prior(observations), 2);
-    tried->second = {observations.residuals(fit.watts), fit.noise_j};
+    tried_model->second = {observations.residuals(fit.watts), fit.noise_j};
     if (tried_models_.size() == 1 || fit.noise_j < noise_j_) noise_j_ = fit.noise_j;
     return true;
   }
@@ -205,8 +209,9 @@ class SensorModelSearch {
   void refine_time_constant() {
     for (const double factor : {1.25, 1.1}) {
       const auto [time_constant_ns, lag_ns] = find_best_tried_key();
-      for (const double by : {factor, 1 / factor}) {
-        const auto other_time_constant_ns = static_cast<std::int64_t>(static_cast<double>(time_constant_ns) * by);
+      for (const double time_constant_ratio : {factor, 1 / factor}) {
+        const auto other_time_constant_ns =
+            static_cast<std::int64_t>(static_cast<double>(time_constant_ns) * time_constant_ratio);
         for (const std::int64_t lag_offset_ns : {-kLagGridStep_ns / 2, std::int64_t{0}, kLagGridStep_ns / 2}) {
           try_sensor_model({other_time_constant_ns, lag_ns + lag_offset_ns});
         }
@@ -216,9 +221,9 @@ class SensorModelSearch {
   }
   void refine_lag() {
     for (std::int64_t step_ns = kLagGridStep_ns / 2; step_ns >= kRefinedLagStep_ns / 2; step_ns /= 2) {
-      const Key best = find_best_tried_key();
-      try_sensor_model({best.first, best.second - step_ns});
-      try_sensor_model({best.first, best.second + step_ns});
+      const Key best_key = find_best_tried_key();
+      try_sensor_model({best_key.first, best_key.second - step_ns});
+      try_sensor_model({best_key.first, best_key.second + step_ns});
     }
   }
   // Residual cost plus the prior's cost: the distance from the calibration or the default, which matters where the
@@ -238,35 +243,36 @@ class SensorModelSearch {
     return (time_constant * time_constant + lag * lag) / 2;
   }
   Key find_best_tried_key() const {
-    Key best = tried_models_.begin()->first;
-    double least = model_cost(best);
-    for (const auto& [key, tried] : tried_models_) {
+    Key best_key = tried_models_.begin()->first;
+    double min_cost = model_cost(best_key);
+    for (const auto& [key, tried_model] : tried_models_) {
       const double key_cost = model_cost(key);
-      if (key_cost < least) std::tie(best, least) = std::pair(key, key_cost);
+      if (key_cost < min_cost) std::tie(best_key, min_cost) = std::pair(key, key_cost);
     }
-    return best;
+    return best_key;
   }
   // Bound of the 90 % interval of the lag on one side of the best, for the best time constant: where the cost exceeds
   // the best by kMaxExcessCostIn90Interval, interpolated between two tried lags. The last tried lag if the cost never
   // does.
-  std::int64_t lag_interval_bound(Key best, int side) const {
-    std::int64_t last_ns = best.second;
-    for (auto at = tried_models_.find(best);;) {
-      const bool is_last = side < 0 ? at == tried_models_.begin() : std::next(at) == tried_models_.end();
-      if (is_last) return at->first.second;
-      const auto before = at;
-      side < 0 ? --at : ++at;
-      if (at->first.first != best.first) return before->first.second;
-      const double excess_cost = model_cost(at->first) - model_cost(best);
+  std::int64_t lag_interval_bound(Key best_key, int side) const {
+    std::int64_t last_ns = best_key.second;
+    for (auto tried_model = tried_models_.find(best_key);;) {
+      const bool is_last =
+          side < 0 ? tried_model == tried_models_.begin() : std::next(tried_model) == tried_models_.end();
+      if (is_last) return tried_model->first.second;
+      const auto previous_model = tried_model;
+      side < 0 ? --tried_model : ++tried_model;
+      if (tried_model->first.first != best_key.first) return previous_model->first.second;
+      const double excess_cost = model_cost(tried_model->first) - model_cost(best_key);
       // Costs grow quadratically with the distance.
       if (excess_cost > kMaxExcessCostIn90Interval) {
         const double share = std::sqrt(kMaxExcessCostIn90Interval / excess_cost);
         const auto lag_offset_ns =
-            static_cast<std::int64_t>(share * static_cast<double>(at->first.second - best.second));
-        return side < 0 ? std::min(last_ns, best.second + lag_offset_ns)
-                        : std::max(last_ns, best.second + lag_offset_ns);
+            static_cast<std::int64_t>(share * static_cast<double>(tried_model->first.second - best_key.second));
+        return side < 0 ? std::min(last_ns, best_key.second + lag_offset_ns)
+                        : std::max(last_ns, best_key.second + lag_offset_ns);
       }
-      last_ns = at->first.second;
+      last_ns = tried_model->first.second;
     }
   }
 
@@ -306,17 +312,17 @@ UsablePowerEvidence UsablePowerEvidence::make_model_search_subset() const {
   if (power_history_.size() <= kMaxSearchedObservations) return part;
   part.power_history_.clear();
   for (std::size_t i = 0; i < kModelSearchPartCount; ++i) {
-    const std::size_t from = i * power_history_.size() / kModelSearchPartCount;
-    const auto begin = power_history_.begin() + static_cast<std::ptrdiff_t>(from);
+    const std::size_t part_begin = i * power_history_.size() / kModelSearchPartCount;
+    const auto begin = power_history_.begin() + static_cast<std::ptrdiff_t>(part_begin);
     part.power_history_.insert(part.power_history_.end(), begin,
                                begin + kMaxSearchedObservations / kModelSearchPartCount);
   }
   return part;
 }
 
-SensorModelEstimate find_sensor_model(const UsablePowerEvidence& evidence, const SensorModel& known) {
+SensorModelEstimate find_sensor_model(const UsablePowerEvidence& evidence, const SensorModel& calibrated_model) {
   const UsablePowerEvidence subset = evidence.make_model_search_subset();
-  return SensorModelSearch(subset, known).find_best_model();
+  return SensorModelSearch(subset, calibrated_model).find_best_model();
 }
 
 double find_slowdown_exponent(const UsablePowerEvidence& evidence, const SensorParameters& parameters) {
@@ -331,13 +337,13 @@ double find_slowdown_exponent(const UsablePowerEvidence& evidence, const SensorP
     if (residuals.size() == 1 || fit.noise_j < noise) noise = fit.noise_j;
   }
   const double cost_without_slowdown = huber_cost(residuals.front(), noise);
-  double least = cost_without_slowdown - kMinLagCostRange;
-  double best = 0;
+  double min_cost = cost_without_slowdown - kMinLagCostRange;
+  double best_exponent = 0;
   for (std::size_t i = 1; i < residuals.size(); ++i) {
     const double cost = huber_cost(residuals[i], noise);
-    if (cost < least) std::tie(best, least) = std::pair(kSlowdownExponents[i], cost);
+    if (cost < min_cost) std::tie(best_exponent, min_cost) = std::pair(kSlowdownExponents[i], cost);
   }
-  return best;
+  return best_exponent;
 }
 
 }  // namespace joulemap::attribution

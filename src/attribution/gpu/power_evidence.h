@@ -70,8 +70,8 @@ struct SensorModelEstimate {
   std::vector<AlternativeSensorModel> alternatives = {};
 };
 // Finds the lag and the time constant with the smallest cost. Where no lag fits better than another, returns those of
-// the calibration `known`, or the defaults.
-SensorModelEstimate find_sensor_model(const UsablePowerEvidence& evidence, const SensorModel& known = {});
+// the calibration `calibrated_model`, or the defaults.
+SensorModelEstimate find_sensor_model(const UsablePowerEvidence& evidence, const SensorModel& calibrated_model = {});
 // The exponent by which slowed-down kernels use less power (power ~ slowdown^-exponent), with the smallest residual; 0
 // where none fits better than 0.
 double find_slowdown_exponent(const UsablePowerEvidence& evidence, const SensorParameters& parameters);

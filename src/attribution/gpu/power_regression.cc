@@ -64,18 +64,20 @@ class GroupedPowerFit {
     group_priors_.assign(groups.group_count, {prior.busy_w, precision});
     idle_group_ = groups.group_by_unknown.back();
     const double idle_w = members[idle_group_] == 1 ? prior.idle_w : prior.busy_w;
-    for (statistics::Prior& above : group_priors_) above.value = std::max(prior.busy_w - idle_w, 0.0);
+    for (statistics::Prior& above_idle_prior : group_priors_)
+      above_idle_prior.value = std::max(prior.busy_w - idle_w, 0.0);
     group_priors_[idle_group_].value = idle_w;
     for (const double share : groups.identified_fractions) is_identified_.push_back(share >= kMinIdentifiedFraction);
   }
   std::vector<double> solve(const statistics::NormalEquations& grouped) const {
     const std::vector<double> power_above_idle_w =
         statistics::nonnegative_least_squares(grouped.with_differences_from(idle_group_), group_priors_).x;
-    std::vector<double> all;
+    std::vector<double> watts_by_unknown;
     for (const std::size_t group : groups_.group_by_unknown) {
-      all.push_back(power_above_idle_w[idle_group_] + (group == idle_group_ ? 0 : power_above_idle_w[group]));
+      watts_by_unknown.push_back(power_above_idle_w[idle_group_] +
+                                 (group == idle_group_ ? 0 : power_above_idle_w[group]));
     }
-    return all;
+    return watts_by_unknown;
   }
   statistics::NormalEquations group_unknowns(const statistics::NormalEquations& sums) const {
     return sums.with_grouped_unknowns(groups_.group_by_unknown, groups_.group_count);
@@ -94,11 +96,13 @@ class GroupedPowerFit {
 std::vector<double> compute_weights_outside_probing(std::span<const TimeSpan> probing,
                                                     const UsablePowerEvidence& evidence, std::vector<double> weights,
                                                     std::int64_t lag_ns) {
-  const std::size_t observed = std::min(weights.size(), evidence.observation_count());  // the rest: add_idle_power()
-  for (std::size_t row = 0; row < observed; ++row) {
-    const TimeSpan seen = evidence.observation_span(row);
+  const std::size_t observed_count =
+      std::min(weights.size(), evidence.observation_count());  // the rest: add_idle_power()
+  for (std::size_t row = 0; row < observed_count; ++row) {
+    const TimeSpan observation_span = evidence.observation_span(row);
     for (const TimeSpan& span : probing) {
-      if (seen.end_ns - lag_ns > span.begin_ns && seen.begin_ns - lag_ns < span.end_ns) weights[row] = 0;
+      if (observation_span.end_ns - lag_ns > span.begin_ns && observation_span.begin_ns - lag_ns < span.end_ns)
+        weights[row] = 0;
     }
   }
   return weights;
@@ -108,14 +112,15 @@ std::vector<double> compute_weights_outside_probing(std::span<const TimeSpan> pr
 std::vector<bool> find_classes_known_unprobed(std::span<const TimeSpan> probing, const UsablePowerEvidence& evidence,
                                               const IntervalObservations& observations, const RobustFit& fit,
                                               std::int64_t lag_ns) {
-  std::vector<bool> known(observations.column_count(), true);
-  if (probing.empty()) return known;
+  std::vector<bool> is_known_unprobed(observations.column_count(), true);
+  if (probing.empty()) return is_known_unprobed;
   const statistics::NormalEquations sums =
       observations.normal_equations(compute_weights_outside_probing(probing, evidence, fit.weights, lag_ns));
   const SeparableGroups groups =
       find_groups_with_sensor_uncertainty(sums, fit.prior_precision, observations.column_times_s(), {});
-  for (std::size_t k = 0; k < known.size(); ++k) known[k] = groups.identified_fractions[k] >= kMinIdentifiedFraction;
-  return known;
+  for (std::size_t k = 0; k < is_known_unprobed.size(); ++k)
+    is_known_unprobed[k] = groups.identified_fractions[k] >= kMinIdentifiedFraction;
+  return is_known_unprobed;
 }
 
 // How to compute powers from the normal equations of observations, once it is known which classes are separable.
@@ -143,8 +148,8 @@ PowerSolver make_group_solver(const GroupedPowerFit& fit, const SeparableGroups&
 }
 
 PowerSolver make_library_solver(const LibraryPriorFit& fit, const statistics::NormalEquations& sums) {
-  PowerSolver power_solver{[](const statistics::NormalEquations& some) { return some; },
-                           [&fit](const statistics::NormalEquations& some) { return fit.solve(some); },
+  PowerSolver power_solver{[](const statistics::NormalEquations& equations) { return equations; },
+                           [&fit](const statistics::NormalEquations& equations) { return fit.solve(equations); },
                            [&fit, &sums](Random& random) { return fit.draw_replicate(sums, random); },
                            std::vector<double>(sums.size(), kSeparatedClassRelativeSd), 0};
   for (const double share : fit.data_fractions(sums)) power_solver.effective_unknown_count += share;
@@ -172,10 +177,10 @@ class PowerBootstrap {
     const double blocks = static_cast<double>(blocks_.size());
     const double widening_factor = std::sqrt(blocks / std::max(blocks - solver_.effective_unknown_count, 1.0));
     std::vector<std::vector<double>> replicates_w(watts.size(), std::vector<double>(kPowerReplicateCount));
-    for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
+    for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate) {
       statistics::NormalEquations sums(blocks_.front().size());
       for (const statistics::NormalEquations& block : blocks_) sums.add(block, random_.exponential());
-      const std::vector<double> found = solver_.solve(sums);
+      const std::vector<double> bootstrap_powers_w = solver_.solve(sums);
       const std::vector<double> perturbed_powers_w =
           solver_.draw_perturbed_powers ? solver_.draw_perturbed_powers(random_) : watts;
       const double lag = random_.normal();
@@ -184,9 +189,9 @@ class PowerBootstrap {
         const double sd_w = solver_.relative_model_errors[k] * watts[k] * random_.normal();
         const double perturbation_w =
             perturbed_powers_w[k] - watts[k] + (sensor_power_change_w.empty() ? 0 : sensor_power_change_w[k]);
-        replicates_w[k][r] = std::max(
-            watts[k] + widening_factor * (found[k] - watts[k]) + lag * lag_power_change_w[k] + sd_w + perturbation_w,
-            0.0);
+        replicates_w[k][replicate] = std::max(watts[k] + widening_factor * (bootstrap_powers_w[k] - watts[k]) +
+                                                  lag * lag_power_change_w[k] + sd_w + perturbation_w,
+                                              0.0);
       }
     }
     return replicates_w;
@@ -204,11 +209,11 @@ std::pair<double, double> central_interval(std::vector<double> values, double sh
   const double out = (1 - share) / 2 * static_cast<double>(values.size());
   const auto low = std::min(static_cast<std::size_t>(out), values.size() - 1);
   const std::size_t high = values.size() - 1 - low;
-  const auto first = values.begin() + static_cast<std::ptrdiff_t>(std::min(low, high));
-  const auto last = values.begin() + static_cast<std::ptrdiff_t>(std::max(low, high));
-  std::nth_element(values.begin(), last, values.end());
-  std::nth_element(values.begin(), first, last);
-  return {*first, *last};
+  const auto lower_value = values.begin() + static_cast<std::ptrdiff_t>(std::min(low, high));
+  const auto upper_value = values.begin() + static_cast<std::ptrdiff_t>(std::max(low, high));
+  std::nth_element(values.begin(), upper_value, values.end());
+  std::nth_element(values.begin(), lower_value, upper_value);
+  return {*lower_value, *upper_value};
 }
 
 double PowerFit::class_power_w(std::size_t column, double slowdown) const {
@@ -217,9 +222,9 @@ double PowerFit::class_power_w(std::size_t column, double slowdown) const {
   return idle_power().watts + (full_speed_w - idle_power().watts) * std::pow(slowdown, -slowdown_exponent);
 }
 
-void PowerFit::widen_gain_uncertainty(double spread) {
-  const double widening_factor = add_in_quadrature(gain_spread, spread) / gain_spread;
-  for (double& gain : gain_replicates) gain = 1 + widening_factor * (gain - 1);
+void PowerFit::widen_gain_uncertainty(double additional_relative_sd) {
+  const double widening_factor = add_in_quadrature(gain_spread, additional_relative_sd) / gain_spread;
+  for (double& gain_replicate : gain_replicates) gain_replicate = 1 + widening_factor * (gain_replicate - 1);
 }
 
 PowerFit make_powers_from_priors(std::span<const KernelClassPrior> priors, double gain_spread) {
@@ -232,15 +237,15 @@ PowerFit make_powers_from_priors(std::span<const KernelClassPrior> priors, doubl
   for (std::size_t k = 0; k < priors.size(); ++k) {
     const bool has_unknown_prior = priors[k].watts <= 0;
     const double watts = has_unknown_prior ? kDefaultIdleFraction * mean_w : priors[k].watts;
-    const double spread = has_unknown_prior ? kTimeSplitPowerRelativeSd
-                                            : add_in_quadrature(priors[k].relative_sd, kSeparatedClassRelativeSd);
+    const double relative_sd = has_unknown_prior ? kTimeSplitPowerRelativeSd
+                                                 : add_in_quadrature(priors[k].relative_sd, kSeparatedClassRelativeSd);
     std::vector<double>& replicates_w = fit.power_replicates.emplace_back();
-    for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
-      replicates_w.push_back(std::max(watts * (1 + spread * random.normal()), 0.0));
+    for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate)
+      replicates_w.push_back(std::max(watts * (1 + relative_sd * random.normal()), 0.0));
     const auto [low, high] = central_interval(replicates_w, 0.9);
     fit.classes.push_back({watts, low, high, 0, false, false, k + 1 < priors.size() && priors[k].is_known});
   }
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
+  for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate)
     fit.gain_replicates.push_back(1 + gain_spread * random.normal());
   fit.separable_group_count = priors.size();
   return fit;
@@ -255,12 +260,12 @@ PowerFit make_equal_class_powers(std::size_t classes, double busy_w, const IdleP
     const bool is_idle = k == classes;
     const double watts = is_idle ? idle.watts : busy_w;
     const double sd_w = is_idle ? idle.sd_w : kTimeSplitPowerRelativeSd * busy_w;
-    for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
+    for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate)
       replicates_w.push_back(std::max(watts + sd_w * random.normal(), 0.0));
     const auto [low, high] = central_interval(replicates_w, 0.9);
     fit.classes.push_back({watts, low, high, 0, false, false});
   }
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
+  for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate)
     fit.gain_replicates.push_back(1 + gain_spread * random.normal());
   fit.separable_group_count = 1;
   return fit;
@@ -292,8 +297,8 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   const bool has_library = !priors.empty();
   if (is_prior_implausible && !has_library && !identifies_any_class(groups)) return std::nullopt;
   PowerSolver power_solver = has_library ? make_library_solver(library, sums) : make_group_solver(grouped, groups);
-  const auto solve_equations = [&](const statistics::NormalEquations& some) {
-    return power_solver.solve(power_solver.prepare_equations(some));
+  const auto solve_equations = [&](const statistics::NormalEquations& equations) {
+    return power_solver.solve(power_solver.prepare_equations(equations));
   };
   const std::vector<double> watts = solve_equations(sums);
   if (is_prior_implausible && !has_library && !are_powers_plausible(watts, observations.column_times_s()))
@@ -324,11 +329,12 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
       has_library ? is_prior_dominated(library, priors, sums) : std::vector<bool>();
   Random random(kReplicateSeed + 1);
   fit.gain_spread = evidence.calibrated_sensor.gain_spread;
-  for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
+  for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate)
     fit.gain_replicates.push_back(1 + fit.gain_spread * random.normal());
   for (std::size_t k = 0; k < watts.size(); ++k) {
     std::vector<double> replicates_w = fit.power_replicates[k];
-    for (std::size_t r = 0; r < kPowerReplicateCount; ++r) replicates_w[r] *= fit.gain_replicates[r];
+    for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate)
+      replicates_w[replicate] *= fit.gain_replicates[replicate];
     const auto [low, high] = central_interval(std::move(replicates_w), 0.9);
     const bool is_known =
         grouped.is_identified(k) && !(is_prior_implausible && has_library) && !(has_library && prior_dominated[k]);

@@ -64,7 +64,7 @@ struct PowerFit {
   // Power of kernels of a class that take `slowdown` times as long as at full speed.
   double class_power_w(std::size_t column, double slowdown) const;
   // Adds uncertainty of the attributed energy itself, a relative standard deviation, to the gains.
-  void widen_gain_uncertainty(double spread);
+  void widen_gain_uncertainty(double additional_relative_sd);
 };
 
 // Returns nothing where there are too few observations to estimate the noise, or where the result is physically

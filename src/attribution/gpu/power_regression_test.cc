@@ -38,11 +38,12 @@ std::vector<EnergyPoint> counter_updates_of(const SimulatedRun& run) {
 std::vector<double> estimate_last_sample_powers(const SimulatedRun& run, std::size_t kinds) {
   std::vector<double> joules(kinds);
   const std::vector<EnergyPoint> updates = counter_updates_of(run);
-  std::size_t at = 1;
+  std::size_t update_index = 1;
   for (const SimulatedKernel& kernel : run.kernels) {
-    while (at + 1 < updates.size() && updates[at + 1].time_ns <= kernel.start_ns) ++at;
-    const std::int64_t length_ns = std::max<std::int64_t>(updates[at].time_ns - updates[at - 1].time_ns, 50'000'000);
-    const double watts = (updates[at].joules - updates[at - 1].joules) / seconds(length_ns);
+    while (update_index + 1 < updates.size() && updates[update_index + 1].time_ns <= kernel.start_ns) ++update_index;
+    const std::int64_t length_ns =
+        std::max<std::int64_t>(updates[update_index].time_ns - updates[update_index - 1].time_ns, 50'000'000);
+    const double watts = (updates[update_index].joules - updates[update_index - 1].joules) / seconds(length_ns);
     joules[kernel.kind] += watts * seconds(kernel.end_ns - kernel.start_ns);
   }
   for (std::size_t kind = 0; kind < kinds; ++kind) joules[kind] /= run.busy_s[kind];
@@ -54,8 +55,8 @@ double true_power_w(const SimulatedRun& run, std::size_t kind) { return run.joul
 struct RelativeErrors {
   double sum_of_squares = 0;
   int count = 0;
-  void add(double found, double truth) {
-    sum_of_squares += (found / truth - 1) * (found / truth - 1);
+  void add(double estimate, double truth) {
+    sum_of_squares += (estimate / truth - 1) * (estimate / truth - 1);
     ++count;
   }
   double rms() const { return std::sqrt(sum_of_squares / count); }
@@ -71,21 +72,21 @@ std::vector<PowerPoint> power_points_of(const SimulatedRun& run) {
 
 // Powers of kernel kinds that differ by 2.5 % from the usual ones, as the model spread assumes. Intervals must cover
 // the usual power.
-SimulatedGpu::GpuParameters add_random_offsets(SimulatedGpu::GpuParameters usual, std::uint64_t seed) {
+SimulatedGpu::GpuParameters add_random_offsets(SimulatedGpu::GpuParameters nominal_parameters, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  for (double& watts : usual.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
-  return usual;
+  for (double& watts : nominal_parameters.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
+  return nominal_parameters;
 }
 
 TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
   RelativeErrors regressed;
   RelativeErrors last_sample_errors;
-  RelativeErrors shared;
-  int inside = 0;
+  RelativeErrors time_share_errors;
+  int covered_count = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::GpuParameters usual;
-    SimulatedGpu gpu(add_random_offsets(usual, seed), seed);
+    const SimulatedGpu::GpuParameters nominal_parameters;
+    SimulatedGpu gpu(add_random_offsets(nominal_parameters, seed), seed);
     const SimulatedRun run = gpu.simulate_mixture(40);
     const std::size_t kinds = run.busy_s.size();
     const std::optional<PowerFit> fit = fit_powers(make_timeline(run.kernels, kinds), {counter_updates_of(run)});
@@ -102,17 +103,18 @@ TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
     const std::vector<double> last_sample_w = estimate_last_sample_powers(run, kinds);
     for (std::size_t kind = 0; kind < kinds; ++kind) {
       const double truth = true_power_w(run, kind);
-      const KernelClassPower& found = fit->classes[kind];
-      EXPECT_TRUE(found.is_regressed) << kind;
-      regressed.add(found.watts, truth);
+      const KernelClassPower& class_power = fit->classes[kind];
+      EXPECT_TRUE(class_power.is_regressed) << kind;
+      regressed.add(class_power.watts, truth);
       last_sample_errors.add(last_sample_w[kind], truth);
-      shared.add(busy_j / busy_s, truth);
-      if (found.low_w <= usual.watts[kind] && usual.watts[kind] <= found.high_w) ++inside;
+      time_share_errors.add(busy_j / busy_s, truth);
+      if (class_power.low_w <= nominal_parameters.watts[kind] && nominal_parameters.watts[kind] <= class_power.high_w)
+        ++covered_count;
     }
   }
-  const double coverage = static_cast<double>(inside) / regressed.count;
+  const double coverage = static_cast<double>(covered_count) / regressed.count;
   std::printf("regressed %.2f %%, hold %.1f %%, time-share %.1f %%; 90 %% intervals hold in %.1f %% of %d\n",
-              100 * regressed.rms(), 100 * last_sample_errors.rms(), 100 * shared.rms(), 100 * coverage,
+              100 * regressed.rms(), 100 * last_sample_errors.rms(), 100 * time_share_errors.rms(), 100 * coverage,
               regressed.count);
   EXPECT_LT(regressed.rms(), 0.025);
   EXPECT_LT(4 * regressed.rms(), last_sample_errors.rms());
@@ -124,11 +126,11 @@ TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
 // The counter is read every 2.5 s, the default, and the driver stores a power sample every 20 ms.
 TEST(PowerRegression, DriverHistoryIdentifiesPowersInTenSeconds) {
   RelativeErrors errors;
-  int inside = 0;
+  int covered_count = 0;
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::GpuParameters usual{.updates_per_read = 25};
-    SimulatedGpu gpu(add_random_offsets(usual, seed), seed);
+    const SimulatedGpu::GpuParameters nominal_parameters{.updates_per_read = 25};
+    SimulatedGpu gpu(add_random_offsets(nominal_parameters, seed), seed);
     const SimulatedRun run = gpu.simulate_mixture(10);
     const std::vector<PowerPoint> history = power_points_of(run);
     const std::optional<PowerFit> fit =
@@ -141,14 +143,16 @@ TEST(PowerRegression, DriverHistoryIdentifiesPowersInTenSeconds) {
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       EXPECT_TRUE(fit->classes[kind].is_regressed) << kind;
       errors.add(fit->classes[kind].watts, true_power_w(run, kind));
-      if (fit->classes[kind].low_w <= usual.watts[kind] && usual.watts[kind] <= fit->classes[kind].high_w) ++inside;
+      if (fit->classes[kind].low_w <= nominal_parameters.watts[kind] &&
+          nominal_parameters.watts[kind] <= fit->classes[kind].high_w)
+        ++covered_count;
     }
   }
   std::printf("10 s, by what the driver kept: %.2f %%; 90 %% intervals hold in %.1f %% of %d\n", 100 * errors.rms(),
-              100.0 * inside / errors.count, errors.count);
+              100.0 * covered_count / errors.count, errors.count);
   EXPECT_LT(errors.rms(), 0.025);
-  EXPECT_GE(inside, errors.count * 85 / 100);
-  EXPECT_LE(inside, errors.count * 97 / 100);
+  EXPECT_GE(covered_count, errors.count * 85 / 100);
+  EXPECT_LE(covered_count, errors.count * 97 / 100);
 }
 
 TEST(PowerRegression, ASteadyLoopIsTimeProportional) {
@@ -170,7 +174,7 @@ TEST(PowerRegression, ASteadyLoopIsTimeProportional) {
 // `record` reads a counter with expensive reads every 2.5 s.
 TEST(PowerRegression, ARarelyReadCounterIdentifiesLessAndReportsIt) {
   RelativeErrors errors;
-  int inside = 0;
+  int covered_count = 0;
   for (std::uint64_t seed = 1; seed <= 15; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu({.updates_per_read = 25, .kernel_ns = 1'000'000}, seed);
@@ -181,13 +185,13 @@ TEST(PowerRegression, ARarelyReadCounterIdentifiesLessAndReportsIt) {
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth = true_power_w(run, kind);
       errors.add(fit->classes[kind].watts, truth);
-      if (fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++inside;
+      if (fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++covered_count;
     }
   }
   std::printf("read every 2.5 s: %.2f %%; 90 %% intervals hold in %.1f %% of %d\n", 100 * errors.rms(),
-              100.0 * inside / errors.count, errors.count);
+              100.0 * covered_count / errors.count, errors.count);
   EXPECT_LT(errors.rms(), 0.07);
-  EXPECT_GE(inside, errors.count * 8 / 10);
+  EXPECT_GE(covered_count, errors.count * 8 / 10);
 }
 
 // The counter's clock drifts, so the times of its updates must be estimated from recent readings.
@@ -221,10 +225,10 @@ TEST(PowerRegression, OutlierIntervalsHaveLittleWeight) {
   const KernelTimeline timeline = make_timeline(run.kernels, run.busy_s.size());
   std::vector<EnergyPoint> updates = counter_updates_of(run);
   const std::optional<PowerFit> fit_without_fault = fit_powers(timeline, {updates});
-  double added_j = 0;
+  double added_energy_j = 0;
   for (std::size_t i = 0; i < updates.size(); ++i) {
-    if (i % 40 == 20) added_j += 60;  // the energy of a usual interval once more
-    updates[i].joules += added_j;
+    if (i % 40 == 20) added_energy_j += 60;  // the energy of a usual interval once more
+    updates[i].joules += added_energy_j;
   }
   const std::optional<PowerFit> fit_with_misplaced_update = fit_powers(timeline, {updates});
   ASSERT_TRUE(fit_without_fault && fit_with_misplaced_update);
@@ -237,8 +241,8 @@ TEST(PowerRegression, OutlierIntervalsHaveLittleWeight) {
 // A run of one second with a noise-free counter, except for one update that was seen a period late. It would mislead a
 // fit that estimates the noise from the other updates.
 TEST(PowerRegression, ToleratesAMisplacedCounterUpdateInAShortRun) {
-  for (std::size_t late = 1; late < 12; ++late) {
-    SCOPED_TRACE(late);
+  for (std::size_t late_update_index = 1; late_update_index < 12; ++late_update_index) {
+    SCOPED_TRACE(late_update_index);
     KernelTimeline timeline(2);
     for (std::int64_t i = 0; i < 60; ++i) {
       const std::int64_t at_ns = (100 + 16 * i) * kNanosecondsPerMillisecond;
@@ -250,7 +254,7 @@ TEST(PowerRegression, ToleratesAMisplacedCounterUpdateInAShortRun) {
     for (std::int64_t i = 0; i < 13; ++i) {
       updates.push_back({(100 * i - 12) * kNanosecondsPerMillisecond, 30 * static_cast<double>(i)});
     }
-    updates[late].joules -= 29;
+    updates[late_update_index].joules -= 29;
     const std::optional<PowerFit> fit = fit_powers(timeline, {updates});
     if (!fit) continue;  // a physically impossible fit is rejected
     for (const KernelClassPower& power : fit->classes) EXPECT_NEAR(power.watts, 300, 75);

@@ -26,10 +26,11 @@ void ProbeSpans::add(std::uint32_t process, const Mark& mark) {
 }
 
 void ProbeSpans::finish() {
-  std::vector<TimeSpan> found;
-  for (const auto& [key, span] : spans_by_region_id_) found.push_back(intersect_spans(span, command_span_));
-  std::sort(found.begin(), found.end(), [](const TimeSpan& a, const TimeSpan& b) { return a.begin_ns < b.begin_ns; });
-  for (const TimeSpan& span : found) {
+  std::vector<TimeSpan> clipped_spans;
+  for (const auto& [key, span] : spans_by_region_id_) clipped_spans.push_back(intersect_spans(span, command_span_));
+  std::sort(clipped_spans.begin(), clipped_spans.end(),
+            [](const TimeSpan& a, const TimeSpan& b) { return a.begin_ns < b.begin_ns; });
+  for (const TimeSpan& span : clipped_spans) {
     if (span.end_ns <= span.begin_ns) continue;
     if (!spans_.empty() && span.begin_ns <= spans_.back().end_ns) {
       spans_.back().end_ns = std::max(spans_.back().end_ns, span.end_ns);

@@ -39,7 +39,7 @@ KernelTimeline make_timeline(const SimulatedRun& run) {
 }
 
 TEST(Probing, IdentifiesKernelPowersOfEqualSteps) {
-  int inside = 0;
+  int covered_count = 0;
   int count = 0;
   double squares = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -52,19 +52,19 @@ TEST(Probing, IdentifiesKernelPowersOfEqualSteps) {
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth_w = run.joules[kind] / run.busy_s[kind];
-      const KernelClassPower& found = fit->classes[kind];
-      EXPECT_TRUE(found.is_regressed) << kind;
-      EXPECT_TRUE(found.is_probed) << kind;
-      squares += std::pow(found.watts / truth_w - 1, 2);
-      if (found.low_w <= truth_w && truth_w <= found.high_w) ++inside;
+      const KernelClassPower& class_power = fit->classes[kind];
+      EXPECT_TRUE(class_power.is_regressed) << kind;
+      EXPECT_TRUE(class_power.is_probed) << kind;
+      squares += std::pow(class_power.watts / truth_w - 1, 2);
+      if (class_power.low_w <= truth_w && truth_w <= class_power.high_w) ++covered_count;
       ++count;
     }
   }
   const double rms = std::sqrt(squares / count);
-  std::printf("15 s of probing: %.2f %%; 90 %% intervals hold in %.1f %% of %d\n", 100 * rms, 100.0 * inside / count,
-              count);
+  std::printf("15 s of probing: %.2f %%; 90 %% intervals hold in %.1f %% of %d\n", 100 * rms,
+              100.0 * covered_count / count, count);
   EXPECT_LT(rms, 0.04);
-  EXPECT_GE(inside, count * 8 / 10);
+  EXPECT_GE(covered_count, count * 8 / 10);
 }
 
 TEST(Probing, AnIdentifiableMixtureStaysRegressed) {
@@ -128,7 +128,7 @@ TEST(Probing, RowsHaveTheEnergyOfTheRunAndProbingIsASeparateRow) {
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
   const LedgerResult result = attribute_energy(run, RowLevel::kernel);
   ASSERT_EQ(result.rows.size(), run.joules.size() + 1);
-  int inside = 0;
+  int covered_row_count = 0;
   for (const ReportRow& row : result.rows) {
     EXPECT_EQ(row.basis, "probed") << row.name;
     if (row.path == std::vector<std::string>{"probe"}) {
@@ -137,9 +137,9 @@ TEST(Probing, RowsHaveTheEnergyOfTheRunAndProbingIsASeparateRow) {
     }
     const double truth_j = run.loop_joules[static_cast<std::size_t>(row.name.back() - '0')];
     EXPECT_NEAR(*row.energy_j / truth_j, 1, 0.08) << row.name;
-    if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++inside;
+    if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++covered_row_count;
   }
-  EXPECT_GE(inside, 7);
+  EXPECT_GE(covered_row_count, 7);
   EXPECT_FALSE(result.diagnostics.contains("kernels_by_time"));
 }
 
@@ -149,14 +149,14 @@ TEST(Probing, SeparatesLayersOfTheRunFromTheirReplays) {
   for (const RowLevel level : {RowLevel::layer, RowLevel::phase, RowLevel::op, RowLevel::region}) {
     SCOPED_TRACE(row_level_name(level));
     const LedgerResult result = attribute_energy(run, level);
-    bool probed = false;
+    bool has_probe_row = false;
     for (const ReportRow& row : result.rows) {
       const bool is_probe = row.path == std::vector<std::string>{"probe"};
       const double probe_j = sum_values(run.joules) - sum_values(run.loop_joules);
       EXPECT_NEAR(*row.energy_j / (is_probe ? probe_j : sum_values(run.loop_joules)), 1, 0.03) << row.path.front();
-      probed = probed || is_probe;
+      has_probe_row = has_probe_row || is_probe;
     }
-    EXPECT_TRUE(probed);
+    EXPECT_TRUE(has_probe_row);
   }
 }
 
@@ -209,13 +209,14 @@ TEST(Probing, BelongsToNoStep) {
   TimeCurve energy_j(span, 100);
   energy_j.add(0, span.end_ns, 1000);
   energy_j.finish();
-  const EnergyFunction between = [&](std::int64_t from_ns, std::int64_t to_ns) {
+  const EnergyFunction energy_between_j = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return energy_j.amount_between(from_ns, to_ns);
   };
   ProbeSpans probing(span);
   probing.add(1, region(MarkKind::region_begin, 1, 6));
   probing.finish();
-  const LedgerResult result = make_step_rows("step", {{0, 0}, {2 * kNanosecondsPerSecond, 1}}, between, span, probing);
+  const LedgerResult result =
+      make_step_rows("step", {{0, 0}, {2 * kNanosecondsPerSecond, 1}}, energy_between_j, span, probing);
   ASSERT_EQ(result.rows.size(), 3U);
   EXPECT_NEAR(*result.rows[0].energy_j, 200, 1e-6);
   EXPECT_NEAR(*result.rows[1].energy_j, 400, 1e-6);

@@ -19,11 +19,11 @@ Channel channel(std::string name, std::string device, Quantity quantity) {
 }
 
 ChannelCalibration channel_calibration(std::string name, std::string device, std::optional<double> lag_s) {
-  ChannelCalibration known;
-  known.channel = std::move(name);
-  known.device = std::move(device);
-  known.lag_s = lag_s;
-  return known;
+  ChannelCalibration calibration;
+  calibration.channel = std::move(name);
+  calibration.device = std::move(device);
+  calibration.lag_s = lag_s;
+  return calibration;
 }
 
 const std::vector<Channel> kChannels = {channel("gpu0-energy", "GPU-0", Quantity::energy),
@@ -53,8 +53,9 @@ TEST(SensorModel, UsesTheCalibrationOfTheDevice) {
   counter.gain_spread = 0.008;
   ChannelCalibration history = channel_calibration("gpu0-power-history", "GPU-0", 0.001);
   history.time_constant_s = 0.015;
-  const std::vector<ChannelCalibration> all = {counter, history, channel_calibration("gpu1-energy", "GPU-1", 0.03)};
-  const SensorModel sensor_model = find_calibrated_sensor_model(all, kChannels, "GPU-0");
+  const std::vector<ChannelCalibration> calibrations = {counter, history,
+                                                        channel_calibration("gpu1-energy", "GPU-1", 0.03)};
+  const SensorModel sensor_model = find_calibrated_sensor_model(calibrations, kChannels, "GPU-0");
   ASSERT_TRUE(sensor_model.counter_lag && sensor_model.history_lag);
   EXPECT_EQ(sensor_model.counter_lag_ns(), 14'000'000);
   EXPECT_EQ(sensor_model.counter_lag->low_ns, 12'000'000);
@@ -64,10 +65,10 @@ TEST(SensorModel, UsesTheCalibrationOfTheDevice) {
 }
 
 TEST(SensorModel, UsesDefaultsWithoutACalibration) {
-  const std::vector<ChannelCalibration> all = {channel_calibration("gpu0-energy", "GPU-0", std::nullopt),
-                                               channel_calibration("gpu0-power-history", "GPU-0", 0.001),
-                                               channel_calibration("other-energy", "GPU-0", 0.03)};
-  const SensorModel sensor_model = find_calibrated_sensor_model(all, kChannels, "GPU-0");
+  const std::vector<ChannelCalibration> calibrations = {channel_calibration("gpu0-energy", "GPU-0", std::nullopt),
+                                                        channel_calibration("gpu0-power-history", "GPU-0", 0.001),
+                                                        channel_calibration("other-energy", "GPU-0", 0.03)};
+  const SensorModel sensor_model = find_calibrated_sensor_model(calibrations, kChannels, "GPU-0");
   EXPECT_FALSE(sensor_model.counter_lag);
   EXPECT_FALSE(sensor_model.history_lag) << "a lag alone does not say what it remembers";
   EXPECT_EQ(sensor_model.counter_lag_ns(), kUsualCounterLag_ns);
@@ -81,14 +82,14 @@ TEST(SensorModel, SuppliesALagThatTheRunCannotIdentify) {
   const KernelTimeline timeline = make_timeline(run);
   const std::vector<EnergyPoint> updates = counter_updates_of(run);
 
-  const std::optional<PowerFit> usual = fit_powers(timeline, {updates});
-  SensorModel known;
-  known.counter_lag = CalibratedLag{14'000'000, 12'000'000, 17'000'000, 0};
-  known.gain_spread = 0.02;
-  const std::optional<PowerFit> calibrated = fit_powers(timeline, {updates, {}, {}, known});
-  ASSERT_TRUE(usual && calibrated);
-  ASSERT_FALSE(usual->is_lag_identified);
-  EXPECT_EQ(usual->lag_ns, kUsualCounterLag_ns);
+  const std::optional<PowerFit> uncalibrated_fit = fit_powers(timeline, {updates});
+  SensorModel calibrated_model;
+  calibrated_model.counter_lag = CalibratedLag{14'000'000, 12'000'000, 17'000'000, 0};
+  calibrated_model.gain_spread = 0.02;
+  const std::optional<PowerFit> calibrated = fit_powers(timeline, {updates, {}, {}, calibrated_model});
+  ASSERT_TRUE(uncalibrated_fit && calibrated);
+  ASSERT_FALSE(uncalibrated_fit->is_lag_identified);
+  EXPECT_EQ(uncalibrated_fit->lag_ns, kUsualCounterLag_ns);
   EXPECT_EQ(calibrated->lag_ns, 14'000'000);
   EXPECT_EQ(calibrated->counter_lag_ns, 14'000'000);
   EXPECT_EQ(calibrated->lag_low_ns, 12'000'000);
@@ -104,9 +105,9 @@ TEST(SensorModel, YieldsToALagThatTheRunIdentifies) {
   const SimulatedRun run = gpu.simulate_mixture(20);
   const KernelTimeline timeline = make_timeline(run);
   const std::vector<EnergyPoint> updates = counter_updates_of(run);
-  SensorModel known;
-  known.counter_lag = CalibratedLag{40'000'000, 39'000'000, 41'000'000, 0};
-  const std::optional<PowerFit> fit = fit_powers(timeline, {updates, {}, {}, known});
+  SensorModel calibrated_model;
+  calibrated_model.counter_lag = CalibratedLag{40'000'000, 39'000'000, 41'000'000, 0};
+  const std::optional<PowerFit> fit = fit_powers(timeline, {updates, {}, {}, calibrated_model});
   ASSERT_TRUE(fit);
   EXPECT_TRUE(fit->is_lag_identified);
   EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 4e6);

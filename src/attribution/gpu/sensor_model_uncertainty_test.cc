@@ -57,7 +57,7 @@ ClassCounts simulate_class_counts(double step_ms, std::uint64_t seed) {
 }
 
 TEST(SensorModelUncertainty, IntervalsOfEqualStepsCover) {
-  ClassCounts all;
+  ClassCounts total_counts;
   for (const double step_ms : {5.0, 9.0, 13.0, 19.0, 20.0, 37.0}) {
     ClassCounts totals;
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
@@ -72,13 +72,13 @@ TEST(SensorModelUncertainty, IntervalsOfEqualStepsCover) {
     }
     std::printf("steps of %.0f ms, seeds 1 to 4: %d of %d kinds are told apart, %d intervals hold\n", step_ms,
                 totals.regressed_classes, totals.kinds, totals.covered_classes);
-    all.regressed_classes += totals.regressed_classes;
-    all.covered_classes += totals.covered_classes;
+    total_counts.regressed_classes += totals.regressed_classes;
+    total_counts.covered_classes += totals.covered_classes;
     EXPECT_GE(totals.covered_classes, totals.regressed_classes * 8 / 10) << "steps of " << step_ms << " ms";
   }
-  EXPECT_GE(all.covered_classes, all.regressed_classes * 85 / 100);
-  EXPECT_LE(all.covered_classes, all.regressed_classes * 97 / 100);
-  EXPECT_GE(all.regressed_classes, 100) << "else the test says little";
+  EXPECT_GE(total_counts.covered_classes, total_counts.regressed_classes * 85 / 100);
+  EXPECT_LE(total_counts.covered_classes, total_counts.regressed_classes * 97 / 100);
+  EXPECT_GE(total_counts.regressed_classes, 100) << "else the test says little";
 }
 
 TEST(SensorModelUncertainty, IsTheSpreadAcrossPlausibleSensorModels) {

@@ -21,10 +21,10 @@ TEST(SeparableGroups, ClassesThatAlwaysRunTogetherFormOneGroup) {
   std::mt19937_64 random(kSeed);
   statistics::NormalEquations sums(4);
   for (int i = 0; i < 500; ++i) {
-    const double both = static_cast<double>(random() % 100) / 1000;
-    const double third = static_cast<double>(random() % 100) / 1000;
-    const double fourth = static_cast<double>(random() % 100) / 1000;
-    sums.add_observation(std::vector<double>{both, third, 2 * both, fourth}, 10);
+    const double paired_time_s = static_cast<double>(random() % 100) / 1000;
+    const double independent_time_s = static_cast<double>(random() % 100) / 1000;
+    const double idle_time_s = static_cast<double>(random() % 100) / 1000;
+    sums.add_observation(std::vector<double>{paired_time_s, independent_time_s, 2 * paired_time_s, idle_time_s}, 10);
   }
   const SeparableGroups groups = find_separable_groups(sums, 1e-4, unknown_time_weights(sums));
   EXPECT_EQ(groups.group_by_unknown, (std::vector<std::size_t>{0, 1, 0, 2})) << "seed " << kSeed;

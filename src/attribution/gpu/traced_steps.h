@@ -7,8 +7,9 @@
 // Steps that differ from the untraced ones count only once: the first steps of a program, which load code and try out
 // algorithms, and steps of another duration. So do kernels outside of steps. If no traced step resembles the untraced
 // ones, kernels are extrapolated in proportion to the duration of steps instead of their number. Of an untraced step
-// that takes far longer than the others of its run (an evaluation or a checkpoint follows the work of the step) only
-// the usual duration counts. Steps are added in order of time. Memory grows with the number of runs. Pure; nanoseconds.
+// that takes far longer than the other untraced ones of its run (an evaluation or a checkpoint follows the work of the
+// step) only the usual duration counts. Steps are added in order of time. Memory grows with the number of runs. Pure;
+// nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -48,19 +49,25 @@ class TracedSteps {
   struct TracedRun {
     std::int64_t begin_ns = 0;
     std::int64_t extrapolated_end_ns = 0;  // end of the work of the last step that the run extrapolates to
+    std::int64_t traced_end_ns = 0;
     std::uint64_t traced_count = 0;
     std::uint64_t untraced_count = 0;
+    double usual_untraced_s = 0;  // duration of a usual untraced step
     double untraced_work_s = 0;
-    std::vector<Step> traced_steps;         // traced steps; only the first ones of a long run
-    std::vector<double> durations_s;        // of the first steps of the run, traced or not
-    std::vector<TimeSpan> untraced_pauses;  // after the usual duration of untraced steps that take far longer
+    std::vector<Step> traced_steps;              // traced steps; only the first ones of a long run
+    std::vector<double> traced_durations_s;      // of its first traced steps
+    std::vector<TimeSpan> first_untraced_steps;  // these give the usual duration; later ones are compared with it
+    std::vector<TimeSpan> untraced_pauses;       // after the usual duration of untraced steps that take far longer
   };
   struct WeightedKernelSum {
     double weight_sum = 0;  // of the weights of kernels
     double kernel_count = 0;
   };
 
-  static double median_step_s(const TracedRun& run);
+  static double usual_step_s(const TracedRun& run);
+  static void add_untraced_step(TracedRun& run, TimeSpan step);
+  static void recompute_untraced_work(TracedRun& run);
+  static void add_untraced_work(TracedRun& run, TimeSpan step);
   static bool is_similar_to_untraced(const TracedRun& run, const Step& step);  // by its duration
   static std::vector<bool> find_typical_steps(const TracedRun& run);
   static double extrapolation_weight(const TracedRun& run, std::uint64_t typical_count);

@@ -23,8 +23,8 @@ struct StepPattern {
       end_ns += length_ns;
     }
   }
-  TimeSpan span(std::size_t first, std::size_t last) const {
-    return {step_begins_ns[first], step_begins_ns[last] + 10 * kMs};
+  TimeSpan span(std::size_t first_step, std::size_t last_step) const {
+    return {step_begins_ns[first_step], step_begins_ns[last_step] + 10 * kMs};
   }
 
   TracedSteps traced_steps;
@@ -35,28 +35,28 @@ struct StepPattern {
 TEST(TracedSteps, TracedKernelsExtrapolateToStepsUntilTheNextTracedOnes) {
   const StepPattern program("ff--------ff------");
   EXPECT_TRUE(program.traced_steps.is_light_mode());
-  const Extrapolation first = program.traced_steps.extrapolate(program.span(0, 1));
-  EXPECT_DOUBLE_EQ(first.kernel_weight, 5);
-  EXPECT_EQ(first.span.begin_ns, 0);
-  EXPECT_EQ(first.span.end_ns, 100 * kMs);
-  const Extrapolation second = program.traced_steps.extrapolate(program.span(10, 11));
-  EXPECT_DOUBLE_EQ(second.kernel_weight, 4);
-  EXPECT_EQ(second.span.begin_ns, 100 * kMs);
-  EXPECT_EQ(second.span.end_ns, program.end_ns);
+  const Extrapolation first_extrapolation = program.traced_steps.extrapolate(program.span(0, 1));
+  EXPECT_DOUBLE_EQ(first_extrapolation.kernel_weight, 5);
+  EXPECT_EQ(first_extrapolation.span.begin_ns, 0);
+  EXPECT_EQ(first_extrapolation.span.end_ns, 100 * kMs);
+  const Extrapolation second_extrapolation = program.traced_steps.extrapolate(program.span(10, 11));
+  EXPECT_DOUBLE_EQ(second_extrapolation.kernel_weight, 4);
+  EXPECT_EQ(second_extrapolation.span.begin_ns, 100 * kMs);
+  EXPECT_EQ(second_extrapolation.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, HalvesOfTracedStepsExtrapolateAsMuchAsTheWhole) {
   const StepPattern program("ff--------");
-  const Extrapolation half = program.traced_steps.extrapolate({0, 5 * kMs});
-  EXPECT_DOUBLE_EQ(half.kernel_weight, 5);
-  EXPECT_EQ(half.span.end_ns, program.end_ns);
+  const Extrapolation half_extrapolation = program.traced_steps.extrapolate({0, 5 * kMs});
+  EXPECT_DOUBLE_EQ(half_extrapolation.kernel_weight, 5);
+  EXPECT_EQ(half_extrapolation.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, ADifferentFirstStepExtrapolatesToItselfOnly) {
   const StepPattern program("Fff------");
-  const Extrapolation first = program.traced_steps.extrapolate({0, 500 * kMs});
-  EXPECT_EQ(first.kernel_weight, 1);
-  EXPECT_EQ(first.span.end_ns, 500 * kMs);
+  const Extrapolation first_step_extrapolation = program.traced_steps.extrapolate({0, 500 * kMs});
+  EXPECT_EQ(first_step_extrapolation.kernel_weight, 1);
+  EXPECT_EQ(first_step_extrapolation.span.end_ns, 500 * kMs);
   EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(1, 2)).kernel_weight, 4);
   // A sum over all three traced steps extrapolates to 1 + 2 * 4 steps: a weight of 9 / 3.
   EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 520 * kMs}).kernel_weight, 3);
@@ -74,24 +74,32 @@ TEST(TracedSteps, KernelsThatOutlastTheirStepExtrapolateEqually) {
 
 TEST(TracedSteps, ActivityOutsideOfStepsIsNotExtrapolated) {
   const StepPattern program("ff--------");
-  const Extrapolation before = program.traced_steps.extrapolate({-100 * kMs, -50 * kMs});
-  EXPECT_EQ(before.kernel_weight, 1);
-  EXPECT_EQ(before.span.begin_ns, -100 * kMs);
+  const Extrapolation outside_extrapolation = program.traced_steps.extrapolate({-100 * kMs, -50 * kMs});
+  EXPECT_EQ(outside_extrapolation.kernel_weight, 1);
+  EXPECT_EQ(outside_extrapolation.span.begin_ns, -100 * kMs);
   EXPECT_EQ(program.traced_steps.extrapolate({program.end_ns, program.end_ns + kMs}).kernel_weight, 1);
 }
 
 TEST(TracedSteps, ATallyOverSeveralTracedGroupsExtrapolatesToAllTheirSteps) {
   const StepPattern program("ff------ff----------");
-  const Extrapolation both = program.traced_steps.extrapolate(program.span(0, 9));
-  EXPECT_DOUBLE_EQ(both.kernel_weight, 5);
-  EXPECT_EQ(both.span.end_ns, program.end_ns);
+  const Extrapolation two_group_extrapolation = program.traced_steps.extrapolate(program.span(0, 9));
+  EXPECT_DOUBLE_EQ(two_group_extrapolation.kernel_weight, 5);
+  EXPECT_EQ(two_group_extrapolation.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, OfAnOverlongUntracedStepOnlyTheUsualDurationIsExtrapolatedTo) {
   const StepPattern program("Fffff---=");
-  const Extrapolation all = program.traced_steps.extrapolate(program.span(4, 4));
-  EXPECT_DOUBLE_EQ(all.kernel_weight, 5);  // the other four are the first steps of the program
-  EXPECT_EQ(all.span.end_ns, program.step_begins_ns[8] + 10 * kMs);
+  const Extrapolation long_step_extrapolation = program.traced_steps.extrapolate(program.span(4, 4));
+  EXPECT_DOUBLE_EQ(long_step_extrapolation.kernel_weight, 5);  // the other four are the first steps of the program
+  EXPECT_EQ(long_step_extrapolation.span.end_ns, program.step_begins_ns[8] + 10 * kMs);
+}
+
+TEST(TracedSteps, StepsOfAnotherKindBeforeTheUntracedOnesExtrapolateToThemselvesOnly) {
+  // Forty short steps, an evaluation, then a training of which the first steps are traced.
+  const StepPattern program(std::string(40, 'f') + "FF====================");
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(10, 20)).kernel_weight, 1);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(40, 41)).kernel_weight, 11);
+  EXPECT_EQ(program.traced_steps.extrapolate(program.span(40, 41)).span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, WithoutLightModeNothingIsExtrapolated) {

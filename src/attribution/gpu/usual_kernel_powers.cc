@@ -34,21 +34,21 @@ constexpr double kH200MultiprocessorCount = 132;
 constexpr double kMinMultiprocessorFraction = 0.1;
 
 const PowerCurve& family_power_curve(std::string_view family) {
-  const auto* const known = std::ranges::find(kFamilyPowerCurves, family, &PowerCurve::family);
-  return known == std::end(kFamilyPowerCurves) ? kOtherFamilyCurve : *known;
+  const auto* const family_curve = std::ranges::find(kFamilyPowerCurves, family, &PowerCurve::family);
+  return family_curve == std::end(kFamilyPowerCurves) ? kOtherFamilyCurve : *family_curve;
 }
 
 }  // namespace
 
-double default_power_over_idle_ratio(const ObservedKernels& seen) {
-  const KernelPowerKey& key = seen.kernel_key;
+double default_power_over_idle_ratio(const ObservedKernels& observed_kernels) {
+  const KernelPowerKey& key = observed_kernels.kernel_key;
   if (key.kind == KernelKind::copy)
     return key.name.find("DtoD") != std::string::npos ? kDeviceCopyPowerRatio : kBusCopyPowerRatio;
   const PowerCurve& curve = family_power_curve(kernel_family(key));
-  const double x = std::pow(1e6 * seen.mean_kernel_s() / curve.half_power_duration_us, curve.exponent);
+  const double x = std::pow(1e6 * observed_kernels.mean_kernel_s() / curve.half_power_duration_us, curve.exponent);
   const double filled_fraction =
-      key.kind == KernelKind::kernel && seen.blocks > 0
-          ? std::clamp(seen.blocks / kH200MultiprocessorCount, kMinMultiprocessorFraction, 1.0)
+      key.kind == KernelKind::kernel && observed_kernels.blocks > 0
+          ? std::clamp(observed_kernels.blocks / kH200MultiprocessorCount, kMinMultiprocessorFraction, 1.0)
           : 1;
   return curve.max_power_ratio * filled_fraction * x / (x + 1);
 }
@@ -56,22 +56,22 @@ double default_power_over_idle_ratio(const ObservedKernels& seen) {
 std::vector<KernelClassPrior> make_default_priors(std::span<const std::vector<ObservedKernels>> columns,
                                                   const IdlePower& idle, double mean_busy_w) {
   std::vector<double> ratios_above_idle;
-  double all_s = 0;
+  double total_time_s = 0;
   double total_above_idle_sum = 0;
   for (const std::vector<ObservedKernels>& column : columns) {
     double kernel_time_s = 0;
     double above_idle_sum = 0;
-    for (const ObservedKernels& seen : column) {
-      kernel_time_s += seen.time_s;
-      above_idle_sum += seen.time_s * default_power_over_idle_ratio(seen);
+    for (const ObservedKernels& observed_kernels : column) {
+      kernel_time_s += observed_kernels.time_s;
+      above_idle_sum += observed_kernels.time_s * default_power_over_idle_ratio(observed_kernels);
     }
     ratios_above_idle.push_back(kernel_time_s > 0 ? above_idle_sum / kernel_time_s : -1);
-    all_s += kernel_time_s;
+    total_time_s += kernel_time_s;
     total_above_idle_sum += above_idle_sum;
   }
   std::vector<KernelClassPrior> priors;
   if (total_above_idle_sum <= 0) return priors;
-  const double mean_ratio_above_idle = total_above_idle_sum / all_s;
+  const double mean_ratio_above_idle = total_above_idle_sum / total_time_s;
   const double watts_per_ratio = std::max(mean_busy_w - idle.watts, 0.0) / mean_ratio_above_idle;
   for (const double ratio_above_idle : ratios_above_idle) {
     const double watts =

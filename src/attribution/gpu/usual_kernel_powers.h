@@ -21,7 +21,7 @@ namespace joulemap::attribution {
 inline constexpr double kFamilyCurveRelativeSd = 0.3;
 
 // Power above active idle, as a multiple of active-idle power.
-double default_power_over_idle_ratio(const ObservedKernels& seen);
+double default_power_over_idle_ratio(const ObservedKernels& observed_kernels);
 
 // By regression column, idle last; empty without kernels. The kernels of a column are combined by their time; a column
 // without kernels (co-tenants) gets the mean. `mean_busy_w`: the mean power of all kernels by time, to which the curves

@@ -7,25 +7,25 @@ namespace joulemap::attribution {
 namespace {
 
 ObservedKernels kernels(std::string name, double microseconds, double time_s = 1, double blocks = 1000) {
-  ObservedKernels seen;
-  seen.kernel_key.kind = KernelKind::kernel;
-  seen.kernel_key.name = std::move(name);
-  seen.blocks = blocks;
-  seen.count = static_cast<std::uint64_t>(1e6 * time_s / microseconds);
-  seen.time_s = 1e-6 * microseconds * static_cast<double>(seen.count);
-  return seen;
+  ObservedKernels observed_kernels;
+  observed_kernels.kernel_key.kind = KernelKind::kernel;
+  observed_kernels.kernel_key.name = std::move(name);
+  observed_kernels.blocks = blocks;
+  observed_kernels.count = static_cast<std::uint64_t>(1e6 * time_s / microseconds);
+  observed_kernels.time_s = 1e-6 * microseconds * static_cast<double>(observed_kernels.count);
+  return observed_kernels;
 }
 
 TEST(UsualKernelPowers, AreLowForShortKernelsAndGrowWithDuration) {
   for (const char* name : {"vectorized_elementwise_kernel", "nvjet_tst_128x256", "cudnn_conv_fprop", "unheard_of"}) {
     EXPECT_LT(default_power_over_idle_ratio(kernels(name, 1)), 0.5) << name;
-    double before = 0;
+    double previous_ratio = 0;
     for (const double microseconds : {1.0, 3.0, 10.0, 30.0, 100.0, 1000.0}) {
       const double current_ratio = default_power_over_idle_ratio(kernels(name, microseconds));
-      EXPECT_GT(current_ratio, before) << name << " " << microseconds;
-      before = current_ratio;
+      EXPECT_GT(current_ratio, previous_ratio) << name << " " << microseconds;
+      previous_ratio = current_ratio;
     }
-    EXPECT_GT(before, 3) << name;
+    EXPECT_GT(previous_ratio, 3) << name;
   }
 }
 

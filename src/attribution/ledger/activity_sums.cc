@@ -21,14 +21,15 @@ void extend_span(TimeSpan& span, TimeSpan part) {
 }  // namespace
 
 std::string ProcessActivity::device_of_queue(std::uint32_t queue) const {
-  const auto known = kernel_queues.find(queue);
-  if (known == kernel_queues.end()) return {};
-  return known->second.device.empty() ? "ordinal " + std::to_string(known->second.ordinal) : known->second.device;
+  const auto kernel_queue = kernel_queues.find(queue);
+  if (kernel_queue == kernel_queues.end()) return {};
+  return kernel_queue->second.device.empty() ? "ordinal " + std::to_string(kernel_queue->second.ordinal)
+                                             : kernel_queue->second.device;
 }
 
 std::span<const TimeSpan> ProcessActivity::idle_gaps_of(const std::string& device) const {
-  const auto known = idle_gaps.find(device);
-  return known == idle_gaps.end() ? std::span<const TimeSpan>() : known->second;
+  const auto device_gaps = idle_gaps.find(device);
+  return device_gaps == idle_gaps.end() ? std::span<const TimeSpan>() : device_gaps->second;
 }
 
 Extrapolation ProcessActivity::extrapolate(TimeSpan span, bool is_one_time, std::uint32_t class_id) const {
@@ -38,19 +39,19 @@ Extrapolation ProcessActivity::extrapolate(TimeSpan span, bool is_one_time, std:
 
 void ProcessActivity::group_rare_kernel_classes() {
   if (kernel_classes.size() > kMaxKernelClassRows) {
-    std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
-    ranked.reserve(kernel_classes.size());
-    for (const auto& [id, known] : kernel_classes) {
+    std::vector<std::pair<std::int64_t, std::uint32_t>> classes_by_time;
+    classes_by_time.reserve(kernel_classes.size());
+    for (const auto& [id, kernel_class] : kernel_classes) {
       const auto time = kernel_ns_by_class.find(id);
-      ranked.emplace_back(time == kernel_ns_by_class.end() ? 0 : time->second, id);
+      classes_by_time.emplace_back(time == kernel_ns_by_class.end() ? 0 : time->second, id);
     }
-    const auto last_named_class = ranked.begin() + static_cast<std::ptrdiff_t>(kMaxKernelClassRows);
-    std::ranges::nth_element(ranked, last_named_class, [](const auto& a, const auto& b) {
+    const auto last_named_class = classes_by_time.begin() + static_cast<std::ptrdiff_t>(kMaxKernelClassRows);
+    std::ranges::nth_element(classes_by_time, last_named_class, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
-    for (auto other = last_named_class; other != ranked.end(); ++other) {
-      const KernelKind kind = kernel_classes[other->second].kind;
-      kernel_classes[other->second] = {other->second, kind, std::string(kOtherKernelsName), {}, {}};
+    for (auto grouped_class = last_named_class; grouped_class != classes_by_time.end(); ++grouped_class) {
+      const KernelKind kind = kernel_classes[grouped_class->second].kind;
+      kernel_classes[grouped_class->second] = {grouped_class->second, kind, std::string(kOtherKernelsName), {}, {}};
     }
     grouped_class_count = kernel_classes.size() - kMaxKernelClassRows;
   }
@@ -63,7 +64,8 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
     names.scopes.add(scope);
     names.has_training = names.has_training || (scope.kind == ScopeKind::mode && scope.name == kTrainModeScopeName);
   }
-  for (const KernelClass& known : activity.classes) names.kernel_classes.insert_or_assign(known.id, known);
+  for (const KernelClass& kernel_class : activity.classes)
+    names.kernel_classes.insert_or_assign(kernel_class.id, kernel_class);
   for (const KernelQueue& queue : activity.queues) names.kernel_queues.insert_or_assign(queue.id, queue);
   double cpu_s = 0;
   for (const ScopeTally& tally : activity.scope_tallies) cpu_s += seconds(tally.cpu_ns + tally.helper_threads_cpu_ns);
@@ -98,8 +100,8 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
 
 void ActivitySums::add_activity_outside_span(std::uint32_t process, const Activity& activity) {
   for (const KernelTally& tally : activity.kernel_tallies) {
-    TimeSpan& work = gpu_work_spans_outside_.try_emplace({process, tally.queue}, kEmptySpan).first->second;
-    extend_span(work, {activity.begin_ns, activity.end_ns});
+    TimeSpan& work_span = gpu_work_spans_outside_.try_emplace({process, tally.queue}, kEmptySpan).first->second;
+    extend_span(work_span, {activity.begin_ns, activity.end_ns});
   }
   has_activity_ = has_activity_ || !activity.kernel_tallies.empty();
 }
@@ -112,11 +114,11 @@ void ActivitySums::finish() {
     names.scopes.add_ambiguous_models(ambiguous_models);
     names.group_rare_kernel_classes();
   }
-  for (const auto& [key, work] : gpu_work_spans_outside_) {
+  for (const auto& [key, work_span] : gpu_work_spans_outside_) {
     const std::string device = processes_[key.first].device_of_queue(key.second);
     gpu_busy_s_.try_emplace(device, span_, cell_count_for_span(span_));
     gpu_kernel_intervals_[device];
-    extend_span(gpu_work_spans_.try_emplace(device, kEmptySpan).first->second, work);
+    extend_span(gpu_work_spans_.try_emplace(device, kEmptySpan).first->second, work_span);
   }
   for (const DeviceInterval& gap : idle_gaps_)
     processes_[gap.process].idle_gaps[device_of_interval(gap)].push_back(gap.span);
@@ -127,8 +129,8 @@ void ActivitySums::finish() {
   for (const DeviceInterval& wait : wait_intervals_) add_wait_interval(wait);
   for (auto& [device, slices] : gpu_kernel_intervals_) {
     std::ranges::sort(slices, {}, &TimeSpan::begin_ns);
-    TimeSpan& work = gpu_work_spans_.try_emplace(device, kEmptySpan).first->second;
-    for (const TimeSpan slice : slices) extend_span(work, slice);
+    TimeSpan& work_span = gpu_work_spans_.try_emplace(device, kEmptySpan).first->second;
+    for (const TimeSpan slice : slices) extend_span(work_span, slice);
   }
   for (auto* curves : {&gpu_busy_s_, &gpu_wait_s_}) {
     for (auto& [device, curve] : *curves) curve.finish();
@@ -150,20 +152,20 @@ TimeCurve& ActivitySums::find_or_add_device_curve(std::map<std::string, TimeCurv
 void ActivitySums::add_busy_interval(const DeviceInterval& busy) {
   const std::string device = device_of_interval(busy);
   const ProcessActivity& names = processes_[busy.process];
-  const Extrapolation all = names.extrapolate(busy.span, busy.is_not_extrapolated, 0);
+  const Extrapolation extrapolation = names.extrapolate(busy.span, busy.is_not_extrapolated, 0);
   // Joulemap up to 0.1.0 recorded lost kernels as a gap as well.
   const std::span<const TimeSpan> gaps = busy.is_lost ? std::span<const TimeSpan>() : names.idle_gaps_of(device);
-  for_each_span_outside_gaps(gaps, all.span, [&](TimeSpan part, double share) {
+  for_each_span_outside_gaps(gaps, extrapolation.span, [&](TimeSpan part, double share) {
     find_or_add_device_curve(gpu_busy_s_, device)
-        .add(part.begin_ns, part.end_ns, share * busy.time_s * all.kernel_weight);
+        .add(part.begin_ns, part.end_ns, share * busy.time_s * extrapolation.kernel_weight);
     gpu_kernel_intervals_[device].push_back(part);
   });
 }
 
 void ActivitySums::add_wait_interval(const DeviceInterval& wait) {
-  const Extrapolation all = processes_[wait.process].extrapolate(wait.span, wait.is_not_extrapolated, 0);
+  const Extrapolation extrapolation = processes_[wait.process].extrapolate(wait.span, wait.is_not_extrapolated, 0);
   find_or_add_device_curve(gpu_wait_s_, device_of_interval(wait))
-      .add(all.span.begin_ns, all.span.end_ns, wait.time_s * all.kernel_weight);
+      .add(extrapolation.span.begin_ns, extrapolation.span.end_ns, wait.time_s * extrapolation.kernel_weight);
 }
 
 }  // namespace joulemap::attribution

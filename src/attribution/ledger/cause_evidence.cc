@@ -43,21 +43,21 @@ GpuActivityKind classify_gpu_activity(const KernelClass& kernel) {
   return is_layout || is_plain_copy(name) ? GpuActivityKind::on_device_copy : GpuActivityKind::compute;
 }
 
-void CauseEvidence::add(const CauseEvidence& other, double share) {
-  cpu_work_s += share * other.cpu_work_s;
-  cpu_wait_s += share * other.cpu_wait_s;
-  unclassified_s += share * other.unclassified_s;
-  gpu_s.add(other.gpu_s, share);
-  launch_count += share * other.launch_count;
-  copy_count += share * other.copy_count;
-  read_back_count += share * other.read_back_count;
+void CauseEvidence::add(const CauseEvidence& other_evidence, double share) {
+  cpu_work_s += share * other_evidence.cpu_work_s;
+  cpu_wait_s += share * other_evidence.cpu_wait_s;
+  unclassified_s += share * other_evidence.unclassified_s;
+  gpu_s.add(other_evidence.gpu_s, share);
+  launch_count += share * other_evidence.launch_count;
+  copy_count += share * other_evidence.copy_count;
+  read_back_count += share * other_evidence.read_back_count;
 }
 
 CauseEvidence CauseEvidence::with_unclassified_cpu_time() const {
-  CauseEvidence seen;
-  seen.unclassified_s = cpu_work_s + cpu_wait_s + unclassified_s;
-  seen.gpu_s = gpu_s;
-  return seen;
+  CauseEvidence unclassified_evidence;
+  unclassified_evidence.unclassified_s = cpu_work_s + cpu_wait_s + unclassified_s;
+  unclassified_evidence.gpu_s = gpu_s;
+  return unclassified_evidence;
 }
 
 CauseEvidence make_cause_evidence(const ScopeTally& tally) {
@@ -80,9 +80,11 @@ CauseEvidence make_cause_evidence(GpuActivityKind kind, double time_s, double co
 // The median over rows that launch no copies, so that it contains no waiting.
 void RowCauses::finish() {
   std::vector<double> launch_times_s;
-  for (const auto& [path, all] : evidence_by_path_) {
-    if (all.launch_count < kMinLaunchCount || all.copy_count + all.read_back_count > 0 || all.cpu_work_s <= 0) continue;
-    launch_times_s.push_back(all.cpu_work_s / all.launch_count);
+  for (const auto& [path, path_evidence] : evidence_by_path_) {
+    if (path_evidence.launch_count < kMinLaunchCount || path_evidence.copy_count + path_evidence.read_back_count > 0 ||
+        path_evidence.cpu_work_s <= 0)
+      continue;
+    launch_times_s.push_back(path_evidence.cpu_work_s / path_evidence.launch_count);
   }
   if (launch_times_s.empty()) return;
   const auto median = launch_times_s.begin() + static_cast<std::ptrdiff_t>(launch_times_s.size() / 2);
@@ -103,14 +105,16 @@ std::optional<EnergyCause> RowCauses::cpu_cause(const RowPath& path, const Cause
   const std::optional<EnergyCauseClass> name =
       has_function_names_ ? scopes::cause_class_from_name(path.back()) : std::nullopt;
   name_based_time_s[name.value_or(EnergyCauseClass::compute)] = evidence.unclassified_s;
-  const auto known = evidence_by_path_.find(path);
-  const CauseEvidence all = known == evidence_by_path_.end() ? CauseEvidence() : known->second;
-  if (all.launch_count > kMinLaunchCount) {
-    const bool has_copies = all.read_back_count > 0 || 2 * all.copy_count > all.launch_count;
+  const auto evidence_entry = evidence_by_path_.find(path);
+  const CauseEvidence path_evidence =
+      evidence_entry == evidence_by_path_.end() ? CauseEvidence() : evidence_entry->second;
+  if (path_evidence.launch_count > kMinLaunchCount) {
+    const bool has_copies =
+        path_evidence.read_back_count > 0 || 2 * path_evidence.copy_count > path_evidence.launch_count;
     const double launching_s =
-        has_copies ? std::min(evidence.cpu_work_s, median_launch_s_ * all.launch_count) : evidence.cpu_work_s;
+        has_copies ? std::min(evidence.cpu_work_s, median_launch_s_ * path_evidence.launch_count) : evidence.cpu_work_s;
     time_by_cause_s[EnergyCauseClass::launch] = launching_s;
-    time_by_cause_s[all.read_back_count > 0 ? EnergyCauseClass::synchronization : EnergyCauseClass::memory] +=
+    time_by_cause_s[path_evidence.read_back_count > 0 ? EnergyCauseClass::synchronization : EnergyCauseClass::memory] +=
         evidence.cpu_work_s - launching_s;
   } else {
     const bool is_name_only_evidence = name || !has_host_evidence_;

@@ -41,7 +41,7 @@ struct CauseEvidence {
   double copy_count = 0;       // to the device or within it
   double read_back_count = 0;  // from the device to the host
 
-  void add(const CauseEvidence& other, double share = 1);
+  void add(const CauseEvidence& other_evidence, double share = 1);
   // The same without the distinction of working and blocked time and without launches. For a function known from stack
   // samples only: its shares of these are unknown.
   CauseEvidence with_unclassified_cpu_time() const;

@@ -13,9 +13,9 @@ constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
-TimeCurve make_constant_rate_curve(double amount) {
+TimeCurve make_constant_rate_curve(double curve_total) {
   TimeCurve curve(kSpan, cell_count_for_span(kSpan));
-  curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
+  curve.add(kSpan.begin_ns, kSpan.end_ns, curve_total);
   curve.finish();
   return curve;
 }

@@ -10,10 +10,10 @@
 namespace joulemap::attribution {
 namespace {
 
-double overlap_fraction(const Activity& activity, TimeSpan inside) {
-  if (activity.end_ns <= activity.begin_ns) return inside.end_ns >= inside.begin_ns ? 1 : 0;
-  if (inside.end_ns <= inside.begin_ns) return 0;
-  return static_cast<double>(inside.end_ns - inside.begin_ns) /
+double overlap_fraction(const Activity& activity, TimeSpan overlap) {
+  if (activity.end_ns <= activity.begin_ns) return overlap.end_ns >= overlap.begin_ns ? 1 : 0;
+  if (overlap.end_ns <= overlap.begin_ns) return 0;
+  return static_cast<double>(overlap.end_ns - overlap.begin_ns) /
          (static_cast<double>(activity.end_ns) - static_cast<double>(activity.begin_ns));
 }
 
@@ -56,32 +56,33 @@ TimeSpan overlap_with_span(const Activity& activity, TimeSpan span) {
 
 // `share`: of the sums of the activity, in the span.
 Activity make_scaled_activity(const Activity& activity, TimeSpan span, double share) {
-  const TimeSpan inside = overlap_with_span(activity, span);
-  Activity rest;
-  rest.scopes = activity.scopes;
-  rest.classes = activity.classes;
-  rest.queues = activity.queues;
+  const TimeSpan overlap = overlap_with_span(activity, span);
+  Activity scaled_activity;
+  scaled_activity.scopes = activity.scopes;
+  scaled_activity.classes = activity.classes;
+  scaled_activity.queues = activity.queues;
   // Kernels may have run well before the interval of the activity that reports them.
   for (const Kernel& kernel : activity.kernels) {
     if (kernel.end_ns <= span.begin_ns || kernel.start_ns >= span.end_ns) continue;
-    Kernel& part = rest.kernels.emplace_back(kernel);
+    Kernel& part = scaled_activity.kernels.emplace_back(kernel);
     part.start_ns = std::max(kernel.start_ns, span.begin_ns);
     part.end_ns = std::min(kernel.end_ns, span.end_ns);
   }
   for (const StepRecord& step : activity.steps) {
-    if (step.end_ns > span.begin_ns && step.begin_ns < span.end_ns) rest.steps.push_back(step);
+    if (step.end_ns > span.begin_ns && step.begin_ns < span.end_ns) scaled_activity.steps.push_back(step);
   }
-  rest.begin_ns = rest.end_ns = std::clamp(activity.begin_ns, span.begin_ns, std::max(span.begin_ns, span.end_ns));
+  scaled_activity.begin_ns = scaled_activity.end_ns =
+      std::clamp(activity.begin_ns, span.begin_ns, std::max(span.begin_ns, span.end_ns));
   // A framework profiler's split of a whole run has no interval of its own: it applies to each part.
-  if (share > 0 || activity.end_ns <= activity.begin_ns) rest.shares = activity.shares;
-  if (share <= 0) return rest;
-  rest.begin_ns = inside.begin_ns;
-  rest.end_ns = inside.end_ns;
-  rest.scope_tallies = activity.scope_tallies;
-  rest.kernel_tallies = activity.kernel_tallies;
-  rest.waits = activity.waits;
-  scale_all_tallies(rest, share);
-  return rest;
+  if (share > 0 || activity.end_ns <= activity.begin_ns) scaled_activity.shares = activity.shares;
+  if (share <= 0) return scaled_activity;
+  scaled_activity.begin_ns = overlap.begin_ns;
+  scaled_activity.end_ns = overlap.end_ns;
+  scaled_activity.scope_tallies = activity.scope_tallies;
+  scaled_activity.kernel_tallies = activity.kernel_tallies;
+  scaled_activity.waits = activity.waits;
+  scale_all_tallies(scaled_activity, share);
+  return scaled_activity;
 }
 
 }  // namespace
@@ -92,25 +93,25 @@ Activity clip_activity(const Activity& activity, TimeSpan span) {
 
 std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, const TracedSteps& steps,
                                     const ScopePaths& scopes) {
-  Activity traced = activity;
-  Activity extrapolated;
-  traced.kernel_tallies.clear();
-  traced.waits.clear();
+  Activity unextrapolated_activity = activity;
+  Activity extrapolated_activity;
+  unextrapolated_activity.kernel_tallies.clear();
+  unextrapolated_activity.waits.clear();
   for (const KernelTally& tally : activity.kernel_tallies) {
     const bool is_never_extrapolated = scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClassId;
-    (is_never_extrapolated ? traced : extrapolated).kernel_tallies.push_back(tally);
+    (is_never_extrapolated ? unextrapolated_activity : extrapolated_activity).kernel_tallies.push_back(tally);
   }
   for (const WaitTally& wait : activity.waits) {
-    (scopes.is_one_time(wait.scope) ? traced : extrapolated).waits.push_back(wait);
+    (scopes.is_one_time(wait.scope) ? unextrapolated_activity : extrapolated_activity).waits.push_back(wait);
   }
-  for (StepRecord& step : traced.steps) step.is_traced = true;
-  std::vector<Activity> parts = {clip_activity(traced, span)};
-  if (extrapolated.kernel_tallies.empty() && extrapolated.waits.empty()) return parts;
-  const Extrapolation all = steps.extrapolate({activity.begin_ns, activity.end_ns});
-  extrapolated.begin_ns = all.span.begin_ns;
-  extrapolated.end_ns = all.span.end_ns;
-  scale_all_tallies(extrapolated, all.kernel_weight);
-  Activity part = make_scaled_activity(extrapolated, span, steps.work_fraction(all.span, span));
+  for (StepRecord& step : unextrapolated_activity.steps) step.is_traced = true;
+  std::vector<Activity> parts = {clip_activity(unextrapolated_activity, span)};
+  if (extrapolated_activity.kernel_tallies.empty() && extrapolated_activity.waits.empty()) return parts;
+  const Extrapolation extrapolation = steps.extrapolate({activity.begin_ns, activity.end_ns});
+  extrapolated_activity.begin_ns = extrapolation.span.begin_ns;
+  extrapolated_activity.end_ns = extrapolation.span.end_ns;
+  scale_all_tallies(extrapolated_activity, extrapolation.kernel_weight);
+  Activity part = make_scaled_activity(extrapolated_activity, span, steps.work_fraction(extrapolation.span, span));
   if (!part.kernel_tallies.empty() || !part.waits.empty()) parts.push_back(std::move(part));
   return parts;
 }

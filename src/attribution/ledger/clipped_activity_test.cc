@@ -37,11 +37,11 @@ TEST(ClippedActivity, CutsSingleKernelsAtTheEdge) {
 }
 
 TEST(ClippedActivity, DropsEverythingButNamesOutsideTheSpan) {
-  const Activity none = clip_activity(make_activity_10_to_20(), {30, 40});
-  EXPECT_EQ(none.scopes.size(), 1u);
-  EXPECT_TRUE(none.scope_tallies.empty());
-  EXPECT_TRUE(none.kernel_tallies.empty());
-  EXPECT_TRUE(none.kernels.empty());
+  const Activity clipped_activity = clip_activity(make_activity_10_to_20(), {30, 40});
+  EXPECT_EQ(clipped_activity.scopes.size(), 1u);
+  EXPECT_TRUE(clipped_activity.scope_tallies.empty());
+  EXPECT_TRUE(clipped_activity.kernel_tallies.empty());
+  EXPECT_TRUE(clipped_activity.kernels.empty());
 }
 
 TEST(ClippedActivity, PreservesScopeSharesOfTheWholeRun) {
@@ -69,10 +69,11 @@ TracedSteps make_lightly_traced_steps() {
 }
 
 TEST(ClippedActivity, AWindowWithoutTracedStepsHasTheKernelsThatExtrapolateToIt) {
-  Activity traced{.begin_ns = 0, .end_ns = 20};
-  traced.scope_tallies = {{1, 10, 4, 100, 80, 20}};
-  traced.kernel_tallies = {{0, 0, 1, 6, 8}};
-  const std::vector<Activity> parts = clip_activity(traced, {500, 600}, make_lightly_traced_steps(), ScopePaths());
+  Activity traced_activity{.begin_ns = 0, .end_ns = 20};
+  traced_activity.scope_tallies = {{1, 10, 4, 100, 80, 20}};
+  traced_activity.kernel_tallies = {{0, 0, 1, 6, 8}};
+  const std::vector<Activity> parts =
+      clip_activity(traced_activity, {500, 600}, make_lightly_traced_steps(), ScopePaths());
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_TRUE(parts[0].scope_tallies.empty());
   EXPECT_EQ(parts[1].begin_ns, 500);
@@ -90,19 +91,20 @@ TEST(ClippedActivity, AStepThatTakesFarLongerThanTheOthersHasNoMoreKernels) {
     const std::int64_t end_ns = 1000 + 10 * i;
     steps.add({.number = i, .begin_ns = begin_ns, .end_ns = end_ns, .kernels = i < 8 ? 3U : 0U, .is_traced = i < 8});
   }
-  Activity traced{.begin_ns = 0, .end_ns = 1070};
-  traced.kernel_tallies = {{0, 0, 1, 24, 80}};
-  const std::vector<Activity> parts = clip_activity(traced, {1000, 1090}, steps, ScopePaths());
+  Activity traced_activity{.begin_ns = 0, .end_ns = 1070};
+  traced_activity.kernel_tallies = {{0, 0, 1, 24, 80}};
+  const std::vector<Activity> parts = clip_activity(traced_activity, {1000, 1090}, steps, ScopePaths());
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 90);  // 10 for each of the nine steps in the window
 }
 
 TEST(ClippedActivity, ConsecutiveWindowsContainAllExtrapolatedKernels) {
-  Activity traced{.begin_ns = 0, .end_ns = 20};
-  traced.kernel_tallies = {{0, 0, 1, 600, 800}};
+  Activity traced_activity{.begin_ns = 0, .end_ns = 20};
+  traced_activity.kernel_tallies = {{0, 0, 1, 600, 800}};
   std::int64_t time_ns = 0;
-  for (std::int64_t from = 0; from < 1000; from += 50) {
-    for (const Activity& part : clip_activity(traced, {from, from + 50}, make_lightly_traced_steps(), ScopePaths())) {
+  for (std::int64_t window_begin_ns = 0; window_begin_ns < 1000; window_begin_ns += 50) {
+    for (const Activity& part : clip_activity(traced_activity, {window_begin_ns, window_begin_ns + 50},
+                                              make_lightly_traced_steps(), ScopePaths())) {
       for (const KernelTally& tally : part.kernel_tallies) time_ns += tally.time_ns;
     }
   }

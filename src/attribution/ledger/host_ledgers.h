@@ -73,7 +73,8 @@ class HostTotals {
   void add(std::uint32_t source, const EngineSteps& steps) { machines_->observe_engine_steps(source, steps); }
   // Moves readings and CPU times out of `energies`; tables and curves stay there.
   HostAttribution attribute_energies(std::vector<HostEnergy>& energies) && {
-    for (HostEnergy& one : energies) machines_->set_recorded_energy(one.source, one.energy, one.prefix);
+    for (HostEnergy& host_energy : energies)
+      machines_->set_recorded_energy(host_energy.source, host_energy.energy, host_energy.prefix);
     return HostAttribution(std::move(machines_));
   }
 

@@ -49,8 +49,8 @@ namespace {
 
 // At the level of modules, a module is the whole path.
 std::string module_row_name(const std::string& module) {
-  const std::string_view first = std::string_view(module).substr(0, module.find('.'));
-  return is_reserved_row_name(first) || first == kTrainModeScopeName ? "module " + module : module;
+  const std::string_view top_module_name = std::string_view(module).substr(0, module.find('.'));
+  return is_reserved_row_name(top_module_name) || top_module_name == kTrainModeScopeName ? "module " + module : module;
 }
 
 }  // namespace
@@ -75,8 +75,8 @@ std::vector<std::string> Ledger::row_path_of_kernel(std::uint32_t process, const
   ProcessActivity& names = activity_sums_.process_activity(process);
   const ResolvedScope& resolved_scope = names.scopes.resolved_scope(tally.scope);
   if (row_level_ == RowLevel::kernel && !resolved_scope.is_probe()) {
-    const auto known = names.kernel_classes.find(tally.class_id);
-    return {known == names.kernel_classes.end() ? "unknown kernel" : known->second.name};
+    const auto kernel_class = names.kernel_classes.find(tally.class_id);
+    return {kernel_class == names.kernel_classes.end() ? "unknown kernel" : kernel_class->second.name};
   }
   std::vector<std::string> path = row_path_of_scope(process, resolved_scope);
   if (row_level_ == RowLevel::work && path.empty()) path.resize(kWorkPathLength);
@@ -102,9 +102,9 @@ void Ledger::add_to_row(std::vector<std::string> path, const std::string& device
   entry.energy_basis = basis;
   entry.has_energy = entry.has_energy || has_energy;
   entry.is_module = entry.is_module || !resolved_scope.module.empty();
-  const auto add_amount = [&](RowAmount& sum, bool entered) {
-    if (entered) sum.count += amount.count;
-    if (entered) sum.sampled_count += amount.sampled_count;
+  const auto add_amount = [&](RowAmount& sum, bool has_call_count) {
+    if (has_call_count) sum.count += amount.count;
+    if (has_call_count) sum.sampled_count += amount.sampled_count;
     sum.time_s += amount.time_s;
     sum.energy_j += amount.energy_j;
     sum.energy_by_column.add(amount.energy_by_column);
@@ -148,16 +148,16 @@ const std::string& Ledger::kernel_name(std::uint32_t process, std::uint32_t clas
   const auto [name, is_new] = kernel_names_.try_emplace({process, class_id});
   if (!is_new) return name->second;
   const auto& classes = activity_sums_.process_activity(process).kernel_classes;
-  const auto known = classes.find(class_id);
-  return name->second = known == classes.end() ? "unknown kernel" : demangle(known->second.name);
+  const auto kernel_class = classes.find(class_id);
+  return name->second = kernel_class == classes.end() ? "unknown kernel" : demangle(kernel_class->second.name);
 }
 
 // A kernel without a description counts as compute.
 GpuActivityKind Ledger::kernel_activity_kind(std::uint32_t process, std::uint32_t class_id) {
   const auto [kind, is_new] = kernel_activity_kinds_.try_emplace({process, class_id}, GpuActivityKind::compute);
   const auto& classes = activity_sums_.process_activity(process).kernel_classes;
-  const auto known = classes.find(class_id);
-  if (is_new && known != classes.end()) kind->second = classify_gpu_activity(known->second);
+  const auto kernel_class = classes.find(class_id);
+  if (is_new && kernel_class != classes.end()) kind->second = classify_gpu_activity(kernel_class->second);
   return kind->second;
 }
 
@@ -169,7 +169,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
   const auto count = static_cast<std::uint64_t>(std::llround(static_cast<double>(tally.count) * extrapolation_factor));
   const auto gpu = machine_energy_.gpus.find(device);
   const bool has_energy = gpu != machine_energy_.gpus.end();
-  const std::string shown = has_energy ? gpu->second.domain_name : device;
+  const std::string domain_name = has_energy ? gpu->second.domain_name : device;
   std::vector<std::string> path = row_path_of_kernel(process, tally);
   const double length_ns =
       static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));
@@ -180,11 +180,11 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
       make_cause_evidence(kernel_activity_kind(process, tally.class_id), time_s, static_cast<double>(count));
   if (weight.is_power_known) {
     amount.energy_by_column.add(weight.column, amount.energy_j);
-    gpu_attribution_.add_to_total(shown, amount.energy_by_column);
+    gpu_attribution_.add_to_total(domain_name, amount.energy_by_column);
   }
   if (path.empty()) return;
-  if (row_level_ == RowLevel::rank) processes_by_row_[{path, shown}].insert(process);
-  add_to_row(std::move(path), shown, amount, resolved_scope, kTimeShareBasis, has_energy);
+  if (row_level_ == RowLevel::rank) processes_by_row_[{path, domain_name}].insert(process);
+  add_to_row(std::move(path), domain_name, amount, resolved_scope, kTimeShareBasis, has_energy);
 }
 
 void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double fraction_in_span) {
@@ -192,17 +192,19 @@ void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double
   std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, is_one_time, is lost
   for (const KernelTally& tally : activity.kernel_tallies) {
     const bool is_one_time = names.scopes.resolved_scope(tally.scope).is_one_time();
-    const auto [known, is_new] = rates.try_emplace({tally.queue, is_one_time, tally.class_id == kLostKernelClassId});
+    const auto [kernel_rate, is_new] =
+        rates.try_emplace({tally.queue, is_one_time, tally.class_id == kLostKernelClassId});
     if (is_new) {
-      const Extrapolation all = names.extrapolate({activity.begin_ns, activity.end_ns}, is_one_time, tally.class_id);
+      const Extrapolation extrapolation =
+          names.extrapolate({activity.begin_ns, activity.end_ns}, is_one_time, tally.class_id);
       const std::string device = names.device_of_queue(tally.queue);
       double rate = 0;
-      for_each_span_outside_gaps(names.idle_gaps_of(device), all.span, [&](TimeSpan part, double share) {
+      for_each_span_outside_gaps(names.idle_gaps_of(device), extrapolation.span, [&](TimeSpan part, double share) {
         rate += share * gpu_attribution_.power_per_weight(device, part.begin_ns, part.end_ns);
       });
-      known->second = {device, fraction_in_span * rate, all.kernel_weight};
+      kernel_rate->second = {device, fraction_in_span * rate, extrapolation.kernel_weight};
     }
-    add_kernel(process, tally, known->second);
+    add_kernel(process, tally, kernel_rate->second);
   }
 }
 
@@ -213,14 +215,14 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
   for (const ScopeShare& share : activity.shares) {
     if (row_level_ == RowLevel::rank) break;  // all of it belongs to one rank
     const std::vector<std::string> coarse_scope = row_path_of_scope(process, scopes.resolved_scope(share.coarse_scope));
-    const ResolvedScope& fine = scopes.resolved_scope(share.scope);
-    std::vector<std::string> path = row_path_of_scope(process, fine);
-    if (const std::string part = operation_or_function_name(fine); !part.empty()) path.push_back(part);
-    const bool is_function = !fine.function.empty();
+    const ResolvedScope& fine_scope = scopes.resolved_scope(share.scope);
+    std::vector<std::string> path = row_path_of_scope(process, fine_scope);
+    if (const std::string part = operation_or_function_name(fine_scope); !part.empty()) path.push_back(part);
+    const bool is_function = !fine_scope.function.empty();
     RowAmount& sum = (is_function ? function_shares_ : shares_of_coarse_scopes_)[coarse_scope][std::move(path)];
     // A count of stack samples, or of operations in a layer, is no count of calls.
     if (is_function) sum.sampled_count += share.count;
-    if (!is_function && !operation_or_function_name(fine).empty()) sum.count += share.count;
+    if (!is_function && !operation_or_function_name(fine_scope).empty()) sum.count += share.count;
     sum.time_s += seconds(share.time_ns);
   }
   add_kernels(process, activity, fraction_in_span);
@@ -293,8 +295,9 @@ void Ledger::add_unattributed_energy(LedgerResult& result) const {
   const bool counts_only_gpus = row_level_ == RowLevel::kernel;
   result.attributed_j = attributed_j;
   result.idle_j = (counts_only_gpus ? 0 : cpu_attribution_.idle_j()) + gpu_attribution_.idle_j();
-  const double rest_j = measured_j - attributed_j - *result.idle_j;
-  result.unattributed_j = std::abs(rest_j) < kRelativeRoundingError * measured_j ? 0 : rest_j;
+  const double unattributed_energy_j = measured_j - attributed_j - *result.idle_j;
+  result.unattributed_j =
+      std::abs(unattributed_energy_j) < kRelativeRoundingError * measured_j ? 0 : unattributed_energy_j;
   result.idle = make_idle_entries();
   for (ReportRow& row : result.rows) {
     if (row.energy_j && attributed_j > 0) row.share = *row.energy_j / attributed_j;
@@ -314,8 +317,8 @@ LedgerResult Ledger::finish(const BranchSumOptions& grouping) {
     result.rows.back().cause =
         key.second == kCpuDevice ? causes.cpu_cause(key.first, evidence) : causes.gpu_cause(evidence);
     // Scopes and kernels of a rank are of many kinds: its count is the number of its processes.
-    if (const auto all = processes_by_row_.find(key); all != processes_by_row_.end())
-      result.rows.back().count = all->second.size();
+    if (const auto row_processes = processes_by_row_.find(key); row_processes != processes_by_row_.end())
+      result.rows.back().count = row_processes->second.size();
   }
   std::sort(result.rows.begin(), result.rows.end(), [](const ReportRow& a, const ReportRow& b) {
     return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
@@ -375,43 +378,43 @@ std::optional<RowLevel> parse_row_level(std::string_view name) {
 
 std::string_view row_level_name(RowLevel level) { return kRowLevelNames[static_cast<std::size_t>(level)].first; }
 
-void Ledger::split_coarse_scope(const std::vector<std::string>& coarse, const AmountsByPath& parts) {
+void Ledger::split_coarse_scope(const std::vector<std::string>& coarse_path, const AmountsByPath& parts) {
   double parts_s = 0;
-  for (const auto& [path, amount] : parts) parts_s += amount.time_s;
+  for (const auto& [path, part_amount] : parts) parts_s += part_amount.time_s;
   if (parts_s <= 0) return;
   std::vector<RowKey> keys;
   for (const auto& [key, entry] : rows_) {
-    if (key.first == coarse && !entry.is_operation_row) keys.push_back(key);
+    if (key.first == coarse_path && !entry.is_operation_row) keys.push_back(key);
   }
   for (const RowKey& key : keys) {
-    const RowSum whole = rows_.extract(key).mapped();
-    for (const auto& [path, amount] : parts) {
-      const double share = amount.time_s / parts_s;
-      const double calls = static_cast<double>(amount.count) * whole.amount.time_s / parts_s;
-      RowAmount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.amount.time_s * share,
-                     whole.amount.energy_j * share};
-      part.energy_by_column.add(whole.amount.energy_by_column, share);
-      part.waiting_s = whole.amount.waiting_s * share;
-      part.waiting_j = whole.amount.waiting_j * share;
-      const bool is_stack_sampled = amount.sampled_count > 0;  // a function known from stack samples
-      const CauseEvidence& evidence = whole.amount.cause_evidence;
+    const RowSum coarse_row = rows_.extract(key).mapped();
+    for (const auto& [path, part_amount] : parts) {
+      const double share = part_amount.time_s / parts_s;
+      const double calls = static_cast<double>(part_amount.count) * coarse_row.amount.time_s / parts_s;
+      RowAmount part{static_cast<std::uint64_t>(std::llround(calls)), 0, coarse_row.amount.time_s * share,
+                     coarse_row.amount.energy_j * share};
+      part.energy_by_column.add(coarse_row.amount.energy_by_column, share);
+      part.waiting_s = coarse_row.amount.waiting_s * share;
+      part.waiting_j = coarse_row.amount.waiting_j * share;
+      const bool is_stack_sampled = part_amount.sampled_count > 0;  // a function known from stack samples
+      const CauseEvidence& evidence = coarse_row.amount.cause_evidence;
       part.cause_evidence.add(is_stack_sampled ? evidence.with_unclassified_cpu_time() : evidence, share);
-      const std::vector<std::string>& fine = path.empty() ? coarse : path;
-      add_to_row(fine, key.second, part, {}, whole.energy_basis, whole.has_energy);
-      RowSum& row = rows_[{fine, key.second}];
+      const std::vector<std::string>& fine_path = path.empty() ? coarse_path : path;
+      add_to_row(fine_path, key.second, part, {}, coarse_row.energy_basis, coarse_row.has_energy);
+      RowSum& row = rows_[{fine_path, key.second}];
       row.is_operation_row = true;
-      row.sampling_relative_sd =
-          relative_sampling_error(amount.sampled_count > 0 ? std::sqrt(1 - share) : kStepShareRelativeSd * (1 - share),
-                                  std::max(amount.sampled_count, std::uint64_t{1}));
+      row.sampling_relative_sd = relative_sampling_error(
+          part_amount.sampled_count > 0 ? std::sqrt(1 - share) : kStepShareRelativeSd * (1 - share),
+          std::max(part_amount.sampled_count, std::uint64_t{1}));
     }
   }
 }
 
 // Recorded operations take precedence over functions from stack samples.
 void Ledger::split_coarse_scopes() {
-  for (const auto& [coarse, parts] : shares_of_coarse_scopes_) split_coarse_scope(coarse, parts);
+  for (const auto& [coarse_path, parts] : shares_of_coarse_scopes_) split_coarse_scope(coarse_path, parts);
   if (row_level_ != RowLevel::function) return;
-  for (const auto& [coarse, parts] : function_shares_) split_coarse_scope(coarse, parts);
+  for (const auto& [coarse_path, parts] : function_shares_) split_coarse_scope(coarse_path, parts);
 }
 
 // For traces that contain every call: an operation has its own time, and the rest of the layer's time stays with the
@@ -419,69 +422,71 @@ void Ledger::split_coarse_scopes() {
 void Ledger::separate_operation_rows() {
   std::map<RowKey, RowSum> split_entries;
   for (auto& [key, entry] : rows_) {
-    RowSum rest = std::move(entry);
-    for (const auto& [part, amount] : rest.amounts_by_operation) {
-      RowKey fine = key;
-      fine.first.push_back(part);
-      split_entries[fine] = {amount, rest.energy_basis, rest.has_energy, rest.is_module, {}, true, 0};
-      rest.amount.time_s -= amount.time_s;
-      rest.amount.energy_j -= amount.energy_j;
-      rest.amount.energy_by_column.add(amount.energy_by_column, -1);
-      rest.amount.cause_evidence.add(amount.cause_evidence, -1);
-      rest.amount.waiting_s -= amount.waiting_s;
-      rest.amount.waiting_j -= amount.waiting_j;
-      if (key.second != kCpuDevice) rest.amount.count -= amount.count;  // each kernel belongs to one operation
+    RowSum remaining_row = std::move(entry);
+    for (const auto& [part, operation_amount] : remaining_row.amounts_by_operation) {
+      RowKey operation_key = key;
+      operation_key.first.push_back(part);
+      split_entries[operation_key] = {
+          operation_amount, remaining_row.energy_basis, remaining_row.has_energy, remaining_row.is_module, {}, true, 0};
+      remaining_row.amount.time_s -= operation_amount.time_s;
+      remaining_row.amount.energy_j -= operation_amount.energy_j;
+      remaining_row.amount.energy_by_column.add(operation_amount.energy_by_column, -1);
+      remaining_row.amount.cause_evidence.add(operation_amount.cause_evidence, -1);
+      remaining_row.amount.waiting_s -= operation_amount.waiting_s;
+      remaining_row.amount.waiting_j -= operation_amount.waiting_j;
+      if (key.second != kCpuDevice)
+        remaining_row.amount.count -= operation_amount.count;  // each kernel belongs to one operation
     }
-    if (rest.amounts_by_operation.empty() || rest.amount.time_s > kTimeResolution_s)
-      split_entries.emplace(key, std::move(rest));
+    if (remaining_row.amounts_by_operation.empty() || remaining_row.amount.time_s > kTimeResolution_s)
+      split_entries.emplace(key, std::move(remaining_row));
   }
   rows_ = std::move(split_entries);
 }
 
 void Ledger::add_scaled_amount(RowAmount& sum, const RowAmount& amount, double share) {
-  const RowAmount whole = amount;  // `amount` may alias `total_j`
-  sum.time_s += share * whole.time_s;
-  sum.energy_j += share * whole.energy_j;
-  sum.energy_by_column.add(whole.energy_by_column, share);
-  sum.cause_evidence.add(whole.cause_evidence, share);
-  sum.waiting_s += share * whole.waiting_s;
-  sum.waiting_j += share * whole.waiting_j;
+  const RowAmount original_amount = amount;  // `amount` may alias `total_j`
+  sum.time_s += share * original_amount.time_s;
+  sum.energy_j += share * original_amount.energy_j;
+  sum.energy_by_column.add(original_amount.energy_by_column, share);
+  sum.cause_evidence.add(original_amount.cause_evidence, share);
+  sum.waiting_s += share * original_amount.waiting_s;
+  sum.waiting_j += share * original_amount.waiting_j;
 }
 
 // Number of steps per sampled step, by how often layers were entered; 0 if no step was sampled.
 double Ledger::steps_per_sampled_step() const {
-  double entered = 0;
-  double sampled = 0;
+  double call_count = 0;
+  double sampled_call_count = 0;
   for (const auto& [key, entry] : rows_) {
     if (key.second != kCpuDevice || entry.amount.sampled_count == 0) continue;
-    entered += static_cast<double>(entry.amount.count);
-    sampled += static_cast<double>(entry.amount.sampled_count);
+    call_count += static_cast<double>(entry.amount.count);
+    sampled_call_count += static_cast<double>(entry.amount.sampled_count);
   }
-  return sampled > 0 ? entered / sampled : 0;
+  return sampled_call_count > 0 ? call_count / sampled_call_count : 0;
 }
 
 void Ledger::split_row_by_operation(const RowKey& key, const RowSum& entry, std::map<RowKey, RowSum>& split_entries) {
   double sampled_s = 0;
   double sampled_operations_j = 0;
-  for (const auto& [part, amount] : entry.amounts_by_operation) {
-    sampled_s += amount.time_s;
-    sampled_operations_j += amount.energy_j;
+  for (const auto& [part, operation_amount] : entry.amounts_by_operation) {
+    sampled_s += operation_amount.time_s;
+    sampled_operations_j += operation_amount.energy_j;
   }
-  for (const auto& [part, amount] : entry.amounts_by_operation) {
-    const double share = amount.time_s / sampled_s;
+  for (const auto& [part, operation_amount] : entry.amounts_by_operation) {
+    const double share = operation_amount.time_s / sampled_s;
     // Calls are counted exactly in sampled steps; the ratio of all entries of the layer to sampled entries scales them.
     const double steps = entry.amount.sampled_count > 0
                              ? static_cast<double>(entry.amount.count) / static_cast<double>(entry.amount.sampled_count)
                              : entry.amount.time_s / sampled_s;
-    RowKey fine = key;
-    fine.first.push_back(part);
-    RowSum& row = split_entries[fine];
+    RowKey operation_key = key;
+    operation_key.first.push_back(part);
+    RowSum& row = split_entries[operation_key];
     row.energy_basis = entry.energy_basis;
     row.has_energy = entry.has_energy;
     row.is_operation_row = true;
-    row.amount = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
+    row.amount = {static_cast<std::uint64_t>(std::llround(static_cast<double>(operation_amount.count) * steps)), 0,
                   entry.amount.time_s * share, entry.amount.energy_j * share};
-    row.amount.cause_evidence.add(amount.cause_evidence, entry.amount.time_s / sampled_s);
+    row.amount.cause_evidence.add(operation_amount.cause_evidence, entry.amount.time_s / sampled_s);
     row.amount.waiting_s = entry.amount.waiting_s * share;
     row.amount.waiting_j = entry.amount.waiting_j * share;
     if (sampled_operations_j <= 0) {
@@ -489,14 +494,14 @@ void Ledger::split_row_by_operation(const RowKey& key, const RowSum& entry, std:
       continue;
     }
     // The energy of each operation in sampled steps is known, not only its time.
-    const double energy_share = amount.energy_j / sampled_operations_j;
+    const double energy_share = operation_amount.energy_j / sampled_operations_j;
     row.amount.energy_j = entry.amount.energy_j * energy_share;
     if (key.second == kCpuDevice) {
       row.amount.energy_by_column.add(entry.amount.energy_by_column, energy_share);
       row.sampling_relative_sd =
           relative_sampling_error(kStepShareRelativeSd * (1 - energy_share), entry.amount.sampled_count);
     } else {
-      row.amount.energy_by_column.add(amount.energy_by_column, entry.amount.energy_j / sampled_operations_j);
+      row.amount.energy_by_column.add(operation_amount.energy_by_column, entry.amount.energy_j / sampled_operations_j);
     }
   }
 }
@@ -519,16 +524,16 @@ void Ledger::split_rows_by_operation() {
   std::map<RowKey, RowSum> split_entries;
   for (auto& [key, entry] : rows_) {
     double sampled_s = 0;
-    for (const auto& [part, amount] : entry.amounts_by_operation) sampled_s += amount.time_s;
+    for (const auto& [part, operation_amount] : entry.amounts_by_operation) sampled_s += operation_amount.time_s;
     if (sampled_s <= 0) {
       split_entries.emplace(key, std::move(entry));
       continue;
     }
     const double operation_fraction = operation_time_fraction(key, entry, sampled_s, steps);
-    RowSum shared = entry;
-    shared.amount = {entry.amount.count, entry.amount.sampled_count, 0, 0, {}, {}};
-    add_scaled_amount(shared.amount, entry.amount, operation_fraction);
-    split_row_by_operation(key, shared, split_entries);
+    RowSum operations_row = entry;
+    operations_row.amount = {entry.amount.count, entry.amount.sampled_count, 0, 0, {}, {}};
+    add_scaled_amount(operations_row.amount, entry.amount, operation_fraction);
+    split_row_by_operation(key, operations_row, split_entries);
     if (operation_fraction == 1) continue;
     entry.amounts_by_operation.clear();
     add_scaled_amount(entry.amount, entry.amount, -operation_fraction);
@@ -621,12 +626,13 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double f
   ProcessActivity& names = activity_sums_.process_activity(process);
   for (const WaitTally& wait : activity.waits) {
     const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
-    const Extrapolation all = names.extrapolate({activity.begin_ns, activity.end_ns}, scope.is_one_time(), 0);
+    const Extrapolation extrapolation = names.extrapolate({activity.begin_ns, activity.end_ns}, scope.is_one_time(), 0);
     const std::string device = names.device_of_queue(wait.queue);
     const auto gpu = machine_energy_.gpus.find(device);
     if (gpu == machine_energy_.gpus.end()) continue;
-    const double time_s = seconds(wait.time_ns) * all.kernel_weight;
-    const auto rate = gpu_attribution_.idle_per_waiting_second(device, all.span.begin_ns, all.span.end_ns);
+    const double time_s = seconds(wait.time_ns) * extrapolation.kernel_weight;
+    const auto rate =
+        gpu_attribution_.idle_per_waiting_second(device, extrapolation.span.begin_ns, extrapolation.span.end_ns);
     charge_idle_energy(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
                        {fraction_in_span * time_s * rate.idle_s_per_waiting_s, fraction_in_span * time_s * rate.watts});
   }
@@ -689,10 +695,10 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
 }
 
 std::vector<IdleEntry> Ledger::make_idle_entries() const {
-  std::map<std::pair<IdleCause, RowKey>, IdleEnergy> all = idle_energies_;
+  std::map<std::pair<IdleCause, RowKey>, IdleEnergy> idle_by_cause_and_row = idle_energies_;
   const auto add = [&](IdleCause cause, const std::string& device, double time_s, double energy_j) {
     if (energy_j <= 0 && time_s <= 0) return;
-    IdleEnergy& sum = all[{cause, {{}, device}}];
+    IdleEnergy& sum = idle_by_cause_and_row[{cause, {{}, device}}];
     sum.time_s += time_s;
     sum.energy_j += energy_j;
   };
@@ -707,7 +713,7 @@ std::vector<IdleEntry> Ledger::make_idle_entries() const {
   }
   if (row_level_ != RowLevel::kernel) add(IdleCause::unknown, std::string(kCpuDevice), 0, cpu_attribution_.idle_j());
   std::vector<IdleEntry> entries;
-  for (const auto& [key, sum] : all) {
+  for (const auto& [key, sum] : idle_by_cause_and_row) {
     IdleEntry& entry = entries.emplace_back();
     entry.cause = key.first;
     std::tie(entry.path, entry.device) = key.second;

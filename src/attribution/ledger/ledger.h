@@ -82,7 +82,7 @@ struct LedgerResult {
 // Elements of a path at level work: mode, phase, module, kernel (each may be empty), and the operation where it is
 // known.
 inline constexpr std::size_t kWorkPathLength = 4;
-inline constexpr std::string_view kCpuDevice = "cpu";           // device of the rows of CPUs and memory
+inline constexpr std::string_view kCpuDevice = "cpu";  // device of the rows of CPUs and memory
 
 class Ledger {
  public:
@@ -140,7 +140,7 @@ class Ledger {
   std::string operation_or_function_name(const ResolvedScope& resolved_scope) const;
   const std::string& kernel_name(std::uint32_t process, std::uint32_t class_id);
   GpuActivityKind kernel_activity_kind(std::uint32_t process, std::uint32_t class_id);
-  void split_coarse_scope(const std::vector<std::string>& coarse, const AmountsByPath& parts);
+  void split_coarse_scope(const std::vector<std::string>& coarse_path, const AmountsByPath& parts);
   void split_coarse_scopes();
   double steps_per_sampled_step() const;
   double operation_time_fraction(const RowKey& key, const RowSum& entry, double sampled_s, double steps) const;

@@ -31,16 +31,16 @@ void add_grouped_kernels_diagnostic(const ActivitySums& sums, RowLevel level, Di
 }
 
 void add_unknown_tensors_diagnostic(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
-  ScopePaths::OperationCounts all;
+  ScopePaths::OperationCounts total_counts;
   for (const auto& [process, names] : sums.processes()) {
-    const ScopePaths::OperationCounts some = names.scopes.count_operations();
-    all.operation_count += some.operation_count;
-    all.tensorless_operation_count += some.tensorless_operation_count;
+    const ScopePaths::OperationCounts process_counts = names.scopes.count_operations();
+    total_counts.operation_count += process_counts.operation_count;
+    total_counts.tensorless_operation_count += process_counts.tensorless_operation_count;
   }
-  if (all.tensorless_operation_count == 0) return;
-  diagnostics.add({"shapes_unknown", all.tensorless_operation_count,
+  if (total_counts.tensorless_operation_count == 0) return;
+  diagnostics.add({"shapes_unknown", total_counts.tensorless_operation_count,
                    fmt::format("input shapes are unknown for {} of {} operations: their rows show the name only",
-                               all.tensorless_operation_count, all.operation_count),
+                               total_counts.tensorless_operation_count, total_counts.operation_count),
                    is_imported ? "profile PyTorch with record_shapes=True; of TensorFlow, import a RunMetadata" : ""});
 }
 

@@ -12,9 +12,9 @@ constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
-TimeCurve make_constant_rate_curve(double amount) {
+TimeCurve make_constant_rate_curve(double curve_total) {
   TimeCurve curve(kSpan, cell_count_for_span(kSpan));
-  curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
+  curve.add(kSpan.begin_ns, kSpan.end_ns, curve_total);
   curve.finish();
   return curve;
 }
@@ -32,9 +32,9 @@ Activity names() {
   return activity;
 }
 
-ScopeTally cpu(std::uint32_t scope, double cpu_s, std::uint64_t count = 1, std::uint64_t sampled = 0) {
+ScopeTally cpu(std::uint32_t scope, double cpu_s, std::uint64_t count = 1, std::uint64_t sampled_count = 0) {
   const auto cpu_ns = static_cast<std::int64_t>(cpu_s * 1e9);
-  return {scope, count, sampled, cpu_ns, cpu_ns / 2, cpu_ns - cpu_ns / 2};
+  return {scope, count, sampled_count, cpu_ns, cpu_ns / 2, cpu_ns - cpu_ns / 2};
 }
 
 struct LedgerOutcome {
@@ -46,8 +46,8 @@ struct LedgerOutcome {
     return nullptr;
   }
   double energy(const std::vector<std::string>& path, const std::string& device = "cpu") const {
-    const ReportRow* const found = row(path, device);
-    return found != nullptr && found->energy_j ? *found->energy_j : -1;
+    const ReportRow* const matching_row = row(path, device);
+    return matching_row != nullptr && matching_row->energy_j ? *matching_row->energy_j : -1;
   }
 };
 
@@ -140,11 +140,11 @@ TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
   activity.scope_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
   const LedgerOutcome outcome =
       attribute_energy(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
-  const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
+  const ReportRow* const torch_empty_row = outcome.row({"train", "dataloader", "torch.empty"});
   const ReportRow* const loader = outcome.row({"train", "dataloader"});
-  ASSERT_TRUE(empty != nullptr && loader != nullptr && empty->cause && loader->cause);
-  EXPECT_NEAR(empty->time_s, 0.001, 1e-6);
-  EXPECT_EQ(empty->count, 10u);
+  ASSERT_TRUE(torch_empty_row != nullptr && loader != nullptr && torch_empty_row->cause && loader->cause);
+  EXPECT_NEAR(torch_empty_row->time_s, 0.001, 1e-6);
+  EXPECT_EQ(torch_empty_row->count, 10u);
   EXPECT_NEAR(loader->time_s, 6.9991, 1e-3);
   EXPECT_EQ(loader->cause->largest_class, EnergyCauseClass::synchronization);
 }
@@ -165,11 +165,11 @@ TEST(Ledger, SplitsOperationsByShapeAtLevelTensorOnly) {
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
   const LedgerOutcome tensors =
       attribute_energy(RowLevel::tensor, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
-  const ReportRow* const first =
+  const ReportRow* const first_shape_row =
       tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
-  ASSERT_NE(first, nullptr);
-  EXPECT_NEAR(first->energy_j.value_or(0), 500, 1e-6);
-  EXPECT_EQ(first->count, 20u);
+  ASSERT_NE(first_shape_row, nullptr);
+  EXPECT_NEAR(first_shape_row->energy_j.value_or(0), 500, 1e-6);
+  EXPECT_EQ(first_shape_row->count, 20u);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are unknown
   const LedgerOutcome operations =
@@ -233,7 +233,9 @@ TEST(Ledger, AModuleHasTheEnergyOfAllItsPasses) {
   activity.scope_tallies = {cpu(4, 1), cpu(7, 2), cpu(10, 1)};
   const LedgerOutcome outcome =
       attribute_energy(RowLevel::module, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
-  const auto backward = [](const LedgerOutcome& of) { return of.row({"train", "backward", "net.conv"}); };
+  const auto backward = [](const LedgerOutcome& ledger_outcome) {
+    return ledger_outcome.row({"train", "backward", "net.conv"});
+  };
   EXPECT_EQ(backward(outcome), nullptr);
   EXPECT_NEAR(outcome.energy({"net.conv"}), 3 * outcome.energy({"train", "optimizer"}), 1e-6);
   const LedgerOutcome layer_outcome =
@@ -464,7 +466,7 @@ TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
 
 // No kernel ran in the analysed part; the first and the last kernel of the run lie before, after, or around it.
 TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
-  const auto outside = [](int begin_s, int end_s) {
+  const auto make_kernel_activity = [](int begin_s, int end_s) {
     Activity activity = names();
     activity.begin_ns = kSpan.begin_ns + begin_s * kSecond_ns;
     activity.end_ns = kSpan.begin_ns + end_s * kSecond_ns;
@@ -474,8 +476,8 @@ TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
   const auto sum_idle_causes_between = [&](int first_s, int last_s) {
     ActivitySums sums(kSpan);
     sums.add(kProcess, names());
-    sums.add_activity_outside_span(kProcess, outside(first_s, first_s + 1));
-    sums.add_activity_outside_span(kProcess, outside(last_s - 1, last_s));
+    sums.add_activity_outside_span(kProcess, make_kernel_activity(first_s, first_s + 1));
+    sums.add_activity_outside_span(kProcess, make_kernel_activity(last_s - 1, last_s));
     sums.finish();
     EXPECT_TRUE(sums.has_activity());
     MachineEnergy energy;

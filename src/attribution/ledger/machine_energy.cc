@@ -105,17 +105,17 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
                              std::span<const KernelClassPrior> priors) {
   const double gain_spread = evidence.calibrated_sensor.gain_spread;
   const BusyAndIdlePower mean = estimate_busy_and_idle_power(work, evidence);
-  std::vector<KernelClassPrior> usual;
+  std::vector<KernelClassPrior> default_priors;
   if (priors.empty() && evidence.calibrated_sensor.active_idle_power) {
-    usual = make_default_priors(work.kernels_by_column, mean.idle, mean.busy_w);
-    priors = usual;
+    default_priors = make_default_priors(work.kernels_by_column, mean.idle, mean.busy_w);
+    priors = default_priors;
   }
   std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
   if (!fit) {
     fit = priors.empty() ? make_equal_class_powers(work.timeline.class_count(), mean.busy_w, mean.idle, gain_spread)
                          : make_powers_from_priors(priors, gain_spread);
   }
-  fit->uses_default_powers = !usual.empty();
+  fit->uses_default_powers = !default_priors.empty();
   for (KernelClassPower& power : fit->classes) power.watts = std::max(power.watts, kMinBusyPower_w);
   if (work.co_tenant_column) widen_co_tenant_power_uncertainty(*fit, *work.co_tenant_column);
   TimeCurve modelled_j(span, cell_count_for_span(span));
@@ -133,12 +133,12 @@ TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, con
   if (curve.counter_updates().size() < 2) return grid;
   TimeCurve lag_corrected(grid.span(), grid.size());
   const double cell_ns = grid.cell_s() * static_cast<double>(kNanosecondsPerSecond);
-  double before_j = curve.joules_at(grid.span().begin_ns, lag_ns);
+  double previous_energy_j = curve.joules_at(grid.span().begin_ns, lag_ns);
   for (std::size_t cell = 0; cell < grid.size(); ++cell) {
     const auto end_ns = grid.span().begin_ns + static_cast<std::int64_t>(cell_ns * static_cast<double>(cell + 1));
     const double until_j = curve.joules_at(end_ns, lag_ns);
-    lag_corrected.set(cell, until_j - before_j);
-    before_j = until_j;
+    lag_corrected.set(cell, until_j - previous_energy_j);
+    previous_energy_j = until_j;
   }
   return scale_to_curve_total(std::move(lag_corrected), grid);
 }
@@ -159,13 +159,13 @@ TimeCurve modelled_energy_curve(std::span<const EnergyPoint> counter_updates, st
     return grid.span().begin_ns + static_cast<std::int64_t>(cell_ns * static_cast<double>(cell));
   };
   // Before the first and after the last update, keeps the energy over time of `grid`.
-  TimeCurve scaled(grid.span(), grid.size());
+  TimeCurve scaled_curve(grid.span(), grid.size());
   const auto copy_grid_energy = [&](std::int64_t from_ns, std::int64_t to_ns) {
     if (to_ns <= from_ns) return;
     for (std::size_t cell = 0; cell < grid.size(); ++cell) {
       const std::int64_t begin_ns = std::max(from_ns, edge_ns(cell));
       const std::int64_t end_ns = std::min(to_ns, edge_ns(cell + 1));
-      if (end_ns > begin_ns) scaled.add(begin_ns, end_ns, grid.amount_between(begin_ns, end_ns));
+      if (end_ns > begin_ns) scaled_curve.add(begin_ns, end_ns, grid.amount_between(begin_ns, end_ns));
     }
   };
   copy_grid_energy(grid.span().begin_ns, counter_updates.front().time_ns - lag_ns);
@@ -179,24 +179,26 @@ TimeCurve modelled_energy_curve(std::span<const EnergyPoint> counter_updates, st
     const double joules = inside_fraction * (counter_updates[i].joules - counter_updates[i - 1].joules);
     const double modelled_j = model.amount_between(from_ns, to_ns);
     if (modelled_j <= 0) {
-      scaled.add(from_ns, to_ns, joules);
+      scaled_curve.add(from_ns, to_ns, joules);
       continue;
     }
-    const auto first = static_cast<std::size_t>(static_cast<double>(from_ns - grid.span().begin_ns) / cell_ns);
-    for (std::size_t cell = first; cell < grid.size() && edge_ns(cell) < to_ns; ++cell) {
+    const auto first_cell = static_cast<std::size_t>(static_cast<double>(from_ns - grid.span().begin_ns) / cell_ns);
+    for (std::size_t cell = first_cell; cell < grid.size() && edge_ns(cell) < to_ns; ++cell) {
       const std::int64_t begin_ns = std::max(from_ns, edge_ns(cell));
       const std::int64_t end_ns = std::min(to_ns, edge_ns(cell + 1));
-      if (end_ns > begin_ns) scaled.add(begin_ns, end_ns, joules * model.amount_between(begin_ns, end_ns) / modelled_j);
+      if (end_ns > begin_ns)
+        scaled_curve.add(begin_ns, end_ns, joules * model.amount_between(begin_ns, end_ns) / modelled_j);
     }
   }
-  return scale_to_curve_total(std::move(scaled), grid);
+  return scale_to_curve_total(std::move(scaled_curve), grid);
 }
 
 TimeCurve sample_and_hold_curve(std::span<const EnergyPoint> counter_updates, const TimeCurve& grid) {
   if (counter_updates.size() < 3) return grid;
-  const auto power_w = [&](std::size_t from) {
-    const double length_s = seconds(counter_updates[from + 1].time_ns - counter_updates[from].time_ns);
-    return length_s > 0 ? (counter_updates[from + 1].joules - counter_updates[from].joules) / length_s : 0;
+  const auto power_w = [&](std::size_t update_index) {
+    const double length_s = seconds(counter_updates[update_index + 1].time_ns - counter_updates[update_index].time_ns);
+    return length_s > 0 ? (counter_updates[update_index + 1].joules - counter_updates[update_index].joules) / length_s
+                        : 0;
   };
   const auto add_constant_power = [](TimeCurve& held_curve, TimeSpan span, double watts) {
     held_curve.add(span.begin_ns, span.end_ns, watts * seconds(span.end_ns - span.begin_ns));

@@ -13,26 +13,28 @@ void prefix_device_names(std::vector<ReportRow>& rows, const std::string& prefix
   }
 }
 
-void merge_ledger_totals(LedgerResult& all, LedgerResult added) {
+void merge_ledger_totals(LedgerResult& merged_ledger, LedgerResult machine_ledger) {
   const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
     if (part) sum = sum.value_or(0) + *part;
   };
-  add(all.attributed_j, added.attributed_j);
-  add(all.idle_j, added.idle_j);
-  add(all.unattributed_j, added.unattributed_j);
-  all.diagnostics.add_all(added.diagnostics);
-  if (added.serving && all.serving) {
-    all.diagnostics.add({"serving_on_several_machines", 1,
-                         "several machines ran serving engines: rows cover all of them, details only the one with the "
-                         "most steps",
-                         "report the recording of each machine on its own"});
+  add(merged_ledger.attributed_j, machine_ledger.attributed_j);
+  add(merged_ledger.idle_j, machine_ledger.idle_j);
+  add(merged_ledger.unattributed_j, machine_ledger.unattributed_j);
+  merged_ledger.diagnostics.add_all(machine_ledger.diagnostics);
+  if (machine_ledger.serving && merged_ledger.serving) {
+    merged_ledger.diagnostics.add(
+        {"serving_on_several_machines", 1,
+         "several machines ran serving engines: rows cover all of them, details only the one with the "
+         "most steps",
+         "report the recording of each machine on its own"});
   }
-  if (added.serving && (!all.serving || added.serving->steps > all.serving->steps))
-    all.serving = std::move(added.serving);
-  all.idle.insert(all.idle.end(), std::make_move_iterator(added.idle.begin()),
-                  std::make_move_iterator(added.idle.end()));
-  all.groups.insert(all.groups.end(), std::make_move_iterator(added.groups.begin()),
-                    std::make_move_iterator(added.groups.end()));
+  if (machine_ledger.serving &&
+      (!merged_ledger.serving || machine_ledger.serving->steps > merged_ledger.serving->steps))
+    merged_ledger.serving = std::move(machine_ledger.serving);
+  merged_ledger.idle.insert(merged_ledger.idle.end(), std::make_move_iterator(machine_ledger.idle.begin()),
+                            std::make_move_iterator(machine_ledger.idle.end()));
+  merged_ledger.groups.insert(merged_ledger.groups.end(), std::make_move_iterator(machine_ledger.groups.begin()),
+                              std::make_move_iterator(machine_ledger.groups.end()));
 }
 
 }  // namespace joulemap::attribution

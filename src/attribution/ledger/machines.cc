@@ -33,10 +33,10 @@ void add_to_curve_sum(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
   sum->finish();
 }
 
-std::vector<std::int64_t> reading_times_ns(const std::vector<EnergyPoint>& readings) {
+std::vector<std::int64_t> reading_times_ns(const std::vector<EnergyPoint>& energy_readings) {
   std::vector<std::int64_t> times_ns;
-  times_ns.reserve(readings.size());
-  for (const EnergyPoint& reading : readings) times_ns.push_back(reading.time_ns);
+  times_ns.reserve(energy_readings.size());
+  for (const EnergyPoint& energy_reading : energy_readings) times_ns.push_back(energy_reading.time_ns);
   return times_ns;
 }
 
@@ -79,15 +79,16 @@ Machines::Machines(const std::vector<SurveyedSource>& sources, RequestedResults 
 }
 
 Machines::Host* Machines::find_or_add_host(std::uint32_t source) {
-  Host* found = nullptr;
+  Host* matching_host = nullptr;
   for (auto& [recorder, host] : hosts_) {
     if (host.boot_id != boot_ids_[source]) continue;
     // A machine may be recorded several times in sequence: a process belongs to the last recording that began before
     // the process did.
-    const bool is_later_recorder = found != nullptr && host.span.begin_ns > found->span.begin_ns;
-    if (found == nullptr || (is_later_recorder && host.span.begin_ns <= start_times_ns_[source])) found = &host;
+    const bool is_later_recorder = matching_host != nullptr && host.span.begin_ns > matching_host->span.begin_ns;
+    if (matching_host == nullptr || (is_later_recorder && host.span.begin_ns <= start_times_ns_[source]))
+      matching_host = &host;
   }
-  return found;
+  return matching_host;
 }
 
 void Machines::add_to_activity_sums(std::uint32_t source, const Activity& activity) {
@@ -98,14 +99,15 @@ void Machines::add_to_activity_sums(std::uint32_t source, const Activity& activi
                             [&](const Activity& part) { add_clipped_activity_sums(*host, source, part); });
 }
 
-// Calls `use` with the parts of the activity that lie in the span of the host.
+// Calls `activity_callback` with the parts of the activity that lie in the span of the host.
 void Machines::for_each_clipped_activity(Host& host, std::uint32_t source, const Activity& activity,
-                                         const std::function<void(const Activity&)>& use) {
+                                         const std::function<void(const Activity&)>& activity_callback) {
   const auto light_steps = light_mode_steps_.find(source);
   if (light_steps == light_mode_steps_.end())
-    return is_within_span(activity, host.span) ? use(activity) : use(clip_activity(activity, host.span));
+    return is_within_span(activity, host.span) ? activity_callback(activity)
+                                               : activity_callback(clip_activity(activity, host.span));
   const ScopePaths& scopes = host.activity_sums.process_activity(source).scopes;
-  for (const Activity& part : clip_activity(activity, host.span, light_steps->second, scopes)) use(part);
+  for (const Activity& part : clip_activity(activity, host.span, light_steps->second, scopes)) activity_callback(part);
 }
 
 void Machines::add_clipped_activity_sums(Host& host, std::uint32_t source, const Activity& activity) const {
@@ -148,10 +150,11 @@ std::vector<std::int64_t> list_known_energy_times_ns(const RecordedEnergy::Resul
   const std::size_t updates = times_ns.size();
   for (const PowerPoint& point : curve.power_history) {
     const std::int64_t time_ns = point.time_ns - lag_ns;
-    const auto known = std::span(times_ns).first(updates);
-    const auto after = std::ranges::lower_bound(known, time_ns);
-    const bool is_far_from_updates = (after == known.end() || *after - time_ns >= kMinHistoryInterval_ns) &&
-                                     (after == known.begin() || time_ns - *(after - 1) >= kMinHistoryInterval_ns);
+    const auto update_times_ns = std::span(times_ns).first(updates);
+    const auto following_update = std::ranges::lower_bound(update_times_ns, time_ns);
+    const bool is_far_from_updates =
+        (following_update == update_times_ns.end() || *following_update - time_ns >= kMinHistoryInterval_ns) &&
+        (following_update == update_times_ns.begin() || time_ns - *(following_update - 1) >= kMinHistoryInterval_ns);
     const bool is_close_to_previous = times_ns.size() > updates && time_ns - times_ns.back() < kMinHistoryInterval_ns;
     if (is_far_from_updates && !is_close_to_previous) times_ns.push_back(time_ns);
   }
@@ -201,10 +204,11 @@ void Machines::fit_serving_model(Host& host, const RecordedEnergy::Result& energ
 
 void Machines::add_lost_kernels(Host& host) {
   for (const auto& [process, mark] : host.lost_kernel_marks) {
-    const Activity lost = lost_kernel_activity(mark, host.activity_sums.process_activity(process));
-    if (lost.empty()) continue;
-    host.activity_sums.add(process, lost);
-    if (needs_kernel_powers()) host.gpu_work.add(process, lost, host.activity_sums.process_activity(process).scopes);
+    const Activity lost_activity = lost_kernel_activity(mark, host.activity_sums.process_activity(process));
+    if (lost_activity.empty()) continue;
+    host.activity_sums.add(process, lost_activity);
+    if (needs_kernel_powers())
+      host.gpu_work.add(process, lost_activity, host.activity_sums.process_activity(process).scopes);
   }
 }
 
@@ -214,35 +218,37 @@ bool Machines::has_attributed_level() const {
 
 // Called after the sums are finished.
 CpuAttributionInputs Machines::cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const {
-  CpuAttributionInputs known{.cpu_use = host.cpu_work.finish(host.activity_sums)};
+  CpuAttributionInputs cpu_inputs{.cpu_use = host.cpu_work.finish(host.activity_sums)};
   const MachineCpuTime machine{std::move(energy.cpu_time_readings[std::string(kMachineCpuTimeChannel)]),
                                host.cpu_count};
-  known.other_cpu_s = other_cpu_curve(machine.readings, host.activity_sums.captured_cpu_s(), machine.cpu_count);
-  known.cpu_count = machine.cpu_count;
+  cpu_inputs.other_cpu_s = other_cpu_curve(machine.readings, host.activity_sums.captured_cpu_s(), machine.cpu_count);
+  cpu_inputs.cpu_count = machine.cpu_count;
   std::vector<std::vector<EnergyPoint>> domains;
   double joules = 0;
   double uncertainty_j = 0;  // a sum, because the errors of estimates are correlated
   for (RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     if (curve.domain_class == DomainClass::gpu) continue;
-    if (curve.readings.size() > known.counter_reading_times_ns.size())
-      known.counter_reading_times_ns = reading_times_ns(curve.readings);
+    if (curve.readings.size() > cpu_inputs.counter_reading_times_ns.size())
+      cpu_inputs.counter_reading_times_ns = reading_times_ns(curve.readings);
     domains.push_back(std::move(curve.readings));
     for (const DomainEnergy& row : energy.domain_table.rows) {
       if (row.name != curve.domain || !row.joules) continue;
       joules += *row.joules;
       uncertainty_j += row.uncertainty_j.value_or(0) / kNormalHalfWidth95;
-      known.is_estimated = known.is_estimated || row.provenance == Provenance::estimated;
+      cpu_inputs.is_estimated = cpu_inputs.is_estimated || row.provenance == Provenance::estimated;
     }
   }
-  std::optional<CpuPowers> fitted;
+  std::optional<CpuPowers> fitted_powers;
   // An estimate is proportional to CPU time and contains no information on powers.
-  if (needs_kernel_powers() && !known.is_estimated) fitted = fit_cpu_powers(known.cpu_use, machine, domains);
-  known.powers = fitted ? std::move(*fitted) : make_equal_cpu_powers(known.cpu_use.column_count);
+  if (needs_kernel_powers() && !cpu_inputs.is_estimated)
+    fitted_powers = fit_cpu_powers(cpu_inputs.cpu_use, machine, domains);
+  cpu_inputs.powers =
+      fitted_powers ? std::move(*fitted_powers) : make_equal_cpu_powers(cpu_inputs.cpu_use.column_count);
   const double energy_relative_error = joules > 0 ? uncertainty_j / joules : 0;
-  draw_gain_replicates(known.powers, known.is_estimated
-                                         ? energy_relative_error
-                                         : add_in_quadrature(energy_relative_error, kRaplGainRelativeSd));
-  return known;
+  draw_gain_replicates(cpu_inputs.powers, cpu_inputs.is_estimated
+                                              ? energy_relative_error
+                                              : add_in_quadrature(energy_relative_error, kRaplGainRelativeSd));
+  return cpu_inputs;
 }
 
 // Where the command's processes did not record the UUID of a GPU, its work is listed under "ordinal N".
@@ -264,21 +270,22 @@ MachineEnergy::Gpu Machines::make_gpu_energy(const Host& host, const RecordedEne
                                              DeviceWork* work, const PrefixedDevice& name) const {
   MachineEnergy::Gpu gpu{
       name.prefix + curve.domain, curve.energy_j, {}, curve.device_model, curve.power_limited_fraction};
-  if (const auto others = host.co_tenant_s.find(name.device); others != host.co_tenant_s.end())
-    gpu.co_tenant_s = others->second;
+  if (const auto co_tenant_curve = host.co_tenant_s.find(name.device); co_tenant_curve != host.co_tenant_s.end())
+    gpu.co_tenant_s = co_tenant_curve->second;
   if (attribution_mode_ == AttributionMode::sample_and_hold)
     gpu.energy_j = sample_and_hold_curve(curve.counter_updates, curve.energy_j);
   if (work != nullptr) {
     std::vector<KernelClassPrior> priors = priors_.find_column_priors(curve.device_model, work->kernels_by_column);
-    SensorModel known = find_calibrated_sensor_model(host.calibration, host.channels, curve.device);
-    if (!known.active_idle_power) known.active_idle_power = default_idle_power(curve.device_model);
-    if (known.active_idle_power && !priors.empty() && !priors.back().is_known)
-      priors.back() = {known.active_idle_power->watts, known.active_idle_power->sd_w / known.active_idle_power->watts,
-                       true};
+    SensorModel calibrated_model = find_calibrated_sensor_model(host.calibration, host.channels, curve.device);
+    if (!calibrated_model.active_idle_power)
+      calibrated_model.active_idle_power = default_idle_power(curve.device_model);
+    if (calibrated_model.active_idle_power && !priors.empty() && !priors.back().is_known)
+      priors.back() = {calibrated_model.active_idle_power->watts,
+                       calibrated_model.active_idle_power->sd_w / calibrated_model.active_idle_power->watts, true};
     gpu.powers = find_kernel_powers(
         std::move(*work),
-        {curve.counter_updates, curve.power_history, host.probing_spans.spans(), known, curve.is_throttled}, host.span,
-        priors);
+        {curve.counter_updates, curve.power_history, host.probing_spans.spans(), calibrated_model, curve.is_throttled},
+        host.span, priors);
   }
   if (!gpu.powers) return gpu;
   const std::int64_t lag_ns = gpu.powers->power_fit.counter_lag_ns;
@@ -294,9 +301,9 @@ MachineEnergy::Gpu Machines::make_gpu_energy(const Host& host, const RecordedEne
 }
 
 void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix) {
-  const auto found = hosts_.find(source);
-  if (found == hosts_.end()) return;
-  Host& host = found->second;
+  const auto host_entry = hosts_.find(source);
+  if (host_entry == hosts_.end()) return;
+  Host& host = host_entry->second;
   host.prefix = prefix;
   add_lost_kernels(host);
   host.activity_sums.finish();
@@ -305,8 +312,8 @@ void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result&
   add_co_tenants(host, energy);
   std::map<std::string, DeviceWork> work_by_device = host.gpu_work.finish(host.activity_sums.processes());
   const auto find_device_work = [&](const std::string& device) {
-    const auto work = work_by_device.find(device);
-    return work == work_by_device.end() ? nullptr : &work->second;
+    const auto device_work = work_by_device.find(device);
+    return device_work == work_by_device.end() ? nullptr : &device_work->second;
   };
   std::uint32_t ordinal = 0;
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
@@ -379,22 +386,24 @@ LedgerResult Machines::make_host_result(Host& host, RowLevel level, const Branch
 }
 
 LedgerResult Machines::finish(RowLevel level, const BranchSumOptions& grouping) {
-  LedgerResult all;
+  LedgerResult merged_ledger;
   if (hosts_.size() == 1) return make_host_result(hosts_.begin()->second, level, grouping);
   std::vector<std::vector<ReportRow>> rows_by_host;
   for (auto& [recorder, host] : hosts_) {
-    LedgerResult one = make_host_result(host, level, grouping);
-    prefix_device_names(one.rows, host.prefix);
-    prefix_device_names(one.groups, host.prefix);
-    rows_by_host.push_back(std::exchange(one.rows, {}));
-    merge_ledger_totals(all, std::move(one));
+    LedgerResult machine_ledger = make_host_result(host, level, grouping);
+    prefix_device_names(machine_ledger.rows, host.prefix);
+    prefix_device_names(machine_ledger.groups, host.prefix);
+    rows_by_host.push_back(std::exchange(machine_ledger.rows, {}));
+    merge_ledger_totals(merged_ledger, std::move(machine_ledger));
   }
-  all.rows = is_attributed_level(level) || is_serving_row_level(level) ? merge_machine_rows(std::move(rows_by_host))
-                                                                       : merge_step_rows(rows_by_host);
-  for (ReportRow& row : all.rows) {
-    if (row.energy_j && all.attributed_j.value_or(0) > 0) row.share = *row.energy_j / *all.attributed_j;
+  merged_ledger.rows = is_attributed_level(level) || is_serving_row_level(level)
+                           ? merge_machine_rows(std::move(rows_by_host))
+                           : merge_step_rows(rows_by_host);
+  for (ReportRow& row : merged_ledger.rows) {
+    if (row.energy_j && merged_ledger.attributed_j.value_or(0) > 0)
+      row.share = *row.energy_j / *merged_ledger.attributed_j;
   }
-  return all;
+  return merged_ledger;
 }
 
 // Energy of all counted domains between two times; an empty function if none is known.
@@ -413,11 +422,11 @@ EnergyFunction Machines::make_host_energy_function(const Host& host) {
 // Those of the process that reported most: ranks of one run report the same steps.
 std::vector<StepOrEpochMark> Machines::select_step_or_epoch_marks(const Host& host, RowLevel level) {
   const auto& marks_by_process = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
-  const auto most =
+  const auto process_with_most_marks =
       std::ranges::max_element(marks_by_process, {}, [](const auto& marks) { return marks.second.size(); });
-  if (most == marks_by_process.end()) return {};
-  std::vector<StepOrEpochMark> marks = most->second;
-  const auto evaluations = host.evaluation_marks.find(most->first);
+  if (process_with_most_marks == marks_by_process.end()) return {};
+  std::vector<StepOrEpochMark> marks = process_with_most_marks->second;
+  const auto evaluations = host.evaluation_marks.find(process_with_most_marks->first);
   if (level == RowLevel::step && evaluations != host.evaluation_marks.end())
     mark_evaluation_steps(marks, evaluations->second);
   return marks;
@@ -431,20 +440,20 @@ std::vector<StepOrEpochEnergy> Machines::compute_step_or_epoch_energies(const Ho
 }
 
 std::vector<MachineView> Machines::views(const ViewLimits& limits) {
-  std::vector<MachineView> all;
+  std::vector<MachineView> machine_views;
   for (auto& [recorder, host] : hosts_) {
-    MachineView one{.span = host.span,
-                    .steps = compute_step_or_epoch_energies(host, RowLevel::step),
-                    .epochs = compute_step_or_epoch_energies(host, RowLevel::epoch)};
-    one.probing.assign(host.probing_spans.spans().begin(), host.probing_spans.spans().end());
-    one.dithering.assign(host.dithering_spans.spans().begin(), host.dithering_spans.spans().end());
-    if (host.view) one.phases = host.view->phases();
-    if (host.view) one.layer_distributions = host.view->layer_distributions(limits);
-    if (host.view) one.step_details = host.view->step_details();
-    if (host.view) one.steps_with_kernel_records = host.view->count_steps_with_kernels();
-    all.push_back(std::move(one));
+    MachineView machine_view{.span = host.span,
+                             .steps = compute_step_or_epoch_energies(host, RowLevel::step),
+                             .epochs = compute_step_or_epoch_energies(host, RowLevel::epoch)};
+    machine_view.probing.assign(host.probing_spans.spans().begin(), host.probing_spans.spans().end());
+    machine_view.dithering.assign(host.dithering_spans.spans().begin(), host.dithering_spans.spans().end());
+    if (host.view) machine_view.phases = host.view->phases();
+    if (host.view) machine_view.layer_distributions = host.view->layer_distributions(limits);
+    if (host.view) machine_view.step_details = host.view->step_details();
+    if (host.view) machine_view.steps_with_kernel_records = host.view->count_steps_with_kernels();
+    machine_views.push_back(std::move(machine_view));
   }
-  return all;
+  return machine_views;
 }
 
 std::optional<double> Machines::dither_s() const {
@@ -456,12 +465,13 @@ std::optional<double> Machines::dither_s() const {
 }
 
 std::vector<KernelPower> Machines::learned_kernel_powers(const std::string& default_gpu_model) const {
-  std::vector<KernelPower> all;
+  std::vector<KernelPower> learned_powers;
   for (const auto& [recorder, host] : hosts_) {
-    std::vector<KernelPower> some = learn_kernel_powers_from_fit(host.energy, default_gpu_model);
-    all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+    std::vector<KernelPower> host_powers = learn_kernel_powers_from_fit(host.energy, default_gpu_model);
+    learned_powers.insert(learned_powers.end(), std::make_move_iterator(host_powers.begin()),
+                          std::make_move_iterator(host_powers.end()));
   }
-  return all;
+  return learned_powers;
 }
 
 std::optional<ProbeCost> Machines::probe_cost() const {

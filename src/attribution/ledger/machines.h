@@ -95,7 +95,7 @@ class Machines {
 
   Host* find_or_add_host(std::uint32_t source);
   void for_each_clipped_activity(Host& host, std::uint32_t source, const Activity& activity,
-                                 const std::function<void(const Activity&)>& use);
+                                 const std::function<void(const Activity&)>& activity_callback);
   void add_clipped_activity_sums(Host& host, std::uint32_t source, const Activity& activity) const;
   bool has_attributed_level() const;
   bool needs_kernel_powers() const { return attribution_mode_ == AttributionMode::regress && has_attributed_level(); }

@@ -59,8 +59,8 @@ std::string write_recorder(const TemporaryDirectory& folder, const ClusterNode& 
   for (std::int64_t now_ns = machine.begin_ns - kSecond_ns; now_ns <= end_ns + kSecond_ns; now_ns += kSecond_ns / 20) {
     const double since_s = static_cast<double>(now_ns - machine.begin_ns + kSecond_ns) * 1e-9;
     for (std::uint32_t channel = 0; channel < channels.size(); ++channel) {
-      const auto raw = static_cast<std::uint64_t>((channel == 0 ? kPackage_w : kGpu_w) * since_s * 1e6);
-      writer->add(Sample{channel, {raw, now_ns, now_ns, ReadCode::ok}});
+      const auto raw_counter_value = static_cast<std::uint64_t>((channel == 0 ? kPackage_w : kGpu_w) * since_s * 1e6);
+      writer->add(Sample{channel, {raw_counter_value, now_ns, now_ns, ReadCode::ok}});
     }
   }
   RecordingEnd end;
@@ -85,15 +85,15 @@ std::string write_rank_recording(const TemporaryDirectory& folder, const Cluster
     const std::int64_t time_ns = machine.begin_ns + step * kRunLength_s * kSecond_ns / machine.steps;
     writer->add(Mark{time_ns, MarkKind::step, static_cast<std::uint64_t>(step), 0, {}});
   }
-  for (std::int64_t second = 0; second < kRunLength_s; ++second) {
+  for (std::int64_t elapsed_s = 0; elapsed_s < kRunLength_s; ++elapsed_s) {
     Activity activity;
-    if (second == 0) {
+    if (elapsed_s == 0) {
       activity.scopes = {
           {1, 0, ScopeKind::mode, "train"}, {2, 1, ScopeKind::phase, "forward"}, {3, 2, ScopeKind::module, "conv"}};
       activity.classes = {{0, KernelKind::kernel, "gemm", {}, {}}};
       activity.queues = {{0, gpu_channel(machine.boot, local_rank).device, 0, 1, 7}};
     }
-    activity.begin_ns = machine.begin_ns + second * kSecond_ns;
+    activity.begin_ns = machine.begin_ns + elapsed_s * kSecond_ns;
     activity.end_ns = activity.begin_ns + kSecond_ns;
     activity.scope_tallies = {{3, 1, 0, kSecond_ns, kSecond_ns, 0}};
     activity.kernel_tallies = {{0, 0, 3, 10, kSecond_ns / 2}};
@@ -194,14 +194,14 @@ TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToMeasuredOnes) {
 TEST(Ranks, HaveOneShareEach) {
   const TemporaryDirectory folder;
   const ReportResult ranks = build_expected_report(write_run(folder, kTwoMachines), RowLevel::rank);
-  const ReportRow* const first = find(ranks, {"rank 0"}, "node-1/gpu0");
+  const ReportRow* const rank0_gpu_row = find(ranks, {"rank 0"}, "node-1/gpu0");
   const ReportRow* const on_cpu = find(ranks, {"rank 1"}, "node-1/cpu");
-  const ReportRow* const last = find(ranks, {"rank 2"}, "node-2/cpu");
-  ASSERT_TRUE(first != nullptr && on_cpu != nullptr && last != nullptr);
-  EXPECT_NEAR(first->energy_j.value_or(0), kRunLength_s * kGpu_w / 2, 20);
-  EXPECT_EQ(first->count, 1u);
+  const ReportRow* const rank2_cpu_row = find(ranks, {"rank 2"}, "node-2/cpu");
+  ASSERT_TRUE(rank0_gpu_row != nullptr && on_cpu != nullptr && rank2_cpu_row != nullptr);
+  EXPECT_NEAR(rank0_gpu_row->energy_j.value_or(0), kRunLength_s * kGpu_w / 2, 20);
+  EXPECT_EQ(rank0_gpu_row->count, 1u);
   EXPECT_NEAR(on_cpu->energy_j.value_or(0), kRunLength_s * kPackage_w / 2, 10);  // two ranks share a package
-  EXPECT_NEAR(last->energy_j.value_or(0), kRunLength_s * kPackage_w, 10);
+  EXPECT_NEAR(rank2_cpu_row->energy_j.value_or(0), kRunLength_s * kPackage_w, 10);
 }
 
 TEST(Ranks, WithTheSameStepNumberShareAStepDespiteClockOffsets) {
@@ -260,10 +260,10 @@ TEST(Ranks, OfAMachineRecordedTwiceInARowAreSummed) {
   const double single_recording_j = build_expected_report(files, RowLevel::layer).attributed_j.value_or(0);
   files.push_back(write_recorder(folder, later_recording, 101));
   files.push_back(write_rank_recording(folder, later_recording, 0, 301));
-  const ReportResult both = build_expected_report(files, RowLevel::layer);
-  EXPECT_GT(both.attributed_j.value_or(0), 1.4 * single_recording_j);
-  EXPECT_EQ(both.rows.size(), 3u);
-  EXPECT_EQ(find(both, {"train", "forward", "conv"}, "cpu")->count, 30u);
+  const ReportResult combined_report = build_expected_report(files, RowLevel::layer);
+  EXPECT_GT(combined_report.attributed_j.value_or(0), 1.4 * single_recording_j);
+  EXPECT_EQ(combined_report.rows.size(), 3u);
+  EXPECT_EQ(find(combined_report, {"train", "forward", "conv"}, "cpu")->count, 30u);
 }
 
 TEST(Ranks, AreEmptyWithoutRankInformation) {

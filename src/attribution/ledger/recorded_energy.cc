@@ -22,11 +22,11 @@ TimeCurve resample_to_cells(const EnergyCurve& curve, TimeSpan span) {
     if (cell == cells.size()) return span.end_ns;
     return span.begin_ns + static_cast<std::int64_t>(cells.cell_s() * 1e9 * static_cast<double>(cell));
   };
-  double before_j = curve.joules_at(span.begin_ns);
+  double previous_energy_j = curve.joules_at(span.begin_ns);
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
     const double until_j = curve.joules_at(edge_ns(cell + 1));
-    cells.set(cell, until_j - before_j);
-    before_j = until_j;
+    cells.set(cell, until_j - previous_energy_j);
+    previous_energy_j = until_j;
   }
   cells.finish();
   return cells;
@@ -72,19 +72,19 @@ void RecordedEnergy::add_energy_reading(std::size_t channel, const Reading& read
   const bool is_counter = state.channel.kind == ChannelKind::counter;
   if (!is_counter || reading.code != ReadCode::ok || state.readings.size() >= kMaxCounterReadings) return;
   const double joules = curves_.curve_of_channel(channel)->tally().joules;
-  const double before_j = state.readings.empty() ? 0 : state.readings.back().joules;
-  if (joules > before_j) state.readings.push_back({reading.time_ns(), joules});
+  const double previous_energy_j = state.readings.empty() ? 0 : state.readings.back().joules;
+  if (joules > previous_energy_j) state.readings.push_back({reading.time_ns(), joules});
 }
 
 void RecordedEnergy::add_cpu_time_reading(ChannelState& state, const Reading& reading) const {
   if (reading.code != ReadCode::ok) return;
-  CpuTime& known = *state.cpu_time;
-  if (known.last_reading && reading.raw > known.last_reading->raw) {
-    const double used_cpu_s = static_cast<double>(reading.raw - known.last_reading->raw) * state.channel.scale;
-    known.used_cpu_s.add(known.last_reading->time_ns(), reading.time_ns(), used_cpu_s);
+  CpuTime& cpu_time = *state.cpu_time;
+  if (cpu_time.last_reading && reading.raw > cpu_time.last_reading->raw) {
+    const double used_cpu_s = static_cast<double>(reading.raw - cpu_time.last_reading->raw) * state.channel.scale;
+    cpu_time.used_cpu_s.add(cpu_time.last_reading->time_ns(), reading.time_ns(), used_cpu_s);
   }
-  known.last_reading = reading;
-  known.readings.push_back({reading.time_ns(), static_cast<double>(reading.raw) * state.channel.scale});
+  cpu_time.last_reading = reading;
+  cpu_time.readings.push_back({reading.time_ns(), static_cast<double>(reading.raw) * state.channel.scale});
 }
 
 void RecordedEnergy::add_gauge_reading(ChannelState& state, const Reading& reading) const {
@@ -126,9 +126,9 @@ std::vector<ChannelEnergy> RecordedEnergy::compute_channel_energies(Result& resu
     energies.push_back(curve.energy_between(span_.begin_ns, span_.end_ns));
     const UpdateTimeEstimator* const clock = curve.clock();
     if (clock == nullptr || !clock->is_locked()) continue;
-    const UpdateInterval last = clock->last_update_before(span_.end_ns);
+    const UpdateInterval last_update = clock->last_update_before(span_.end_ns);
     result.counter_updates.push_back({curve.channel().name, clock->period_ns() / kNsPerSecond,
-                                      seconds(last.half_width_ns()), last.midpoint_ns(),
+                                      seconds(last_update.half_width_ns()), last_update.midpoint_ns(),
                                       clock->irregular_update_count()});
   }
   return energies;
@@ -202,10 +202,10 @@ bool RecordedEnergy::is_throttled(const std::string& device) const {
 
 void RecordedEnergy::add_domain_curves(Result& result) {
   const EnergyTotals totals = total_energy(result.domain_table.rows);
-  const Provenance shown = totals.measured ? Provenance::measured : Provenance::estimated;
+  const Provenance preferred_provenance = totals.measured ? Provenance::measured : Provenance::estimated;
   for (const DomainEnergy& row : result.domain_table.rows) {
     const std::optional<std::size_t> index = find_channel_of_domain(row);
-    if (!row.is_counted || !row.joules || row.provenance != shown || !index) continue;
+    if (!row.is_counted || !row.joules || row.provenance != preferred_provenance || !index) continue;
     ChannelState& state = channel_states_[*index];
     const EnergyCurve& curve = *curves_.curve_of_channel(*index);
     const std::string& device = state.channel.device;

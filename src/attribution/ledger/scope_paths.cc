@@ -24,8 +24,8 @@ bool is_one_time_phase(std::string_view phase) {
 }
 
 // The innermost name wins: callers walk the chain from the inside out.
-void set_if_empty(std::string& known, const std::string& name) {
-  if (known.empty()) known = name;
+void set_if_empty(std::string& stored_name, const std::string& name) {
+  if (stored_name.empty()) stored_name = name;
 }
 
 // Whether a module is the model itself, or its name already begins with that of the model: in imported traces a module
@@ -66,11 +66,11 @@ bool ResolvedScope::is_one_time() const { return is_probe() || is_one_time_phase
 
 bool ScopePaths::is_one_time(std::uint32_t scope) const {
   for (int depth = 0; scope != 0 && depth < kMaxScopeDepth; ++depth) {
-    const auto known = scopes_.find(scope);
-    if (known == scopes_.end()) return false;
-    if (known->second.kind == ScopeKind::phase && is_one_time_phase(known->second.name)) return true;
-    if (known->second.kind == ScopeKind::mode) return known->second.name == kProbeModeScopeName;
-    scope = known->second.parent;
+    const auto scope_entry = scopes_.find(scope);
+    if (scope_entry == scopes_.end()) return false;
+    if (scope_entry->second.kind == ScopeKind::phase && is_one_time_phase(scope_entry->second.name)) return true;
+    if (scope_entry->second.kind == ScopeKind::mode) return scope_entry->second.name == kProbeModeScopeName;
+    scope = scope_entry->second.parent;
   }
   return false;
 }
@@ -81,9 +81,9 @@ const ResolvedScope& ScopePaths::resolved_scope(std::uint32_t scope) {
   ResolvedScope& resolved_scope = slot->second;
   const std::uint32_t innermost_scope = scope;
   for (int depth = 0; scope != 0 && depth < kMaxScopeDepth; ++depth) {
-    const auto known = scopes_.find(scope);
-    if (known == scopes_.end()) break;
-    const auto& [id, parent, kind, name] = known->second;
+    const auto scope_entry = scopes_.find(scope);
+    if (scope_entry == scopes_.end()) break;
+    const auto& [id, parent, kind, name] = scope_entry->second;
     if (kind == ScopeKind::mode) set_if_empty(resolved_scope.train_or_probe_mode, name);
     if (kind == ScopeKind::phase) set_if_empty(resolved_scope.phase, name);
     if (kind == ScopeKind::module) set_if_empty(resolved_scope.module, name);
@@ -104,14 +104,14 @@ const ResolvedScope& ScopePaths::resolved_scope(std::uint32_t scope) {
 
 // The class of the outermost module around a scope; empty without modules.
 std::string ScopePaths::model_class(std::uint32_t scope) const {
-  std::string_view outermost;
+  std::string_view outermost_module;
   for (int depth = 0; scope != 0 && depth < kMaxScopeDepth; ++depth) {
-    const auto known = scopes_.find(scope);
-    if (known == scopes_.end()) break;
-    if (known->second.kind == ScopeKind::module) outermost = known->second.name;
-    scope = known->second.parent;
+    const auto scope_entry = scopes_.find(scope);
+    if (scope_entry == scopes_.end()) break;
+    if (scope_entry->second.kind == ScopeKind::module) outermost_module = scope_entry->second.name;
+    scope = scope_entry->second.parent;
   }
-  return std::string(outermost.substr(0, outermost.find('#')));
+  return std::string(outermost_module.substr(0, outermost_module.find('#')));
 }
 
 const std::set<std::string, std::less<>>& ScopePaths::find_ambiguous_models() {
@@ -122,8 +122,8 @@ const std::set<std::string, std::less<>>& ScopePaths::find_ambiguous_models() {
     if (scope.kind != ScopeKind::module) continue;
     const std::string model = model_class(id);
     if (names_model(scope.name, model)) continue;
-    const auto [known, is_new] = model_by_module.try_emplace(scope.name, model);
-    if (!is_new && known->second != model) ambiguous_models_->insert({model, known->second});
+    const auto [module_model, is_new] = model_by_module.try_emplace(scope.name, model);
+    if (!is_new && module_model->second != model) ambiguous_models_->insert({model, module_model->second});
   }
   return *ambiguous_models_;
 }

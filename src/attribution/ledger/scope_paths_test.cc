@@ -22,8 +22,8 @@ std::uint32_t add_modules(ScopePaths& scopes, std::uint32_t first_id, const std:
 
 TEST(ScopePaths, ModulesAreNamedByTheirPathWithinTheModel) {
   ScopePaths scopes;
-  const std::uint32_t inner = add_modules(scopes, 10, {"Encoder", "layers", "layers.0"});
-  EXPECT_EQ(scopes.resolved_scope(inner).module, "layers.0");
+  const std::uint32_t inner_module = add_modules(scopes, 10, {"Encoder", "layers", "layers.0"});
+  EXPECT_EQ(scopes.resolved_scope(inner_module).module, "layers.0");
   EXPECT_EQ(scopes.resolved_scope(10).module, "Encoder");
 }
 
@@ -31,21 +31,21 @@ TEST(ScopePaths, ModelsOfDifferentClassesDoNotShareARow) {
   ScopePaths scopes;
   const std::uint32_t encoder = add_modules(scopes, 10, {"Encoder", "embedding"});
   const std::uint32_t decoder = add_modules(scopes, 20, {"Decoder#2", "embedding"});
-  const std::uint32_t other = add_modules(scopes, 30, {"Decoder#2", "attention"});
+  const std::uint32_t attention = add_modules(scopes, 30, {"Decoder#2", "attention"});
   const std::uint32_t head = add_modules(scopes, 40, {"Head", "fc"});
   EXPECT_EQ(scopes.resolved_scope(encoder).module, "Encoder.embedding");
   EXPECT_EQ(scopes.resolved_scope(decoder).module, "Decoder.embedding");
-  EXPECT_EQ(scopes.resolved_scope(other).module, "Decoder.attention") << "all modules of such a model";
+  EXPECT_EQ(scopes.resolved_scope(attention).module, "Decoder.attention") << "all modules of such a model";
   EXPECT_EQ(scopes.resolved_scope(20).module, "Decoder#2");
   EXPECT_EQ(scopes.resolved_scope(head).module, "fc");
 }
 
 TEST(ScopePaths, ModelsOfOneClassShareTheirRows) {
   ScopePaths scopes;
-  const std::uint32_t first = add_modules(scopes, 10, {"Net", "fc"});
-  const std::uint32_t second = add_modules(scopes, 20, {"Net#2", "fc"});
-  EXPECT_EQ(scopes.resolved_scope(first).module, "fc");
-  EXPECT_EQ(scopes.resolved_scope(second).module, "fc");
+  const std::uint32_t first_net_layer = add_modules(scopes, 10, {"Net", "fc"});
+  const std::uint32_t second_net_layer = add_modules(scopes, 20, {"Net#2", "fc"});
+  EXPECT_EQ(scopes.resolved_scope(first_net_layer).module, "fc");
+  EXPECT_EQ(scopes.resolved_scope(second_net_layer).module, "fc");
 }
 
 TEST(ScopePaths, ModelsThatAreAmbiguousInAnotherProcessAreNamedInAll) {
@@ -58,10 +58,10 @@ TEST(ScopePaths, ModelsThatAreAmbiguousInAnotherProcessAreNamedInAll) {
 // In an imported trace, a module that is called directly has its full path.
 TEST(ScopePaths, AModuleThatIsCalledDirectlyIsNoOtherModel) {
   ScopePaths scopes;
-  const std::uint32_t directly = add_modules(scopes, 10, {"encoder", "encoder.block"});
-  const std::uint32_t within = add_modules(scopes, 20, {"T5", "encoder", "encoder.block"});
-  EXPECT_EQ(scopes.resolved_scope(directly).module, "encoder.block");
-  EXPECT_EQ(scopes.resolved_scope(within).module, "encoder.block");
+  const std::uint32_t directly_called_module = add_modules(scopes, 10, {"encoder", "encoder.block"});
+  const std::uint32_t nested_module = add_modules(scopes, 20, {"T5", "encoder", "encoder.block"});
+  EXPECT_EQ(scopes.resolved_scope(directly_called_module).module, "encoder.block");
+  EXPECT_EQ(scopes.resolved_scope(nested_module).module, "encoder.block");
 }
 
 TEST(ScopePaths, RegionsWithReservedNamesAreMarked) {
@@ -74,10 +74,10 @@ TEST(ScopePaths, RegionsWithReservedNamesAreMarked) {
 // A framework trace contains paths without the model; the program's own calls have it.
 TEST(ScopePaths, AModuleWithoutAModelSharesTheRowOfItsPath) {
   ScopePaths scopes;
-  const std::uint32_t of_trace = add_modules(scopes, 10, {"fc"});
-  const std::uint32_t of_call = add_modules(scopes, 20, {"Net", "fc"});
-  EXPECT_EQ(scopes.resolved_scope(of_trace).module, "fc");
-  EXPECT_EQ(scopes.resolved_scope(of_call).module, "fc");
+  const std::uint32_t traced_module = add_modules(scopes, 10, {"fc"});
+  const std::uint32_t called_module = add_modules(scopes, 20, {"Net", "fc"});
+  EXPECT_EQ(scopes.resolved_scope(traced_module).module, "fc");
+  EXPECT_EQ(scopes.resolved_scope(called_module).module, "fc");
 }
 
 TEST(ScopePaths, AnUndefinedParentHasNoName) {

@@ -40,8 +40,8 @@ std::int64_t estimate_last_step_end_ns(const std::vector<StepOrEpochMark>& step_
 
 // Adds a row of another recording of the same machine. Their errors are correlated: interval widths add up.
 void add_row(ReportRow& sum, const ReportRow& row) {
-  const auto add = [](std::optional<double>& amount, const std::optional<double>& more) {
-    amount = amount && more ? std::optional(*amount + *more) : std::nullopt;
+  const auto add = [](std::optional<double>& sum_value, const std::optional<double>& added_value) {
+    sum_value = sum_value && added_value ? std::optional(*sum_value + *added_value) : std::nullopt;
   };
   const bool has_more_energy = row.energy_j.value_or(0) > sum.energy_j.value_or(0);
   if (has_more_energy) sum.basis = row.basis;
@@ -111,11 +111,12 @@ LedgerResult make_step_rows(std::string_view name, std::vector<StepOrEpochMark> 
   LedgerResult result;
   double attributed_j = 0;
   const LastStepEndRule last = name == "step" ? LastStepEndRule::after_median_length : LastStepEndRule::at_command_end;
-  for (const StepOrEpochEnergy& one :
+  for (const StepOrEpochEnergy& step_or_epoch_energy :
        compute_energies_between_marks(std::move(step_marks), energy_j, span, probing, last)) {
-    result.rows.push_back(make_step_or_epoch_row(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
-    result.rows.back().name = fmt::format("{}", one.number);
-    if (one.is_evaluation) result.rows.back().display_name += " (evaluation)";
+    result.rows.push_back(make_step_or_epoch_row(fmt::format("{} {}", name, step_or_epoch_energy.number),
+                                                 step_or_epoch_energy.time_s, step_or_epoch_energy.energy_j));
+    result.rows.back().name = fmt::format("{}", step_or_epoch_energy.number);
+    if (step_or_epoch_energy.is_evaluation) result.rows.back().display_name += " (evaluation)";
   }
   if (!probing.empty() && !result.rows.empty()) {
     const std::optional<double> probed_j = energy_j ? std::optional(probing.energy_in_spans(energy_j)) : std::nullopt;
@@ -133,40 +134,41 @@ LedgerResult make_step_rows(std::string_view name, std::vector<StepOrEpochMark> 
 }
 
 std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>& rows_by_machine) {
-  std::vector<ReportRow> all;
+  std::vector<ReportRow> merged_rows;
   std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> row_indices;  // by path and occurrence
   for (const std::vector<ReportRow>& rows : rows_by_machine) {
-    std::map<std::vector<std::string>, std::uint64_t> seen;
+    std::map<std::vector<std::string>, std::uint64_t> occurrence_counts;
     for (const ReportRow& row : rows) {
-      const auto [slot, is_new] = row_indices.try_emplace({row.path, seen[row.path]++}, all.size());
+      const auto [slot, is_new] =
+          row_indices.try_emplace({row.path, occurrence_counts[row.path]++}, merged_rows.size());
       if (is_new) {
-        all.push_back(row);
+        merged_rows.push_back(row);
         continue;
       }
-      ReportRow& same = all[slot->second];
-      same.time_s = std::max(same.time_s, row.time_s);
-      if (row.energy_j) same.energy_j = same.energy_j.value_or(0) + *row.energy_j;
-      if (same.energy_j && same.time_s > 0) same.power_w = *same.energy_j / same.time_s;
+      ReportRow& merged_row = merged_rows[slot->second];
+      merged_row.time_s = std::max(merged_row.time_s, row.time_s);
+      if (row.energy_j) merged_row.energy_j = merged_row.energy_j.value_or(0) + *row.energy_j;
+      if (merged_row.energy_j && merged_row.time_s > 0) merged_row.power_w = *merged_row.energy_j / merged_row.time_s;
     }
   }
-  return all;
+  return merged_rows;
 }
 
 std::vector<ReportRow> merge_machine_rows(std::vector<std::vector<ReportRow>> rows_by_machine) {
-  std::map<std::pair<std::vector<std::string>, std::string>, ReportRow> all;
+  std::map<std::pair<std::vector<std::string>, std::string>, ReportRow> rows_by_path_and_device;
   for (std::vector<ReportRow>& rows : rows_by_machine) {
     for (ReportRow& row : rows) {
-      const auto [known, is_new] = all.try_emplace({row.path, row.device}, row);
-      if (!is_new) add_row(known->second, row);
+      const auto [merged_row, is_new] = rows_by_path_and_device.try_emplace({row.path, row.device}, row);
+      if (!is_new) add_row(merged_row->second, row);
     }
   }
-  std::vector<ReportRow> sorted;
-  sorted.reserve(all.size());
-  for (auto& [key, row] : all) sorted.push_back(std::move(row));
-  std::stable_sort(sorted.begin(), sorted.end(), [](const ReportRow& a, const ReportRow& b) {
+  std::vector<ReportRow> sorted_rows;
+  sorted_rows.reserve(rows_by_path_and_device.size());
+  for (auto& [key, row] : rows_by_path_and_device) sorted_rows.push_back(std::move(row));
+  std::stable_sort(sorted_rows.begin(), sorted_rows.end(), [](const ReportRow& a, const ReportRow& b) {
     return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
   });
-  return sorted;
+  return sorted_rows;
 }
 
 }  // namespace joulemap::attribution

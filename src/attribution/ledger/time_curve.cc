@@ -31,14 +31,15 @@ double TimeCurve::cell_position(std::int64_t time_ns) const {
   return std::clamp(cells, 0.0, static_cast<double>(cells_.size()));
 }
 
-void TimeCurve::add(std::int64_t from_ns, std::int64_t to_ns, double amount) {
+void TimeCurve::add(std::int64_t from_ns, std::int64_t to_ns, double interval_amount) {
   if (to_ns <= from_ns || cells_.empty()) return;
-  const double from = cell_position(from_ns);
-  const double to = cell_position(to_ns);
-  const double amount_per_cell = amount * cell_ns_ / static_cast<double>(to_ns - from_ns);
-  for (auto cell = static_cast<std::size_t>(from); cell < cells_.size() && static_cast<double>(cell) < to; ++cell) {
-    const double begin = std::max(from, static_cast<double>(cell));
-    const double end = std::min(to, static_cast<double>(cell + 1));
+  const double begin_position = cell_position(from_ns);
+  const double end_position = cell_position(to_ns);
+  const double amount_per_cell = interval_amount * cell_ns_ / static_cast<double>(to_ns - from_ns);
+  for (auto cell = static_cast<std::size_t>(begin_position);
+       cell < cells_.size() && static_cast<double>(cell) < end_position; ++cell) {
+    const double begin = std::max(begin_position, static_cast<double>(cell));
+    const double end = std::min(end_position, static_cast<double>(cell + 1));
     cells_[cell] += amount_per_cell * (end - begin);
   }
 }
@@ -63,9 +64,11 @@ double TimeCurve::amount_between(std::int64_t from_ns, std::int64_t to_ns) const
 }
 
 double TimeCurve::mean_rate(std::int64_t from_ns, std::int64_t to_ns) const {
-  const std::int64_t from = std::max(from_ns, span_.begin_ns);
-  const std::int64_t to = std::min(to_ns, span_.end_ns);
-  return to > from ? amount_between(from, to) / seconds(to - from) : 0;
+  const std::int64_t clipped_begin_ns = std::max(from_ns, span_.begin_ns);
+  const std::int64_t clipped_end_ns = std::min(to_ns, span_.end_ns);
+  return clipped_end_ns > clipped_begin_ns
+             ? amount_between(clipped_begin_ns, clipped_end_ns) / seconds(clipped_end_ns - clipped_begin_ns)
+             : 0;
 }
 
 }  // namespace joulemap::attribution

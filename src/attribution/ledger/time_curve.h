@@ -25,7 +25,7 @@ class TimeCurve {
   TimeCurve(TimeSpan span, std::size_t cells);
 
   // Cuts off parts outside the span.
-  void add(std::int64_t from_ns, std::int64_t to_ns, double amount);
+  void add(std::int64_t from_ns, std::int64_t to_ns, double interval_amount);
   void scale(double factor);
   // Call after the last add(), set() or scale(): before it, amount_between() and total() do not include the changes.
   void finish();
@@ -38,7 +38,7 @@ class TimeCurve {
 
   std::size_t size() const { return cells_.size(); }
   double operator[](std::size_t cell) const { return cells_[cell]; }
-  void set(std::size_t cell, double amount) { cells_[cell] = amount; }
+  void set(std::size_t cell, double cell_amount) { cells_[cell] = cell_amount; }
   double cell_s() const;
   TimeSpan span() const { return span_; }
 

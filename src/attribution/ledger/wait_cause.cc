@@ -16,8 +16,8 @@ bool is_communication_scope(const ResolvedScope& scope) {
 
 // `spans` are in order of time.
 bool is_within_any_span(const std::vector<TimeSpan>& spans, TimeSpan span) {
-  const auto after = std::ranges::upper_bound(spans, span.begin_ns, {}, &TimeSpan::begin_ns);
-  return after != spans.begin() && span.end_ns <= std::prev(after)->end_ns;
+  const auto following_span = std::ranges::upper_bound(spans, span.begin_ns, {}, &TimeSpan::begin_ns);
+  return following_span != spans.begin() && span.end_ns <= std::prev(following_span)->end_ns;
 }
 
 }  // namespace

@@ -50,23 +50,24 @@ void for_each_step(const EngineSteps& batch, const Use& use) {
 std::uint64_t length_range_begin(std::uint64_t length) { return length == 0 ? 0 : std::bit_floor(length); }
 std::uint64_t length_range_end(std::uint64_t begin) { return begin == 0 ? 0 : 2 * begin - 1; }
 
-double percentile(const std::vector<double>& sorted, double fraction) {
-  const double position = fraction * static_cast<double>(sorted.size() - 1);
+double percentile(const std::vector<double>& sorted_values, double fraction) {
+  const double position = fraction * static_cast<double>(sorted_values.size() - 1);
   const auto lower_index = static_cast<std::size_t>(position);
-  const std::size_t upper_index = std::min(lower_index + 1, sorted.size() - 1);
-  return sorted[lower_index] +
-         (position - static_cast<double>(lower_index)) * (sorted[upper_index] - sorted[lower_index]);
+  const std::size_t upper_index = std::min(lower_index + 1, sorted_values.size() - 1);
+  return sorted_values[lower_index] +
+         (position - static_cast<double>(lower_index)) * (sorted_values[upper_index] - sorted_values[lower_index]);
 }
 
-RequestDistribution make_request_distribution(std::vector<double> joules, std::uint64_t from, std::uint64_t to) {
-  RequestDistribution all{from, to, joules.size(), 0, 0, 0, 0};
-  if (joules.empty()) return all;
+RequestDistribution make_request_distribution(std::vector<double> joules, std::uint64_t length_begin,
+                                              std::uint64_t length_end) {
+  RequestDistribution distribution{length_begin, length_end, joules.size(), 0, 0, 0, 0};
+  if (joules.empty()) return distribution;
   std::ranges::sort(joules);
-  for (const double energy_j : joules) all.mean_j += energy_j / static_cast<double>(joules.size());
-  all.p50_j = percentile(joules, 0.5);
-  all.p90_j = percentile(joules, 0.9);
-  all.p99_j = percentile(joules, 0.99);
-  return all;
+  for (const double energy_j : joules) distribution.mean_j += energy_j / static_cast<double>(joules.size());
+  distribution.p50_j = percentile(joules, 0.5);
+  distribution.p90_j = percentile(joules, 0.9);
+  distribution.p99_j = percentile(joules, 0.99);
+  return distribution;
 }
 
 // Its energy is that of the whole request.
@@ -82,14 +83,14 @@ std::vector<RequestDistribution> energy_distributions_by_length(const std::vecto
     if (is_completely_recorded(request))
       energies_by_length[length_range_begin(get_length(request))].push_back(request.shares.shapley_j);
   }
-  std::vector<RequestDistribution> all;
+  std::vector<RequestDistribution> distributions;
   for (auto& [begin, joules] : energies_by_length)
-    all.push_back(make_request_distribution(std::move(joules), begin, length_range_end(begin)));
-  return all;
+    distributions.push_back(make_request_distribution(std::move(joules), begin, length_range_end(begin)));
+  return distributions;
 }
 
-std::optional<double> divide_by_count(double amount, std::uint64_t count) {
-  return count > 0 ? std::optional(amount / static_cast<double>(count)) : std::nullopt;
+std::optional<double> divide_by_count(double energy_j, std::uint64_t count) {
+  return count > 0 ? std::optional(energy_j / static_cast<double>(count)) : std::nullopt;
 }
 
 // Follows the KV cache of a request through an entry. Returns how many of the prompt tokens of the entry were computed
@@ -98,10 +99,10 @@ template <class Request>
 std::uint32_t update_cached_tokens(Request& request, const StepRequest& entry) {
   request.cached_tokens += entry.cached_tokens;
   request.dropped_cache_tokens -= std::min<std::uint64_t>(entry.cached_tokens, request.dropped_cache_tokens);
-  const auto recomputed =
+  const auto recomputed_tokens =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(entry.prompt_tokens, request.dropped_cache_tokens));
-  request.dropped_cache_tokens -= recomputed;
-  return recomputed;
+  request.dropped_cache_tokens -= recomputed_tokens;
+  return recomputed_tokens;
 }
 
 template <class Request>
@@ -153,11 +154,11 @@ void ServingLedger::observe_steps(std::uint32_t source, const EngineSteps& batch
 // Halves the number of observed steps. Steps of several engines may alternate: their times overlap then.
 void ServingLedger::merge_observed_steps() {
   for (std::size_t i = 0; i + 1 < observed_steps_.size(); i += 2) {
-    ObservedStep merged = observed_steps_[i];
-    merged.begin_ns = std::min(merged.begin_ns, observed_steps_[i + 1].begin_ns);
-    merged.end_ns = std::max(merged.end_ns, observed_steps_[i + 1].end_ns);
-    for (std::size_t k = 0; k < kStepTermCount; ++k) merged.terms[k] += observed_steps_[i + 1].terms[k];
-    observed_steps_[i / 2] = merged;
+    ObservedStep merged_step = observed_steps_[i];
+    merged_step.begin_ns = std::min(merged_step.begin_ns, observed_steps_[i + 1].begin_ns);
+    merged_step.end_ns = std::max(merged_step.end_ns, observed_steps_[i + 1].end_ns);
+    for (std::size_t k = 0; k < kStepTermCount; ++k) merged_step.terms[k] += observed_steps_[i + 1].terms[k];
+    observed_steps_[i / 2] = merged_step;
   }
   observed_steps_.resize(observed_steps_.size() / 2);
   steps_per_observed_step_ *= 2;
@@ -207,13 +208,13 @@ void ServingLedger::fit(std::span<const std::int64_t> edges_ns, const EnergyFunc
 }
 
 std::uint32_t ServingLedger::find_or_add_label(const std::string& kind, const std::string& name) {
-  const auto [known, is_new] = label_index_.try_emplace({kind, name}, static_cast<std::uint32_t>(labels_.size()));
+  const auto [label_entry, is_new] = label_index_.try_emplace({kind, name}, static_cast<std::uint32_t>(labels_.size()));
   if (is_new) {
     labels_.emplace_back();
     labels_.back().sums.kind = kind;
     labels_.back().sums.name = name;
   }
-  return known->second;
+  return label_entry->second;
 }
 
 void ServingLedger::register_request(Engine& engine, const EngineRequest& engine_request) {
@@ -233,8 +234,8 @@ void ServingLedger::register_request(Engine& engine, const EngineRequest& engine
 
 // Null if no step inside the command works on the request. The pointer is valid until the next request is registered.
 ServingLedger::Request* ServingLedger::find_request(Engine& engine, std::uint32_t number) {
-  const auto known = engine.request_index_by_number.find(number);
-  if (known != engine.request_index_by_number.end()) return &requests_[known->second];
+  const auto request_entry = engine.request_index_by_number.find(number);
+  if (request_entry != engine.request_index_by_number.end()) return &requests_[request_entry->second];
   if (!engine.active_request_numbers.contains(number)) return nullptr;
   // Its definition is lost: a damaged recording.
   register_request(engine, {number, fmt::format("request {}", number), "", ""});
@@ -254,22 +255,22 @@ void ServingLedger::add(std::uint32_t source, const EngineSteps& batch) {
 
 ServingLedger::StepEnergies ServingLedger::compute_step_energies(std::int64_t begin_ns, const EngineStep& step,
                                                                  std::span<const StepRequest> entries) const {
-  StepEnergies found{.begin_ns = begin_ns, .end_ns = step.end_ns};
+  StepEnergies step_energies{.begin_ns = begin_ns, .end_ns = step.end_ns};
   StepTerms terms{};
   for (const StepRequest& entry : entries) {
     if (!has_computed_tokens(entry)) continue;
     add_scaled_terms(terms, request_step_terms(entry));
-    found.tokens += count_computed_tokens(entry);
-    found.requests += 1;
-    found.prompts += entry.prompt_tokens > 0 ? 1 : 0;
+    step_energies.tokens += count_computed_tokens(entry);
+    step_energies.requests += 1;
+    step_energies.prompts += entry.prompt_tokens > 0 ? 1 : 0;
   }
-  if (found.requests > 0) terms[kFixedTerm] = 1;
-  if (found.prompts > 0) terms[kPromptStepTerm] = 1;
-  found.scale = has_energy_ ? model_.mean_energy_scale(begin_ns, step.end_ns) : 0;
-  found.energy_j = found.scale * dot_product(terms, model_.coefficients);
-  found.fixed_j = found.scale * terms[kFixedTerm] * model_.coefficients[kFixedTerm];
-  found.prompt_fixed_j = found.scale * terms[kPromptStepTerm] * model_.coefficients[kPromptStepTerm];
-  return found;
+  if (step_energies.requests > 0) terms[kFixedTerm] = 1;
+  if (step_energies.prompts > 0) terms[kPromptStepTerm] = 1;
+  step_energies.scale = has_energy_ ? model_.mean_energy_scale(begin_ns, step.end_ns) : 0;
+  step_energies.energy_j = step_energies.scale * dot_product(terms, model_.coefficients);
+  step_energies.fixed_j = step_energies.scale * terms[kFixedTerm] * model_.coefficients[kFixedTerm];
+  step_energies.prompt_fixed_j = step_energies.scale * terms[kPromptStepTerm] * model_.coefficients[kPromptStepTerm];
+  return step_energies;
 }
 
 void ServingLedger::add_step(Engine& engine, const EngineStep& step, std::span<const StepRequest> entries) {
@@ -294,22 +295,22 @@ void ServingLedger::add_step(Engine& engine, const EngineStep& step, std::span<c
 }
 
 void ServingLedger::add_step_request(Request& request, const StepRequest& entry, StepEnergies& step) {
-  const std::uint32_t recomputed = update_cached_tokens(request, entry);
+  const std::uint32_t recomputed_tokens = update_cached_tokens(request, entry);
   if (has_computed_tokens(entry)) {
-    add_request_tokens(request, entry, step, recomputed);
-    add_request_energy(request, entry, step, recomputed);
+    add_request_tokens(request, entry, step, recomputed_tokens);
+    add_request_energy(request, entry, step, recomputed_tokens);
   }
   apply_request_events(request, entry);
 }
 
 void ServingLedger::add_request_tokens(Request& request, const StepRequest& entry, StepEnergies& step,
-                                       std::uint32_t recomputed) {
-  step.prompt_tokens += entry.prompt_tokens - recomputed;
+                                       std::uint32_t recomputed_tokens) {
+  step.prompt_tokens += entry.prompt_tokens - recomputed_tokens;
   step.output_tokens += entry.decoded_tokens;
   step.decoded_tokens += entry.decoded_tokens - (entry.prompt_tokens > 0 && entry.decoded_tokens > 0 ? 1 : 0);
   serving_result_.cached_tokens += entry.cached_tokens;
   serving_result_.rejected_tokens += entry.rejected_tokens;
-  serving_result_.recomputed_tokens += recomputed;
+  serving_result_.recomputed_tokens += recomputed_tokens;
   if (ListedRequest* const listed_request = find_listed_request(request)) {
     ServedRequest& sums = listed_request->sums;
     if (!request.has_begun) sums.begin_s = seconds(step.begin_ns - command_.begin_ns);
@@ -319,7 +320,7 @@ void ServingLedger::add_request_tokens(Request& request, const StepRequest& entr
       sums.first_token_s = sums.end_s - sums.begin_s;
     sums.step_s += seconds(step.end_ns - step.begin_ns);
     ++sums.steps;
-    sums.prompt_tokens += entry.prompt_tokens - recomputed;
+    sums.prompt_tokens += entry.prompt_tokens - recomputed_tokens;
     sums.cached_tokens += entry.cached_tokens;
     sums.output_tokens += entry.decoded_tokens;
     sums.rejected_tokens += entry.rejected_tokens;
@@ -328,7 +329,7 @@ void ServingLedger::add_request_tokens(Request& request, const StepRequest& entr
 }
 
 void ServingLedger::add_request_energy(Request& request, const StepRequest& entry, StepEnergies& step,
-                                       std::uint32_t recomputed) {
+                                       std::uint32_t recomputed_tokens) {
   StepTerms prefill{};
   StepTerms decode{};
   const StepTerms terms = request_step_terms(entry);
@@ -348,14 +349,14 @@ void ServingLedger::add_request_energy(Request& request, const StepRequest& entr
   const double decoded = decoded_token_count(entry);
   const double rejected_j =
       decoded > 0 ? decode_j * std::min(1.0, static_cast<double>(entry.rejected_tokens) / decoded) : 0;
-  const double recomputed_j = recomputed > 0 ? prefill_j * recomputed / entry.prompt_tokens : 0;
+  const double recomputed_j = recomputed_tokens > 0 ? prefill_j * recomputed_tokens / entry.prompt_tokens : 0;
   request.rejected_j += rejected_j;
   request.recomputed_j += recomputed_j;
   serving_result_.wasted_rejected_j += rejected_j;
   serving_result_.wasted_preempted_j += recomputed_j;
-  const double before = std::max(double{1} * entry.context_tokens - entry.prompt_tokens, 0.0);
+  const double previous_context_tokens = std::max(double{1} * entry.context_tokens - entry.prompt_tokens, 0.0);
   serving_result_.cached_j += step.scale * model_.coefficients[kPromptAttentionTerm] * entry.prompt_tokens *
-                              std::min(static_cast<double>(request.cached_tokens), before);
+                              std::min(static_cast<double>(request.cached_tokens), previous_context_tokens);
   const double cached = entry.cached_tokens;
   cache_saved_amounts_[kPromptTerm] += step.scale * cached;
   cache_saved_amounts_[kPromptAttentionTerm] += step.scale * cached * cached / 2;
@@ -370,13 +371,14 @@ void ServingLedger::add_request_energy(Request& request, const StepRequest& entr
   sums.fixed_j += step.fixed_j / step.requests + prompt_fixed_j;
   sums.kv_cache_read_j += prefill[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
                           decode[kContextTerm] * model_.coefficients[kContextTerm];
-  StepTerms amounts = prefill;
-  add_scaled_terms(amounts, decode);
-  add_scaled_terms(listed_request->amounts, amounts);
+  StepTerms term_amounts = prefill;
+  add_scaled_terms(term_amounts, decode);
+  add_scaled_terms(listed_request->amounts, term_amounts);
   for (const std::uint32_t label : {listed_request->tenant, listed_request->model}) {
-    add_scaled_terms(labels_[label].amounts, amounts);
-    add_scaled_terms(labels_[label].avoidable_amounts, amounts);
-    for (const StepTerm term : {kFixedTerm, kPromptStepTerm}) labels_[label].avoidable_amounts[term] -= amounts[term];
+    add_scaled_terms(labels_[label].amounts, term_amounts);
+    add_scaled_terms(labels_[label].avoidable_amounts, term_amounts);
+    for (const StepTerm term : {kFixedTerm, kPromptStepTerm})
+      labels_[label].avoidable_amounts[term] -= term_amounts[term];
   }
 }
 
@@ -415,10 +417,10 @@ void ServingLedger::add_step_sums(const StepEnergies& step) {
   phase.energy_j += step.energy_j;
   phase.prompt_tokens += step.prompt_tokens;
   phase.output_tokens += step.output_tokens;
-  const std::uint64_t from = length_range_begin(static_cast<std::uint64_t>(step.requests));
-  BatchSizeEnergy& batch = batch_size_energies_[from];
-  batch.from = from;
-  batch.to = length_range_end(from);
+  const std::uint64_t batch_size_begin = length_range_begin(static_cast<std::uint64_t>(step.requests));
+  BatchSizeEnergy& batch = batch_size_energies_[batch_size_begin];
+  batch.from = batch_size_begin;
+  batch.to = length_range_end(batch_size_begin);
   ++batch.steps;
   batch.time_s += time_s;
   batch.energy_j += step.energy_j;
@@ -426,17 +428,17 @@ void ServingLedger::add_step_sums(const StepEnergies& step) {
   batch.decoded_tokens += step.decoded_tokens;
 }
 
-double ServingLedger::half_width_j(double energy_j, const StepTerms& amounts) const {
+double ServingLedger::half_width_j(double energy_j, const StepTerms& term_amounts) const {
   const double gain_error_j = energy_j * relative_uncertainty_;
-  const double model_error_j = model_.standard_error_j(amounts);
+  const double model_error_j = model_.standard_error_j(term_amounts);
   const double deviation_variance_j2 = model_.deviation_variance_j2(energy_j, steps_j_);
   return kNormalHalfWidth90 *
          std::sqrt(gain_error_j * gain_error_j + model_error_j * model_error_j + deviation_variance_j2);
 }
 
-EnergyInterval ServingLedger::add_energy_interval(double energy_j, const StepTerms& amounts) const {
-  const double half_j = half_width_j(energy_j, amounts);
-  return {energy_j, std::max(energy_j - half_j, 0.0), energy_j + half_j};
+EnergyInterval ServingLedger::add_energy_interval(double energy_j, const StepTerms& term_amounts) const {
+  const double half_interval_j = half_width_j(energy_j, term_amounts);
+  return {energy_j, std::max(energy_j - half_interval_j, 0.0), energy_j + half_interval_j};
 }
 
 void ServingLedger::finish_request(const Request& request, ServingResult& result) {
@@ -493,9 +495,10 @@ void ServingLedger::finish_requests(ServingResult& result) {
 void ServingLedger::add_model(ServingResult& result) const {
   const auto coefficient = [&](StepTerm term) {
     const double coefficient_j = model_.coefficients[term];
-    const double half_j = kNormalHalfWidth90 * std::sqrt(std::pow(model_.coefficient_standard_error(term), 2) +
-                                                         std::pow(coefficient_j * relative_uncertainty_, 2));
-    return EnergyInterval{coefficient_j, std::max(coefficient_j - half_j, 0.0), coefficient_j + half_j};
+    const double half_interval_j = kNormalHalfWidth90 * std::sqrt(std::pow(model_.coefficient_standard_error(term), 2) +
+                                                                  std::pow(coefficient_j * relative_uncertainty_, 2));
+    return EnergyInterval{coefficient_j, std::max(coefficient_j - half_interval_j, 0.0),
+                          coefficient_j + half_interval_j};
   };
   result.model.energy_per_step = coefficient(kFixedTerm);
   result.model.energy_per_prompt_step = coefficient(kPromptStepTerm);
@@ -569,7 +572,7 @@ ServingResult ServingLedger::finish() {
     label.sums.avoidable_high_j = avoidable.high_j;
     if (!label.sums.name.empty()) result.labels.push_back(std::move(label.sums));
   }
-  for (auto& [from, batch] : batch_size_energies_) {
+  for (auto& [batch_size_begin, batch] : batch_size_energies_) {
     batch.j_per_output_token = divide_by_count(batch.decode_j, batch.decoded_tokens);
     result.by_batch_size.push_back(batch);
   }

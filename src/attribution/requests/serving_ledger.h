@@ -108,12 +108,14 @@ class ServingLedger {
   StepEnergies compute_step_energies(std::int64_t begin_ns, const EngineStep& step,
                                      std::span<const StepRequest> entries) const;
   void add_step_request(Request& request, const StepRequest& entry, StepEnergies& step);
-  void add_request_tokens(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
-  void add_request_energy(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
+  void add_request_tokens(Request& request, const StepRequest& entry, StepEnergies& step,
+                          std::uint32_t recomputed_tokens);
+  void add_request_energy(Request& request, const StepRequest& entry, StepEnergies& step,
+                          std::uint32_t recomputed_tokens);
   void add_avoidable_fixed_terms(Engine& engine, std::span<const StepRequest> entries, double scale);
   void add_step_sums(const StepEnergies& step);
-  double half_width_j(double energy_j, const StepTerms& amounts) const;
-  EnergyInterval add_energy_interval(double energy_j, const StepTerms& amounts) const;
+  double half_width_j(double energy_j, const StepTerms& term_amounts) const;
+  EnergyInterval add_energy_interval(double energy_j, const StepTerms& term_amounts) const;
   void finish_request(const Request& request, ServingResult& result);
   void finish_requests(ServingResult& result);
   void add_model(ServingResult& result) const;

@@ -47,23 +47,23 @@ struct EngineRun {
   double total_j = 0;
 
   double joules_at(std::int64_t time_ns) const {
-    const auto after = std::upper_bound(energy.begin(), energy.end(), time_ns,
-                                        [](std::int64_t time, const auto& point) { return time < point.first; });
-    if (after == energy.begin()) return energy.front().second;
-    if (after == energy.end()) return energy.back().second;
-    const auto before = after - 1;
-    const double share =
-        static_cast<double>(time_ns - before->first) / static_cast<double>(after->first - before->first);
-    return before->second + share * (after->second - before->second);
+    const auto later_point = std::upper_bound(energy.begin(), energy.end(), time_ns,
+                                              [](std::int64_t time, const auto& point) { return time < point.first; });
+    if (later_point == energy.begin()) return energy.front().second;
+    if (later_point == energy.end()) return energy.back().second;
+    const auto earlier_point = later_point - 1;
+    const double share = static_cast<double>(time_ns - earlier_point->first) /
+                         static_cast<double>(later_point->first - earlier_point->first);
+    return earlier_point->second + share * (later_point->second - earlier_point->second);
   }
   // What a counter shows that updates every 100 ms: linear between updates.
   double counter_value_j(std::int64_t time_ns) const {
     const std::int64_t before_ns = time_ns / kUpdatePeriod_ns * kUpdatePeriod_ns;
     const std::int64_t after_ns = std::min(before_ns + kUpdatePeriod_ns, end_ns);
-    const double before_j = joules_at(before_ns);
-    if (after_ns <= before_ns) return before_j;
+    const double previous_update_j = joules_at(before_ns);
+    if (after_ns <= before_ns) return previous_update_j;
     const double share = static_cast<double>(time_ns - before_ns) / static_cast<double>(after_ns - before_ns);
-    return before_j + (joules_at(after_ns) - before_j) * share;
+    return previous_update_j + (joules_at(after_ns) - previous_update_j) * share;
   }
   std::vector<std::int64_t> counter_update_times() const {
     std::vector<std::int64_t> times_ns;
@@ -85,31 +85,31 @@ EngineRun simulate_serving(const std::vector<PlannedRequest>& requests, const Tr
   Random random(seed);
   EngineRun run;
   std::vector<RunningRequest> running;
-  std::size_t next = 0;
+  std::size_t next_request = 0;
   std::uint32_t number = 0;
   std::int64_t now_ns = 500 * kMs;
   run.energy = {{0, 0}, {now_ns, kIdle_w * 0.5}};
   run.total_j = kIdle_w * 0.5;
-  for (std::uint32_t step = 0; next < requests.size() || !running.empty(); ++step) {
-    while (next < requests.size() && requests[next].arrival_step <= step) {
-      run.steps.requests.push_back({number, requests[next].id, requests[next].tenant, ""});
-      running.push_back({number++, requests[next].prompt_length, requests[next].output, 0});
-      ++next;
+  for (std::uint32_t step = 0; next_request < requests.size() || !running.empty(); ++step) {
+    while (next_request < requests.size() && requests[next_request].arrival_step <= step) {
+      run.steps.requests.push_back({number, requests[next_request].id, requests[next_request].tenant, ""});
+      running.push_back({number++, requests[next_request].prompt_length, requests[next_request].output, 0});
+      ++next_request;
     }
     if (running.empty()) continue;
     StepTerms terms{1};
     const std::size_t first_entry = run.steps.entries.size();
-    for (RunningRequest& one : running) {
-      StepRequest entry{one.number};
-      entry.prompt_tokens = std::min(one.prompt_tokens_left, 512u);
-      one.prompt_tokens_left -= entry.prompt_tokens;
-      if (one.prompt_tokens_left == 0) {
+    for (RunningRequest& running_request : running) {
+      StepRequest entry{running_request.number};
+      entry.prompt_tokens = std::min(running_request.prompt_tokens_left, 512u);
+      running_request.prompt_tokens_left -= entry.prompt_tokens;
+      if (running_request.prompt_tokens_left == 0) {
         entry.decoded_tokens = 1;
-        --one.output_tokens_left;
+        --running_request.output_tokens_left;
       }
-      one.context += entry.prompt_tokens > 0 ? entry.prompt_tokens : entry.decoded_tokens;
-      entry.context_tokens = one.context;
-      if (one.output_tokens_left == 0) entry.events = kRequestFinished;
+      running_request.context += entry.prompt_tokens > 0 ? entry.prompt_tokens : entry.decoded_tokens;
+      entry.context_tokens = running_request.context;
+      if (running_request.output_tokens_left == 0) entry.events = kRequestFinished;
       add_scaled_terms(terms, request_step_terms(entry));
       if (entry.prompt_tokens > 0) terms[kPromptStepTerm] = 1;
       run.steps.entries.push_back(entry);
@@ -128,7 +128,8 @@ EngineRun simulate_serving(const std::vector<PlannedRequest>& requests, const Tr
     run.total_j += energy_j;
     run.energy.emplace_back(end_ns, run.total_j);
     now_ns = end_ns;
-    std::erase_if(running, [](const RunningRequest& one) { return one.output_tokens_left == 0; });
+    std::erase_if(running,
+                  [](const RunningRequest& running_request) { return running_request.output_tokens_left == 0; });
     if (running.empty() && random.uniform() < idle_probability) {
       now_ns += 300 * kMs;
       run.total_j += 0.3 * kIdle_w;
@@ -148,12 +149,12 @@ std::vector<PlannedRequest> make_request_mixture(std::size_t count, std::uint64_
   double arrival = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t kind = random.uniform_below(3);
-    PlannedRequest one{fmt::format("r{}", i), kind == 0 ? "short" : kind == 1 ? "prompt" : "output"};
-    one.prompt_length = static_cast<std::uint32_t>((kind == 1 ? 3000 : 100) * (0.5 + random.uniform())) + 1;
-    one.output = static_cast<std::uint32_t>((kind == 2 ? 300 : 30) * (0.5 + random.uniform())) + 1;
+    PlannedRequest planned_request{fmt::format("r{}", i), kind == 0 ? "short" : kind == 1 ? "prompt" : "output"};
+    planned_request.prompt_length = static_cast<std::uint32_t>((kind == 1 ? 3000 : 100) * (0.5 + random.uniform())) + 1;
+    planned_request.output = static_cast<std::uint32_t>((kind == 2 ? 300 : 30) * (0.5 + random.uniform())) + 1;
     arrival += steps_between * random.exponential();
-    one.arrival_step = static_cast<std::uint32_t>(arrival);
-    requests.push_back(std::move(one));
+    planned_request.arrival_step = static_cast<std::uint32_t>(arrival);
+    requests.push_back(std::move(planned_request));
   }
   return requests;
 }
@@ -270,15 +271,16 @@ TEST(ServingLedger, StepsHaveTheirEnergyAndRowsSumToIt) {
   }
 }
 
-// The energy of entry `at` of a step whose entries begin at `first`: its own, and its shares of the fixed energies.
-double true_share_j(const TrueStepCosts& truth, const std::vector<StepRequest>& entries, std::size_t first,
-                    const EngineStep& step, std::size_t at) {
-  const std::span<const StepRequest> of_step = std::span(entries).subspan(first, step.requests);
-  const auto has_prompt = [](const StepRequest& one) { return one.prompt_tokens > 0; };
+// The energy of entry `entry_index` of a step whose entries begin at `first_entry`: its own, and its shares of the
+// fixed energies.
+double true_share_j(const TrueStepCosts& truth, const std::vector<StepRequest>& entries, std::size_t first_entry,
+                    const EngineStep& step, std::size_t entry_index) {
+  const std::span<const StepRequest> step_entries = std::span(entries).subspan(first_entry, step.requests);
+  const auto has_prompt = [](const StepRequest& step_request) { return step_request.prompt_tokens > 0; };
   double energy_j =
-      dot_product(request_step_terms(entries[at]), truth.joules) + truth.joules[kFixedTerm] / step.requests;
-  if (has_prompt(entries[at]))
-    energy_j += truth.joules[kPromptStepTerm] / static_cast<double>(std::ranges::count_if(of_step, has_prompt));
+      dot_product(request_step_terms(entries[entry_index]), truth.joules) + truth.joules[kFixedTerm] / step.requests;
+  if (has_prompt(entries[entry_index]))
+    energy_j += truth.joules[kPromptStepTerm] / static_cast<double>(std::ranges::count_if(step_entries, has_prompt));
   return energy_j;
 }
 
@@ -287,10 +289,10 @@ TEST(ServingLedger, FindsTheCostOfPrefillAndDecode) {
   const EngineRun run = simulate_serving(make_request_mixture(300, 5), truth, 5);
   const ServingResult result = compute_serving_result(run);
   ASSERT_TRUE(result.model.is_regressed);
-  const auto is_near = [](const EnergyInterval& found, double true_j, double tolerance) {
-    EXPECT_NEAR(found.energy_j, true_j, tolerance * true_j);
-    EXPECT_LE(found.low_j, found.energy_j);
-    EXPECT_GE(found.high_j, found.energy_j);
+  const auto is_near = [](const EnergyInterval& interval, double true_energy_j, double tolerance) {
+    EXPECT_NEAR(interval.energy_j, true_energy_j, tolerance * true_energy_j);
+    EXPECT_LE(interval.low_j, interval.energy_j);
+    EXPECT_GE(interval.high_j, interval.energy_j);
   };
   is_near(result.model.energy_per_step, truth.joules[kFixedTerm], 0.1);
   is_near(result.model.energy_per_prompt_token, truth.joules[kPromptTerm], 0.1);
@@ -300,8 +302,9 @@ TEST(ServingLedger, FindsTheCostOfPrefillAndDecode) {
   std::size_t entry = 0;
   for (const EngineStep& step : run.steps.steps) {
     for (std::uint32_t i = 0; i < step.requests; ++i, ++entry) {
-      const StepRequest& one = run.steps.entries[entry];
-      (one.prompt_tokens > 0 ? prefill_j : decode_j) += true_share_j(truth, run.steps.entries, entry - i, step, entry);
+      const StepRequest& step_request = run.steps.entries[entry];
+      (step_request.prompt_tokens > 0 ? prefill_j : decode_j) +=
+          true_share_j(truth, run.steps.entries, entry - i, step, entry);
     }
   }
   EXPECT_NEAR(result.prefill.energy_j, prefill_j, 0.05 * prefill_j);
@@ -321,16 +324,17 @@ TEST(ServingLedger, AvoidableEnergyPredictsWhatLeavingOutAClassSaves) {
     TrueStepCosts truth;
     truth.noise = 0.02;
     if (seed % 2 == 0) truth.joules = {1.0, 0.4, 0.05, 1e-6, 0.02, 2e-4};
-    const std::vector<PlannedRequest> all = make_request_mixture(240, seed, seed < 4 ? 3 : 12);
-    const EngineRun run = simulate_serving(all, truth, seed);
+    const std::vector<PlannedRequest> planned_requests = make_request_mixture(240, seed, seed < 4 ? 3 : 12);
+    const EngineRun run = simulate_serving(planned_requests, truth, seed);
     const ServingResult result = compute_serving_result(run);
     for (const std::string_view tenant : {"short", "prompt", "output"}) {
-      std::vector<PlannedRequest> others = all;
-      std::erase_if(others, [&](const PlannedRequest& one) { return one.tenant == tenant; });
-      const auto steps_j = [](const EngineRun& some) {
-        return std::accumulate(some.step_j.begin(), some.step_j.end(), 0.0);
+      std::vector<PlannedRequest> remaining_requests = planned_requests;
+      std::erase_if(remaining_requests,
+                    [&](const PlannedRequest& planned_request) { return planned_request.tenant == tenant; });
+      const auto steps_j = [](const EngineRun& engine_run) {
+        return std::accumulate(engine_run.step_j.begin(), engine_run.step_j.end(), 0.0);
       };
-      const double saved_j = steps_j(run) - steps_j(simulate_serving(others, truth, seed + 100));
+      const double saved_j = steps_j(run) - steps_j(simulate_serving(remaining_requests, truth, seed + 100));
       double token_shares_j = 0;
       double time_shares_j = 0;
       for (const ServedRequest& request : result.listed_requests) {
@@ -356,7 +360,7 @@ TEST(ServingLedger, AvoidableEnergyPredictsWhatLeavingOutAClassSaves) {
 }
 
 TEST(ServingLedger, NinetyPercentIntervalsCoverTheTruth) {
-  int covered = 0;
+  int covered_count = 0;
   int cases = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const TrueStepCosts truth;
@@ -377,13 +381,14 @@ TEST(ServingLedger, NinetyPercentIntervalsCoverTheTruth) {
       prefill_j += factor * phase_energies_j[0];
       decode_j += factor * phase_energies_j[1];
     }
-    for (const auto& [found, true_j] : {std::pair(result.prefill, prefill_j), std::pair(result.decode, decode_j)}) {
-      covered += found.low_j <= true_j && true_j <= found.high_j ? 1 : 0;
+    for (const auto& [interval, true_energy_j] :
+         {std::pair(result.prefill, prefill_j), std::pair(result.decode, decode_j)}) {
+      covered_count += interval.low_j <= true_energy_j && true_energy_j <= interval.high_j ? 1 : 0;
       ++cases;
     }
   }
-  fmt::print("{} of {} intervals cover the truth\n", covered, cases);
-  EXPECT_GE(covered, cases * 8 / 10);
+  fmt::print("{} of {} intervals cover the truth\n", covered_count, cases);
+  EXPECT_GE(covered_count, cases * 8 / 10);
 }
 
 TEST(ServingLedger, WasteIsWorkThatIsThrownAway) {
@@ -431,10 +436,10 @@ TEST(ServingLedger, WasteOfAbortedRequestsIsThatOfTheirOwnPhases) {
   EXPECT_NEAR(result.wasted_aborted_prefill_j, aborted.prefill_j, 1e-9 * aborted.prefill_j);
   EXPECT_NEAR(result.wasted_aborted_j, aborted.shares.shapley_j, 1e-9 * aborted.shares.shapley_j);
   const LedgerResult rows = make_token_rows(result);
-  const double useful_j = preempted.prefill_j - preempted.wasted_j;
-  EXPECT_GT(useful_j, 0.05 * preempted.prefill_j);
-  EXPECT_NEAR(*find_row(rows, "prefill").energy_j, useful_j, 1e-6 * useful_j);
-  EXPECT_NEAR(*find_row(rows, "decode").energy_j, 0, 1e-6 * useful_j);
+  const double useful_energy_j = preempted.prefill_j - preempted.wasted_j;
+  EXPECT_GT(useful_energy_j, 0.05 * preempted.prefill_j);
+  EXPECT_NEAR(*find_row(rows, "prefill").energy_j, useful_energy_j, 1e-6 * useful_energy_j);
+  EXPECT_NEAR(*find_row(rows, "decode").energy_j, 0, 1e-6 * useful_energy_j);
   EXPECT_EQ(find_row(rows, "preempted").count, 9000u);
   EXPECT_NEAR(sum_row_energies_j(rows), *rows.attributed_j, 1e-9 * *rows.attributed_j);
 }
@@ -519,20 +524,20 @@ EngineRun make_40_request_run() {
 
 TEST(ServingLedger, TheLimitOfListedRequestsDoesNotChangeSums) {
   const EngineRun run = make_40_request_run();
-  const ServingResult all = compute_serving_result(run);
-  const ServingResult few = compute_ledger_result(ServingLedger({0, run.end_ns}, 3), run);
-  EXPECT_EQ(few.listed_requests.size(), 3u);
-  EXPECT_EQ(few.requests, 40u);
-  EXPECT_EQ(few.finished, 30u);
-  EXPECT_EQ(few.aborted, 10u);
-  EXPECT_EQ(few.unfinished, 0u);
-  EXPECT_EQ(few.recomputed_tokens, 40 * 100u);
-  EXPECT_EQ(few.prompt_tokens, all.prompt_tokens);
+  const ServingResult unlimited_result = compute_serving_result(run);
+  const ServingResult limited_result = compute_ledger_result(ServingLedger({0, run.end_ns}, 3), run);
+  EXPECT_EQ(limited_result.listed_requests.size(), 3u);
+  EXPECT_EQ(limited_result.requests, 40u);
+  EXPECT_EQ(limited_result.finished, 30u);
+  EXPECT_EQ(limited_result.aborted, 10u);
+  EXPECT_EQ(limited_result.unfinished, 0u);
+  EXPECT_EQ(limited_result.recomputed_tokens, 40 * 100u);
+  EXPECT_EQ(limited_result.prompt_tokens, unlimited_result.prompt_tokens);
   for (const auto member :
        {&ServingResult::requests_j, &ServingResult::wasted_preempted_j, &ServingResult::wasted_aborted_j,
         &ServingResult::wasted_aborted_prefill_j, &ServingResult::wasted_rejected_j})
-    EXPECT_NEAR(few.*member, all.*member, 1e-9 * all.requests_j);
-  const LedgerResult rows = make_token_rows(few);
+    EXPECT_NEAR(limited_result.*member, unlimited_result.*member, 1e-9 * unlimited_result.requests_j);
+  const LedgerResult rows = make_token_rows(limited_result);
   EXPECT_NEAR(sum_row_energies_j(rows), *rows.attributed_j, 1e-9 * *rows.attributed_j);
 }
 
@@ -544,18 +549,18 @@ TEST(ServingLedger, UnlistedRequestsDoNotReadTheCacheOfEachOther) {
     if (begun.insert(entry.request).second) entry.cached_tokens = 100;
   }
   const double cached_j = compute_serving_result(run).cached_j;
-  const ServingResult few = compute_ledger_result(ServingLedger({0, run.end_ns}, 3), run);
+  const ServingResult limited_result = compute_ledger_result(ServingLedger({0, run.end_ns}, 3), run);
   EXPECT_GT(cached_j, 0);
-  EXPECT_LT(cached_j, few.prefill.energy_j);
-  EXPECT_NEAR(few.cached_j, cached_j, 1e-9 * cached_j);
+  EXPECT_LT(cached_j, limited_result.prefill.energy_j);
+  EXPECT_NEAR(limited_result.cached_j, cached_j, 1e-9 * cached_j);
 }
 
 TEST(ServingLedger, OnlyRequestsOfTheReportedPartCountTowardsTheLimit) {
   const EngineRun run = make_40_request_run();
-  const std::size_t first = 4 * 37;  // the steps of the last three requests
+  const std::size_t first_step = 4 * 37;  // the steps of the last three requests
   Diagnostics notes;
   const ServingResult result =
-      compute_ledger_result(ServingLedger({run.steps.steps[first].begin_ns, run.end_ns}, 3), run, &notes);
+      compute_ledger_result(ServingLedger({run.steps.steps[first_step].begin_ns, run.end_ns}, 3), run, &notes);
   EXPECT_EQ(result.requests, 3u);
   ASSERT_EQ(result.listed_requests.size(), 3u);
   EXPECT_EQ(result.listed_requests[0].id, "r37");

@@ -70,8 +70,8 @@ class UniqueRequestNames {
 // Without `wasted_j`. Rounding must not leave energy below zero.
 EnergyInterval subtract_waste(const EnergyInterval& energy, double wasted_j) {
   constexpr double kRelativeRoundingError = 1e-9;
-  const double useful_j = energy.energy_j - wasted_j;
-  return {std::abs(useful_j) <= kRelativeRoundingError * energy.energy_j ? 0 : useful_j,
+  const double useful_energy_j = energy.energy_j - wasted_j;
+  return {std::abs(useful_energy_j) <= kRelativeRoundingError * energy.energy_j ? 0 : useful_energy_j,
           std::max(energy.low_j - wasted_j, 0.0), std::max(energy.high_j - wasted_j, 0.0)};
 }
 
@@ -80,7 +80,7 @@ EnergyInterval subtract_waste(const EnergyInterval& energy, double wasted_j) {
 LedgerResult make_request_rows(const ServingResult& serving) {
   LedgerResult result;
   UniqueRequestNames names;
-  double listed_j = 0;
+  double listed_energy_j = 0;
   for (const ServedRequest& request : serving.listed_requests) {
     std::vector<std::string> path;
     if (!request.tenant.empty()) path.push_back(request.tenant);
@@ -88,10 +88,10 @@ LedgerResult make_request_rows(const ServingResult& serving) {
     ReportRow row = make_serving_row(std::move(path), request.steps, request.step_s);
     set_row_energy(row, serving, {request.shares.shapley_j, request.low_j, request.high_j});
     row.power_w.reset();  // several requests share each step
-    listed_j += request.shares.shapley_j;
+    listed_energy_j += request.shares.shapley_j;
     result.rows.push_back(std::move(row));
   }
-  const double unlisted_j = serving.requests_j + serving.wasted_j() - listed_j;
+  const double unlisted_j = serving.requests_j + serving.wasted_j() - listed_energy_j;
   if (serving.requests > serving.listed_requests.size()) {
     ReportRow row =
         make_serving_row({names.add("", "requests not listed")}, serving.requests - serving.listed_requests.size(), 0);

@@ -74,18 +74,20 @@ std::vector<std::int64_t> choose_interval_edges(std::span<const std::int64_t> up
 using Observations = std::vector<EnergyObservation>;
 
 // The first observation that ends after `time_ns`.
-Observations::iterator find_observation_ending_after(Observations& all, std::int64_t time_ns) {
-  return std::upper_bound(all.begin(), all.end(), time_ns,
-                          [](std::int64_t at_ns, const EnergyObservation& one) { return at_ns < one.end_ns; });
+Observations::iterator find_observation_ending_after(Observations& observations, std::int64_t time_ns) {
+  return std::upper_bound(
+      observations.begin(), observations.end(), time_ns,
+      [](std::int64_t at_ns, const EnergyObservation& observation) { return at_ns < observation.end_ns; });
 }
 
-// Calls use(observation, overlap in s) for each of [first, last) that overlaps [begin, end).
+// Calls visit_overlap(observation, overlap in s) for each of [first, last) that overlaps [begin, end).
 template <class Use>
-void for_each_overlap(Observations::iterator first, Observations::iterator last, std::int64_t begin_ns,
-                      std::int64_t end_ns, const Use& use) {
-  for (; first != last && first->begin_ns < end_ns; ++first) {
-    const std::int64_t overlap_ns = std::min(first->end_ns, end_ns) - std::max(first->begin_ns, begin_ns);
-    if (overlap_ns > 0) use(*first, seconds(overlap_ns));
+void for_each_overlap(Observations::iterator first_observation, Observations::iterator end_observation,
+                      std::int64_t begin_ns, std::int64_t end_ns, const Use& visit_overlap) {
+  for (; first_observation != end_observation && first_observation->begin_ns < end_ns; ++first_observation) {
+    const std::int64_t overlap_ns =
+        std::min(first_observation->end_ns, end_ns) - std::max(first_observation->begin_ns, begin_ns);
+    if (overlap_ns > 0) visit_overlap(*first_observation, seconds(overlap_ns));
   }
 }
 
@@ -95,25 +97,27 @@ class CoveringStepTerms {
  public:
   explicit CoveringStepTerms(std::size_t observations) : rate_changes_(observations + 1) {}
 
-  // A step of `length_s` covers the observations [first, last).
-  void add_step(std::size_t first, std::size_t last, std::span<const float, kStepTermCount> terms, double length_s) {
+  // A step of `length_s` covers the observations [first_observation, end_observation).
+  void add_step(std::size_t first_observation, std::size_t end_observation,
+                std::span<const float, kStepTermCount> terms, double length_s) {
     for (std::size_t i = 0; i < kStepTermCount; ++i) {
-      rate_changes_[first].rates[i] += double{terms[i]} / length_s;
-      rate_changes_[last].rates[i] -= double{terms[i]} / length_s;
+      rate_changes_[first_observation].rates[i] += double{terms[i]} / length_s;
+      rate_changes_[end_observation].rates[i] -= double{terms[i]} / length_s;
     }
-    ++rate_changes_[first].started_step_count;
-    ++rate_changes_[last].ended_step_count;
+    ++rate_changes_[first_observation].started_step_count;
+    ++rate_changes_[end_observation].ended_step_count;
   }
 
-  void add_terms_to_observations(Observations& all) const {
+  void add_terms_to_observations(Observations& observations) const {
     StepTerms rates{};
-    std::size_t running = 0;
-    for (std::size_t k = 0; k < all.size(); ++k) {
+    std::size_t running_step_count = 0;
+    for (std::size_t k = 0; k < observations.size(); ++k) {
       const RateChange& change = rate_changes_[k];
-      running += change.started_step_count - change.ended_step_count;
+      running_step_count += change.started_step_count - change.ended_step_count;
       add_scaled_terms(rates, change.rates);
-      if (running == 0) rates = {};  // differences leave rounding errors
-      for (std::size_t i = 0; i < kStepTermCount; ++i) all[k].amounts[i] += std::max(rates[i], 0.0) * all[k].length_s();
+      if (running_step_count == 0) rates = {};  // differences leave rounding errors
+      for (std::size_t i = 0; i < kStepTermCount; ++i)
+        observations[k].amounts[i] += std::max(rates[i], 0.0) * observations[k].length_s();
     }
   }
 
@@ -129,36 +133,40 @@ class CoveringStepTerms {
 // `steps`: sorted by begin.
 Observations make_observations(std::span<const ObservedStep> steps, std::span<const std::int64_t> edges,
                                const EnergyFunction& energy_j) {
-  Observations all;
+  Observations observations;
   for (std::size_t i = 1; i < edges.size(); ++i)
-    all.push_back({edges[i - 1], edges[i], std::max(energy_j(edges[i - 1], edges[i]), 0.0)});
+    observations.push_back({edges[i - 1], edges[i], std::max(energy_j(edges[i - 1], edges[i]), 0.0)});
   std::int64_t covered_until_ns = edges.front();
-  CoveringStepTerms covering_terms(all.size());
+  CoveringStepTerms covering_terms(observations.size());
   for (const ObservedStep& step : steps) {
     const double length_s = seconds(step.end_ns - step.begin_ns);
-    const auto add_terms = [&](EnergyObservation& one, double overlap_s) {
-      for (std::size_t i = 0; i < kStepTermCount; ++i) one.amounts[i] += double{step.terms[i]} * overlap_s / length_s;
+    const auto add_terms = [&](EnergyObservation& observation, double overlap_s) {
+      for (std::size_t i = 0; i < kStepTermCount; ++i)
+        observation.amounts[i] += double{step.terms[i]} * overlap_s / length_s;
     };
-    const auto first = find_observation_ending_after(all, step.begin_ns);
-    const auto last = find_observation_ending_after(all, step.end_ns);  // contains the end, or follows it
-    if (last - first > 1) {
-      for_each_overlap(first, first + 1, step.begin_ns, step.end_ns, add_terms);
-      for_each_overlap(last, all.end(), step.begin_ns, step.end_ns, add_terms);
-      covering_terms.add_step(static_cast<std::size_t>(first + 1 - all.begin()),
-                              static_cast<std::size_t>(last - all.begin()), step.terms, length_s);
+    const auto first_observation = find_observation_ending_after(observations, step.begin_ns);
+    const auto last_observation =
+        find_observation_ending_after(observations, step.end_ns);  // contains the end, or follows it
+    if (last_observation - first_observation > 1) {
+      for_each_overlap(first_observation, first_observation + 1, step.begin_ns, step.end_ns, add_terms);
+      for_each_overlap(last_observation, observations.end(), step.begin_ns, step.end_ns, add_terms);
+      covering_terms.add_step(static_cast<std::size_t>(first_observation + 1 - observations.begin()),
+                              static_cast<std::size_t>(last_observation - observations.begin()), step.terms, length_s);
     } else {
-      for_each_overlap(first, all.end(), step.begin_ns, step.end_ns, add_terms);
+      for_each_overlap(first_observation, observations.end(), step.begin_ns, step.end_ns, add_terms);
     }
     const std::int64_t uncovered_begin_ns = std::max(step.begin_ns, covered_until_ns);
     if (uncovered_begin_ns < step.end_ns) {
-      for_each_overlap(find_observation_ending_after(all, uncovered_begin_ns), all.end(), uncovered_begin_ns,
-                       step.end_ns, [](EnergyObservation& one, double overlap_s) { one.covered_s += overlap_s; });
+      for_each_overlap(find_observation_ending_after(observations, uncovered_begin_ns), observations.end(),
+                       uncovered_begin_ns, step.end_ns,
+                       [](EnergyObservation& observation, double overlap_s) { observation.covered_s += overlap_s; });
     }
     covered_until_ns = std::max(covered_until_ns, step.end_ns);
   }
-  covering_terms.add_terms_to_observations(all);
-  for (EnergyObservation& one : all) one.amounts[kIdlePowerIndex] = std::max(one.length_s() - one.covered_s, 0.0);
-  return all;
+  covering_terms.add_terms_to_observations(observations);
+  for (EnergyObservation& observation : observations)
+    observation.amounts[kIdlePowerIndex] = std::max(observation.length_s() - observation.covered_s, 0.0);
+  return observations;
 }
 
 // Robust standard deviation of residuals.
@@ -223,10 +231,10 @@ ScaledPriors make_coefficient_priors(std::span<const ObservedStep> steps,
   ValuePerUnknown totals{};
   double energy_j = 0;
   double covered_s = 0;
-  for (const EnergyObservation& one : observations) {
-    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) totals[i] += one.amounts[i];
-    energy_j += one.energy_j;
-    covered_s += one.covered_s;
+  for (const EnergyObservation& observation : observations) {
+    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) totals[i] += observation.amounts[i];
+    energy_j += observation.energy_j;
+    covered_s += observation.covered_s;
   }
   const double mean_w = energy_j / (covered_s + kPriorIdlePowerFraction * totals[kIdlePowerIndex]);
   const StepTerms times = fit_step_time_coefficients(steps);
@@ -248,27 +256,27 @@ struct StepEnergyFit {
 };
 
 // An observation divided by the square root of its length: the variance of energy grows with time.
-ValuePerUnknown scaled_amounts(const EnergyObservation& one, const ScaledPriors& priors) {
+ValuePerUnknown scaled_amounts(const EnergyObservation& observation, const ScaledPriors& priors) {
   ValuePerUnknown row{};
   for (std::size_t i = 0; i < kRegressionUnknownCount; ++i)
-    row[i] = one.amounts[i] * priors[i].unit / std::sqrt(one.length_s());
+    row[i] = observation.amounts[i] * priors[i].unit / std::sqrt(observation.length_s());
   return row;
 }
 
-double scaled_residual(const EnergyObservation& one, const ScaledPriors& priors,
+double scaled_residual(const EnergyObservation& observation, const ScaledPriors& priors,
                        const std::vector<double>& scaled_coefficients) {
   double predicted_j = 0;
   for (std::size_t i = 0; i < kRegressionUnknownCount; ++i)
-    predicted_j += one.amounts[i] * priors[i].unit * scaled_coefficients[i];
-  return (one.energy_j - predicted_j) / std::sqrt(one.length_s());
+    predicted_j += observation.amounts[i] * priors[i].unit * scaled_coefficients[i];
+  return (observation.energy_j - predicted_j) / std::sqrt(observation.length_s());
 }
 
 // Covariance of the unknowns from the residuals themselves, in blocks (a sandwich estimate): an error of the model that
 // lasts as long as the mixture of requests counts as often as the mixture changes, not as often as energy is read.
-// `inverse`: of the normal equations with priors.
+// `unscaled_covariance`: inverse of the normal equations with priors.
 std::vector<double> block_sandwich_covariance(std::span<const EnergyObservation> observations,
                                               const ScaledPriors& priors, std::span<const double> weighted_residuals,
-                                              std::span<const double> inverse) {
+                                              std::span<const double> unscaled_covariance) {
   const std::size_t length =
       std::max(kMinObservationsPerBlock, (observations.size() + kResidualBlockCount - 1) / kResidualBlockCount);
   std::vector<double> covariance(kRegressionUnknownCount * kRegressionUnknownCount, 0);
@@ -282,7 +290,7 @@ std::vector<double> block_sandwich_covariance(std::span<const EnergyObservation>
     ValuePerUnknown change{};  // of the unknowns, by this block
     for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
       for (std::size_t k = 0; k < kRegressionUnknownCount; ++k)
-        change[i] += inverse[i * kRegressionUnknownCount + k] * score[k];
+        change[i] += unscaled_covariance[i * kRegressionUnknownCount + k] * score[k];
     }
     for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
       for (std::size_t k = 0; k < kRegressionUnknownCount; ++k)
@@ -310,9 +318,10 @@ StepEnergyFit fit_step_energy(std::span<const EnergyObservation> observations, c
   for (int round = 0; round < kStepFitReweightingRounds + 1; ++round) {
     sums = NormalEquations(kRegressionUnknownCount);
     for (std::size_t k = 0; k < observations.size(); ++k) {
-      const EnergyObservation& one = observations[k];
+      const EnergyObservation& observation = observations[k];
       const double weight = round == 0 ? 1 : statistics::huber_weight(residuals[k] / fit.noise, kStepFitHuberThreshold);
-      sums.add_observation(scaled_amounts(one, scaled), one.energy_j / std::sqrt(one.length_s()), weight);
+      sums.add_observation(scaled_amounts(observation, scaled),
+                           observation.energy_j / std::sqrt(observation.length_s()), weight);
     }
     for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
       const double relative_noise = fit.noise / scaled[i].sd;
@@ -322,14 +331,14 @@ StepEnergyFit fit_step_energy(std::span<const EnergyObservation> observations, c
     fit.scaled_coefficients = statistics::nonnegative_least_squares(sums, priors).x;
     set_residuals();
   }
-  const std::vector<double> inverse = statistics::unscaled_posterior_covariance(sums, priors);
+  const std::vector<double> unscaled_covariance = statistics::unscaled_posterior_covariance(sums, priors);
   for (double& residual : residuals) residual *= statistics::huber_weight(residual / fit.noise, kStepFitHuberThreshold);
-  fit.covariance = block_sandwich_covariance(observations, scaled, residuals, inverse);
+  fit.covariance = block_sandwich_covariance(observations, scaled, residuals, unscaled_covariance);
   // Few blocks vary by chance. Independent residuals set the least variance.
   const auto count = static_cast<double>(observations.size());
   const double covariance_correction = count / std::max(count - static_cast<double>(kRegressionUnknownCount), 1.0);
   for (std::size_t i = 0; i < fit.covariance.size(); ++i)
-    fit.covariance[i] += fit.noise * fit.noise * covariance_correction * inverse[i];
+    fit.covariance[i] += fit.noise * fit.noise * covariance_correction * unscaled_covariance[i];
   return fit;
 }
 
@@ -339,8 +348,8 @@ double FittedStepModel::mean_energy_scale(std::int64_t begin_ns, std::int64_t en
   if (edges_ns_.size() < 2 || end_ns <= begin_ns) return 0;
   const auto integral_at = [&](std::int64_t time_ns) {
     const std::int64_t inside_ns = std::clamp(time_ns, edges_ns_.front(), edges_ns_.back());
-    const auto after = std::upper_bound(edges_ns_.begin(), edges_ns_.end() - 1, inside_ns);
-    const auto interval = static_cast<std::size_t>(after - edges_ns_.begin()) - 1;
+    const auto following_edge = std::upper_bound(edges_ns_.begin(), edges_ns_.end() - 1, inside_ns);
+    const auto interval = static_cast<std::size_t>(following_edge - edges_ns_.begin()) - 1;
     return energy_scale_integral_[interval] + energy_scales_[interval] * seconds(inside_ns - edges_ns_[interval]);
   };
   return (integral_at(end_ns) - integral_at(begin_ns)) / seconds(end_ns - begin_ns);
@@ -355,14 +364,14 @@ double FittedStepModel::coefficient_standard_error(StepTerm term) const {
   return covariance_.empty() ? 0 : std::sqrt(std::max(covariance_[term * kRegressionUnknownCount + term], 0.0));
 }
 
-double FittedStepModel::standard_error_j(const StepTerms& amounts) const {
+double FittedStepModel::standard_error_j(const StepTerms& term_amounts) const {
   if (covariance_.empty()) return 0;
   double total_j = amount_totals_[kIdlePowerIndex] * idle_w;
   for (std::size_t i = 0; i < kStepTermCount; ++i) total_j += amount_totals_[i] * coefficients[i];
-  const double share = total_j > 0 ? dot_product(amounts, coefficients) / total_j : 0;
+  const double share = total_j > 0 ? dot_product(term_amounts, coefficients) / total_j : 0;
   ValuePerUnknown gradient{};
   for (std::size_t i = 0; i < kRegressionUnknownCount; ++i)
-    gradient[i] = (i < kStepTermCount ? amounts[i] : 0) - share * amount_totals_[i];
+    gradient[i] = (i < kStepTermCount ? term_amounts[i] : 0) - share * amount_totals_[i];
   double variance = 0;
   for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
     for (std::size_t k = 0; k < kRegressionUnknownCount; ++k)
@@ -405,22 +414,22 @@ FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const 
   double all_energy_j = 0;
   double deviation_j = 0;  // of the observations since the last sum
   double summed_s = 0;
-  for (const EnergyObservation& one : observations) {
-    double modelled_j = one.amounts[kIdlePowerIndex] * model.idle_w;
-    for (std::size_t i = 0; i < kStepTermCount; ++i) modelled_j += one.amounts[i] * model.coefficients[i];
-    const double scale = modelled_j > 0 ? one.energy_j / modelled_j : 0;
+  for (const EnergyObservation& observation : observations) {
+    double modelled_j = observation.amounts[kIdlePowerIndex] * model.idle_w;
+    for (std::size_t i = 0; i < kStepTermCount; ++i) modelled_j += observation.amounts[i] * model.coefficients[i];
+    const double scale = modelled_j > 0 ? observation.energy_j / modelled_j : 0;
     squares += modelled_j > 0 ? (scale - 1) * (scale - 1) : 0;
     model.energy_scales_.push_back(scale);
     model.energy_scale_integral_.push_back(integral);
-    integral += scale * one.length_s();
-    all_energy_j += one.energy_j;
-    deviation_j += one.energy_j - modelled_j;
-    summed_s += one.length_s();
+    integral += scale * observation.length_s();
+    all_energy_j += observation.energy_j;
+    deviation_j += observation.energy_j - modelled_j;
+    summed_s += observation.length_s();
     if (summed_s >= kDeviationBlockLength_s) {
       squared_deviations += deviation_j * deviation_j;
       deviation_j = summed_s = 0;
     }
-    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) model.amount_totals_[i] += scale * one.amounts[i];
+    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) model.amount_totals_[i] += scale * observation.amounts[i];
   }
   model.deviation_variance_per_joule_j =
       all_energy_j > 0 ? (squared_deviations + deviation_j * deviation_j) / all_energy_j : 0;

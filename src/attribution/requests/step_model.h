@@ -39,8 +39,8 @@ class FittedStepModel {
   // Modelled energy of a step, scaled to the measured energy.
   double mean_energy_scale(std::int64_t begin_ns, std::int64_t end_ns) const;
   // Standard deviation of the energy coefficients x amounts, given that the energy of all steps and idle time is known.
-  // `amounts`: scaled by mean_energy_scale().
-  double standard_error_j(const StepTerms& amounts) const;
+  // `term_amounts`: scaled by mean_energy_scale().
+  double standard_error_j(const StepTerms& term_amounts) const;
   // Variance, in J squared, of attributed energy because of the deviations: scaling to the measured energy divides them
   // in proportion to the modelled energy, whereas each may belong to any of the requests that were active then.
   double deviation_variance_j2(double energy_j, double all_energy_j) const;

@@ -36,18 +36,18 @@ inline double decoded_token_count(const StepRequest& entry) {
 inline StepTerms request_step_terms(const StepRequest& entry) {
   const double prompt = entry.prompt_tokens;
   const double context = entry.context_tokens;
-  const double before = std::max(context - prompt, 0.0);
+  const double previous_context = std::max(context - prompt, 0.0);
   const double decoded = decoded_token_count(entry);
-  return {0, 0, prompt, prompt * (before + prompt / 2), decoded, decoded > 0 ? context : 0};
+  return {0, 0, prompt, prompt * (previous_context + prompt / 2), decoded, decoded > 0 ? context : 0};
 }
 
 inline void add_scaled_terms(StepTerms& sum, const StepTerms& terms, double factor = 1) {
   for (std::size_t i = 0; i < kStepTermCount; ++i) sum[i] += factor * terms[i];
 }
 
-inline double dot_product(const StepTerms& a, const StepTerms& b) {
+inline double dot_product(const StepTerms& left_terms, const StepTerms& right_terms) {
   double sum = 0;
-  for (std::size_t i = 0; i < kStepTermCount; ++i) sum += a[i] * b[i];
+  for (std::size_t i = 0; i < kStepTermCount; ++i) sum += left_terms[i] * right_terms[i];
   return sum;
 }
 

@@ -18,21 +18,21 @@ std::optional<CuptiResult> call_with_timeout(std::chrono::milliseconds limit, st
     std::condition_variable returned_condition;
     std::optional<CuptiResult> cupti_result;
   };
-  const auto shared = std::make_shared<CallState>();
+  const auto call_state = std::make_shared<CallState>();
   try {
     const ScopedSignalBlock signal_block;
-    std::thread([shared, call = std::move(call)] {
+    std::thread([call_state, call = std::move(call)] {
       const CuptiResult outcome = call();
-      const std::lock_guard hold(shared->lock);
-      shared->cupti_result = outcome;
-      shared->returned_condition.notify_all();
+      const std::lock_guard result_lock(call_state->lock);
+      call_state->cupti_result = outcome;
+      call_state->returned_condition.notify_all();
     }).detach();
   } catch (const std::system_error&) {
     return std::nullopt;  // no thread available; the call was not made
   }
-  std::unique_lock hold(shared->lock);
-  shared->returned_condition.wait_for(hold, limit, [&] { return shared->cupti_result.has_value(); });
-  return shared->cupti_result;
+  std::unique_lock wait_lock(call_state->lock);
+  call_state->returned_condition.wait_for(wait_lock, limit, [&] { return call_state->cupti_result.has_value(); });
+  return call_state->cupti_result;
 }
 
 }  // namespace joulemap::capture::cupti

@@ -65,11 +65,12 @@ TEST(ClockMap, RefusesATimeOfAnUnknownClock) {
 
 TEST(ClockMap, DropsSegmentsOfHoursAgoAndStaysCorrect) {
   ClockMap map(0);
-  const auto last = static_cast<std::int64_t>(3 * kMaxClockPairs);
-  for (std::int64_t second = 1; second <= last; ++second)
-    map.add_clock_pair(kUnixOffset_ns + second * kSecond_ns, second * kSecond_ns);
-  EXPECT_EQ(map.to_monotonic_ns(kUnixOffset_ns + last * kSecond_ns - 5, last * kSecond_ns), last * kSecond_ns - 5);
-  EXPECT_EQ(map.to_monotonic_ns(kUnixOffset_ns + kSecond_ns, last * kSecond_ns), std::nullopt);
+  const auto last_second = static_cast<std::int64_t>(3 * kMaxClockPairs);
+  for (std::int64_t time_s = 1; time_s <= last_second; ++time_s)
+    map.add_clock_pair(kUnixOffset_ns + time_s * kSecond_ns, time_s * kSecond_ns);
+  EXPECT_EQ(map.to_monotonic_ns(kUnixOffset_ns + last_second * kSecond_ns - 5, last_second * kSecond_ns),
+            last_second * kSecond_ns - 5);
+  EXPECT_EQ(map.to_monotonic_ns(kUnixOffset_ns + kSecond_ns, last_second * kSecond_ns), std::nullopt);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ struct CuptiFunctions {
   // Required for the scopes of kernels.
   CuptiResult (*subscribe)(Subscriber*, Callback, void* user) = nullptr;
   CuptiResult (*unsubscribe)(Subscriber) = nullptr;
-  CuptiResult (*enable_callback)(std::uint32_t on, Subscriber, CallbackDomain, std::uint32_t id) = nullptr;
+  CuptiResult (*enable_callback)(std::uint32_t is_enabled, Subscriber, CallbackDomain, std::uint32_t id) = nullptr;
   CuptiResult (*get_callback_name)(CallbackDomain, std::uint32_t id, const char** name) = nullptr;
   // Optional.
   CuptiResult (*register_clock)(TimestampFunction) = nullptr;  // since CUDA 11.6

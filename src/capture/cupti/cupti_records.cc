@@ -136,39 +136,39 @@ std::string cupti_version_text(std::uint32_t version) {
   if (version >= kFirstDecimalVersion) {
     return "CUDA " + std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100);
   }
-  for (const CuptiVersionName& named : kCuptiVersionNames) {
-    if (named.version == version) return named.text;
+  for (const CuptiVersionName& version_name : kCuptiVersionNames) {
+    if (version_name.version == version) return version_name.text;
   }
   return "CUPTI version " + std::to_string(version);
 }
 
 int cuda_major_of_cupti(std::uint32_t version) {
   if (version >= kFirstDecimalVersion) return static_cast<int>(version / 10'000);
-  for (const CuptiVersionName& named : kCuptiVersionNames) {
-    if (named.version == version) return named.major;
+  for (const CuptiVersionName& version_name : kCuptiVersionNames) {
+    if (version_name.version == version) return version_name.major;
   }
   return 0;
 }
 
-DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelActivityRecord& into) {
+DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelActivityRecord& kernel_record) {
   const RecordOffsets* members = find_record_offsets(layout, read_at_offset<RecordKind>(record, 0));
   if (members == nullptr) return DecodeOutcome::unknown;
   const auto start = read_at_offset<std::uint64_t>(record, members->start);
   const auto end = read_at_offset<std::uint64_t>(record, members->end);
   if (start == 0 || end == 0) return DecodeOutcome::incomplete;
-  into = KernelActivityRecord{};
-  into.kind = members->kind;
-  into.name = kernel_or_copy_name(*members, record);
-  into.grid = read_at_offset_or_zero<std::array<std::uint32_t, 3>>(record, members->grid);
-  into.block = read_at_offset_or_zero<std::array<std::uint32_t, 3>>(record, members->block);
-  into.device_ordinal = read_at_offset<std::uint32_t>(record, members->device);
-  into.context = read_at_offset<std::uint32_t>(record, members->context);
-  into.stream = read_at_offset<std::uint32_t>(record, members->stream);
-  into.correlation = read_at_offset<std::uint32_t>(record, members->correlation);
-  into.graph_node = read_at_offset_or_zero<std::uint64_t>(record, members->graph_node);
-  into.bytes = read_at_offset_or_zero<std::uint64_t>(record, members->bytes);
-  into.start_ns = static_cast<std::int64_t>(start);
-  into.end_ns = static_cast<std::int64_t>(end);
+  kernel_record = KernelActivityRecord{};
+  kernel_record.kind = members->kind;
+  kernel_record.name = kernel_or_copy_name(*members, record);
+  kernel_record.grid = read_at_offset_or_zero<std::array<std::uint32_t, 3>>(record, members->grid);
+  kernel_record.block = read_at_offset_or_zero<std::array<std::uint32_t, 3>>(record, members->block);
+  kernel_record.device_ordinal = read_at_offset<std::uint32_t>(record, members->device);
+  kernel_record.context = read_at_offset<std::uint32_t>(record, members->context);
+  kernel_record.stream = read_at_offset<std::uint32_t>(record, members->stream);
+  kernel_record.correlation = read_at_offset<std::uint32_t>(record, members->correlation);
+  kernel_record.graph_node = read_at_offset_or_zero<std::uint64_t>(record, members->graph_node);
+  kernel_record.bytes = read_at_offset_or_zero<std::uint64_t>(record, members->bytes);
+  kernel_record.start_ns = static_cast<std::int64_t>(start);
+  kernel_record.end_ns = static_cast<std::int64_t>(end);
   return DecodeOutcome::complete;
 }
 

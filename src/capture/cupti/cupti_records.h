@@ -58,10 +58,10 @@ std::string cupti_version_text(std::uint32_t version);
 int cuda_major_of_cupti(std::uint32_t version);
 
 enum class DecodeOutcome : std::uint8_t {
-  complete,    // `into` is filled
+  complete,    // `kernel_record` is filled
   unknown,     // a kind that is not in the layout
   incomplete,  // still running at a forced flush: it has no start or end time
 };
-DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelActivityRecord& into);
+DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelActivityRecord& kernel_record);
 
 }  // namespace joulemap::capture::cupti

@@ -31,73 +31,73 @@ TEST(CuptiRecords, ReadsAllFieldsOfAKernel) {
   bytes.at(16, std::uint64_t{1000}).at(24, std::uint64_t{3000}).at(40, 2U).at(44, 3U).at(48, 4U);
   bytes.at(52, 10U).at(56, 11U).at(60, 12U).at(64, 20U).at(68, 21U).at(72, 22U);
   bytes.at(92, 99U).at(104, static_cast<const char*>("gemm")).at(144, std::uint64_t{5});
-  KernelActivityRecord facts;
-  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
-  EXPECT_EQ(facts.kind, KernelKind::kernel);
-  EXPECT_EQ(facts.name, "gemm");
-  EXPECT_EQ(facts.start_ns, 1000);
-  EXPECT_EQ(facts.end_ns, 3000);
-  EXPECT_EQ(facts.device_ordinal, 2U);
-  EXPECT_EQ(facts.context, 3U);
-  EXPECT_EQ(facts.stream, 4U);
-  EXPECT_EQ(facts.grid, (std::array<std::uint32_t, 3>{10, 11, 12}));
-  EXPECT_EQ(facts.block, (std::array<std::uint32_t, 3>{20, 21, 22}));
-  EXPECT_EQ(facts.correlation, 99U);
-  EXPECT_EQ(facts.graph_node, 5U);
+  KernelActivityRecord kernel_record;
+  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), kernel_record), DecodeOutcome::complete);
+  EXPECT_EQ(kernel_record.kind, KernelKind::kernel);
+  EXPECT_EQ(kernel_record.name, "gemm");
+  EXPECT_EQ(kernel_record.start_ns, 1000);
+  EXPECT_EQ(kernel_record.end_ns, 3000);
+  EXPECT_EQ(kernel_record.device_ordinal, 2U);
+  EXPECT_EQ(kernel_record.context, 3U);
+  EXPECT_EQ(kernel_record.stream, 4U);
+  EXPECT_EQ(kernel_record.grid, (std::array<std::uint32_t, 3>{10, 11, 12}));
+  EXPECT_EQ(kernel_record.block, (std::array<std::uint32_t, 3>{20, 21, 22}));
+  EXPECT_EQ(kernel_record.correlation, 99U);
+  EXPECT_EQ(kernel_record.graph_node, 5U);
 }
 
 TEST(CuptiRecords, NamesACopyByItsDirection) {
   RecordBytes bytes(RecordKind::copy);
   bytes.at(4, std::uint8_t{2}).at(8, std::uint64_t{4096}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 7U);
-  KernelActivityRecord facts;
-  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
-  EXPECT_EQ(facts.kind, KernelKind::copy);
-  EXPECT_EQ(facts.name, "DtoH");
-  EXPECT_EQ(facts.bytes, 4096U);
-  EXPECT_EQ(facts.correlation, 7U);
+  KernelActivityRecord kernel_record;
+  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), kernel_record), DecodeOutcome::complete);
+  EXPECT_EQ(kernel_record.kind, KernelKind::copy);
+  EXPECT_EQ(kernel_record.name, "DtoH");
+  EXPECT_EQ(kernel_record.bytes, 4096U);
+  EXPECT_EQ(kernel_record.correlation, 7U);
   bytes.at(4, std::uint8_t{200});
-  decode_record(newest_layout(), bytes.record(), facts);
-  EXPECT_EQ(facts.name, "unknown direction");
+  decode_record(newest_layout(), bytes.record(), kernel_record);
+  EXPECT_EQ(kernel_record.name, "unknown direction");
 }
 
 TEST(CuptiRecords, ReadsTheCorrelationOfAPeerCopy) {
   RecordBytes bytes(RecordKind::peer_copy);
   bytes.at(4, std::uint8_t{10}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 1U).at(60, 8U);
-  KernelActivityRecord facts;
-  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
-  EXPECT_EQ(facts.name, "PtoP");
-  EXPECT_EQ(facts.correlation, 8U);
+  KernelActivityRecord kernel_record;
+  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), kernel_record), DecodeOutcome::complete);
+  EXPECT_EQ(kernel_record.name, "PtoP");
+  EXPECT_EQ(kernel_record.correlation, 8U);
 }
 
 TEST(CuptiRecords, ReadsMemsetsAndWholeGraphs) {
   RecordBytes fill(RecordKind::fill);
   fill.at(8, std::uint64_t{64}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 9U);
-  KernelActivityRecord facts;
-  ASSERT_EQ(decode_record(newest_layout(), fill.record(), facts), DecodeOutcome::complete);
-  EXPECT_EQ(facts.kind, KernelKind::fill);
-  EXPECT_EQ(facts.bytes, 64U);
+  KernelActivityRecord kernel_record;
+  ASSERT_EQ(decode_record(newest_layout(), fill.record(), kernel_record), DecodeOutcome::complete);
+  EXPECT_EQ(kernel_record.kind, KernelKind::fill);
+  EXPECT_EQ(kernel_record.bytes, 64U);
   RecordBytes graph(RecordKind::graph);
   graph.at(4, 11U).at(8, std::uint64_t{5}).at(16, std::uint64_t{6}).at(24, 1U).at(36, 3U);
-  ASSERT_EQ(decode_record(newest_layout(), graph.record(), facts), DecodeOutcome::complete);
-  EXPECT_EQ(facts.kind, KernelKind::graph);
-  EXPECT_EQ(facts.correlation, 11U);
-  EXPECT_EQ(facts.device_ordinal, 1U);
-  EXPECT_EQ(facts.bytes, 0U) << "nothing is left of the record before";
+  ASSERT_EQ(decode_record(newest_layout(), graph.record(), kernel_record), DecodeOutcome::complete);
+  EXPECT_EQ(kernel_record.kind, KernelKind::graph);
+  EXPECT_EQ(kernel_record.correlation, 11U);
+  EXPECT_EQ(kernel_record.device_ordinal, 1U);
+  EXPECT_EQ(kernel_record.bytes, 0U) << "nothing is left of the record before";
 }
 
 TEST(CuptiRecords, ReadsAKernelWithoutAName) {
   RecordBytes bytes(RecordKind::kernel);
   bytes.at(16, std::uint64_t{1}).at(24, std::uint64_t{2});
-  KernelActivityRecord facts;
-  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
-  EXPECT_EQ(facts.name, "unnamed kernel");
+  KernelActivityRecord kernel_record;
+  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), kernel_record), DecodeOutcome::complete);
+  EXPECT_EQ(kernel_record.name, "unnamed kernel");
 }
 
 TEST(CuptiRecords, ClassifiesIncompleteAndUnknownRecords) {
-  KernelActivityRecord facts;
-  EXPECT_EQ(decode_record(newest_layout(), RecordBytes(RecordKind::concurrent_kernel).record(), facts),
+  KernelActivityRecord kernel_record;
+  EXPECT_EQ(decode_record(newest_layout(), RecordBytes(RecordKind::concurrent_kernel).record(), kernel_record),
             DecodeOutcome::incomplete);
-  EXPECT_EQ(decode_record(newest_layout(), RecordBytes(static_cast<RecordKind>(900)).record(), facts),
+  EXPECT_EQ(decode_record(newest_layout(), RecordBytes(static_cast<RecordKind>(900)).record(), kernel_record),
             DecodeOutcome::unknown);
 }
 

@@ -160,10 +160,10 @@ TEST_F(CuptiRecoveryTest, FinishFlushesIncompleteRecordsAndUnsubscribes) {
 
 TEST_F(CuptiRecoveryTest, ThreadsMayLaunchWhileItFinishes) {
   start();
-  std::atomic<bool> stop{false};
+  std::atomic<bool> is_stopping{false};
   std::atomic<int> launched{0};
   std::thread program([&] {
-    while (!stop.load()) {
+    while (!is_stopping.load()) {
       fake.launch({});
       launched.fetch_add(1);
     }
@@ -171,9 +171,9 @@ TEST_F(CuptiRecoveryTest, ThreadsMayLaunchWhileItFinishes) {
   while (launched.load() < 100) std::this_thread::yield();
   session().finish();
   const std::size_t received_count = received.kernels.size();
-  const int after = launched.load() + 100;
-  while (launched.load() < after) std::this_thread::yield();
-  stop.store(true);
+  const int target_launch_count = launched.load() + 100;
+  while (launched.load() < target_launch_count) std::this_thread::yield();
+  is_stopping.store(true);
   program.join();
   EXPECT_GE(received_count, 100U);
   EXPECT_EQ(received.kernels.size(), received_count) << "what comes later is not for this recording";

@@ -42,8 +42,8 @@ bool is_cuda_related_library(std::string_view path) {
 
 // Prefix of `path` up to and including the last occurrence of `part`; empty when it does not occur.
 std::string_view path_prefix_through(std::string_view path, std::string_view part) {
-  const std::size_t found = path.rfind(part);
-  return found == std::string_view::npos ? std::string_view() : path.substr(0, found + part.size());
+  const std::size_t part_position = path.rfind(part);
+  return part_position == std::string_view::npos ? std::string_view() : path.substr(0, part_position + part.size());
 }
 
 std::vector<int> list_cuda_majors(int driver_major) {

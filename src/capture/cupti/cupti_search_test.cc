@@ -16,8 +16,8 @@ std::vector<std::string> find_cupti_candidates(std::vector<std::string> loaded_l
 }
 
 // Index of `path` in the list; the list's size when it is missing.
-std::size_t rank(const std::vector<std::string>& list, std::string_view path) {
-  return static_cast<std::size_t>(std::find(list.begin(), list.end(), path) - list.begin());
+std::size_t rank(const std::vector<std::string>& candidates, std::string_view path) {
+  return static_cast<std::size_t>(std::find(candidates.begin(), candidates.end(), path) - candidates.begin());
 }
 
 TEST(CuptiSearchInputs, ANamedLibraryIsTheOnlyCandidate) {
@@ -35,25 +35,26 @@ TEST(CuptiSearchInputs, ALoadedLibraryComesFirst) {
 }
 
 TEST(CuptiSearchInputs, SearchesTheWheelsOfTheFramework) {
-  const auto list = find_cupti_candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"});
-  const std::size_t wheel = rank(list, "/v/site-packages/nvidia/cuda_cupti/lib/libcupti.so.12");
-  EXPECT_LT(wheel, rank(list, "libcupti.so.12"));
-  EXPECT_LT(rank(list, "/v/site-packages/nvidia/cu13/lib/libcupti.so.13"), list.size());
-  const auto beside = find_cupti_candidates({"/v/nvidia/cuda_runtime/lib/libcudart.so.12"});
-  EXPECT_LT(rank(beside, "/v/nvidia/cuda_cupti/lib/libcupti.so.12"), rank(beside, "libcupti.so.13"));
+  const auto candidates = find_cupti_candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"});
+  const std::size_t wheel = rank(candidates, "/v/site-packages/nvidia/cuda_cupti/lib/libcupti.so.12");
+  EXPECT_LT(wheel, rank(candidates, "libcupti.so.12"));
+  EXPECT_LT(rank(candidates, "/v/site-packages/nvidia/cu13/lib/libcupti.so.13"), candidates.size());
+  const auto runtime_candidates = find_cupti_candidates({"/v/nvidia/cuda_runtime/lib/libcudart.so.12"});
+  EXPECT_LT(rank(runtime_candidates, "/v/nvidia/cuda_cupti/lib/libcupti.so.12"),
+            rank(runtime_candidates, "libcupti.so.13"));
 }
 
 TEST(CuptiSearchInputs, SearchesTheToolkitLast) {
-  const auto list = find_cupti_candidates({});
-  EXPECT_EQ(list[0], "libcupti.so.13");
-  EXPECT_LT(rank(list, "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12"), list.size());
+  const auto candidates = find_cupti_candidates({});
+  EXPECT_EQ(candidates[0], "libcupti.so.13");
+  EXPECT_LT(rank(candidates, "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12"), candidates.size());
 }
 
 TEST(CuptiSearchInputs, ExcludesLibrariesNewerThanTheDriver) {
-  const auto list = find_cupti_candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"}, 12);
-  EXPECT_TRUE(
-      std::none_of(list.begin(), list.end(), [](const std::string& path) { return path.find(".so.13") != path.npos; }));
-  EXPECT_LT(rank(list, "libcupti.so.11"), list.size());
+  const auto candidates = find_cupti_candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"}, 12);
+  EXPECT_TRUE(std::none_of(candidates.begin(), candidates.end(),
+                           [](const std::string& path) { return path.find(".so.13") != path.npos; }));
+  EXPECT_LT(rank(candidates, "libcupti.so.11"), candidates.size());
 }
 
 TEST(CuptiSearchInputs, ATestProgramHasNoDriver) {

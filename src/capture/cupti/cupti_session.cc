@@ -135,31 +135,32 @@ void CuptiSession::register_own_clock() {
 }
 
 // Callbacks of copies stay enabled in untraced steps: they are few, and return at once.
-void CuptiSession::enable_launch_callbacks(bool on) {
+void CuptiSession::enable_launch_callbacks(bool is_enabled) {
   if (callback_subscriber_ == nullptr) return;
-  for (const auto* ids : {&callback_ids_.launch_calls, &callback_ids_.synchronization_calls}) {
-    for (const std::uint32_t id : *ids) {
-      api_.functions().enable_callback(on ? 1 : 0, callback_subscriber_, CallbackDomain::driver, id);
+  for (const auto* callback_ids : {&callback_ids_.launch_calls, &callback_ids_.synchronization_calls}) {
+    for (const std::uint32_t id : *callback_ids) {
+      api_.functions().enable_callback(is_enabled ? 1 : 0, callback_subscriber_, CallbackDomain::driver, id);
     }
   }
 }
 
 // A noted launch without a record costs nothing; a record without a noted launch has no scope. So noting launches
 // starts before records and stops after them.
-Status CuptiSession::enable_record_kinds(bool on) {
-  if (on) is_tracing_.store(true);
+Status CuptiSession::enable_record_kinds(bool is_enabled) {
+  if (is_enabled) is_tracing_.store(true);
   for (const RecordKind kind : kRecordedKinds) {
-    const CuptiResult outcome = on ? api_.functions().enable_records(kind) : api_.functions().disable_records(kind);
+    const CuptiResult outcome =
+        is_enabled ? api_.functions().enable_records(kind) : api_.functions().disable_records(kind);
     if (outcome == CuptiResult::success) continue;
-    if (on && kind == RecordKind::concurrent_kernel) {
+    if (is_enabled && kind == RecordKind::concurrent_kernel) {
       is_tracing_.store(false);
       return make_kernels_refused_error(api_.result_text(outcome), outcome);
     }
     add_diagnostic("cupti_kind", "CUPTI could not switch records of kind " +
-                                     std::to_string(static_cast<unsigned>(kind)) + (on ? " on: " : " off: ") +
+                                     std::to_string(static_cast<unsigned>(kind)) + (is_enabled ? " on: " : " off: ") +
                                      api_.result_text(outcome));
   }
-  is_tracing_.store(on);
+  is_tracing_.store(is_enabled);
   return Done{};
 }
 
@@ -190,7 +191,7 @@ void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) 
   // Programs often set parameters of single nodes; only those after an update of a nested graph matter here.
   if (id == kGraphNodeParamsSet && !nested_graphs_.has_pending_update()) return;
   std::uint64_t node = 0;
-  std::uint64_t original = 0;
+  std::uint64_t original_node = 0;
   std::uint32_t graph = 0;
   const CuptiFunctions& functions = api_.functions();
   const bool is_executable = id == kGraphExecCreated;
@@ -200,9 +201,9 @@ void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) 
       nested_graphs_.on_node_created(node);
       sink_.on_graph_node(node, launch_context_.current_scope());
     } else if (id == kGraphNodeCloned &&
-               functions.get_graph_node_id(change.original_node, &original) == CuptiResult::success) {
-      nested_graphs_.on_node_copied(original, node);
-      sink_.on_graph_node_copied(original, node);
+               functions.get_graph_node_id(change.original_node, &original_node) == CuptiResult::success) {
+      nested_graphs_.on_node_copied(original_node, node);
+      sink_.on_graph_node_copied(original_node, node);
     } else if (is_executable && functions.get_graph_id != nullptr &&
                functions.get_graph_id(change.graph, &graph) == CuptiResult::success) {
       for (const auto& [reported, equivalent] : nested_graphs_.on_graph_instantiated(graph))
@@ -220,8 +221,8 @@ void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) 
 
 bool CuptiSession::is_own_clock_replaced() {
   const std::uint64_t calls = callback_targets.clock_call_count.load();
-  std::uint64_t ignored = 0;
-  if (api_.functions().get_timestamp(&ignored) != CuptiResult::success) return false;
+  std::uint64_t ignored_timestamp = 0;
+  if (api_.functions().get_timestamp(&ignored_timestamp) != CuptiResult::success) return false;
   return callback_targets.clock_call_count.load() == calls;
 }
 
@@ -271,10 +272,10 @@ void CuptiSession::reacquire_cupti(std::int64_t now_ns) {
   loss_detector_.reset(take_loss_snapshot(now_ns));
 }
 
-void CuptiSession::set_other_profiler_running(bool running, std::int64_t now_ns) {
+void CuptiSession::set_other_profiler_running(bool is_profiler_running, std::int64_t now_ns) {
   const std::unique_lock control_guard(control_lock_, kCuptiLockTimeout);
-  if (!control_guard || !is_active_.load() || running == other_profiler_since_ns_.has_value()) return;
-  if (running) {
+  if (!control_guard || !is_active_.load() || is_profiler_running == other_profiler_since_ns_.has_value()) return;
+  if (is_profiler_running) {
     other_profiler_since_ns_ = now_ns;
     sink_.on_records_lost(now_ns, INT64_MAX);
     return yield_to_profiler();
@@ -312,23 +313,23 @@ void CuptiSession::finish() {
       !has_yielded_to_profiler_ && attachment_.exchange(Attachment::attached) != Attachment::detached;
   const auto release_cupti = [functions = api_.functions(), subscriber = std::exchange(callback_subscriber_, nullptr),
                               has_records] {
-    CuptiResult flushed = CuptiResult::success;
+    CuptiResult flush_result = CuptiResult::success;
     if (has_records) {
       for (const RecordKind kind : kRecordedKinds) functions.disable_records(kind);
-      flushed = functions.flush_buffers(kFlushForced);
+      flush_result = functions.flush_buffers(kFlushForced);
     }
     if (subscriber != nullptr) functions.unsubscribe(subscriber);
-    return flushed;
+    return flush_result;
   };
   hold.unlock();
-  const std::optional<CuptiResult> flushed = call_with_timeout(finish_timeout_, release_cupti);
+  const std::optional<CuptiResult> final_flush_result = call_with_timeout(finish_timeout_, release_cupti);
   record_intake_.stop_accepting_records();
   // Buffers that come back later are ignored; another session may start.
   RecordIntake* own_intake = &record_intake_;
   callback_targets.record_intake.compare_exchange_strong(own_intake, nullptr);
-  if (!flushed)
+  if (!final_flush_result)
     return add_diagnostic("cupti_hangs", "CUPTI did not return from its last flush: its last records are missing");
-  report_flush_failure(*flushed);
+  report_flush_failure(*final_flush_result);
 }
 
 void CuptiSession::abandon_in_child() noexcept {
@@ -356,17 +357,17 @@ void CuptiSession::add_record_loss(RecordLosses& losses, std::int64_t since_ns, 
 }
 
 Diagnostics CuptiSession::diagnostics() const {
-  Diagnostics all = api_.diagnostics();
+  Diagnostics all_diagnostics = api_.diagnostics();
   {
     const std::lock_guard hold(diagnostics_lock_);
-    all.add_all(diagnostics_);
-    report_record_losses(unexplained_losses_, profiler_losses_, all);
+    all_diagnostics.add_all(diagnostics_);
+    report_record_losses(unexplained_losses_, profiler_losses_, all_diagnostics);
   }
-  report_record_counts(record_intake_.record_counts(), all);
+  report_record_counts(record_intake_.record_counts(), all_diagnostics);
   if (const std::uint64_t nodes = lost_graph_node_count_.load(); nodes > 0) {
-    all.add({"graphs_without_places", nodes, "nodes of CUDA graphs were not recorded: out of memory", ""});
+    all_diagnostics.add({"graphs_without_places", nodes, "nodes of CUDA graphs were not recorded: out of memory", ""});
   }
-  return all;
+  return all_diagnostics;
 }
 
 // The part of CuptiSession that enables and disables records, and closes CUPTI during untraced steps. Once records were
@@ -384,22 +385,23 @@ constexpr std::int64_t kLentBufferTimeout_ns = kNanosecondsPerSecond;
 
 }  // namespace
 
-void CuptiSession::set_tracing(bool on) {
+void CuptiSession::set_tracing(bool is_tracing_enabled) {
   const std::lock_guard hold(enable_lock_);
-  if (is_tracing_requested_ == on) return;
-  is_tracing_requested_ = on;
+  if (is_tracing_requested_ == is_tracing_enabled) return;
+  is_tracing_requested_ = is_tracing_enabled;
   untraced_since_ns_ = monotonic_ns();
-  if (!on) record_intake_.set_records_disabled_since(untraced_since_ns_);
+  if (!is_tracing_enabled) record_intake_.set_records_disabled_since(untraced_since_ns_);
   if (!is_active_.load() || has_yielded_to_profiler_) return;
-  const Status set = on ? ensure_attached() : enable_record_kinds(false);
-  if (!on) enable_launch_callbacks(false);
-  if (!set) add_diagnostic("cupti_kind", set.error().message, set.error().remedy);
+  const Status enable_status = is_tracing_enabled ? ensure_attached() : enable_record_kinds(false);
+  if (!is_tracing_enabled) enable_launch_callbacks(false);
+  if (!enable_status) add_diagnostic("cupti_kind", enable_status.error().message, enable_status.error().remedy);
 }
 
-void CuptiSession::allow_detach(bool allowed) {
+void CuptiSession::allow_detach(bool is_detach_allowed) {
   const std::lock_guard hold(enable_lock_);
-  is_detach_allowed_.store(allowed);
-  if (allowed || !is_active_.load() || has_yielded_to_profiler_ || attachment_.load() == Attachment::attached) return;
+  is_detach_allowed_.store(is_detach_allowed);
+  if (is_detach_allowed || !is_active_.load() || has_yielded_to_profiler_ || attachment_.load() == Attachment::attached)
+    return;
   const Status attach_status = ensure_attached();
   if (!attach_status) add_diagnostic("cupti_lost", attach_status.error().message, attach_status.error().remedy);
 }
@@ -446,8 +448,8 @@ void CuptiSession::detach_in_callback() noexcept {
 
 // Reopens CUPTI if it was closed. Requires enable_lock_ to be held. Enables records if tracing is requested.
 Status CuptiSession::ensure_attached() {
-  const Attachment before = attachment_.exchange(Attachment::attached);
-  if (before == Attachment::detached) {
+  const Attachment previous_attachment = attachment_.exchange(Attachment::attached);
+  if (previous_attachment == Attachment::detached) {
     const ScopedSignalBlock signal_block;  // CUPTI starts its threads again
     has_reattached_.store(true);
     return acquire_cupti();

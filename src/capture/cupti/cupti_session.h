@@ -50,10 +50,10 @@ class CuptiSession {
   Status start();
 
   // Enables or disables records and launch callbacks: light mode traces only a few steps. Enabled after start.
-  void set_tracing(bool on);
+  void set_tracing(bool is_tracing_enabled);
   // Whether CUPTI may be closed while steps stay untraced for long: while open, it slows every launch down by a
   // microsecond. Not allowed where CUDA graphs are created, because their nodes would be missed. Initially not allowed.
-  void allow_detach(bool allowed);
+  void allow_detach(bool is_detach_allowed);
   bool is_detached() const { return attachment_.load() == Attachment::detached; }
   // Whether launches are recorded now.
   bool is_tracing() const { return is_tracing_.load(std::memory_order_relaxed); }
@@ -61,7 +61,7 @@ class CuptiSession {
   void poll(std::int64_t now_ns);
 
   // Another profiler in this process starts or has stopped. The session releases CUPTI while that profiler runs.
-  void set_other_profiler_running(bool running, std::int64_t now_ns);
+  void set_other_profiler_running(bool is_profiler_running, std::int64_t now_ns);
 
   // Fetches the remaining records and releases CUPTI. Returns within seconds in any state of the driver. Idempotent.
   void finish();
@@ -86,8 +86,8 @@ class CuptiSession {
   void subscribe();
   void unsubscribe();
   void register_own_clock();
-  Status enable_record_kinds(bool on);
-  void enable_launch_callbacks(bool on);
+  Status enable_record_kinds(bool is_enabled);
+  void enable_launch_callbacks(bool is_enabled);
   bool is_own_clock_replaced();
   void read_clock_pair();
   void yield_to_profiler();

@@ -36,14 +36,15 @@ TEST_F(CuptiSessionTest, LinksAKernelToItsScopeAndStep) {
 TEST_F(CuptiSessionTest, CopiesMemsetsAndPeerCopiesHaveScopes) {
   start();
   current_scope = 5;
-  const std::uint32_t copy = fake.launch({.work = Work::copy, .bytes = 1024});
-  const std::uint32_t fill = fake.launch({.work = Work::fill, .bytes = 64});
-  const std::uint32_t peer = fake.launch({.work = Work::peer_copy, .bytes = 32, .copy_kind = 10});
+  const std::uint32_t copy_correlation = fake.launch({.work = Work::copy, .bytes = 1024});
+  const std::uint32_t fill_correlation = fake.launch({.work = Work::fill, .bytes = 64});
+  const std::uint32_t peer_correlation = fake.launch({.work = Work::peer_copy, .bytes = 32, .copy_kind = 10});
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 3U);
-  for (const std::uint32_t correlation : {copy, fill, peer}) EXPECT_EQ(received.launches.at(correlation).scope, 5U);
+  for (const std::uint32_t correlation : {copy_correlation, fill_correlation, peer_correlation})
+    EXPECT_EQ(received.launches.at(correlation).scope, 5U);
   EXPECT_EQ(received.kernels[0].name, "HtoD");
-  EXPECT_EQ(received.kernels[2].facts.correlation, peer);
+  EXPECT_EQ(received.kernels[2].facts.correlation, peer_correlation);
 }
 
 TEST_F(CuptiSessionTest, TimesAreOfTheHostClock) {
@@ -147,13 +148,13 @@ TEST_F(CuptiSessionTest, RecordsAndCountsNothingWhileTracingIsOff) {
   EXPECT_FALSE(session().is_tracing());
   EXPECT_FALSE(fake.is_kind_enabled(kKernelRecordKind));
   EXPECT_FALSE(fake.is_callback_enabled("cuLaunchKernel"));
-  const std::uint32_t untraced = fake.launch({});
+  const std::uint32_t untraced_correlation = fake.launch({});
   fake.launch({.work = Work::copy});
   session().set_tracing(true);
   fake.launch({});
   poll_for(1);
   EXPECT_EQ(received.kernels.size(), 2U);
-  EXPECT_EQ(received.launches.count(untraced), 0U);
+  EXPECT_EQ(received.launches.count(untraced_correlation), 0U);
   EXPECT_EQ(session().launch_count(), 2U);
 }
 
@@ -183,10 +184,10 @@ TEST_F(CuptiSessionTest, AnotherSubscriberCostsOnlyTheScopes) {
 
 TEST_F(CuptiSessionTest, ADriverThatForbidsRecordsIsAnErrorWithARemedy) {
   fake.set_function_result("cuptiActivityEnable", static_cast<int>(CuptiResult::insufficient_privileges));
-  const Status started = session().start();
-  ASSERT_FALSE(started.has_value());
-  EXPECT_EQ(started.error().code, ErrorCode::permission);
-  EXPECT_FALSE(started.error().remedy.empty());
+  const Status start_status = session().start();
+  ASSERT_FALSE(start_status.has_value());
+  EXPECT_EQ(start_status.error().code, ErrorCode::permission);
+  EXPECT_FALSE(start_status.error().remedy.empty());
   EXPECT_FALSE(fake.is_subscribed()) << "others may have it";
   fake.launch({});
   EXPECT_TRUE(received.launches.empty());
@@ -195,8 +196,8 @@ TEST_F(CuptiSessionTest, ADriverThatForbidsRecordsIsAnErrorWithARemedy) {
 TEST_F(CuptiSessionTest, AllowsOneSessionPerProcess) {
   start();
   Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
-  CuptiSession second(*std::move(api), received, kLaunchContext);
-  EXPECT_FALSE(second.start().has_value());
+  CuptiSession second_session(*std::move(api), received, kLaunchContext);
+  EXPECT_FALSE(second_session.start().has_value());
 }
 
 TEST_F(CuptiSessionTest, AllowsANewSessionAfterFinish) {
@@ -205,10 +206,10 @@ TEST_F(CuptiSessionTest, AllowsANewSessionAfterFinish) {
   ReceivedEvents received_by_second;
   {
     Result<CuptiApi> api = open_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
-    CuptiSession second(*std::move(api), received_by_second, kLaunchContext);
-    ASSERT_TRUE(second.start().has_value());
+    CuptiSession second_session(*std::move(api), received_by_second, kLaunchContext);
+    ASSERT_TRUE(second_session.start().has_value());
     fake.launch({.name = "gemm"});
-    second.finish();
+    second_session.finish();
   }
   EXPECT_TRUE(received.kernels.empty());
   ASSERT_EQ(received_by_second.kernels.size(), 1U);
@@ -244,9 +245,9 @@ TEST_F(CuptiSessionTest, StartsWithTheRealLibraryOrReportsWhyNot) {
   Result<CuptiApi> api = CuptiApi::open(CuptiSearchInputs{});
   if (!api) GTEST_SKIP() << api.error().message;
   CuptiSession real_session(*std::move(api), received, kLaunchContext, kFinishTimeout);
-  const Status started = real_session.start();
-  if (!started) {
-    EXPECT_NE(started.error().message.find("CUPTI error"), std::string::npos) << started.error().message;
+  const Status start_status = real_session.start();
+  if (!start_status) {
+    EXPECT_NE(start_status.error().message.find("CUPTI error"), std::string::npos) << start_status.error().message;
   }
   real_session.poll(monotonic_ns());
   real_session.finish();

@@ -28,25 +28,25 @@ DriverCallKind driver_call_kind(std::string_view driver_function) {
 }
 
 DriverCallbackIds find_driver_callback_ids(const CuptiFunctions& cupti) {
-  DriverCallbackIds found;
+  DriverCallbackIds callback_ids;
   for (std::uint32_t id = 1; id < kMaxCallbackIds; ++id) {
     const char* name = nullptr;
     if (cupti.get_callback_name(CallbackDomain::driver, id, &name) != CuptiResult::success || name == nullptr) break;
     switch (driver_call_kind(name)) {
       case DriverCallKind::launch:
-        found.launch_calls.push_back(id);
+        callback_ids.launch_calls.push_back(id);
         break;
       case DriverCallKind::copy:
-        found.copy_calls.push_back(id);
+        callback_ids.copy_calls.push_back(id);
         break;
       case DriverCallKind::synchronization:
-        found.synchronization_calls.push_back(id);
+        callback_ids.synchronization_calls.push_back(id);
         break;
       case DriverCallKind::none:
         break;
     }
   }
-  return found;
+  return callback_ids;
 }
 
 }  // namespace joulemap::capture::cupti

@@ -23,9 +23,9 @@ class KernelSink {
   // The calling thread, in this scope, begins to wait for the GPU (begins) or has stopped waiting.
   virtual void on_synchronization(std::uint32_t scope, bool begins) = 0;
   virtual void on_graph_node(std::uint64_t node, std::uint32_t scope) = 0;
-  virtual void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) = 0;
+  virtual void on_graph_node_copied(std::uint64_t original_node, std::uint64_t copied_node) = 0;
   virtual void set_device(std::uint32_t ordinal, std::string uuid) = 0;  // before the first kernel of that device
-  virtual void on_kernel(const KernelActivityRecord& facts) = 0;
+  virtual void on_kernel(const KernelActivityRecord& kernel_record) = 0;
   // Kernels of this interval are lost. until_ns is INT64_MAX while the loss continues; then a second call follows.
   virtual void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) = 0;
 };
@@ -42,13 +42,13 @@ class KernelLogSink final : public KernelSink {
     kernel_log_.on_synchronization(scope, begins, monotonic_ns());
   }
   void on_graph_node(std::uint64_t node, std::uint32_t scope) override { kernel_log_.on_graph_node(node, scope); }
-  void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) override {
-    kernel_log_.on_graph_node_copied(original, copy);
+  void on_graph_node_copied(std::uint64_t original_node, std::uint64_t copied_node) override {
+    kernel_log_.on_graph_node_copied(original_node, copied_node);
   }
   void set_device(std::uint32_t ordinal, std::string uuid) override {
     kernel_log_.set_device(ordinal, std::move(uuid));
   }
-  void on_kernel(const KernelActivityRecord& facts) override { kernel_log_.on_kernel(facts); }
+  void on_kernel(const KernelActivityRecord& kernel_record) override { kernel_log_.on_kernel(kernel_record); }
   void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) override {
     kernel_log_.on_records_lost(since_ns, until_ns);
     if (mark_log_ == nullptr || until_ns <= since_ns || until_ns == INT64_MAX) return;

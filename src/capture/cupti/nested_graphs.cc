@@ -13,23 +13,23 @@ constexpr std::size_t kMaxTrackedThreads = 1024;
 std::uint32_t graph_id_of_node(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
 std::uint32_t node_index_in_graph(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
 
-// Returns the nodes of a graph whose creation was not reported, up to its last reported index; at most about `most`.
+// Returns the nodes of a graph whose creation was not reported, up to its last reported index; at most about `max_nodes`.
 std::vector<std::uint64_t> find_unreported_nodes(const std::vector<std::uint64_t>& created, std::uint32_t graph,
-                                                 std::size_t most) {
+                                                 std::size_t max_nodes) {
   std::vector<std::uint32_t> indices;
   for (const std::uint64_t node : created) {
     if (graph_id_of_node(node) == graph) indices.push_back(node_index_in_graph(node));
   }
   std::sort(indices.begin(), indices.end());
-  std::vector<std::uint64_t> missing;
+  std::vector<std::uint64_t> unreported_nodes;
   std::uint32_t expected = 0;
   for (const std::uint32_t index : indices) {
-    for (; expected < index && missing.size() <= most; ++expected) {
-      missing.push_back(std::uint64_t{graph} << 32 | expected);
+    for (; expected < index && unreported_nodes.size() <= max_nodes; ++expected) {
+      unreported_nodes.push_back(std::uint64_t{graph} << 32 | expected);
     }
     expected = index + 1;
   }
-  return missing;
+  return unreported_nodes;
 }
 
 }  // namespace
@@ -41,23 +41,24 @@ void NestedGraphTracker::on_node_created(std::uint64_t node) {
   if (thread.created_nodes.size() < kMaxPendingNodesPerThread) thread.created_nodes.push_back(node);
 }
 
-void NestedGraphTracker::on_node_copied(std::uint64_t original, std::uint64_t copy) {
+void NestedGraphTracker::on_node_copied(std::uint64_t original_node, std::uint64_t copied_node) {
   const std::lock_guard hold(lock_);
   ThreadNodes& thread = nodes_by_thread_[std::this_thread::get_id()];
-  if (thread.copied_nodes.size() < kMaxPendingNodesPerThread) thread.copied_nodes.emplace_back(original, copy);
+  if (thread.copied_nodes.size() < kMaxPendingNodesPerThread)
+    thread.copied_nodes.emplace_back(original_node, copied_node);
 }
 
 std::vector<NestedGraphTracker::NodePair> NestedGraphTracker::on_graph_instantiated(std::uint32_t graph) {
   const std::lock_guard hold(lock_);
   const ThreadNodes thread = std::exchange(nodes_by_thread_[std::this_thread::get_id()], {});
-  const auto outer = std::find_if(thread.copied_nodes.rbegin(), thread.copied_nodes.rend(),
-                                  [&](const NodePair& pair) { return graph_id_of_node(pair.first) == graph; });
-  if (outer == thread.copied_nodes.rend()) return {};
-  const std::uint32_t executable = graph_id_of_node(outer->second);
+  const auto outer_pair = std::find_if(thread.copied_nodes.rbegin(), thread.copied_nodes.rend(),
+                                       [&](const NodePair& pair) { return graph_id_of_node(pair.first) == graph; });
+  if (outer_pair == thread.copied_nodes.rend()) return {};
+  const std::uint32_t executable = graph_id_of_node(outer_pair->second);
   // Graph ids increase: graphs nested in the executable were copied after its creation began.
   std::vector<std::uint64_t> nested;
-  for (const auto& [original, copy] : thread.copied_nodes) {
-    if (graph_id_of_node(copy) > executable) nested.push_back(copy);
+  for (const auto& [original_node, copied_node] : thread.copied_nodes) {
+    if (graph_id_of_node(copied_node) > executable) nested.push_back(copied_node);
   }
   const std::vector<std::uint64_t> unknown = find_unreported_nodes(thread.created_nodes, executable, nested.size());
   if (nested.size() != unknown.size()) return {};

@@ -28,7 +28,7 @@ class NestedGraphTracker {
   using NodePair = std::pair<std::uint64_t, std::uint64_t>;  // a reported node and the unreported one it became
 
   void on_node_created(std::uint64_t node);
-  void on_node_copied(std::uint64_t original, std::uint64_t copy);
+  void on_node_copied(std::uint64_t original_node, std::uint64_t copied_node);
   // Called when an executable graph was instantiated from `graph`. Returns the nested nodes and what they became; none
   // when their counts differ.
   std::vector<NodePair> on_graph_instantiated(std::uint32_t graph);

@@ -14,9 +14,9 @@ std::uint64_t node(std::uint32_t graph, std::uint32_t index) { return std::uint6
 // products are captured (graphs 2 and 4) and copied into nodes of graph 1 (as graphs 3 and 5). They are copied again
 // (as graphs 19 and 20) when graph 1 is instantiated as graph 18.
 void make_command_buffer(NestedGraphTracker& graphs) {
-  const auto copy = [&](std::uint64_t original, std::uint64_t copied) {
-    graphs.on_node_created(copied);
-    graphs.on_node_copied(original, copied);
+  const auto copy = [&](std::uint64_t original_node, std::uint64_t copied_node) {
+    graphs.on_node_created(copied_node);
+    graphs.on_node_copied(original_node, copied_node);
   };
   graphs.on_node_created(node(2, 0));
   copy(node(2, 0), node(3, 0));

@@ -71,18 +71,18 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
       }
     }
     if (outcome != CuptiResult::max_limit_reached) ++counts_.broken_buffers;
-    std::size_t dropped = 0;
+    std::size_t dropped_record_count = 0;
     if (api_.functions().get_dropped_records != nullptr &&
-        api_.functions().get_dropped_records(context, stream, &dropped) == CuptiResult::success) {
-      counts_.dropped_records += dropped;
+        api_.functions().get_dropped_records(context, stream, &dropped_record_count) == CuptiResult::success) {
+      counts_.dropped_records += dropped_record_count;
     }
   }
   buffer_pool_.return_buffer(buffer);
 }
 
 void RecordIntake::process_record(const Record* record, std::int64_t now_ns) {
-  KernelActivityRecord facts;
-  switch (decode_record(api_.record_layout(), record, facts)) {
+  KernelActivityRecord kernel_record;
+  switch (decode_record(api_.record_layout(), record, kernel_record)) {
     case DecodeOutcome::unknown:
       ++counts_.unknown_kinds;
       return;
@@ -92,21 +92,21 @@ void RecordIntake::process_record(const Record* record, std::int64_t now_ns) {
     case DecodeOutcome::complete:
       break;
   }
-  const std::optional<std::int64_t> start_ns = clock_map_.to_monotonic_ns(facts.start_ns, now_ns);
-  const std::optional<std::int64_t> end_ns = clock_map_.to_monotonic_ns(facts.end_ns, now_ns);
+  const std::optional<std::int64_t> start_ns = clock_map_.to_monotonic_ns(kernel_record.start_ns, now_ns);
+  const std::optional<std::int64_t> end_ns = clock_map_.to_monotonic_ns(kernel_record.end_ns, now_ns);
   if (!start_ns || !end_ns || *end_ns < *start_ns) {
     ++counts_.foreign_clock_records;
     return;
   }
   const std::int64_t disabled_since_ns = records_disabled_since_ns_.load();
-  if (facts.graph_node != 0 && *start_ns<disabled_since_ns&& * end_ns> disabled_since_ns) {
+  if (kernel_record.graph_node != 0 && *start_ns<disabled_since_ns&& * end_ns> disabled_since_ns) {
     ++counts_.incomplete_records;
     return;
   }
-  facts.start_ns = *start_ns;
-  facts.end_ns = *end_ns;
-  register_device(facts.device_ordinal);
-  sink_.on_kernel(facts);
+  kernel_record.start_ns = *start_ns;
+  kernel_record.end_ns = *end_ns;
+  register_device(kernel_record.device_ordinal);
+  sink_.on_kernel(kernel_record);
   ++counts_.forwarded_records;
 }
 

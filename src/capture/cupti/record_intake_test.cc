@@ -28,12 +28,12 @@ class RecordIntakeTest : public ::testing::Test {
 };
 
 TEST_F(RecordIntakeTest, ProvidesAlignedBuffersAndReusesThem) {
-  std::uint8_t* first = request();
-  ASSERT_NE(first, nullptr);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 8, 0U);
-  EXPECT_NE(request(), first);
-  intake.on_buffer_completed(nullptr, 0, first, 0);
-  EXPECT_EQ(request(), first);
+  std::uint8_t* first_buffer = request();
+  ASSERT_NE(first_buffer, nullptr);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first_buffer) % 8, 0U);
+  EXPECT_NE(request(), first_buffer);
+  intake.on_buffer_completed(nullptr, 0, first_buffer, 0);
+  EXPECT_EQ(request(), first_buffer);
 }
 
 TEST_F(RecordIntakeTest, AnEmptyBufferHasNoRecords) {
@@ -62,12 +62,12 @@ TEST_F(RecordIntakeTest, ProvidesNoBufferAfterClose) {
 TEST_F(RecordIntakeTest, ReportsTheTimeUpToWhichAllRecordsArrived) {
   const std::int64_t before_ns = monotonic_ns();
   EXPECT_EQ(intake.kernels_delivered_until_ns(before_ns), before_ns) << "CUPTI has nothing";
-  std::uint8_t* first = request();
+  std::uint8_t* first_buffer = request();
   const std::int64_t between_ns = monotonic_ns();
   request();
   const std::int64_t after_ns = monotonic_ns();
   EXPECT_LE(intake.kernels_delivered_until_ns(after_ns), between_ns);
-  intake.on_buffer_completed(nullptr, 0, first, 0);
+  intake.on_buffer_completed(nullptr, 0, first_buffer, 0);
   EXPECT_GE(intake.kernels_delivered_until_ns(after_ns), between_ns);
   EXPECT_LE(intake.kernels_delivered_until_ns(after_ns), after_ns);
   const std::int64_t later_ns = after_ns + 60 * kNanosecondsPerSecond;
@@ -88,9 +88,9 @@ TEST(BufferSizePolicy, GrowsFastFillingBuffersAndShrinksSlowOnes) {
   BufferSizePolicy size_policy;
   for (int i = 0; i < 20; ++i) size_policy.adapt_to_fill_time(kNanosecondsPerMillisecond);
   EXPECT_EQ(size_policy.next_buffer_bytes(), kMaxBufferBytes);
-  const std::size_t before = size_policy.next_buffer_bytes();
+  const std::size_t initial_buffer_bytes = size_policy.next_buffer_bytes();
   size_policy.adapt_to_fill_time(kNanosecondsPerSecond / 4);
-  EXPECT_EQ(size_policy.next_buffer_bytes(), before);
+  EXPECT_EQ(size_policy.next_buffer_bytes(), initial_buffer_bytes);
   for (int i = 0; i < 20; ++i) size_policy.adapt_to_fill_time(kNanosecondsPerSecond);
   EXPECT_EQ(size_policy.next_buffer_bytes(), kMinBufferBytes);
 }

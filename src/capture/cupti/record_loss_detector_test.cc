@@ -9,24 +9,24 @@ namespace {
 constexpr std::int64_t kSecond_ns = kNanosecondsPerSecond;
 constexpr std::uint64_t kRecordCapacity = 100;
 
-RecordLossDetector::Snapshot make_snapshot(int second, std::uint64_t launches, std::uint64_t records,
+RecordLossDetector::Snapshot make_snapshot(int time_s, std::uint64_t launches, std::uint64_t records,
                                            bool is_clock_replaced = false) {
-  return {second * kSecond_ns, launches, records, kRecordCapacity, is_clock_replaced};
+  return {time_s * kSecond_ns, launches, records, kRecordCapacity, is_clock_replaced};
 }
 
 TEST(RecordLossDetector, ContinuousRecordsAreNoLoss) {
   RecordLossDetector detector;
-  for (int second = 0; second < 10; ++second) {
-    const auto many = static_cast<std::uint64_t>(second) * 1000;
-    EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(second, many, many)));
+  for (int time_s = 0; time_s < 10; ++time_s) {
+    const auto record_count = static_cast<std::uint64_t>(time_s) * 1000;
+    EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(time_s, record_count, record_count)));
   }
 }
 
 TEST(RecordLossDetector, WithoutLaunchesThereIsNoLoss) {
   RecordLossDetector detector;
   detector.reset(make_snapshot(0, 5000, 5000));
-  for (int second = 1; second < 100; ++second)
-    EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(second, 5000, 5000)));
+  for (int time_s = 1; time_s < 100; ++time_s)
+    EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(time_s, 5000, 5000)));
 }
 
 TEST(RecordLossDetector, MoreLaunchesThanBuffersHoldAndTwoSecondsOfSilenceAreALoss) {
@@ -39,8 +39,8 @@ TEST(RecordLossDetector, MoreLaunchesThanBuffersHoldAndTwoSecondsOfSilenceAreALo
 TEST(RecordLossDetector, FewLaunchesMayBeInAnUndeliveredBuffer) {
   RecordLossDetector detector;
   detector.reset(make_snapshot(0, 0, 0));
-  for (int second = 1; second < 60; ++second)
-    EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(second, kRecordCapacity, 0)));
+  for (int time_s = 1; time_s < 60; ++time_s)
+    EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(time_s, kRecordCapacity, 0)));
 }
 
 TEST(RecordLossDetector, SilenceUnderAForeignClockIsALossForAnyLaunchCount) {

@@ -25,8 +25,8 @@ struct RecordLosses {
 
 // Add a diagnostic for each kind of loss that occurred; none when nothing was lost.
 void report_record_losses(const RecordLosses& unexplained_losses, const RecordLosses& profiler_losses,
-                          Diagnostics& into);
-void report_record_counts(const RecordIntake::RecordCounts& counts, Diagnostics& into);
+                          Diagnostics& diagnostics);
+void report_record_counts(const RecordIntake::RecordCounts& counts, Diagnostics& diagnostics);
 
 // The error for a CUPTI that refuses to record kernels, with CUPTI's own text.
 Error make_kernels_refused_error(const std::string& reason, CuptiResult outcome);

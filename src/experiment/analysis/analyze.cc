@@ -34,20 +34,20 @@ double sample_standard_deviation(const std::vector<double>& values, double mean)
 std::optional<MeasureSummary> summarize_measure(std::vector<double> values,
                                                 const statistics::BootstrapOptions& options) {
   if (values.empty()) return std::nullopt;
-  MeasureSummary spread;
-  spread.mean = statistics::mean_of(values);
-  spread.median = statistics::median_of(values);
-  spread.low = spread.high = spread.mean;
+  MeasureSummary summary;
+  summary.mean = statistics::mean_of(values);
+  summary.median = statistics::median_of(values);
+  summary.low = summary.high = summary.mean;
   if (values.size() > 1) {
     if (const auto interval = statistics::bootstrap_mean(values, options)) {
-      spread.low = interval->low;
-      spread.high = interval->high;
+      summary.low = interval->low;
+      summary.high = interval->high;
     }
-    spread.standard_deviation = sample_standard_deviation(values, spread.mean);
-    spread.outliers = statistics::find_modified_z_outliers(values);
+    summary.standard_deviation = sample_standard_deviation(values, summary.mean);
+    summary.outliers = statistics::find_modified_z_outliers(values);
   }
-  spread.values = std::move(values);
-  return spread;
+  summary.values = std::move(values);
+  return summary;
 }
 
 // Means over the rows of a cell: of the first epoch, and of the later epochs. Energies come only from rows that match
@@ -67,21 +67,21 @@ std::optional<EpochSummary> summarize_epochs(const ExperimentData& data, const E
     }
   };
   EpochSummary summary;
-  MeanAccumulator first_j, later_j, first_s, later_s;
+  MeanAccumulator first_epoch_j, later_epochs_j, first_epoch_s, later_epochs_s;
   for (const std::size_t index : cell.done_rows) {
     const std::vector<EpochResult>& epochs = data.rows[index].epochs;
     summary.epochs = std::max(summary.epochs, epochs.size());
     const bool has_energies = has_domains_of_basis(table.energy_basis, data.rows[index]);
     for (std::size_t i = 0; i < epochs.size(); ++i) {
-      if (has_energies) (i == 0 ? first_j : later_j).add(epochs[i].energy_j);
-      (i == 0 ? first_s : later_s).add(epochs[i].elapsed_s);
+      if (has_energies) (i == 0 ? first_epoch_j : later_epochs_j).add(epochs[i].energy_j);
+      (i == 0 ? first_epoch_s : later_epochs_s).add(epochs[i].elapsed_s);
     }
   }
   if (summary.epochs == 0) return std::nullopt;
-  summary.first_j = first_j.mean();
-  summary.later_j = later_j.mean();
-  summary.first_s = first_s.mean();
-  summary.later_s = later_s.mean();
+  summary.first_j = first_epoch_j.mean();
+  summary.later_j = later_epochs_j.mean();
+  summary.first_s = first_epoch_s.mean();
+  summary.later_s = later_epochs_s.mean();
   return summary;
 }
 
@@ -110,14 +110,16 @@ Result<std::vector<std::size_t>> find_compared_factors(const ExperimentData& dat
     if (options.compared_factors.empty() && data.factors[i].is_compared) factors.push_back(i);
   }
   for (const std::string& name : options.compared_factors) {
-    const auto found = std::find_if(data.factors.begin(), data.factors.end(),
-                                    [&](const ExperimentFactor& factor) { return factor.name == name; });
-    if (found == data.factors.end()) {
-      std::string known;
-      for (const ExperimentFactor& factor : data.factors) known += (known.empty() ? "" : ", ") + factor.name;
-      return Error{ErrorCode::usage, fmt::format("the experiment has no factor {}", joulemap::quoted(name)), known};
+    const auto matching_factor = std::find_if(data.factors.begin(), data.factors.end(),
+                                              [&](const ExperimentFactor& factor) { return factor.name == name; });
+    if (matching_factor == data.factors.end()) {
+      std::string factor_names;
+      for (const ExperimentFactor& factor : data.factors)
+        factor_names += (factor_names.empty() ? "" : ", ") + factor.name;
+      return Error{ErrorCode::usage, fmt::format("the experiment has no factor {}", joulemap::quoted(name)),
+                   factor_names};
     }
-    factors.push_back(static_cast<std::size_t>(found - data.factors.begin()));
+    factors.push_back(static_cast<std::size_t>(matching_factor - data.factors.begin()));
   }
   return factors;
 }

@@ -15,9 +15,10 @@ namespace {
 double deterministic_noise(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
 ExperimentData make_doubled_energy_data(bool is_blocked) {
-  ExperimentData data = synthetic_experiment({"a", "b"}, {"m", "n"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
-    return 100.0 * static_cast<double>(1 + a) + deterministic_noise(i);
-  });
+  ExperimentData data =
+      synthetic_experiment({"a", "b"}, {"m", "n"}, 10, [](std::size_t framework_level, std::size_t, std::size_t i) {
+        return 100.0 * static_cast<double>(1 + framework_level) + deterministic_noise(i);
+      });
   data.is_blocked = is_blocked;
   return data;
 }
@@ -29,11 +30,11 @@ AnalysisResult expect_analysis(const ExperimentData& data, const AnalysisOptions
 }
 
 std::vector<Comparison> select_comparisons(const AnalysisResult& result, std::string_view name) {
-  std::vector<Comparison> found;
+  std::vector<Comparison> matching_comparisons;
   for (const Comparison& comparison : result.comparisons) {
-    if (result.measures[comparison.measure].name == name) found.push_back(comparison);
+    if (result.measures[comparison.measure].name == name) matching_comparisons.push_back(comparison);
   }
-  return found;
+  return matching_comparisons;
 }
 
 TEST(Analyze, BlockedRowsAreComparedBlockByBlock) {
@@ -62,24 +63,26 @@ TEST(Analyze, RowsWithoutBlocksGetThePairedAndTheUnpairedTest) {
 }
 
 TEST(Analyze, MoreThanTwoLevelsGetAnOmnibusAndPairwiseTests) {
-  ExperimentData data = synthetic_experiment({"a", "b", "c"}, {"m"}, 8, [](std::size_t a, std::size_t, std::size_t i) {
-    return 100.0 + 5 * static_cast<double>(a) + deterministic_noise(i);
-  });
+  ExperimentData data =
+      synthetic_experiment({"a", "b", "c"}, {"m"}, 8, [](std::size_t framework_level, std::size_t, std::size_t i) {
+        return 100.0 + 5 * static_cast<double>(framework_level) + deterministic_noise(i);
+      });
   const std::vector<Comparison> blocked = select_comparisons(expect_analysis(data), "energy_j");
   ASSERT_EQ(blocked.size(), 4);
   EXPECT_EQ(blocked[0].test, "friedman");
   EXPECT_FALSE(blocked[0].a);
   data.is_blocked = false;
-  const std::vector<Comparison> free = select_comparisons(expect_analysis(data), "energy_j");
-  ASSERT_EQ(free.size(), 8);
-  EXPECT_EQ(free[4].test, "kruskal-wallis");
+  const std::vector<Comparison> unblocked_comparisons = select_comparisons(expect_analysis(data), "energy_j");
+  ASSERT_EQ(unblocked_comparisons.size(), 8);
+  EXPECT_EQ(unblocked_comparisons[4].test, "kruskal-wallis");
 }
 
 TEST(Analyze, FactorsThatAreNotComparedDefineStrata) {
   const AnalysisResult result = expect_analysis(make_doubled_energy_data(true));
   for (const Comparison& comparison : result.comparisons) EXPECT_EQ(comparison.factor, 0);
-  const AnalysisResult asked = expect_analysis(make_doubled_energy_data(true), {.compared_factors = {"model"}});
-  for (const Comparison& comparison : asked.comparisons) EXPECT_EQ(comparison.factor, 1);
+  const AnalysisResult requested_analysis =
+      expect_analysis(make_doubled_energy_data(true), {.compared_factors = {"model"}});
+  for (const Comparison& comparison : requested_analysis.comparisons) EXPECT_EQ(comparison.factor, 1);
   EXPECT_FALSE(analyze(make_doubled_energy_data(true), {.compared_factors = {"nothing"}}));
   EXPECT_FALSE(analyze(make_doubled_energy_data(true), {.measure_names = {"nothing"}}));
 }
@@ -94,9 +97,10 @@ TEST(Analyze, AFamilyIsTheTestsOfOneFactorAndOnePairing) {
 }
 
 TEST(Analyze, EqualCellsAreNotSignificant) {
-  const ExperimentData data = synthetic_experiment(
-      {"a", "b"}, {"m"}, 10,
-      [](std::size_t a, std::size_t, std::size_t i) { return 100 + deterministic_noise(i + 5 * a); });
+  const ExperimentData data =
+      synthetic_experiment({"a", "b"}, {"m"}, 10, [](std::size_t framework_level, std::size_t, std::size_t i) {
+        return 100 + deterministic_noise(i + 5 * framework_level);
+      });
   for (const Comparison& comparison : expect_analysis(data).comparisons) {
     EXPECT_FALSE(comparison.is_different);
     EXPECT_NE(comparison.verdict.find("no significant difference"), std::string::npos) << comparison.verdict;
@@ -105,8 +109,8 @@ TEST(Analyze, EqualCellsAreNotSignificant) {
 
 TEST(Analyze, ReportsTooFewRowsForSignificance) {
   const ExperimentData data =
-      synthetic_experiment({"a", "b"}, {"m", "n", "o"}, 6, [](std::size_t a, std::size_t, std::size_t i) {
-        return 100.0 * static_cast<double>(1 + a) + deterministic_noise(i);
+      synthetic_experiment({"a", "b"}, {"m", "n", "o"}, 6, [](std::size_t framework_level, std::size_t, std::size_t i) {
+        return 100.0 * static_cast<double>(1 + framework_level) + deterministic_noise(i);
       });
   const AnalysisResult result = expect_analysis(data);
   const bool is_flagged = std::any_of(result.flags.begin(), result.flags.end(),
@@ -203,10 +207,11 @@ TEST(Analyze, ComparesAnEstimatedDomainOnlyOnRequest) {
   const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(select_comparisons(result, "package").empty());
   EXPECT_EQ(result.cells[1].measures[2]->mean, 2000);
-  const AnalysisResult asked = expect_analysis(data, {.measure_names = {"package"}});
-  ASSERT_EQ(asked.comparisons.size(), 1u);
-  EXPECT_NE(asked.comparisons[0].verdict.find("less estimated energy of package than b"), std::string::npos)
-      << asked.comparisons[0].verdict;
+  const AnalysisResult requested_analysis = expect_analysis(data, {.measure_names = {"package"}});
+  ASSERT_EQ(requested_analysis.comparisons.size(), 1u);
+  EXPECT_NE(requested_analysis.comparisons[0].verdict.find("less estimated energy of package than b"),
+            std::string::npos)
+      << requested_analysis.comparisons[0].verdict;
 }
 
 TEST(Analyze, WithoutMeasurementsComparesEstimatesAndMarksThem) {

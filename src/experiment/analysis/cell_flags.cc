@@ -55,9 +55,10 @@ void flag_failed_rows(const CellView& view, std::vector<AnalysisFlag>& flags) {
          fmt::format("{} of {} rows failed and are excluded", cell.failed_row_count, cell.planned_row_count),
          "check their stderr.txt, then run joulemap experiment resume"});
   }
-  if (const std::size_t open = cell.planned_row_count - cell.failed_row_count - cell.done_rows.size(); open > 0) {
-    flags.push_back(
-        {"unfinished_rows", fmt::format("{} of {} rows have not run yet", open, cell.planned_row_count), ""});
+  if (const std::size_t unfinished_row_count = cell.planned_row_count - cell.failed_row_count - cell.done_rows.size();
+      unfinished_row_count > 0) {
+    flags.push_back({"unfinished_rows",
+                     fmt::format("{} of {} rows have not run yet", unfinished_row_count, cell.planned_row_count), ""});
   }
   std::map<std::string, std::pair<std::uint64_t, std::string>> diagnostics_by_code;
   for (std::size_t i = 0; i < cell.done_rows.size(); ++i) {
@@ -67,27 +68,31 @@ void flag_failed_rows(const CellView& view, std::vector<AnalysisFlag>& flags) {
       if (message.empty()) message = diagnostic.message;
     }
   }
-  for (const auto& [code, known] : diagnostics_by_code) {
-    flags.push_back({code, fmt::format("{} of {} rows: {}", known.first, cell.done_rows.size(), known.second), ""});
+  for (const auto& [code, count_and_message] : diagnostics_by_code) {
+    flags.push_back(
+        {code,
+         fmt::format("{} of {} rows: {}", count_and_message.first, cell.done_rows.size(), count_and_message.second),
+         ""});
   }
 }
 
 void flag_implausible_energies(const CellView& view, std::vector<AnalysisFlag>& flags) {
-  std::vector<std::size_t> missing;
+  std::vector<std::size_t> missing_rows;
   std::map<std::string, std::vector<std::size_t>> rows_with_zero_energy;
   std::map<std::string, std::vector<std::size_t>> rows_with_negative_energy;
   for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     const ExperimentRow& row = view.row(i);
-    if (!comparable_energy_j(view.table.energy_basis, row)) missing.push_back(row.number);
+    if (!comparable_energy_j(view.table.energy_basis, row)) missing_rows.push_back(row.number);
     for (const DomainEnergy& domain : row.domains) {
       if (domain.joules && *domain.joules == 0) rows_with_zero_energy[domain.name].push_back(row.number);
       if (domain.joules && *domain.joules < 0) rows_with_negative_energy[domain.name].push_back(row.number);
     }
   }
-  if (!missing.empty()) {
-    const std::string what = view.table.energy_basis.provenance == Provenance::measured ? "measured" : "estimated";
-    flags.push_back(
-        {"missing_energy", fmt::format("{}: no {} energy to compare", row_numbers_text(missing), what), ""});
+  if (!missing_rows.empty()) {
+    const std::string provenance_text =
+        view.table.energy_basis.provenance == Provenance::measured ? "measured" : "estimated";
+    flags.push_back({"missing_energy",
+                     fmt::format("{}: no {} energy to compare", row_numbers_text(missing_rows), provenance_text), ""});
   }
   for (const auto& [name, rows] : rows_with_zero_energy) {
     flags.push_back({"zero_energy",
@@ -99,35 +104,36 @@ void flag_implausible_energies(const CellView& view, std::vector<AnalysisFlag>& 
   }
 }
 
-void flag_disturbed_time(const CellView& view, std::string_view code, std::string_view what,
+void flag_disturbed_time(const CellView& view, std::string_view code, std::string_view disturbance,
                          std::optional<double> ExperimentRow::*share, std::vector<AnalysisFlag>& flags) {
   std::vector<std::size_t> rows;
-  double most = 0;
+  double max_share = 0;
   for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     const ExperimentRow& row = view.row(i);
     if (!(row.*share) || *(row.*share) <= kMaxUndisturbedTimeShare) continue;
     rows.push_back(row.number);
-    most = std::max(most, *(row.*share));
+    max_share = std::max(max_share, *(row.*share));
   }
   if (rows.empty()) return;
-  flags.push_back({std::string(code),
-                   fmt::format("{}: {}, up to {:.0f} % of the time", row_numbers_text(rows), what, most * 100), ""});
+  flags.push_back(
+      {std::string(code),
+       fmt::format("{}: {}, up to {:.0f} % of the time", row_numbers_text(rows), disturbance, max_share * 100), ""});
 }
 
 void flag_sample_sum_mismatch(const CellView& view, std::vector<AnalysisFlag>& flags) {
-  double least = 0;
-  double most = 0;
+  double min_deviation = 0;
+  double max_deviation = 0;
   std::size_t differing_row_count = 0;
   std::string name;
   for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     for (const DomainEnergy& domain : view.row(i).domains) {
       for (const CrossCheck& check : domain.checks) {
         if (check.channel != "sum of samples" || !domain.joules || *domain.joules <= 0) continue;
-        const double off = check.joules / *domain.joules - 1;
-        least = std::min(least, off);
-        most = std::max(most, off);
+        const double relative_deviation = check.joules / *domain.joules - 1;
+        min_deviation = std::min(min_deviation, relative_deviation);
+        max_deviation = std::max(max_deviation, relative_deviation);
         name = domain.name;
-        if (std::abs(off) > kSampleSumTolerance) ++differing_row_count;
+        if (std::abs(relative_deviation) > kSampleSumTolerance) ++differing_row_count;
       }
     }
   }
@@ -135,8 +141,8 @@ void flag_sample_sum_mismatch(const CellView& view, std::vector<AnalysisFlag>& f
   flags.push_back({"sum_of_samples",
                    fmt::format("{}: the published sum of samples assumes 1 s between samples and differs by {:+.1f} to "
                                "{:+.1f} % from the integral over the run; {} of {} rows by more than {} %",
-                               name, least * 100, most * 100, differing_row_count, view.cell.done_rows.size(),
-                               kSampleSumTolerance * 100),
+                               name, min_deviation * 100, max_deviation * 100, differing_row_count,
+                               view.cell.done_rows.size(), kSampleSumTolerance * 100),
                    "this analysis uses the integral"});
 }
 
@@ -166,15 +172,15 @@ void flag_power_above_idle(const CellView& view, std::vector<AnalysisFlag>& flag
        "wait until power and temperature are near the baseline instead of a fixed time"});
 }
 
-std::string percent_change_text(double before, double after) {
-  return before != 0 ? fmt::format(", {:+.1f} %", (after / before - 1) * 100) : "";
+std::string percent_change_text(double old_value, double new_value) {
+  return old_value != 0 ? fmt::format(", {:+.1f} %", (new_value / old_value - 1) * 100) : "";
 }
 
 // Flags a change point and a drift. Energy and time usually change together; each measure gets its own flag.
-void flag_trend(const Measure& measure, const MeasureSummary& spread, double alpha, std::vector<AnalysisFlag>& flags) {
-  const std::vector<double>& values = spread.values;
+void flag_trend(const Measure& measure, const MeasureSummary& summary, double alpha, std::vector<AnalysisFlag>& flags) {
+  const std::vector<double>& values = summary.values;
   if (values.size() < kMinRowsForTrend) return;
-  const double size = std::abs(spread.median);
+  const double size = std::abs(summary.median);
   const auto change = statistics::find_change_point(values);
   if (change && change->test.p <= alpha &&
       std::abs(change->median_after - change->median_before) > kMinFlaggedChange * size) {
@@ -200,11 +206,11 @@ void flag_trend(const Measure& measure, const MeasureSummary& spread, double alp
   }
 }
 
-void flag_large_spread(const CellView& view, const Measure& measure, const MeasureSummary& spread,
+void flag_large_spread(const CellView& view, const Measure& measure, const MeasureSummary& summary,
                        std::size_t measure_index, std::vector<AnalysisFlag>& flags) {
-  const std::vector<double>& values = spread.values;
+  const std::vector<double>& values = summary.values;
   if (values.size() < kMinRowsForStandardDeviation) return;
-  const bool is_constant = std::all_of(values.begin(), values.end(), [&](double one) { return one == values[0]; });
+  const bool is_constant = std::all_of(values.begin(), values.end(), [&](double value) { return value == values[0]; });
   if (is_constant) {
     const bool are_values_zero = values[0] == 0;
     flags.push_back({are_values_zero ? "all_zero" : "constant",
@@ -213,20 +219,20 @@ void flag_large_spread(const CellView& view, const Measure& measure, const Measu
                      "a constant value is often not a measurement"});
     return;
   }
-  if (spread.mean != 0 && measure.kind != MeasureKind::metric &&
-      spread.standard_deviation > kMaxUnflaggedVariation * std::abs(spread.mean)) {
+  if (summary.mean != 0 && measure.kind != MeasureKind::metric &&
+      summary.standard_deviation > kMaxUnflaggedVariation * std::abs(summary.mean)) {
     flags.push_back({"large_spread",
                      fmt::format("{}: the standard deviation is {:.0f} % of the mean", describe_measure(measure),
-                                 spread.standard_deviation / std::abs(spread.mean) * 100),
+                                 summary.standard_deviation / std::abs(summary.mean) * 100),
                      "inspect the individual rows before the mean"});
   }
-  if (spread.outliers.empty()) return;
+  if (summary.outliers.empty()) return;
   std::vector<std::size_t> rows_with_value;  // numbers of the rows that have a value
   for (const std::size_t row : view.cell.done_rows) {
     if (view.table.values_by_row[row][measure_index]) rows_with_value.push_back(view.data.rows[row].number);
   }
   std::vector<std::size_t> numbers;
-  for (const std::size_t index : spread.outliers) numbers.push_back(rows_with_value[index]);
+  for (const std::size_t index : summary.outliers) numbers.push_back(rows_with_value[index]);
   flags.push_back({"outlier",
                    fmt::format("{}: {}; not excluded", describe_measure(measure),
                                row_numbers_text(numbers) + (numbers.size() == 1 ? " is an outlier" : " are outliers")),
@@ -241,7 +247,8 @@ bool is_above_idle(double power_w, double idle_w) {
 
 std::vector<AnalysisFlag> compute_cell_flags(const ExperimentData& data, const ExperimentTable& table,
                                              const CellRows& cell,
-                                             const std::vector<std::optional<MeasureSummary>>& spreads, double alpha) {
+                                             const std::vector<std::optional<MeasureSummary>>& measure_summaries,
+                                             double alpha) {
   const CellView view{data, table, cell};
   std::vector<AnalysisFlag> flags;
   flag_failed_rows(view, flags);
@@ -251,10 +258,10 @@ std::vector<AnalysisFlag> compute_cell_flags(const ExperimentData& data, const E
   flag_disturbed_time(view, "stolen_time", "a hypervisor took CPU time", &ExperimentRow::cpu_steal_share, flags);
   flag_power_above_idle(view, flags);
   flag_sample_sum_mismatch(view, flags);
-  for (std::size_t i = 0; i < spreads.size(); ++i) {
-    if (!spreads[i]) continue;
-    flag_large_spread(view, table.measures[i], *spreads[i], i, flags);
-    flag_trend(table.measures[i], *spreads[i], alpha, flags);
+  for (std::size_t i = 0; i < measure_summaries.size(); ++i) {
+    if (!measure_summaries[i]) continue;
+    flag_large_spread(view, table.measures[i], *measure_summaries[i], i, flags);
+    flag_trend(table.measures[i], *measure_summaries[i], alpha, flags);
   }
   return flags;
 }

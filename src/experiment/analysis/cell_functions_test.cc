@@ -10,9 +10,9 @@
 namespace joulemap::experiment {
 namespace {
 
-EnergyCause make_cause(EnergyCauseClass largest, double time_s, CauseBasis basis = CauseBasis::ledger) {
-  EnergyCause cause{largest, basis};
-  cause.times_s[largest] = time_s;
+EnergyCause make_cause(EnergyCauseClass cause_class, double time_s, CauseBasis basis = CauseBasis::ledger) {
+  EnergyCause cause{cause_class, basis};
+  cause.times_s[cause_class] = time_s;
   return cause;
 }
 
@@ -74,11 +74,11 @@ TEST(CellFunctions, FunctionsRoundTripThroughRowJsonAndInferMissingCausesFromNam
   EXPECT_EQ(row->functions[1].count, 4u);
   EXPECT_EQ(row->functions[1].cause->basis, CauseBasis::ledger);
   EXPECT_EQ(row->functions[1].cause->times_s[EnergyCauseClass::synchronization], 1);
-  const Result<ExperimentRow> parsed = parse_row_json(
+  const Result<ExperimentRow> parsed_row = parse_row_json(
       R"({"schema": "joulemap.row/1", "functions": [{"name": "cudaMemcpy", "time_s": 2}]})", "row.json", data);
-  ASSERT_TRUE(parsed);
-  EXPECT_EQ(parsed->functions[0].cause->largest_class, EnergyCauseClass::memory);
-  EXPECT_EQ(parsed->functions[0].cause->basis, CauseBasis::name);
+  ASSERT_TRUE(parsed_row);
+  EXPECT_EQ(parsed_row->functions[0].cause->largest_class, EnergyCauseClass::memory);
+  EXPECT_EQ(parsed_row->functions[0].cause->basis, CauseBasis::name);
 }
 
 TEST(RowFlags, RowFlagsAreDiagnosticsOfASingleRow) {

@@ -36,25 +36,25 @@ std::vector<CellGroup> group_cells_by_other_factors(const ExperimentData& data, 
     }
     group.cells[level] = cell;
   }
-  std::vector<CellGroup> list;
-  list.reserve(groups.size());
-  for (auto& [key, group] : groups) list.push_back(std::move(group));
-  return list;
+  std::vector<CellGroup> group_list;
+  group_list.reserve(groups.size());
+  for (auto& [key, group] : groups) group_list.push_back(std::move(group));
+  return group_list;
 }
 
 std::vector<std::vector<double>> values_in_common_blocks(const ExperimentData& data, const ExperimentTable& table,
                                                          std::span<const std::size_t> cells, std::size_t measure) {
   std::vector<std::map<std::size_t, double>> cell_values_by_block;
   for (const std::size_t cell : cells) cell_values_by_block.push_back(values_by_block(data, table, cell, measure));
-  std::vector<std::vector<double>> lists(cells.size());
+  std::vector<std::vector<double>> values_by_cell(cells.size());
   for (const auto& entry : cell_values_by_block.front()) {
     const auto block = entry.first;  // clang 14 cannot capture a structured binding in a lambda
     const bool is_complete = std::all_of(cell_values_by_block.begin(), cell_values_by_block.end(),
                                          [&](const auto& map) { return map.find(block) != map.end(); });
     for (std::size_t i = 0; is_complete && i < cell_values_by_block.size(); ++i)
-      lists[i].push_back(cell_values_by_block[i].at(block));
+      values_by_cell[i].push_back(cell_values_by_block[i].at(block));
   }
-  return lists;
+  return values_by_cell;
 }
 
 }  // namespace joulemap::experiment

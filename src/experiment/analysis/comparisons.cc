@@ -31,49 +31,51 @@ void set_location_shift(Comparison& comparison, const std::optional<statistics::
   }
 }
 
-void compare_two_levels(Comparison& comparison, const std::vector<double>& a, const std::vector<double>& b,
-                        double confidence) {
+void compare_two_levels(Comparison& comparison, const std::vector<double>& values_a,
+                        const std::vector<double>& values_b, double confidence) {
   const bool is_paired = comparison.pairing == Pairing::paired;
   comparison.test = is_paired ? "wilcoxon-signed-rank" : "mann-whitney";
-  comparison.row_count_a = a.size();
-  comparison.row_count_b = b.size();
-  if (a.size() < 2 || b.size() < 2) return;
-  const statistics::TestResult test = is_paired ? statistics::signed_rank_test(a, b) : statistics::rank_sum_test(a, b);
+  comparison.row_count_a = values_a.size();
+  comparison.row_count_b = values_b.size();
+  if (values_a.size() < 2 || values_b.size() < 2) return;
+  const statistics::TestResult test =
+      is_paired ? statistics::signed_rank_test(values_a, values_b) : statistics::rank_sum_test(values_a, values_b);
   comparison.p = test.p;
   comparison.statistic = test.statistic;
   comparison.is_exact = test.p_value_method == statistics::PValueMethod::exact;
-  comparison.vargha_delaney_a12 = statistics::vargha_delaney_a12(a, b);
+  comparison.vargha_delaney_a12 = statistics::vargha_delaney_a12(values_a, values_b);
   comparison.cliffs_delta = 2 * *comparison.vargha_delaney_a12 - 1;
-  if (const std::optional<statistics::EffectEstimate> a12_estimate = statistics::a12_interval(a, b, confidence)) {
+  if (const std::optional<statistics::EffectEstimate> a12_estimate =
+          statistics::a12_interval(values_a, values_b, confidence)) {
     comparison.a12_low = a12_estimate->low;
     comparison.a12_high = a12_estimate->high;
   }
   if (is_paired) {
-    set_location_shift(comparison, statistics::paired_shift(a, b, confidence),
-                       statistics::paired_percent(a, b, confidence));
+    set_location_shift(comparison, statistics::paired_shift(values_a, values_b, confidence),
+                       statistics::paired_percent(values_a, values_b, confidence));
   } else {
-    set_location_shift(comparison, statistics::unpaired_shift(a, b, confidence),
-                       statistics::unpaired_percent(a, b, confidence));
+    set_location_shift(comparison, statistics::unpaired_shift(values_a, values_b, confidence),
+                       statistics::unpaired_percent(values_a, values_b, confidence));
   }
 }
 
-void compare_all_levels(Comparison& comparison, const std::vector<std::vector<double>>& lists) {
+void compare_all_levels(Comparison& comparison, const std::vector<std::vector<double>>& values_by_level) {
   const bool is_paired = comparison.pairing == Pairing::paired;
   comparison.test = is_paired ? "friedman" : "kruskal-wallis";
   comparison.is_exact = false;
-  std::size_t least = std::numeric_limits<std::size_t>::max();
-  for (const std::vector<double>& list : lists) {
-    comparison.row_count_a += list.size();
-    least = std::min(least, list.size());
+  std::size_t min_value_count = std::numeric_limits<std::size_t>::max();
+  for (const std::vector<double>& level_values : values_by_level) {
+    comparison.row_count_a += level_values.size();
+    min_value_count = std::min(min_value_count, level_values.size());
   }
   comparison.row_count_b = comparison.row_count_a;
-  if (least < 2) return;
-  std::vector<std::vector<double>> blocks(is_paired ? least : 0);
+  if (min_value_count < 2) return;
+  std::vector<std::vector<double>> blocks(is_paired ? min_value_count : 0);
   for (std::size_t block = 0; block < blocks.size(); ++block) {
-    for (const std::vector<double>& list : lists) blocks[block].push_back(list[block]);
+    for (const std::vector<double>& level_values : values_by_level) blocks[block].push_back(level_values[block]);
   }
   const statistics::TestResult test =
-      is_paired ? statistics::friedman_test(blocks) : statistics::kruskal_wallis_test(lists);
+      is_paired ? statistics::friedman_test(blocks) : statistics::kruskal_wallis_test(values_by_level);
   comparison.p = test.p;
   comparison.statistic = test.statistic;
 }
@@ -99,11 +101,11 @@ void add_comparison_tasks(const CellGroup& group, std::size_t measure, Pairing p
   comparison.measure = measure;
   comparison.pairing = pairing;
   if (levels.size() > 2) tasks.push_back({comparison, cells});
-  for (std::size_t a = 0; a < levels.size(); ++a) {
-    for (std::size_t b = a + 1; b < levels.size(); ++b) {
-      comparison.a = levels[a];
-      comparison.b = levels[b];
-      tasks.push_back({comparison, {cells[a], cells[b]}});
+  for (std::size_t index_a = 0; index_a < levels.size(); ++index_a) {
+    for (std::size_t index_b = index_a + 1; index_b < levels.size(); ++index_b) {
+      comparison.a = levels[index_a];
+      comparison.b = levels[index_b];
+      tasks.push_back({comparison, {cells[index_a], cells[index_b]}});
     }
   }
 }
@@ -111,17 +113,17 @@ void add_comparison_tasks(const CellGroup& group, std::size_t measure, Pairing p
 void run_comparison_task(ComparisonTask& task, const ExperimentData& data, const ExperimentTable& table,
                          double confidence) {
   Comparison& comparison = task.comparison;
-  std::vector<std::vector<double>> lists;
+  std::vector<std::vector<double>> values_by_level;
   if (comparison.pairing == Pairing::paired) {
-    lists = values_in_common_blocks(data, table, task.cells, comparison.measure);
+    values_by_level = values_in_common_blocks(data, table, task.cells, comparison.measure);
   } else {
     for (const std::size_t cell : task.cells)
-      lists.push_back(table.measure_values_of_cell(table.cells[cell], comparison.measure));
+      values_by_level.push_back(table.measure_values_of_cell(table.cells[cell], comparison.measure));
   }
   if (comparison.a) {
-    compare_two_levels(comparison, lists[0], lists[1], confidence);
+    compare_two_levels(comparison, values_by_level[0], values_by_level[1], confidence);
   } else {
-    compare_all_levels(comparison, lists);
+    compare_all_levels(comparison, values_by_level);
   }
 }
 
@@ -137,8 +139,8 @@ bool has_repetitions(const ExperimentData& data, const ExperimentTable& table) {
 void adjust_p_values(std::vector<Comparison>& comparisons, const ComparisonOptions& options) {
   std::map<std::tuple<std::size_t, Pairing, bool>, std::vector<std::size_t>> families;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
-    const Comparison& one = comparisons[i];
-    if (one.p) families[{one.factor, one.pairing, one.a.has_value()}].push_back(i);
+    const Comparison& comparison = comparisons[i];
+    if (comparison.p) families[{comparison.factor, comparison.pairing, comparison.a.has_value()}].push_back(i);
   }
   for (const auto& [key, members] : families) {
     std::vector<double> p;
@@ -149,11 +151,11 @@ void adjust_p_values(std::vector<Comparison>& comparisons, const ComparisonOptio
     const std::size_t min_rows_per_level =
         statistics::min_repetitions(pairing, options.significance_level, members.size());
     for (std::size_t k = 0; k < members.size(); ++k) {
-      Comparison& one = comparisons[members[k]];
-      one.p_adjusted = adjusted_p_values[k];
-      one.family_size = members.size();
-      one.is_different = adjusted_p_values[k] < options.significance_level;
-      if (one.a) one.min_rows_per_level = min_rows_per_level;
+      Comparison& comparison = comparisons[members[k]];
+      comparison.p_adjusted = adjusted_p_values[k];
+      comparison.family_size = members.size();
+      comparison.is_different = adjusted_p_values[k] < options.significance_level;
+      if (comparison.a) comparison.min_rows_per_level = min_rows_per_level;
     }
   }
 }

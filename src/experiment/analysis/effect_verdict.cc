@@ -48,12 +48,12 @@ std::string p_value_phrase(const MainEffect& effect) { return p_value_phrase(eff
 
 // "energy", "time", "energy of gpu", "accuracy".
 std::string measure_phrase(const Measure& measure) {
-  const std::string_view estimated = measure.is_estimated() ? "estimated " : "";
+  const std::string_view estimated_prefix = measure.is_estimated() ? "estimated " : "";
   switch (measure.kind) {
     case MeasureKind::energy:
-      return fmt::format("{}energy", estimated);
+      return fmt::format("{}energy", estimated_prefix);
     case MeasureKind::domain:
-      return fmt::format("{}energy of {}", estimated, measure.name);
+      return fmt::format("{}energy of {}", estimated_prefix, measure.name);
     case MeasureKind::time:
       return "time";
     case MeasureKind::metric:
@@ -80,27 +80,30 @@ double percent_of_inverse_ratio(double percent) { return 100 * (1 / (1 + percent
 HigherLevelEffect make_higher_level_effect(const MainEffect& effect, const AnalysisResult& result) {
   const std::vector<std::string>& levels = result.factors[effect.factor].levels;
   const bool are_levels_swapped = effect.percent ? *effect.percent < 0 : effect.difference.value_or(0) < 0;
-  HigherLevelEffect up{levels[are_levels_swapped ? *effect.b : *effect.a],
-                       levels[are_levels_swapped ? *effect.a : *effect.b]};
-  up.agreeing_combination_count = are_levels_swapped ? effect.lower : effect.higher;
-  up.opposing_combination_count = are_levels_swapped ? effect.higher : effect.lower;
+  HigherLevelEffect higher_level_effect{levels[are_levels_swapped ? *effect.b : *effect.a],
+                                        levels[are_levels_swapped ? *effect.a : *effect.b]};
+  higher_level_effect.agreeing_combination_count = are_levels_swapped ? effect.lower : effect.higher;
+  higher_level_effect.opposing_combination_count = are_levels_swapped ? effect.higher : effect.lower;
   if (effect.percent) {
-    const auto seen = [&](double percent) { return are_levels_swapped ? percent_of_inverse_ratio(percent) : percent; };
-    up.percent = seen(*effect.percent);
-    up.difference = *up.percent;
-    const auto [low, high] = std::minmax({seen(*effect.percent_low), seen(*effect.percent_high)});
-    up.interval_text = fmt::format("{:.3g} to {:.3g} %", low, high);
-    const auto [least, most] =
-        std::minmax({seen(*effect.min_combination_percent), seen(*effect.max_combination_percent)});
-    up.range_text = fmt::format("{:+.3g} to {:+.3g} %", least, most);
+    const auto oriented_percent = [&](double percent) {
+      return are_levels_swapped ? percent_of_inverse_ratio(percent) : percent;
+    };
+    higher_level_effect.percent = oriented_percent(*effect.percent);
+    higher_level_effect.difference = *higher_level_effect.percent;
+    const auto [low, high] =
+        std::minmax({oriented_percent(*effect.percent_low), oriented_percent(*effect.percent_high)});
+    higher_level_effect.interval_text = fmt::format("{:.3g} to {:.3g} %", low, high);
+    const auto [min_percent, max_percent] = std::minmax(
+        {oriented_percent(*effect.min_combination_percent), oriented_percent(*effect.max_combination_percent)});
+    higher_level_effect.range_text = fmt::format("{:+.3g} to {:+.3g} %", min_percent, max_percent);
   } else if (effect.difference) {
     const std::string& unit = result.measures[effect.measure].unit;
     const double sign = are_levels_swapped ? -1 : 1;
     const auto [low, high] = std::minmax({sign * *effect.low, sign * *effect.high});
-    up.difference = sign * *effect.difference;
-    up.interval_text = fmt::format("{} to {}", amount_text(low, unit), amount_text(high, unit));
+    higher_level_effect.difference = sign * *effect.difference;
+    higher_level_effect.interval_text = fmt::format("{} to {}", amount_text(low, unit), amount_text(high, unit));
   }
-  return up;
+  return higher_level_effect;
 }
 
 std::string confidence_phrase(const MainEffect& effect, const AnalysisResult& result) {
@@ -116,25 +119,29 @@ std::string factor_test_verdict(const MainEffect& effect, const AnalysisResult& 
                      measure, combinations_text(effect, result), p_value_phrase(effect));
 }
 
-std::string general_effect_verdict(const MainEffect& effect, const HigherLevelEffect& up,
+std::string general_effect_verdict(const MainEffect& effect, const HigherLevelEffect& higher_level_effect,
                                    const AnalysisResult& result) {
-  return fmt::format("{} {} than {} over {} ({}{}; higher in {} of {}; {})", up.higher_level,
-                     change_phrase(result.measures[effect.measure], up.difference, up.percent), up.lower_level,
-                     combinations_text(effect, result), up.interval_text, confidence_phrase(effect, result),
-                     up.agreeing_combination_count, effect.combinations, p_value_phrase(effect));
+  return fmt::format(
+      "{} {} than {} over {} ({}{}; higher in {} of {}; {})", higher_level_effect.higher_level,
+      change_phrase(result.measures[effect.measure], higher_level_effect.difference, higher_level_effect.percent),
+      higher_level_effect.lower_level, combinations_text(effect, result), higher_level_effect.interval_text,
+      confidence_phrase(effect, result), higher_level_effect.agreeing_combination_count, effect.combinations,
+      p_value_phrase(effect));
 }
 
-std::string inconsistent_effect_verdict(const MainEffect& effect, const HigherLevelEffect& up,
+std::string inconsistent_effect_verdict(const MainEffect& effect, const HigherLevelEffect& higher_level_effect,
                                         const AnalysisResult& result) {
-  const std::string range = up.range_text.empty() ? "" : fmt::format(", from {}", up.range_text);
+  const std::string range =
+      higher_level_effect.range_text.empty() ? "" : fmt::format(", from {}", higher_level_effect.range_text);
   const std::string test =
       effect.direction_p_adjusted && *effect.direction_p_adjusted < result.alpha
           ? "directions differ: " + p_value_phrase(*effect.direction_p, *effect.direction_p_adjusted)
           : "combinations do not agree: " + p_value_phrase(*effect.combinations_p);
   return fmt::format("no general effect of {} on {}: {} is higher than {} in {} of {} and lower in {}{} ({})",
                      result.factors[effect.factor].name, measure_phrase(result.measures[effect.measure]),
-                     up.higher_level, up.lower_level, up.agreeing_combination_count, combinations_text(effect, result),
-                     up.opposing_combination_count, range, test);
+                     higher_level_effect.higher_level, higher_level_effect.lower_level,
+                     higher_level_effect.agreeing_combination_count, combinations_text(effect, result),
+                     higher_level_effect.opposing_combination_count, range, test);
 }
 
 // Lists the names of the tests that the effects used, as "A, B and C", in the order of kNames.
@@ -157,36 +164,39 @@ std::string effect_test_names_text(const std::vector<MainEffect>& effects) {
 
 std::string verdict_sentence(const MainEffect& effect, const AnalysisResult& result) {
   if (!effect.a) return factor_test_verdict(effect, result);
-  const HigherLevelEffect up = make_higher_level_effect(effect, result);
+  const HigherLevelEffect higher_level_effect = make_higher_level_effect(effect, result);
   switch (effect.generality) {
     case EffectGenerality::same_direction:
-      return general_effect_verdict(effect, up, result);
+      return general_effect_verdict(effect, higher_level_effect, result);
     case EffectGenerality::direction_differs:
-      return inconsistent_effect_verdict(effect, up, result);
+      return inconsistent_effect_verdict(effect, higher_level_effect, result);
     case EffectGenerality::levels_differ:  // only the test over all levels, above
     case EffectGenerality::not_shown:
       break;
   }
   return fmt::format("no effect of {} on {} shown over {} ({} against {}: {}{}; higher in {} of {}; {})",
                      result.factors[effect.factor].name, measure_phrase(result.measures[effect.measure]),
-                     combinations_text(effect, result), up.higher_level, up.lower_level, up.interval_text,
-                     confidence_phrase(effect, result), up.agreeing_combination_count, effect.combinations,
-                     p_value_phrase(effect));
+                     combinations_text(effect, result), higher_level_effect.higher_level,
+                     higher_level_effect.lower_level, higher_level_effect.interval_text,
+                     confidence_phrase(effect, result), higher_level_effect.agreeing_combination_count,
+                     effect.combinations, p_value_phrase(effect));
 }
 
-std::string verdict_sentence(const Interaction& one, const AnalysisResult& result) {
-  const ExperimentFactor& factor = result.factors[one.factor];
-  const ExperimentFactor& other = result.factors[one.other];
+std::string verdict_sentence(const Interaction& interaction, const AnalysisResult& result) {
+  const ExperimentFactor& factor = result.factors[interaction.factor];
+  const ExperimentFactor& other_factor = result.factors[interaction.other];
   std::string levels;
-  if (!one.levels.empty()) {
-    const auto [least, most] = std::ranges::minmax_element(one.levels, {}, &LevelEffect::percent);
+  if (!interaction.levels.empty()) {
+    const auto [min_effect, max_effect] = std::ranges::minmax_element(interaction.levels, {}, &LevelEffect::percent);
     levels = fmt::format(": {} against {} from {:+.3g} % ({}) to {:+.3g} % ({})", factor.levels[0], factor.levels[1],
-                         least->percent, other.levels[least->level], most->percent, other.levels[most->level]);
+                         min_effect->percent, other_factor.levels[min_effect->level], max_effect->percent,
+                         other_factor.levels[max_effect->level]);
   }
   return fmt::format("the effect of {} on {} {} {}{} (F({:.4g}, {:.4g}) = {:.3g}, {})", factor.name,
-                     measure_phrase(result.measures[one.measure]),
-                     one.is_different ? "depends on" : "is not shown to depend on", other.name, levels,
-                     one.numerator_df, one.denominator_df, one.f, p_value_phrase(one.p, one.p_adjusted));
+                     measure_phrase(result.measures[interaction.measure]),
+                     interaction.is_different ? "depends on" : "is not shown to depend on", other_factor.name, levels,
+                     interaction.numerator_df, interaction.denominator_df, interaction.f,
+                     p_value_phrase(interaction.p, interaction.p_adjusted));
 }
 
 std::string effect_methods_sentences(const AnalysisResult& result) {

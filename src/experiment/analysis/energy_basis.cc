@@ -34,29 +34,30 @@ EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view k
     if (row.state == ExperimentRowState::done) totals.push_back(energy_totals_of_kind(row, kind));
   }
   EnergyBasis basis;
-  const bool is_measured = std::any_of(totals.begin(), totals.end(), [](const auto& one) { return one.measured; });
+  const bool is_measured =
+      std::any_of(totals.begin(), totals.end(), [](const auto& row_totals) { return row_totals.measured; });
   basis.provenance = is_measured ? Provenance::measured : Provenance::estimated;
-  std::vector<std::string> known;
-  for (const EnergyTotals& one : totals) {
-    const std::optional<EnergyWithProvenance> energy = energy_by_provenance(one, basis.provenance);
+  std::vector<std::string> domain_names;
+  for (const EnergyTotals& row_totals : totals) {
+    const std::optional<EnergyWithProvenance> energy = energy_by_provenance(row_totals, basis.provenance);
     if (!energy) continue;
     basis.has_energy = true;
     for (const std::string& name : energy->domains) {
-      if (!contains_name(known, name)) known.push_back(name);
+      if (!contains_name(domain_names, name)) domain_names.push_back(name);
     }
   }
   std::size_t complete_row_count = 0;
-  std::vector<std::size_t> row_count_by_domain(known.size());
-  for (const EnergyTotals& one : totals) {
-    const std::optional<EnergyWithProvenance> energy = energy_by_provenance(one, basis.provenance);
-    if (!energy || lacks_domain_reading(one, known)) continue;
+  std::vector<std::size_t> row_count_by_domain(domain_names.size());
+  for (const EnergyTotals& row_totals : totals) {
+    const std::optional<EnergyWithProvenance> energy = energy_by_provenance(row_totals, basis.provenance);
+    if (!energy || lacks_domain_reading(row_totals, domain_names)) continue;
     ++complete_row_count;
-    for (std::size_t i = 0; i < known.size(); ++i)
-      row_count_by_domain[i] += contains_name(energy->domains, known[i]) ? 1 : 0;
+    for (std::size_t i = 0; i < domain_names.size(); ++i)
+      row_count_by_domain[i] += contains_name(energy->domains, domain_names[i]) ? 1 : 0;
   }
-  for (std::size_t i = 0; i < known.size(); ++i) {
+  for (std::size_t i = 0; i < domain_names.size(); ++i) {
     const bool is_common_domain = complete_row_count > 0 && row_count_by_domain[i] == complete_row_count;
-    (is_common_domain ? basis.domains : basis.excluded_domains).push_back(known[i]);
+    (is_common_domain ? basis.domains : basis.excluded_domains).push_back(domain_names[i]);
   }
   return basis;
 }
@@ -67,15 +68,16 @@ std::optional<double> comparable_energy_j(const EnergyBasis& basis, const Experi
   const std::optional<EnergyWithProvenance> energy =
       energy_by_provenance(total_energy(row.domains, names), basis.provenance);
   if (!energy || energy->domains.size() != names.size()) return std::nullopt;
-  const EnergyTotals all = total_energy(row.domains);
-  if (lacks_domain_reading(all, basis.excluded_domains)) return std::nullopt;
+  const EnergyTotals row_totals = total_energy(row.domains);
+  if (lacks_domain_reading(row_totals, basis.excluded_domains)) return std::nullopt;
   return energy->joules;
 }
 
 bool has_domains_of_basis(const EnergyBasis& basis, const ExperimentRow& row) {
-  const std::optional<EnergyWithProvenance> shown = preferred_energy(total_energy(row.domains));
-  return shown && shown->provenance == basis.provenance &&
-         std::is_permutation(shown->domains.begin(), shown->domains.end(), basis.domains.begin(), basis.domains.end());
+  const std::optional<EnergyWithProvenance> row_energy = preferred_energy(total_energy(row.domains));
+  return row_energy && row_energy->provenance == basis.provenance &&
+         std::is_permutation(row_energy->domains.begin(), row_energy->domains.end(), basis.domains.begin(),
+                             basis.domains.end());
 }
 
 std::string_view kind_of_domain(std::string_view name) {

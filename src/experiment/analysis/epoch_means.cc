@@ -22,8 +22,9 @@ struct RunningMean {
 };
 
 std::optional<std::size_t> find_gauge_index(std::string_view name) {
-  const auto found = std::ranges::find(kGauges, name, &Gauge::name);
-  return found == kGauges.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - kGauges.begin()));
+  const auto matching_gauge = std::ranges::find(kGauges, name, &Gauge::name);
+  return matching_gauge == kGauges.end() ? std::nullopt
+                                         : std::optional(static_cast<std::size_t>(matching_gauge - kGauges.begin()));
 }
 
 std::optional<double> epoch_metric(const ExperimentData& data, const EpochResult& epoch, std::string_view name) {
@@ -80,8 +81,8 @@ std::vector<EpochMean> epoch_means(const ExperimentData& data, const ExperimentT
       if (has_energies) sums[i].energy_j.add(epoch.energy_j);
       if (has_energies && epoch.energy_j && epoch.elapsed_s > 0) sums[i].power_w.add(*epoch.energy_j / epoch.elapsed_s);
       sums[i].column_means.resize(columns.size());
-      for (std::size_t c = 0; c < columns.size(); ++c)
-        sums[i].column_means[c].add(epoch_column_value(data, epoch, columns[c].name));
+      for (std::size_t column_index = 0; column_index < columns.size(); ++column_index)
+        sums[i].column_means[column_index].add(epoch_column_value(data, epoch, columns[column_index].name));
     }
   }
   std::vector<EpochMean> means;

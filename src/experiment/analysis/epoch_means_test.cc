@@ -21,10 +21,10 @@ ExperimentRow make_row(std::size_t block, double power_w, double temperature_c) 
   gpu.provenance = Provenance::measured;
   gpu.is_counted = true;
   row.domains = {gpu};
-  EpochResult first{0, 4, 4 * power_w, {0.5, std::nullopt}};
-  first.gauges[3] = temperature_c;
-  EpochResult second{4, 6, std::nullopt, {0.75, std::nullopt}};
-  row.epochs = {first, second};
+  EpochResult first_epoch{0, 4, 4 * power_w, {0.5, std::nullopt}};
+  first_epoch.gauges[3] = temperature_c;
+  EpochResult second_epoch{4, 6, std::nullopt, {0.75, std::nullopt}};
+  row.epochs = {first_epoch, second_epoch};
   row.metrics = {0.75, 80};
   return row;
 }

@@ -41,16 +41,18 @@ void flag_confounded_nodes(const ExperimentData& data, const AnalysisResult& res
     for (const ExperimentRow& row : data.rows) {
       if (row.state == ExperimentRowState::done && !row.node.empty()) nodes[row.levels[factor]].insert(row.node);
     }
-    for (const Comparison& one : result.comparisons) {
-      if (one.factor != factor || !one.a || nodes[*one.a].empty() || nodes[*one.b].empty()) continue;
-      std::vector<std::string> both;
-      std::set_intersection(nodes[*one.a].begin(), nodes[*one.a].end(), nodes[*one.b].begin(), nodes[*one.b].end(),
-                            std::back_inserter(both));
-      if (!both.empty()) continue;
-      flags.push_back({"nodes_confounded",
-                       fmt::format("{} {} and {} never ran on the same node", data.factors[factor].name,
-                                   data.factors[factor].levels[*one.a], data.factors[factor].levels[*one.b]),
-                       "run each block on one node, as joulemap experiment submit does"});
+    for (const Comparison& comparison : result.comparisons) {
+      if (comparison.factor != factor || !comparison.a || nodes[*comparison.a].empty() || nodes[*comparison.b].empty())
+        continue;
+      std::vector<std::string> common_nodes;
+      std::set_intersection(nodes[*comparison.a].begin(), nodes[*comparison.a].end(), nodes[*comparison.b].begin(),
+                            nodes[*comparison.b].end(), std::back_inserter(common_nodes));
+      if (!common_nodes.empty()) continue;
+      flags.push_back(
+          {"nodes_confounded",
+           fmt::format("{} {} and {} never ran on the same node", data.factors[factor].name,
+                       data.factors[factor].levels[*comparison.a], data.factors[factor].levels[*comparison.b]),
+           "run each block on one node, as joulemap experiment submit does"});
       break;
     }
   }
@@ -65,46 +67,48 @@ std::string join_names(const std::vector<std::string>& names) {
 // Lists each estimated domain once: estimates are excluded from the energy if measurements exist.
 void flag_excluded_estimates(const ExperimentData& data, const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
   if (!energy.has_energy) return;
-  std::vector<std::string> estimated;
+  std::vector<std::string> estimated_domains;
   for (const ExperimentRow& row : data.rows) {
     if (row.state != ExperimentRowState::done) continue;
     const std::optional<EnergyWithProvenance> sum =
         energy_by_provenance(total_energy(row.domains), Provenance::estimated);
     if (!sum) continue;
     for (const std::string& name : sum->domains) {
-      if (std::ranges::find(estimated, name) == estimated.end()) estimated.push_back(name);
+      if (std::ranges::find(estimated_domains, name) == estimated_domains.end()) estimated_domains.push_back(name);
     }
   }
-  if (estimated.empty()) return;
+  if (estimated_domains.empty()) return;
   const bool is_estimated_only = energy.provenance == Provenance::estimated;
   flags.push_back({is_estimated_only ? "estimated_energy" : "estimates_not_added",
-                   is_estimated_only ? fmt::format("no row has a measured energy: energies are estimates of {}",
-                                                   join_names(energy.domains.empty() ? estimated : energy.domains))
-                                     : fmt::format("{}: estimated, not part of any energy", join_names(estimated)),
+                   is_estimated_only
+                       ? fmt::format("no row has a measured energy: energies are estimates of {}",
+                                     join_names(energy.domains.empty() ? estimated_domains : energy.domains))
+                       : fmt::format("{}: estimated, not part of any energy", join_names(estimated_domains)),
                    "run joulemap doctor to see how to measure it"});
 }
 
 // Rows are compared over the domains that all of them have.
 void flag_differing_domains(const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
   if (energy.excluded_domains.empty()) return;
-  const std::string_view how = to_string(energy.provenance);
+  const std::string_view provenance_text = to_string(energy.provenance);
   const std::string excluded_domains = join_names(energy.excluded_domains);
   if (!energy.is_comparable()) {
-    flags.push_back(
-        {"no_common_domain",
-         fmt::format("rows have no {} domain in common ({}): energies are not compared", how, excluded_domains),
-         "run the rows where the same sensors are readable, or choose a domain with --metric"});
+    flags.push_back({"no_common_domain",
+                     fmt::format("rows have no {} domain in common ({}): energies are not compared", provenance_text,
+                                 excluded_domains),
+                     "run the rows where the same sensors are readable, or choose a domain with --metric"});
     return;
   }
   flags.push_back({"domains_differ",
-                   fmt::format("rows have different {} domains: energies include {}; excluded: {}", how,
+                   fmt::format("rows have different {} domains: energies include {}; excluded: {}", provenance_text,
                                join_names(energy.domains), excluded_domains),
                    "rerun the rows flagged domains_differ where the same sensors are readable"});
 }
 
 void flag_arbitrary_pairing(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
-  const bool is_paired = std::any_of(result.comparisons.begin(), result.comparisons.end(),
-                                     [](const Comparison& one) { return one.pairing == Pairing::paired; });
+  const bool is_paired =
+      std::any_of(result.comparisons.begin(), result.comparisons.end(),
+                  [](const Comparison& comparison) { return comparison.pairing == Pairing::paired; });
   if (result.is_blocked || !is_paired) return;
   flags.push_back({"arbitrary_pairing",
                    "rows are paired by repetition number only, not by design: use the unpaired tests, which are shown "
@@ -116,27 +120,27 @@ void flag_arbitrary_pairing(const AnalysisResult& result, std::vector<AnalysisFl
 // comparisons, is above alpha.
 void flag_unreachable_significance(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
   std::map<std::tuple<std::size_t, Pairing>, std::pair<std::size_t, const Comparison*>> families;
-  for (const Comparison& one : result.comparisons) {
-    if (!one.p || !one.a) continue;
-    auto& [most_n, any] = families[{one.factor, one.pairing}];
-    most_n = std::max(most_n, std::min(one.row_count_a, one.row_count_b));
-    any = &one;
+  for (const Comparison& comparison : result.comparisons) {
+    if (!comparison.p || !comparison.a) continue;
+    auto& [most_n, example_comparison] = families[{comparison.factor, comparison.pairing}];
+    most_n = std::max(most_n, std::min(comparison.row_count_a, comparison.row_count_b));
+    example_comparison = &comparison;
   }
   for (const auto& [key, family] : families) {
-    const auto& [n, any] = family;
-    const bool is_paired = any->pairing == Pairing::paired;
+    const auto& [n, example_comparison] = family;
+    const bool is_paired = example_comparison->pairing == Pairing::paired;
     const double floor = is_paired ? statistics::min_p_value_paired(n) : statistics::min_p_value_unpaired(n, n);
-    const double times = static_cast<double>(any->family_size);
+    const double times = static_cast<double>(example_comparison->family_size);
     if (floor * times <= result.alpha) continue;
     flags.push_back(
         {"p_floor",
          fmt::format(
              "{} {} cannot give p below {}: with {} comparisons of {} nothing is significant after Bonferroni or Holm "
              "at {} (smallest p x comparisons = {:.2g})",
-             n, is_paired ? "pairs" : "rows per level", p_value_text(floor), any->family_size,
-             result.factors[any->factor].name, result.alpha, floor * times),
+             n, is_paired ? "pairs" : "rows per level", p_value_text(floor), example_comparison->family_size,
+             result.factors[example_comparison->factor].name, result.alpha, floor * times),
          fmt::format("use {} repetitions, or fewer comparisons (--metric, --factor){}",
-                     any->min_rows_per_level.value_or(0),
+                     example_comparison->min_rows_per_level.value_or(0),
                      result.main_effects.empty() ? "" : "; read the effects over all combinations")});
   }
 }
@@ -161,7 +165,7 @@ void flag_expected_false_positives(const AnalysisResult& result, std::vector<Ana
     std::size_t cells = 0;
     for (const AnalysisCell& cell : result.cells) {
       cells +=
-          std::any_of(cell.flags.begin(), cell.flags.end(), [&](const auto& one) { return one.code == kind.code; });
+          std::any_of(cell.flags.begin(), cell.flags.end(), [&](const auto& flag) { return flag.code == kind.code; });
     }
     if (cells == 0) continue;
     std::string message = fmt::format("{} of {} cells {}", cells, result.cells.size(), kind.message);
@@ -171,16 +175,16 @@ void flag_expected_false_positives(const AnalysisResult& result, std::vector<Ana
 }
 
 void flag_cells(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
-  std::size_t least = result.cells.empty() ? 0 : result.cells.front().n;
-  std::size_t most = least;
+  std::size_t min_row_count = result.cells.empty() ? 0 : result.cells.front().n;
+  std::size_t max_row_count = min_row_count;
   for (const AnalysisCell& cell : result.cells) {
-    least = std::min(least, cell.n);
-    most = std::max(most, cell.n);
+    min_row_count = std::min(min_row_count, cell.n);
+    max_row_count = std::max(max_row_count, cell.n);
   }
-  if (least != most) {
-    flags.push_back({"unbalanced", fmt::format("cells have {} to {} rows", least, most), ""});
+  if (min_row_count != max_row_count) {
+    flags.push_back({"unbalanced", fmt::format("cells have {} to {} rows", min_row_count, max_row_count), ""});
   }
-  if (most < 2) {
+  if (max_row_count < 2) {
     flags.push_back({"no_repetitions", "no cell has two rows: the variation is unknown", "set repetitions = 10"});
   }
 }

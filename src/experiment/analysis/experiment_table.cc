@@ -43,8 +43,8 @@ std::vector<Measure> make_measures(const ExperimentData& data) {
   std::vector<Measure> measures{make_energy_measure("energy_j", MeasureKind::energy, energy_basis(data.rows))};
   for (const std::string& kind : counted_domain_kinds(data)) {
     Measure part = make_energy_measure(kind, MeasureKind::domain, energy_basis(data.rows, kind));
-    const Measure& whole = measures.front();
-    part.is_compared = part.provenance == whole.provenance && part.domains != whole.domains;
+    const Measure& total_measure = measures.front();
+    part.is_compared = part.provenance == total_measure.provenance && part.domains != total_measure.domains;
     measures.push_back(std::move(part));
   }
   measures.push_back({"time_s", MeasureKind::time, "s"});
@@ -55,21 +55,24 @@ std::vector<Measure> make_measures(const ExperimentData& data) {
 }
 
 Result<std::vector<Measure>> select_measures(const ExperimentData& data, std::span<const std::string> measure_names) {
-  std::vector<Measure> all = make_measures(data);
-  if (measure_names.empty()) return all;
-  std::vector<Measure> chosen;
+  std::vector<Measure> available_measures = make_measures(data);
+  if (measure_names.empty()) return available_measures;
+  std::vector<Measure> selected_measures;
   for (const std::string& name : measure_names) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const Measure& one) { return one.name == name; });
-    if (found != all.end()) {
-      chosen.push_back(*found);
-      chosen.back().is_compared = true;  // the user requested it
+    const auto matching_measure = std::find_if(available_measures.begin(), available_measures.end(),
+                                               [&](const Measure& measure) { return measure.name == name; });
+    if (matching_measure != available_measures.end()) {
+      selected_measures.push_back(*matching_measure);
+      selected_measures.back().is_compared = true;  // the user requested it
       continue;
     }
-    std::string known;
-    for (const Measure& measure : all) known += (known.empty() ? "" : ", ") + measure.name;
-    return Error{ErrorCode::usage, fmt::format("the experiment has no metric {}", joulemap::quoted(name)), known};
+    std::string available_names;
+    for (const Measure& measure : available_measures)
+      available_names += (available_names.empty() ? "" : ", ") + measure.name;
+    return Error{ErrorCode::usage, fmt::format("the experiment has no metric {}", joulemap::quoted(name)),
+                 available_names};
   }
-  return chosen;
+  return selected_measures;
 }
 
 std::optional<double> measure_value_of_row(const ExperimentData& data, const ExperimentRow& row,
@@ -99,34 +102,35 @@ std::vector<std::size_t> rows_in_run_order(const ExperimentData& data) {
   const bool has_times = std::all_of(data.rows.begin(), data.rows.end(), [](const ExperimentRow& row) {
     return row.start_unix_ns || row.state != ExperimentRowState::done;
   });
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const ExperimentRow& left = data.rows[a];
-    const ExperimentRow& right = data.rows[b];
-    if (has_times && left.start_unix_ns != right.start_unix_ns) return left.start_unix_ns < right.start_unix_ns;
-    return left.number < right.number;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t left_index, std::size_t right_index) {
+    const ExperimentRow& left_row = data.rows[left_index];
+    const ExperimentRow& right_row = data.rows[right_index];
+    if (has_times && left_row.start_unix_ns != right_row.start_unix_ns)
+      return left_row.start_unix_ns < right_row.start_unix_ns;
+    return left_row.number < right_row.number;
   });
   return order;
 }
 
 std::vector<double> ExperimentTable::measure_values_of_cell(const CellRows& cell, std::size_t measure) const {
-  std::vector<double> found;
+  std::vector<double> cell_values;
   for (const std::size_t row : cell.done_rows) {
-    if (values_by_row[row][measure]) found.push_back(*values_by_row[row][measure]);
+    if (values_by_row[row][measure]) cell_values.push_back(*values_by_row[row][measure]);
   }
-  return found;
+  return cell_values;
 }
 
 std::optional<std::size_t> ExperimentTable::find_cell_index(std::span<const std::size_t> levels) const {
-  const auto before = [](const CellRows& cell, std::span<const std::size_t> wanted) {
-    return std::lexicographical_compare(cell.level_indices.begin(), cell.level_indices.end(), wanted.begin(),
-                                        wanted.end());
+  const auto is_cell_before = [](const CellRows& cell, std::span<const std::size_t> target_levels) {
+    return std::lexicographical_compare(cell.level_indices.begin(), cell.level_indices.end(), target_levels.begin(),
+                                        target_levels.end());
   };
-  const auto found = std::lower_bound(cells.begin(), cells.end(), levels, before);
-  if (found == cells.end() ||
-      !std::equal(levels.begin(), levels.end(), found->level_indices.begin(), found->level_indices.end())) {
+  const auto matching_cell = std::lower_bound(cells.begin(), cells.end(), levels, is_cell_before);
+  if (matching_cell == cells.end() || !std::equal(levels.begin(), levels.end(), matching_cell->level_indices.begin(),
+                                                  matching_cell->level_indices.end())) {
     return std::nullopt;
   }
-  return static_cast<std::size_t>(found - cells.begin());
+  return static_cast<std::size_t>(matching_cell - cells.begin());
 }
 
 const CellRows* ExperimentTable::find_cell(std::span<const std::size_t> levels) const {
@@ -169,8 +173,8 @@ std::string factor_levels_text(const std::vector<ExperimentFactor>& factors,
 }
 
 std::string factor_levels_text(const std::vector<ExperimentFactor>& factors, std::span<const std::size_t> levels) {
-  const std::vector<std::optional<std::size_t>> known(levels.begin(), levels.end());
-  return factor_levels_text(factors, std::span<const std::optional<std::size_t>>(known));
+  const std::vector<std::optional<std::size_t>> optional_levels(levels.begin(), levels.end());
+  return factor_levels_text(factors, std::span<const std::optional<std::size_t>>(optional_levels));
 }
 
 }  // namespace joulemap::experiment

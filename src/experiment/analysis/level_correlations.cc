@@ -27,10 +27,10 @@ struct CorrelatedQuantity {
 };
 
 std::optional<double> cell_median(const ExperimentTable& table, const CellRows& cell,
-                                  const CorrelatedQuantity& wanted) {
+                                  const CorrelatedQuantity& quantity) {
   std::vector<double> values;
   for (const std::size_t row : cell.done_rows) {
-    if (const std::optional<double> value = wanted.value_of_row(table, row)) values.push_back(*value);
+    if (const std::optional<double> value = quantity.value_of_row(table, row)) values.push_back(*value);
   }
   if (values.empty()) return std::nullopt;
   return statistics::median_of(values);
@@ -44,14 +44,14 @@ struct CellSelection {
 };
 
 void add_correlation(std::vector<LevelCorrelation>& correlations, const ExperimentTable& table,
-                     const CellSelection& cells, std::size_t energy, const CorrelatedQuantity& other,
+                     const CellSelection& cells, std::size_t energy, const CorrelatedQuantity& quantity,
                      std::string name) {
   std::vector<double> x;
   std::vector<double> y;
   for (const CellRows& cell : table.cells) {
     if (!cells.contains(cell)) continue;
     const std::optional<double> energy_j = cell_median(table, cell, {energy, std::nullopt});
-    const std::optional<double> value = cell_median(table, cell, other);
+    const std::optional<double> value = cell_median(table, cell, quantity);
     if (!energy_j || !value) continue;
     x.push_back(*energy_j);
     y.push_back(*value);
@@ -71,10 +71,11 @@ std::vector<LevelCorrelation> level_correlations(const ExperimentData& data, con
     for (std::size_t level = 0; level < data.factors[factor].levels.size(); ++level)
       cell_selections.push_back({factor, level});
   }
-  const auto found = std::ranges::find(table.measures, MeasureKind::time, &Measure::kind);
-  const std::optional<std::size_t> time = found == table.measures.end()
-                                              ? std::nullopt
-                                              : std::optional(static_cast<std::size_t>(found - table.measures.begin()));
+  const auto time_measure = std::ranges::find(table.measures, MeasureKind::time, &Measure::kind);
+  const std::optional<std::size_t> time =
+      time_measure == table.measures.end()
+          ? std::nullopt
+          : std::optional(static_cast<std::size_t>(time_measure - table.measures.begin()));
   std::vector<LevelCorrelation> correlations;
   for (const CellSelection& cells : cell_selections) {
     for (std::size_t energy = 0; energy < table.measures.size(); ++energy) {

@@ -26,12 +26,15 @@ std::vector<LevelCorrelation> correlations(std::size_t model_count) {
 }
 
 TEST(LevelCorrelations, CorrelationsAreOfEachDomainAndLevelWithTimeAndPower) {
-  const std::vector<LevelCorrelation> found = correlations(5);
+  const std::vector<LevelCorrelation> computed_correlations = correlations(5);
   const auto spearman = [&](std::optional<std::size_t> level, std::size_t energy, std::string_view y) {
-    const auto one = std::ranges::find_if(found, [&](const LevelCorrelation& correlation) {
-      return correlation.level == level && correlation.x == energy && correlation.y == y;
-    });
-    return one == found.end() ? std::nullopt : std::optional(std::round(1e9 * one->spearman) / 1e9);
+    const auto matching_correlation =
+        std::ranges::find_if(computed_correlations, [&](const LevelCorrelation& correlation) {
+          return correlation.level == level && correlation.x == energy && correlation.y == y;
+        });
+    return matching_correlation == computed_correlations.end()
+               ? std::nullopt
+               : std::optional(std::round(1e9 * matching_correlation->spearman) / 1e9);
   };
   for (std::size_t energy = 0; energy < 3; ++energy) {  // total, gpu, package
     EXPECT_EQ(spearman(0, energy, "time_s"), 1);
@@ -39,13 +42,13 @@ TEST(LevelCorrelations, CorrelationsAreOfEachDomainAndLevelWithTimeAndPower) {
     EXPECT_EQ(spearman(1, energy, "power_w"), 1);
     EXPECT_FALSE(spearman(0, energy, "accuracy")) << "no spread";
   }
-  EXPECT_EQ(found.front().n, 10U) << "over all cells, each counted once";
+  EXPECT_EQ(computed_correlations.front().n, 10U) << "over all cells, each counted once";
 }
 
 TEST(LevelCorrelations, CorrelationsNeedFourCells) {
-  const auto found = correlations(3);
-  ASSERT_FALSE(found.empty());
-  for (const LevelCorrelation& one : found) EXPECT_FALSE(one.level);
+  const auto computed_correlations = correlations(3);
+  ASSERT_FALSE(computed_correlations.empty());
+  for (const LevelCorrelation& correlation : computed_correlations) EXPECT_FALSE(correlation.level);
 }
 
 }  // namespace

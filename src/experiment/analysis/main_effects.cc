@@ -31,9 +31,9 @@ struct MeasureValues {
   std::vector<std::optional<double>> values;  // by row of the data
 
   double to_analysis_scale(double value) const { return is_logarithmic ? std::log(value) : value; }
-  std::vector<double> to_analysis_scale(std::vector<double> list) const {
-    for (double& value : list) value = to_analysis_scale(value);
-    return list;
+  std::vector<double> to_analysis_scale(std::vector<double> raw_values) const {
+    for (double& value : raw_values) value = to_analysis_scale(value);
+    return raw_values;
   }
 };
 
@@ -62,22 +62,25 @@ std::vector<FactorCombination> make_factor_combinations(const ExperimentData& da
     const std::optional<std::size_t> a = group.cells[*effect.a];
     const std::optional<std::size_t> b = group.cells[*effect.b];
     if (!a || !b) continue;
-    FactorCombination one;
-    one.fixed_levels = group.fixed_levels;
+    FactorCombination combination;
+    combination.fixed_levels = group.fixed_levels;
     if (is_paired) {
-      std::vector<std::vector<double>> lists =
+      std::vector<std::vector<double>> values_by_level =
           values_in_common_blocks(data, table, std::vector{*a, *b}, effect.measure);
-      one.level_values = {values.to_analysis_scale(std::move(lists[0])), values.to_analysis_scale(std::move(lists[1]))};
+      combination.level_values = {values.to_analysis_scale(std::move(values_by_level[0])),
+                                  values.to_analysis_scale(std::move(values_by_level[1]))};
     } else {
-      one.level_values = {values.to_analysis_scale(table.measure_values_of_cell(table.cells[*a], effect.measure)),
-                          values.to_analysis_scale(table.measure_values_of_cell(table.cells[*b], effect.measure))};
+      combination.level_values = {
+          values.to_analysis_scale(table.measure_values_of_cell(table.cells[*a], effect.measure)),
+          values.to_analysis_scale(table.measure_values_of_cell(table.cells[*b], effect.measure))};
     }
-    const auto shift =
-        is_paired ? statistics::paired_shift(one.level_values.first_values, one.level_values.second_values, 0.95)
-                  : statistics::unpaired_shift(one.level_values.first_values, one.level_values.second_values, 0.95);
+    const auto shift = is_paired ? statistics::paired_shift(combination.level_values.first_values,
+                                                            combination.level_values.second_values, 0.95)
+                                 : statistics::unpaired_shift(combination.level_values.first_values,
+                                                              combination.level_values.second_values, 0.95);
     if (!shift) continue;
-    one.location_shift = shift->estimate;
-    combinations.push_back(std::move(one));
+    combination.location_shift = shift->estimate;
+    combinations.push_back(std::move(combination));
   }
   return combinations;
 }
@@ -95,20 +98,20 @@ std::optional<double> qualitative_interaction_p(const std::vector<FactorCombinat
   std::vector<double> errors;
   double squares = 0;
   double freedom = 0;
-  for (const FactorCombination& one : combinations) {
-    const auto n1 = static_cast<double>(one.level_values.first_values.size());
-    const auto n2 = static_cast<double>(one.level_values.second_values.size());
-    effects.push_back(statistics::mean_of(one.level_values.first_values) -
-                      statistics::mean_of(one.level_values.second_values));
+  for (const FactorCombination& combination : combinations) {
+    const auto n1 = static_cast<double>(combination.level_values.first_values.size());
+    const auto n2 = static_cast<double>(combination.level_values.second_values.size());
+    effects.push_back(statistics::mean_of(combination.level_values.first_values) -
+                      statistics::mean_of(combination.level_values.second_values));
     if (is_paired) {
-      std::vector<double> differences = one.level_values.first_values;
-      for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= one.level_values.second_values[i];
+      std::vector<double> differences = combination.level_values.first_values;
+      for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= combination.level_values.second_values[i];
       squares += sum_of_squared_deviations(differences);
       freedom += n1 - 1;
       errors.push_back(std::sqrt(1 / n1));
     } else {
-      squares += sum_of_squared_deviations(one.level_values.first_values) +
-                 sum_of_squared_deviations(one.level_values.second_values);
+      squares += sum_of_squared_deviations(combination.level_values.first_values) +
+                 sum_of_squared_deviations(combination.level_values.second_values);
       freedom += n1 + n2 - 2;
       errors.push_back(std::sqrt(1 / n1 + 1 / n2));
     }
@@ -119,15 +122,16 @@ std::optional<double> qualitative_interaction_p(const std::vector<FactorCombinat
 }
 
 void set_effect_size(MainEffect& effect, const EffectEstimate& shift, bool is_logarithmic_scale) {
-  const auto set = [&](auto& estimate, auto& low, auto& high, auto scale) {
+  const auto set_estimate = [&](auto& estimate, auto& low, auto& high, auto scale) {
     estimate = scale(shift.estimate);
     low = scale(shift.low);
     high = scale(shift.high);
   };
   if (is_logarithmic_scale) {
-    set(effect.percent, effect.percent_low, effect.percent_high, [](double log) { return 100 * std::expm1(log); });
+    set_estimate(effect.percent, effect.percent_low, effect.percent_high,
+                 [](double log) { return 100 * std::expm1(log); });
   } else {
-    set(effect.difference, effect.low, effect.high, [](double value) { return value; });
+    set_estimate(effect.difference, effect.low, effect.high, [](double value) { return value; });
   }
   effect.confidence = shift.confidence;
 }
@@ -148,15 +152,15 @@ void test_level_difference(MainEffect& effect, const std::vector<FactorCombinati
   const bool is_paired = effect.pairing == Pairing::paired;
   std::vector<Stratum> strata;
   std::vector<double> effects;
-  for (const FactorCombination& one : combinations) {
-    strata.push_back(one.level_values);
-    effects.push_back(one.location_shift);
+  for (const FactorCombination& combination : combinations) {
+    strata.push_back(combination.level_values);
+    effects.push_back(combination.location_shift);
   }
-  const statistics::StrataConsistency across = statistics::compute_strata_consistency(effects, confidence);
+  const statistics::StrataConsistency consistency = statistics::compute_strata_consistency(effects, confidence);
   effect.combinations = combinations.size();
-  effect.higher = across.higher_count;
-  effect.lower = across.lower_count;
-  effect.combinations_p = across.signed_rank_result.p;
+  effect.higher = consistency.higher_count;
+  effect.lower = consistency.lower_count;
+  effect.combinations_p = consistency.signed_rank_result.p;
   effect.direction_p = qualitative_interaction_p(combinations, is_paired);
   if (is_logarithmic_scale) {
     effect.min_combination_percent = 100 * std::expm1(*std::ranges::min_element(effects));
@@ -164,9 +168,10 @@ void test_level_difference(MainEffect& effect, const std::vector<FactorCombinati
   }
   // Stratified tests leave out combinations without repetitions. They are used once most combinations have some, so
   // that the first repetition of a second block does not discard all others.
-  const auto repeated = static_cast<std::size_t>(std::ranges::count_if(strata, statistics::has_repetitions));
-  const bool is_stratified = 2 * repeated >= strata.size();
-  const statistics::TestResult test = !is_stratified ? across.signed_rank_result
+  const auto repeated_stratum_count =
+      static_cast<std::size_t>(std::ranges::count_if(strata, statistics::has_repetitions));
+  const bool is_stratified = 2 * repeated_stratum_count >= strata.size();
+  const statistics::TestResult test = !is_stratified ? consistency.signed_rank_result
                                       : is_paired    ? statistics::stratified_signed_rank_test(strata)
                                                      : statistics::stratified_rank_sum_test(strata);
   effect.test = !is_stratified ? "wilcoxon-signed-rank" : is_paired ? "stratified-signed-rank" : "van-elteren";
@@ -178,7 +183,8 @@ void test_level_difference(MainEffect& effect, const std::vector<FactorCombinati
       !is_stratified ? std::nullopt
       : is_paired    ? statistics::stratified_paired_shift(strata, confidence)
                      : statistics::stratified_unpaired_shift(strata, confidence);
-  set_effect_size(effect, cover_both_intervals(stratified_estimate, *across.shift, confidence), is_logarithmic_scale);
+  set_effect_size(effect, cover_both_intervals(stratified_estimate, *consistency.shift, confidence),
+                  is_logarithmic_scale);
 }
 
 // A fitted model of one factor and measure, with its values.
@@ -188,19 +194,19 @@ struct MeasureModel {
   bool is_logarithmic = true;
 
   std::string test_name() const { return data.blocks.empty() ? "linear-model-f" : "mixed-model-f"; }
-  std::optional<std::size_t> find_term_index(const ModelTerm& wanted) const {
-    const auto found = std::ranges::find(fit->terms, wanted);
-    if (found == fit->terms.end()) return std::nullopt;
-    return static_cast<std::size_t>(found - fit->terms.begin());
+  std::optional<std::size_t> find_term_index(const ModelTerm& target_term) const {
+    const auto matching_term = std::ranges::find(fit->terms, target_term);
+    if (matching_term == fit->terms.end()) return std::nullopt;
+    return static_cast<std::size_t>(matching_term - fit->terms.begin());
   }
 };
 
 std::size_t count_model_columns(const ExperimentData& data, const std::vector<ModelTerm>& terms) {
   std::size_t columns = 1;
   for (const ModelTerm& term : terms) {
-    std::size_t own = 1;
-    for (const std::size_t factor : term) own *= data.factors[factor].levels.size() - 1;
-    columns += own;
+    std::size_t term_column_count = 1;
+    for (const std::size_t factor : term) term_column_count *= data.factors[factor].levels.size() - 1;
+    columns += term_column_count;
   }
   return columns;
 }
@@ -254,29 +260,34 @@ std::optional<MainEffect> test_factor_effect(MainEffect effect, const MeasureMod
 }
 
 // Mean effect at each level of the other factor.
-std::vector<LevelEffect> mean_effects_by_level(const std::vector<FactorCombination>& combinations, std::size_t other) {
+std::vector<LevelEffect> mean_effects_by_level(const std::vector<FactorCombination>& combinations,
+                                               std::size_t other_factor) {
   std::map<std::size_t, std::vector<double>> effects;
-  for (const FactorCombination& one : combinations) effects[*one.fixed_levels[other]].push_back(one.location_shift);
+  for (const FactorCombination& combination : combinations)
+    effects[*combination.fixed_levels[other_factor]].push_back(combination.location_shift);
   std::vector<LevelEffect> levels;
   levels.reserve(effects.size());
-  for (const auto& [level, list] : effects) levels.push_back({level, 100 * std::expm1(statistics::mean_of(list))});
+  for (const auto& [level, location_shifts] : effects)
+    levels.push_back({level, 100 * std::expm1(statistics::mean_of(location_shifts))});
   return levels;
 }
 
 std::vector<Interaction> test_interactions(const ExperimentData& data, const MeasureModel& model, std::size_t measure,
-                                           std::size_t factor, const std::vector<std::size_t>& compared) {
+                                           std::size_t factor, const std::vector<std::size_t>& compared_factors) {
   std::vector<Interaction> interactions;
   if (!model.fit) return interactions;
-  for (std::size_t other = 0; other < data.factors.size(); ++other) {
-    const bool is_already_tested = other < factor && std::ranges::find(compared, other) != compared.end();
-    if (other == factor || is_already_tested) continue;
-    const auto term = model.find_term_index({std::min(factor, other), std::max(factor, other)});
+  for (std::size_t other_factor = 0; other_factor < data.factors.size(); ++other_factor) {
+    const bool is_already_tested =
+        other_factor < factor && std::ranges::find(compared_factors, other_factor) != compared_factors.end();
+    if (other_factor == factor || is_already_tested) continue;
+    const auto term = model.find_term_index({std::min(factor, other_factor), std::max(factor, other_factor)});
     const auto test = term ? statistics::wald_f_test(*model.fit, *term) : std::nullopt;
     if (!test) continue;
-    Interaction one{factor, other, measure, model.test_name(), test->f, test->numerator_df, test->denominator_df,
-                    test->p};
-    if (const auto rank_test = statistics::aligned_rank_test(model.data, *model.fit, *term)) one.rank_p = rank_test->p;
-    interactions.push_back(std::move(one));
+    Interaction interaction{
+        factor, other_factor, measure, model.test_name(), test->f, test->numerator_df, test->denominator_df, test->p};
+    if (const auto rank_test = statistics::aligned_rank_test(model.data, *model.fit, *term))
+      interaction.rank_p = rank_test->p;
+    interactions.push_back(std::move(interaction));
   }
   return interactions;
 }
@@ -289,21 +300,22 @@ struct EffectTask {
 };
 
 void test_level_pairs(EffectTask& task, const ExperimentData& data, const ExperimentTable& table,
-                      const MeasureValues& values, const MeasureModel& model, const MainEffect& common,
+                      const MeasureValues& values, const MeasureModel& model, const MainEffect& base_effect,
                       double confidence) {
   const std::size_t levels = data.factors[task.factor].levels.size();
-  for (std::size_t a = 0; a < levels; ++a) {
-    for (std::size_t b = a + 1; b < levels; ++b) {
-      MainEffect pair = common;
-      pair.a = a;
-      pair.b = b;
-      const std::vector<FactorCombination> found = make_factor_combinations(data, table, pair, values);
-      if (found.size() < 2) continue;
-      test_level_difference(pair, found, values.is_logarithmic, confidence);
+  for (std::size_t level_a = 0; level_a < levels; ++level_a) {
+    for (std::size_t level_b = level_a + 1; level_b < levels; ++level_b) {
+      MainEffect pair = base_effect;
+      pair.a = level_a;
+      pair.b = level_b;
+      const std::vector<FactorCombination> combinations = make_factor_combinations(data, table, pair, values);
+      if (combinations.size() < 2) continue;
+      test_level_difference(pair, combinations, values.is_logarithmic, confidence);
       set_effect_size_of_model(pair, model, confidence);
       task.effects.main_effects.push_back(std::move(pair));
       if (levels > 2 || !values.is_logarithmic) continue;
-      for (Interaction& one : task.effects.interactions) one.levels = mean_effects_by_level(found, one.other);
+      for (Interaction& interaction : task.effects.interactions)
+        interaction.levels = mean_effects_by_level(combinations, interaction.other);
     }
   }
 }
@@ -326,23 +338,23 @@ void run_effect_task(EffectTask& task, const ExperimentData& data, const Experim
   const MeasureValues values = collect_measure_values(data, table, task.measure);
   const MeasureModel model = fit_measure_model(data, values, task.factor);
   task.effects.interactions = test_interactions(data, model, task.measure, task.factor, options.factors);
-  MainEffect common;
-  common.factor = task.factor;
-  common.measure = task.measure;
-  common.pairing = data.is_blocked ? Pairing::paired : Pairing::unpaired;
+  MainEffect base_effect;
+  base_effect.factor = task.factor;
+  base_effect.measure = task.measure;
+  base_effect.pairing = data.is_blocked ? Pairing::paired : Pairing::unpaired;
   if (data.factors[task.factor].levels.size() > 2) {
-    if (std::optional<MainEffect> effect = test_factor_effect(common, model, combinations))
+    if (std::optional<MainEffect> effect = test_factor_effect(base_effect, model, combinations))
       task.effects.main_effects.push_back(*std::move(effect));
   }
-  test_level_pairs(task, data, table, values, model, common, 1 - options.significance_level);
+  test_level_pairs(task, data, table, values, model, base_effect, 1 - options.significance_level);
 }
 
 EffectGenerality classify_effect_generality(const MainEffect& effect, double alpha) {
   if (effect.direction_p_adjusted && *effect.direction_p_adjusted < alpha) return EffectGenerality::direction_differs;
   if (effect.p_adjusted >= alpha) return EffectGenerality::not_shown;
   if (!effect.a) return EffectGenerality::levels_differ;
-  const bool agree = effect.higher == 0 || effect.lower == 0 || *effect.combinations_p < alpha;
-  return agree ? EffectGenerality::same_direction : EffectGenerality::direction_differs;
+  const bool is_direction_consistent = effect.higher == 0 || effect.lower == 0 || *effect.combinations_p < alpha;
+  return is_direction_consistent ? EffectGenerality::same_direction : EffectGenerality::direction_differs;
 }
 
 // Adjusts p values of one family: `p` reads them, `set` takes the adjusted value and the size of the family.
@@ -365,16 +377,16 @@ void adjust_p_values_by_family(std::vector<MainEffect>& effects, const Compariso
   }
   for (const auto& [key, members] : families) {
     adjust_p_values_of_family(
-        effects, members, options.adjustment, [](const MainEffect& one) { return one.p; },
-        [](MainEffect& one, double p, std::size_t size) {
-          one.p_adjusted = p;
-          one.family_size = size;
+        effects, members, options.adjustment, [](const MainEffect& effect) { return effect.p; },
+        [](MainEffect& effect, double p, std::size_t size) {
+          effect.p_adjusted = p;
+          effect.family_size = size;
         });
   }
   for (const auto& [factor, members] : directions) {
     adjust_p_values_of_family(
-        effects, members, options.adjustment, [](const MainEffect& one) { return *one.direction_p; },
-        [](MainEffect& one, double p, std::size_t) { one.direction_p_adjusted = p; });
+        effects, members, options.adjustment, [](const MainEffect& effect) { return *effect.direction_p; },
+        [](MainEffect& effect, double p, std::size_t) { effect.direction_p_adjusted = p; });
   }
   for (MainEffect& effect : effects) effect.generality = classify_effect_generality(effect, options.significance_level);
 }
@@ -384,11 +396,11 @@ void adjust_p_values_by_family(std::vector<Interaction>& interactions, const Com
   for (std::size_t i = 0; i < interactions.size(); ++i) families[interactions[i].factor].push_back(i);
   for (const auto& [factor, members] : families) {
     adjust_p_values_of_family(
-        interactions, members, options.adjustment, [](const Interaction& one) { return one.p; },
-        [&](Interaction& one, double p, std::size_t size) {
-          one.p_adjusted = p;
-          one.family_size = size;
-          one.is_different = p < options.significance_level;
+        interactions, members, options.adjustment, [](const Interaction& interaction) { return interaction.p; },
+        [&](Interaction& interaction, double p, std::size_t size) {
+          interaction.p_adjusted = p;
+          interaction.family_size = size;
+          interaction.is_different = p < options.significance_level;
         });
   }
 }

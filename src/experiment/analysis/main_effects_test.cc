@@ -111,14 +111,15 @@ struct VerdictRates {
   double coverage_rate = 0;  // the interval contains the typical ratio
 };
 
-// `spread`: standard deviation of the effects of combinations around `effect`.
-VerdictRates simulate_verdict_rates(std::size_t trials, const FactorialDesign& design, double effect, double spread) {
+// `effect_sd`: standard deviation of the effects of combinations around `effect`.
+VerdictRates simulate_verdict_rates(std::size_t trials, const FactorialDesign& design, double effect,
+                                    double effect_sd) {
   VerdictRates rates;
   const double share = 1 / static_cast<double>(trials);
   for (std::uint64_t seed = 1; seed <= trials; ++seed) {
     statistics::Random random(1'000'000 + seed);
     std::vector<double> effects(design.model_count * design.batch_count);
-    for (double& one : effects) one = effect + spread * random.normal();
+    for (double& combination_effect : effects) combination_effect = effect + effect_sd * random.normal();
     const ExperimentData data = make_synthetic_factorial(seed, design, [&](std::size_t model, std::size_t batch) {
       return effects[model * design.batch_count + batch];
     });
@@ -136,25 +137,27 @@ VerdictRates simulate_verdict_rates(std::size_t trials, const FactorialDesign& d
 // nothing differs claim a general effect and 2 % that directions differ; 97 % of the intervals cover the truth.
 TEST_P(FactorEffectsTest, FactorEffectsHaveFalseAlarmsAtMostAtTheirLevelAndCoverTheTruth) {
   constexpr double kTolerance = 0.046;
-  const VerdictRates none = simulate_verdict_rates(200, {.is_blocked = GetParam()}, 0, 0);
-  EXPECT_LE(none.same_direction_rate, 0.05 + kTolerance);
-  EXPECT_LE(none.stratified_p, 0.05 + kTolerance);
-  EXPECT_LE(none.direction_differs, 0.05 + kTolerance);
-  EXPECT_GE(none.coverage_rate, 0.95 - kTolerance);
-  const VerdictRates common = simulate_verdict_rates(200, {.is_blocked = GetParam()}, 0.05, 0);
-  EXPECT_GE(common.coverage_rate, 0.95 - kTolerance);
-  EXPECT_GE(common.same_direction_rate, 0.99) << "5 % at 3 % noise";
+  const VerdictRates null_rates = simulate_verdict_rates(200, {.is_blocked = GetParam()}, 0, 0);
+  EXPECT_LE(null_rates.same_direction_rate, 0.05 + kTolerance);
+  EXPECT_LE(null_rates.stratified_p, 0.05 + kTolerance);
+  EXPECT_LE(null_rates.direction_differs, 0.05 + kTolerance);
+  EXPECT_GE(null_rates.coverage_rate, 0.95 - kTolerance);
+  const VerdictRates shared_effect_rates = simulate_verdict_rates(200, {.is_blocked = GetParam()}, 0.05, 0);
+  EXPECT_GE(shared_effect_rates.coverage_rate, 0.95 - kTolerance);
+  EXPECT_GE(shared_effect_rates.same_direction_rate, 0.99) << "5 % at 3 % noise";
 }
 
 // The stratified test alone rejects more often than its level, because every combination has an effect.
 TEST_P(FactorEffectsTest, FactorEffectsAreNotClaimedWhereOnlyCombinationsHaveEffects) {
   constexpr double kTolerance = 0.046;
-  const VerdictRates none = simulate_verdict_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0, 0.1);
-  EXPECT_LE(none.same_direction_rate, 0.05);
-  EXPECT_GE(none.direction_differs, 0.95);
-  EXPECT_GE(none.coverage_rate, 0.95 - kTolerance);
-  const VerdictRates some = simulate_verdict_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0.1, 0.05);
-  EXPECT_GE(some.coverage_rate, 0.95 - kTolerance) << "the interval is that of the typical combination";
+  const VerdictRates zero_mean_rates =
+      simulate_verdict_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0, 0.1);
+  EXPECT_LE(zero_mean_rates.same_direction_rate, 0.05);
+  EXPECT_GE(zero_mean_rates.direction_differs, 0.95);
+  EXPECT_GE(zero_mean_rates.coverage_rate, 0.95 - kTolerance);
+  const VerdictRates nonzero_mean_rates =
+      simulate_verdict_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0.1, 0.05);
+  EXPECT_GE(nonzero_mean_rates.coverage_rate, 0.95 - kTolerance) << "the interval is that of the typical combination";
 }
 
 INSTANTIATE_TEST_SUITE_P(Designs, FactorEffectsTest, testing::Values(true, false),

@@ -18,9 +18,9 @@ template <class Work>
 void parallel_for(std::size_t count, unsigned threads, const Work& work) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t workers = std::min<std::size_t>(threads, count);
-  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> next_index{0};
   const auto run = [&] {
-    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(i);
+    for (std::size_t i = next_index.fetch_add(1); i < count; i = next_index.fetch_add(1)) work(i);
   };
   std::vector<std::jthread> helper_threads;
   for (std::size_t i = 1; i < workers; ++i) helper_threads.emplace_back(run);

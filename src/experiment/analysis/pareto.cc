@@ -49,11 +49,11 @@ RowCosts resample_mean_costs(const ParetoCandidate& candidate, statistics::Rando
 }
 
 // Pareto dominance: not worse in any value and better in at least one.
-bool pareto_dominates(const RowCosts& a, const RowCosts& b) {
+bool pareto_dominates(const RowCosts& left_costs, const RowCosts& right_costs) {
   bool is_better = false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] > b[i]) return false;
-    is_better = is_better || a[i] < b[i];
+  for (std::size_t i = 0; i < left_costs.size(); ++i) {
+    if (left_costs[i] > right_costs[i]) return false;
+    is_better = is_better || left_costs[i] < right_costs[i];
   }
   return is_better;
 }
@@ -61,27 +61,28 @@ bool pareto_dominates(const RowCosts& a, const RowCosts& b) {
 std::vector<bool> find_pareto_front(const std::vector<RowCosts>& points) {
   std::vector<bool> is_on_front(points.size());
   for (std::size_t i = 0; i < points.size(); ++i) {
-    is_on_front[i] = std::none_of(points.begin(), points.end(),
-                                  [&](const RowCosts& other) { return pareto_dominates(other, points[i]); });
+    is_on_front[i] = std::none_of(points.begin(), points.end(), [&](const RowCosts& other_costs) {
+      return pareto_dominates(other_costs, points[i]);
+    });
   }
   return is_on_front;
 }
 
 // Energy, time and metrics that differ between rows; domains are left out because they are part of the energy.
 std::vector<std::size_t> find_compared_measures(const ExperimentTable& table) {
-  std::vector<std::size_t> compared;
+  std::vector<std::size_t> compared_measures;
   for (std::size_t i = 0; i < table.measures.size(); ++i) {
     if (table.measures[i].kind == MeasureKind::domain || !table.measures[i].is_compared) continue;
-    std::optional<double> first;
+    std::optional<double> previous_cost;
     bool is_any_cost_different = false;
     for (const auto& row : table.values_by_row) {
       if (!row[i]) continue;
-      is_any_cost_different = is_any_cost_different || (first && *row[i] != *first);
-      first = row[i];
+      is_any_cost_different = is_any_cost_different || (previous_cost && *row[i] != *previous_cost);
+      previous_cost = row[i];
     }
-    if (is_any_cost_different) compared.push_back(i);
+    if (is_any_cost_different) compared_measures.push_back(i);
   }
-  return compared;
+  return compared_measures;
 }
 
 std::vector<ParetoCandidate> make_pareto_candidates(const ExperimentTable& table, const std::vector<std::size_t>& cells,
@@ -118,8 +119,8 @@ void estimate_pareto_probabilities(ParetoSet& set, const std::vector<ParetoCandi
   statistics::Random random(seed);
   for (std::size_t resample = 0; resample < set.resamples; ++resample) {
     for (std::size_t i = 0; i < candidates.size(); ++i) points[i] = resample_mean_costs(candidates[i], random);
-    const std::vector<bool> drawn = find_pareto_front(points);
-    for (std::size_t i = 0; i < candidates.size(); ++i) times[i] += drawn[i] ? 1 : 0;
+    const std::vector<bool> resample_front = find_pareto_front(points);
+    for (std::size_t i = 0; i < candidates.size(); ++i) times[i] += resample_front[i] ? 1 : 0;
   }
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const double share = set.resamples > 0 ? static_cast<double>(times[i]) / static_cast<double>(set.resamples) : 0;
@@ -158,10 +159,10 @@ std::vector<ParetoSet> find_pareto_sets(const ExperimentData& data, const Experi
   std::vector<ParetoSet> sets;
   std::vector<std::vector<ParetoCandidate>> candidates;
   for (const auto& [fixed_levels, cells] : groups) {
-    std::vector<ParetoCandidate> found = make_pareto_candidates(table, cells, measures);
-    if (found.size() < 2) continue;
+    std::vector<ParetoCandidate> group_candidates = make_pareto_candidates(table, cells, measures);
+    if (group_candidates.size() < 2) continue;
     sets.push_back({fixed_levels, measures, 0, {}});
-    candidates.push_back(std::move(found));
+    candidates.push_back(std::move(group_candidates));
   }
   parallel_for(sets.size(), options.thread_count, [&](std::size_t i) {
     estimate_pareto_probabilities(sets[i], candidates[i], options.resample_count,
@@ -200,11 +201,11 @@ std::vector<Association> compute_associations(const ExperimentTable& table, unsi
     y.push_back(median->second);
   }
   associations.back() = rank_association(x, y);
-  for (Association& one : associations) {
-    one.x = *energy;
-    one.y = *time;
+  for (Association& association : associations) {
+    association.x = *energy;
+    association.y = *time;
   }
-  std::erase_if(associations, [](const Association& one) { return one.n < kMinAssociationPairs; });
+  std::erase_if(associations, [](const Association& association) { return association.n < kMinAssociationPairs; });
   return associations;
 }
 

@@ -13,11 +13,12 @@ void add_flag_code(FlagCodes& codes, std::string_view code) {
 }
 
 void add_energy_flag_codes(const ExperimentRow& row, const EnergyBasis& energy, FlagCodes& codes) {
-  const std::optional<EnergyWithProvenance> own = energy_by_provenance(total_energy(row.domains), energy.provenance);
+  const std::optional<EnergyWithProvenance> row_energy =
+      energy_by_provenance(total_energy(row.domains), energy.provenance);
   const auto lacks_domain = [&](const std::string& name) {
-    return std::ranges::find(own->domains, name) == own->domains.end();
+    return std::ranges::find(row_energy->domains, name) == row_energy->domains.end();
   };
-  if (own && std::ranges::any_of(energy.excluded_domains, lacks_domain)) add_flag_code(codes, "domains_differ");
+  if (row_energy && std::ranges::any_of(energy.excluded_domains, lacks_domain)) add_flag_code(codes, "domains_differ");
   if (!comparable_energy_j(energy, row)) return add_flag_code(codes, "missing_energy");
   const auto flag_energy_sign = [&](const std::optional<double>& joules) {
     if (joules && *joules == 0) add_flag_code(codes, "zero_energy");

@@ -33,23 +33,23 @@ inline void set_package_energy(ExperimentRow& row, std::optional<double> joules)
 // `energy_j` takes (level of the first factor, level of the second, repetition). Time is energy / 10. Blocks run in
 // order.
 inline ExperimentData synthetic_experiment(
-    std::vector<std::string> first, std::vector<std::string> second, std::size_t repetitions,
+    std::vector<std::string> framework_names, std::vector<std::string> model_names, std::size_t repetitions,
     const std::function<double(std::size_t, std::size_t, std::size_t)>& energy_j) {
   ExperimentData data;
   data.name = "made";
-  data.factors = {{"framework", std::move(first), true}, {"model", std::move(second), false}};
+  data.factors = {{"framework", std::move(framework_names), true}, {"model", std::move(model_names), false}};
   data.is_blocked = true;
   for (std::size_t block = 0; block < repetitions; ++block) {
-    for (std::size_t a = 0; a < data.factors[0].levels.size(); ++a) {
-      for (std::size_t b = 0; b < data.factors[1].levels.size(); ++b) {
+    for (std::size_t framework_level = 0; framework_level < data.factors[0].levels.size(); ++framework_level) {
+      for (std::size_t model_level = 0; model_level < data.factors[1].levels.size(); ++model_level) {
         ExperimentRow row;
         row.number = data.rows.size();
-        row.levels = {a, b};
+        row.levels = {framework_level, model_level};
         row.block = block;
         row.state = ExperimentRowState::done;
         row.attempts = 1;
-        set_package_energy(row, energy_j(a, b, block));
-        row.elapsed_s = energy_j(a, b, block) / 10;
+        set_package_energy(row, energy_j(framework_level, model_level, block));
+        row.elapsed_s = energy_j(framework_level, model_level, block) / 10;
         data.rows.push_back(std::move(row));
       }
     }

@@ -18,10 +18,11 @@ inline constexpr double kMaxUndisturbedTimeShare =
 // Whether the power exceeds idle power by more than sensor noise: a row that starts at such a power started too early.
 bool is_above_idle(double power_w, double idle_w);
 
-// Flags of one cell. `spreads`: as in AnalysisCell. `alpha`: level of the tests for change points and drift.
+// Flags of one cell. `measure_summaries`: as in AnalysisCell. `alpha`: level of the tests for change points and drift.
 std::vector<AnalysisFlag> compute_cell_flags(const ExperimentData& data, const ExperimentTable& table,
                                              const CellRows& cell,
-                                             const std::vector<std::optional<MeasureSummary>>& spreads, double alpha);
+                                             const std::vector<std::optional<MeasureSummary>>& measure_summaries,
+                                             double alpha);
 
 // Flag codes for each row of the data: its energies, disturbances, outliers and the diagnostics of its measurement.
 // `cells` is parallel to the table's cells.

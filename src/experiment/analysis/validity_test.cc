@@ -14,8 +14,8 @@ namespace {
 double deterministic_noise(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
 ExperimentData make_undisturbed_data() {
-  return synthetic_experiment({"a", "b"}, {"m"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
-    return 100.0 + static_cast<double>(a) + deterministic_noise(i);
+  return synthetic_experiment({"a", "b"}, {"m"}, 10, [](std::size_t framework_level, std::size_t, std::size_t i) {
+    return 100.0 + static_cast<double>(framework_level) + deterministic_noise(i);
   });
 }
 

@@ -23,32 +23,35 @@ std::string measured_domains_text(const Measure& measure) {
   return text;
 }
 
-std::string interval_phrase(const Comparison& one, const Measure& measure) {
-  if (!one.difference || !one.low || !one.high) return "";
-  return fmt::format("{}, {} to {}", amount_text(*one.difference, measure.unit), amount_text(*one.low, measure.unit),
-                     amount_text(*one.high, measure.unit));
+std::string interval_phrase(const Comparison& comparison, const Measure& measure) {
+  if (!comparison.difference || !comparison.low || !comparison.high) return "";
+  return fmt::format("{}, {} to {}", amount_text(*comparison.difference, measure.unit),
+                     amount_text(*comparison.low, measure.unit), amount_text(*comparison.high, measure.unit));
 }
 
-double min_attainable_p(const Comparison& one) {
-  return one.pairing == Pairing::paired ? statistics::min_p_value_paired(one.row_count_a)
-                                        : statistics::min_p_value_unpaired(one.row_count_a, one.row_count_b);
+double min_attainable_p(const Comparison& comparison) {
+  return comparison.pairing == Pairing::paired
+             ? statistics::min_p_value_paired(comparison.row_count_a)
+             : statistics::min_p_value_unpaired(comparison.row_count_a, comparison.row_count_b);
 }
 
-std::string p_values_phrase(const Comparison& one) {
-  return fmt::format("p = {}, adjusted {}", p_value_text(*one.p), p_value_text(one.p_adjusted.value_or(*one.p)));
+std::string p_values_phrase(const Comparison& comparison) {
+  return fmt::format("p = {}, adjusted {}", p_value_text(*comparison.p),
+                     p_value_text(comparison.p_adjusted.value_or(*comparison.p)));
 }
 
 // Flags of the compared cells that make a mean doubtful.
-std::string doubtful_mean_note(const Comparison& one, const AnalysisResult& result) {
+std::string doubtful_mean_note(const Comparison& comparison, const AnalysisResult& result) {
   constexpr std::string_view kDoubtfulMeanFlags[] = {"warm_up", "change_point", "zero_energy", "negative_energy",
                                                      "throttled"};
   std::set<std::string> codes;
-  for (const std::optional<std::size_t> level : {one.a, one.b}) {
+  for (const std::optional<std::size_t> level : {comparison.a, comparison.b}) {
     if (!level) continue;
     std::vector<std::size_t> levels;
-    for (const std::optional<std::size_t>& fixed : one.fixed_levels) levels.push_back(fixed.value_or(*level));
+    for (const std::optional<std::size_t>& fixed_level : comparison.fixed_levels)
+      levels.push_back(fixed_level.value_or(*level));
     const auto cell = std::find_if(result.cells.begin(), result.cells.end(),
-                                   [&](const AnalysisCell& other) { return other.levels == levels; });
+                                   [&](const AnalysisCell& candidate_cell) { return candidate_cell.levels == levels; });
     if (cell == result.cells.end()) continue;
     for (const AnalysisFlag& flag : cell->flags) {
       if (std::find(std::begin(kDoubtfulMeanFlags), std::end(kDoubtfulMeanFlags), flag.code) !=
@@ -62,76 +65,78 @@ std::string doubtful_mean_note(const Comparison& one, const AnalysisResult& resu
   return text;
 }
 
-std::string all_levels_verdict(const Comparison& one, const AnalysisResult& result) {
-  const ExperimentFactor& factor = result.factors[one.factor];
-  const Measure& measure = result.measures[one.measure];
+std::string all_levels_verdict(const Comparison& comparison, const AnalysisResult& result) {
+  const ExperimentFactor& factor = result.factors[comparison.factor];
+  const Measure& measure = result.measures[comparison.measure];
   return fmt::format("{} levels of {} {} in {}{} ({})", factor.levels.size(), factor.name,
-                     one.is_different ? "differ" : "do not differ significantly",
-                     measure.is_estimated() ? "estimated " : "", measure.name, p_values_phrase(one));
+                     comparison.is_different ? "differ" : "do not differ significantly",
+                     measure.is_estimated() ? "estimated " : "", measure.name, p_values_phrase(comparison));
 }
 
 }  // namespace
 
 std::string change_phrase(const Measure& measure, double difference, std::optional<double> percent) {
   const std::string_view direction = difference < 0 ? "less" : "more";
-  const std::string amount =
+  const std::string change_amount =
       percent ? fmt::format("{:.3g} %", std::abs(*percent)) : amount_text(std::abs(difference), measure.unit);
-  const std::string_view estimated = measure.is_estimated() ? "estimated " : "";
+  const std::string_view estimated_prefix = measure.is_estimated() ? "estimated " : "";
   const bool is_part = measure.kind == MeasureKind::domain || !measure.excluded_domains.empty();
-  const std::string of =
+  const std::string domain_phrase =
       !is_part ? "" : " of " + (measure.excluded_domains.empty() ? measure.name : measured_domains_text(measure));
   switch (measure.kind) {
     case MeasureKind::energy:
     case MeasureKind::domain:
-      return fmt::format("uses {} {} {}energy{}", amount, direction, estimated, of);
+      return fmt::format("uses {} {} {}energy{}", change_amount, direction, estimated_prefix, domain_phrase);
     case MeasureKind::time:
-      return fmt::format("takes {} {} time", amount, direction);
+      return fmt::format("takes {} {} time", change_amount, direction);
     case MeasureKind::metric:
       break;
   }
-  return fmt::format("has {} {} {}", amount, direction, measure.name);
+  return fmt::format("has {} {} {}", change_amount, direction, measure.name);
 }
 
-std::string verdict_sentence(const Comparison& one, const AnalysisResult& result) {
-  if (const Measure& energy = result.measures[one.measure];
+std::string verdict_sentence(const Comparison& comparison, const AnalysisResult& result) {
+  if (const Measure& energy = result.measures[comparison.measure];
       energy.domains.empty() && !energy.excluded_domains.empty()) {
     return "not compared: rows have no common domain with known energy";
   }
-  if (!one.p) return "not tested: a level has fewer than two values";
-  if (!one.a) return all_levels_verdict(one, result);
-  const Measure& measure = result.measures[one.measure];
-  const std::vector<std::string>& levels = result.factors[one.factor].levels;
-  const std::string& a = levels[*one.a];
-  const std::string& b = levels[*one.b];
-  const std::string after = doubtful_mean_note(one, result);
-  if (one.is_different) {
-    return fmt::format("{} {} than {} ({}; {} effect, A12 {:.2f}; {}){}", a,
-                       change_phrase(measure, one.difference.value_or(0), one.percent), b,
-                       interval_phrase(one, measure), statistics::cliffs_delta_magnitude(one.cliffs_delta.value_or(0)),
-                       one.vargha_delaney_a12.value_or(0.5), p_values_phrase(one), after);
+  if (!comparison.p) return "not tested: a level has fewer than two values";
+  if (!comparison.a) return all_levels_verdict(comparison, result);
+  const Measure& measure = result.measures[comparison.measure];
+  const std::vector<std::string>& levels = result.factors[comparison.factor].levels;
+  const std::string& level_a = levels[*comparison.a];
+  const std::string& level_b = levels[*comparison.b];
+  const std::string doubtful_note = doubtful_mean_note(comparison, result);
+  if (comparison.is_different) {
+    return fmt::format("{} {} than {} ({}; {} effect, A12 {:.2f}; {}){}", level_a,
+                       change_phrase(measure, comparison.difference.value_or(0), comparison.percent), level_b,
+                       interval_phrase(comparison, measure),
+                       statistics::cliffs_delta_magnitude(comparison.cliffs_delta.value_or(0)),
+                       comparison.vargha_delaney_a12.value_or(0.5), p_values_phrase(comparison), doubtful_note);
   }
   const bool is_family_wise = result.adjustment == "holm" || result.adjustment == "bonferroni";
   const double needed =
-      result.alpha / static_cast<double>(is_family_wise ? std::max<std::size_t>(one.family_size, 1) : 1);
-  const double floor = min_attainable_p(one);
-  if (*one.p < result.alpha && floor > needed) {
+      result.alpha / static_cast<double>(is_family_wise ? std::max<std::size_t>(comparison.family_size, 1) : 1);
+  const double floor = min_attainable_p(comparison);
+  if (*comparison.p < result.alpha && floor > needed) {
     return fmt::format(
         "not significant with {} {}: p = {} is near the smallest possible ({}), {} comparisons need {}; if "
         "real, {} {} than {} ({}){}",
-        one.row_count_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_value_text(*one.p), p_value_text(floor),
-        one.family_size, p_value_text(needed), a, change_phrase(measure, one.difference.value_or(0), one.percent), b,
-        interval_phrase(one, measure), after);
+        comparison.row_count_a, comparison.pairing == Pairing::paired ? "pairs" : "rows", p_value_text(*comparison.p),
+        p_value_text(floor), comparison.family_size, p_value_text(needed), level_a,
+        change_phrase(measure, comparison.difference.value_or(0), comparison.percent), level_b,
+        interval_phrase(comparison, measure), doubtful_note);
   }
-  return fmt::format("no significant difference between {} and {}{} ({}; {}){}", a, b,
-                     measure.is_estimated() ? " in estimated energy" : "", interval_phrase(one, measure),
-                     p_values_phrase(one), after);
+  return fmt::format("no significant difference between {} and {}{} ({}; {}){}", level_a, level_b,
+                     measure.is_estimated() ? " in estimated energy" : "", interval_phrase(comparison, measure),
+                     p_values_phrase(comparison), doubtful_note);
 }
 
 namespace {
 
 std::string significance_tests_sentence(const AnalysisResult& result) {
   std::set<std::string> tests;
-  for (const Comparison& one : result.comparisons) tests.insert(one.test);
+  for (const Comparison& comparison : result.comparisons) tests.insert(comparison.test);
   std::string names;
   const auto name = [](const std::string& test) -> std::string {
     if (test == "wilcoxon-signed-rank") return "the Wilcoxon signed-rank test (exact, zeros by Pratt)";
@@ -143,36 +148,39 @@ std::string significance_tests_sentence(const AnalysisResult& result) {
 }
 
 std::string p_adjustment_sentence(const AnalysisResult& result) {
-  std::size_t largest = 0;
-  for (const Comparison& one : result.comparisons) largest = std::max(largest, one.family_size);
-  if (result.adjustment == "none") return fmt::format("p-values of up to {} comparisons were not adjusted", largest);
-  const std::string_view how = result.adjustment == "holm"         ? "Holm's method"
-                               : result.adjustment == "bonferroni" ? "Bonferroni's method"
-                                                                   : "the Benjamini-Hochberg method";
+  std::size_t max_family_size = 0;
+  for (const Comparison& comparison : result.comparisons)
+    max_family_size = std::max(max_family_size, comparison.family_size);
+  if (result.adjustment == "none")
+    return fmt::format("p-values of up to {} comparisons were not adjusted", max_family_size);
+  const std::string_view method_name = result.adjustment == "holm"         ? "Holm's method"
+                                       : result.adjustment == "bonferroni" ? "Bonferroni's method"
+                                                                           : "the Benjamini-Hochberg method";
   return fmt::format(
-      "p-values were adjusted by {} within each family of comparisons (one factor, one test; {} at most)", how,
-      largest);
+      "p-values were adjusted by {} within each family of comparisons (one factor, one test; {} at most)", method_name,
+      max_family_size);
 }
 
 }  // namespace
 
 std::string methods_paragraph(const AnalysisResult& result) {
   std::size_t rows = 0;
-  std::size_t least = result.cells.empty() ? 0 : result.cells.front().n;
-  std::size_t most = 0;
+  std::size_t min_row_count = result.cells.empty() ? 0 : result.cells.front().n;
+  std::size_t max_row_count = 0;
   for (const AnalysisCell& cell : result.cells) {
     rows += cell.n;
-    least = std::min(least, cell.n);
-    most = std::max(most, cell.n);
+    min_row_count = std::min(min_row_count, cell.n);
+    max_row_count = std::max(max_row_count, cell.n);
   }
-  const std::string n = least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+  const std::string n = min_row_count == max_row_count ? fmt::format("{}", max_row_count)
+                                                       : fmt::format("{} to {}", min_row_count, max_row_count);
   std::string factors;
   for (const ExperimentFactor& factor : result.factors) {
     factors += fmt::format("{}{} ({} level{})", factors.empty() ? "" : ", ", factor.name, factor.levels.size(),
                            factor.levels.size() == 1 ? "" : "s");
   }
   std::string text = fmt::format("The experiment has the factors {}: {} cells with {} repetition{} each, {} runs. ",
-                                 factors, result.cells.size(), n, most == 1 ? "" : "s", rows);
+                                 factors, result.cells.size(), n, max_row_count == 1 ? "" : "s", rows);
   for (const Measure& measure : result.measures) {
     if (measure.kind != MeasureKind::energy || measure.domains.empty()) continue;
     text +=

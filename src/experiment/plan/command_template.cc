@@ -20,47 +20,47 @@ bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-// The name in "{name}" at `at`; empty if there is no placeholder.
-std::string_view placeholder_name_at(std::string_view text, std::size_t at) {
-  std::size_t end = at + 1;
+// The name in "{name}" at `position`; empty if there is no placeholder.
+std::string_view placeholder_name_at(std::string_view text, std::size_t position) {
+  std::size_t end = position + 1;
   while (end < text.size() && is_name_character(text[end])) ++end;
-  const bool is_placeholder = end > at + 1 && end < text.size() && text[end] == '}';
-  return is_placeholder ? text.substr(at + 1, end - at - 1) : std::string_view();
+  const bool is_placeholder = end > position + 1 && end < text.size() && text[end] == '}';
+  return is_placeholder ? text.substr(position + 1, end - position - 1) : std::string_view();
 }
 
-// Replaces each placeholder with value_of(name, shell context at the placeholder).
-std::string replace_placeholders(std::string_view text,
-                                 const std::function<std::string(std::string_view, const ShellContext&)>& value_of) {
+// Replaces each placeholder with placeholder_value(name, shell context at the placeholder).
+std::string replace_placeholders(
+    std::string_view text, const std::function<std::string(std::string_view, const ShellContext&)>& placeholder_value) {
   std::string out;
   ShellContext shell;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const bool opens_placeholder = text[at] == '{' && (at == 0 || text[at - 1] != '$');
-    if (opens_placeholder && at + 1 < text.size() && text[at + 1] == '{') {
-      const std::string_view name = placeholder_name_at(text, at + 1);
-      const std::size_t end = at + 1 + name.size() + 2;
+  for (std::size_t position = 0; position < text.size(); ++position) {
+    const bool opens_placeholder = text[position] == '{' && (position == 0 || text[position - 1] != '$');
+    if (opens_placeholder && position + 1 < text.size() && text[position + 1] == '{') {
+      const std::string_view name = placeholder_name_at(text, position + 1);
+      const std::size_t end = position + 1 + name.size() + 2;
       if (!name.empty() && end < text.size() && text[end] == '}') {
         out += fmt::format("{{{}}}", name);
         for (const char c : out.substr(out.size() - name.size() - 2)) shell.consume_character(c);
-        at = end;
+        position = end;
         continue;
       }
     }
-    const std::string_view name = opens_placeholder ? placeholder_name_at(text, at) : std::string_view();
+    const std::string_view name = opens_placeholder ? placeholder_name_at(text, position) : std::string_view();
     if (name.empty()) {
-      out += text[at];
-      shell.consume_character(text[at]);
+      out += text[position];
+      shell.consume_character(text[position]);
     } else {
-      out += value_of(name, shell);
+      out += placeholder_value(name, shell);
       shell.consume_character('x');  // stands in for the quoted value: the next character does not begin a word
-      at += name.size() + 1;
+      position += name.size() + 1;
     }
   }
   return out;
 }
 
 std::string find_placeholder_value(std::string_view name, const PlaceholderValues& values) {
-  for (const auto& [known, value] : values) {
-    if (known == name) return value;
+  for (const auto& [placeholder_name, value] : values) {
+    if (placeholder_name == name) return value;
   }
   return fmt::format("{{{}}}", name);
 }
@@ -101,8 +101,9 @@ Status check_command_template(const CommandSpec& command, std::span<const Experi
   std::string problem;
   const bool is_shell_command = !command.shell_text.empty();
   const auto check_placeholder = [&](std::string_view name, const ShellContext& shell) {
-    const bool is_known = is_reserved_placeholder(name) ||
-                          std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.name == name; });
+    const bool is_known =
+        is_reserved_placeholder(name) ||
+        std::any_of(factors.begin(), factors.end(), [&](const auto& factor) { return factor.name == name; });
     if (!is_known) {
       problem = fmt::format("{{{0}}} is not a factor; write {{{{{0}}}}} for the literal text", name);
     } else if (is_shell_command && !shell.unsafe_insertion_reason().empty()) {

@@ -32,10 +32,10 @@ TEST(CommandTemplate, FillsPlaceholdersWithinWords) {
   const CommandSpec command{
       {"train", "--variant={variant}", "{batch}", "{folder}/m.json", "{{batch}}", "${HOME} {} {\"a\": {}}"}, ""};
   ASSERT_TRUE(check_command_template(command, kFactors));
-  const std::vector<std::string> filled = {"train",   "--variant=" + kFactors[0].levels[1],
-                                           "32",      "/exp/rows/00000/attempt-1/m.json",
-                                           "{batch}", "${HOME} {} {\"a\": {}}"};
-  EXPECT_EQ(expand_command(command, values(1)), filled);
+  const std::vector<std::string> expected_arguments = {"train",   "--variant=" + kFactors[0].levels[1],
+                                                       "32",      "/exp/rows/00000/attempt-1/m.json",
+                                                       "{batch}", "${HOME} {} {\"a\": {}}"};
+  EXPECT_EQ(expand_command(command, values(1)), expected_arguments);
 }
 
 TEST(CommandTemplate, AShellReceivesAnyLevelVerbatim) {
@@ -51,7 +51,7 @@ TEST(CommandTemplate, RefusesAPlaceholderWithinShellQuotes) {
 }
 
 TEST(CommandTemplate, RefusesAPlaceholderWhereQuotingHasNoEffect) {
-  const std::vector<std::string> refused = {
+  const std::vector<std::string> unsafe_commands = {
       "cat <<EOF\n{variant}\nEOF",
       "cat <<-EOF\n\ta\n\t{variant}\n\tEOF\n",
       "cat <<'EOF'\n{variant}\nEOF",
@@ -65,11 +65,11 @@ TEST(CommandTemplate, RefusesAPlaceholderWhereQuotingHasNoEffect) {
       "# it's\necho '{variant}'",
       "echo $'it\\'s' {variant} '",
   };
-  for (const std::string& text : refused) EXPECT_FALSE(check_command_template({{}, text}, kFactors)) << text;
+  for (const std::string& text : unsafe_commands) EXPECT_FALSE(check_command_template({{}, text}, kFactors)) << text;
 }
 
 TEST(CommandTemplate, AcceptsAPlaceholderBesideHereDocumentsCommentsAndHereStrings) {
-  const std::vector<std::string> taken = {
+  const std::vector<std::string> safe_commands = {
       "cat <<EOF\n$HOME it's\nEOF\necho {variant}",
       "cat <<EOF {variant}\nx\nEOF",
       "cat <<-'EOF'\n\t\"\n\tEOF\necho {variant}",
@@ -79,7 +79,7 @@ TEST(CommandTemplate, AcceptsAPlaceholderBesideHereDocumentsCommentsAndHereStrin
       "echo {batch}# {variant}",
       "echo `date` {variant}",
   };
-  for (const std::string& text : taken) EXPECT_TRUE(check_command_template({{}, text}, kFactors)) << text;
+  for (const std::string& text : safe_commands) EXPECT_TRUE(check_command_template({{}, text}, kFactors)) << text;
 }
 
 TEST(CommandTemplate, AnUnknownNameIsRefused) {

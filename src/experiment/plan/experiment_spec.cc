@@ -78,35 +78,36 @@ void read_factors(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& 
 // Reads one level or a list of levels.
 std::vector<std::size_t> match_factor_levels(const DocumentMember& member, const ExperimentFactor& factor,
                                              SpecErrors& errors) {
-  const DocumentValue::Array single{member.value};
-  std::vector<std::size_t> matched;
-  for (const DocumentValue& element : member.value.array() == nullptr ? single : *member.value.array()) {
+  const DocumentValue::Array singleton_array{member.value};
+  std::vector<std::size_t> level_indices;
+  for (const DocumentValue& element : member.value.array() == nullptr ? singleton_array : *member.value.array()) {
     const auto level = std::find(factor.levels.begin(), factor.levels.end(), level_text(element).value_or(""));
     if (level == factor.levels.end()) {
       errors.add(member.value.line, fmt::format("[[exclude]]: {} has no level {}", factor.name,
                                                 joulemap::quoted(level_text(element).value_or("?"))));
     } else {
-      matched.push_back(static_cast<std::size_t>(level - factor.levels.begin()));
+      level_indices.push_back(static_cast<std::size_t>(level - factor.levels.begin()));
     }
   }
-  return matched;
+  return level_indices;
 }
 
-void read_exclusions(const DocumentValue* list, ExperimentSpec& spec, SpecErrors& errors) {
-  if (list == nullptr) return;
-  if (list->array() == nullptr) {
-    errors.add(list->line, "write exclusions as [[exclude]], with two brackets");
+void read_exclusions(const DocumentValue* exclusion_list, ExperimentSpec& spec, SpecErrors& errors) {
+  if (exclusion_list == nullptr) return;
+  if (exclusion_list->array() == nullptr) {
+    errors.add(exclusion_list->line, "write exclusions as [[exclude]], with two brackets");
     return;
   }
-  for (const DocumentValue& table : *list->array()) {
+  for (const DocumentValue& table : *exclusion_list->array()) {
     Exclusion exclusion(spec.factors.size());
     if (table.table() == nullptr || table.table()->empty()) {
       errors.add(table.line, "[[exclude]] must list the levels of factors that are not combined");
       continue;
     }
     for (const DocumentMember& member : *table.table()) {
-      const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
-                                       [&](const ExperimentFactor& each) { return each.name == member.key; });
+      const auto factor =
+          std::find_if(spec.factors.begin(), spec.factors.end(),
+                       [&](const ExperimentFactor& candidate_factor) { return candidate_factor.name == member.key; });
       if (factor == spec.factors.end()) {
         errors.add(member.value.line, fmt::format("[[exclude]]: unknown factor {}", joulemap::quoted(member.key)));
       } else {
@@ -134,8 +135,8 @@ void check_metric_pattern(const MetricSpec& metric, const DocumentValue& value, 
 MetricSpec read_metric(const DocumentMember& member, SpecErrors& errors) {
   MetricSpec metric;
   metric.metric.name = member.key;
-  const std::string where = fmt::format("[metrics.{}]", member.key);
-  SpecReader reader(&member.value, where, errors);
+  const std::string table_name = fmt::format("[metrics.{}]", member.key);
+  SpecReader reader(&member.value, table_name, errors);
   reader.read_choice<MetricSource>(
       "from", metric.source,
       {{"json", MetricSource::json}, {"output", MetricSource::output}, {"recording", MetricSource::recording}});
@@ -153,8 +154,9 @@ MetricSpec read_metric(const DocumentMember& member, SpecErrors& errors) {
     metric.json_file = "metrics.json";
     reader.read_text("file", metric.json_file);
     if (!is_relative_path_without_parent(metric.json_file)) {
-      errors.add(member.value.line,
-                 fmt::format("file of {} must be in the folder of the attempt: a relative path without ..", where));
+      errors.add(
+          member.value.line,
+          fmt::format("file of {} must be in the folder of the attempt: a relative path without ..", table_name));
     }
   }
   if (metric.source != MetricSource::output) reader.read_text("key", metric.json_key);
@@ -201,13 +203,13 @@ void read_cool_down(const DocumentValue* table, ExperimentSpec& spec, SpecErrors
 }
 
 void check_names_are_known(const DocumentValue* table, std::string_view key, const std::vector<std::string>& names,
-                           std::string_view known, SpecErrors& errors) {
+                           std::string_view valid_names_text, SpecErrors& errors) {
   for (const std::string& name : names) {
-    const std::vector<std::string_view> all = split(known, ' ');
-    if (std::find(all.begin(), all.end(), name) != all.end()) continue;
+    const std::vector<std::string_view> valid_names = split(valid_names_text, ' ');
+    if (std::find(valid_names.begin(), valid_names.end(), name) != valid_names.end()) continue;
     const DocumentValue* const value = table == nullptr ? nullptr : table->find(key);
-    errors.add(value == nullptr ? 0 : value->line,
-               fmt::format("{} of [checks]: unknown name {}; valid names: {}", key, joulemap::quoted(name), known));
+    errors.add(value == nullptr ? 0 : value->line, fmt::format("{} of [checks]: unknown name {}; valid names: {}", key,
+                                                               joulemap::quoted(name), valid_names_text));
   }
 }
 
@@ -254,8 +256,8 @@ void read_seed(const DocumentValue* value, std::string_view toml, ExperimentSpec
 void check_placeholders(const DocumentValue& document, const ExperimentSpec& spec, SpecErrors& errors) {
   const auto check = [&](const DocumentValue* value, const CommandSpec& command) {
     if (value == nullptr) return;
-    const Status known = check_command_template(command, spec.factors);
-    if (!known) errors.add(value->line, known.error().message);
+    const Status check_status = check_command_template(command, spec.factors);
+    if (!check_status) errors.add(value->line, check_status.error().message);
   };
   check(document.find("command"), spec.command);
   const DocumentValue* const checks = document.find("checks");

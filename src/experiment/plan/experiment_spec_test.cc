@@ -107,23 +107,25 @@ TEST(ExperimentSpec, TheSameTextGivesTheSameSeed) {
 }
 
 TEST(ExperimentSpec, ReportsErrorsWithTheirLines) {
-  const std::string rest = "\n[factors]\nv = ['a', 'b']\n";
-  EXPECT_EQ(parse_error_of("repetitions = 0" + rest), "e.toml:1: repetitions must be a whole number from 1 to 100000");
-  EXPECT_EQ(parse_error_of("order = 'shuffled'" + rest),
+  const std::string factors_section = "\n[factors]\nv = ['a', 'b']\n";
+  EXPECT_EQ(parse_error_of("repetitions = 0" + factors_section),
+            "e.toml:1: repetitions must be a whole number from 1 to 100000");
+  EXPECT_EQ(parse_error_of("order = 'shuffled'" + factors_section),
             "e.toml:1: order must be one of \"blocked-random\", \"blocked\", \"random\", \"sequential\"");
   EXPECT_EQ(parse_error_of("\n[factors]\nv = ['a', 'a']"), "e.toml:3: v has the level 'a' twice");
   EXPECT_EQ(parse_error_of("\n[factors]\nv = 3"), "e.toml:3: v needs a list of levels: [\"a\", \"b\"]");
-  EXPECT_EQ(parse_error_of("command = ['{w}']" + rest),
+  EXPECT_EQ(parse_error_of("command = ['{w}']" + factors_section),
             "e.toml:1: {w} is not a factor; write {{w}} for the literal text");
-  EXPECT_EQ(parse_error_of(rest + "[[exclude]]\nw = 'a'"), "e.toml:5: [[exclude]]: unknown factor 'w'");
-  EXPECT_EQ(
-      parse_error_of(rest + "[checks]\nrequire = ['govenor']").find("e.toml:5: require of [checks]: unknown name"), 0u);
-  EXPECT_EQ(
-      parse_error_of(rest + "[metrics.m]\nfrom = 'output'\npattern = '(['").find("e.toml:4: the pattern of m is not a"),
-      0u);
-  EXPECT_EQ(
-      parse_error_of(rest + "[metrics.m]\nfrom = 'output'\npattern = 'a'").find("e.toml:4: the pattern of m needs one"),
-      0u);
+  EXPECT_EQ(parse_error_of(factors_section + "[[exclude]]\nw = 'a'"), "e.toml:5: [[exclude]]: unknown factor 'w'");
+  EXPECT_EQ(parse_error_of(factors_section + "[checks]\nrequire = ['govenor']")
+                .find("e.toml:5: require of [checks]: unknown name"),
+            0u);
+  EXPECT_EQ(parse_error_of(factors_section + "[metrics.m]\nfrom = 'output'\npattern = '(['")
+                .find("e.toml:4: the pattern of m is not a"),
+            0u);
+  EXPECT_EQ(parse_error_of(factors_section + "[metrics.m]\nfrom = 'output'\npattern = 'a'")
+                .find("e.toml:4: the pattern of m needs one"),
+            0u);
   EXPECT_EQ(parse_error_of("name = \n").find("e.toml:1: "), 0u);
 }
 

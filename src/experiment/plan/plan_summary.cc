@@ -131,11 +131,11 @@ std::optional<ExperimentForecast> forecast_experiment(const ExperimentSpec& spec
   MeanAccumulator time;
   MeanAccumulator energy;
   ExperimentForecast forecast;
-  std::vector<ExperimentRow> all(rows.begin(), rows.end());
-  all.insert(all.end(), pilot_rows.begin(), pilot_rows.end());
-  const EnergyBasis basis = energy_basis(all);
-  for (const std::span<const ExperimentRow> some : {rows, pilot_rows}) {
-    for (const ExperimentRow& row : some) {
+  std::vector<ExperimentRow> combined_rows(rows.begin(), rows.end());
+  combined_rows.insert(combined_rows.end(), pilot_rows.begin(), pilot_rows.end());
+  const EnergyBasis basis = energy_basis(combined_rows);
+  for (const std::span<const ExperimentRow> row_group : {rows, pilot_rows}) {
+    for (const ExperimentRow& row : row_group) {
       if (row.state != ExperimentRowState::done) continue;
       ++forecast.completed_rows;
       mean_time_by_cell[row.levels].add(row.elapsed_s);
@@ -192,9 +192,9 @@ ExperimentPlan summarize_plan(const ExperimentFolder& folder) {
   plan.diagnostics = data.diagnostics;
   for (const ExperimentRow& row : data.rows) {
     plan.rows.push_back({row.number, row.block, row.levels, row.state, row.attempts, row.node, row.elapsed_s, {}, {}});
-    if (const std::optional<EnergyWithProvenance> shown = energy_if_complete(total_energy(row.domains))) {
-      plan.rows.back().energy_j = shown->joules;
-      plan.rows.back().provenance = shown->provenance;
+    if (const std::optional<EnergyWithProvenance> complete_energy = energy_if_complete(total_energy(row.domains))) {
+      plan.rows.back().energy_j = complete_energy->joules;
+      plan.rows.back().provenance = complete_energy->provenance;
     }
   }
   plan.statistics.noise = relative_noise_within_cells(data.rows);

@@ -15,8 +15,10 @@ constexpr std::size_t kMaxPlannedRows = 1'000'000;
 bool is_excluded(const ExperimentSpec& spec, const std::vector<std::size_t>& levels) {
   return std::any_of(spec.exclusions.begin(), spec.exclusions.end(), [&](const Exclusion& exclusion) {
     for (std::size_t i = 0; i < levels.size(); ++i) {
-      const std::vector<std::size_t>& matched = exclusion[i];
-      if (!matched.empty() && std::find(matched.begin(), matched.end(), levels[i]) == matched.end()) return false;
+      const std::vector<std::size_t>& excluded_levels = exclusion[i];
+      if (!excluded_levels.empty() &&
+          std::find(excluded_levels.begin(), excluded_levels.end(), levels[i]) == excluded_levels.end())
+        return false;
     }
     return true;
   });
@@ -38,10 +40,10 @@ std::vector<std::vector<std::size_t>> list_planned_cells(const ExperimentSpec& s
   const std::size_t count = count_level_combinations(spec);
   for (std::size_t number = 0; number < count; ++number) {
     std::vector<std::size_t> levels(spec.factors.size());
-    std::size_t left = number;
+    std::size_t remaining_index = number;
     for (std::size_t i = spec.factors.size(); i-- > 0;) {
-      levels[i] = left % spec.factors[i].levels.size();
-      left /= spec.factors[i].levels.size();
+      levels[i] = remaining_index % spec.factors[i].levels.size();
+      remaining_index /= spec.factors[i].levels.size();
     }
     if (!is_excluded(spec, levels)) cells.push_back(std::move(levels));
   }

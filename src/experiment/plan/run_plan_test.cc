@@ -37,9 +37,9 @@ TEST(RunPlan, EveryBlockContainsEveryCellOnce) {
     ASSERT_EQ(rows->size(), cells * spec.repetitions);
     for (std::size_t number = 0; number < rows->size(); ++number)
       ASSERT_EQ(rows->at(number).block_number, number / cells);
-    std::set<std::pair<std::size_t, std::vector<std::size_t>>> seen;
-    for (const PlannedRow& row : *rows) seen.insert({row.block_number, row.levels});
-    ASSERT_EQ(seen.size(), rows->size());
+    std::set<std::pair<std::size_t, std::vector<std::size_t>>> distinct_rows;
+    for (const PlannedRow& row : *rows) distinct_rows.insert({row.block_number, row.levels});
+    ASSERT_EQ(distinct_rows.size(), rows->size());
   }
 }
 
@@ -57,8 +57,8 @@ TEST(RunPlan, TheSameSeedGivesTheSameOrderAndAnotherSeedAnother) {
   EXPECT_EQ(order(1), order(1));
   EXPECT_NE(order(1), order(2));
   // Pinned values: a folder planned on another machine or by another version must give the same plan.
-  const std::vector<std::size_t> first = order(1);
-  EXPECT_EQ(std::vector<std::size_t>(first.begin(), first.begin() + 8),
+  const std::vector<std::size_t> cell_order = order(1);
+  EXPECT_EQ(std::vector<std::size_t>(cell_order.begin(), cell_order.begin() + 8),
             (std::vector<std::size_t>{0, 1, 3, 2, 0, 2, 3, 1}));
 }
 

@@ -16,8 +16,9 @@ void read_compared_factors(const std::vector<std::string>& names, std::size_t li
   if (names.empty()) return;
   for (ExperimentFactor& factor : spec.factors) factor.is_compared = false;
   for (const std::string& name : names) {
-    const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
-                                     [&](const ExperimentFactor& each) { return each.name == name; });
+    const auto factor =
+        std::find_if(spec.factors.begin(), spec.factors.end(),
+                     [&](const ExperimentFactor& candidate_factor) { return candidate_factor.name == name; });
     if (factor == spec.factors.end()) {
       errors.add(line, fmt::format("compare: unknown factor {}", joulemap::quoted(name)));
     } else {
@@ -27,13 +28,13 @@ void read_compared_factors(const std::vector<std::string>& names, std::size_t li
 }
 
 // Notes of an importer, which every report of the experiment shows.
-void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, SpecErrors& errors) {
-  if (list == nullptr) return;
-  if (list->array() == nullptr) {
-    errors.add(list->line, "write notes as [[note]], with two brackets");
+void read_notes(const formats::DocumentValue* note_list, ExperimentSpec& spec, SpecErrors& errors) {
+  if (note_list == nullptr) return;
+  if (note_list->array() == nullptr) {
+    errors.add(note_list->line, "write notes as [[note]], with two brackets");
     return;
   }
-  for (const formats::DocumentValue& table : *list->array()) {
+  for (const formats::DocumentValue& table : *note_list->array()) {
     Diagnostic note;
     std::size_t count = 1;
     SpecReader reader(&table, "[[note]]", errors);
@@ -52,8 +53,8 @@ void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, SpecEr
 void read_analysis_keys(SpecReader& reader, ExperimentSpec& spec, SpecErrors& errors) {
   std::vector<std::string> compared_factor_names;
   reader.read_text_list("compare", compared_factor_names);
-  const formats::DocumentValue* const given = reader.take_value("compare");
-  read_compared_factors(compared_factor_names, given == nullptr ? 0 : given->line, spec, errors);
+  const formats::DocumentValue* const compare_value = reader.take_value("compare");
+  read_compared_factors(compared_factor_names, compare_value == nullptr ? 0 : compare_value->line, spec, errors);
   read_notes(reader.take_value("note"), spec, errors);
 }
 

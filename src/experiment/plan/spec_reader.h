@@ -22,7 +22,7 @@ namespace joulemap::experiment {
 class SpecErrors {
  public:
   explicit SpecErrors(std::string_view file) : file_name_(file) {}
-  void add(std::size_t line, const std::string& what);
+  void add(std::size_t line, const std::string& message);
   bool empty() const { return error_lines_.empty(); }
   Error to_error() const;
 
@@ -33,40 +33,40 @@ class SpecErrors {
 
 class SpecReader {
  public:
-  // `where` names the table in messages: "[checks]"; empty for the top level. Null `table`: every value keeps its
+  // `table_name` names the table in messages: "[checks]"; empty for the top level. Null `table`: every value keeps its
   // default.
-  SpecReader(const formats::DocumentValue* table, std::string where, SpecErrors& errors);
+  SpecReader(const formats::DocumentValue* table, std::string table_name, SpecErrors& errors);
 
   const formats::DocumentValue* take_value(std::string_view key);  // unchecked value; the caller validates it
-  void read_text(std::string_view key, std::string& into);
-  void read_text_list(std::string_view key, std::vector<std::string>& into);
-  void read_boolean(std::string_view key, bool& into);
-  void read_boolean(std::string_view key, std::optional<bool>& into);
-  void read_number(std::string_view key, double& into, double least, double most);
-  void read_number(std::string_view key, std::optional<double>& into, double least, double most);
-  void read_count(std::string_view key, std::size_t& into, std::size_t least, std::size_t most);
-  void read_command(std::string_view key, CommandSpec& into);
+  void read_text(std::string_view key, std::string& destination);
+  void read_text_list(std::string_view key, std::vector<std::string>& destination);
+  void read_boolean(std::string_view key, bool& destination);
+  void read_boolean(std::string_view key, std::optional<bool>& destination);
+  void read_number(std::string_view key, double& destination, double min_value, double max_value);
+  void read_number(std::string_view key, std::optional<double>& destination, double min_value, double max_value);
+  void read_count(std::string_view key, std::size_t& destination, std::size_t min_value, std::size_t max_value);
+  void read_command(std::string_view key, CommandSpec& destination);
   template <class Choice>
-  void read_choice(std::string_view key, Choice& into,
+  void read_choice(std::string_view key, Choice& destination,
                    std::initializer_list<std::pair<std::string_view, Choice>> choices) {
-    std::string given;
-    read_text(key, given);
-    if (given.empty()) return;
-    std::string known;
+    std::string choice_name;
+    read_text(key, choice_name);
+    if (choice_name.empty()) return;
+    std::string valid_choices;
     for (const auto& [name, value] : choices) {
-      if (name == given) {
-        into = value;
+      if (name == choice_name) {
+        destination = value;
         return;
       }
-      known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
+      valid_choices += fmt::format("{}\"{}\"", valid_choices.empty() ? "" : ", ", name);
     }
-    add_error(*take_value(key), fmt::format("{} must be one of {}", qualified_key(key), known));
+    add_error(*take_value(key), fmt::format("{} must be one of {}", qualified_key(key), valid_choices));
   }
 
   // Reports the members that were never read.
   void report_unknown_keys();
   std::string qualified_key(std::string_view key) const;
-  void add_error(const formats::DocumentValue& value, const std::string& what);
+  void add_error(const formats::DocumentValue& value, const std::string& message);
   std::size_t table_line_number() const;
 
  private:

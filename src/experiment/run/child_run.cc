@@ -32,14 +32,14 @@ Result<FileDescriptor> create_new_file(const std::string& path) {
 // Kills all descendants: killing only the recorder would leave its command running.
 void kill_process_tree(pid_t root) {
   const Result<std::vector<std::string>> names = list_directory("/proc");
-  std::vector<pid_t> all;
+  std::vector<pid_t> descendant_pids;
   if (names) {
     for (const std::string& name : *names) {
       const std::optional<std::uint64_t> pid = parse_u64(name);
-      if (pid && descends_from(static_cast<pid_t>(*pid), root)) all.push_back(static_cast<pid_t>(*pid));
+      if (pid && descends_from(static_cast<pid_t>(*pid), root)) descendant_pids.push_back(static_cast<pid_t>(*pid));
     }
   }
-  for (const pid_t pid : all) ::kill(pid, SIGKILL);
+  for (const pid_t pid : descendant_pids) ::kill(pid, SIGKILL);
   ::kill(root, SIGKILL);
 }
 
@@ -54,9 +54,9 @@ class ChildWaiter {
 
   ChildResult wait_for_exit(const std::function<void(double)>& on_tick) {
     while (!try_reap()) {
-      std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {exit_descriptor_.get(), POLLIN, 0}}};
-      const timespec second = to_timespec(kNanosecondsPerSecond);
-      ::ppoll(waited.data(), exit_descriptor_.is_open() ? 2 : 1, &second, nullptr);
+      std::array<pollfd, 2> poll_descriptors{{{signals_.fd(), POLLIN, 0}, {exit_descriptor_.get(), POLLIN, 0}}};
+      const timespec poll_timeout = to_timespec(kNanosecondsPerSecond);
+      ::ppoll(poll_descriptors.data(), exit_descriptor_.is_open() ? 2 : 1, &poll_timeout, nullptr);
       handle_signals();
       const double elapsed_s = seconds(monotonic_ns() - begin_ns_);
       enforce_time_limit(elapsed_s);
@@ -112,7 +112,7 @@ Result<ChildResult> run_child(BlockedSignals& signals, const ChildCommand& run,
   const ChildProcessOptions setting{run.directory, output->get(), error_output->get(), SIGTERM};
   Result<ChildProcess> child = ChildProcess::prepare(run.command, signals.original_mask(), run.environment, setting);
   if (!child) return std::move(child).error();
-  if (Status started = child->execute(); !started) return std::move(started).error();
+  if (Status start_status = child->execute(); !start_status) return std::move(start_status).error();
   return ChildWaiter(signals, run, child->pid()).wait_for_exit(on_tick);
 }
 

@@ -110,15 +110,15 @@ Result<ExperimentFolder> ExperimentFolder::create(const std::string& folder_path
   const Result<std::vector<PlannedRow>> rows = plan_rows(*spec);
   if (!rows) return rows.error();
   const std::string path = fs::absolute(folder_path).lexically_normal().string();
-  if (Status made = make_directory(path); !made) return std::move(made).error();
+  if (Status folder_status = make_directory(path); !folder_status) return std::move(folder_status).error();
   const fs::path command_directory = fs::absolute(directory) / spec->working_directory;
   ExperimentFolder folder(path, std::move(*spec), command_directory.lexically_normal().string());
   for (const PlannedRow& row : *rows) folder.run_table_.push_back({row});
-  for (const Status& done :
+  for (const Status& setup_status :
        {make_directory(path + "/rows"), replace_file_nofollow(path + "/experiment.toml", toml),
         replace_file_nofollow(path + "/plan.json", plan_json(folder.spec_, folder.working_directory_)),
         folder.write_table()}) {
-    if (!done) return done.error();
+    if (!setup_status) return setup_status.error();
   }
   return folder;
 }
@@ -141,12 +141,12 @@ Result<ExperimentFolder> ExperimentFolder::open(const std::string& folder_path) 
     spec->seed = static_cast<std::uint64_t>(plan->integer("seed").value_or(static_cast<std::int64_t>(spec->seed)));
   }
   ExperimentFolder folder(path, std::move(*spec), std::move(directory));
-  if (Status read = folder.reload_run_table(); !read) return std::move(read).error();
+  if (Status read_status = folder.reload_run_table(); !read_status) return std::move(read_status).error();
   return folder;
 }
 
 Status ExperimentFolder::reload_run_table() {
-  if (Status read = read_table(); !read) return read;
+  if (Status read_status = read_table(); !read_status) return read_status;
   const ExperimentData names = make_data_without_rows();
   for (std::size_t number = 0; number < run_table_.size(); ++number) {
     reconcile_row_state(run_table_[number], row_path("rows", number), names);
@@ -203,12 +203,12 @@ std::string ExperimentFolder::row_path(std::string_view kind, std::size_t number
 
 Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size_t number) const {
   const std::string path = row_path(kind, number);
-  if (Status made = make_private_folders(path); !made) return std::move(made).error();
-  const std::vector<std::uint32_t> known = list_attempts(path);
-  for (std::uint32_t next = known.empty() ? 1 : known.back() + 1;; ++next) {
-    Attempt attempt{next, attempt_path(path, next)};
+  if (Status folder_status = make_private_folders(path); !folder_status) return std::move(folder_status).error();
+  const std::vector<std::uint32_t> attempt_numbers = list_attempts(path);
+  for (std::uint32_t attempt_number = attempt_numbers.empty() ? 1 : attempt_numbers.back() + 1;; ++attempt_number) {
+    Attempt attempt{attempt_number, attempt_path(path, attempt_number)};
     if (::mkdir(attempt.path.c_str(), kPrivateFolderMode) == 0) {
-      if (Status owned = write_owner(attempt.path); !owned) return std::move(owned).error();
+      if (Status owner_status = write_owner(attempt.path); !owner_status) return std::move(owner_status).error();
       return attempt;
     }
     if (errno != EEXIST) return system_error("create the folder", attempt.path, errno);
@@ -237,7 +237,7 @@ Status ExperimentFolder::read_table() {
 Status ExperimentFolder::set_row_state(std::size_t row, ExperimentRowState state, std::uint32_t attempts) {
   const Result<FileLock> lock = lock_table(path_);
   if (!lock) return lock.error();
-  if (Status read = read_table(); !read) return read;
+  if (Status read_status = read_table(); !read_status) return read_status;
   if (row >= run_table_.size()) return Error{ErrorCode::usage, fmt::format("no row {}", row), ""};
   run_table_[row].state = state;
   run_table_[row].attempt_count = attempts;
@@ -247,7 +247,7 @@ Status ExperimentFolder::set_row_state(std::size_t row, ExperimentRowState state
 Result<std::optional<Attempt>> ExperimentFolder::claim_row(std::size_t row, bool include_unknown_owners) {
   const Result<FileLock> lock = lock_table(path_);
   if (!lock) return lock.error();
-  if (Status read = read_table(); !read) return std::move(read).error();
+  if (Status read_status = read_table(); !read_status) return std::move(read_status).error();
   const std::string path = row_path("rows", row);
   reconcile_row_state(run_table_.at(row), path, make_data_without_rows());
   const bool is_taken =
@@ -259,7 +259,7 @@ Result<std::optional<Attempt>> ExperimentFolder::claim_row(std::size_t row, bool
   if (!attempt) return std::move(attempt).error();
   run_table_[row].state = ExperimentRowState::running;
   run_table_[row].attempt_count = attempt->attempt_number;
-  if (Status written = write_table(); !written) return std::move(written).error();
+  if (Status write_status = write_table(); !write_status) return std::move(write_status).error();
   return std::optional<Attempt>(std::move(*attempt));
 }
 

@@ -127,20 +127,20 @@ TEST_F(ExperimentFolderTest, NeverCreatesAFolderTwice) {
 
 TEST_F(ExperimentFolderTest, AnAttemptNeverReusesTheFolderOfAnother) {
   const Result<ExperimentFolder> folder = ExperimentFolder::create(path, kExperimentToml, ".");
-  const Result<Attempt> first = folder->begin_attempt("rows", 0);
-  const Result<Attempt> second = folder->begin_attempt("rows", 0);
-  ASSERT_TRUE(first && second);
-  EXPECT_NE(first->path, second->path);
+  const Result<Attempt> first_attempt = folder->begin_attempt("rows", 0);
+  const Result<Attempt> second_attempt = folder->begin_attempt("rows", 0);
+  ASSERT_TRUE(first_attempt && second_attempt);
+  EXPECT_NE(first_attempt->path, second_attempt->path);
 }
 
 TEST_F(ExperimentFolderTest, RowsOverrideAnOutdatedTable) {
   Result<ExperimentFolder> folder = ExperimentFolder::create(path, kExperimentToml, ".");
   const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
   ASSERT_TRUE(folder->finish_attempt(*attempt, sample_row(1), {}));
-  Result<ExperimentFolder> again = ExperimentFolder::open(path);
-  ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(again->run_table()[1].state, ExperimentRowState::done);
-  EXPECT_EQ(again->run_table()[1].attempt_count, 1u);
+  Result<ExperimentFolder> reopened_folder = ExperimentFolder::open(path);
+  ASSERT_TRUE(reopened_folder) << reopened_folder.error().message;
+  EXPECT_EQ(reopened_folder->run_table()[1].state, ExperimentRowState::done);
+  EXPECT_EQ(reopened_folder->run_table()[1].attempt_count, 1u);
   ASSERT_TRUE(folder->set_row_state(0, ExperimentRowState::done, 1));
   ASSERT_TRUE(folder->reload_run_table());
   EXPECT_EQ(folder->run_table()[0].state, ExperimentRowState::todo);
@@ -166,8 +166,8 @@ TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerFailedAndThatOfALiveOneRuns
 TEST_F(ExperimentFolderTest, ReportsADamagedRowAndUsesThePreviousAttempt) {
   Result<ExperimentFolder> folder = ExperimentFolder::create(path, kExperimentToml, ".");
   ASSERT_TRUE(folder->finish_attempt(*folder->begin_attempt("rows", 0), sample_row(0), {}));
-  const Result<Attempt> second = folder->begin_attempt("rows", 0);
-  std::ofstream(second->path + "/row.json") << "{\"schema\": \"joulemap.row/1\", \"ener";
+  const Result<Attempt> second_attempt = folder->begin_attempt("rows", 0);
+  std::ofstream(second_attempt->path + "/row.json") << "{\"schema\": \"joulemap.row/1\", \"ener";
   const Result<ExperimentData> data = read_experiment(path);
   ASSERT_TRUE(data);
   EXPECT_EQ(energy_j(data->rows[0]), 30.25);
@@ -193,14 +193,14 @@ TEST_F(ExperimentFolderTest, RoundTripsImportedRows) {
     data.rows.back().block = number / 2;
   }
   ASSERT_TRUE(write_experiment(path, data));
-  const Result<ExperimentData> read = read_experiment(path);
-  ASSERT_TRUE(read) << read.error().message;
-  ASSERT_EQ(read->rows.size(), 4u);
-  EXPECT_FALSE(read->is_blocked);
-  EXPECT_EQ(read->rows[3].levels, std::vector<std::size_t>{1});
-  EXPECT_EQ(read->rows[3].block, 1u);
-  EXPECT_EQ(energy_j(read->rows[3]), 30.25);
-  EXPECT_TRUE(read->diagnostics.empty());
+  const Result<ExperimentData> stored_data = read_experiment(path);
+  ASSERT_TRUE(stored_data) << stored_data.error().message;
+  ASSERT_EQ(stored_data->rows.size(), 4u);
+  EXPECT_FALSE(stored_data->is_blocked);
+  EXPECT_EQ(stored_data->rows[3].levels, std::vector<std::size_t>{1});
+  EXPECT_EQ(stored_data->rows[3].block, 1u);
+  EXPECT_EQ(energy_j(stored_data->rows[3]), 30.25);
+  EXPECT_TRUE(stored_data->diagnostics.empty());
   EXPECT_FALSE(write_experiment(path, data));
 }
 

@@ -44,7 +44,7 @@ class ExperimentRunner {
 
   // Runs the rows and returns those that failed.
   Result<std::vector<std::size_t>> run(const std::vector<std::size_t>& rows, bool include_unknown_owners) {
-    std::vector<std::size_t> failed;
+    std::vector<std::size_t> failed_rows;
     for (const std::size_t number : rows) {
       if (session_->stop_requested()) break;
       ++progress_.row_position;
@@ -57,13 +57,14 @@ class ExperimentRunner {
         if (!outcome->stop_requested) ++outcome_.skipped_count;
         continue;
       }
-      if (Status set = folder_.set_row_state(number, outcome->row.state, outcome->row.attempts); !set) {
-        return std::move(set).error();
+      if (Status update_status = folder_.set_row_state(number, outcome->row.state, outcome->row.attempts);
+          !update_status) {
+        return std::move(update_status).error();
       }
-      if (outcome->row.state != ExperimentRowState::done) failed.push_back(number);
+      if (outcome->row.state != ExperimentRowState::done) failed_rows.push_back(number);
       finish_row(task, outcome->row);
     }
-    return failed;
+    return failed_rows;
   }
 
   Status run_pilot(const std::vector<std::vector<std::size_t>>& cells) {
@@ -81,8 +82,8 @@ class ExperimentRunner {
 
   RunOutcome end_session() {
     outcome_.diagnostics.add_all(session_->diagnostics());
-    if (const Status restored = session_->end(); !restored) {
-      outcome_.diagnostics.add({"not_restored", 1, restored.error().message, restored.error().remedy});
+    if (const Status restore_status = session_->end(); !restore_status) {
+      outcome_.diagnostics.add({"not_restored", 1, restore_status.error().message, restore_status.error().remedy});
     }
     outcome_.was_stopped = session_->stop_requested();
     outcome_.checks = session_->checks();
@@ -168,15 +169,15 @@ Result<RunOutcome> run_rows(ExperimentFolder& folder, const RunRequest& request,
   if (request.runs_warm_up) {
     if (Status warm_up_status = runner.warm_up(); !warm_up_status) return std::move(warm_up_status).error();
   }
-  Result<std::vector<std::size_t>> failed = runner.run(request.row_numbers, request.include_unknown_owners);
-  if (!failed) return std::move(failed).error();
-  if (request.retry_failed && !failed->empty() && !runner.stop_requested()) {
-    runner.add_expected_rows(failed->size());
-    failed = runner.run(*failed, false);
-    if (!failed) return std::move(failed).error();
+  Result<std::vector<std::size_t>> failed_rows = runner.run(request.row_numbers, request.include_unknown_owners);
+  if (!failed_rows) return std::move(failed_rows).error();
+  if (request.retry_failed && !failed_rows->empty() && !runner.stop_requested()) {
+    runner.add_expected_rows(failed_rows->size());
+    failed_rows = runner.run(*failed_rows, false);
+    if (!failed_rows) return std::move(failed_rows).error();
   }
   RunOutcome& outcome = runner.outcome();
-  outcome.failed_count = failed->size();
+  outcome.failed_count = failed_rows->size();
   outcome.remaining_count =
       request.row_numbers.size() -
       std::min(request.row_numbers.size(), outcome.done_count + outcome.failed_count + outcome.skipped_count);

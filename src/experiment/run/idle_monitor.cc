@@ -19,19 +19,19 @@ constexpr double kMinBaselineForMargin_w = 1;  // least baseline power from whic
 
 // Counted domains of equal provenance that both states have: a domain in only one would look like a change of power.
 std::set<std::string> find_common_domains(const IdleState& a, const IdleState& b) {
-  const EnergyTotals of_a = total_energy(a.domain_powers);
-  const EnergyTotals of_b = total_energy(b.domain_powers);
-  std::set<std::string> common;
+  const EnergyTotals totals_a = total_energy(a.domain_powers);
+  const EnergyTotals totals_b = total_energy(b.domain_powers);
+  std::set<std::string> common_domains;
   for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
-    const std::optional<EnergyWithProvenance> from = energy_by_provenance(of_a, provenance);
-    const std::optional<EnergyWithProvenance> to = energy_by_provenance(of_b, provenance);
-    if (!from || !to) continue;
-    const std::set<std::string> names(to->domains.begin(), to->domains.end());
-    for (const std::string& name : from->domains) {
-      if (names.contains(name)) common.insert(name);
+    const std::optional<EnergyWithProvenance> energy_a = energy_by_provenance(totals_a, provenance);
+    const std::optional<EnergyWithProvenance> energy_b = energy_by_provenance(totals_b, provenance);
+    if (!energy_a || !energy_b) continue;
+    const std::set<std::string> names(energy_b->domains.begin(), energy_b->domains.end());
+    for (const std::string& name : energy_a->domains) {
+      if (names.contains(name)) common_domains.insert(name);
     }
   }
-  return common;
+  return common_domains;
 }
 
 }  // namespace
@@ -62,9 +62,9 @@ void IdleMonitor::add_sample_to_state(const Sample& sample, IdleState& state) co
 }
 
 void IdleMonitor::wait_until(std::int64_t deadline_ns) {
-  pollfd waited{signals_.fd(), POLLIN, 0};
+  pollfd poll_descriptor{signals_.fd(), POLLIN, 0};
   const timespec timeout = to_timespec(std::max<std::int64_t>(deadline_ns - monotonic_ns(), 0));
-  if (::ppoll(&waited, 1, &timeout, nullptr) <= 0) return;
+  if (::ppoll(&poll_descriptor, 1, &timeout, nullptr) <= 0) return;
   while (const std::optional<signalfd_siginfo> signal = signals_.next()) {
     stop_requested_ = stop_requested_ || is_termination_signal(*signal);
   }
@@ -90,22 +90,25 @@ IdleState IdleMonitor::measure_idle(double seconds) {
 }
 
 IdlePowers compare_idle_powers(const IdleState& state, const IdleState& baseline) {
-  const std::set<std::string> common = find_common_domains(state, baseline);
-  return {total_power(total_energy(state.domain_powers, common)),
-          total_power(total_energy(baseline.domain_powers, common))};
+  const std::set<std::string> common_domains = find_common_domains(state, baseline);
+  return {total_power(total_energy(state.domain_powers, common_domains)),
+          total_power(total_energy(baseline.domain_powers, common_domains))};
 }
 
 bool has_cooled_down(const IdleState& state, const IdleState& baseline, const CoolDownSpec& spec) {
   const IdlePowers powers = compare_idle_powers(state, baseline);
-  const std::optional<PowerAndReference> compared = choose_comparable_power(powers.current_w, powers.baseline_w);
-  if (spec.max_power_excess_fraction && compared) {
-    const double margin_w = *spec.max_power_excess_fraction * std::max(compared->reference_w, kMinBaselineForMargin_w);
-    if (compared->power_w > compared->reference_w + margin_w) return false;
+  const std::optional<PowerAndReference> comparable_power =
+      choose_comparable_power(powers.current_w, powers.baseline_w);
+  if (spec.max_power_excess_fraction && comparable_power) {
+    const double margin_w =
+        *spec.max_power_excess_fraction * std::max(comparable_power->reference_w, kMinBaselineForMargin_w);
+    if (comparable_power->power_w > comparable_power->reference_w + margin_w) return false;
   }
   if (!spec.max_temperature_excess_c) return true;
   return std::all_of(baseline.temperatures_c.begin(), baseline.temperatures_c.end(), [&](const auto& sensor) {
-    const auto now = state.temperatures_c.find(sensor.first);
-    return now == state.temperatures_c.end() || now->second <= sensor.second + *spec.max_temperature_excess_c;
+    const auto current_temperature = state.temperatures_c.find(sensor.first);
+    return current_temperature == state.temperatures_c.end() ||
+           current_temperature->second <= sensor.second + *spec.max_temperature_excess_c;
   });
 }
 

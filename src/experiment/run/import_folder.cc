@@ -20,9 +20,10 @@ namespace joulemap::experiment {
 namespace {
 
 std::string toml_string_list(const std::vector<std::string>& texts) {
-  std::string list;
-  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + formats::toml_string_literal(text);
-  return "[" + list + "]";
+  std::string list_text;
+  for (const std::string& text : texts)
+    list_text += (list_text.empty() ? "" : ", ") + formats::toml_string_literal(text);
+  return "[" + list_text + "]";
 }
 
 std::vector<RunTableRow> make_imported_run_table(const ExperimentData& data) {
@@ -85,10 +86,11 @@ Status write_experiment(const std::string& path, const ExperimentData& data) {
   }
   for (const ExperimentRow& row : data.rows) {
     const std::string attempt = fmt::format("{}/rows/{:05}/attempt-{}", path, row.number, std::max(row.attempts, 1u));
-    if (Status made = make_private_folders(attempt); !made) return made;
-    if (Status written = write_file(attempt + "/row.json", row_json(row, {}, data)); !written) return written;
+    if (Status folder_status = make_private_folders(attempt); !folder_status) return folder_status;
+    if (Status write_status = write_file(attempt + "/row.json", row_json(row, {}, data)); !write_status)
+      return write_status;
   }
-  if (Status written = write_file(path + "/experiment.toml", toml); !written) return written;
+  if (Status write_status = write_file(path + "/experiment.toml", toml); !write_status) return write_status;
   return write_file(path + "/run_table.csv", run_table_csv(data.factors, make_imported_run_table(data)));
 }
 

@@ -129,11 +129,11 @@ TEST(CoolDown, CoolDownDoesNotWaitForUnknownValues) {
 
 TEST(RowMetrics, ParsesNumbersThatThePatternMatches) {
   const std::string text = "epoch 1 accuracy=0.25\nnoise\nepoch 2 accuracy=0.75\nepoch 3 accuracy=0.5\n";
-  const std::vector<double> found = extract_matched_numbers(text, "accuracy=([0-9.]+)");
-  EXPECT_EQ(found, (std::vector<double>{0.25, 0.75, 0.5}));
-  EXPECT_EQ(reduce_values(MetricReduction::last, found), 0.5);
-  EXPECT_EQ(reduce_values(MetricReduction::highest, found), 0.75);
-  EXPECT_EQ(reduce_values(MetricReduction::mean, found), 0.5);
+  const std::vector<double> matched_numbers = extract_matched_numbers(text, "accuracy=([0-9.]+)");
+  EXPECT_EQ(matched_numbers, (std::vector<double>{0.25, 0.75, 0.5}));
+  EXPECT_EQ(reduce_values(MetricReduction::last, matched_numbers), 0.5);
+  EXPECT_EQ(reduce_values(MetricReduction::highest, matched_numbers), 0.75);
+  EXPECT_EQ(reduce_values(MetricReduction::mean, matched_numbers), 0.5);
   EXPECT_EQ(reduce_values(MetricReduction::last, std::vector<double>{}), std::nullopt);
 }
 

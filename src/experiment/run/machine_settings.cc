@@ -35,20 +35,20 @@ Status write_setting(const std::string& path, const std::string& value) {
 Result<std::vector<SettingChange>> requested_setting_changes(const SystemRoot& root, const ChecksSpec& spec) {
   std::vector<SettingChange> changes;
   const auto add = [&](const std::string& path, const std::string& value) -> Status {
-    const Result<std::string> before = read_small_file(path);
-    if (!before) return before.error();
-    if (trim(*before) != value) changes.push_back({path, std::string(trim(*before)), value});
+    const Result<std::string> current_value = read_small_file(path);
+    if (!current_value) return current_value.error();
+    if (trim(*current_value) != value) changes.push_back({path, std::string(trim(*current_value)), value});
     return Done{};
   };
   for (const std::string& name : spec.applied_settings) {
     if (name == "governor") {
       for (const std::string& path : governor_files(root)) {
-        if (Status added = add(path, spec.governor); !added) return std::move(added).error();
+        if (Status add_status = add(path, spec.governor); !add_status) return std::move(add_status).error();
       }
     } else if (const std::optional<TurboFile> file = find_turbo_file(root)) {
       const bool wants_turbo = spec.turbo.value_or(false);  // default off: stable clocks are the purpose of the setting
-      if (Status added = add(file->path, wants_turbo ? file->on_value : file->off_value); !added)
-        return std::move(added).error();
+      if (Status add_status = add(file->path, wants_turbo ? file->on_value : file->off_value); !add_status)
+        return std::move(add_status).error();
     }
   }
   return changes;
@@ -59,23 +59,26 @@ constexpr std::string_view kKnownGovernors = "performance powersave userspace on
 
 bool is_offered_governor(const std::string& governor_file, std::string_view value) {
   const std::string folder = governor_file.substr(0, governor_file.rfind('/'));
-  const Result<std::string> listed = read_small_file(folder + "/scaling_available_governors");
+  const Result<std::string> governor_list = read_small_file(folder + "/scaling_available_governors");
   const std::vector<std::string_view> offered_governors =
-      split_whitespace(listed ? std::string_view(*listed) : kKnownGovernors);
+      split_whitespace(governor_list ? std::string_view(*governor_list) : kKnownGovernors);
   return std::find(offered_governors.begin(), offered_governors.end(), value) != offered_governors.end();
 }
 
 // Why joulemap cannot have written a line of the backup file; empty if the line is valid.
 std::string backup_rejection_reason(const SystemRoot& root, const formats::CsvRecord& record) {
   if (record.size() != 3) return "a line does not have three fields";
-  const auto both = [&](const auto& is_offered) { return is_offered(record[1]) && is_offered(record[2]); };
+  const auto are_values_offered = [&](const auto& is_offered) {
+    return is_offered(record[1]) && is_offered(record[2]);
+  };
   const std::vector<std::string> governor_paths = governor_files(root);
   const std::optional<TurboFile> turbo = find_turbo_file(root);
   bool is_known = false;
   if (std::find(governor_paths.begin(), governor_paths.end(), record[0]) != governor_paths.end()) {
-    is_known = both([&](const std::string& value) { return is_offered_governor(record[0], value); });
+    is_known = are_values_offered([&](const std::string& value) { return is_offered_governor(record[0], value); });
   } else if (turbo && turbo->path == record[0]) {
-    is_known = both([&](const std::string& value) { return value == turbo->on_value || value == turbo->off_value; });
+    is_known = are_values_offered(
+        [&](const std::string& value) { return value == turbo->on_value || value == turbo->off_value; });
   } else {
     return fmt::format("{} is neither a governor nor a turbo file", joulemap::quoted(record[0], 200));
   }
@@ -119,10 +122,10 @@ void adopt_values_of_older_backup(const SystemRoot& root, const std::string& bac
       refuse_backup(reason);
       continue;
     }
-    const auto known = std::find_if(changes.begin(), changes.end(),
-                                    [&](const SettingChange& change) { return change.setting_file == record[0]; });
-    if (known != changes.end()) {
-      known->value_before = record[1];
+    const auto matching_change = std::find_if(
+        changes.begin(), changes.end(), [&](const SettingChange& change) { return change.setting_file == record[0]; });
+    if (matching_change != changes.end()) {
+      matching_change->value_before = record[1];
     } else {
       changes.push_back({record[0], record[1], record[2]});
     }
@@ -141,28 +144,30 @@ Result<MachineSettings> MachineSettings::apply_settings(const SystemRoot& root, 
   std::string text;
   for (const SettingChange& change : *changes)
     text += formats::csv_line({change.setting_file, change.value_before, change.value_after});
-  if (Status kept = replace_file_nofollow(settings.backup_path_, text); !kept) return std::move(kept).error();
+  if (Status backup_status = replace_file_nofollow(settings.backup_path_, text); !backup_status)
+    return std::move(backup_status).error();
   for (SettingChange& change : *changes) {
-    Status written = write_setting(change.setting_file, change.value_after);
+    Status write_status = write_setting(change.setting_file, change.value_after);
     settings.setting_changes_.push_back(std::move(change));
-    if (!written) {
+    if (!write_status) {
       settings.setting_changes_.pop_back();
-      return std::move(written).error();  // the destructor restores the earlier changes
+      return std::move(write_status).error();  // the destructor restores the earlier changes
     }
   }
   return settings;
 }
 
-MachineSettings::MachineSettings(MachineSettings&& other) noexcept
-    : backup_path_(std::move(other.backup_path_)),
-      setting_changes_(std::exchange(other.setting_changes_, {})),
-      diagnostics_(std::move(other.diagnostics_)) {}
+MachineSettings::MachineSettings(MachineSettings&& other_settings) noexcept
+    : backup_path_(std::move(other_settings.backup_path_)),
+      setting_changes_(std::exchange(other_settings.setting_changes_, {})),
+      diagnostics_(std::move(other_settings.diagnostics_)) {}
 
 Status MachineSettings::restore() {
   Status result = Done{};
   const bool were_settings_changed = !setting_changes_.empty();
   for (const SettingChange& change : std::exchange(setting_changes_, {})) {
-    if (Status written = write_setting(change.setting_file, change.value_before); !written) result = std::move(written);
+    if (Status write_status = write_setting(change.setting_file, change.value_before); !write_status)
+      result = std::move(write_status);
   }
   if (result && were_settings_changed) ::unlink(backup_path_.c_str());
   return result;

@@ -22,7 +22,7 @@ class MachineSettings {
   // changed.
   static Result<MachineSettings> apply_settings(const SystemRoot& root, const ChecksSpec& spec,
                                                 std::string backup_path);
-  MachineSettings(MachineSettings&& other) noexcept;
+  MachineSettings(MachineSettings&& other_settings) noexcept;
   MachineSettings& operator=(MachineSettings&&) = delete;
   ~MachineSettings();
 

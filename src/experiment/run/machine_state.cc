@@ -135,8 +135,8 @@ std::optional<TurboFile> find_turbo_file(const SystemRoot& root) {
   // Kernel documentation, admin-guide/pm: intel_pstate.rst (no_turbo), cpufreq.rst (boost).
   const TurboFile intel_turbo_file{root.path("/sys/devices/system/cpu/intel_pstate/no_turbo"), "0", "1"};
   if (file_exists(intel_turbo_file.path)) return intel_turbo_file;
-  const TurboFile others{root.path("/sys/devices/system/cpu/cpufreq/boost"), "1", "0"};
-  if (file_exists(others.path)) return others;
+  const TurboFile cpufreq_turbo_file{root.path("/sys/devices/system/cpu/cpufreq/boost"), "1", "0"};
+  if (file_exists(cpufreq_turbo_file.path)) return cpufreq_turbo_file;
   return std::nullopt;
 }
 
@@ -151,9 +151,9 @@ std::optional<std::uint64_t> swap_used_bytes(const SystemRoot& root) {
   const std::optional<std::string> meminfo = read_trimmed_file(root.path("/proc/meminfo"));
   if (!meminfo) return std::nullopt;
   const std::optional<std::uint64_t> total = meminfo_value_kb(*meminfo, "SwapTotal:");
-  const std::optional<std::uint64_t> left = meminfo_value_kb(*meminfo, "SwapFree:");
-  if (!total || !left) return std::nullopt;
-  return (*total > *left ? *total - *left : 0) * 1024;
+  const std::optional<std::uint64_t> free_kb = meminfo_value_kb(*meminfo, "SwapFree:");
+  if (!total || !free_kb) return std::nullopt;
+  return (*total > *free_kb ? *total - *free_kb : 0) * 1024;
 }
 
 std::map<std::string, double> cpu_temperatures(const SystemRoot& root) {

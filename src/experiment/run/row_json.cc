@@ -42,9 +42,9 @@ void write_domains(JsonWriter& json, const std::vector<DomainEnergy>& domains) {
 
 // `energy_j` is the measured sum if anything was measured, else the estimated sum; null if a domain has no value.
 void write_totals(JsonWriter& json, const EnergyTotals& totals) {
-  const std::optional<EnergyWithProvenance> shown = energy_if_complete(totals);
-  json.member("energy_j", shown ? std::optional(shown->joules) : std::nullopt)
-      .text_or_null("energy_provenance", shown ? joulemap::to_string(shown->provenance) : "")
+  const std::optional<EnergyWithProvenance> complete_energy = energy_if_complete(totals);
+  json.member("energy_j", complete_energy ? std::optional(complete_energy->joules) : std::nullopt)
+      .text_or_null("energy_provenance", complete_energy ? joulemap::to_string(complete_energy->provenance) : "")
       .member("measured_j", joules_of(totals.measured))
       .member("measured_uncertainty_j", uncertainty_of(totals.measured))
       .member("estimated_j", joules_of(totals.estimated))
@@ -158,35 +158,35 @@ void write_attempt_conditions(JsonWriter& json, const AttemptConditions& conditi
 
 std::vector<CrossCheck> read_domain_checks(const DocumentValue& domain) {
   std::vector<CrossCheck> checks;
-  const DocumentValue* const list = domain.find("checks");
-  if (list == nullptr || list->array() == nullptr) return checks;
-  for (const DocumentValue& each : *list->array()) {
-    checks.push_back({each.text_or_empty("sensor"), each.text_or_empty("channel"), each.number("joules").value_or(0),
-                      each.number("uncertainty_j").value_or(0)});
+  const DocumentValue* const check_list = domain.find("checks");
+  if (check_list == nullptr || check_list->array() == nullptr) return checks;
+  for (const DocumentValue& check_value : *check_list->array()) {
+    checks.push_back({check_value.text_or_empty("sensor"), check_value.text_or_empty("channel"),
+                      check_value.number("joules").value_or(0), check_value.number("uncertainty_j").value_or(0)});
   }
   return checks;
 }
 
 std::vector<DomainEnergy> read_domains(const DocumentValue& row) {
   std::vector<DomainEnergy> domains;
-  const DocumentValue* const list = row.find("domains");
-  if (list == nullptr || list->array() == nullptr) return domains;
-  for (const DocumentValue& each : *list->array()) {
+  const DocumentValue* const domain_list = row.find("domains");
+  if (domain_list == nullptr || domain_list->array() == nullptr) return domains;
+  for (const DocumentValue& domain_value : *domain_list->array()) {
     DomainEnergy domain;
-    domain.name = each.text_or_empty("name");
-    domain.joules = each.number("joules");
-    domain.uncertainty_j = each.number("uncertainty_j");
-    domain.mean_w = each.number("mean_w");
-    const std::string provenance = each.text_or_empty("provenance");
+    domain.name = domain_value.text_or_empty("name");
+    domain.joules = domain_value.number("joules");
+    domain.uncertainty_j = domain_value.number("uncertainty_j");
+    domain.mean_w = domain_value.number("mean_w");
+    const std::string provenance = domain_value.text_or_empty("provenance");
     if (provenance == "measured") domain.provenance = Provenance::measured;
     if (provenance == "estimated") domain.provenance = Provenance::estimated;
-    domain.reason = each.text_or_empty("reason");
-    domain.is_counted = each.boolean("counted").value_or(false);
-    domain.part_of = each.text_or_empty("part_of");
-    domain.sensor = each.text_or_empty("sensor");
-    domain.model = each.text_or_empty("model");
-    domain.device_model = each.text_or_empty("device_model");
-    domain.checks = read_domain_checks(each);
+    domain.reason = domain_value.text_or_empty("reason");
+    domain.is_counted = domain_value.boolean("counted").value_or(false);
+    domain.part_of = domain_value.text_or_empty("part_of");
+    domain.sensor = domain_value.text_or_empty("sensor");
+    domain.model = domain_value.text_or_empty("model");
+    domain.device_model = domain_value.text_or_empty("device_model");
+    domain.checks = read_domain_checks(domain_value);
     domains.push_back(std::move(domain));
   }
   return domains;
@@ -203,12 +203,12 @@ std::vector<std::optional<double>> read_metrics(const DocumentValue& enclosing_v
 
 std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentData& data) {
   std::vector<EpochResult> epochs;
-  const DocumentValue* const list = row.find("epochs");
-  if (list == nullptr || list->array() == nullptr) return epochs;
-  for (const DocumentValue& each : *list->array()) {
-    epochs.push_back({each.number("start_s").value_or(0), each.number("elapsed_s").value_or(0), each.number("energy_j"),
-                      read_metrics(each, data)});
-    const DocumentValue* const gauges = each.find("gauges");
+  const DocumentValue* const epoch_list = row.find("epochs");
+  if (epoch_list == nullptr || epoch_list->array() == nullptr) return epochs;
+  for (const DocumentValue& epoch_value : *epoch_list->array()) {
+    epochs.push_back({epoch_value.number("start_s").value_or(0), epoch_value.number("elapsed_s").value_or(0),
+                      epoch_value.number("energy_j"), read_metrics(epoch_value, data)});
+    const DocumentValue* const gauges = epoch_value.find("gauges");
     for (std::size_t i = 0; gauges != nullptr && i < kGauges.size(); ++i)
       epochs.back().gauges[i] = gauges->number(kGauges[i].name);
   }
@@ -223,9 +223,9 @@ RowSeries read_row_series(const DocumentValue& row) {
   const double slice_s = json->number("slice_s").value_or(0);
   if (!(slice_s > 0)) return series;
   series.slice_s = slice_s;
-  for (const DocumentValue& each : *channels->array()) {
-    SeriesChannel channel{each.text_or_empty("name"), each.text_or_empty("unit"), {}};
-    const DocumentValue* const values = each.find("values");
+  for (const DocumentValue& channel_value : *channels->array()) {
+    SeriesChannel channel{channel_value.text_or_empty("name"), channel_value.text_or_empty("unit"), {}};
+    const DocumentValue* const values = channel_value.find("values");
     if (values == nullptr || values->array() == nullptr) continue;
     for (const DocumentValue& value : *values->array()) {
       if (channel.values.size() < kMaxSeriesSlices) channel.values.push_back(value.number());
@@ -236,30 +236,34 @@ RowSeries read_row_series(const DocumentValue& row) {
 }
 
 // Reads the cause of a function's energy; if the row has none, derives it from the function's name.
-EnergyCause read_function_cause(const DocumentValue& function, const FunctionResult& of) {
-  const std::optional<EnergyCauseClass> largest = scopes::parse_cause_class(function.text_or_empty("cause"));
+EnergyCause read_function_cause(const DocumentValue& function, const FunctionResult& function_result) {
+  const std::optional<EnergyCauseClass> largest_class = scopes::parse_cause_class(function.text_or_empty("cause"));
   const DocumentValue* const times = function.find("cause_s");
-  if (!largest || times == nullptr || times->table() == nullptr)
-    return scopes::make_cause_from_name(of.name, of.time_s);
-  EnergyCause cause{*largest,
+  if (!largest_class || times == nullptr || times->table() == nullptr)
+    return scopes::make_cause_from_name(function_result.name, function_result.time_s);
+  EnergyCause cause{*largest_class,
                     function.text_or_empty("cause_basis") == "ledger" ? CauseBasis::ledger : CauseBasis::name};
-  for (const EnergyCauseClass each : kCauseClasses) {
-    cause.times_s[each] = times->number(joulemap::to_string(each)).value_or(0);
+  for (const EnergyCauseClass cause_class : kCauseClasses) {
+    cause.times_s[cause_class] = times->number(joulemap::to_string(cause_class)).value_or(0);
   }
   return cause;
 }
 
 std::vector<FunctionResult> read_functions(const DocumentValue& row) {
   std::vector<FunctionResult> functions;
-  const DocumentValue* const list = row.find("functions");
-  if (list == nullptr || list->array() == nullptr) return functions;
-  for (const DocumentValue& each : *list->array()) {
-    FunctionResult function{each.text_or_empty("name"), each.text_or_empty("device"), {}, 0, each.number("energy_j")};
-    const std::optional<std::int64_t> count = each.integer("count");
+  const DocumentValue* const function_list = row.find("functions");
+  if (function_list == nullptr || function_list->array() == nullptr) return functions;
+  for (const DocumentValue& function_value : *function_list->array()) {
+    FunctionResult function{function_value.text_or_empty("name"),
+                            function_value.text_or_empty("device"),
+                            {},
+                            0,
+                            function_value.number("energy_j")};
+    const std::optional<std::int64_t> count = function_value.integer("count");
     if (count && *count >= 0) function.count = static_cast<std::uint64_t>(*count);
-    function.time_s = each.number("time_s").value_or(0);
-    function.cumulative_s = each.number("cumulative_s");
-    function.cause = read_function_cause(each, function);
+    function.time_s = function_value.number("time_s").value_or(0);
+    function.cumulative_s = function_value.number("cumulative_s");
+    function.cause = read_function_cause(function_value, function);
     functions.push_back(std::move(function));
   }
   return functions;
@@ -306,11 +310,12 @@ void read_idle_powers(const DocumentValue& json, ExperimentRow& row) {
 
 Diagnostics read_diagnostics(const DocumentValue& row) {
   Diagnostics diagnostics;
-  const DocumentValue* const list = row.find("diagnostics");
-  if (list == nullptr || list->array() == nullptr) return diagnostics;
-  for (const DocumentValue& each : *list->array()) {
-    diagnostics.add({each.text_or_empty("code"), static_cast<std::uint64_t>(each.integer("count").value_or(1)),
-                     each.text_or_empty("message"), each.text_or_empty("remedy")});
+  const DocumentValue* const diagnostic_list = row.find("diagnostics");
+  if (diagnostic_list == nullptr || diagnostic_list->array() == nullptr) return diagnostics;
+  for (const DocumentValue& diagnostic_value : *diagnostic_list->array()) {
+    diagnostics.add({diagnostic_value.text_or_empty("code"),
+                     static_cast<std::uint64_t>(diagnostic_value.integer("count").value_or(1)),
+                     diagnostic_value.text_or_empty("message"), diagnostic_value.text_or_empty("remedy")});
   }
   return diagnostics;
 }

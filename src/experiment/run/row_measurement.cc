@@ -20,11 +20,11 @@ std::vector<FunctionResult> make_function_results(const RunView& view) {
   std::vector<FunctionResult> functions;
   const LevelView* const level = view.level(attribution::row_level_name(attribution::RowLevel::function));
   if (level == nullptr) return functions;
-  std::map<std::string, std::size_t> kept;
+  std::map<std::string, std::size_t> function_count_by_device;
   for (const ReportRow& row : level->rows) {
     const bool is_function = row.name != kProbeModeScopeName && row.name != kBackgroundRowName;
-    if (!is_function || kept[row.device] == kMaxRowFunctions) continue;
-    ++kept[row.device];
+    if (!is_function || function_count_by_device[row.device] == kMaxRowFunctions) continue;
+    ++function_count_by_device[row.device];
     functions.push_back({row.display_name, row.device, row.count, row.time_s, row.energy_j, row.cause});
   }
   return functions;

@@ -23,10 +23,10 @@ class RowMeasurementTest : public testing::Test {
     ASSERT_TRUE(measured) << measured.error().message;
   }
   const FunctionResult* function(std::string_view name, std::string_view device) const {
-    const auto found = std::ranges::find_if(row.functions, [&](const FunctionResult& candidate) {
+    const auto matching_function = std::ranges::find_if(row.functions, [&](const FunctionResult& candidate) {
       return candidate.name == name && candidate.device == device;
     });
-    return found == row.functions.end() ? nullptr : &*found;
+    return matching_function == row.functions.end() ? nullptr : &*matching_function;
   }
   TemporaryDirectory directory;
   ExperimentRow row;

@@ -28,8 +28,8 @@ void note_missing_metric(const MetricSpec& metric, const std::string& reason, Di
 std::vector<double> json_numbers(const formats::DocumentValue& value) {
   std::vector<double> numbers;
   if (const std::optional<double> number = value.number()) numbers.push_back(*number);
-  if (const formats::DocumentValue::Array* const list = value.array()) {
-    for (const formats::DocumentValue& element : *list) {
+  if (const formats::DocumentValue::Array* const elements = value.array()) {
+    for (const formats::DocumentValue& element : *elements) {
       if (const std::optional<double> number = element.number()) numbers.push_back(*number);
     }
   }

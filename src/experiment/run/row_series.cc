@@ -6,14 +6,14 @@
 namespace joulemap::experiment {
 namespace {
 
-// Means over groups of `every` slices; none where a group has no value.
-std::vector<std::optional<double>> merge_slices(const std::vector<std::optional<double>>& values, std::size_t every,
-                                                double factor) {
+// Means over groups of `slices_per_group` slices; none where a group has no value.
+std::vector<std::optional<double>> merge_slices(const std::vector<std::optional<double>>& values,
+                                                std::size_t slices_per_group, double factor) {
   std::vector<std::optional<double>> means;
-  for (std::size_t begin = 0; begin < values.size(); begin += every) {
+  for (std::size_t begin = 0; begin < values.size(); begin += slices_per_group) {
     double sum = 0;
     std::size_t count = 0;
-    for (std::size_t i = begin; i < std::min(values.size(), begin + every); ++i) {
+    for (std::size_t i = begin; i < std::min(values.size(), begin + slices_per_group); ++i) {
       if (!values[i]) continue;
       sum += *values[i] * factor;
       ++count;
@@ -24,13 +24,15 @@ std::vector<std::optional<double>> merge_slices(const std::vector<std::optional<
 }
 
 bool is_shown_domain(const ReportResult& run, const std::string& domain) {
-  const auto has_provenance = [](const DomainEnergy& each, Provenance provenance) {
-    return each.is_counted && each.provenance == provenance;
+  const auto has_provenance = [](const DomainEnergy& domain_energy, Provenance provenance) {
+    return domain_energy.is_counted && domain_energy.provenance == provenance;
   };
-  const bool is_measured = std::ranges::any_of(
-      run.domains, [&](const DomainEnergy& each) { return has_provenance(each, Provenance::measured); });
-  return std::ranges::any_of(run.domains, [&](const DomainEnergy& each) {
-    return each.name == domain && has_provenance(each, is_measured ? Provenance::measured : Provenance::estimated);
+  const bool is_measured = std::ranges::any_of(run.domains, [&](const DomainEnergy& domain_energy) {
+    return has_provenance(domain_energy, Provenance::measured);
+  });
+  return std::ranges::any_of(run.domains, [&](const DomainEnergy& domain_energy) {
+    return domain_energy.name == domain &&
+           has_provenance(domain_energy, is_measured ? Provenance::measured : Provenance::estimated);
   });
 }
 
@@ -41,11 +43,11 @@ RowSeries make_row_series(const ReportResult& run) {
   if (run.power.empty() || !(run.slice_s > 0)) return series;
   std::size_t slices = 0;
   for (const PowerSeries& power : run.power) slices = std::max(slices, power.watts.size());
-  const std::size_t every = std::max<std::size_t>(1, (slices + kMaxSeriesSlices - 1) / kMaxSeriesSlices);
-  series.slice_s = run.slice_s * static_cast<double>(every);
+  const std::size_t slices_per_group = std::max<std::size_t>(1, (slices + kMaxSeriesSlices - 1) / kMaxSeriesSlices);
+  series.slice_s = run.slice_s * static_cast<double>(slices_per_group);
   for (const PowerSeries& power : run.power) {
     if (is_shown_domain(run, power.domain))
-      series.channels.push_back({power.domain, "W", merge_slices(power.watts, every, 1)});
+      series.channels.push_back({power.domain, "W", merge_slices(power.watts, slices_per_group, 1)});
   }
   for (const ReportTrack& track : run.tracks) {
     const std::optional<std::size_t> gauge = gauge_index_of_channel(track.name);
@@ -54,7 +56,7 @@ RowSeries make_row_series(const ReportResult& run) {
         std::ranges::find(series.channels, kGauges[*gauge].name, &SeriesChannel::name) != series.channels.end();
     if (is_known) continue;  // gauges of the first GPU
     series.channels.push_back({std::string(kGauges[*gauge].name), std::string(kGauges[*gauge].unit),
-                               merge_slices(track.values, every, kGauges[*gauge].factor)});
+                               merge_slices(track.values, slices_per_group, kGauges[*gauge].factor)});
   }
   return series;
 }

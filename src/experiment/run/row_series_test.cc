@@ -56,8 +56,8 @@ TEST(RowGauges, RowGaugesAreMeansOrMaximaOfTheInterval) {
   EXPECT_FALSE(gauges[1]);
   EXPECT_EQ(gauges[2], 1);
   EXPECT_EQ(gauges[3], 70) << "the hotter GPU";
-  for (const std::optional<double>& none : mean_gauges_in_interval(make_four_second_report(), 10, 20))
-    EXPECT_FALSE(none);
+  for (const std::optional<double>& gauge_mean : mean_gauges_in_interval(make_four_second_report(), 10, 20))
+    EXPECT_FALSE(gauge_mean);
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ Status check_has_command(const ExperimentFolder& folder) {
     return Error{ErrorCode::usage, fmt::format("{} has no command to run: its rows were imported", folder.path()),
                  "analyze them: joulemap experiment analyze"};
   }
-  std::error_code closed;  // ignored: an inaccessible folder counts as missing
-  if (fs::is_directory(folder.working_directory(), closed)) return Done{};
+  std::error_code directory_error;  // ignored: an inaccessible folder counts as missing
+  if (fs::is_directory(folder.working_directory(), directory_error)) return Done{};
   return Error{ErrorCode::not_found,
                fmt::format("the working directory {} is not a folder", folder.working_directory()),
                "check directory in experiment.toml"};
@@ -67,8 +67,8 @@ std::string read_last_line(const std::string& path) {
   const Result<std::string> text = read_file_start(path, std::size_t{1} << 24);
   if (!text) return {};
   std::string line;
-  for (const std::string_view each : split(*text, '\n')) {
-    if (!trim(each).empty()) line = std::string(trim(each));
+  for (const std::string_view candidate_line : split(*text, '\n')) {
+    if (!trim(candidate_line).empty()) line = std::string(trim(candidate_line));
   }
   return joulemap::quoted(line, 200);
 }
@@ -106,8 +106,8 @@ Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions opt
   if (!settings) return std::move(settings).error();
   RunSession session(folder, std::move(options), std::move(on_phase),
                      std::make_unique<BlockedSignals>(std::move(*signals)), std::move(*lock), std::move(*settings));
-  if (Status done = session.run_preflights(); !done) return std::move(done).error();
-  if (Status done = session.measure_baseline(); !done) return std::move(done).error();
+  if (Status preflight_status = session.run_preflights(); !preflight_status) return std::move(preflight_status).error();
+  if (Status baseline_status = session.measure_baseline(); !baseline_status) return std::move(baseline_status).error();
   return session;
 }
 
@@ -128,8 +128,8 @@ Status RunSession::run_preflights() {
     run.command = expand_command(spec.checks.preflight_command, values);
     const bool is_new = commands.insert(run.command).second;
     if (!is_new) {
-      std::error_code left;  // ignored: an empty folder is harmless
-      fs::remove_all(attempt->path, left);
+      std::error_code removal_error;  // ignored: an empty folder is harmless
+      fs::remove_all(attempt->path, removal_error);
       continue;
     }
     run.directory = experiment_folder_.working_directory();
@@ -150,7 +150,7 @@ Status RunSession::run_preflights() {
 
 Status RunSession::measure_baseline() {
   const ExperimentSpec& spec = experiment_folder_.spec();
-  if (Status opened = open_idle_monitor(); !opened) return opened;
+  if (Status monitor_status = open_idle_monitor(); !monitor_status) return monitor_status;
   if (spec.baseline_duration_s > 0) {
     on_phase_(RunPhase::baseline, nullptr, 0);
     idle_baseline_ = idle_monitor_->measure_idle(spec.baseline_duration_s);
@@ -158,16 +158,16 @@ Status RunSession::measure_baseline() {
   }
   checks_ = check_machine(options_.system_root, spec.checks, idle_baseline_, idle_monitor_->sensors());
   close_idle_monitor();
-  if (const CheckOutcome* const failed = first_failed_requirement(checks_)) {
-    return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->check_name, failed->message),
-                 failed->remedy};
+  if (const CheckOutcome* const failed_check = first_failed_requirement(checks_)) {
+    return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed_check->check_name, failed_check->message),
+                 failed_check->remedy};
   }
   return Done{};
 }
 
 Status RunSession::prepare(const RowTask& task, AttemptConditions& conditions, ExperimentRow& row) {
   const ExperimentSpec& spec = experiment_folder_.spec();
-  if (Status opened = open_idle_monitor(); !opened) return opened;
+  if (Status monitor_status = open_idle_monitor(); !monitor_status) return monitor_status;
   std::optional<IdleState> idle;
   if (idle_baseline_) {
     on_phase_(RunPhase::cool_down, &task, 0);
@@ -188,10 +188,10 @@ Status RunSession::prepare(const RowTask& task, AttemptConditions& conditions, E
   checks_ = conditions.checks = check_machine(options_.system_root, spec.checks, idle, idle_monitor_->sensors());
   close_idle_monitor();
   if (stop_requested_) return Done{};
-  const CheckOutcome* const failed = first_failed_requirement(checks_);
-  if (failed == nullptr) return Done{};
-  return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->check_name, failed->message),
-               failed->remedy};
+  const CheckOutcome* const failed_check = first_failed_requirement(checks_);
+  if (failed_check == nullptr) return Done{};
+  return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed_check->check_name, failed_check->message),
+               failed_check->remedy};
 }
 
 Result<ChildResult> RunSession::record(const RowTask& task, const Attempt& attempt, AttemptConditions& conditions) {
@@ -267,7 +267,8 @@ Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback&
   conditions.environment = session::describe_environment(options_.system_root);
   conditions.settings = machine_settings_.setting_changes();
   if (!stop_requested_) {
-    if (Status ready = prepare(task, conditions, row); !ready) return std::move(ready).error();
+    if (Status prepare_status = prepare(task, conditions, row); !prepare_status)
+      return std::move(prepare_status).error();
   }
   outcome.stop_requested = stop_requested_;
   if (stop_requested_) return outcome;
@@ -285,8 +286,8 @@ Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback&
         {"cpu_throttled", thermal_throttle_count(options_.system_root).value_or(0) - *throttle_count_before,
          "CPUs were throttled by temperature during the row", "check the cooling and run the row again"});
   }
-  if (Status written = experiment_folder_.finish_attempt(**attempt, row, conditions); !written)
-    return std::move(written).error();
+  if (Status write_status = experiment_folder_.finish_attempt(**attempt, row, conditions); !write_status)
+    return std::move(write_status).error();
   outcome.has_run = true;
   stop_requested_ = outcome.stop_requested = end && end->stop_requested;
   row.attempts = (*attempt)->attempt_number;

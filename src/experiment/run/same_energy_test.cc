@@ -36,30 +36,30 @@ class RandomMachine {
   explicit RandomMachine(std::uint64_t seed) : seed_(seed) {}
 
   static std::vector<Channel> channels() {
-    std::vector<Channel> all(5);
-    all[0] = make_recorded_channel("package-0");
-    all[0].domain_class = DomainClass::cpu;
-    all[1].name = "gpu0-energy";
-    all[1].domain = "gpu0";
-    all[1].domain_class = DomainClass::gpu;
-    all[1].scale = 1e-3;
-    all[1].refresh_s = 0.1;
-    all[2].name = all[2].domain = "fan";
-    all[2].kind = ChannelKind::gauge;
-    all[2].quantity = Quantity::power;
-    all[2].scale = 1e-3;
-    all[2].refresh_s = 0.02;
-    all[3].name = all[3].domain = "dram-0";
-    all[3].domain_class = DomainClass::memory;
-    all[3].scale = 1e-6;
-    all[3].provenance = Provenance::estimated;
-    all[4] = all[1];
-    all[4].name = "gpu0-power-history";
-    all[4].kind = ChannelKind::gauge;
-    all[4].quantity = Quantity::power_history;
-    for (Channel& channel : all) channel.sensor = "random";
-    all[1].device = all[4].device = "GPU-1";
-    return all;
+    std::vector<Channel> channel_list(5);
+    channel_list[0] = make_recorded_channel("package-0");
+    channel_list[0].domain_class = DomainClass::cpu;
+    channel_list[1].name = "gpu0-energy";
+    channel_list[1].domain = "gpu0";
+    channel_list[1].domain_class = DomainClass::gpu;
+    channel_list[1].scale = 1e-3;
+    channel_list[1].refresh_s = 0.1;
+    channel_list[2].name = channel_list[2].domain = "fan";
+    channel_list[2].kind = ChannelKind::gauge;
+    channel_list[2].quantity = Quantity::power;
+    channel_list[2].scale = 1e-3;
+    channel_list[2].refresh_s = 0.02;
+    channel_list[3].name = channel_list[3].domain = "dram-0";
+    channel_list[3].domain_class = DomainClass::memory;
+    channel_list[3].scale = 1e-6;
+    channel_list[3].provenance = Provenance::estimated;
+    channel_list[4] = channel_list[1];
+    channel_list[4].name = "gpu0-power-history";
+    channel_list[4].kind = ChannelKind::gauge;
+    channel_list[4].quantity = Quantity::power_history;
+    for (Channel& channel : channel_list) channel.sensor = "random";
+    channel_list[1].device = channel_list[4].device = "GPU-1";
+    return channel_list;
   }
 
   // Power that changes every 37 ms, and its integral.
@@ -107,8 +107,8 @@ class RandomSensorReader {
     std::int64_t until_ns = 0;
     double joules = 0;
   };
-  static Reading reading(double raw, std::int64_t now_ns) {
-    return {static_cast<std::uint64_t>(raw), now_ns, now_ns + 3000, ReadCode::ok};
+  static Reading reading(double raw_value, std::int64_t now_ns) {
+    return {static_cast<std::uint64_t>(raw_value), now_ns, now_ns + 3000, ReadCode::ok};
   }
   RandomMachine machine_;
   std::int64_t begin_ns_;
@@ -118,8 +118,8 @@ class RandomSensorReader {
 // The machine as a sensor that can log its samples.
 class RandomSensor final : public sensors::Sensor {
  public:
-  RandomSensor(std::uint64_t seed, std::atomic<std::uint64_t>& reads, std::vector<Sample>* log = nullptr)
-      : reader_(seed, monotonic_ns()), reads_(reads), log_(log), channels_(RandomMachine::channels()) {}
+  RandomSensor(std::uint64_t seed, std::atomic<std::uint64_t>& read_count, std::vector<Sample>* log = nullptr)
+      : reader_(seed, monotonic_ns()), reads_(read_count), log_(log), channels_(RandomMachine::channels()) {}
   std::span<const Channel> channels() const override { return channels_; }
   void read(std::span<Reading> readings, sensors::SamplingMode /*mode*/) noexcept override {
     const std::int64_t now_ns = monotonic_ns();
@@ -160,51 +160,51 @@ RandomRun random_recording(std::uint64_t seed) {
   const auto between_ms = [&](double low, double high) {
     return static_cast<std::int64_t>(std::uniform_real_distribution<>(low, high)(random) * 1e6);
   };
-  RandomRun recorded;
+  RandomRun recorded_run;
   const std::int64_t begin_ns = 1'000'000 * kMillisecond_ns;
-  recorded.span = {begin_ns + 500 * kMillisecond_ns + between_ms(0, 100),
-                   begin_ns + 9'000 * kMillisecond_ns + between_ms(0, 500)};
+  recorded_run.span = {begin_ns + 500 * kMillisecond_ns + between_ms(0, 100),
+                       begin_ns + 9'000 * kMillisecond_ns + between_ms(0, 500)};
   RandomSensorReader reader(seed, begin_ns);
   std::array<std::int64_t, 4> next_ns;
   next_ns.fill(begin_ns);
   std::int64_t next_history_ns = begin_ns;
-  for (std::int64_t now_ns = begin_ns; now_ns < recorded.span.end_ns + 300 * kMillisecond_ns;
+  for (std::int64_t now_ns = begin_ns; now_ns < recorded_run.span.end_ns + 300 * kMillisecond_ns;
        now_ns += kMillisecond_ns / 2) {
-    const bool is_near_span_edge = std::min(std::abs(now_ns - recorded.span.begin_ns),
-                                            std::abs(now_ns - recorded.span.end_ns)) < 200 * kMillisecond_ns;
+    const bool is_near_span_edge = std::min(std::abs(now_ns - recorded_run.span.begin_ns),
+                                            std::abs(now_ns - recorded_run.span.end_ns)) < 200 * kMillisecond_ns;
     for (std::uint32_t channel = 0; channel < 4; ++channel) {
       if (now_ns < next_ns[channel]) continue;
-      recorded.samples.push_back({channel, round_read_times(reader.read(channel, now_ns))});
+      recorded_run.samples.push_back({channel, round_read_times(reader.read(channel, now_ns))});
       const std::int64_t pause_ns = channel == 1 ? between_ms(500, 2500) : between_ms(5, 80);
       next_ns[channel] = now_ns + (is_near_span_edge ? between_ms(0.5, 4) : pause_ns);
       for (const std::int64_t edge_ns :
-           {recorded.span.begin_ns - 200 * kMillisecond_ns, recorded.span.end_ns - 200 * kMillisecond_ns})
+           {recorded_run.span.begin_ns - 200 * kMillisecond_ns, recorded_run.span.end_ns - 200 * kMillisecond_ns})
         if (now_ns < edge_ns) next_ns[channel] = std::min(next_ns[channel], edge_ns);
-      if (random() % 50 == 0) recorded.samples.back().reading.code = ReadCode::failed;
+      if (random() % 50 == 0) recorded_run.samples.back().reading.code = ReadCode::failed;
     }
     if (now_ns < next_history_ns) continue;
-    recorded.samples.push_back({4, round_read_times(reader.history(now_ns))});
+    recorded_run.samples.push_back({4, round_read_times(reader.history(now_ns))});
     next_history_ns = now_ns + 20 * kMillisecond_ns;
   }
-  return recorded;
+  return recorded_run;
 }
 
-std::string write_recording(const TemporaryDirectory& folder, const RandomRun& recorded,
+std::string write_recording(const TemporaryDirectory& folder, const RandomRun& recorded_run,
                             const std::vector<std::int64_t>& steps_ns = {}) {
-  const std::string file = folder.path() + fmt::format("/{}.joule", recorded.span.begin_ns);
+  const std::string file = folder.path() + fmt::format("/{}.joule", recorded_run.span.begin_ns);
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, make_recording_source());
   EXPECT_TRUE(writer);
   writer->set_channels(RandomMachine::channels());
-  writer->add(Mark{recorded.span.begin_ns, MarkKind::command_begin, 0, 0, {}});
+  writer->add(Mark{recorded_run.span.begin_ns, MarkKind::command_begin, 0, 0, {}});
   for (std::size_t i = 0; i < steps_ns.size(); ++i) writer->add(Mark{steps_ns[i], MarkKind::step, i, 1, {}});
   std::int64_t flush_ns = 0;
-  for (const Sample& sample : recorded.samples) {
+  for (const Sample& sample : recorded_run.samples) {
     writer->add(sample);
     if (sample.reading.after_ns < flush_ns) continue;
     EXPECT_TRUE(writer->flush());
     flush_ns = sample.reading.after_ns + 900 * kMillisecond_ns;
   }
-  writer->add(Mark{recorded.span.end_ns, MarkKind::command_end, 0, 0, {}});
+  writer->add(Mark{recorded_run.span.end_ns, MarkKind::command_end, 0, 0, {}});
   EXPECT_TRUE(writer->finish({}));
   return file;
 }
@@ -228,20 +228,20 @@ class EnergyAgreementTest : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(EnergyAgreementTest, SummaryAgreesWithTheReportOfItsRecording) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
-  std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> read_count{0};
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
-  sensors.push_back(std::make_unique<RandomSensor>(GetParam(), reads));
+  sensors.push_back(std::make_unique<RandomSensor>(GetParam(), read_count));
   sampling::Meter meter({}, sampling::Sampler(std::move(sensors)));
-  RandomRun recorded;
-  meter.set_sample_callback([&](const Sample& sample) { recorded.samples.push_back(sample); });
+  RandomRun recorded_run;
+  meter.set_sample_callback([&](const Sample& sample) { recorded_run.samples.push_back(sample); });
   meter.prepare();
   meter.begin();
-  while (reads < 200 + GetParam() % 7 * 30) meter.sample();
+  while (read_count < 200 + GetParam() % 7 * 30) meter.sample();
   meter.end();
-  recorded.span = {meter.begin_ns(), meter.end_ns()};
+  recorded_run.span = {meter.begin_ns(), meter.end_ns()};
   const DomainTable summary = meter.result();
   const TemporaryDirectory folder;
-  const ReportResult report = build_expected_report(write_recording(folder, recorded), {});
+  const ReportResult report = build_expected_report(write_recording(folder, recorded_run), {});
   expect_same_rows(summary.rows, report.domains);
   EXPECT_EQ(joules_of(summary.totals.measured), joules_of(report.totals.measured));
   EXPECT_EQ(joules_of(summary.totals.estimated), joules_of(report.totals.estimated));
@@ -249,14 +249,15 @@ TEST_P(EnergyAgreementTest, SummaryAgreesWithTheReportOfItsRecording) {
 
 TEST_P(EnergyAgreementTest, WindowsAgreeWithTheCurvesOfTheirSensors) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
-  std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> read_count{0};
   std::vector<Sample> log;
   sampling::WindowTable table(1);
-  sampling::OpenSensors opened;
-  opened.sensors.push_back(std::make_unique<RandomSensor>(GetParam(), reads, &log));
-  const std::unique_ptr<sampling::WindowEngine> engine = sampling::WindowEngine::start(table, std::move(opened));
-  const auto wait_for_reads = [&](std::uint64_t more) {
-    for (const std::uint64_t until = reads + more; reads < until;) std::this_thread::yield();
+  sampling::OpenSensors open_sensors;
+  open_sensors.sensors.push_back(std::make_unique<RandomSensor>(GetParam(), read_count, &log));
+  const std::unique_ptr<sampling::WindowEngine> engine = sampling::WindowEngine::start(table, std::move(open_sensors));
+  const auto wait_for_reads = [&](std::uint64_t additional_reads) {
+    for (const std::uint64_t target_read_count = read_count + additional_reads; read_count < target_read_count;)
+      std::this_thread::yield();
   };
   std::vector<sampling::WindowId> windows;
   wait_for_reads(100);
@@ -275,43 +276,44 @@ TEST_P(EnergyAgreementTest, WindowsAgreeWithTheCurvesOfTheirSensors) {
     for (const DomainEnergy& row : result->energy.rows) {
       if (row.name == "gpu0") continue;  // `curves` has seen more updates of its counter than the engine had
       const auto channel = static_cast<std::size_t>(row.name == "package-0" ? 0 : row.name == "fan" ? 2 : 3);
-      const ChannelEnergy same = curves.curve_of_channel(channel)->energy_between(result->begin_ns, result->end_ns);
-      EXPECT_EQ(row.joules, same.joules) << row.name;
+      const ChannelEnergy curve_energy =
+          curves.curve_of_channel(channel)->energy_between(result->begin_ns, result->end_ns);
+      EXPECT_EQ(row.joules, curve_energy.joules) << row.name;
     }
   }
 }
 
 TEST_P(EnergyAgreementTest, ReportAgreesWithItsWindowsStepsPowerAndPage) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
-  const RandomRun recorded = random_recording(GetParam());
+  const RandomRun recorded_run = random_recording(GetParam());
   std::vector<std::int64_t> steps_ns;
   std::mt19937_64 random(GetParam());
-  for (std::int64_t at_ns = recorded.span.begin_ns + 300 * kMillisecond_ns; at_ns < recorded.span.end_ns;
+  for (std::int64_t at_ns = recorded_run.span.begin_ns + 300 * kMillisecond_ns; at_ns < recorded_run.span.end_ns;
        at_ns += static_cast<std::int64_t>(random() % 300'000'000))
     steps_ns.push_back(at_ns);
   const TemporaryDirectory folder;
-  const std::string file = write_recording(folder, recorded, steps_ns);
+  const std::string file = write_recording(folder, recorded_run, steps_ns);
   EnergyCurves curves(RandomMachine::channels());
-  for (const Sample& sample : recorded.samples) curves.observe(sample);
+  for (const Sample& sample : recorded_run.samples) curves.observe(sample);
   const auto joules = [&](std::size_t channel, std::int64_t from_ns, std::int64_t to_ns) {
     return curves.curve_of_channel(channel)->joules_at(to_ns) - curves.curve_of_channel(channel)->joules_at(from_ns);
   };
 
-  const ReportResult whole = build_expected_report(file, {});
-  ASSERT_EQ(whole.domains.size(), 4u);
-  for (const DomainEnergy& row : whole.domains) {
-    const auto channel = static_cast<std::size_t>(&row - whole.domains.data());
-    EXPECT_EQ(row.joules.value(), joules(channel, recorded.span.begin_ns, recorded.span.end_ns)) << row.name;
+  const ReportResult full_report = build_expected_report(file, {});
+  ASSERT_EQ(full_report.domains.size(), 4u);
+  for (const DomainEnergy& row : full_report.domains) {
+    const auto channel = static_cast<std::size_t>(&row - full_report.domains.data());
+    EXPECT_EQ(row.joules.value(), joules(channel, recorded_run.span.begin_ns, recorded_run.span.end_ns)) << row.name;
   }
   // Energy of a report that --time restricts to a part of the run.
   for (int part = 0; part < 10; ++part) {
     const double from_s = std::uniform_real_distribution<>(0, 6.5)(random);
     const double to_s = from_s + std::uniform_real_distribution<>(0.1, 1.5)(random);
-    const ReportResult clipped = build_expected_report(file, {.time_range = {from_s, to_s}});
-    const std::int64_t from_ns = recorded.span.begin_ns + static_cast<std::int64_t>(from_s * 1e9);
-    const std::int64_t to_ns = recorded.span.begin_ns + static_cast<std::int64_t>(to_s * 1e9);
-    for (const DomainEnergy& row : clipped.domains) {
-      const auto channel = static_cast<std::size_t>(&row - clipped.domains.data());
+    const ReportResult clipped_report = build_expected_report(file, {.time_range = {from_s, to_s}});
+    const std::int64_t from_ns = recorded_run.span.begin_ns + static_cast<std::int64_t>(from_s * 1e9);
+    const std::int64_t to_ns = recorded_run.span.begin_ns + static_cast<std::int64_t>(to_s * 1e9);
+    for (const DomainEnergy& row : clipped_report.domains) {
+      const auto channel = static_cast<std::size_t>(&row - clipped_report.domains.data());
       EXPECT_EQ(row.joules.value(), joules(channel, from_ns, to_ns)) << row.name;
     }
   }
@@ -326,12 +328,12 @@ TEST_P(EnergyAgreementTest, ReportAgreesWithItsWindowsStepsPowerAndPage) {
   // Power in the slices of the JSON and of the page.
   const Result<RunView> view = attribution::build_run_view({&file, 1});
   ASSERT_TRUE(view);
-  for (const ReportResult* shown : {&whole, &view->run}) {
-    for (const PowerSeries& series : shown->power) {
-      const auto channel = static_cast<std::size_t>(&series - shown->power.data());
-      const auto length_ns = static_cast<double>(recorded.span.end_ns - recorded.span.begin_ns);
+  for (const ReportResult* report : {&full_report, &view->run}) {
+    for (const PowerSeries& series : report->power) {
+      const auto channel = static_cast<std::size_t>(&series - report->power.data());
+      const auto length_ns = static_cast<double>(recorded_run.span.end_ns - recorded_run.span.begin_ns);
       const auto edge_ns = [&](std::size_t i) {
-        return recorded.span.begin_ns +
+        return recorded_run.span.begin_ns +
                static_cast<std::int64_t>(length_ns / static_cast<double>(series.watts.size()) * static_cast<double>(i));
       };
       for (std::size_t i = 0; i + 1 < series.watts.size(); ++i) {

@@ -27,7 +27,8 @@ std::string slurm_folder(const ExperimentFolder& folder) { return folder.path() 
 
 // Returns the output of a Slurm tool.
 Result<std::string> run_slurm_tool(const ExperimentFolder& folder, std::vector<std::string> command) {
-  if (Status made = make_private_folders(slurm_folder(folder)); !made) return std::move(made).error();
+  if (Status folder_status = make_private_folders(slurm_folder(folder)); !folder_status)
+    return std::move(folder_status).error();
   Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
   ChildCommand run;
@@ -112,10 +113,10 @@ std::string submitted_jobs_csv_line(const SubmittedSlurmArray& array) {
 
 }  // namespace
 
-std::vector<SlurmBlockArray> split_into_arrays(std::span<const std::size_t> blocks, std::size_t most) {
+std::vector<SlurmBlockArray> split_into_arrays(std::span<const std::size_t> blocks, std::size_t max_array_size) {
   std::vector<SlurmBlockArray> arrays;
   for (const std::size_t block : blocks) {
-    if (arrays.empty() || block - arrays.back().first_block >= most) arrays.push_back({block, {}});
+    if (arrays.empty() || block - arrays.back().first_block >= max_array_size) arrays.push_back({block, {}});
     arrays.back().block_indices.push_back(block - arrays.back().first_block);
   }
   return arrays;
@@ -138,20 +139,21 @@ Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& f
   // Checked first, so that a machine without Slurm fails before anything is written.
   if (const Result<std::string> version = run_slurm_tool(folder, {"sbatch", "--version"}); !version)
     return version.error();
-  if (Status written = replace_file_nofollow(slurm_folder(folder) + "/block.sh", slurm_job_script(folder, options));
-      !written) {
-    return std::move(written).error();
+  if (Status write_status =
+          replace_file_nofollow(slurm_folder(folder) + "/block.sh", slurm_job_script(folder, options));
+      !write_status) {
+    return std::move(write_status).error();
   }
-  const std::string known = slurm_folder(folder) + "/jobs.csv";
+  const std::string jobs_path = slurm_folder(folder) + "/jobs.csv";
   std::vector<SubmittedSlurmArray> submitted_arrays;
   for (const SlurmBlockArray& blocks :
        split_into_arrays(find_blocks_to_run(folder), read_max_slurm_array_size(folder))) {
     Result<SubmittedSlurmArray> array = submit_array(folder, blocks, words);
     if (!array) return std::move(array).error();
-    const Result<std::string> before = read_small_file(known);
-    const Status kept =
-        replace_file_nofollow(known, (before ? *before : std::string()) + submitted_jobs_csv_line(*array));
-    if (!kept) return kept.error();
+    const Result<std::string> previous_jobs_csv = read_small_file(jobs_path);
+    const Status append_status = replace_file_nofollow(
+        jobs_path, (previous_jobs_csv ? *previous_jobs_csv : std::string()) + submitted_jobs_csv_line(*array));
+    if (!append_status) return append_status.error();
     submitted_arrays.push_back(std::move(*array));
   }
   return submitted_arrays;
@@ -159,19 +161,19 @@ Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& f
 
 std::vector<ExperimentJob> query_slurm_jobs(const ExperimentFolder& folder, Diagnostics& diagnostics) {
   std::vector<ExperimentJob> jobs;
-  const Result<std::string> known = read_small_file(slurm_folder(folder) + "/jobs.csv");
-  if (!known) return jobs;
+  const Result<std::string> jobs_csv = read_small_file(slurm_folder(folder) + "/jobs.csv");
+  if (!jobs_csv) return jobs;
   std::map<std::string, std::size_t, std::less<>> first_block_by_job;
-  std::string ids;
-  for (const formats::CsvRecord& record : formats::read_csv(*known)) {
+  std::string job_ids;
+  for (const formats::CsvRecord& record : formats::read_csv(*jobs_csv)) {
     if (record.size() < 2) continue;
     first_block_by_job[record[0]] = parse_u64(record[1]).value_or(0);
-    ids += (ids.empty() ? "" : ",") + record[0];
+    job_ids += (job_ids.empty() ? "" : ",") + record[0];
   }
   Result<std::string> output =
-      run_slurm_tool(folder, {"sacct", "-nPX", "--array", "-j", ids, "-o", "JobID,State,NodeList"});
+      run_slurm_tool(folder, {"sacct", "-nPX", "--array", "-j", job_ids, "-o", "JobID,State,NodeList"});
   // On clusters without accounting sacct fails. squeue lists only unfinished jobs, and fails once all jobs have ended.
-  if (!output) output = run_slurm_tool(folder, {"squeue", "-h", "-r", "-j", ids, "-o", "%i|%T|%N"});
+  if (!output) output = run_slurm_tool(folder, {"squeue", "-h", "-r", "-j", job_ids, "-o", "%i|%T|%N"});
   if (!output) {
     if (output.error().code == ErrorCode::unsupported) {
       diagnostics.add({"jobs_unknown", 1, output.error().message, output.error().remedy});
@@ -182,10 +184,12 @@ std::vector<ExperimentJob> query_slurm_jobs(const ExperimentFolder& folder, Diag
     const std::vector<std::string_view> fields = split(line, '|');
     if (fields.size() < 3) continue;
     ExperimentJob job{std::string(fields[0]), std::string(fields[1]), std::string(fields[2]), ""};
-    const std::size_t bar = job.id.find('_');
-    const auto first = first_block_by_job.find(job.id.substr(0, bar));
-    const auto index = bar == std::string::npos ? std::nullopt : parse_u64(std::string_view(job.id).substr(bar + 1));
-    if (first != first_block_by_job.end() && index) job.blocks = fmt::format("{}", first->second + *index);
+    const std::size_t underscore_position = job.id.find('_');
+    const auto first_block = first_block_by_job.find(job.id.substr(0, underscore_position));
+    const auto index = underscore_position == std::string::npos
+                           ? std::nullopt
+                           : parse_u64(std::string_view(job.id).substr(underscore_position + 1));
+    if (first_block != first_block_by_job.end() && index) job.blocks = fmt::format("{}", first_block->second + *index);
     jobs.push_back(std::move(job));
   }
   return jobs;

@@ -23,8 +23,8 @@ struct SlurmBlockArray {
   std::vector<std::size_t> block_indices;
 };
 
-// Splits blocks, in ascending order, into arrays whose indices are all below `most`.
-std::vector<SlurmBlockArray> split_into_arrays(std::span<const std::size_t> blocks, std::size_t most);
+// Splits blocks, in ascending order, into arrays whose indices are all below `max_array_size`.
+std::vector<SlurmBlockArray> split_into_arrays(std::span<const std::size_t> blocks, std::size_t max_array_size);
 // "0-4,7": the syntax of --array.
 std::string slurm_array_text(std::span<const std::size_t> indices);
 

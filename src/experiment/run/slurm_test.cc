@@ -17,15 +17,15 @@ TEST(SlurmArrays, EveryBlockIsInOneArrayAndNoIndexReachesTheLimit) {
     for (std::size_t block = 0; block < 300; ++block) {
       if (random() % 3 != 0) blocks.push_back(block);
     }
-    const std::size_t most = 1 + random() % 100;
-    std::vector<std::size_t> covered;
-    for (const SlurmBlockArray& array : split_into_arrays(blocks, most)) {
+    const std::size_t max_array_size = 1 + random() % 100;
+    std::vector<std::size_t> covered_blocks;
+    for (const SlurmBlockArray& array : split_into_arrays(blocks, max_array_size)) {
       for (const std::size_t index : array.block_indices) {
-        ASSERT_LT(index, most);
-        covered.push_back(array.first_block + index);
+        ASSERT_LT(index, max_array_size);
+        covered_blocks.push_back(array.first_block + index);
       }
     }
-    ASSERT_EQ(covered, blocks);
+    ASSERT_EQ(covered_blocks, blocks);
   }
 }
 

@@ -40,13 +40,14 @@ std::string built_in_function_name(std::string_view name) {
   constexpr std::string_view kBuiltInMethodSuffix = "' objects>";
   if (name.starts_with(kBuiltInFunctionPrefix) && name.ends_with('>'))
     return std::string(name.substr(kBuiltInFunctionPrefix.size(), name.size() - kBuiltInFunctionPrefix.size() - 1));
-  const std::size_t of = name.find(kMethodClassSeparator);
-  if (!name.starts_with(kBuiltInMethodPrefix) || !name.ends_with(kBuiltInMethodSuffix) || of == std::string_view::npos)
+  const std::size_t separator_position = name.find(kMethodClassSeparator);
+  if (!name.starts_with(kBuiltInMethodPrefix) || !name.ends_with(kBuiltInMethodSuffix) ||
+      separator_position == std::string_view::npos)
     return std::string(name);
-  const std::size_t type = of + kMethodClassSeparator.size();
+  const std::size_t type = separator_position + kMethodClassSeparator.size();
   if (type + kBuiltInMethodSuffix.size() > name.size()) return std::string(name);
   return fmt::format("{}.{}", name.substr(type, name.size() - type - kBuiltInMethodSuffix.size()),
-                     name.substr(kBuiltInMethodPrefix.size(), of - kBuiltInMethodPrefix.size()));
+                     name.substr(kBuiltInMethodPrefix.size(), separator_position - kBuiltInMethodPrefix.size()));
 }
 
 std::string function_name(std::string_view file, std::int64_t line, std::string_view name) {
@@ -67,13 +68,13 @@ bool is_valid_count(const MarshalObject& object) {
 // An entry: (file, line, name): (primitive calls, calls, own time, cumulative time, callers).
 std::optional<ProfiledFunction> parse_profiled_function(const MarshalDocument& document, std::uint32_t key,
                                                         std::uint32_t value) {
-  const std::vector<std::uint32_t>& where = document.object_at(key).item_indices;
+  const std::vector<std::uint32_t>& key_item_indices = document.object_at(key).item_indices;
   const std::vector<std::uint32_t>& sums = document.object_at(value).item_indices;
-  if (document.object_at(key).kind != MarshalKind::tuple || where.size() != 3) return std::nullopt;
+  if (document.object_at(key).kind != MarshalKind::tuple || key_item_indices.size() != 3) return std::nullopt;
   if (document.object_at(value).kind != MarshalKind::tuple || sums.size() != 5) return std::nullopt;
-  const MarshalObject& file = document.object_at(where[0]);
-  const MarshalObject& line = document.object_at(where[1]);
-  const MarshalObject& name = document.object_at(where[2]);
+  const MarshalObject& file = document.object_at(key_item_indices[0]);
+  const MarshalObject& line = document.object_at(key_item_indices[1]);
+  const MarshalObject& name = document.object_at(key_item_indices[2]);
   if (file.kind != MarshalKind::text || line.kind != MarshalKind::integer || name.kind != MarshalKind::text)
     return std::nullopt;
   const MarshalObject& primitive_calls = document.object_at(sums[0]);
@@ -155,18 +156,18 @@ Result<FunctionProfile> parse_cprofile(std::string_view bytes) {
   if (root.kind != MarshalKind::dict)
     return not_a_profile_error("not a profile of cProfile: it contains no table of functions");
   std::map<std::string, ProfiledFunction> functions_by_name;
-  std::uint64_t damaged = 0;
+  std::uint64_t damaged_entry_count = 0;
   for (std::size_t i = 0; i + 1 < root.item_indices.size(); i += 2) {
     std::optional<ProfiledFunction> function =
         parse_profiled_function(*document, root.item_indices[i], root.item_indices[i + 1]);
     if (!function) {
-      ++damaged;
+      ++damaged_entry_count;
       continue;
     }
-    const auto [found, is_new] = functions_by_name.try_emplace(function->name, *function);
-    if (!is_new) add_profiled_function(found->second, *function);
+    const auto [function_entry, is_new] = functions_by_name.try_emplace(function->name, *function);
+    if (!is_new) add_profiled_function(function_entry->second, *function);
   }
-  if (functions_by_name.empty() && damaged > 0)
+  if (functions_by_name.empty() && damaged_entry_count > 0)
     return not_a_profile_error("not a profile of cProfile: no entry is a function");
   FunctionProfile profile;
   for (auto& [name, function] : functions_by_name) {
@@ -175,9 +176,9 @@ Result<FunctionProfile> parse_cprofile(std::string_view bytes) {
   }
   if (profile.total_s > kMaxProfiledTime_s) return not_a_profile_error("the times of the profile are not plausible");
   std::ranges::stable_sort(profile.functions, std::ranges::greater{}, &ProfiledFunction::self_s);
-  if (damaged > 0) {
-    profile.diagnostics.add(
-        {"events_dropped", damaged, "entries of the profile are damaged and were left out", "write the profile again"});
+  if (damaged_entry_count > 0) {
+    profile.diagnostics.add({"events_dropped", damaged_entry_count,
+                             "entries of the profile are damaged and were left out", "write the profile again"});
   }
   return profile;
 }

@@ -72,10 +72,10 @@ TEST(Cprofile, ReadsCallsOwnAndCumulativeTimeOfEachFunction) {
 
 TEST(Cprofile, ResolvesReferencesToEarlierObjects) {
   // Objects 0 and 1: the key and its file; the second key refers to the file, the callers to the first key.
-  const std::string first = set_reference_flag(tuple({set_reference_flag(ascii("a.py")), number(1), ascii("f")}));
-  const std::string second = tuple({reference(1), number(7), ascii("g")});
-  const Result<FunctionProfile> profile =
-      parse_cprofile(dict(first + sums(1, 1, 1, 1) + second + sums(1, 1, 2, 2, dict(reference(0) + sums(1, 1, 2, 2)))));
+  const std::string first_key = set_reference_flag(tuple({set_reference_flag(ascii("a.py")), number(1), ascii("f")}));
+  const std::string second_key = tuple({reference(1), number(7), ascii("g")});
+  const Result<FunctionProfile> profile = parse_cprofile(
+      dict(first_key + sums(1, 1, 1, 1) + second_key + sums(1, 1, 2, 2, dict(reference(0) + sums(1, 1, 2, 2)))));
   ASSERT_TRUE(profile) << profile.error().message;
   EXPECT_EQ(profile->functions[0].name, "g (a.py:7)");
 }
@@ -84,10 +84,11 @@ TEST(Cprofile, ReadsTheTypesOfPython2) {
   // 't' is an interned string, 'R' refers to it, 'f' is a number as text, 'l' an integer of 15-bit digits.
   const std::string file = "t\4\0\0\0a.py"s;
   const std::string calls = "l\2\0\0\0\1\0\1\0"s;  // 1 + 2^15
-  const std::string first = "(\3\0\0\0"s + file + number(1) + "s\1\0\0\0f"s;
-  const std::string second = "(\3\0\0\0R\0\0\0\0"s + number(2) + "s\1\0\0\0g"s;
+  const std::string first_key = "(\3\0\0\0"s + file + number(1) + "s\1\0\0\0f"s;
+  const std::string second_key = "(\3\0\0\0R\0\0\0\0"s + number(2) + "s\1\0\0\0g"s;
   const std::string values = "(\5\0\0\0"s + calls + calls + "f\0030.5"s + "f\0041.25"s + "{0";
-  const Result<FunctionProfile> profile = parse_cprofile(dict(first + values + second + sums(1, 1, 0.25, 0.25)));
+  const Result<FunctionProfile> profile =
+      parse_cprofile(dict(first_key + values + second_key + sums(1, 1, 0.25, 0.25)));
   ASSERT_TRUE(profile) << profile.error().message;
   ASSERT_EQ(profile->functions.size(), 2);
   EXPECT_EQ(profile->functions[0].name, "f (a.py:1)");
@@ -118,13 +119,14 @@ TEST(Cprofile, LeavesOutAndCountsDamagedEntries) {
 }
 
 TEST(Cprofile, RefusesAFileThatIsNoProfile) {
-  const std::string whole = dict(key("a.py", 1, "f") + sums(1, 1, 1, 1));
-  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(parse_cprofile(whole.substr(0, size))) << size;
+  const std::string profile_bytes = dict(key("a.py", 1, "f") + sums(1, 1, 1, 1));
+  for (std::size_t size = 0; size < profile_bytes.size(); ++size)
+    EXPECT_FALSE(parse_cprofile(profile_bytes.substr(0, size))) << size;
   std::string nested(100, ')');
   for (std::size_t i = 1; i < nested.size(); i += 2) nested[i] = 1;
   const std::string huge_tuple = "(\xff\xff\xff\xff"s;
   const std::string long_integer = "l\x7f\0\0\0"s;
-  for (const std::string& bytes : {""s, "{"s, "N"s, nested, huge_tuple, long_integer, reference(0), whole + "N",
+  for (const std::string& bytes : {""s, "{"s, "N"s, nested, huge_tuple, long_integer, reference(0), profile_bytes + "N",
                                    dict(number(1) + number(2)), "{\"traceEvents\": []}"s}) {
     const Result<FunctionProfile> profile = parse_cprofile(bytes);
     ASSERT_FALSE(profile);

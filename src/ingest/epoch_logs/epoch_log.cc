@@ -37,14 +37,15 @@ std::optional<EpochLogColumns> find_epoch_columns(const std::vector<std::string>
   return has_epoch && has_time ? std::optional(std::move(columns)) : std::nullopt;
 }
 
-// Columns of `appended`, in the order of `first`; names that `first` lacks follow.
-EpochLogColumns match_appended_columns(const EpochLogColumns& first, const EpochLogColumns& appended) {
-  EpochLogColumns columns{appended.time_column, std::vector<std::size_t>(first.metric_names.size(), SIZE_MAX),
-                          first.metric_names};
+// Columns of `appended`, in the order of `reference_columns`; names that `reference_columns` lacks follow.
+EpochLogColumns match_appended_columns(const EpochLogColumns& reference_columns, const EpochLogColumns& appended) {
+  EpochLogColumns columns{appended.time_column,
+                          std::vector<std::size_t>(reference_columns.metric_names.size(), SIZE_MAX),
+                          reference_columns.metric_names};
   for (std::size_t i = 0; i < appended.metric_names.size(); ++i) {
-    const auto known = std::ranges::find(columns.metric_names, appended.metric_names[i]);
-    if (known != columns.metric_names.end()) {
-      columns.metric_columns[static_cast<std::size_t>(known - columns.metric_names.begin())] =
+    const auto metric_name = std::ranges::find(columns.metric_names, appended.metric_names[i]);
+    if (metric_name != columns.metric_names.end()) {
+      columns.metric_columns[static_cast<std::size_t>(metric_name - columns.metric_names.begin())] =
           appended.metric_columns[i];
     } else {
       columns.metric_names.push_back(appended.metric_names[i]);
@@ -62,7 +63,7 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
                                  std::optional<std::int64_t> utc_offset_s) {
   EpochLog log;
   std::optional<EpochLogColumns> columns;
-  std::uint64_t dropped = 0;
+  std::uint64_t dropped_line_count = 0;
   bool is_truncated = false;
   for_each_line(text, [&](std::string_view line) {
     const std::vector<std::string> fields = split_csv_fields(line);
@@ -78,7 +79,7 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
       if (const std::optional<EpochLogColumns> appended = find_epoch_columns(fields)) {
         columns = match_appended_columns(*columns, *appended);
       } else {
-        ++dropped;
+        ++dropped_line_count;
       }
       return;
     }
@@ -100,7 +101,8 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
   for (EpochEnd& end : log.epoch_ends) end.metric_values.resize(log.metric_names.size());
   std::stable_sort(log.epoch_ends.begin(), log.epoch_ends.end(),
                    [](const EpochEnd& a, const EpochEnd& b) { return a.time_ns < b.time_ns; });
-  if (dropped > 0) log.diagnostics.add({"epochs_dropped", dropped, fmt::format("lines of {} have no time", name), ""});
+  if (dropped_line_count > 0)
+    log.diagnostics.add({"epochs_dropped", dropped_line_count, fmt::format("lines of {} have no time", name), ""});
   if (is_truncated) {
     log.diagnostics.add(
         {"epoch_times_cut", 1,

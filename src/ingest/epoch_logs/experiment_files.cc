@@ -30,9 +30,9 @@ Status add_file_if_matching(const fs::path& path, const FileNamePattern* pattern
 }
 
 std::size_t find_or_add_level(ExperimentFactor& factor, const std::string& level) {
-  const auto found = std::find(factor.levels.begin(), factor.levels.end(), level);
-  const auto index = static_cast<std::size_t>(found - factor.levels.begin());
-  if (found == factor.levels.end()) factor.levels.push_back(level);
+  const auto matching_level = std::find(factor.levels.begin(), factor.levels.end(), level);
+  const auto index = static_cast<std::size_t>(matching_level - factor.levels.begin());
+  if (matching_level == factor.levels.end()) factor.levels.push_back(level);
   return index;
 }
 
@@ -44,22 +44,24 @@ Result<std::vector<InputFile>> find_experiment_files(const std::vector<std::stri
   for (const std::string& input : inputs) {
     std::error_code error;
     if (!fs::is_directory(input, error)) {
-      if (Status added = add_file_if_matching(input, pattern, true, files); !added) return std::move(added).error();
+      if (Status add_status = add_file_if_matching(input, pattern, true, files); !add_status)
+        return std::move(add_status).error();
       continue;
     }
     if (pattern == nullptr) {
       return Error{ErrorCode::usage, fmt::format("{} is a folder: a pattern must select its files", input),
                    fmt::format("--pattern '{}'", example)};
     }
-    std::vector<fs::path> found;
+    std::vector<fs::path> file_paths;
     for (fs::recursive_directory_iterator at(input, error), end; !error && at != end; at.increment(error)) {
-      if (at->is_regular_file(error)) found.push_back(at->path());
+      if (at->is_regular_file(error)) file_paths.push_back(at->path());
     }
     if (error) return Error{ErrorCode::io, fmt::format("read {}: {}", input, error.message()), ""};
-    std::sort(found.begin(), found.end(),
+    std::sort(file_paths.begin(), file_paths.end(),
               [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
-    for (const fs::path& path : found) {
-      if (Status added = add_file_if_matching(path, pattern, false, files); !added) return std::move(added).error();
+    for (const fs::path& path : file_paths) {
+      if (Status add_status = add_file_if_matching(path, pattern, false, files); !add_status)
+        return std::move(add_status).error();
     }
   }
   if (!files.empty()) return files;
@@ -99,11 +101,11 @@ ExperimentRow make_experiment_row(const InputFile& file, const FileNamePattern* 
 
 void sort_factor_levels(ExperimentData& data) {
   for (std::size_t factor = 0; factor < data.factors.size(); ++factor) {
-    const std::vector<std::string> before = data.factors[factor].levels;
+    const std::vector<std::string> unsorted_levels = data.factors[factor].levels;
     std::vector<std::string>& levels = data.factors[factor].levels;
     std::sort(levels.begin(), levels.end(), natural_less);
     for (ExperimentRow& row : data.rows)
-      row.levels[factor] = find_or_add_level(data.factors[factor], before[row.levels[factor]]);
+      row.levels[factor] = find_or_add_level(data.factors[factor], unsorted_levels[row.levels[factor]]);
   }
 }
 

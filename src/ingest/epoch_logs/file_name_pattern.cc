@@ -26,43 +26,47 @@ bool FileNamePattern::add_field(std::string_view text) {
 }
 
 Result<FileNamePattern> FileNamePattern::parse(std::string_view text) {
-  const Error wrong{ErrorCode::usage, fmt::format("invalid pattern {}", quoted(text, 120)),
-                    "for example: --pattern 'run{run}-{framework}-{dataset}.csv'"};
+  const Error pattern_error{ErrorCode::usage, fmt::format("invalid pattern {}", quoted(text, 120)),
+                            "for example: --pattern 'run{run}-{framework}-{dataset}.csv'"};
   FileNamePattern pattern;
-  std::string_view rest = text;
+  std::string_view remaining_text = text;
   while (true) {
-    const std::size_t open = rest.find('{');
-    pattern.literal_parts_.emplace_back(rest.substr(0, open));
-    if (pattern.literal_parts_.back().find('}') != std::string::npos) return wrong;
-    if (open == std::string_view::npos) break;
-    const std::size_t close = rest.find('}', open);
-    if (close == std::string_view::npos) return wrong;
+    const std::size_t open_brace_position = remaining_text.find('{');
+    pattern.literal_parts_.emplace_back(remaining_text.substr(0, open_brace_position));
+    if (pattern.literal_parts_.back().find('}') != std::string::npos) return pattern_error;
+    if (open_brace_position == std::string_view::npos) break;
+    const std::size_t close = remaining_text.find('}', open_brace_position);
+    if (close == std::string_view::npos) return pattern_error;
     const bool is_field_separated = pattern.field_names_.empty() || !pattern.literal_parts_.back().empty();
-    if (!is_field_separated || !pattern.add_field(rest.substr(open + 1, close - open - 1))) return wrong;
-    rest.remove_prefix(close + 1);
+    if (!is_field_separated ||
+        !pattern.add_field(remaining_text.substr(open_brace_position + 1, close - open_brace_position - 1)))
+      return pattern_error;
+    remaining_text.remove_prefix(close + 1);
   }
   return pattern;
 }
 
 std::optional<FileNamePattern::FieldValues> FileNamePattern::match(std::string_view name) const {
   if (!name.starts_with(literal_parts_.front())) return std::nullopt;
-  FieldValues found;
-  return match_fields_from(0, name.substr(literal_parts_.front().size()), found) ? std::optional(found) : std::nullopt;
+  FieldValues field_values;
+  return match_fields_from(0, name.substr(literal_parts_.front().size()), field_values) ? std::optional(field_values)
+                                                                                        : std::nullopt;
 }
 
-bool FileNamePattern::match_fields_from(std::size_t field, std::string_view rest, FieldValues& found) const {
-  if (field == field_names_.size()) return rest.empty();
+bool FileNamePattern::match_fields_from(std::size_t field, std::string_view remaining_name,
+                                        FieldValues& field_values) const {
+  if (field == field_names_.size()) return remaining_name.empty();
   const std::string& literal = literal_parts_[field + 1];
   const bool is_last = field + 1 == field_names_.size();
-  for (std::size_t length = 1; length + literal.size() <= rest.size(); ++length) {
-    if (rest[length - 1] == '/') return false;
-    if (is_last && length + literal.size() != rest.size()) continue;
-    if (rest.substr(length, literal.size()) != literal) continue;
-    const std::string value(rest.substr(0, length));
+  for (std::size_t length = 1; length + literal.size() <= remaining_name.size(); ++length) {
+    if (remaining_name[length - 1] == '/') return false;
+    if (is_last && length + literal.size() != remaining_name.size()) continue;
+    if (remaining_name.substr(length, literal.size()) != literal) continue;
+    const std::string value(remaining_name.substr(0, length));
     const std::vector<std::string>& values = allowed_values_[field];
     if (!values.empty() && std::find(values.begin(), values.end(), value) == values.end()) continue;
-    found[field_names_[field]] = value;
-    if (match_fields_from(field + 1, rest.substr(length + literal.size()), found)) return true;
+    field_values[field_names_[field]] = value;
+    if (match_fields_from(field + 1, remaining_name.substr(length + literal.size()), field_values)) return true;
   }
   return false;
 }
@@ -70,9 +74,9 @@ bool FileNamePattern::match_fields_from(std::size_t field, std::string_view rest
 std::optional<std::string> FileNamePattern::make_file_name(const FieldValues& fields) const {
   std::string name = literal_parts_.front();
   for (std::size_t i = 0; i < field_names_.size(); ++i) {
-    const auto found = fields.find(field_names_[i]);
-    if (found == fields.end()) return std::nullopt;
-    name += found->second + literal_parts_[i + 1];
+    const auto matching_field = fields.find(field_names_[i]);
+    if (matching_field == fields.end()) return std::nullopt;
+    name += matching_field->second + literal_parts_[i + 1];
   }
   return name;
 }

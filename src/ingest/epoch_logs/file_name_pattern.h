@@ -29,7 +29,7 @@ class FileNamePattern {
 
  private:
   bool add_field(std::string_view text);
-  bool match_fields_from(std::size_t field, std::string_view rest, FieldValues& found) const;
+  bool match_fields_from(std::size_t field, std::string_view remaining_name, FieldValues& field_values) const;
 
   // literal_parts_[0] field_names_[0] literal_parts_[1] ... : one literal more than fields.
   std::vector<std::string> literal_parts_;

@@ -244,17 +244,17 @@ Status add_power_log_row(const InputFile& file, const FileNamePattern& epoch_nam
   text->report_damage(row.diagnostics);
   std::optional<EpochLog> epochs;
   if (!options.epoch_log_pattern.empty()) {
-    Result<EpochLog> read = read_matching_epoch_log(file, epoch_names, options.utc_offset_s);
-    if (read) {
-      epochs = *std::move(read);
+    Result<EpochLog> epoch_log = read_matching_epoch_log(file, epoch_names, options.utc_offset_s);
+    if (epoch_log) {
+      epochs = *std::move(epoch_log);
     } else if (options.pattern.empty()) {
-      return std::move(read).error();
+      return std::move(epoch_log).error();
     } else {
-      row.diagnostics.add({"epochs_missing", 1, read.error().message, read.error().remedy});
+      row.diagnostics.add({"epochs_missing", 1, epoch_log.error().message, epoch_log.error().remedy});
     }
   }
-  Status added = ExperimentRowBuilder(data).add(*log, epochs ? &*epochs : nullptr, std::move(row));
-  return added ? Status(Done{}) : Status(std::move(added).error().with_context(file.path));
+  Status add_status = ExperimentRowBuilder(data).add(*log, epochs ? &*epochs : nullptr, std::move(row));
+  return add_status ? Status(Done{}) : Status(std::move(add_status).error().with_context(file.path));
 }
 
 }  // namespace
@@ -275,8 +275,8 @@ Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& optio
   data.factors = std::move(*factors);
   for (std::size_t i = 0; i < files->size(); ++i) {
     ExperimentRow row = make_experiment_row((*files)[i], names, i, data);
-    if (Status added = add_power_log_row((*files)[i], *epoch_names, options, std::move(row), data); !added) {
-      return std::move(added).error();
+    if (Status add_status = add_power_log_row((*files)[i], *epoch_names, options, std::move(row), data); !add_status) {
+      return std::move(add_status).error();
     }
   }
   return finish_imported_experiment(std::move(data));

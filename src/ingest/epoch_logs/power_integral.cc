@@ -32,14 +32,16 @@ std::int64_t PowerIntegral::origin_ns(const PowerLog& log) {
 double PowerIntegral::cumulative_energy_j(double time_s) const {
   if (time_s <= times_s_.front()) return (time_s - times_s_.front()) * powers_w_.front();
   if (time_s >= times_s_.back()) return cumulative_energies_j_.back() + (time_s - times_s_.back()) * powers_w_.back();
-  const auto after =
+  const auto next_sample_index =
       static_cast<std::size_t>(std::upper_bound(times_s_.begin(), times_s_.end(), time_s) - times_s_.begin());
-  const std::size_t before = after - 1;
-  const double since_s = time_s - times_s_[before];
-  const double step_s = times_s_[after] - times_s_[before];
+  const std::size_t previous_sample_index = next_sample_index - 1;
+  const double since_s = time_s - times_s_[previous_sample_index];
+  const double step_s = times_s_[next_sample_index] - times_s_[previous_sample_index];
   const double interpolated_w =
-      powers_w_[before] + (powers_w_[after] - powers_w_[before]) * (step_s > 0 ? since_s / step_s : 0);
-  return cumulative_energies_j_[before] + since_s * (powers_w_[before] + interpolated_w) / 2;
+      powers_w_[previous_sample_index] +
+      (powers_w_[next_sample_index] - powers_w_[previous_sample_index]) * (step_s > 0 ? since_s / step_s : 0);
+  return cumulative_energies_j_[previous_sample_index] +
+         since_s * (powers_w_[previous_sample_index] + interpolated_w) / 2;
 }
 
 double PowerIntegral::energy_j(double from_s, double to_s) const {

@@ -54,8 +54,8 @@ class BlockParser {
     recover_broken_event();
   }
 
-  JsonPosition read_event_at(std::size_t at, QuoteRule rule, RawEvent& raw) const {
-    return read_event(text_.data() + at, text_.data() + text_.size(), rule, raw);
+  JsonPosition read_event_at(std::size_t event_offset, QuoteRule rule, RawEvent& raw) const {
+    return read_event(text_.data() + event_offset, text_.data() + text_.size(), rule, raw);
   }
   // Whether parsing failed at the end of the text, with more text to come.
   bool needs_more_text(const JsonPosition& step) const {
@@ -82,13 +82,13 @@ class BlockParser {
     }
     consume_search_budget(lenient);
     count_dropped_event();
-    for (std::size_t next = find_event_start(text_, position_ + 1); remaining_search_bytes_ > 0;
-         next = find_event_start(text_, next + 1)) {
-      if (next == std::string_view::npos) return resume_at_event(next);
-      const JsonPosition tried = read_event_at(next, QuoteRule::strict, raw_event_);
-      if (!tried.failed && raw_event_.phase != '\0') return resume_at_event(next);
-      if (needs_more_text(tried)) return finish_block(BlockEndReason::inside_event, next);
-      consume_search_budget(tried);
+    for (std::size_t event_offset = find_event_start(text_, position_ + 1); remaining_search_bytes_ > 0;
+         event_offset = find_event_start(text_, event_offset + 1)) {
+      if (event_offset == std::string_view::npos) return resume_at_event(event_offset);
+      const JsonPosition parse_position = read_event_at(event_offset, QuoteRule::strict, raw_event_);
+      if (!parse_position.failed && raw_event_.phase != '\0') return resume_at_event(event_offset);
+      if (needs_more_text(parse_position)) return finish_block(BlockEndReason::inside_event, event_offset);
+      consume_search_budget(parse_position);
     }
     finish_block(BlockEndReason::after_event, text_.size());
   }
@@ -96,14 +96,14 @@ class BlockParser {
   // Whether a leniently parsed event contains the start of another one: an unescaped backslash before a closing quote
   // hides the quote, so that the string continues into the next event.
   bool contains_next_event(const JsonPosition& step) const {
-    const std::string_view read = text_.substr(0, static_cast<std::size_t>(step.at - text_.data()));
-    return find_event_start_after_event(read, position_ + 1) != std::string_view::npos;
+    const std::string_view read_text = text_.substr(0, static_cast<std::size_t>(step.at - text_.data()));
+    return find_event_start_after_event(read_text, position_ + 1) != std::string_view::npos;
   }
 
   // Some writers end the list with an empty object, to avoid a trailing comma.
   bool is_empty_object() const {
-    const std::size_t next = text_.find_first_not_of(" \t\r\n", position_ + 1);
-    return next != std::string_view::npos && text_[next] == '}';
+    const std::size_t next_token_offset = text_.find_first_not_of(" \t\r\n", position_ + 1);
+    return next_token_offset != std::string_view::npos && text_[next_token_offset] == '}';
   }
 
   // In broken text a bracket inside an event may look like the end of the list. After the real end comes a comma, a
@@ -114,8 +114,8 @@ class BlockParser {
   }
 
   void consume_search_budget(const JsonPosition& step) {
-    const auto read = static_cast<std::size_t>(step.at - text_.data()) - position_ + 1;
-    remaining_search_bytes_ -= std::min(remaining_search_bytes_, read);
+    const auto read_byte_count = static_cast<std::size_t>(step.at - text_.data()) - position_ + 1;
+    remaining_search_bytes_ -= std::min(remaining_search_bytes_, read_byte_count);
   }
   void record_first_damage_offset() {
     if (!parsed_block_.first_damage_offset) parsed_block_.first_damage_offset = position_;
@@ -134,9 +134,9 @@ class BlockParser {
     if (end_position != std::string_view::npos) return finish_block(BlockEndReason::end_of_event_list, end_position);
     finish_block(BlockEndReason::after_event, text_.size());
   }
-  void finish_block(BlockEndReason end, std::size_t at) {
+  void finish_block(BlockEndReason end, std::size_t end_offset) {
     parsed_block_.end_reason = end;
-    parsed_block_.end_offset = at;
+    parsed_block_.end_offset = end_offset;
     is_done_ = true;
   }
 

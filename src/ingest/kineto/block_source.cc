@@ -22,15 +22,16 @@ Error not_a_kineto_trace_error(std::string_view reason) {
 // Finds the start of the list by pattern alone, for a header with unescaped quotes. Returns the offset after its
 // bracket, or npos.
 std::size_t find_event_list_by_pattern(std::string_view text) {
-  for (std::size_t at = text.find(kEventListKey); at != std::string_view::npos; at = text.find(kEventListKey, at + 1)) {
-    std::size_t next = at + kEventListKey.size();
+  for (std::size_t key_offset = text.find(kEventListKey); key_offset != std::string_view::npos;
+       key_offset = text.find(kEventListKey, key_offset + 1)) {
+    std::size_t value_offset = key_offset + kEventListKey.size();
     const auto skip_space = [&] {
-      while (next < text.size() && formats::is_json_space(text[next])) ++next;
+      while (value_offset < text.size() && formats::is_json_space(text[value_offset])) ++value_offset;
     };
     skip_space();
-    if (next >= text.size() || text[next++] != ':') continue;
+    if (value_offset >= text.size() || text[value_offset++] != ':') continue;
     skip_space();
-    if (next < text.size() && text[next] == '[') return next + 1;
+    if (value_offset < text.size() && text[value_offset] == '[') return value_offset + 1;
   }
   return std::string_view::npos;
 }
@@ -40,9 +41,9 @@ std::size_t find_event_list_by_pattern(std::string_view text) {
 void BlockBuffer::resize(std::size_t size) {
   if (capacity_ < size + formats::kScanPadding_bytes) {
     capacity_ = std::max(size + formats::kScanPadding_bytes, capacity_ + capacity_ / 2);
-    std::unique_ptr<char[]> larger = std::make_unique_for_overwrite<char[]>(capacity_);
-    if (size_ > 0) std::memcpy(larger.get(), bytes_.get(), size_);
-    bytes_ = std::move(larger);
+    std::unique_ptr<char[]> larger_buffer = std::make_unique_for_overwrite<char[]>(capacity_);
+    if (size_ > 0) std::memcpy(larger_buffer.get(), bytes_.get(), size_);
+    bytes_ = std::move(larger_buffer);
   }
   size_ = size;
   std::memset(bytes_.get() + size_, 0, formats::kScanPadding_bytes);
@@ -56,24 +57,24 @@ void BlockBuffer::assign(std::string_view text) {
 }
 
 void BlockBuffer::append(std::string_view text) {
-  const std::size_t before = size_;
-  resize(before + text.size());
-  if (!text.empty()) std::memcpy(bytes_.get() + before, text.data(), text.size());
+  const std::size_t previous_size = size_;
+  resize(previous_size + text.size());
+  if (!text.empty()) std::memcpy(bytes_.get() + previous_size, text.data(), text.size());
 }
 
-void BlockBuffer::drop_front(std::size_t from) {
-  std::memmove(bytes_.get(), bytes_.get() + from, size_ - from);
-  file_offset += from;
-  resize(size_ - from);
+void BlockBuffer::drop_front(std::size_t byte_count) {
+  std::memmove(bytes_.get(), bytes_.get() + byte_count, size_ - byte_count);
+  file_offset += byte_count;
+  resize(size_ - byte_count);
 }
 
 Result<bool> BlockBuffer::read_more_text(const TextReader& read, std::size_t count) {
-  const std::size_t before = size_;
-  resize(before + count);
-  Result<std::size_t> got = read({bytes_.get() + before, count});
-  resize(before + (got ? *got : 0));
-  if (!got) return std::move(got).error();
-  return *got == count;
+  const std::size_t previous_size = size_;
+  resize(previous_size + count);
+  Result<std::size_t> read_byte_count = read({bytes_.get() + previous_size, count});
+  resize(previous_size + (read_byte_count ? *read_byte_count : 0));
+  if (!read_byte_count) return std::move(read_byte_count).error();
+  return *read_byte_count == count;
 }
 
 // Sets `begin` behind the bracket of the member "traceEvents", or of a bare list. Returns false if neither is found;
@@ -99,12 +100,12 @@ bool BlockSource::find_event_list(std::string_view text, bool is_complete_text, 
   needs_more_text = json.needs_more_text();
   if (needs_more_text && !is_complete_text) return false;
   is_header_damaged_ = json.failed();
-  const std::size_t found = json.failed() ? find_event_list_by_pattern(text) : std::string_view::npos;
-  if (found == std::string_view::npos) {
+  const std::size_t event_list_offset = json.failed() ? find_event_list_by_pattern(text) : std::string_view::npos;
+  if (event_list_offset == std::string_view::npos) {
     needs_more_text = json.failed();
     return false;
   }
-  begin = found;
+  begin = event_list_offset;
   header_ = text.substr(0, begin);
   return true;
 }
@@ -112,15 +113,16 @@ bool BlockSource::find_event_list(std::string_view text, bool is_complete_text, 
 Status BlockSource::read_header() {
   std::size_t begin = 0;
   for (bool needs_more_text = true; needs_more_text;) {
-    Result<bool> more = pending_text_.read_more_text(read_text_, block_bytes_);
-    if (!more) return std::move(more).error();
-    is_at_end_ = !*more;
+    Result<bool> read_result = pending_text_.read_more_text(read_text_, block_bytes_);
+    if (!read_result) return std::move(read_result).error();
+    is_at_end_ = !*read_result;
     const std::string_view text = pending_text_.contents();
     begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-    const std::size_t first = text.find_first_not_of(" \t\r\n", begin);
-    if (first == std::string_view::npos && !is_at_end_) continue;
-    if (first == std::string_view::npos) return not_a_kineto_trace_error("the file is empty");
-    if (text[first] != '{' && text[first] != '[') return not_a_kineto_trace_error("the file is not JSON");
+    const std::size_t content_offset = text.find_first_not_of(" \t\r\n", begin);
+    if (content_offset == std::string_view::npos && !is_at_end_) continue;
+    if (content_offset == std::string_view::npos) return not_a_kineto_trace_error("the file is empty");
+    if (text[content_offset] != '{' && text[content_offset] != '[')
+      return not_a_kineto_trace_error("the file is not JSON");
     const bool is_complete_text = is_at_end_ || text.size() > kMaxHeader_bytes;
     if (find_event_list(text, is_complete_text, begin, needs_more_text)) {
       pending_text_.drop_front(begin);
@@ -133,9 +135,9 @@ Status BlockSource::read_header() {
 
 Result<bool> BlockSource::read_next_block(BlockBuffer& block) {
   if (!is_at_end_) {
-    Result<bool> more = pending_text_.read_more_text(read_text_, block_bytes_);
-    if (!more) return std::move(more).error();
-    is_at_end_ = !*more;
+    Result<bool> read_result = pending_text_.read_more_text(read_text_, block_bytes_);
+    if (!read_result) return std::move(read_result).error();
+    is_at_end_ = !*read_result;
   }
   const std::string_view text = pending_text_.contents();
   if (text.empty()) return false;

@@ -27,8 +27,8 @@ class BlockBuffer {
 
   void assign(std::string_view text);
   void append(std::string_view text);
-  // Removes the first `from` bytes.
-  void drop_front(std::size_t from);
+  // Removes the first `byte_count` bytes.
+  void drop_front(std::size_t byte_count);
   // Appends up to `count` bytes. Returns false at the end of the text.
   Result<bool> read_more_text(const TextReader& read, std::size_t count);
   void truncate(std::size_t size);

@@ -12,10 +12,10 @@
 namespace joulemap::ingest {
 namespace {
 
-std::string op(const std::string& name, const std::string& more = "") {
+std::string op(const std::string& name, const std::string& extra_members = "") {
   return fmt::format(
       R"({{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 1, "tid": 2, "ts": 1669783687464181, "dur": 2{}}})", name,
-      more);
+      extra_members);
 }
 std::string kineto_json(const std::string& events) { return "{\"traceEvents\": [" + events + "]}"; }
 
@@ -107,14 +107,15 @@ TEST(BrokenKinetoTrace, ReportsTheOffsetOfTheFirstDamage) {
 }
 
 TEST(BrokenKinetoTrace, DropsImpossibleTimes) {
-  const auto timed = [](const std::string& ts, const std::string& dur) {
+  const auto make_timed_event = [](const std::string& ts, const std::string& dur) {
     return fmt::format(R"({{"ph": "X", "cat": "cpu_op", "name": "x", "pid": 1, "tid": 2, "ts": {}, "dur": {}}})", ts,
                        dur);
   };
   const Trace trace = read_kineto_text(kineto_json(
-      op("a") + "," + timed("1", "-5") + "," + timed("1e300", "1") + "," + timed("1", "1e18") + "," +
-      timed("nan", "1") + "," + timed("-7", "1") + "," + timed("123456789012345678901234567890", "1") + "," +
-      timed("null", "1") + "," + R"({"ph": "X", "cat": "cpu_op", "name": "no length", "ts": 1},)" + op("b")));
+      op("a") + "," + make_timed_event("1", "-5") + "," + make_timed_event("1e300", "1") + "," +
+      make_timed_event("1", "1e18") + "," + make_timed_event("nan", "1") + "," + make_timed_event("-7", "1") + "," +
+      make_timed_event("123456789012345678901234567890", "1") + "," + make_timed_event("null", "1") + "," +
+      R"({"ph": "X", "cat": "cpu_op", "name": "no length", "ts": 1},)" + op("b")));
   EXPECT_EQ(names_of(trace), (Names{"a", "b"}));
   EXPECT_EQ(trace.dropped_event_count, 8u);
   EXPECT_EQ(trace.read_event_count, 10u);
@@ -136,26 +137,27 @@ TEST(BrokenKinetoTrace, ReportsUnknownCategoriesWithoutDamage) {
 
 // A trace that is hard to split: names and arguments contain text that looks like the boundary between two events.
 std::string make_hard_to_split_trace(int events) {
-  std::string all;
+  std::string events_json;
   for (int i = 0; i < events; ++i) {
-    if (i > 0) all += i % 3 == 0 ? "," : i % 3 == 1 ? ",\n  " : " , ";
-    const std::string list = R"([{"name": "}, {", "ph": 1}, {"name": "x"}, "},{\"ph\":\"X\""])";
-    all += op(fmt::format("op{} {{}}[]", i), i % 4 == 0 ? R"(, "args": {"list": )" + list + "}" : "");
-    if (i % 5 == 0) all += R"(, {"ph": "s", "id": 1, "name": "flow", "cat": "ac2g", "pid": 1, "tid": 2, "ts": 3})";
+    if (i > 0) events_json += i % 3 == 0 ? "," : i % 3 == 1 ? ",\n  " : " , ";
+    const std::string list_json = R"([{"name": "}, {", "ph": 1}, {"name": "x"}, "},{\"ph\":\"X\""])";
+    events_json += op(fmt::format("op{} {{}}[]", i), i % 4 == 0 ? R"(, "args": {"list": )" + list_json + "}" : "");
+    if (i % 5 == 0)
+      events_json += R"(, {"ph": "s", "id": 1, "name": "flow", "cat": "ac2g", "pid": 1, "tid": 2, "ts": 3})";
   }
-  return "{\"schemaVersion\": 1, \"traceEvents\": [" + all + "], \"traceName\": \"t\"}";
+  return "{\"schemaVersion\": 1, \"traceEvents\": [" + events_json + "], \"traceName\": \"t\"}";
 }
 
 TEST(BrokenKinetoTrace, BlocksOfAnySizeGiveTheSameTrace) {
   const std::string text = make_hard_to_split_trace(60);
-  const Trace whole = read_kineto_text(text, {.threads = 1});
-  ASSERT_EQ(names_of(whole).size(), 60u);
-  EXPECT_EQ(diagnostic_codes_of(whole), "");
+  const Trace reference_trace = read_kineto_text(text, {.threads = 1});
+  ASSERT_EQ(names_of(reference_trace).size(), 60u);
+  EXPECT_EQ(diagnostic_codes_of(reference_trace), "");
   for (std::size_t bytes = 1; bytes < 1200; bytes += bytes < 300 ? 1 : 37) {
     for (const std::size_t threads : {1u, 3u}) {
       const Trace trace = read_kineto_text(text, {.block_bytes = bytes, .threads = threads});
-      EXPECT_EQ(names_of(trace), names_of(whole)) << bytes;
-      EXPECT_EQ(trace.read_event_count, whole.read_event_count) << bytes;
+      EXPECT_EQ(names_of(trace), names_of(reference_trace)) << bytes;
+      EXPECT_EQ(trace.read_event_count, reference_trace.read_event_count) << bytes;
       EXPECT_EQ(diagnostic_codes_of(trace), "") << bytes;
     }
   }
@@ -163,17 +165,17 @@ TEST(BrokenKinetoTrace, BlocksOfAnySizeGiveTheSameTrace) {
 
 TEST(BrokenKinetoTrace, ATraceCutAnywhereGivesItsContent) {
   const std::string text = make_hard_to_split_trace(12);
-  const std::size_t list = text.find('[');
+  const std::size_t list_position = text.find('[');
   const std::size_t end = text.rfind(']');
-  std::size_t most = 0;
-  for (std::size_t size = list + 1; size <= end; ++size) {
+  std::size_t max_event_count = 0;
+  for (std::size_t size = list_position + 1; size <= end; ++size) {
     const Trace trace = read_kineto_text(text.substr(0, size), {.block_bytes = 256, .threads = 2});
     EXPECT_TRUE(trace.diagnostics.contains("import.truncated")) << size;
     EXPECT_LE(trace.dropped_event_count, 1u) << size;
-    EXPECT_GE(names_of(trace).size(), most) << size;
-    most = names_of(trace).size();
+    EXPECT_GE(names_of(trace).size(), max_event_count) << size;
+    max_event_count = names_of(trace).size();
   }
-  EXPECT_EQ(most, 12u);
+  EXPECT_EQ(max_event_count, 12u);
 }
 
 TEST(BrokenKinetoTrace, EventsLongerThanABlockAreRead) {
@@ -184,8 +186,9 @@ TEST(BrokenKinetoTrace, EventsLongerThanABlockAreRead) {
 }
 
 TEST(BrokenKinetoTrace, TerminatesOnDeepNestingAndEndlessStarts) {
-  const Trace deep = read_kineto_text("{\"traceEvents\": [" + op("a") + ",{\"ph\": " + std::string(3'000'000, '['));
-  EXPECT_EQ(names_of(deep), Names{"a"});
+  const Trace deeply_nested_trace =
+      read_kineto_text("{\"traceEvents\": [" + op("a") + ",{\"ph\": " + std::string(3'000'000, '['));
+  EXPECT_EQ(names_of(deeply_nested_trace), Names{"a"});
   std::string starts = "{\"traceEvents\": [";
   for (int i = 0; i < 100'000; ++i) starts += "{\"ph\":";
   EXPECT_TRUE(read_kineto_text(starts).diagnostics.contains("import.events-dropped"));

@@ -12,9 +12,9 @@ namespace {
 constexpr std::array<std::string_view, 11> kEventMemberNames = {"ph",  "name", "cat",  "pid", "tid", "ts",
                                                                 "dur", "id",   "args", "s",   "bp"};
 
-std::size_t skip_spaces(std::string_view text, std::size_t at) {
-  while (at < text.size() && formats::is_json_space(text[at])) ++at;
-  return at;
+std::size_t skip_spaces(std::string_view text, std::size_t offset) {
+  while (offset < text.size() && formats::is_json_space(text[offset])) ++offset;
+  return offset;
 }
 
 bool looks_like_event(std::string_view text, std::size_t brace_offset) {
@@ -29,10 +29,10 @@ bool looks_like_event(std::string_view text, std::size_t brace_offset) {
   return colon < text.size() && text[colon] == ':';
 }
 
-// Moves `at` to the last non-blank byte before it; returns whether that byte is `expected`.
-bool match_character_before(std::string_view text, std::size_t& at, char expected) {
-  while (at > 0 && formats::is_json_space(text[at - 1])) --at;
-  return at > 0 && text[--at] == expected;
+// Moves `offset` to the last non-blank byte before it; returns whether that byte is `expected`.
+bool match_character_before(std::string_view text, std::size_t& offset, char expected) {
+  while (offset > 0 && formats::is_json_space(text[offset - 1])) --offset;
+  return offset > 0 && text[--offset] == expected;
 }
 
 bool follows_json_object(std::string_view text, std::size_t brace_offset) {
@@ -41,36 +41,41 @@ bool follows_json_object(std::string_view text, std::size_t brace_offset) {
 
 }  // namespace
 
-std::size_t find_event_start(std::string_view text, std::size_t from) {
-  for (std::size_t at = text.find('{', from); at != std::string_view::npos; at = text.find('{', at + 1)) {
-    if (looks_like_event(text, at)) return at;
+std::size_t find_event_start(std::string_view text, std::size_t search_begin) {
+  for (std::size_t offset = text.find('{', search_begin); offset != std::string_view::npos;
+       offset = text.find('{', offset + 1)) {
+    if (looks_like_event(text, offset)) return offset;
   }
   return std::string_view::npos;
 }
 
-std::size_t find_event_start_after_event(std::string_view text, std::size_t from) {
-  std::size_t at = find_event_start(text, from);
-  while (at != std::string_view::npos && !follows_json_object(text, at)) at = find_event_start(text, at + 1);
-  return at;
+std::size_t find_event_start_after_event(std::string_view text, std::size_t search_begin) {
+  std::size_t offset = find_event_start(text, search_begin);
+  while (offset != std::string_view::npos && !follows_json_object(text, offset))
+    offset = find_event_start(text, offset + 1);
+  return offset;
 }
 
 std::size_t find_last_event_start(std::string_view text) {
-  for (std::size_t at = text.rfind('{'); at != std::string_view::npos && at > 0; at = text.rfind('{', at - 1)) {
-    if (looks_like_event(text, at) && follows_json_object(text, at)) return at;
+  for (std::size_t offset = text.rfind('{'); offset != std::string_view::npos && offset > 0;
+       offset = text.rfind('{', offset - 1)) {
+    if (looks_like_event(text, offset) && follows_json_object(text, offset)) return offset;
   }
   return std::string_view::npos;
 }
 
-std::size_t find_event_list_end(std::string_view text, std::size_t from) {
-  for (std::size_t at = text.find(']', from); at != std::string_view::npos; at = text.find(']', at + 1)) {
-    std::size_t before = at;
-    if (!match_character_before(text, before, '}')) continue;
-    const std::size_t next = skip_spaces(text, at + 1);
-    const bool ends = next >= text.size() || (text[next] == '}' && skip_spaces(text, next + 1) >= text.size());
-    const std::size_t after_comma = skip_spaces(text, next + 1);
-    const bool goes_on =
-        next < text.size() && text[next] == ',' && after_comma < text.size() && text[after_comma] == '"';
-    if (ends || goes_on) return at + 1;
+std::size_t find_event_list_end(std::string_view text, std::size_t search_begin) {
+  for (std::size_t offset = text.find(']', search_begin); offset != std::string_view::npos;
+       offset = text.find(']', offset + 1)) {
+    std::size_t previous_offset = offset;
+    if (!match_character_before(text, previous_offset, '}')) continue;
+    const std::size_t next_offset = skip_spaces(text, offset + 1);
+    const bool ends =
+        next_offset >= text.size() || (text[next_offset] == '}' && skip_spaces(text, next_offset + 1) >= text.size());
+    const std::size_t after_comma = skip_spaces(text, next_offset + 1);
+    const bool has_next_member =
+        next_offset < text.size() && text[next_offset] == ',' && after_comma < text.size() && text[after_comma] == '"';
+    if (ends || has_next_member) return offset + 1;
   }
   return std::string_view::npos;
 }

@@ -9,17 +9,17 @@
 
 namespace joulemap::ingest::kineto {
 
-// Returns the offset of the first "{" at or after `from` that looks like the start of an event, or npos.
-std::size_t find_event_start(std::string_view text, std::size_t from);
+// Returns the offset of the first "{" at or after `search_begin` that looks like the start of an event, or npos.
+std::size_t find_event_start(std::string_view text, std::size_t search_begin);
 
 // As find_event_start(), but only starts after the end of an object and a comma, as between two events.
-std::size_t find_event_start_after_event(std::string_view text, std::size_t from);
+std::size_t find_event_start_after_event(std::string_view text, std::size_t search_begin);
 
 // Returns the offset of the last event start that follows another event, or npos.
 std::size_t find_last_event_start(std::string_view text);
 
 // Returns the offset behind the "]" that likely ends the list of events, or npos: an event ends before it, and a member
 // of the file or the end of the file follows.
-std::size_t find_event_list_end(std::string_view text, std::size_t from);
+std::size_t find_event_list_end(std::string_view text, std::size_t search_begin);
 
 }  // namespace joulemap::ingest::kineto

@@ -47,9 +47,9 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
   }
   if (raw.phase != 'X' || raw.category == EventCategory::ignored) return true;
   if (raw.category == EventCategory::none || raw.category == EventCategory::unknown) {
-    const auto known = notes.unknown_category_counts.find(raw.category_text);
-    if (known != notes.unknown_category_counts.end()) {
-      ++known->second;
+    const auto category_count = notes.unknown_category_counts.find(raw.category_text);
+    if (category_count != notes.unknown_category_counts.end()) {
+      ++category_count->second;
     } else if (notes.unknown_category_counts.size() < kMaxListedUnknownCategories) {
       notes.unknown_category_counts.emplace(raw.category_text.substr(0, 64), 1);
     } else {

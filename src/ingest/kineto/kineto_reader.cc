@@ -55,12 +55,12 @@ class ParallelBlockReader {
   std::optional<std::uint64_t> take_next_block(BlockBuffer& text) {
     const std::lock_guard lock(mutex_);
     if (error_) return std::nullopt;
-    Result<bool> got = source_.read_next_block(text);
-    if (!got) {
-      error_ = std::move(got).error();
+    Result<bool> read_result = source_.read_next_block(text);
+    if (!read_result) {
+      error_ = std::move(read_result).error();
       return std::nullopt;
     }
-    return *got ? std::optional(block_count_++) : std::nullopt;
+    return *read_result ? std::optional(block_count_++) : std::nullopt;
   }
 
   BlockSource& source_;
@@ -70,8 +70,8 @@ class ParallelBlockReader {
   std::optional<Error> error_;
 };
 
-std::size_t kineto_thread_count(const KinetoReadOptions& reading) {
-  if (reading.threads > 0) return reading.threads;
+std::size_t kineto_thread_count(const KinetoReadOptions& options) {
+  if (options.threads > 0) return options.threads;
   return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxKinetoThreads);
 }
 
@@ -145,10 +145,10 @@ Error not_a_pytorch_trace_error(const EventCounts& notes) {
                "profiles of ONNX Runtime and TensorFlow have formats of their own: joulemap import --help"};
 }
 
-Result<Trace> read_kineto_blocks(TextReader read, const KinetoReadOptions& reading) {
-  BlockSource source(std::move(read), std::max<std::size_t>(reading.block_bytes, 1));
-  if (Status found = source.read_header(); !found) return std::move(found).error();
-  const std::size_t threads = kineto_thread_count(reading);
+Result<Trace> read_kineto_blocks(TextReader read, const KinetoReadOptions& options) {
+  BlockSource source(std::move(read), std::max<std::size_t>(options.block_bytes, 1));
+  if (Status header_status = source.read_header(); !header_status) return std::move(header_status).error();
+  const std::size_t threads = kineto_thread_count(options);
   TraceAssembly assembly(threads);
   if (Status status = ParallelBlockReader(source, assembly).read_blocks(threads); !status)
     return std::move(status).error();
@@ -176,14 +176,14 @@ Result<Trace> read_kineto_blocks(TextReader read, const KinetoReadOptions& readi
 
 }  // namespace
 
-Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& reading) {
+Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& options) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   if (!file) return std::move(file).error();
-  const auto read = [&](std::span<char> buffer) {
-    report_progress(reading.on_progress, file->read_fraction());
+  const auto text_reader = [&](std::span<char> buffer) {
+    report_progress(options.on_progress, file->read_fraction());
     return file->read(buffer);
   };
-  Result<Trace> trace = read_kineto_blocks(read, reading);
+  Result<Trace> trace = read_kineto_blocks(text_reader, options);
   if (!trace) return std::move(trace).error().with_context(path);
   if (file->stream_state() == formats::StreamState::truncated) {
     trace->diagnostics.add(
@@ -195,18 +195,18 @@ Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& read
   return trace;
 }
 
-Trace read_kineto_text(std::string_view json, const KinetoReadOptions& reading) {
-  const auto read = [&](std::span<char> buffer) -> Result<std::size_t> {
+Trace read_kineto_text(std::string_view json, const KinetoReadOptions& options) {
+  const auto text_reader = [&](std::span<char> buffer) -> Result<std::size_t> {
     const std::size_t count = std::min(buffer.size(), json.size());
     if (count > 0) std::memcpy(buffer.data(), json.data(), count);
     json.remove_prefix(count);
     return count;
   };
-  Result<Trace> trace = read_kineto_blocks(read, reading);
+  Result<Trace> trace = read_kineto_blocks(text_reader, options);
   if (trace) return *std::move(trace);
-  Trace empty{.format = "kineto"};
-  empty.diagnostics.add({"import.not-a-trace", 1, trace.error().message, trace.error().remedy});
-  return empty;
+  Trace empty_trace{.format = "kineto"};
+  empty_trace.diagnostics.add({"import.not-a-trace", 1, trace.error().message, trace.error().remedy});
+  return empty_trace;
 }
 
 }  // namespace joulemap::ingest

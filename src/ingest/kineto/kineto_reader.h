@@ -26,9 +26,9 @@ struct KinetoReadOptions {
 };
 
 // Fails if the file cannot be read or is not such a trace.
-Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& reading = {});
+Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& options = {});
 
 // As read_kineto(), for text in memory; an error gives an empty trace with a diagnostic.
-Trace read_kineto_text(std::string_view json, const KinetoReadOptions& reading = {});
+Trace read_kineto_text(std::string_view json, const KinetoReadOptions& options = {});
 
 }  // namespace joulemap::ingest

@@ -15,8 +15,10 @@ namespace {
 
 constexpr std::int64_t kBaseTime_ns = 1'735'632'360'000'000'000;
 
-std::string kineto_json(const std::string& events, const std::string& before = "", const std::string& after = "") {
-  return "{\n  \"schemaVersion\": 1,\n" + before + "  \"traceEvents\": [\n" + events + "\n  ]" + after + "\n}";
+std::string kineto_json(const std::string& events, const std::string& leading_members = "",
+                        const std::string& trailing_members = "") {
+  return "{\n  \"schemaVersion\": 1,\n" + leading_members + "  \"traceEvents\": [\n" + events + "\n  ]" +
+         trailing_members + "\n}";
 }
 std::string kineto_json_with_base_time(const std::string& events) {
   return kineto_json(events, "", fmt::format(",\n  \"baseTimeNanoseconds\": {}", kBaseTime_ns));
@@ -130,10 +132,10 @@ TEST(KinetoReader, GpuWorkHasAClassAQueueAndASize) {
   EXPECT_NE(events[1].name_index, events[0].name_index);
   EXPECT_EQ(events[0].correlation, 12u);
   EXPECT_EQ(events[0].external_id, 6u);
-  const KernelQueue& at = trace.kernel_queues[events[0].track_index];
-  EXPECT_EQ(at.ordinal, 2u);
-  EXPECT_EQ(at.context, 1u);
-  EXPECT_EQ(at.stream, 7u);
+  const KernelQueue& kernel_queue = trace.kernel_queues[events[0].track_index];
+  EXPECT_EQ(kernel_queue.ordinal, 2u);
+  EXPECT_EQ(kernel_queue.context, 1u);
+  EXPECT_EQ(kernel_queue.stream, 7u);
   EXPECT_EQ(trace.kernel_classes[events[2].name_index].kind, KernelKind::copy);
   EXPECT_EQ(trace.byte_counts[events[2].detail_index], 92928u);
   EXPECT_EQ(events[2].track_index, events[0].track_index);
@@ -144,11 +146,11 @@ TEST(KinetoReader, GpuWorkHasAClassAQueueAndASize) {
 }
 
 TEST(KinetoReader, IgnoresAnExternalIdThatRepeatsTheCorrelation) {
-  const Trace old =
+  const Trace legacy_trace =
       read_kineto_text(kineto_json(event("kernel", "k", "1", "2", R"("External id": 77, "correlation": 77)") + "," +
                                    event("cpu_op", "a", "1", "2", R"("External id": 77)")));
-  EXPECT_EQ(collect_events(old)[0].external_id, 0u);
-  EXPECT_EQ(collect_events(old)[1].external_id, 77u);
+  EXPECT_EQ(collect_events(legacy_trace)[0].external_id, 0u);
+  EXPECT_EQ(collect_events(legacy_trace)[1].external_id, 77u);
 }
 
 TEST(KinetoReader, ReadsCategoriesAndIdsOfTheFirstProfilers) {

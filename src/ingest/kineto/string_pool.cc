@@ -12,9 +12,9 @@ constexpr std::size_t kTextPage_bytes = 1 << 16;
 
 __extension__ using Uint128 = unsigned __int128;
 
-std::uint64_t load_word(const char* at, std::size_t size) {
+std::uint64_t load_word(const char* bytes, std::size_t size) {
   std::uint64_t word = 0;
-  std::memcpy(&word, at, size);
+  std::memcpy(&word, bytes, size);
   return word;
 }
 
@@ -28,13 +28,15 @@ std::uint32_t hash_text(std::string_view text) {
     const Uint128 product = Uint128{a ^ kHashKey1 ^ hash} * (b ^ kHashKey2);
     hash = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   };
-  const char* at = text.data();
-  std::size_t left = text.size();
-  for (; left > 16; left -= 16, at += 16) mix_into_hash(load_word(at, 8), load_word(at + 8, 8));
-  if (left >= 8) {
-    mix_into_hash(load_word(at, 8), load_word(at + left - 8, 8));  // the two words may overlap
-  } else if (left > 0) {
-    mix_into_hash(load_word(at, left), left);
+  const char* read_position = text.data();
+  std::size_t remaining_size = text.size();
+  for (; remaining_size > 16; remaining_size -= 16, read_position += 16)
+    mix_into_hash(load_word(read_position, 8), load_word(read_position + 8, 8));
+  if (remaining_size >= 8) {
+    mix_into_hash(load_word(read_position, 8),
+                  load_word(read_position + remaining_size - 8, 8));  // the two words may overlap
+  } else if (remaining_size > 0) {
+    mix_into_hash(load_word(read_position, remaining_size), remaining_size);
   }
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
@@ -45,8 +47,8 @@ std::uint32_t StringPool::intern(std::string_view text) {
   if (slots_.size() < 2 * (texts_.size() + 1)) grow();
   const std::uint32_t hash = hash_text(text);
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
-    Slot& slot = slots_[at];
+  for (std::size_t slot_index = hash & mask;; slot_index = (slot_index + 1) & mask) {
+    Slot& slot = slots_[slot_index];
     if (slot.index_plus_one == 0) {
       texts_.push_back(copy_to_page(text));
       slot = {hash, size()};
@@ -70,14 +72,14 @@ std::string_view StringPool::copy_to_page(std::string_view text) {
 }
 
 void StringPool::grow() {
-  const std::vector<Slot> old = std::move(slots_);
-  slots_.assign(std::max(kInitialSlotCount, old.size() * 2), Slot{});
+  const std::vector<Slot> previous_slots = std::move(slots_);
+  slots_.assign(std::max(kInitialSlotCount, previous_slots.size() * 2), Slot{});
   const std::size_t mask = slots_.size() - 1;
-  for (const Slot& slot : old) {
+  for (const Slot& slot : previous_slots) {
     if (slot.index_plus_one == 0) continue;
-    std::size_t at = slot.hash & mask;
-    while (slots_[at].index_plus_one != 0) at = (at + 1) & mask;
-    slots_[at] = slot;
+    std::size_t slot_index = slot.hash & mask;
+    while (slots_[slot_index].index_plus_one != 0) slot_index = (slot_index + 1) & mask;
+    slots_[slot_index] = slot;
   }
 }
 

@@ -13,11 +13,11 @@ constexpr char kPlainNameTag = 'n';
 constexpr char kScopedNameTag = 'p';
 
 template <class Add>
-std::uint32_t find_or_map_index(std::vector<std::uint32_t>& numbers, std::uint32_t number, std::uint32_t none,
+std::uint32_t find_or_map_index(std::vector<std::uint32_t>& numbers, std::uint32_t number, std::uint32_t unmapped_index,
                                 const Add& add) {
-  std::uint32_t& known = numbers[number];
-  if (known == none) known = add(number);
-  return known;
+  std::uint32_t& mapped_index = numbers[number];
+  if (mapped_index == unmapped_index) mapped_index = add(number);
+  return mapped_index;
 }
 
 }  // namespace
@@ -26,14 +26,14 @@ std::string module_of_hierarchy(std::string_view hierarchy) {
   std::string path;
   std::size_t begin = 0;
   int depth = 0;
-  for (std::size_t at = 0; at <= hierarchy.size(); ++at) {
-    if (at < hierarchy.size() && hierarchy[at] == '(') ++depth;
-    if (at < hierarchy.size() && hierarchy[at] == ')') --depth;
-    if (at < hierarchy.size() && (hierarchy[at] != '.' || depth > 0)) continue;
-    const std::string_view piece = hierarchy.substr(begin, at - begin);
-    begin = at + 1;
-    const std::size_t bracket = piece.find('(');
-    const std::string_view name = piece.substr(0, bracket);
+  for (std::size_t position = 0; position <= hierarchy.size(); ++position) {
+    if (position < hierarchy.size() && hierarchy[position] == '(') ++depth;
+    if (position < hierarchy.size() && hierarchy[position] == ')') --depth;
+    if (position < hierarchy.size() && (hierarchy[position] != '.' || depth > 0)) continue;
+    const std::string_view hierarchy_component = hierarchy.substr(begin, position - begin);
+    begin = position + 1;
+    const std::size_t bracket = hierarchy_component.find('(');
+    const std::string_view name = hierarchy_component.substr(0, bracket);
     // A piece without a class is a function ("aten::add"). The outermost module and calls inside a module add no path.
     if (bracket == std::string_view::npos || name.empty() || name == "TOP" || name == "top" || name == "SELF") continue;
     if (!path.empty()) path += '.';
@@ -83,9 +83,9 @@ void TableMerge::remap_indices(std::size_t thread, std::span<TraceEvent> events)
 
 std::uint32_t TableMerge::add_name(const EventTables& tables, std::uint32_t number) {
   const std::string_view text = tables.names.text(number);
-  const std::uint32_t known = names_.intern(kPlainNameTag + std::string(text));
-  if (known == trace_.names.size()) trace_.names.push_back({.text = to_valid_utf8(text)});
-  return known;
+  const std::uint32_t name_index = names_.intern(kPlainNameTag + std::string(text));
+  if (name_index == trace_.names.size()) trace_.names.push_back({.text = to_valid_utf8(text)});
+  return name_index;
 }
 
 std::uint32_t TableMerge::add_scoped_name(const EventTables& tables, std::uint32_t number) {
@@ -97,15 +97,16 @@ std::uint32_t TableMerge::add_scoped_name(const EventTables& tables, std::uint32
                                                            shapes_and_types.substr(key.shapes_size));
   if (hierarchy.empty() && tensors.empty()) return add_name(tables, key.name);
   const std::string_view text = tables.names.text(key.name);
-  std::string whole = kScopedNameTag + std::to_string(text.size()) + " " + std::to_string(hierarchy.size()) + " ";
-  whole.append(text).append(hierarchy).append(tensors);
-  const std::uint32_t known = names_.intern(whole);
-  if (known < trace_.names.size()) return known;
-  TraceName& added = trace_.names.emplace_back(TraceName{.text = to_valid_utf8(text)});
-  added.scope.module = to_valid_utf8(module_of_hierarchy(hierarchy));
-  if (!added.scope.module.empty()) added.scope.op = added.text;
-  added.scope.tensors = tensors;
-  return known;
+  std::string scoped_name_text =
+      kScopedNameTag + std::to_string(text.size()) + " " + std::to_string(hierarchy.size()) + " ";
+  scoped_name_text.append(text).append(hierarchy).append(tensors);
+  const std::uint32_t name_index = names_.intern(scoped_name_text);
+  if (name_index < trace_.names.size()) return name_index;
+  TraceName& trace_name = trace_.names.emplace_back(TraceName{.text = to_valid_utf8(text)});
+  trace_name.scope.module = to_valid_utf8(module_of_hierarchy(hierarchy));
+  if (!trace_name.scope.module.empty()) trace_name.scope.op = trace_name.text;
+  trace_name.scope.tensors = tensors;
+  return name_index;
 }
 
 // A thread identified by a name gets a negative number of its own, which is never an id of the operating system.
@@ -119,47 +120,48 @@ std::uint32_t TableMerge::add_thread(const EventTables& tables, std::uint32_t nu
   if (!process_text.empty()) key.process = intern_text_as_id(process_text);
   if (!thread_text.empty()) key.thread = intern_text_as_id(thread_text);
   key.process_text = key.thread_text = 0;
-  const std::uint32_t known = EventTables::intern(threads_, key);
-  if (known < trace_.threads.size()) return known;
+  const std::uint32_t thread_index = EventTables::intern(threads_, key);
+  if (thread_index < trace_.threads.size()) return thread_index;
   trace_.threads.push_back({key.process, key.thread, to_valid_utf8(thread_text)});
-  return known;
+  return thread_index;
 }
 
 std::uint32_t TableMerge::add_kernel_class(const EventTables& tables, std::uint32_t number) {
   KernelClassKey key = EventTables::load_key<KernelClassKey>(tables.kernel_classes, number);
   key.name_number = kernel_names_.intern(tables.kernel_names.text(key.name_number));
-  const std::uint32_t known = EventTables::intern(kernel_classes_, key);
-  if (known < trace_.kernel_classes.size()) return known;
-  trace_.kernel_classes.push_back({.id = known,
+  const std::uint32_t kernel_class_index = EventTables::intern(kernel_classes_, key);
+  if (kernel_class_index < trace_.kernel_classes.size()) return kernel_class_index;
+  trace_.kernel_classes.push_back({.id = kernel_class_index,
                                    .kind = static_cast<KernelKind>(key.kernel_kind),
                                    .name = to_valid_utf8(kernel_names_.text(key.name_number)),
                                    .grid = key.grid_size,
                                    .block = key.block_size});
-  return known;
+  return kernel_class_index;
 }
 
 std::uint32_t TableMerge::add_queue(const EventTables& tables, std::uint32_t number) {
   const QueueKey key = EventTables::load_key<QueueKey>(tables.kernel_queues, number);
-  const std::uint32_t known = EventTables::intern(kernel_queues_, key);
-  if (known < trace_.kernel_queues.size()) return known;
-  trace_.kernel_queues.push_back({.id = known, .ordinal = key.device, .context = key.context, .stream = key.stream});
-  return known;
+  const std::uint32_t queue_index = EventTables::intern(kernel_queues_, key);
+  if (queue_index < trace_.kernel_queues.size()) return queue_index;
+  trace_.kernel_queues.push_back(
+      {.id = queue_index, .ordinal = key.device, .context = key.context, .stream = key.stream});
+  return queue_index;
 }
 
 std::uint32_t TableMerge::add_byte_count(const EventTables& tables, std::uint32_t number) {
   const auto size = EventTables::load_key<std::uint64_t>(tables.byte_counts, number);
-  const std::uint32_t known = EventTables::intern(byte_counts_, size);
-  if (known == trace_.byte_counts.size()) trace_.byte_counts.push_back(size);
-  return known;
+  const std::uint32_t byte_count_index = EventTables::intern(byte_counts_, size);
+  if (byte_count_index == trace_.byte_counts.size()) trace_.byte_counts.push_back(size);
+  return byte_count_index;
 }
 
 void TableMerge::set_thread_names() {
   for (std::size_t thread = 0; thread < tables_.size(); ++thread) {
     for (const auto& [number, name] : tables_[thread].thread_names) {
       const ThreadKey key = EventTables::load_key<ThreadKey>(tables_[thread].threads, number);
-      for (TraceThread& known : trace_.threads) {
-        const bool is_same_thread = known.process == key.process && known.thread == key.thread;
-        if (is_same_thread && key.process_text == 0 && key.thread_text == 0) known.name = to_valid_utf8(name);
+      for (TraceThread& trace_thread : trace_.threads) {
+        const bool is_same_thread = trace_thread.process == key.process && trace_thread.thread == key.thread;
+        if (is_same_thread && key.process_text == 0 && key.thread_text == 0) trace_thread.name = to_valid_utf8(name);
       }
     }
   }

@@ -33,9 +33,9 @@ void TraceAssembly::add(std::size_t thread, std::uint64_t number, BlockBuffer& t
   waiting.block = std::move(block);
   std::swap(waiting.text, text);
   while (!pending_blocks_.empty() && pending_blocks_.begin()->first == next_block_number_) {
-    auto first = pending_blocks_.extract(pending_blocks_.begin());
-    process_next_block(first.mapped(), thread);
-    free_buffers_.push_back(std::move(first.mapped().text));
+    auto pending_block = pending_blocks_.extract(pending_blocks_.begin());
+    process_next_block(pending_block.mapped(), thread);
+    free_buffers_.push_back(std::move(pending_block.mapped().text));
     ++next_block_number_;
   }
   if (!free_buffers_.empty()) {
@@ -69,13 +69,13 @@ void TraceAssembly::append_block(std::size_t thread, const BlockBuffer& text, Pa
     result_.first_damage_offset = text.file_offset + *block.first_damage_offset;
   add_event_counts(result_.event_counts, block.event_counts);
   if (!block.events.empty()) ordered_blocks_.push_back({thread, std::move(block.events)});
-  const std::string_view rest = text.contents().substr(block.end_offset);
+  const std::string_view remaining_text = text.contents().substr(block.end_offset);
   if (block.end_reason == BlockEndReason::inside_event) {
-    partial_event_.assign(rest);
+    partial_event_.assign(remaining_text);
     partial_event_.file_offset = text.file_offset + block.end_offset;
   } else if (block.end_reason == BlockEndReason::end_of_event_list) {
     is_event_list_closed_ = true;
-    result_.footer = rest;
+    result_.footer = remaining_text;
   }
 }
 
@@ -85,12 +85,12 @@ AssemblyResult TraceAssembly::finish(Trace& trace) {
   TableMerge merge(tables_by_thread_, trace);
   const bool external_ids_are_redundant = result_.event_counts.external_ids_equal_to_correlation >
                                           result_.event_counts.external_ids_different_from_correlation;
-  for (OrderedBlock& settled : ordered_blocks_) {
-    merge.remap_indices(settled.thread, settled.events);
+  for (OrderedBlock& ordered_block : ordered_blocks_) {
+    merge.remap_indices(ordered_block.thread, ordered_block.events);
     if (external_ids_are_redundant) {
-      for (TraceEvent& event : settled.events) event.external_id = event.correlation != 0 ? 0 : event.external_id;
+      for (TraceEvent& event : ordered_block.events) event.external_id = event.correlation != 0 ? 0 : event.external_id;
     }
-    trace.event_blocks.push_back(std::move(settled.events));
+    trace.event_blocks.push_back(std::move(ordered_block.events));
   }
   ordered_blocks_.clear();
   merge.set_thread_names();

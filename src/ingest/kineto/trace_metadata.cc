@@ -19,11 +19,11 @@ std::string unescape(const formats::JsonText& text) {
 
 // Returns a string, or the text of a number or word; nullopt for objects, arrays and invalid text.
 std::optional<std::string> read_scalar(JsonCursor& json) {
-  const char first = json.peek();
-  if (first == '"') return unescape(json.text());
+  const char first_character = json.peek();
+  if (first_character == '"') return unescape(json.text());
   const char* const begin = json.at();
   json.skip();
-  if (first == '{' || first == '[' || json.failed()) return std::nullopt;
+  if (first_character == '{' || first_character == '[' || json.failed()) return std::nullopt;
   return std::string(begin, json.at());
 }
 
@@ -85,25 +85,25 @@ void read_metadata_member(JsonCursor& json, std::string_view key, TraceMetadata&
 // Finds the base time by pattern, also in damaged text: without it all times would be wrong by decades.
 void find_base_time_by_pattern(std::string_view text, TraceMetadata& metadata) {
   const std::string quoted_key = "\"" + std::string(kBaseTimeKey) + "\"";
-  const std::size_t found = text.rfind(quoted_key);
-  if (found == std::string_view::npos) return;
-  JsonCursor json(text.data() + found + quoted_key.size(), text.data() + text.size());
+  const std::size_t key_position = text.rfind(quoted_key);
+  if (key_position == std::string_view::npos) return;
+  JsonCursor json(text.data() + key_position + quoted_key.size(), text.data() + text.size());
   if (json.peek() != ':') return;
   JsonCursor number(json.at() + 1, text.data() + text.size());
-  std::int64_t whole = 0;
-  if (number.peek() == '\0' || !number.integer(whole) || whole < 0) return;
-  metadata.base_time_ns = whole;
+  std::int64_t base_time_ns = 0;
+  if (number.peek() == '\0' || !number.integer(base_time_ns) || base_time_ns < 0) return;
+  metadata.base_time_ns = base_time_ns;
 }
 
 }  // namespace
 
 void read_metadata(std::string_view text, TraceMetadata& metadata) {
-  BlockBuffer padded;
-  padded.assign("{");
-  const std::size_t first = text.find_first_not_of("\xEF\xBB\xBF \t\r\n{,");
-  if (first == std::string_view::npos) return;
-  padded.append(text.substr(first));
-  const std::string_view members = padded.contents();
+  BlockBuffer padded_buffer;
+  padded_buffer.assign("{");
+  const std::size_t content_offset = text.find_first_not_of("\xEF\xBB\xBF \t\r\n{,");
+  if (content_offset == std::string_view::npos) return;
+  padded_buffer.append(text.substr(content_offset));
+  const std::string_view members = padded_buffer.contents();
   JsonCursor json(members.data(), members.data() + members.size());
   json.enter_object();
   for (std::string_view key; json.next_member(key) && key != "traceEvents";) read_metadata_member(json, key, metadata);

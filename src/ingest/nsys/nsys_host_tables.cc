@@ -68,8 +68,9 @@ class NvtxRangeReader {
     }
     // Scopes are set last, because whether the program trains is known only now: if so, operations outside of forward
     // and backward update parameters.
-    const bool is_training_program = std::any_of(
-        xla_names_.begin(), xla_names_.end(), [](const auto& known) { return scopes::is_gradient_op(known.second); });
+    const bool is_training_program = std::any_of(xla_names_.begin(), xla_names_.end(), [](const auto& xla_name) {
+      return scopes::is_gradient_op(xla_name.second);
+    });
     for (const auto& [name, op_name] : xla_names_) {
       session_.builder().trace().names[name].scope = scopes::scope_of_xla_op(op_name, is_training_program);
     }

@@ -39,9 +39,9 @@ void NsysSession::read_session_tables() {
   report_damage("StringIds", texts);
   SqliteRows start = database_.rows("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
   if (start.next()) session_start_ns_ = start.integer(0);
-  SqliteRows facts = database_.rows("TARGET_INFO_SYSTEM_ENV", {"name", "value"});
-  while (facts.next()) {
-    if (facts.text(0) == "Hostname") builder_.trace().host = to_valid_utf8(facts.text(1));
+  SqliteRows environment_rows = database_.rows("TARGET_INFO_SYSTEM_ENV", {"name", "value"});
+  while (environment_rows.next()) {
+    if (environment_rows.text(0) == "Hostname") builder_.trace().host = to_valid_utf8(environment_rows.text(1));
   }
   SqliteRows versions = database_.rows("META_DATA_EXPORT", {"name", "value"});
   while (versions.next()) {
@@ -80,15 +80,15 @@ std::string NsysSession::find_gpu_uuid(std::int64_t process, std::int64_t device
   if (gpu == gpu_id_by_device_.end()) gpu = gpu_id_by_device_.find({0, device});
   // Without the table TARGET_INFO_CUDA_DEVICE, the ordinal of a GPU is taken as its id.
   if (gpu == gpu_id_by_device_.end() && !gpu_id_by_device_.empty()) return {};
-  const auto known = gpus_.find(gpu == gpu_id_by_device_.end() ? device : gpu->second);
-  return known == gpus_.end() ? std::string() : known->second.uuid;
+  const auto gpu_entry = gpus_.find(gpu == gpu_id_by_device_.end() ? device : gpu->second);
+  return gpu_entry == gpus_.end() ? std::string() : gpu_entry->second.uuid;
 }
 
 std::string_view NsysSession::text(const SqliteRows& rows, int column) const {
   if (rows.is_text(column)) return rows.text(column);
   const auto id = rows.integer(column);
-  const auto known = id ? texts_.find(*id) : texts_.end();
-  return known == texts_.end() ? std::string_view() : std::string_view(known->second);
+  const auto text_entry = id ? texts_.find(*id) : texts_.end();
+  return text_entry == texts_.end() ? std::string_view() : std::string_view(text_entry->second);
 }
 
 std::uint32_t NsysSession::intern_thread(std::int64_t global_id) {
@@ -120,8 +120,8 @@ std::uint32_t NsysSession::remap_correlation_id(std::optional<std::int64_t> glob
   const std::int64_t process = process_id_of(*global_id);
   if (!first_process_id_) first_process_id_ = process;
   if (process == *first_process_id_) return static_cast<std::uint32_t>(*id);
-  const auto next = static_cast<std::uint32_t>(UINT32_MAX - remapped_correlation_ids_.size());
-  return remapped_correlation_ids_.try_emplace({process, *id}, next).first->second;
+  const auto remapped_id = static_cast<std::uint32_t>(UINT32_MAX - remapped_correlation_ids_.size());
+  return remapped_correlation_ids_.try_emplace({process, *id}, remapped_id).first->second;
 }
 
 bool NsysSession::read_times(const SqliteRows& rows, TraceEvent& event) {

@@ -98,10 +98,10 @@ TEST(NsysTrace, ReadsNamesAsTheVersionExportsThem) {
   EXPECT_EQ(kernel_name_with_columns("NULL, 2, NULL"), "gemm");
   EXPECT_EQ(kernel_name_with_columns("NULL, 99, NULL"), "unnamed kernel");
   EXPECT_EQ(kernel_name_with_columns("'a text', NULL, NULL"), "a text");
-  const Trace other = read_expected_trace(
+  const Trace trace_with_text_names = read_expected_trace(
       "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, name TEXT);"
       "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 'only');");
-  EXPECT_EQ(other.kernel_classes.at(0).name, "only");
+  EXPECT_EQ(trace_with_text_names.kernel_classes.at(0).name, "only");
 }
 
 TEST(NsysTrace, SeparatesIdsOfDifferentProcesses) {
@@ -218,9 +218,10 @@ TEST(NsysTrace, CountsInvalidRows) {
 
 TEST(NsysTrace, AnotherDatabaseIsAnErrorWithARemedy) {
   const TemporaryDirectory folder;
-  const Result<Trace> other = read_nsys_trace(folder.write("a.sqlite", sqlite_bytes("CREATE TABLE places (url TEXT)")));
-  ASSERT_FALSE(other);
-  EXPECT_NE(other.error().remedy.find("nsys export"), std::string::npos);
+  const Result<Trace> foreign_trace =
+      read_nsys_trace(folder.write("a.sqlite", sqlite_bytes("CREATE TABLE places (url TEXT)")));
+  ASSERT_FALSE(foreign_trace);
+  EXPECT_NE(foreign_trace.error().remedy.find("nsys export"), std::string::npos);
   const Result<Trace> report = read_nsys_trace(folder.write("b.nsys-rep", "NVIDIA Nsight Systems report"));
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().remedy.find("nsys export"), std::string::npos);

@@ -18,12 +18,12 @@ bool is_autograd_node(std::string_view name) {
 
 // The value after `key` ("name=") up to the next known field, because a JAX path may contain commas; empty if missing.
 std::string_view find_xla_field_value(std::string_view fields, std::string_view key) {
-  const std::size_t at = fields.find(key);
-  if (at == std::string_view::npos || (at > 0 && fields[at - 1] != ',')) return {};
-  const std::string_view value = fields.substr(at + key.size());
+  const std::size_t key_position = fields.find(key);
+  if (key_position == std::string_view::npos || (key_position > 0 && fields[key_position - 1] != ',')) return {};
+  const std::string_view value = fields.substr(key_position + key.size());
   std::size_t end = value.size();
-  for (const std::string_view next : {",hlo_op=", ",hlo_module=", ",program_id=", ",name="}) {
-    end = std::min(end, value.find(next));
+  for (const std::string_view next_field_key : {",hlo_op=", ",hlo_module=", ",program_id=", ",name="}) {
+    end = std::min(end, value.find(next_field_key));
   }
   return value.substr(0, end);
 }
@@ -40,10 +40,10 @@ std::optional<TorchRange> parse_torch_range(std::string_view text) {
   if (end == text.size() && !text.starts_with("aten::") && !text.starts_with(kAutogradEvaluationPrefix))
     return std::nullopt;
   range.is_backward = text.starts_with(kAutogradEvaluationPrefix) || is_autograd_node(range.name);
-  if (const std::size_t at = text.find(kSequenceNumberMarker); at != std::string_view::npos) {
+  if (const std::size_t marker_position = text.find(kSequenceNumberMarker); marker_position != std::string_view::npos) {
     std::uint32_t number = 0;
-    const std::string_view digits = text.substr(at + kSequenceNumberMarker.size());
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const std::string_view digits = text.substr(marker_position + kSequenceNumberMarker.size());
+    const auto [digits_end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (error == std::errc() && number < UINT32_MAX) range.sequence_number = number;
   }
   return range;

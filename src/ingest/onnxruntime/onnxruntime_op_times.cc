@@ -67,9 +67,10 @@ class OnnxNodeTimeSums {
 OpTimes read_onnxruntime_op_times(std::string_view json) {
   OpTimes result;
   OnnxNodeTimeSums runs;
-  const formats::JsonObjectsResult read =
+  const formats::JsonObjectsResult parse_result =
       formats::for_each_json_object(json, [&](const formats::JsonFields& event) { runs.add_event(event); });
-  if (!read.is_complete()) result.diagnostics.add({"damaged_trace", 1, "an ONNX Runtime profile is damaged", ""});
+  if (!parse_result.is_complete())
+    result.diagnostics.add({"damaged_trace", 1, "an ONNX Runtime profile is damaged", ""});
   result.op_times = runs.finish();
   return result;
 }

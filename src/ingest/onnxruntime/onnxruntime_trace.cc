@@ -31,7 +31,7 @@ constexpr std::uint64_t kMaxTraceEvents = 1'000'000;
 std::optional<std::int64_t> event_time_ns(const JsonFields& event, std::string_view member) {
   const std::optional<double> number = event.number(member);
   if (!number || !(std::abs(*number) < kMaxEventTime_us)) return std::nullopt;
-  if (const auto whole = event.integer(member)) return *whole * 1000;
+  if (const auto time_us = event.integer(member)) return *time_us * 1000;
   return std::llround(*number * kNanosecondsPerMicrosecond);
 }
 
@@ -53,36 +53,37 @@ class OnnxTraceConverter {
     if (name.empty()) return builder_.add_dropped_events("without a name");
     const bool is_known = category == "Node" || category == "Session" || category == "Kernel" || category == "Api";
     are_events_from_onnxruntime_ |= is_known;
-    TraceEvent made;
+    TraceEvent trace_event;
     if (category == "Node" && name.ends_with(kKernelTimeNameSuffix)) {
       const std::string_view inputs = event.array("args.input_type_shape");
       store_node_inputs(name, inputs);
-      made.name_index = intern_node(name, event.text("args.op_name"), inputs);
-      made.track_index = intern_thread_of(event);
+      trace_event.name_index = intern_node(name, event.text("args.op_name"), inputs);
+      trace_event.track_index = intern_thread_of(event);
     } else if (category == "Session" && name == "model_run") {
-      made.kind = EventKind::annotation;
-      made.name_index = builder_.intern_name(fmt::format("{}{}", kStepNamePrefix, run_count_++));
-      made.track_index = intern_thread_of(event);
+      trace_event.kind = EventKind::annotation;
+      trace_event.name_index = builder_.intern_name(fmt::format("{}{}", kStepNamePrefix, run_count_++));
+      trace_event.track_index = intern_thread_of(event);
     } else if (category == "Kernel") {
-      set_kernel_details(event, name, made);
+      set_kernel_details(event, name, trace_event);
     } else {
       return builder_.add_skipped_events();
     }
     const std::optional<std::int64_t> start_ns = event_time_ns(event, "ts");
     const std::optional<std::int64_t> duration_ns = event_time_ns(event, "dur");
     if (!start_ns || !duration_ns) return builder_.add_dropped_events("without a time");
-    made.start_ns = *start_ns;
-    made.duration_ns = *duration_ns;
-    builder_.add_event(made);
+    trace_event.start_ns = *start_ns;
+    trace_event.duration_ns = *duration_ns;
+    builder_.add_event(trace_event);
   }
 
-  Result<Trace> finish(const formats::JsonObjectsResult& read) && {
-    if (!read.has_array || !(are_events_from_onnxruntime_ || (event_count_ == 0 && read.damaged_count == 0))) {
+  Result<Trace> finish(const formats::JsonObjectsResult& parse_result) && {
+    if (!parse_result.has_array ||
+        !(are_events_from_onnxruntime_ || (event_count_ == 0 && parse_result.damaged_count == 0))) {
       return Error{ErrorCode::malformed, "not an ONNX Runtime profile",
                    "pass the file whose name session.end_profiling() returns"};
     }
-    if (read.damaged_count > 0) builder_.add_dropped_events("that are damaged", read.damaged_count);
-    if (!read.has_array_ended) {
+    if (parse_result.damaged_count > 0) builder_.add_dropped_events("that are damaged", parse_result.damaged_count);
+    if (!parse_result.has_array_ended) {
       builder_.add_diagnostic("trace_cut", "onnxruntime: the end of the profile is missing",
                               "call session.end_profiling() before the program ends");
     }
@@ -125,27 +126,27 @@ class OnnxTraceConverter {
   }
   std::string_view find_node_inputs(std::string_view node) const {
     if (node.ends_with(kKernelTimeNameSuffix)) node.remove_suffix(kKernelTimeNameSuffix.size());
-    const auto known = inputs_by_node_.find(std::string(node));
-    return known == inputs_by_node_.end() ? std::string_view() : std::string_view(known->second);
+    const auto node_inputs = inputs_by_node_.find(std::string(node));
+    return node_inputs == inputs_by_node_.end() ? std::string_view() : std::string_view(node_inputs->second);
   }
 
-  void set_kernel_details(const JsonFields& event, std::string_view name, TraceEvent& made) {
+  void set_kernel_details(const JsonFields& event, std::string_view name, TraceEvent& trace_event) {
     const bool is_copy_kernel = name.starts_with("Memcpy") || name.starts_with("memcpy");
     const auto size = [&](const std::array<std::string_view, 3>& members) {
       return std::array{parse_number_member(event, members[0]), parse_number_member(event, members[1]),
                         parse_number_member(event, members[2])};
     };
-    made.kind = is_copy_kernel ? EventKind::copy : EventKind::kernel;
-    made.name_index = is_copy_kernel
-                          ? builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(name))
-                          : builder_.intern_kernel_class(KernelKind::kernel, name,
-                                                         size({"args.grid_x", "args.grid_y", "args.grid_z"}),
-                                                         size({"args.block_x", "args.block_y", "args.block_z"}));
-    made.track_index = builder_.intern_queue({.stream = parse_number_member(event, "args.stream")});
-    made.correlation = parse_number_member(event, "args.correlation_id");
+    trace_event.kind = is_copy_kernel ? EventKind::copy : EventKind::kernel;
+    trace_event.name_index = is_copy_kernel
+                                 ? builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(name))
+                                 : builder_.intern_kernel_class(KernelKind::kernel, name,
+                                                                size({"args.grid_x", "args.grid_y", "args.grid_z"}),
+                                                                size({"args.block_x", "args.block_y", "args.block_z"}));
+    trace_event.track_index = builder_.intern_queue({.stream = parse_number_member(event, "args.stream")});
+    trace_event.correlation = parse_number_member(event, "args.correlation_id");
     const std::string_view parent = event.text("args.parent_name");
     if (!parent.empty())
-      made.external_id = intern_node(parent, event.text("args.op_name"), find_node_inputs(parent)) + 1;
+      trace_event.external_id = intern_node(parent, event.text("args.op_name"), find_node_inputs(parent)) + 1;
   }
 
   TraceBuilder builder_{"onnxruntime", TraceClock::since_start};
@@ -161,10 +162,10 @@ class OnnxTraceConverter {
 }  // namespace
 
 Result<Trace> read_onnxruntime_trace_text(std::string_view json) {
-  OnnxTraceConverter reading;
-  const formats::JsonObjectsResult read =
-      formats::for_each_json_object(json, [&](const JsonFields& event) { reading.add(event); });
-  return std::move(reading).finish(read);
+  OnnxTraceConverter converter;
+  const formats::JsonObjectsResult parse_result =
+      formats::for_each_json_object(json, [&](const JsonFields& event) { converter.add(event); });
+  return std::move(converter).finish(parse_result);
 }
 
 Result<Trace> read_onnxruntime_trace(const std::string& path) {

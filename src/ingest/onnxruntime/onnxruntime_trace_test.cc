@@ -100,9 +100,9 @@ TEST(OnnxRuntimeTrace, ATruncatedProfileGivesItsContent) {
 }
 
 TEST(OnnxRuntimeTrace, CountsADamagedEventAndReadsTheNext) {
-  const std::string damaged = event("Node", "a \"quoted\" name_kernel_time", 1, 1);
+  const std::string damaged_event = event("Node", "a \"quoted\" name_kernel_time", 1, 1);
   const Trace trace =
-      read_expected_trace("[" + kNodeEvents + "," + damaged + "," + kNodeEvents + "," + kNodeEvents + "]");
+      read_expected_trace("[" + kNodeEvents + "," + damaged_event + "," + kNodeEvents + "," + kNodeEvents + "]");
   EXPECT_EQ(collect_events(trace).size(), 3u);
   EXPECT_EQ(trace.dropped_event_count, 1u);
   EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
@@ -124,8 +124,8 @@ TEST(OnnxRuntimeTrace, AcceptsAnObjectAroundTheArray) {
 
 TEST(OnnxRuntimeTrace, ReportsAFullProfile) {
   std::string text = "[";
-  const std::string small = R"({"cat":"Session","ph":"X","name":"x","ts":1,"dur":1},)";
-  for (int i = 0; i < 999'999; ++i) text += small;
+  const std::string session_event = R"({"cat":"Session","ph":"X","name":"x","ts":1,"dur":1},)";
+  for (int i = 0; i < 999'999; ++i) text += session_event;
   EXPECT_FALSE(read_expected_trace(text + "]").diagnostics.contains("trace_full"));
   EXPECT_TRUE(read_expected_trace(text + kNodeEvents + "]").diagnostics.contains("trace_full"));
 }

@@ -146,8 +146,8 @@ class NvidiaSmiLogReader {
     if (!domain) return log_builder_.drop_row("the GPU is missing");
     if (!layout_.gpu_index_column && !layout_.gpu_identity_column) row_times_ns_.push_back(*time_ns);
     bool has_value = false;
-    for (const auto& [at, column] : layout_.value_columns) {
-      const std::string_view text = field(at);
+    for (const auto& [column_index, column] : layout_.value_columns) {
+      const std::string_view text = field(column_index);
       if (is_missing_value(text)) continue;
       const std::optional<double> value = parse_smi_value(text);
       if (!value) continue;
@@ -210,24 +210,24 @@ class NvidiaSmiLogReader {
     }
     if (!layout_.gpu_identity_column) return "gpu0";
     if (is_missing_value(identity)) return std::nullopt;
-    const auto [known, is_new] =
+    const auto [gpu_number, is_new] =
         gpu_number_by_identity_.try_emplace(std::string(identity), gpu_number_by_identity_.size());
-    return fmt::format("gpu{}", known->second);
+    return fmt::format("gpu{}", gpu_number->second);
   }
 
   std::uint32_t make_gpu_channel(const SmiColumn& column, const std::string& domain, std::string_view identity) {
     return log_builder_.channel(fmt::format("{}-{}", domain, column.channel), [&] {
-      Channel made;
-      made.sensor = "nvidia-smi";
-      made.source = column.name;
-      made.domain = domain;
-      made.device = identity.starts_with("GPU-") ? std::string(identity) : domain;
-      made.domain_class = DomainClass::gpu;
-      made.kind = ChannelKind::gauge;
-      made.quantity = column.channel_quantity;
-      made.scale = column.channel_quantity == Quantity::memory ? 1 : kMilliFactor;
-      made.averaging_time_s = column.averaging_time_s;
-      return made;
+      Channel gpu_channel;
+      gpu_channel.sensor = "nvidia-smi";
+      gpu_channel.source = column.name;
+      gpu_channel.domain = domain;
+      gpu_channel.device = identity.starts_with("GPU-") ? std::string(identity) : domain;
+      gpu_channel.domain_class = DomainClass::gpu;
+      gpu_channel.kind = ChannelKind::gauge;
+      gpu_channel.quantity = column.channel_quantity;
+      gpu_channel.scale = column.channel_quantity == Quantity::memory ? 1 : kMilliFactor;
+      gpu_channel.averaging_time_s = column.averaging_time_s;
+      return gpu_channel;
     });
   }
 

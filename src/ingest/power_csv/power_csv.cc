@@ -20,9 +20,9 @@ constexpr double kMicroFactor = 1e-6;
 std::optional<std::array<std::size_t, 4>> find_power_columns(const std::vector<std::string>& header) {
   std::array<std::size_t, 4> columns{};
   for (std::size_t i = 0; i < kPowerCsvHeader.size(); ++i) {
-    const auto found = std::find(header.begin(), header.end(), kPowerCsvHeader[i]);
-    if (found == header.end()) return std::nullopt;
-    columns[i] = static_cast<std::size_t>(found - header.begin());
+    const auto matching_column = std::find(header.begin(), header.end(), kPowerCsvHeader[i]);
+    if (matching_column == header.end()) return std::nullopt;
+    columns[i] = static_cast<std::size_t>(matching_column - header.begin());
   }
   return columns;
 }
@@ -49,15 +49,15 @@ class PowerCsvReader {
     const bool is_counter = kind == "energy_j";
     const std::uint32_t channel =
         log_builder_.channel(to_valid_utf8(domain) + (is_counter ? "-energy" : "-power"), [&] {
-          Channel made;
-          made.sensor = "csv";
-          made.source = std::string(kind);
-          made.domain = to_valid_utf8(domain);
-          made.kind = is_counter ? ChannelKind::counter : ChannelKind::gauge;
-          made.quantity = is_counter ? Quantity::energy : Quantity::power;
-          made.scale = kMicroFactor;
-          set_domain_class_from_name(made);
-          return made;
+          Channel csv_channel;
+          csv_channel.sensor = "csv";
+          csv_channel.source = std::string(kind);
+          csv_channel.domain = to_valid_utf8(domain);
+          csv_channel.kind = is_counter ? ChannelKind::counter : ChannelKind::gauge;
+          csv_channel.quantity = is_counter ? Quantity::energy : Quantity::power;
+          csv_channel.scale = kMicroFactor;
+          set_domain_class_from_name(csv_channel);
+          return csv_channel;
         });
     log_builder_.add_value(channel, *time_ns, *value);
   }

@@ -13,17 +13,18 @@ constexpr std::int64_t kUtcOffset_s = 0;
 
 // Values of a channel in its unit.
 std::vector<double> values(const PowerLog& log, std::string_view channel) {
-  std::vector<double> found;
+  std::vector<double> channel_values;
   for (const Sample& sample : log.samples) {
-    const Channel& of = log.channels[sample.channel];
-    if (of.name == channel) found.push_back(static_cast<double>(sample.reading.raw) * of.scale);
+    const Channel& sample_channel = log.channels[sample.channel];
+    if (sample_channel.name == channel)
+      channel_values.push_back(static_cast<double>(sample.reading.raw) * sample_channel.scale);
   }
-  return found;
+  return channel_values;
 }
 
 const Channel* channel(const PowerLog& log, std::string_view name) {
-  for (const Channel& some : log.channels) {
-    if (some.name == name) return &some;
+  for (const Channel& log_channel : log.channels) {
+    if (log_channel.name == name) return &log_channel;
   }
   return nullptr;
 }
@@ -88,7 +89,7 @@ TEST(PowerCsv, TruncatesFractionsOfANanosecond) {
 
 TEST(PowerCsv, ReportsAGap) {
   std::string text = "time_unix_ns,domain,kind,value\n";
-  for (const int second : {0, 1, 2, 3, 4, 60, 61, 62}) text += std::to_string(second) + "000000000,gpu0,power_w,5\n";
+  for (const int time_s : {0, 1, 2, 3, 4, 60, 61, 62}) text += std::to_string(time_s) + "000000000,gpu0,power_w,5\n";
   const Result<PowerLog> log = parse_power_log(text, "p.csv");
   ASSERT_TRUE(log);
   EXPECT_TRUE(log->diagnostics.contains("power_gap"));
@@ -122,8 +123,8 @@ TEST(NvidiaSmi, GpusInterleaveAndInstantPowerIsPreferred) {
 
 TEST(NvidiaSmi, IdentifiesColumnsWithoutAHeaderByContent) {
   for (const std::string_view power : {"70.25 W", "70.25", "70,25 W", "70,25"}) {
-    const std::string rest = ", 0, GPU-aa, " + std::string(power) + ", 45\n";
-    const std::string text = "2026/11/15 11:23:46.1" + rest + "2026/11/15 11:23:46.2" + rest;
+    const std::string trailing_fields = ", 0, GPU-aa, " + std::string(power) + ", 45\n";
+    const std::string text = "2026/11/15 11:23:46.1" + trailing_fields + "2026/11/15 11:23:46.2" + trailing_fields;
     const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtcOffset_s);
     ASSERT_TRUE(log) << power;
     EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{70.25, 70.25})) << power;
@@ -201,9 +202,9 @@ TEST(NvidiaSmi, DropsTimesThatGoBack) {
 TEST(PowerLogs, PowerLogsUseTheFirstOfDuplicateChannels) {
   const std::string text = "time_unix_ns,domain,kind,value\n1,gpu0,power_w,1\n2,gpu0,power_w,1\n";
   std::vector<PowerLog> logs = {*parse_power_log(text, "a"), *parse_power_log(text, "b")};
-  const PowerLog all = merge_power_logs(std::move(logs));
-  EXPECT_EQ(all.samples.size(), 2U);
-  EXPECT_TRUE(all.diagnostics.contains("power_told_twice"));
+  const PowerLog merged_log = merge_power_logs(std::move(logs));
+  EXPECT_EQ(merged_log.samples.size(), 2U);
+  EXPECT_TRUE(merged_log.diagnostics.contains("power_told_twice"));
 }
 
 }  // namespace

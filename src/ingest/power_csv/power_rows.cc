@@ -32,12 +32,12 @@ std::string_view find_field_separator(std::string_view line) {
 
 }  // namespace
 
-void for_each_line(std::string_view text, const std::function<void(std::string_view)>& visit) {
+void for_each_line(std::string_view text, const std::function<void(std::string_view)>& line_visitor) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   while (!text.empty()) {
     const std::size_t end = text.find_first_of("\r\n");
     const std::string_view line = text.substr(0, end);
-    if (!trim(line).empty()) visit(line);
+    if (!trim(line).empty()) line_visitor(line);
     if (end == std::string_view::npos) return;
     text.remove_prefix(end + 1);
   }
@@ -48,21 +48,21 @@ std::vector<std::string> split_csv_fields(std::string_view line) {
   std::vector<std::string> fields;
   while (true) {
     // A quoted field may contain the separator.
-    std::string_view rest = line;
-    while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-    std::size_t from = 0;
-    if (!rest.empty() && rest.front() == '"') {
-      const std::size_t quote = rest.find('"', 1);
-      if (quote != std::string_view::npos) from = quote;
+    std::string_view remaining_line = line;
+    while (!remaining_line.empty() && remaining_line.front() == ' ') remaining_line.remove_prefix(1);
+    std::size_t search_begin = 0;
+    if (!remaining_line.empty() && remaining_line.front() == '"') {
+      const std::size_t quote = remaining_line.find('"', 1);
+      if (quote != std::string_view::npos) search_begin = quote;
     } else {
-      rest = line;
+      remaining_line = line;
     }
-    const std::size_t end = rest.find(separator, from);
-    std::string_view field = trim(rest.substr(0, end));
+    const std::size_t end = remaining_line.find(separator, search_begin);
+    std::string_view field = trim(remaining_line.substr(0, end));
     if (field.size() >= 2 && field.front() == '"' && field.back() == '"') field = field.substr(1, field.size() - 2);
     fields.emplace_back(trim(field));
     if (end == std::string_view::npos) return fields;
-    line = rest.substr(end + separator.size());
+    line = remaining_line.substr(end + separator.size());
   }
 }
 
@@ -120,9 +120,9 @@ std::uint32_t PowerLogBuilder::channel(const std::string& name, const std::funct
 }
 
 void PowerLogBuilder::add_value(std::uint32_t channel, std::int64_t time_ns, double value) {
-  const double raw = std::round(value / log_.channels[channel].scale);
-  if (raw > kMaxRawReadingValue) return drop_row("the value is too large");
-  values_by_channel_[channel].push_back({time_ns, static_cast<std::uint64_t>(raw)});
+  const double raw_value = std::round(value / log_.channels[channel].scale);
+  if (raw_value > kMaxRawReadingValue) return drop_row("the value is too large");
+  values_by_channel_[channel].push_back({time_ns, static_cast<std::uint64_t>(raw_value)});
 }
 
 void PowerLogBuilder::drop_row(std::string_view reason) {
@@ -131,11 +131,11 @@ void PowerLogBuilder::drop_row(std::string_view reason) {
 }
 
 void PowerLogBuilder::sort_by_time(std::vector<TimedRawValue>& values, bool allows_any_order) {
-  const auto earlier = [](const TimedRawValue& a, const TimedRawValue& b) { return a.time_ns < b.time_ns; };
-  if (std::is_sorted(values.begin(), values.end(), earlier)) return;
+  const auto is_earlier = [](const TimedRawValue& a, const TimedRawValue& b) { return a.time_ns < b.time_ns; };
+  if (std::is_sorted(values.begin(), values.end(), is_earlier)) return;
   if (allows_any_order) {
-    for (std::size_t i = 1; i < values.size(); ++i) out_of_order_rows_ += earlier(values[i], values[i - 1]) ? 1 : 0;
-    std::stable_sort(values.begin(), values.end(), earlier);
+    for (std::size_t i = 1; i < values.size(); ++i) out_of_order_rows_ += is_earlier(values[i], values[i - 1]) ? 1 : 0;
+    std::stable_sort(values.begin(), values.end(), is_earlier);
     return;
   }
   std::vector<TimedRawValue> sorted_values;
@@ -212,41 +212,43 @@ Result<PowerLog> PowerLogBuilder::finish(bool allows_any_order) {
 }
 
 PowerLog merge_power_logs(std::vector<PowerLog> logs) {
-  PowerLog joined;
+  PowerLog merged_log;
   for (PowerLog& log : logs) {
     std::vector<std::optional<std::uint32_t>> number;
     for (Channel& channel : log.channels) {
-      const bool known = std::any_of(joined.channels.begin(), joined.channels.end(), [&](const Channel& other) {
-        return other.domain == channel.domain && other.name == channel.name;
-      });
-      number.push_back(known ? std::nullopt : std::optional(static_cast<std::uint32_t>(joined.channels.size())));
-      if (known) {
-        joined.diagnostics.add(
+      const bool is_known_channel =
+          std::any_of(merged_log.channels.begin(), merged_log.channels.end(), [&](const Channel& merged_channel) {
+            return merged_channel.domain == channel.domain && merged_channel.name == channel.name;
+          });
+      number.push_back(is_known_channel ? std::nullopt
+                                        : std::optional(static_cast<std::uint32_t>(merged_log.channels.size())));
+      if (is_known_channel) {
+        merged_log.diagnostics.add(
             {"power_told_twice", 1, fmt::format("{} is in two files; the first is used", channel.name), {}});
       } else {
-        joined.channels.push_back(std::move(channel));
+        merged_log.channels.push_back(std::move(channel));
       }
     }
     for (Sample sample : log.samples) {
       if (!number[sample.channel]) continue;
       sample.channel = *number[sample.channel];
-      joined.samples.push_back(sample);
+      merged_log.samples.push_back(sample);
     }
-    joined.row_count += log.row_count;
-    joined.dropped_row_count += log.dropped_row_count;
-    joined.diagnostics.add_all(log.diagnostics);
+    merged_log.row_count += log.row_count;
+    merged_log.dropped_row_count += log.dropped_row_count;
+    merged_log.diagnostics.add_all(log.diagnostics);
   }
-  return joined;
+  return merged_log;
 }
 
 namespace {
 
-std::optional<int> parse_fixed_digits(std::string_view text, std::size_t at, std::size_t count) {
+std::optional<int> parse_fixed_digits(std::string_view text, std::size_t offset, std::size_t count) {
   int value = 0;
-  if (at + count > text.size()) return std::nullopt;
-  const char* const end = text.data() + at + count;
-  const auto [stop, error] = std::from_chars(text.data() + at, end, value);
-  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+  if (offset + count > text.size()) return std::nullopt;
+  const char* const end = text.data() + offset + count;
+  const auto [digits_end, error] = std::from_chars(text.data() + offset, end, value);
+  if (error != std::errc() || digits_end != end || value < 0) return std::nullopt;
   return value;
 }
 
@@ -263,10 +265,10 @@ std::optional<std::int64_t> parse_wall_time(std::string_view text, std::optional
   if (*hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
   std::int64_t fraction_ns = 0;
   if (text.size() > 20 && (text[19] == '.' || text[19] == ',')) {
-    std::int64_t unit_ns = kNanosecondsPerSecond;
-    for (std::size_t i = 20; i < text.size() && text[i] >= '0' && text[i] <= '9' && unit_ns > 1; ++i) {
-      unit_ns /= 10;
-      fraction_ns += (text[i] - '0') * unit_ns;
+    std::int64_t place_value_ns = kNanosecondsPerSecond;
+    for (std::size_t i = 20; i < text.size() && text[i] >= '0' && text[i] <= '9' && place_value_ns > 1; ++i) {
+      place_value_ns /= 10;
+      fraction_ns += (text[i] - '0') * place_value_ns;
     }
   }
   std::tm wall{};

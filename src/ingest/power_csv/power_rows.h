@@ -17,7 +17,7 @@
 namespace joulemap::ingest {
 
 // Visits each non-empty line without its line end; skips a byte order mark at the beginning.
-void for_each_line(std::string_view text, const std::function<void(std::string_view)>& visit);
+void for_each_line(std::string_view text, const std::function<void(std::string_view)>& line_visitor);
 
 // Returns the fields of a line, trimmed, without their quotes. The separator is the first of ", ", ";", tab and ","
 // that occurs in the line. So a decimal comma ("12,5 W") does not separate where blanks or semicolons do.

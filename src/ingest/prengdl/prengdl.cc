@@ -23,15 +23,15 @@ constexpr double kPublishedSamplePeriod_s = 1;  // between samples, by the study
 // The last separator is the decimal one; earlier ones separate thousands.
 std::optional<double> parse_grouped_number(std::string_view text) {
   const std::size_t decimal_position = text.find_last_of(".,");
-  std::string plain;
+  std::string ungrouped_number;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (i == decimal_position) {
-      plain += '.';
+      ungrouped_number += '.';
     } else if (text[i] != ',' && text[i] != '.' && text[i] != '\'') {
-      plain += text[i];
+      ungrouped_number += text[i];
     }
   }
-  return parse_double(plain);
+  return parse_double(ungrouped_number);
 }
 
 // The parts of a file name: "mask_rcnn_PyTorch_perf_7.txt".
@@ -45,20 +45,22 @@ struct ParsedFileName {
 std::optional<ParsedFileName> parse_measurement_file_name(std::string_view name) {
   if (!name.ends_with(".txt")) return std::nullopt;
   name.remove_suffix(4);
-  const std::size_t last = name.rfind('_');
-  if (last == std::string_view::npos) return std::nullopt;
-  const std::optional<std::uint64_t> repetition = parse_u64(name.substr(last + 1));
+  const std::size_t repetition_separator = name.rfind('_');
+  if (repetition_separator == std::string_view::npos) return std::nullopt;
+  const std::optional<std::uint64_t> repetition = parse_u64(name.substr(repetition_separator + 1));
   if (!repetition || *repetition == 0) return std::nullopt;
-  name = name.substr(0, last);
+  name = name.substr(0, repetition_separator);
   ParsedFileName parsed;
   parsed.repetition = *repetition;
   parsed.is_perf_file = name.ends_with(kPerfFileMarker);
   if (!parsed.is_perf_file && !name.ends_with(kNvidiaSmiFileMarker)) return std::nullopt;
   name.remove_suffix(parsed.is_perf_file ? kPerfFileMarker.size() : kNvidiaSmiFileMarker.size());
-  const std::size_t between = name.rfind('_');
-  if (between == std::string_view::npos || between == 0 || between + 1 == name.size()) return std::nullopt;
-  parsed.model = name.substr(0, between);
-  parsed.framework = name.substr(between + 1);
+  const std::size_t framework_separator = name.rfind('_');
+  if (framework_separator == std::string_view::npos || framework_separator == 0 ||
+      framework_separator + 1 == name.size())
+    return std::nullopt;
+  parsed.model = name.substr(0, framework_separator);
+  parsed.framework = name.substr(framework_separator + 1);
   return parsed;
 }
 
@@ -90,10 +92,10 @@ Result<MeasurementFilesByKey> find_measurement_files(const std::string& folder) 
   MeasurementFilesByKey files_by_key;
   for (const std::string& name : *names) {
     if (!name.starts_with(kMeasurementFolderPrefix)) continue;
-    if (Status found =
+    if (Status collection_status =
             collect_measurement_files(folder + "/" + name, name.substr(kMeasurementFolderPrefix.size()), files_by_key);
-        !found) {
-      return std::move(found).error();
+        !collection_status) {
+      return std::move(collection_status).error();
     }
   }
   // The folder may contain the files of one phase directly.
@@ -101,8 +103,9 @@ Result<MeasurementFilesByKey> find_measurement_files(const std::string& folder) 
     const std::string name = folder.substr(folder.find_last_of('/') + 1);
     const std::string phase =
         name.starts_with(kMeasurementFolderPrefix) ? name.substr(kMeasurementFolderPrefix.size()) : name;
-    if (Status found = collect_measurement_files(folder, phase.empty() ? "run" : phase, files_by_key); !found) {
-      return std::move(found).error();
+    if (Status collection_status = collect_measurement_files(folder, phase.empty() ? "run" : phase, files_by_key);
+        !collection_status) {
+      return std::move(collection_status).error();
     }
   }
   if (!files_by_key.empty()) return files_by_key;
@@ -123,8 +126,8 @@ DomainEnergy make_domain_energy(std::string name, std::optional<double> joules, 
   return domain;
 }
 
-Result<std::string> read_published_file(const std::string& path, std::string_view what) {
-  if (path.empty()) return Error{ErrorCode::not_found, fmt::format("the file of {} is missing", what), ""};
+Result<std::string> read_published_file(const std::string& path, std::string_view measurement_name) {
+  if (path.empty()) return Error{ErrorCode::not_found, fmt::format("the file of {} is missing", measurement_name), ""};
   return read_file_start(path, kMaxFile);
 }
 
@@ -178,9 +181,9 @@ ExperimentRow read_measurement_row(const MeasurementFiles& execution) {
 }
 
 std::size_t find_or_add_factor_level(ExperimentFactor& factor, const std::string& level) {
-  const auto found = std::find(factor.levels.begin(), factor.levels.end(), level);
-  const auto index = static_cast<std::size_t>(found - factor.levels.begin());
-  if (found == factor.levels.end()) factor.levels.push_back(level);
+  const auto matching_level = std::find(factor.levels.begin(), factor.levels.end(), level);
+  const auto index = static_cast<std::size_t>(matching_level - factor.levels.begin());
+  if (matching_level == factor.levels.end()) factor.levels.push_back(level);
   return index;
 }
 

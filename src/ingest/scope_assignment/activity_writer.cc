@@ -23,8 +23,8 @@ ActivityWriter::ActivityWriter(recording::RecordingWriter& part, std::size_t thr
 void ActivityWriter::add(Activity activity) {
   Lock lock(mutex_);
   slices_.push_back({std::move(activity), {}});
-  const std::size_t most = worker_.joinable() ? kSlicesPerFlush : 0;
-  while (slices_.size() - claimed_slice_count_ > most) encode_next_slice(lock, encoder_);
+  const std::size_t max_pending_slices = worker_.joinable() ? kSlicesPerFlush : 0;
+  while (slices_.size() - claimed_slice_count_ > max_pending_slices) encode_next_slice(lock, encoder_);
   const bool may_workers_sleep = slices_.size() - claimed_slice_count_ == 1;
   lock.unlock();
   if (may_workers_sleep) work_available_.notify_one();
@@ -59,8 +59,8 @@ void ActivityWriter::write_encoded_slices() {
     recording_writer_.add(std::move(slices_.front().encoded_activity));
     slices_.pop_front();
     if (recording_writer_.pending_item_count() < kSlicesPerFlush) continue;
-    Status written = recording_writer_.flush();
-    if (status_ && !written) status_ = std::move(written);
+    Status flush_status = recording_writer_.flush();
+    if (status_ && !flush_status) status_ = std::move(flush_status);
   }
 }
 

@@ -81,8 +81,8 @@ class EventOrder {
     const TraceEvent* last_event = nullptr;  // last event of the current run, during construction
   };
 
-  Track track(std::size_t first, const std::vector<TrackState>& tracks, std::size_t number) const {
-    const std::size_t begin = number == 0 ? first : tracks[number - 1].end;
+  Track track(std::size_t first_track_begin, const std::vector<TrackState>& tracks, std::size_t number) const {
+    const std::size_t begin = number == 0 ? first_track_begin : tracks[number - 1].end;
     return Track(sorted_event_numbers_).subspan(begin, tracks[number].end - begin);
   }
   static std::uint32_t kind_mask(EventKind kind) { return std::uint32_t{1} << static_cast<unsigned>(kind); }
@@ -92,7 +92,7 @@ class EventOrder {
   void index_event_blocks(Trace& trace);
   void count_events(const Trace& trace);
   void group_by_track(const Trace& trace);
-  bool insert_late_event(TrackState& track, const TraceEvent& late, std::uint32_t number);
+  bool insert_late_event(TrackState& track, const TraceEvent& late_event, std::uint32_t number);
   void sort(std::size_t begin, std::vector<TrackState>& tracks);
   void find_sorted_runs(std::size_t begin, TrackState& track) const;
   void sort_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& scratch) const;

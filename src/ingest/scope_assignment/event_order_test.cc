@@ -22,10 +22,11 @@ Trace shuffled_trace(std::mt19937& random, std::size_t max_displacement) {
     events[i].correlation = static_cast<std::uint32_t>(i);
   }
   for (std::size_t i = 0; max_displacement > 0 && i < events.size() / 4; ++i) {
-    const std::size_t at = random() % events.size();
-    const std::size_t to = std::min(events.size() - 1, at + random() % (max_displacement + 1));
-    std::rotate(events.begin() + static_cast<std::ptrdiff_t>(at), events.begin() + static_cast<std::ptrdiff_t>(at) + 1,
-                events.begin() + static_cast<std::ptrdiff_t>(to) + 1);
+    const std::size_t source_index = random() % events.size();
+    const std::size_t target_index = std::min(events.size() - 1, source_index + random() % (max_displacement + 1));
+    std::rotate(events.begin() + static_cast<std::ptrdiff_t>(source_index),
+                events.begin() + static_cast<std::ptrdiff_t>(source_index) + 1,
+                events.begin() + static_cast<std::ptrdiff_t>(target_index) + 1);
   }
   Trace trace;
   trace.threads.resize(3);
@@ -37,15 +38,15 @@ Trace shuffled_trace(std::mt19937& random, std::size_t max_displacement) {
   return trace;
 }
 
-void expect_in_order(const EventOrder& order, EventOrder::Track track, std::set<std::uint32_t>& seen) {
+void expect_in_order(const EventOrder& order, EventOrder::Track track, std::set<std::uint32_t>& seen_correlations) {
   for (std::size_t i = 0; i < track.size(); ++i) {
     const TraceEvent& event = order.event(track[i]);
-    EXPECT_TRUE(seen.insert(event.correlation).second);
+    EXPECT_TRUE(seen_correlations.insert(event.correlation).second);
     if (i == 0) continue;
-    const TraceEvent& before = order.event(track[i - 1]);
-    EXPECT_LE(before.start_ns, event.start_ns);
-    if (before.start_ns == event.start_ns) {
-      EXPECT_GE(before.duration_ns, event.duration_ns);
+    const TraceEvent& previous_event = order.event(track[i - 1]);
+    EXPECT_LE(previous_event.start_ns, event.start_ns);
+    if (previous_event.start_ns == event.start_ns) {
+      EXPECT_GE(previous_event.duration_ns, event.duration_ns);
     }
   }
 }
@@ -59,12 +60,12 @@ TEST(EventOrder, SortsByTimeFromAnyPermutation) {
       EventOrder order(trace);
       order.sort_threads();
       order.sort_queues();
-      std::set<std::uint32_t> seen;
+      std::set<std::uint32_t> seen_correlations;
       for (std::size_t thread = 0; thread < order.thread_count(); ++thread)
-        expect_in_order(order, order.thread(thread), seen);
+        expect_in_order(order, order.thread(thread), seen_correlations);
       for (std::size_t queue = 0; queue < order.queue_count(); ++queue)
-        expect_in_order(order, order.queue(queue), seen);
-      EXPECT_EQ(seen.size(), 2000U);
+        expect_in_order(order, order.queue(queue), seen_correlations);
+      EXPECT_EQ(seen_correlations.size(), 2000U);
     }
   }
 }

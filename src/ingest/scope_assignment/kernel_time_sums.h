@@ -43,10 +43,11 @@ class KernelTimeSums {
 
   // Returns the slot of the key, or the free slot where it belongs.
   std::uint32_t& find_row_slot(std::uint32_t scope, std::uint32_t class_id, std::uint32_t queue) {
-    const std::uint64_t mixed = (std::uint64_t{scope} << 32 ^ std::uint64_t{queue} << 24 ^ class_id) * kGoldenRatio64;
+    const std::uint64_t key_hash =
+        (std::uint64_t{scope} << 32 ^ std::uint64_t{queue} << 24 ^ class_id) * kGoldenRatio64;
     const std::size_t mask = row_index_slots_.size() - 1;
-    for (std::size_t at = mixed >> 40;; ++at) {
-      std::uint32_t& slot = row_index_slots_[at & mask];
+    for (std::size_t slot_index = key_hash >> 40;; ++slot_index) {
+      std::uint32_t& slot = row_index_slots_[slot_index & mask];
       if (slot == 0) return slot;
       const KernelTally& row = rows_[slot - 1];
       if (row.scope == scope && row.class_id == class_id && row.queue == queue) return slot;

@@ -17,9 +17,9 @@ constexpr auto is_id_before = [](const auto& a, const auto& b) {
 LaunchIndex::EventsById::EventsById(const std::vector<LaunchEvent>& launch_events)
     : launch_events_(launch_events.size()) {
   if (launch_events.empty()) return;
-  const auto [smallest, largest] = std::ranges::minmax_element(launch_events, {}, &LaunchEvent::id);
-  smallest_id_ = smallest->id;
-  const std::uint32_t range = largest->id - smallest_id_;
+  const auto [min_id_event, max_id_event] = std::ranges::minmax_element(launch_events, {}, &LaunchEvent::id);
+  smallest_id_ = min_id_event->id;
+  const std::uint32_t range = max_id_event->id - smallest_id_;
   while (range >> bucket_shift_ >= launch_events.size()) ++bucket_shift_;
   bucket_begins_.resize((range >> bucket_shift_) + std::size_t{2});
   const auto bucket_of = [this](const LaunchEvent& event) -> std::uint32_t& {
@@ -40,19 +40,19 @@ const LaunchIndex::LaunchEvent* LaunchIndex::EventsById::find(std::uint32_t id, 
   if (id == 0 || id < smallest_id_ || bucket + 1 >= bucket_begins_.size()) return nullptr;
   const LaunchEvent* const begin = launch_events_.data() + bucket_begins_[bucket];
   const LaunchEvent* const end = launch_events_.data() + bucket_begins_[bucket + 1];
-  const LaunchEvent* const after = std::upper_bound(begin, end, LaunchEvent{id, 0, start_ns}, is_id_before);
-  if (after != begin && after[-1].id == id) return after - 1;
-  return after != end && after->id == id ? after : nullptr;
+  const LaunchEvent* const next_event = std::upper_bound(begin, end, LaunchEvent{id, 0, start_ns}, is_id_before);
+  if (next_event != begin && next_event[-1].id == id) return next_event - 1;
+  return next_event != end && next_event->id == id ? next_event : nullptr;
 }
 
 LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(order) {
   // In file order, which is the order of event numbers.
-  const auto collect_entries = [&](const auto& id_of) {
+  const auto collect_entries = [&](const auto& event_id) {
     std::vector<LaunchEvent> launch_events;
     std::uint32_t number = 0;
     for (const std::vector<TraceEvent>& block : trace.event_blocks) {
       for (const TraceEvent& event : block) {
-        if (const std::uint32_t id = id_of(event)) launch_events.push_back({id, number, event.start_ns});
+        if (const std::uint32_t id = event_id(event)) launch_events.push_back({id, number, event.start_ns});
         ++number;
       }
     }
@@ -80,14 +80,14 @@ LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(o
 
 std::optional<KernelLaunch> LaunchIndex::find_launch(const TraceEvent& kernel) const {
   const LaunchEvent* launch = calls_by_correlation_.find(kernel.correlation, kernel.start_ns);
-  const auto scope_of = [this](const LaunchEvent& event) { return order_.event(event.event).detail_index; };
+  const auto event_scope = [this](const LaunchEvent& event) { return order_.event(event.event).detail_index; };
   // If the call is outside of every scope, the operation with the kernel's external id may still have one.
-  if (launch == nullptr || scope_of(*launch) == 0) {
+  if (launch == nullptr || event_scope(*launch) == 0) {
     if (const LaunchEvent* const operation = operations_by_external_id_.find(kernel.external_id, kernel.start_ns))
       launch = operation;
   }
   if (launch == nullptr) return std::nullopt;
-  return KernelLaunch{scope_of(*launch), launch->start_ns};
+  return KernelLaunch{event_scope(*launch), launch->start_ns};
 }
 
 }  // namespace joulemap::ingest

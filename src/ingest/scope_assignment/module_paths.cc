@@ -53,9 +53,9 @@ bool ModulePaths::is_wrapper_module(std::uint32_t name) { return find_or_parse_c
 
 std::string ModulePaths::make_layer_path(const Layer& parent, bool is_root, std::uint32_t name) {
   const ModuleCallName& kind = find_or_parse_call_name(name);
-  const auto named = names_.find(kind.class_name);
-  if (kind.is_numbered && named != names_.end() && kind.number < named->second.size()) {
-    return named->second[kind.number];
+  const auto module_names = names_.find(kind.class_name);
+  if (kind.is_numbered && module_names != names_.end() && kind.number < module_names->second.size()) {
+    return module_names->second[kind.number];
   }
   if (is_root) {
     std::string path(kind.class_name);
@@ -70,8 +70,8 @@ std::string ModulePaths::make_layer_path(const Layer& parent, bool is_root, std:
 
 ModulePaths::LayerId ModulePaths::find_layer(LayerId parent, std::uint32_t name) {
   ModuleCallName& kind = find_or_parse_call_name(name);
-  LayerId& known = kind.is_numbered ? kind.layer : unnumbered_layers_[std::uint64_t{parent} << 32 | name];
-  if (known != 0) return known;
+  LayerId& layer_id = kind.is_numbered ? kind.layer : unnumbered_layers_[std::uint64_t{parent} << 32 | name];
+  if (layer_id != 0) return layer_id;
   if (layers_[parent].depth >= kMaxModuleDepth) {
     ++too_deep_call_count_;
     return parent;
@@ -84,7 +84,7 @@ ModulePaths::LayerId ModulePaths::find_layer(LayerId parent, std::uint32_t name)
   layer.path = make_layer_path(layers_[parent], is_root, name);
   layer.path_text = scope_interner_.intern_text(layer.path);
   layers_.push_back(std::move(layer));
-  return known = static_cast<LayerId>(layers_.size() - 1);
+  return layer_id = static_cast<LayerId>(layers_.size() - 1);
 }
 
 std::uint32_t ModulePaths::find_or_add_scope(LayerId node, std::uint32_t phase) {
@@ -92,10 +92,10 @@ std::uint32_t ModulePaths::find_or_add_scope(LayerId node, std::uint32_t phase) 
   for (const auto& [known_phase, scope] : layers_[node].scope_by_phase) {
     if (known_phase == phase) return scope;
   }
-  const std::uint32_t made = scope_interner_.find_or_add_child_scope(find_or_add_scope(layers_[node].parent, phase),
-                                                                     ScopeKind::module, layers_[node].path_text);
-  layers_[node].scope_by_phase.emplace_back(phase, made);
-  return made;
+  const std::uint32_t module_scope = scope_interner_.find_or_add_child_scope(
+      find_or_add_scope(layers_[node].parent, phase), ScopeKind::module, layers_[node].path_text);
+  layers_[node].scope_by_phase.emplace_back(phase, module_scope);
+  return module_scope;
 }
 
 }  // namespace joulemap::ingest

@@ -49,12 +49,12 @@ std::int64_t median_start_ns(const Trace& trace) {
   for (const std::vector<TraceEvent>& block : trace.event_blocks) events += block.size();
   const std::size_t stride = events / kMedianSampleSize + 1;
   std::vector<std::int64_t> starts_ns;
-  std::size_t next = 0;
+  std::size_t event_index = 0;
   for (const std::vector<TraceEvent>& block : trace.event_blocks) {
-    for (; next < block.size(); next += stride) {
-      if (has_plausible_times(block[next])) starts_ns.push_back(block[next].start_ns);
+    for (; event_index < block.size(); event_index += stride) {
+      if (has_plausible_times(block[event_index])) starts_ns.push_back(block[event_index].start_ns);
     }
-    next -= block.size();
+    event_index -= block.size();
   }
   if (starts_ns.empty()) return 0;
   const auto median = starts_ns.begin() + static_cast<std::ptrdiff_t>(starts_ns.size() / 2);
@@ -95,20 +95,20 @@ std::int64_t choose_slice_length_ns(const TraceSurvey& survey) {
   return std::max(kMinSliceLength_ns, half_ns / (kMaxActivitySlices / 2));
 }
 
-std::int64_t saturating_add(std::int64_t time_ns, std::int64_t by_ns) {
+std::int64_t saturating_add(std::int64_t time_ns, std::int64_t offset_ns) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  return time_ns > kMost - by_ns ? kMost : time_ns + by_ns;
+  return time_ns > kMost - offset_ns ? kMost : time_ns + offset_ns;
 }
 
-// Runs `work` on another thread, which wait() or the destructor joins; without `has_thread`, in the constructor.
+// Runs `task_function` on another thread, which wait() or the destructor joins; without `has_thread`, in the constructor.
 class BackgroundTask {
  public:
-  BackgroundTask(bool has_thread, const std::function<void()>& work) {
+  BackgroundTask(bool has_thread, const std::function<void()>& task_function) {
     if (has_thread) {
       const ScopedSignalBlock signal_block;
-      thread_ = std::thread(work);
+      thread_ = std::thread(task_function);
     } else {
-      work();
+      task_function();
     }
   }
   BackgroundTask(const BackgroundTask&) = delete;
@@ -180,13 +180,13 @@ class HostTimePass {
 class KernelTimePass {
  public:
   KernelTimePass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeInterner& scope_interner,
-                 ScopedTrace& placed, const LaunchIndex& launches, const ActivitySink& sink)
+                 ScopedTrace& scoped_trace, const LaunchIndex& launches, const ActivitySink& sink)
       : trace_(trace),
         survey_(survey),
         names_(names),
         scope_interner_(scope_interner),
         launches_(launches),
-        result_(placed),
+        result_(scoped_trace),
         sink_(sink) {
     for (const TraceStep& step : survey.steps()) {
       StepRecord record;
@@ -264,11 +264,11 @@ class KernelTimePass {
   void close_slice(std::int64_t end_ns) {
     activity_.end_ns = std::max(end_ns, activity_.begin_ns);
     std::size_t running_kernel_count = 0;
-    for (const RunningKernel& some : running_kernels_) {
-      const Kernel kernel = some.kernel;
-      const std::int64_t from_ns = some.is_new ? kernel.start_ns : activity_.begin_ns;
+    for (const RunningKernel& running_kernel : running_kernels_) {
+      const Kernel kernel = running_kernel.kernel;
+      const std::int64_t from_ns = running_kernel.is_new ? kernel.start_ns : activity_.begin_ns;
       const std::int64_t time_ns = std::max(std::min(kernel.end_ns, activity_.end_ns) - from_ns, std::int64_t{0});
-      sums_.add(kernel, some.is_new ? 1 : 0, time_ns);
+      sums_.add(kernel, running_kernel.is_new ? 1 : 0, time_ns);
       if (kernel.end_ns > activity_.end_ns) running_kernels_[running_kernel_count++] = {kernel, false};
     }
     running_kernels_.resize(running_kernel_count);
@@ -297,22 +297,22 @@ class KernelTimePass {
 };
 
 void add_marks_and_diagnostics(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const ModulePaths& modules,
-                               const ScopeInterner& scope_interner, ScopedTrace& placed) {
+                               const ScopeInterner& scope_interner, ScopedTrace& scoped_trace) {
   for (const TraceStep& step : survey.steps()) {
-    placed.marks.push_back(
+    scoped_trace.marks.push_back(
         {step.begin_ns, MarkKind::step, step.number, step.thread, step.is_inferred ? "inferred" : ""});
   }
   const auto note = [&](std::string_view code, std::uint64_t count, std::string message, std::string remedy = {}) {
-    if (count > 0) placed.diagnostics.add({std::string(code), count, std::move(message), std::move(remedy)});
+    if (count > 0) scoped_trace.diagnostics.add({std::string(code), count, std::move(message), std::move(remedy)});
   };
   note("events_cut", scopes.truncated_event_count(),
        "overlapping events of a thread were cut where the other event begins or ends");
   note("backward_without_forward", scopes.backward_ops_without_forward(),
        "backward operations without their forward operation in the trace: their layer is unknown");
-  note("kernels_without_place", placed.kernels_without_scope,
+  note("kernels_without_place", scoped_trace.kernels_without_scope,
        fmt::format("kernels ({:.1f} % of kernel time) without a launch in the trace: they have no layer or phase",
-                   100 * static_cast<double>(placed.kernel_time_without_scope_ns) /
-                       static_cast<double>(std::max<std::int64_t>(placed.kernel_time_ns, 1))));
+                   100 * static_cast<double>(scoped_trace.kernel_time_without_scope_ns) /
+                       static_cast<double>(std::max<std::int64_t>(scoped_trace.kernel_time_ns, 1))));
   note("modules_without_path", modules.pathless_call_count(),
        "modules that are not in the --modules file are named by class and number");
   note("nested_too_deep", scopes.too_deep_region_count() + modules.too_deep_call_count(),
@@ -325,8 +325,8 @@ void add_marks_and_diagnostics(const TraceSurvey& survey, const ThreadScopeTrack
 
 ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names, const ActivitySink& sink,
                           std::size_t threads) {
-  ScopedTrace placed;
-  EventOrder order = make_event_order(trace, placed.diagnostics);
+  ScopedTrace scoped_trace;
+  EventOrder order = make_event_order(trace, scoped_trace.diagnostics);
   ScopeInterner scope_interner;
   const TraceNames names(trace, scope_interner);
   std::optional<LaunchIndex> launches;
@@ -339,21 +339,21 @@ ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names,
   ModulePaths modules(module_names, names, scope_interner);
   ScopeTimeSums sums;
   ThreadScopeTracker scopes(survey, names, modules, scope_interner, sums, order.thread_count());
-  placed.begin_ns = survey.begin_ns();
-  placed.end_ns = survey.end_ns();
+  scoped_trace.begin_ns = survey.begin_ns();
+  scoped_trace.end_ns = survey.end_ns();
   HostTimePass(survey, scopes, sums, scope_interner, sink).run(order, survey.end_ns());
   kernel_preparation.wait();
-  KernelTimePass(trace, survey, names, scope_interner, placed, *launches, sink).run(order);
-  placed.thread_time_in_scopes_ns = sums.total_time_ns();
+  KernelTimePass(trace, survey, names, scope_interner, scoped_trace, *launches, sink).run(order);
+  scoped_trace.thread_time_in_scopes_ns = sums.total_time_ns();
   const bool is_pytorch_trace = trace.format == "kineto";
   if (is_pytorch_trace && !survey.has_modules()) {
-    placed.diagnostics.add(
+    scoped_trace.diagnostics.add(
         {"no_modules", 1,
          "the trace contains no layers: everything outside backward, optimizer and data loading counts as forward",
          "profile with with_stack=True"});
   }
-  add_marks_and_diagnostics(survey, scopes, modules, scope_interner, placed);
-  return placed;
+  add_marks_and_diagnostics(survey, scopes, modules, scope_interner, scoped_trace);
+  return scoped_trace;
 }
 
 }  // namespace joulemap::ingest

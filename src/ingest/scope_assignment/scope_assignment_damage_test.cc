@@ -91,7 +91,7 @@ TEST(ScopeAssignment, TimesSumToTheTotalForAnyEvents) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     Program program;
-    const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+    const auto random_below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
     constexpr std::array kNames = {"aten::mm",
                                    "nn.Module: A_0",
                                    "nn.Module: BLoss_1",
@@ -103,14 +103,15 @@ TEST(ScopeAssignment, TimesSumToTheTotalForAnyEvents) {
                                    "autograd::engine::evaluate_function: X"};
     std::int64_t kernel_ns = 0;
     for (int i = 0; i < 300; ++i) {
-      TraceEvent event = program.event(static_cast<EventKind>(below(5)), kNames[below(kNames.size())], below(100'000),
-                                       below(below(20) == 0 ? 1'000'000 : 3'000), 1 + below(3));
-      event.detail_index = event.kind == EventKind::op ? below(20) : 0;
-      event.correlation = event.kind == EventKind::api ? below(20) : 0;
-      event.is_backward = below(4) == 0;
+      TraceEvent event = program.event(static_cast<EventKind>(random_below(5)), kNames[random_below(kNames.size())],
+                                       random_below(100'000), random_below(random_below(20) == 0 ? 1'000'000 : 3'000),
+                                       1 + random_below(3));
+      event.detail_index = event.kind == EventKind::op ? random_below(20) : 0;
+      event.correlation = event.kind == EventKind::api ? random_below(20) : 0;
+      event.is_backward = random_below(4) == 0;
       program.builder.add_event(event);
-      const std::int64_t length = below(50'000);
-      program.kernel("k", below(100'000), length, below(20), below(4));
+      const std::int64_t length = random_below(50'000);
+      program.kernel("k", random_below(100'000), length, random_below(20), random_below(4));
       kernel_ns += length * 1000;
     }
     const AssignmentOutcome outcome = assign_program_scopes(program);

@@ -22,14 +22,14 @@ class ScopeTimeSums {
   // Counts a call. A trace contains every call, so take_sums() returns this count as the total and as the traced count.
   void count_call(std::uint32_t scope) { ++find_or_add_sum(scope).call_count; }
   // Moves one call, with its time, from one scope to another. Sums that `take_sums` has already returned do not change.
-  void move_call_to_scope(std::uint32_t from, std::uint32_t to, std::int64_t time_ns) {
-    Sum& source = find_or_add_sum(from);
+  void move_call_to_scope(std::uint32_t source_scope, std::uint32_t target_scope, std::int64_t time_ns) {
+    Sum& source = find_or_add_sum(source_scope);
     const bool has_call = source.call_count > 0;
     if (has_call) --source.call_count;
     time_ns = std::clamp<std::int64_t>(time_ns, 0, source.time_ns);
     source.time_ns -= time_ns;
-    if (has_call) count_call(to);
-    if (time_ns > 0) add_time(to, time_ns);
+    if (has_call) count_call(target_scope);
+    if (time_ns > 0) add_time(target_scope, time_ns);
     total_time_ns_ -= time_ns;
   }
   // Returns and clears the sums since the last call, ordered by scope.

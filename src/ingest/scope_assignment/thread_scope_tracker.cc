@@ -59,11 +59,11 @@ std::uint32_t ThreadScopeTracker::gap_phase_scope(const Thread& thread, const Co
 
 std::uint32_t ThreadScopeTracker::gap_phase_or_function_scope(const Thread& thread) {
   const Context& context = thread.stack.back().context;
-  const std::uint32_t between = gap_phase_scope(thread, context);
-  if (between == 0) return context.scope;
+  const std::uint32_t gap_scope = gap_phase_scope(thread, context);
+  if (gap_scope == 0) return context.scope;
   return context.function == 0
-             ? between
-             : scope_interner_.find_or_add_child_scope(between, ScopeKind::function, context.function - 1);
+             ? gap_scope
+             : scope_interner_.find_or_add_child_scope(gap_scope, ScopeKind::function, context.function - 1);
 }
 
 // current_scope() and add_time_until() are inline, because they run for every event.
@@ -113,19 +113,20 @@ void ThreadScopeTracker::advance_time_to(std::int64_t until_ns) {
 // already.
 bool ThreadScopeTracker::truncate_to_enclosing_frames(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
-    Frame& outer = thread.stack.back();
-    const std::int64_t overhang_ns = end_ns - outer.end_ns;
-    const bool begins_in_outer_function = event.kind == EventKind::annotation && outer.kind == EventKind::function;
-    const bool ends_outer_annotation = event.kind == EventKind::function && outer.kind == EventKind::annotation;
+    Frame& outer_frame = thread.stack.back();
+    const std::int64_t overhang_ns = end_ns - outer_frame.end_ns;
+    const bool begins_in_outer_function =
+        event.kind == EventKind::annotation && outer_frame.kind == EventKind::function;
+    const bool ends_outer_annotation = event.kind == EventKind::function && outer_frame.kind == EventKind::annotation;
     if (overhang_ns > kTimestampRounding_ns && !begins_in_outer_function && !ends_outer_annotation &&
-        !outer.is_truncated)
+        !outer_frame.is_truncated)
       ++truncated_event_count_;
-    const bool is_within = overhang_ns <= kTimestampRounding_ns || overhang_ns < outer.end_ns - event.start_ns;
+    const bool is_within = overhang_ns <= kTimestampRounding_ns || overhang_ns < outer_frame.end_ns - event.start_ns;
     if (ends_outer_annotation || (is_within && !begins_in_outer_function)) {
-      end_ns = outer.end_ns;
+      end_ns = outer_frame.end_ns;
       return true;
     }
-    outer.end_ns = event.start_ns;
+    outer_frame.end_ns = event.start_ns;
     pop_frames_until(thread, event.start_ns);
   }
   return false;
@@ -188,10 +189,11 @@ constexpr std::uint32_t kMaxRegionDepth = 64;
 template <class Find>
 std::uint32_t ThreadScopeTracker::cached_scope(const TraceEvent& event, std::uint32_t parent_scope, const Find& find) {
   if (event.name_index >= last_scopes_.size()) return find();
-  CachedScope& known = last_scopes_[event.name_index];
-  if (known.scope != 0 && known.parent_scope == parent_scope && known.kind == event.kind) return known.scope;
+  CachedScope& cache_entry = last_scopes_[event.name_index];
+  if (cache_entry.scope != 0 && cache_entry.parent_scope == parent_scope && cache_entry.kind == event.kind)
+    return cache_entry.scope;
   const std::uint32_t scope = find();
-  if (scope_interner_.refused_scope_count() == 0) known = {parent_scope, scope, event.kind};
+  if (scope_interner_.refused_scope_count() == 0) cache_entry = {parent_scope, scope, event.kind};
   return scope;
 }
 
@@ -304,8 +306,9 @@ void ThreadScopeTracker::enter_communication(const TraceEvent& event, Frame& fra
   Context& context = frame.context;
   // Inside communication only an annotation ("nccl:all_reduce") changes the scope: its name is the most specific one.
   if (context.is_in_communication && event.kind != EventKind::annotation) return;
-  const std::uint32_t within = context.phase != 0 ? context.phase : context.enclosing_region;
-  const std::uint32_t module = scope_interner_.find_or_add_child_scope(within, ScopeKind::module, phase_texts_.comm);
+  const std::uint32_t enclosing_scope = context.phase != 0 ? context.phase : context.enclosing_region;
+  const std::uint32_t module =
+      scope_interner_.find_or_add_child_scope(enclosing_scope, ScopeKind::module, phase_texts_.comm);
   context.scope = trace_names_.op_scope(module, event.name_index);
   context.is_in_op = context.is_in_communication = true;
   scope_time_sums_.count_call(context.scope);
@@ -320,7 +323,7 @@ void ThreadScopeTracker::enter_scope_from_name(const TraceEvent& event, Frame& f
 
 // Returns the parent scope of an operation that is in no phase.
 std::uint32_t ThreadScopeTracker::parent_scope_of_op(Thread& thread, const TraceEvent& event, const Context& context) {
-  if (const std::uint32_t between = gap_phase_scope(thread, context)) return between;
+  if (const std::uint32_t gap_scope = gap_phase_scope(thread, context)) return gap_scope;
   if (trace_survey_.has_modules()) return context.parent_scope;
   const std::uint32_t phase =
       phase_scope(context.parent_scope, trace_survey_.is_training_at(event.start_ns), phase_texts_.forward);
@@ -383,20 +386,21 @@ void ThreadScopeTracker::enter_backward(Thread& thread, const TraceEvent& event,
   // A gradient is accumulated right after the node that produced it, so it belongs to that node's layer.
   const bool is_gradient_accumulation = trace_names_[event.name_index].role == NameRole::gradient_accumulation;
   if (forward == forward_calls_.end() && !is_gradient_accumulation) ++backward_ops_without_forward_;
-  ForwardCall at{thread.last_backward_layer, thread.last_backward_call_number};
+  ForwardCall forward_call{thread.last_backward_layer, thread.last_backward_call_number};
   if (forward != forward_calls_.end()) {
-    at = forward->second;
+    forward_call = forward->second;
   } else if (!is_gradient_accumulation) {
-    at = {};
+    forward_call = {};
   }
-  const std::uint32_t parent_scope = module_paths_.find_or_add_scope(at.layer, phase);
-  if (at.layer != 0 && (is_new_backward_pass || at.module_call_number != thread.last_backward_call_number))
+  const std::uint32_t parent_scope = module_paths_.find_or_add_scope(forward_call.layer, phase);
+  if (forward_call.layer != 0 &&
+      (is_new_backward_pass || forward_call.module_call_number != thread.last_backward_call_number))
     scope_time_sums_.count_call(parent_scope);
-  thread.last_backward_layer = at.layer;
-  thread.last_backward_call_number = at.module_call_number;
+  thread.last_backward_layer = forward_call.layer;
+  thread.last_backward_call_number = forward_call.module_call_number;
   context.phase = phase;
-  context.layer = at.layer;
-  context.module_call_number = at.module_call_number;
+  context.layer = forward_call.layer;
+  context.module_call_number = forward_call.module_call_number;
   context.parent_scope = parent_scope;
   context.scope = op_scope(parent_scope, event);
   context.autograd_node_text =

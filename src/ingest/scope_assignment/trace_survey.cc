@@ -72,9 +72,10 @@ void TraceSurvey::infer_steps(const Trace& trace, const TraceNames& names) {
     if (event.kind != EventKind::op ||
         !(event.is_backward || names[event.name_index].role == NameRole::autograd_engine))
       return;
-    const auto next = std::lower_bound(updates.begin(), updates.end(), event.start_ns,
-                                       [](const TraceStep& update, std::int64_t time) { return update.end_ns < time; });
-    if (next != updates.end()) next->is_training = true;
+    const auto next_update =
+        std::lower_bound(updates.begin(), updates.end(), event.start_ns,
+                         [](const TraceStep& update, std::int64_t time) { return update.end_ns < time; });
+    if (next_update != updates.end()) next_update->is_training = true;
   });
   std::int64_t begin_ns = begin_ns_;
   for (const TraceStep& update : updates) {
@@ -109,10 +110,11 @@ void TraceSurvey::inspect_event(TraceEvent& event, const TraceNames& names) {
 }
 
 TraceStep* TraceSurvey::find_step(std::int64_t time_ns) {
-  const auto after = std::upper_bound(steps_.begin(), steps_.end(), time_ns,
-                                      [](std::int64_t time, const TraceStep& step) { return time < step.begin_ns; });
-  if (after == steps_.begin() || time_ns >= std::prev(after)->end_ns) return nullptr;
-  return &*std::prev(after);
+  const auto next_step =
+      std::upper_bound(steps_.begin(), steps_.end(), time_ns,
+                       [](std::int64_t time, const TraceStep& step) { return time < step.begin_ns; });
+  if (next_step == steps_.begin() || time_ns >= std::prev(next_step)->end_ns) return nullptr;
+  return &*std::prev(next_step);
 }
 
 const TraceStep* TraceSurvey::step_at(std::int64_t time_ns) const {

@@ -72,8 +72,8 @@ struct NodeExecutions {
   std::uint64_t damaged_message_count = 0;   // entries that could not be parsed
   bool is_truncated = false;                 // the end of a file is missing
 
-  // Sets the input tensors of the rows from `first` on, which are those of one step.
-  void set_tensors(std::size_t first, const NodeInputTensors& tensors);
+  // Sets the input tensors of the rows from `first_row` on, which are those of one step.
+  void set_tensors(std::size_t first_row, const NodeInputTensors& tensors);
 };
 
 // Add the rows of a file to `result`. Return false if the bytes do not have the format.

@@ -15,10 +15,10 @@ void NodeInputTensors::add_inputs(std::string_view node, std::string_view inputs
 }
 
 std::string NodeInputTensors::find_input_tensors(std::string_view node) const {
-  const auto known = inputs_by_node_.find(node);
-  if (known == inputs_by_node_.end()) return {};
+  const auto node_inputs = inputs_by_node_.find(node);
+  if (node_inputs == inputs_by_node_.end()) return {};
   scopes::TensorText text;
-  for (std::string_view name : split(known->second, ',')) {
+  for (std::string_view name : split(node_inputs->second, ',')) {
     name = trim(name);
     if (name.empty() || name.starts_with('^')) continue;
     if (name.ends_with(":0")) name.remove_suffix(2);
@@ -29,8 +29,8 @@ std::string NodeInputTensors::find_input_tensors(std::string_view node) const {
   return text.text();
 }
 
-void NodeExecutions::set_tensors(std::size_t first, const NodeInputTensors& tensors) {
-  for (std::size_t i = first; i < rows.size(); ++i) {
+void NodeExecutions::set_tensors(std::size_t first_row, const NodeInputTensors& tensors) {
+  for (std::size_t i = first_row; i < rows.size(); ++i) {
     rows[i].tensors = interned_texts.intern(tensors.find_input_tensors(interned_texts[rows[i].node]));
   }
 }

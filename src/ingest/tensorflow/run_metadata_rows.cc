@@ -51,10 +51,11 @@ std::string_view read_device_name(std::string_view device_stats) {
 
 // Whether the bytes are a StepStats: the names of its devices are paths.
 bool is_step_stats(std::string_view bytes) {
-  bool found = false;
-  for_each_message(bytes, kStepStatsDevicesField,
-                   [&](std::string_view device) { found = found || read_device_name(device).starts_with('/'); });
-  return found;
+  bool has_device_path = false;
+  for_each_message(bytes, kStepStatsDevicesField, [&](std::string_view device) {
+    has_device_path = has_device_path || read_device_name(device).starts_with('/');
+  });
+  return has_device_path;
 }
 
 std::string read_shape_text(std::string_view shape) {
@@ -101,9 +102,9 @@ struct NodeLabel {
 // Parses the label of a row on a device: "node = Op(input, input)".
 NodeLabel parse_node_label(std::string_view name, std::string_view text) {
   NodeLabel label{.node = name};
-  const std::size_t equals = text.find(" = ");
-  if (equals == std::string_view::npos) return label;
-  text.remove_prefix(equals + 3);
+  const std::size_t equals_position = text.find(" = ");
+  if (equals_position == std::string_view::npos) return label;
+  text.remove_prefix(equals_position + 3);
   const std::size_t bracket = text.find('(');
   label.op = text.substr(0, bracket);
   if (bracket != std::string_view::npos) label.inputs = text.substr(bracket + 1, text.rfind(')') - bracket - 1);
@@ -120,8 +121,8 @@ NodeLabel parse_kernel_label(std::string_view name, std::string_view text) {
   }
   label.node = name.substr(0, name.find(':'));
   if (const std::size_t colon = name.find(':'); colon != std::string_view::npos) {
-    const std::string_view rest = name.substr(colon + 1);
-    label.op = rest.substr(0, rest.find(':'));
+    const std::string_view op_text = name.substr(colon + 1);
+    label.op = op_text.substr(0, op_text.find(':'));
   }
   return label;
 }
@@ -165,16 +166,17 @@ void read_node_stats(std::string_view bytes, std::string_view device, NodeExecut
 }
 
 void read_step_stats(std::string_view bytes, NodeExecutions& result) {
-  const std::size_t first = result.rows.size();
+  const std::size_t first_row = result.rows.size();
   NodeInputTensors tensors;
-  const bool is_whole = for_each_message(bytes, kStepStatsDevicesField, [&](std::string_view stats) {
-    const std::string_view device = read_device_name(stats);
-    const bool has_all_nodes = for_each_message(
-        stats, kDeviceNodesField, [&](std::string_view node) { read_node_stats(node, device, result, tensors); });
+  const bool is_whole = for_each_message(bytes, kStepStatsDevicesField, [&](std::string_view device_stats) {
+    const std::string_view device = read_device_name(device_stats);
+    const bool has_all_nodes = for_each_message(device_stats, kDeviceNodesField, [&](std::string_view node) {
+      read_node_stats(node, device, result, tensors);
+    });
     result.is_truncated |= !has_all_nodes;
   });
   result.is_truncated |= !is_whole;
-  result.set_tensors(first, tensors);
+  result.set_tensors(first_row, tensors);
   ++result.steps;
 }
 
@@ -185,14 +187,14 @@ bool read_run_metadata(std::string_view bytes, NodeExecutions& result) {
     read_step_stats(bytes, result);
     return true;
   }
-  bool found = false;
-  const bool is_whole = for_each_message(bytes, kRunMetadataStepStatsField, [&](std::string_view stats) {
-    if (!is_step_stats(stats)) return;
-    found = true;
-    read_step_stats(stats, result);
+  bool has_step_stats = false;
+  const bool is_whole = for_each_message(bytes, kRunMetadataStepStatsField, [&](std::string_view step_stats) {
+    if (!is_step_stats(step_stats)) return;
+    has_step_stats = true;
+    read_step_stats(step_stats, result);
   });
-  if (found) result.is_truncated |= !is_whole;
-  return found;
+  if (has_step_stats) result.is_truncated |= !is_whole;
+  return has_step_stats;
 }
 
 }  // namespace joulemap::ingest

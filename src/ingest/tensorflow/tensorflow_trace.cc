@@ -42,16 +42,17 @@ ParsedDeviceName parse_device_name(std::string_view name) {
   const std::size_t copies = name.find("/memcpy");
   device.device_path = name.substr(0, std::min(stream, copies));
   for (const std::string_view key : {"device:GPU:", "/gpu:", "GPU:"}) {
-    const std::size_t at = device.device_path.rfind(key);
-    if (at == std::string::npos) continue;
-    device.device_ordinal = parse_leading_number(std::string_view(device.device_path).substr(at + key.size()));
+    const std::size_t key_position = device.device_path.rfind(key);
+    if (key_position == std::string::npos) continue;
+    device.device_ordinal =
+        parse_leading_number(std::string_view(device.device_path).substr(key_position + key.size()));
     break;
   }
   if (stream != std::string_view::npos) {
-    const std::string_view which = name.substr(stream + std::string_view("/stream:").size());
-    device.kind =
-        which.starts_with(kAllStreamsName) ? TensorFlowDeviceKind::all_streams_device : TensorFlowDeviceKind::stream;
-    device.stream_number = parse_leading_number(which);
+    const std::string_view stream_name = name.substr(stream + std::string_view("/stream:").size());
+    device.kind = stream_name.starts_with(kAllStreamsName) ? TensorFlowDeviceKind::all_streams_device
+                                                           : TensorFlowDeviceKind::stream;
+    device.stream_number = parse_leading_number(stream_name);
   } else if (copies != std::string_view::npos) {
     device.kind = TensorFlowDeviceKind::memcpy_device;
   } else {
@@ -86,18 +87,18 @@ class TensorFlowTraceConverter {
   explicit TensorFlowTraceConverter(const NodeExecutions& rows) : rows_(rows) {}
 
   Trace run() {
-    std::vector<NodeExecution> ordered = rows_.rows;
-    std::stable_sort(ordered.begin(), ordered.end(),
+    std::vector<NodeExecution> sorted_rows = rows_.rows;
+    std::stable_sort(sorted_rows.begin(), sorted_rows.end(),
                      [](const NodeExecution& a, const NodeExecution& b) { return a.start_ns < b.start_ns; });
-    for (const NodeExecution& row : ordered) {
+    for (const NodeExecution& row : sorted_rows) {
       const ParsedDeviceName& device = device_of_row(row);
       if (device.kind == TensorFlowDeviceKind::stream) devices_with_streams_.insert(device.device_path);
     }
-    for (const NodeExecution& row : ordered) add(row);
-    add_steps(ordered);
+    for (const NodeExecution& row : sorted_rows) add(row);
+    add_steps(sorted_rows);
     builder_.trace().gpu_events_identify_ops = true;
     // The median: a damaged time must not decide.
-    if (!ordered.empty() && ordered[ordered.size() / 2].start_ns < kEarliestUnix_ns) {
+    if (!sorted_rows.empty() && sorted_rows[sorted_rows.size() / 2].start_ns < kEarliestUnix_ns) {
       builder_.trace().clock = TraceClock::since_start;
     }
     report_dropped_rows();
@@ -112,10 +113,10 @@ class TensorFlowTraceConverter {
   };
 
   // Each step lasts from its first to its last row. Steps are numbered in order of time: files may come in any order.
-  void add_steps(const std::vector<NodeExecution>& ordered) {
+  void add_steps(const std::vector<NodeExecution>& sorted_rows) {
     std::vector<TraceEvent> steps(rows_.steps);
     std::vector<std::uint32_t> step_numbers_by_time;
-    for (const NodeExecution& row : ordered) {
+    for (const NodeExecution& row : sorted_rows) {
       TraceEvent& step = steps[row.step];
       if (step.kind != EventKind::annotation) {
         step = {.start_ns = row.start_ns, .kind = EventKind::annotation};
@@ -153,34 +154,35 @@ class TensorFlowTraceConverter {
   }
 
   void add_host_row(const NodeExecution& row) {
-    TraceEvent made{.start_ns = row.start_ns, .duration_ns = row.duration_ns, .name_index = intern_node_scope(row)};
-    made.track_index = find_free_lane(row);
-    builder_.add_event(made);
+    TraceEvent trace_event{
+        .start_ns = row.start_ns, .duration_ns = row.duration_ns, .name_index = intern_node_scope(row)};
+    trace_event.track_index = find_free_lane(row);
+    builder_.add_event(trace_event);
   }
 
   void add_gpu_row(const NodeExecution& row, const ParsedDeviceName& device) {
-    TraceEvent made{
+    TraceEvent trace_event{
         .start_ns = row.start_ns, .duration_ns = row.duration_ns, .external_id = intern_node_scope(row) + 1};
     const std::string_view text = rows_.interned_texts[row.kernel];
     const std::string_view op =
         rows_.interned_texts[row.op].empty() ? rows_.interned_texts[row.node] : rows_.interned_texts[row.op];
     const std::string_view name = text.empty() ? op : remove_launch_details(text);
-    made.track_index = builder_.intern_queue({.ordinal = device.device_ordinal, .stream = device.stream_number});
+    trace_event.track_index = builder_.intern_queue({.ordinal = device.device_ordinal, .stream = device.stream_number});
     if (device.kind == TensorFlowDeviceKind::memcpy_device || is_copy_kernel(op) || is_copy_kernel(name)) {
-      made.kind = EventKind::copy;
-      made.name_index =
+      trace_event.kind = EventKind::copy;
+      trace_event.name_index =
           builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(is_copy_kernel(op) ? op : name));
-      made.detail_index = builder_.intern_byte_count(parse_byte_count(text));
+      trace_event.detail_index = builder_.intern_byte_count(parse_byte_count(text));
     } else if (is_fill_kernel(op) || is_fill_kernel(name)) {
-      made.kind = EventKind::fill;
-      made.name_index = builder_.intern_kernel_class(KernelKind::fill, kFillClassName);
-      made.detail_index = builder_.intern_byte_count(parse_byte_count(text));
+      trace_event.kind = EventKind::fill;
+      trace_event.name_index = builder_.intern_kernel_class(KernelKind::fill, kFillClassName);
+      trace_event.detail_index = builder_.intern_byte_count(parse_byte_count(text));
     } else {
-      made.kind = EventKind::kernel;
-      made.name_index = builder_.intern_kernel_class(KernelKind::kernel, name, parse_launch_dimensions(text, "grid"),
-                                                     parse_launch_dimensions(text, "block"));
+      trace_event.kind = EventKind::kernel;
+      trace_event.name_index = builder_.intern_kernel_class(
+          KernelKind::kernel, name, parse_launch_dimensions(text, "grid"), parse_launch_dimensions(text, "block"));
     }
-    builder_.add_event(made);
+    builder_.add_event(trace_event);
   }
 
   std::uint32_t intern_node_scope(const NodeExecution& row) {
@@ -199,10 +201,10 @@ class TensorFlowTraceConverter {
   std::uint32_t find_free_lane(const NodeExecution& row) {
     std::vector<HostLane>& lanes = host_lanes_[row.device];
     const std::int64_t end_ns = row.start_ns + std::max<std::int64_t>(row.duration_ns, 0);
-    for (HostLane& known : lanes) {
-      if (known.end_ns > row.start_ns) continue;
-      known.end_ns = end_ns;
-      return known.track;
+    for (HostLane& host_lane : lanes) {
+      if (host_lane.end_ns > row.start_ns) continue;
+      host_lane.end_ns = end_ns;
+      return host_lane.track;
     }
     const std::uint32_t track = builder_.intern_thread(0, threads_++);
     builder_.trace().threads[track].name =
@@ -245,7 +247,7 @@ Status read_tensorflow_rows(std::string_view bytes, NodeExecutions& rows) {
 
 Result<Trace> read_tensorflow_trace_bytes(std::string_view bytes) {
   NodeExecutions rows;
-  if (Status read = read_tensorflow_rows(bytes, rows); !read) return std::move(read).error();
+  if (Status read_status = read_tensorflow_rows(bytes, rows); !read_status) return std::move(read_status).error();
   return TensorFlowTraceConverter(rows).run();
 }
 
@@ -255,8 +257,8 @@ Result<Trace> read_tensorflow_traces(std::span<const std::string> paths) {
   for (const std::string& path : paths) {
     Result<TraceBytes> bytes = read_trace_file(path);
     if (!bytes) return std::move(bytes).error();
-    if (Status read = read_tensorflow_rows(bytes->view(), rows); !read)
-      return std::move(read).error().with_context(path);
+    if (Status read_status = read_tensorflow_rows(bytes->view(), rows); !read_status)
+      return std::move(read_status).error().with_context(path);
     bytes->report_damage(damage);
   }
   Trace trace = TensorFlowTraceConverter(rows).run();

@@ -98,9 +98,10 @@ TEST(TensorFlowTrace, ReadsAKernelOnce) {
   const std::string devices =
       device(1, kTensorflowGpu + " Compute") + device(3, kTensorflowGpu + "/stream:all Compute") +
       device(5, kTensorflowGpu + "/stream:13 Compute") + device(7, kTensorflowGpu + "/memcpy Compute");
-  const std::string both = row(3, "net/dense/MatMul", "MatMul", 1, 5) + row(5, "net/dense/MatMul", "MatMul", 1, 5) +
-                           row(7, "edge_5", "MEMCPYHtoD", 9, 2) + row(5, "edge_5", "MEMCPYHtoD", 9, 2);
-  const Trace trace = read_expected_trace(timeline(devices + both + row(1, "net/dense/MatMul", "MatMul", 0, 1) +
+  const std::string kernel_rows = row(3, "net/dense/MatMul", "MatMul", 1, 5) +
+                                  row(5, "net/dense/MatMul", "MatMul", 1, 5) + row(7, "edge_5", "MEMCPYHtoD", 9, 2) +
+                                  row(5, "edge_5", "MEMCPYHtoD", 9, 2);
+  const Trace trace = read_expected_trace(timeline(devices + kernel_rows + row(1, "net/dense/MatMul", "MatMul", 0, 1) +
                                                    row(5, "unknown", "cuStreamSynchronize", 20, 50)));
   std::vector<TraceEvent> events = list_work_events(trace);
   ASSERT_EQ(events.size(), 3u);
@@ -112,10 +113,10 @@ TEST(TensorFlowTrace, ReadsAKernelOnce) {
   EXPECT_EQ(trace.kernel_classes.at(events[2].name_index).name, "HtoD");
   EXPECT_TRUE(trace.gpu_events_identify_ops);
 
-  const Trace without = read_expected_trace(
+  const Trace trace_without_streams = read_expected_trace(
       timeline(device(3, kTensorflowGpu + "/stream:all Compute") + device(7, kTensorflowGpu + "/memcpy Compute") +
                row(3, "net/dense/MatMul", "MatMul", 1, 5) + row(7, "edge_5", "MEMCPYHtoD", 9, 2)));
-  EXPECT_EQ(list_work_events(without).size(), 2u);
+  EXPECT_EQ(list_work_events(trace_without_streams).size(), 2u);
 }
 
 TEST(TensorFlowTrace, RunMetadataGivesTheSameTraceWithKernelNames) {
@@ -128,8 +129,8 @@ TEST(TensorFlowTrace, RunMetadataGivesTheSameTraceWithKernelNames) {
   stream.add(1, kTensorflowGpu + "/stream:13")
       .add(2, node("net/dense/MatMul:MatMul",
                    "volta_sgemm regs=122 shm=8192 grid=4,2,1 block=128,1,1@@net/dense/MatMul:MatMul#id=1#", 3, 8));
-  const ProtobufWriter stats = ProtobufWriter().add(1, cpu).add(1, stream);
-  for (const std::string& bytes : {ProtobufWriter().add(1, stats).bytes(), stats.bytes()}) {
+  const ProtobufWriter step_stats = ProtobufWriter().add(1, cpu).add(1, stream);
+  for (const std::string& bytes : {ProtobufWriter().add(1, step_stats).bytes(), step_stats.bytes()}) {
     const Trace trace = read_expected_trace(bytes);
     const std::vector<TraceEvent> events = list_work_events(trace);
     ASSERT_EQ(events.size(), 2u);
@@ -189,15 +190,15 @@ TEST(TensorFlowTrace, EachRunMetadataAndEachFileIsAStep) {
 }
 
 TEST(TensorFlowTrace, ATruncatedTraceGivesItsContent) {
-  const std::string whole =
+  const std::string timeline_json =
       timeline(device(1, kTensorflowCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(1, "a/y", "Add", 20, 1));
-  const Trace text = read_expected_trace(whole.substr(0, whole.size() - 20));
+  const Trace text = read_expected_trace(timeline_json.substr(0, timeline_json.size() - 20));
   EXPECT_EQ(list_work_events(text).size(), 1u);
   EXPECT_TRUE(text.diagnostics.contains("trace_cut"));
   ProtobufWriter cpu;
   cpu.add(1, kTensorflowCpu).add(2, node("a/x", "a/x = Add()", 0, 1)).add(2, node("a/y", "a/y = Add()", 5, 1));
-  const std::string stats = ProtobufWriter().add(1, cpu).bytes();
-  const Trace bytes = read_expected_trace(stats.substr(0, stats.size() - 3));
+  const std::string step_stats = ProtobufWriter().add(1, cpu).bytes();
+  const Trace bytes = read_expected_trace(step_stats.substr(0, step_stats.size() - 3));
   EXPECT_EQ(list_work_events(bytes).size(), 1u);
   EXPECT_EQ(bytes.dropped_event_count, 1u);
   EXPECT_TRUE(bytes.diagnostics.contains("trace_cut"));

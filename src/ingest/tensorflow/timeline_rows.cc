@@ -21,7 +21,7 @@ constexpr std::string_view kComputeProcessSuffix = " Compute";
 std::optional<std::int64_t> read_timeline_time_ns(const JsonFields& event, std::string_view member) {
   const std::optional<double> number = event.number(member);
   if (!number || !(std::abs(*number) < kMaxTimelineTime_us)) return std::nullopt;
-  if (const auto whole = event.integer(member)) return *whole * 1000;
+  if (const auto time_us = event.integer(member)) return *time_us * 1000;
   return std::llround(*number * 1000);
 }
 
@@ -46,10 +46,10 @@ std::string read_timeline_inputs(const JsonFields& event) {
 void add_tensor_description(std::string_view name, std::string_view text, NodeInputTensors& tensors) {
   constexpr std::string_view kTypeMarker = "dtype: DT_",
                              kSizeMarker = "size: ", kAllocationMarker = "allocation_description";
-  const std::size_t at = text.find(kTypeMarker);
-  if (name.empty() || at == std::string_view::npos) return;
+  const std::size_t type_position = text.find(kTypeMarker);
+  if (name.empty() || type_position == std::string_view::npos) return;
   std::string type;
-  for (const char letter : text.substr(at + kTypeMarker.size())) {
+  for (const char letter : text.substr(type_position + kTypeMarker.size())) {
     if (std::isalnum(static_cast<unsigned char>(letter)) == 0) break;
     type += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   }
@@ -67,7 +67,7 @@ void add_tensor_description(std::string_view name, std::string_view text, NodeIn
 
 // A device's name may follow its rows, so `device` of a row is the process id until all events are read.
 bool read_timeline(std::string_view json, NodeExecutions& result) {
-  const std::size_t first = result.rows.size();
+  const std::size_t first_row = result.rows.size();
   std::unordered_map<std::string, std::string> devices;
   NodeInputTensors tensors;
   const auto add_row = [&](const JsonFields& event) {
@@ -84,7 +84,7 @@ bool read_timeline(std::string_view json, NodeExecutions& result) {
                            result.interned_texts.intern(event.text("args.kernel")), 0, result.steps});
     tensors.add_inputs(node, read_timeline_inputs(event));
   };
-  const formats::JsonObjectsResult read = formats::for_each_json_object(json, [&](const JsonFields& event) {
+  const formats::JsonObjectsResult parse_result = formats::for_each_json_object(json, [&](const JsonFields& event) {
     if (event.text("ph") == "X") return add_row(event);
     ++result.skipped_event_count;
     if (event.text("ph") == "O")
@@ -100,11 +100,11 @@ bool read_timeline(std::string_view json, NodeExecutions& result) {
       }
     }
   });
-  if (!read.has_array || devices.empty()) return false;
-  result.damaged_message_count += read.damaged_count;
-  result.is_truncated |= !read.has_array_ended;
-  std::size_t named = first;
-  for (std::size_t i = first; i < result.rows.size(); ++i) {
+  if (!parse_result.has_array || devices.empty()) return false;
+  result.damaged_message_count += parse_result.damaged_count;
+  result.is_truncated |= !parse_result.has_array_ended;
+  std::size_t named_row_end = first_row;
+  for (std::size_t i = first_row; i < result.rows.size(); ++i) {
     NodeExecution row = result.rows[i];
     const auto device = devices.find(result.interned_texts[row.device]);
     if (device == devices.end()) {
@@ -112,10 +112,10 @@ bool read_timeline(std::string_view json, NodeExecutions& result) {
       continue;
     }
     row.device = result.interned_texts.intern(device->second);
-    result.rows[named++] = row;
+    result.rows[named_row_end++] = row;
   }
-  result.rows.resize(named);
-  result.set_tensors(first, tensors);
+  result.rows.resize(named_row_end);
+  result.set_tensors(first_row, tensors);
   ++result.steps;
   return true;
 }

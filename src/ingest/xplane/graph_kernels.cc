@@ -30,24 +30,27 @@ class ScheduleMatcher {
 
   std::optional<KernelGraphMatch> at(std::size_t begin) {
     KernelGraphMatch match;
-    std::size_t next = begin;
+    std::size_t schedule_index = begin;
     for (std::size_t i = 0; i < kernel_stems_.size(); ++i) {
       if (++match_attempts_ > kMaxMatchAttempts) return std::nullopt;
       if (is_library_kernel_[i]) {
-        const bool has_own_kernel = next < scheduled_names_.size() && !has_kernel_of_same_stem_[next];
+        const bool has_own_kernel =
+            schedule_index < scheduled_names_.size() && !has_kernel_of_same_stem_[schedule_index];
         if (!has_own_kernel && match.instruction_by_kernel.empty()) return std::nullopt;
-        match.instruction_by_kernel.push_back(has_own_kernel ? scheduled_names_[next++]
+        match.instruction_by_kernel.push_back(has_own_kernel ? scheduled_names_[schedule_index++]
                                                              : match.instruction_by_kernel.back());
         continue;
       }
       // Skips instructions that call a library but have no kernel in the trace.
-      while (i > 0 && next < scheduled_names_.size() && !has_kernel_of_same_stem_[next]) ++next;
-      if (next == scheduled_names_.size() || schedule_stems_[next] != kernel_stems_[i]) return std::nullopt;
-      match.instruction_by_kernel.push_back(scheduled_names_[next++]);
+      while (i > 0 && schedule_index < scheduled_names_.size() && !has_kernel_of_same_stem_[schedule_index])
+        ++schedule_index;
+      if (schedule_index == scheduled_names_.size() || schedule_stems_[schedule_index] != kernel_stems_[i])
+        return std::nullopt;
+      match.instruction_by_kernel.push_back(scheduled_names_[schedule_index++]);
       ++match.name_match_count;
     }
     if (match.name_match_count == 0) return std::nullopt;
-    match.schedule_end_index = next;
+    match.schedule_end_index = schedule_index;
     return match;
   }
 
@@ -75,11 +78,12 @@ std::string name_without_number(std::string_view name) {
 }
 
 std::optional<KernelGraphMatch> match_graph_to_schedule(std::span<const std::string_view> kernels,
-                                                        std::span<const std::string_view> schedule, std::size_t from) {
+                                                        std::span<const std::string_view> schedule,
+                                                        std::size_t schedule_begin) {
   if (kernels.empty() || kernels.size() > kMaxMatchAttempts || schedule.size() > kMaxMatchAttempts) return std::nullopt;
   ScheduleMatcher match(kernels, schedule);
-  for (std::size_t begin = from; begin < schedule.size(); ++begin) {
-    if (std::optional<KernelGraphMatch> found = match.at(begin)) return found;
+  for (std::size_t begin = schedule_begin; begin < schedule.size(); ++begin) {
+    if (std::optional<KernelGraphMatch> graph_match = match.at(begin)) return graph_match;
   }
   return std::nullopt;
 }

@@ -26,8 +26,9 @@ struct KernelGraphMatch {
 
 // `kernels` and `schedule` are names. Library kernels (cuDNN) have arbitrary names: each belongs to an instruction that
 // no kernel is named after, or to the instruction before it. Returns nullopt if no kernel is named after an
-// instruction, or the kernels are not a contiguous part of the schedule at or after `from`.
+// instruction, or the kernels are not a contiguous part of the schedule at or after `schedule_begin`.
 std::optional<KernelGraphMatch> match_graph_to_schedule(std::span<const std::string_view> kernels,
-                                                        std::span<const std::string_view> schedule, std::size_t from);
+                                                        std::span<const std::string_view> schedule,
+                                                        std::size_t schedule_begin);
 
 }  // namespace joulemap::ingest

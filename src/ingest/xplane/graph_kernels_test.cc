@@ -19,11 +19,12 @@ TEST(GraphKernels, RepeatedKernelsBelongToConsecutiveInstructions) {
 
 TEST(GraphKernels, EqualGraphsFollowEachOther) {
   const Names schedule = {"gemm.1", "add.1", "attention", "gemm.2", "add.2", "attention.1"};
-  const auto first = match_graph_to_schedule(Names{"gemm_1", "add_1"}, schedule, 0);
-  ASSERT_TRUE(first);
-  const auto second = match_graph_to_schedule(Names{"gemm_1", "add_1"}, schedule, first->schedule_end_index);
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->instruction_by_kernel, (Names{"gemm.2", "add.2"}));
+  const auto first_match = match_graph_to_schedule(Names{"gemm_1", "add_1"}, schedule, 0);
+  ASSERT_TRUE(first_match);
+  const auto second_match =
+      match_graph_to_schedule(Names{"gemm_1", "add_1"}, schedule, first_match->schedule_end_index);
+  ASSERT_TRUE(second_match);
+  EXPECT_EQ(second_match->instruction_by_kernel, (Names{"gemm.2", "add.2"}));
 }
 
 TEST(GraphKernels, LibraryKernelsBelongToTheInstructionBetweenTheirNeighbours) {

@@ -29,14 +29,15 @@ std::uint64_t assign_graph_operations(std::vector<GraphKernel>& kernels, XPlaneO
   std::stable_sort(kernels.begin(), kernels.end(),
                    [](const GraphKernel& a, const GraphKernel& b) { return launch_sort_key(a) < launch_sort_key(b); });
   using OperationsOfLaunch = std::optional<std::vector<std::uint32_t>>;
-  std::map<std::pair<XPlaneOperations::CudaGraphKey, std::vector<std::string_view>>, OperationsOfLaunch> known;
+  std::map<std::pair<XPlaneOperations::CudaGraphKey, std::vector<std::string_view>>, OperationsOfLaunch>
+      operations_by_launch;
   std::uint64_t unknown = 0;
   for (std::size_t begin = 0, end = 0; begin < kernels.size(); begin = end) {
     std::vector<std::string_view> names;
     for (; end < kernels.size() && is_same_launch(kernels[begin], kernels[end]); ++end) {
       names.push_back(kernels[end].name);
     }
-    const auto [slot, is_new] = known.try_emplace({kernels[begin].cuda_graph, names});
+    const auto [slot, is_new] = operations_by_launch.try_emplace({kernels[begin].cuda_graph, names});
     if (is_new) slot->second = operations.find_graph_operations(kernels[begin].cuda_graph, names);
     if (!slot->second) unknown += names.size();
     for (std::size_t i = begin; slot->second && i < end; ++i) kernels[i].operation_index = (*slot->second)[i - begin];

@@ -108,23 +108,24 @@ void HloProgram::add_computation(std::string_view bytes) {
 
 void HloProgram::add_operand_shapes(const std::vector<Instruction>& instructions) {
   std::unordered_map<std::uint64_t, std::string_view> shapes;
-  for (const Instruction& some : instructions)
-    shapes.insert_or_assign(static_cast<std::uint64_t>(some.id), some.shape_proto);
-  for (const Instruction& some : instructions) {
-    if (!some.is_executed || some.shape_proto.empty()) continue;
-    std::vector<std::string_view>& inputs = operand_shapes_by_instruction_[some.name];
+  for (const Instruction& instruction : instructions)
+    shapes.insert_or_assign(static_cast<std::uint64_t>(instruction.id), instruction.shape_proto);
+  for (const Instruction& instruction : instructions) {
+    if (!instruction.is_executed || instruction.shape_proto.empty()) continue;
+    std::vector<std::string_view>& inputs = operand_shapes_by_instruction_[instruction.name];
     inputs.clear();
-    for (const std::uint64_t operand_id : some.operand_ids) {
-      if (const auto known = shapes.find(operand_id); known != shapes.end()) inputs.push_back(known->second);
+    for (const std::uint64_t operand_id : instruction.operand_ids) {
+      if (const auto operand_shape = shapes.find(operand_id); operand_shape != shapes.end())
+        inputs.push_back(operand_shape->second);
     }
   }
 }
 
 std::string HloProgram::format_input_tensors(std::string_view instruction) const {
-  const auto known = operand_shapes_by_instruction_.find(instruction);
-  if (known == operand_shapes_by_instruction_.end()) return {};
+  const auto operand_shapes = operand_shapes_by_instruction_.find(instruction);
+  if (operand_shapes == operand_shapes_by_instruction_.end()) return {};
   scopes::TensorText text;
-  for (const std::string_view shape : known->second) append_shape_text(shape, text);
+  for (const std::string_view shape : operand_shapes->second) append_shape_text(shape, text);
   return text.text();
 }
 
@@ -133,13 +134,14 @@ std::string HloProgram::format_input_tensors(std::string_view instruction) const
 void HloProgram::inherit_names_from_callees() {
   for (const Instruction& instruction : instructions_without_path_) {
     HloOrigin origin = instruction.origin;
-    std::size_t most = 0;
+    std::size_t max_name_count = 0;
     for (const std::uint64_t computation : instruction.called_computation_ids) {
       const auto names = op_name_counts_.find(computation);
       if (names == op_name_counts_.end()) continue;
       for (const auto& [name, count] : names->second) {
-        if (count < most || (count == most && name >= origin.op_name)) continue;  // independent of the map's order
-        most = count;
+        if (count < max_name_count || (count == max_name_count && name >= origin.op_name))
+          continue;  // independent of the map's order
+        max_name_count = count;
         origin.op_name = name;
       }
     }
@@ -155,8 +157,8 @@ void HloProgram::add_schedule(std::string_view sequence) {
   while (fields.next()) {
     if (fields.field() != kSequenceIdsField) continue;
     for (const std::uint64_t id : formats::decode_packed_varints(fields.bytes())) {
-      const auto known = executed_instruction_names_.find(static_cast<std::int64_t>(id));
-      if (known != executed_instruction_names_.end()) names.push_back(known->second);
+      const auto instruction_name = executed_instruction_names_.find(static_cast<std::int64_t>(id));
+      if (instruction_name != executed_instruction_names_.end()) names.push_back(instruction_name->second);
     }
   }
   if (!names.empty()) schedules_.push_back(std::move(names));
@@ -171,10 +173,10 @@ HloProgram HloProgram::read(std::string_view hlo_proto) {
     while (module.next()) {
       if (module.field() == kModuleComputationsField) program.add_computation(module.bytes());
     }
-    ProtobufReader again(fields.bytes());
-    while (again.next()) {
-      if (again.field() != kModuleScheduleField) continue;
-      ProtobufReader sequences(again.bytes());
+    ProtobufReader schedule_reader(fields.bytes());
+    while (schedule_reader.next()) {
+      if (schedule_reader.field() != kModuleScheduleField) continue;
+      ProtobufReader sequences(schedule_reader.bytes());
       while (sequences.next()) {
         if (sequences.field() != kScheduleSequencesField) continue;
         ProtobufReader entry(sequences.bytes());
@@ -190,8 +192,8 @@ HloProgram HloProgram::read(std::string_view hlo_proto) {
 }
 
 const HloOrigin* HloProgram::find_instruction_origin(std::string_view instruction) const {
-  const auto known = origin_by_instruction_.find(instruction);
-  return known == origin_by_instruction_.end() ? nullptr : &known->second;
+  const auto instruction_origin = origin_by_instruction_.find(instruction);
+  return instruction_origin == origin_by_instruction_.end() ? nullptr : &instruction_origin->second;
 }
 
 }  // namespace joulemap::ingest

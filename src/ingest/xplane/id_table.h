@@ -27,8 +27,8 @@ class IdTable {
   std::uint32_t find_number(std::int64_t id) const {
     if (id >= 0 && id < kDenseIdLimit)
       return static_cast<std::size_t>(id) < dense_numbers_.size() ? dense_numbers_[static_cast<std::size_t>(id)] : 0;
-    const auto known = sparse_numbers_.find(id);
-    return known == sparse_numbers_.end() ? 0 : known->second;
+    const auto sparse_entry = sparse_numbers_.find(id);
+    return sparse_entry == sparse_numbers_.end() ? 0 : sparse_entry->second;
   }
   std::vector<T>& entries() { return entries_; }
   const T& at(std::uint32_t index) const { return entries_[index]; }

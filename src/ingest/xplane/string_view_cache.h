@@ -39,19 +39,19 @@ class StringViewCache {
   };
 
   static std::size_t slot_of(const Key& key) {
-    std::uint64_t mixed = static_cast<std::uint64_t>(key.number);
+    std::uint64_t key_hash = static_cast<std::uint64_t>(key.number);
     for (const std::string_view text : key.texts) {
-      mixed = (mixed ^ reinterpret_cast<std::uintptr_t>(text.data())) * kGoldenRatio64;
+      key_hash = (key_hash ^ reinterpret_cast<std::uintptr_t>(text.data())) * kGoldenRatio64;
     }
-    return mixed >> 54;
+    return key_hash >> 54;
   }
   // The first text of a key is never null.
   static bool are_same_views(const Key& a, const Key& b) {
-    bool same = a.number == b.number && a.texts[0].data() != nullptr;
+    bool is_equal = a.number == b.number && a.texts[0].data() != nullptr;
     for (std::size_t i = 0; i < kTexts; ++i) {
-      same = same && a.texts[i].data() == b.texts[i].data() && a.texts[i].size() == b.texts[i].size();
+      is_equal = is_equal && a.texts[i].data() == b.texts[i].data() && a.texts[i].size() == b.texts[i].size();
     }
-    return same;
+    return is_equal;
   }
 
   static_assert(kEntryCount == std::size_t{1} << (64 - 54));

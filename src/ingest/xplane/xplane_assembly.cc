@@ -22,29 +22,30 @@ XPlaneAssembly::XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEventCon
 
 void XPlaneAssembly::add(std::size_t number, std::size_t reader, XSegmentEvents events, Diagnostics damage) {
   if (number >= segments_.size()) segments_.resize(number + 1);
-  const Trace& known = readers_[reader].builder().trace();
-  const TableSizes sizes{known.names.size(), known.kernel_classes.size(), known.kernel_queues.size(),
-                         known.byte_counts.size()};
+  const Trace& reader_trace = readers_[reader].builder().trace();
+  const TableSizes sizes{reader_trace.names.size(), reader_trace.kernel_classes.size(),
+                         reader_trace.kernel_queues.size(), reader_trace.byte_counts.size()};
   segments_[number] = {reader, sizes, std::move(events), std::move(damage)};
 }
 
 // Adds the entries that the segment's reader first saw in this segment to the trace, and maps their indices.
 void XPlaneAssembly::map_new_entries(const Segment& segment) {
-  const Trace& known = readers_[segment.reader].builder().trace();
+  const Trace& reader_trace = readers_[segment.reader].builder().trace();
   IndexMaps& numbers = index_maps_[segment.reader];
   while (numbers.names.size() < segment.table_sizes.names) {
-    const TraceName& name = known.names[numbers.names.size()];
+    const TraceName& name = reader_trace.names[numbers.names.size()];
     numbers.names.push_back(builder_.intern_name(name.text, name.scope));
   }
   while (numbers.classes.size() < segment.table_sizes.classes) {
-    const KernelClass& some = known.kernel_classes[numbers.classes.size()];
-    numbers.classes.push_back(builder_.intern_kernel_class(some.kind, some.name, some.grid, some.block));
+    const KernelClass& kernel_class = reader_trace.kernel_classes[numbers.classes.size()];
+    numbers.classes.push_back(
+        builder_.intern_kernel_class(kernel_class.kind, kernel_class.name, kernel_class.grid, kernel_class.block));
   }
   while (numbers.queues.size() < segment.table_sizes.queues) {
-    numbers.queues.push_back(builder_.intern_queue(known.kernel_queues[numbers.queues.size()]));
+    numbers.queues.push_back(builder_.intern_queue(reader_trace.kernel_queues[numbers.queues.size()]));
   }
   while (numbers.bytes.size() < segment.table_sizes.bytes) {
-    numbers.bytes.push_back(builder_.intern_byte_count(known.byte_counts[numbers.bytes.size()]));
+    numbers.bytes.push_back(builder_.intern_byte_count(reader_trace.byte_counts[numbers.bytes.size()]));
   }
 }
 
@@ -59,8 +60,8 @@ void XPlaneAssembly::remap_indices(TraceEvent& event, const IndexMaps& numbers) 
   if (event.external_id > 0) event.external_id = numbers.names[event.external_id - 1] + 1;
 }
 
-void XPlaneAssembly::remap_event_indices(std::size_t first, std::size_t stride) {
-  for (std::size_t i = first; i < segments_.size(); i += stride) {
+void XPlaneAssembly::remap_event_indices(std::size_t first_segment, std::size_t stride) {
+  for (std::size_t i = first_segment; i < segments_.size(); i += stride) {
     const IndexMaps& numbers = index_maps_[segments_[i].reader];
     for (std::vector<TraceEvent>& block : segments_[i].events.blocks) {
       for (TraceEvent& event : block) remap_indices(event, numbers);
@@ -79,53 +80,53 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
   for (std::thread& worker : workers) worker.join();
 
   Diagnostics damage;
-  XSegmentEvents rest;  // begun, operation_ends and graph_kernels of all segments
+  XSegmentEvents merged_events;  // begun, operation_ends and graph_kernels of all segments
   for (Segment& segment : segments_) {
     const IndexMaps& numbers = index_maps_[segment.reader];
     damage.add_all(segment.damage);
     builder_.add_event_blocks(std::move(segment.events.blocks));
     for (XSegmentEvents::OperationBegin begun : segment.events.open_operations) {
       begun.name = numbers.names[begun.name];
-      rest.open_operations.push_back(begun);
+      merged_events.open_operations.push_back(begun);
     }
-    rest.operation_ends.insert(rest.operation_ends.end(), segment.events.operation_ends.begin(),
-                               segment.events.operation_ends.end());
-    rest.steps.insert(rest.steps.end(), segment.events.steps.begin(), segment.events.steps.end());
+    merged_events.operation_ends.insert(merged_events.operation_ends.end(), segment.events.operation_ends.begin(),
+                                        segment.events.operation_ends.end());
+    merged_events.steps.insert(merged_events.steps.end(), segment.events.steps.begin(), segment.events.steps.end());
     for (GraphKernel& kernel : segment.events.graph_kernels) {
       remap_indices(kernel.kernel_event, numbers);
-      rest.graph_kernels.push_back(kernel);
+      merged_events.graph_kernels.push_back(kernel);
     }
   }
   segments_.clear();
   for (XPlaneEventConverter& reader : readers_) builder_.merge_event_counts(reader.builder());
-  add_cross_thread_ends(rest);
-  add_graph_kernels(std::move(rest.graph_kernels));
-  add_steps(std::move(rest.steps));
+  add_cross_thread_ends(merged_events);
+  add_graph_kernels(std::move(merged_events.graph_kernels));
+  add_steps(std::move(merged_events.steps));
   return damage;
 }
 
 void XPlaneAssembly::add_steps(std::vector<XStep> candidates) {
-  const XSteps found = select_profile_steps(std::move(candidates));
-  for (const XStep& step : found.steps) {
+  const XSteps profile_steps = select_profile_steps(std::move(candidates));
+  for (const XStep& step : profile_steps.steps) {
     builder_.add_event({.start_ns = step.start_ns,
                         .duration_ns = std::max<std::int64_t>(step.end_ns - step.start_ns, 0),
                         .name_index = builder_.intern_name(fmt::format("{}{}", kStepNamePrefix, *step.number)),
                         .track_index = step.track,
                         .kind = EventKind::annotation});
   }
-  builder_.trace().read_event_count -= found.steps.size();  // their events were counted when they were read
-  builder_.trace().are_steps_inferred = found.are_inferred;
+  builder_.trace().read_event_count -= profile_steps.steps.size();  // their events were counted when they were read
+  builder_.trace().are_steps_inferred = profile_steps.are_inferred;
 }
 
 // For each operation that ended on another thread than it began, adds the rest of its time on the thread that ended it.
 void XPlaneAssembly::add_cross_thread_ends(const XSegmentEvents& events) {
   std::unordered_map<std::int64_t, OperationBegin> begun;
-  for (const XSegmentEvents::OperationBegin& some : events.open_operations)
-    begun.insert_or_assign(some.id, OperationBegin{some.end_ns, some.name});
+  for (const XSegmentEvents::OperationBegin& open_operation : events.open_operations)
+    begun.insert_or_assign(open_operation.id, OperationBegin{open_operation.end_ns, open_operation.name});
   for (const XSegmentEvents::OperationEnd& end : events.operation_ends) {
-    const auto found = begun.find(end.id);
-    if (found == begun.end() || found->second.end_ns >= end.end_ns) continue;
-    const auto& [end_ns, name] = found->second;
+    const auto operation_begin = begun.find(end.id);
+    if (operation_begin == begun.end() || operation_begin->second.end_ns >= end.end_ns) continue;
+    const auto& [end_ns, name] = operation_begin->second;
     builder_.add_event(
         {.start_ns = end_ns, .duration_ns = end.end_ns - end_ns, .name_index = name, .track_index = end.track});
   }

@@ -48,7 +48,7 @@ class XPlaneAssembly {
 
   void map_new_entries(const Segment& segment);
   void remap_indices(TraceEvent& event, const IndexMaps& numbers) const;
-  void remap_event_indices(std::size_t first, std::size_t stride);
+  void remap_event_indices(std::size_t first_segment, std::size_t stride);
   void add_cross_thread_ends(const XSegmentEvents& events);
   void add_graph_kernels(std::vector<GraphKernel> kernels);
   void add_steps(std::vector<XStep> candidates);

@@ -14,8 +14,8 @@ std::int64_t duration_ns(const XEvent& event) { return event.duration_ps / kPico
 
 // The number at the end of "step 12" or "12".
 std::optional<std::uint64_t> parse_trailing_number(std::string_view text) {
-  const std::size_t before = text.find_last_not_of("0123456789");
-  return parse_u64(text.substr(before == std::string_view::npos ? 0 : before + 1));
+  const std::size_t last_nondigit = text.find_last_not_of("0123456789");
+  return parse_u64(text.substr(last_nondigit == std::string_view::npos ? 0 : last_nondigit + 1));
 }
 
 std::optional<std::uint64_t> to_optional_uint64(std::optional<std::int64_t> value) {
@@ -29,12 +29,12 @@ std::int64_t end_ns_of(const XEvent& event) {
 
 }  // namespace
 
-void XPlaneEventConverter::begin_segment(const XLineContext& line, std::size_t most) {
+void XPlaneEventConverter::begin_segment(const XLineContext& line, std::size_t expected_event_count) {
   if (line.plane != line_context_.plane) meaning_by_name_.clear();
   line_context_ = line;
   queues_.clear();
   last_cuda_context_ = {};
-  builder_.begin_block(most);
+  builder_.begin_block(expected_event_count);
 }
 
 XSegmentEvents XPlaneEventConverter::take_segment() {
@@ -57,8 +57,8 @@ void XPlaneEventConverter::on_event(const XEvent& event) {
 
 std::uint32_t XPlaneEventConverter::intern_operation_name(std::uint32_t operation) {
   while (name_by_operation_.size() < operations_.size()) {
-    const XOperation& next = operations_[static_cast<std::uint32_t>(name_by_operation_.size())];
-    name_by_operation_.push_back(builder_.intern_name(next.name, next.scope));
+    const XOperation& new_operation = operations_[static_cast<std::uint32_t>(name_by_operation_.size())];
+    name_by_operation_.push_back(builder_.intern_name(new_operation.name, new_operation.scope));
   }
   return name_by_operation_[operation];
 }
@@ -74,14 +74,14 @@ std::uint32_t XPlaneEventConverter::intern_operation_name(std::string_view text)
 void XPlaneEventConverter::add_event_without_stats(const XEvent& event) {
   const std::size_t index = 2 * std::size_t{event.name_number} + (line_context_.is_input_pipeline ? 1 : 0);
   if (index >= meaning_by_name_.size()) meaning_by_name_.resize(index + 1);
-  std::optional<EventMeaning>& known = meaning_by_name_[index];
-  if (!known) known = find_event_meaning(event);
-  if (!known->is_included) return builder_.add_skipped_events();
+  std::optional<EventMeaning>& event_meaning = meaning_by_name_[index];
+  if (!event_meaning) event_meaning = find_event_meaning(event);
+  if (!event_meaning->is_included) return builder_.add_skipped_events();
   builder_.add_event({.start_ns = event.begin_ns,
                       .duration_ns = duration_ns(event),
-                      .name_index = known->name,
+                      .name_index = event_meaning->name,
                       .track_index = line_context_.track,
-                      .kind = known->kind});
+                      .kind = event_meaning->kind});
 }
 
 // Collects the event if it may be a step. Returns false if it is none.
@@ -109,16 +109,17 @@ void XPlaneEventConverter::add_thread_event(const XEvent& event) {
   if (add_step(event)) return builder_.add_skipped_events();
   const EventMeaning meaning = find_event_meaning(event);
   if (!meaning.is_included) return builder_.add_skipped_events();
-  TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .track_index = line_context_.track};
-  made.kind = meaning.kind;
-  made.name_index = meaning.name;
-  if (made.kind == EventKind::api) {
-    made.correlation = static_cast<std::uint32_t>(event.find_integer(XStatName::correlation_id).value_or(0));
+  TraceEvent trace_event{
+      .start_ns = event.begin_ns, .duration_ns = duration_ns(event), .track_index = line_context_.track};
+  trace_event.kind = meaning.kind;
+  trace_event.name_index = meaning.name;
+  if (trace_event.kind == EventKind::api) {
+    trace_event.correlation = static_cast<std::uint32_t>(event.find_integer(XStatName::correlation_id).value_or(0));
   }
   const auto producer = event.find_integer(XStatName::producer);
-  if (producer && made.kind == EventKind::op)
-    segment_.open_operations.push_back({*producer, end_ns_of(event), made.name_index});
-  builder_.add_event(made);
+  if (producer && trace_event.kind == EventKind::op)
+    segment_.open_operations.push_back({*producer, end_ns_of(event), trace_event.name_index});
+  builder_.add_event(trace_event);
 }
 
 XPlaneEventConverter::EventMeaning XPlaneEventConverter::find_event_meaning(const XEvent& event) {
@@ -132,38 +133,39 @@ XPlaneEventConverter::EventMeaning XPlaneEventConverter::find_event_meaning(cons
 
 void XPlaneEventConverter::add_gpu_event(const XEvent& event) {
   if (event.has_stat(XStatName::memory_details)) return builder_.add_skipped_events();
-  TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .kind = EventKind::kernel};
-  made.correlation = static_cast<std::uint32_t>(event.find_integer(XStatName::correlation_id).value_or(0));
-  made.track_index = intern_event_queue(event);
+  TraceEvent trace_event{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .kind = EventKind::kernel};
+  trace_event.correlation = static_cast<std::uint32_t>(event.find_integer(XStatName::correlation_id).value_or(0));
+  trace_event.track_index = intern_event_queue(event);
   const std::string_view copy = event.find_text(XStatName::memcpy_details);
-  const std::string_view fill = event.find_text(XStatName::memset_details);
+  const std::string_view fill_details = event.find_text(XStatName::memset_details);
   if (!copy.empty() || event.name.starts_with("Memcpy")) {
-    made.kind = EventKind::copy;
-    made.name_index = builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(event.name));
-    made.detail_index = builder_.intern_byte_count(parse_byte_count(copy));
-  } else if (!fill.empty() || event.name.starts_with("Memset")) {
-    made.kind = EventKind::fill;
-    made.name_index = builder_.intern_kernel_class(KernelKind::fill, kFillClassName);
-    made.detail_index = builder_.intern_byte_count(parse_byte_count(fill));
+    trace_event.kind = EventKind::copy;
+    trace_event.name_index = builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(event.name));
+    trace_event.detail_index = builder_.intern_byte_count(parse_byte_count(copy));
+  } else if (!fill_details.empty() || event.name.starts_with("Memset")) {
+    trace_event.kind = EventKind::fill;
+    trace_event.name_index = builder_.intern_kernel_class(KernelKind::fill, kFillClassName);
+    trace_event.detail_index = builder_.intern_byte_count(parse_byte_count(fill_details));
   } else {
-    made.name_index = intern_kernel_class(event.name, event.find_text(XStatName::kernel_details));
+    trace_event.name_index = intern_kernel_class(event.name, event.find_text(XStatName::kernel_details));
   }
   const std::optional<std::uint32_t> operation = operations_.find_or_add_kernel_operation(event);
-  if (operation) made.external_id = intern_operation_name(*operation) + 1;
+  if (operation) trace_event.external_id = intern_operation_name(*operation) + 1;
   if (const auto graph = XPlaneOperations::find_graph_of_kernel(event)) {
     const std::int64_t node = event.find_integer(XStatName::graph_node_id).value_or(0);
-    segment_.graph_kernels.push_back({*graph, node, event.name, made, {}});
+    segment_.graph_kernels.push_back({*graph, node, event.name, trace_event, {}});
   } else {
-    builder_.add_event(made);
+    builder_.add_event(trace_event);
   }
 }
 
-std::uint32_t XPlaneEventConverter::intern_kernel_class(std::string_view name, std::string_view details) {
-  return recent_kernel_classes_.find_or_compute({{name, details}}, [&] {
-    const auto [slot, is_new] = kernel_class_indices_.try_emplace({name, details}, 0);
+std::uint32_t XPlaneEventConverter::intern_kernel_class(std::string_view name, std::string_view kernel_details) {
+  return recent_kernel_classes_.find_or_compute({{name, kernel_details}}, [&] {
+    const auto [slot, is_new] = kernel_class_indices_.try_emplace({name, kernel_details}, 0);
     if (is_new) {
-      slot->second = builder_.intern_kernel_class(KernelKind::kernel, name, parse_launch_dimensions(details, "grid"),
-                                                  parse_launch_dimensions(details, "block"));
+      slot->second =
+          builder_.intern_kernel_class(KernelKind::kernel, name, parse_launch_dimensions(kernel_details, "grid"),
+                                       parse_launch_dimensions(kernel_details, "block"));
     }
     return slot->second;
   });
@@ -183,8 +185,8 @@ std::uint32_t XPlaneEventConverter::intern_event_queue(const XEvent& event) {
 }
 
 std::uint32_t XPlaneEventConverter::queue_of_context(std::uint32_t context) {
-  for (const auto& [known, queue] : queues_) {
-    if (known == context) return queue;
+  for (const auto& [queue_context, queue] : queues_) {
+    if (queue_context == context) return queue;
   }
   const std::uint32_t queue = builder_.intern_queue(
       {.ordinal = line_context_.device_ordinal, .context = context, .stream = line_context_.stream_id});

@@ -45,8 +45,8 @@ class XPlaneEventConverter : public XEventVisitor {
  public:
   void add_program(std::string_view name, std::string_view hlo_proto) { operations_.add_program(name, hlo_proto); }
 
-  // Starts a segment of this line. `most`: approximate count of its events, to reserve memory; 0 if unknown.
-  void begin_segment(const XLineContext& line, std::size_t most);
+  // Starts a segment of this line. `expected_event_count`: approximate count of its events, to reserve memory; 0 if unknown.
+  void begin_segment(const XLineContext& line, std::size_t expected_event_count);
   void on_event(const XEvent& event) override;
   void on_skipped_event() override { builder_.add_skipped_events(); }
   void on_damaged_event() override { builder_.add_dropped_events(kDamagedEventsReason); }
@@ -76,7 +76,7 @@ class XPlaneEventConverter : public XEventVisitor {
   EventMeaning find_event_meaning(const XEvent& event);
   std::uint32_t intern_operation_name(std::uint32_t operation);
   std::uint32_t intern_operation_name(std::string_view text);
-  std::uint32_t intern_kernel_class(std::string_view name, std::string_view details);
+  std::uint32_t intern_kernel_class(std::string_view name, std::string_view kernel_details);
   std::uint32_t intern_event_queue(const XEvent& event);
   std::uint32_t queue_of_context(std::uint32_t context);
 

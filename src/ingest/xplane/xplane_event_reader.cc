@@ -48,13 +48,14 @@ void XEventReader::read_event(std::string_view bytes, const XSegment& segment, D
   const XPlaneTables& tables = *segment.tables;
   EventFields fields;
   clear_stats();
-  ParseOutcome seen = try_read_event_fast(bytes, segment.line_bytes.data() + segment.line_bytes.size(), tables, fields);
-  if (seen == ParseOutcome::needs_slow_path) {
+  ParseOutcome parse_outcome =
+      try_read_event_fast(bytes, segment.line_bytes.data() + segment.line_bytes.size(), tables, fields);
+  if (parse_outcome == ParseOutcome::needs_slow_path) {
     fields = {};
     clear_stats();
-    seen = read_event_by_field(bytes, tables, fields, damage);
+    parse_outcome = read_event_by_field(bytes, tables, fields, damage);
   }
-  if (seen == ParseOutcome::unselected) return visitor_.on_skipped_event();
+  if (parse_outcome == ParseOutcome::unselected) return visitor_.on_skipped_event();
   if (fields.duration_ps < 0 || fields.duration_ps > kLongest_ps) {
     damage.add({"damaged_trace", 1, "a trace of the framework's profiler contains an event of impossible length", ""});
     return visitor_.on_damaged_event();
@@ -63,7 +64,7 @@ void XEventReader::read_event(std::string_view bytes, const XSegment& segment, D
   if (fields.event_name != nullptr) {
     event_.name = fields.event_name->name;
     event_.display_name = fields.event_name->display_name;
-    for (const std::string_view stat : fields.event_name->stats) add_stat(stat, tables, damage);
+    for (const std::string_view stat_bytes : fields.event_name->stats) add_stat(stat_bytes, tables, damage);
   }
   event_.name_number = fields.name_number;
   event_.begin_ns = add_offset_ps(segment.line.begin_ns, fields.offset_ps);
@@ -74,13 +75,13 @@ void XEventReader::read_event(std::string_view bytes, const XSegment& segment, D
 
 XEventReader::ParseOutcome XEventReader::try_read_event_fast(std::string_view bytes, const char* readable,
                                                              const XPlaneTables& tables, EventFields& fields) {
-  const char* at = bytes.data();
-  const char* const end = at + bytes.size();
-  while (at != end) {
-    const auto tag = static_cast<unsigned char>(*at);
+  const char* read_position = bytes.data();
+  const char* const end = read_position + bytes.size();
+  while (read_position != end) {
+    const auto tag = static_cast<unsigned char>(*read_position);
     std::uint64_t number = 0;
-    at = decode_varint(at + 1, end, readable, number);
-    if (at == nullptr) return ParseOutcome::needs_slow_path;
+    read_position = decode_varint(read_position + 1, end, readable, number);
+    if (read_position == nullptr) return ParseOutcome::needs_slow_path;
     switch (tag) {
       case varint_field_tag(event_field::kMetadataField):
         fields.event_name = tables.event_name(static_cast<std::int64_t>(number), fields.name_number);
@@ -94,10 +95,10 @@ XEventReader::ParseOutcome XEventReader::try_read_event_fast(std::string_view by
         fields.duration_ps = static_cast<std::int64_t>(number);
         break;
       case bytes_field_tag(event_field::kStatsField): {
-        if (number > static_cast<std::uint64_t>(end - at)) return ParseOutcome::needs_slow_path;
-        if (!try_read_stat_fast({at, static_cast<std::size_t>(number)}, readable, tables))
+        if (number > static_cast<std::uint64_t>(end - read_position)) return ParseOutcome::needs_slow_path;
+        if (!try_read_stat_fast({read_position, static_cast<std::size_t>(number)}, readable, tables))
           return ParseOutcome::needs_slow_path;
-        at += number;
+        read_position += number;
         break;
       }
       default:
@@ -109,17 +110,19 @@ XEventReader::ParseOutcome XEventReader::try_read_event_fast(std::string_view by
 
 // Reads a stat that consists of an id and a value, in this order. Returns false if it must be read field by field.
 bool XEventReader::try_read_stat_fast(std::string_view bytes, const char* readable, const XPlaneTables& tables) {
-  const char* at = bytes.data();
-  const char* const end = at + bytes.size();
-  if (at == end || static_cast<unsigned char>(*at) != varint_field_tag(stat_field::kMetadataField)) return false;
+  const char* read_position = bytes.data();
+  const char* const end = read_position + bytes.size();
+  if (read_position == end ||
+      static_cast<unsigned char>(*read_position) != varint_field_tag(stat_field::kMetadataField))
+    return false;
   std::uint64_t number = 0;
-  at = decode_varint(at + 1, end, readable, number);
-  if (at == nullptr || at == end) return false;
+  read_position = decode_varint(read_position + 1, end, readable, number);
+  if (read_position == nullptr || read_position == end) return false;
   const XPlaneTables::StatName* const name = tables.stat_name(static_cast<std::int64_t>(number));
   if (name == nullptr || name->known_name == XStatName::other) return true;
-  const auto tag = static_cast<unsigned char>(*at);
-  at = decode_varint(at + 1, end, readable, number);
-  if (at == nullptr) return false;
+  const auto tag = static_cast<unsigned char>(*read_position);
+  read_position = decode_varint(read_position + 1, end, readable, number);
+  if (read_position == nullptr) return false;
   XStat& stat = append_stat();
   stat.name = name->name;
   stat.stat_name = name->known_name;
@@ -137,15 +140,15 @@ bool XEventReader::try_read_stat_fast(std::string_view bytes, const char* readab
     }
     case bytes_field_tag(stat_field::kTextField):
     case bytes_field_tag(stat_field::kBytesField):
-      if (number > static_cast<std::uint64_t>(end - at)) return false;
-      stat.value = std::string_view(at, static_cast<std::size_t>(number));
-      at += number;
+      if (number > static_cast<std::uint64_t>(end - read_position)) return false;
+      stat.value = std::string_view(read_position, static_cast<std::size_t>(number));
+      read_position += number;
       break;
     default:
       return false;
   }
   index_last_stat(name->known_name);
-  return at == end;
+  return read_position == end;
 }
 
 XEventReader::ParseOutcome XEventReader::read_event_by_field(std::string_view bytes, const XPlaneTables& tables,
@@ -155,11 +158,11 @@ XEventReader::ParseOutcome XEventReader::read_event_by_field(std::string_view by
     switch (fields.field()) {
       case event_field::kMetadataField: {
         std::uint32_t number = 0;
-        const XPlaneTables::EventName* const known = tables.event_name(fields.signed_number(), number);
-        if (known == nullptr) break;
-        event.event_name = known;
+        const XPlaneTables::EventName* const event_name = tables.event_name(fields.signed_number(), number);
+        if (event_name == nullptr) break;
+        event.event_name = event_name;
         event.name_number = number;
-        if (!known->are_events_read) return ParseOutcome::unselected;
+        if (!event_name->are_events_read) return ParseOutcome::unselected;
         break;
       }
       case event_field::kOffsetField_ps:
@@ -198,10 +201,10 @@ XStat& XEventReader::append_stat() {
 }
 
 // Makes the stat appended last the value of `stat_name`. Of several, the first one counts.
-void XEventReader::index_last_stat(XStatName known) {
-  if (known == XStatName::other || event_.has_stat(known)) return;
-  event_.known_stat_bits |= 1U << static_cast<unsigned>(known);
-  event_.stat_index[static_cast<std::size_t>(known)] = static_cast<std::uint32_t>(used_stat_count_ - 1);
+void XEventReader::index_last_stat(XStatName stat_name) {
+  if (stat_name == XStatName::other || event_.has_stat(stat_name)) return;
+  event_.known_stat_bits |= 1U << static_cast<unsigned>(stat_name);
+  event_.stat_index[static_cast<std::size_t>(stat_name)] = static_cast<std::uint32_t>(used_stat_count_ - 1);
 }
 
 }  // namespace joulemap::ingest

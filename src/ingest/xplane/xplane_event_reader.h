@@ -41,7 +41,7 @@ class XEventReader {
 
   void clear_stats();
   XStat& append_stat();
-  void index_last_stat(XStatName known);
+  void index_last_stat(XStatName stat_name);
 
   XEventVisitor& visitor_;
   XEvent event_;

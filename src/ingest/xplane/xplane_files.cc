@@ -24,8 +24,8 @@ std::vector<std::string> list_profiles(const std::string& folder) {
 
 // A run's folder is named after its creation time, so the last one is the newest.
 std::vector<std::string> find_newest_profiles(const std::string& folder) {
-  std::vector<std::string> own = list_profiles(folder);
-  if (!own.empty()) return own;
+  std::vector<std::string> folder_profiles = list_profiles(folder);
+  if (!folder_profiles.empty()) return folder_profiles;
   const std::string runs = folder + "/plugins/profile";
   const Result<std::vector<std::string>> names = list_directory(runs);
   if (!names) return {};

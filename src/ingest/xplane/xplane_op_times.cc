@@ -51,11 +51,12 @@ class OpTimeVisitor : public XPlaneVisitor {
 
   std::vector<OpTime> finish() {
     sum_line_self_times();
-    for (const auto& [producer, started] : started_operations_) {
+    for (const auto& [producer, started_operation] : started_operations_) {
       const auto end = end_by_producer_ns_.find(producer);
       std::int64_t late_ns = 0;
-      if (end == end_by_producer_ns_.end() || __builtin_sub_overflow(end->second, started.end_ns, &late_ns)) continue;
-      if (late_ns > 0 && late_ns < kLongest_ns) time_by_scope_[started.scope].time_ns += late_ns;
+      if (end == end_by_producer_ns_.end() || __builtin_sub_overflow(end->second, started_operation.end_ns, &late_ns))
+        continue;
+      if (late_ns > 0 && late_ns < kLongest_ns) time_by_scope_[started_operation.scope].time_ns += late_ns;
     }
     return std::move(time_by_scope_);
   }
@@ -71,10 +72,10 @@ class OpTimeVisitor : public XPlaneVisitor {
   // Returns the index in time_by_scope_ of an operation; operations in the same scope have one entry.
   std::uint32_t find_or_add_op_time_index(std::uint32_t operation) {
     while (scope_index_by_operation_.size() < plane_operations_.size()) {
-      const auto next = static_cast<std::uint32_t>(time_by_scope_.size());
+      const auto new_scope_index = static_cast<std::uint32_t>(time_by_scope_.size());
       const scopes::OpScope& scope =
           plane_operations_[static_cast<std::uint32_t>(scope_index_by_operation_.size())].scope;
-      const auto [slot, is_new] = index_by_scope_.try_emplace(scope, next);
+      const auto [slot, is_new] = index_by_scope_.try_emplace(scope, new_scope_index);
       if (is_new) time_by_scope_.push_back({scope});
       scope_index_by_operation_.push_back(slot->second);
     }

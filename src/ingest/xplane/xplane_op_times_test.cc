@@ -16,11 +16,11 @@ using formats::ProtobufWriter;
 class Trace {
  public:
   Trace& event(std::string_view name, std::string_view type, std::int64_t begin_ns, std::int64_t time_ns,
-               const ProtobufWriter& stats = {}) {
+               const ProtobufWriter& event_stats = {}) {
     ++events_;
     ProtobufWriter event;
     event.add(1, events_).add(2, begin_ns * 1000).add(3, time_ns * 1000);
-    line_.add(4, event.bytes() + stats.bytes());
+    line_.add(4, event.bytes() + event_stats.bytes());
     names_.add(4, ProtobufWriter().add(1, events_).add(2, ProtobufWriter().add(2, name).add(4, type)));
     return *this;
   }
@@ -33,8 +33,8 @@ class Trace {
   // Adds an XLA program with these instructions.
   Trace& program(std::string_view name, const ProtobufWriter& computations) {
     const ProtobufWriter proto = ProtobufWriter().add(1, computations);
-    const ProtobufWriter stat = ProtobufWriter().add(1, 1).add(6, proto.bytes());
-    programs_.add(4, ProtobufWriter().add(1, 1).add(2, ProtobufWriter().add(2, name).add(5, stat)));
+    const ProtobufWriter program_stat = ProtobufWriter().add(1, 1).add(6, proto.bytes());
+    programs_.add(4, ProtobufWriter().add(1, 1).add(2, ProtobufWriter().add(2, name).add(5, program_stat)));
     return *this;
   }
   OpTimes op_times(const GraphNames& names = {}) {
@@ -42,9 +42,9 @@ class Trace {
     ProtobufWriter host;
     host.add(2, "/host:CPU");
     int id = 0;
-    for (const char* stat : {"hlo_op", "hlo_module", "program_id", "_p", "_c"}) {
+    for (const char* stat_name : {"hlo_op", "hlo_module", "program_id", "_p", "_c"}) {
       ++id;
-      host.add(5, ProtobufWriter().add(1, id).add(2, ProtobufWriter().add(2, stat)));
+      host.add(5, ProtobufWriter().add(1, id).add(2, ProtobufWriter().add(2, stat_name)));
     }
     programs_.add(2, "/host:metadata").add(5, ProtobufWriter().add(1, 1).add(2, ProtobufWriter().add(2, "Hlo Proto")));
     const std::string planes = ProtobufWriter().add(1, programs_).bytes() +
@@ -58,18 +58,18 @@ class Trace {
 };
 
 ProtobufWriter hlo(std::string_view op, std::int64_t producer = 0) {
-  ProtobufWriter stats;
-  stats.add(4, ProtobufWriter().add(1, 1).add(5, op)).add(4, ProtobufWriter().add(1, 2).add(5, "jit_step"));
-  stats.add(4, ProtobufWriter().add(1, 3).add(4, 182));
-  if (producer != 0) stats.add(4, ProtobufWriter().add(1, 4).add(4, producer));
-  return stats;
+  ProtobufWriter event_stats;
+  event_stats.add(4, ProtobufWriter().add(1, 1).add(5, op)).add(4, ProtobufWriter().add(1, 2).add(5, "jit_step"));
+  event_stats.add(4, ProtobufWriter().add(1, 3).add(4, 182));
+  if (producer != 0) event_stats.add(4, ProtobufWriter().add(1, 4).add(4, producer));
+  return event_stats;
 }
 
-ProtobufWriter instruction(std::string_view name, std::string_view op_name, std::string_view called = {}) {
-  ProtobufWriter made;
-  made.add(1, name).add(7, ProtobufWriter().add(2, op_name));
-  if (!called.empty()) made.add(38, called);
-  return made;
+ProtobufWriter instruction(std::string_view name, std::string_view op_name, std::string_view called_computations = {}) {
+  ProtobufWriter instruction_proto;
+  instruction_proto.add(1, name).add(7, ProtobufWriter().add(2, op_name));
+  if (!called_computations.empty()) instruction_proto.add(38, called_computations);
+  return instruction_proto;
 }
 
 const OpTime* find(const OpTimes& op_times, const scopes::OpScope& scope) {
@@ -147,8 +147,9 @@ TEST(XPlaneOpTimes, AnXlaInstructionHasTheShapesOfItsOperands) {
   ProtobufWriter computation;
   computation.add(2, ProtobufWriter().add(1, "p.0").add(2, "parameter").add(3, shape(11, "\x20\x03")).add(35, 1));
   computation.add(2, ProtobufWriter().add(1, "p.1").add(2, "parameter").add(3, shape(16, "\x03")).add(35, 2));
-  ProtobufWriter dot = instruction("dot.1", "jit(step)/jvp(Net)/Dense_0/dot_general");
-  computation.add(2, dot.add(3, shape(11, "\x20")).add(35, 3).add(36, std::string_view("\x01\x02"))).add(5, 1);
+  ProtobufWriter dot_instruction = instruction("dot.1", "jit(step)/jvp(Net)/Dense_0/dot_general");
+  computation.add(2, dot_instruction.add(3, shape(11, "\x20")).add(35, 3).add(36, std::string_view("\x01\x02")))
+      .add(5, 1);
   Trace trace;
   trace.program("jit_step(182)", ProtobufWriter().add(3, computation));
   trace.line("worker").event("dot.1", "", 0, 10, hlo("dot.1"));
@@ -156,14 +157,14 @@ TEST(XPlaneOpTimes, AnXlaInstructionHasTheShapesOfItsOperands) {
 }
 
 TEST(XPlaneOpTimes, NamesAFusionByItsContent) {
-  ProtobufWriter fused;
-  fused.add(2, instruction("add.1", "jit(step)/jvp(Net)/a/add"))
+  ProtobufWriter fused_computation;
+  fused_computation.add(2, instruction("add.1", "jit(step)/jvp(Net)/a/add"))
       .add(2, instruction("mul.1", "jit(step)/jvp(Net)/b/mul"));
-  fused.add(2, instruction("mul.2", "jit(step)/jvp(Net)/b/mul")).add(5, 9);
+  fused_computation.add(2, instruction("mul.2", "jit(step)/jvp(Net)/b/mul")).add(5, 9);
   ProtobufWriter entry;
   entry.add(2, instruction("fusion.3", "", std::string_view("\x09", 1))).add(5, 1);
   Trace trace;
-  trace.program("jit_step(182)", ProtobufWriter().add(3, entry).add(3, fused));
+  trace.program("jit_step(182)", ProtobufWriter().add(3, entry).add(3, fused_computation));
   trace.line("worker").event("fusion.3", "", 0, 10, hlo("fusion.3"));
   EXPECT_NE(find(trace.op_times(), {"forward", "b", "mul"}), nullptr);
 }

@@ -30,8 +30,8 @@ bool is_waiting_stage(std::string_view stage) { return stage == "Prefetch" || st
 
 template <class Value>
 const Value* find_value(const std::map<std::string, Value, std::less<>>& table, std::string_view key) {
-  const auto known = table.find(key);
-  return known == table.end() ? nullptr : &known->second;
+  const auto table_entry = table.find(key);
+  return table_entry == table.end() ? nullptr : &table_entry->second;
 }
 
 // Whether the type of an event is a function, "__inference_train_step_95": the event only encloses its operations.
@@ -134,11 +134,12 @@ XOperation XPlaneOperations::make_node_operation(std::string_view name, std::str
   const bool is_jax_name = type.empty() && name.find('(') != std::string_view::npos;
   if (is_jax_name) return {std::string(name), scopes::scope_of_xla_op(name, scopes::is_gradient_op(name))};
   const std::string node = scopes::remove_call_name_parts(name);
-  const auto fused = find_value(graph_names_.fused_operations,
-                                type.find(kFusedTypePart) == std::string_view::npos ? std::string() : node);
-  XOperation operation{std::string(name), scope_of_node(fused != nullptr ? fused->first_operation : node, type)};
+  const auto fused_operation = find_value(graph_names_.fused_operations,
+                                          type.find(kFusedTypePart) == std::string_view::npos ? std::string() : node);
+  XOperation operation{std::string(name),
+                       scope_of_node(fused_operation != nullptr ? fused_operation->first_operation : node, type)};
   std::string text = scopes::parse_tensorflow_tensors(tensors);
-  if (text.empty() && fused != nullptr) text = fused->tensors;
+  if (text.empty() && fused_operation != nullptr) text = fused_operation->tensors;
   if (const auto graph_tensors = find_value(graph_names_.tensors_by_operation, node);
       text.empty() && graph_tensors != nullptr)
     text = *graph_tensors;
@@ -177,9 +178,9 @@ const HloProgram& XPlaneOperations::find_hlo_program(std::int64_t number, std::s
   if (!is_new) return slot->second;
   auto proto = hlo_protos_.find(fmt::format("{}({})", module, number));
   if (proto == hlo_protos_.end()) {
-    proto = std::find_if(hlo_protos_.begin(), hlo_protos_.end(), [&](const auto& other) {
-      return other.first == module ||
-             (other.first.starts_with(module) && other.first.substr(module.size()).starts_with("("));
+    proto = std::find_if(hlo_protos_.begin(), hlo_protos_.end(), [&](const auto& proto_entry) {
+      return proto_entry.first == module ||
+             (proto_entry.first.starts_with(module) && proto_entry.first.substr(module.size()).starts_with("("));
     });
   }
   if (proto != hlo_protos_.end()) slot->second = HloProgram::read(proto->second);
@@ -196,22 +197,23 @@ std::optional<XPlaneOperations::CudaGraphKey> XPlaneOperations::find_graph_of_ke
 std::optional<std::vector<std::uint32_t>> XPlaneOperations::find_graph_operations(
     const CudaGraphKey& graph, std::span<const std::string_view> kernels) {
   const HloProgram& program = find_hlo_program(graph.program, graph.module);
-  std::vector<std::size_t>& after = schedule_positions_[{graph.module, graph.program}];
-  after.resize(program.schedules().size());
+  std::vector<std::size_t>& schedule_positions = schedule_positions_[{graph.module, graph.program}];
+  schedule_positions.resize(program.schedules().size());
   // Small computations may match by chance, so the schedule with the most name matches is used.
-  std::optional<KernelGraphMatch> best;
-  std::size_t of = 0;
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    std::optional<KernelGraphMatch> match = match_graph_to_schedule(kernels, program.schedules()[i], after[i]);
-    if (!match || (best && best->name_match_count >= match->name_match_count)) continue;
-    best = std::move(match);
-    of = i;
+  std::optional<KernelGraphMatch> best_match;
+  std::size_t best_schedule_index = 0;
+  for (std::size_t i = 0; i < schedule_positions.size(); ++i) {
+    std::optional<KernelGraphMatch> match =
+        match_graph_to_schedule(kernels, program.schedules()[i], schedule_positions[i]);
+    if (!match || (best_match && best_match->name_match_count >= match->name_match_count)) continue;
+    best_match = std::move(match);
+    best_schedule_index = i;
   }
-  if (!best) return std::nullopt;
-  after[of] = best->schedule_end_index;
+  if (!best_match) return std::nullopt;
+  schedule_positions[best_schedule_index] = best_match->schedule_end_index;
   std::vector<std::uint32_t> operations;
   operations.reserve(kernels.size());
-  for (const std::string_view name : best->instruction_by_kernel) {
+  for (const std::string_view name : best_match->instruction_by_kernel) {
     operations.push_back(find_or_add_instruction({graph.program, graph.module, name, {}, {}}));
   }
   return operations;

@@ -71,8 +71,8 @@ struct XStat {
 
   // Empty if it is a number.
   std::string_view text() const {
-    const auto* const held = std::get_if<std::string_view>(&value);
-    return held == nullptr ? std::string_view() : *held;
+    const auto* const text_value = std::get_if<std::string_view>(&value);
+    return text_value == nullptr ? std::string_view() : *text_value;
   }
   std::optional<std::int64_t> integer() const;  // nullopt if it is not an integer or does not fit
 };

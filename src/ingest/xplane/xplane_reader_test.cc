@@ -36,9 +36,9 @@ std::string xspace_bytes() {
   gpu.add(2, "/device:GPU:0");
   gpu.add(3, ProtobufWriter().add(2, "Stream #7").add(4, ProtobufWriter().add(1, 9).add(3, 8)));
   gpu.add(3, ProtobufWriter().add(2, "XLA Modules").add(4, ProtobufWriter().add(1, 9).add(3, 8)));
-  ProtobufWriter all;
-  all.add(1, host).add(1, gpu).add(3, "events were dropped");
-  return all.bytes();
+  ProtobufWriter xspace_proto;
+  xspace_proto.add(1, host).add(1, gpu).add(3, "events were dropped");
+  return xspace_proto.bytes();
 }
 
 class CollectingVisitor : public XPlaneVisitor {
@@ -69,27 +69,27 @@ class CollectingVisitor : public XPlaneVisitor {
 
 TEST(XPlaneReader, ReadsNameTimeAndValuesOfEachEvent) {
   const std::string bytes = xspace_bytes();
-  CollectingVisitor seen;
-  const Diagnostics diagnostics = read_xplane(bytes, seen);
-  ASSERT_GE(seen.names.size(), 1u);
-  EXPECT_EQ(seen.names[0], "MatMul");
-  EXPECT_EQ(seen.begins_ns[0], kBegin_ns + 5000);
-  EXPECT_EQ(seen.durations_ps[0], 2'500'000);
-  EXPECT_EQ(seen.ops[0], "dense/MatMul");
-  EXPECT_EQ(seen.steps[0], -3);
-  EXPECT_EQ(seen.stats[0], 2u);  // tf_op and step_num; flops, a stat of the event's name, is not in XStatName
+  CollectingVisitor visitor;
+  const Diagnostics diagnostics = read_xplane(bytes, visitor);
+  ASSERT_GE(visitor.names.size(), 1u);
+  EXPECT_EQ(visitor.names[0], "MatMul");
+  EXPECT_EQ(visitor.begins_ns[0], kBegin_ns + 5000);
+  EXPECT_EQ(visitor.durations_ps[0], 2'500'000);
+  EXPECT_EQ(visitor.ops[0], "dense/MatMul");
+  EXPECT_EQ(visitor.steps[0], -3);
+  EXPECT_EQ(visitor.stats[0], 2u);  // tf_op and step_num; flops, a stat of the event's name, is not in XStatName
   EXPECT_TRUE(diagnostics.contains("framework_profiler"));
 }
 
 TEST(XPlaneReader, DistinguishesHostDeviceAndDerivedLines) {
   const std::string bytes = xspace_bytes();
-  CollectingVisitor seen;
-  read_xplane(bytes, seen);
-  EXPECT_EQ(seen.planes, (std::vector<std::string>{"/host:CPU", "/device:GPU:0"}));
-  EXPECT_EQ(seen.kinds, (std::vector<XPlaneKind>{XPlaneKind::host, XPlaneKind::device}));
-  EXPECT_EQ(seen.lines, (std::vector<std::string>{"worker", "Stream #7", "XLA Modules"}));
-  EXPECT_EQ(seen.names.size(), 2u);  // the derived line's event is left out
-  EXPECT_EQ(seen.begins_ns[1], 0);
+  CollectingVisitor visitor;
+  read_xplane(bytes, visitor);
+  EXPECT_EQ(visitor.planes, (std::vector<std::string>{"/host:CPU", "/device:GPU:0"}));
+  EXPECT_EQ(visitor.kinds, (std::vector<XPlaneKind>{XPlaneKind::host, XPlaneKind::device}));
+  EXPECT_EQ(visitor.lines, (std::vector<std::string>{"worker", "Stream #7", "XLA Modules"}));
+  EXPECT_EQ(visitor.names.size(), 2u);  // the derived line's event is left out
+  EXPECT_EQ(visitor.begins_ns[1], 0);
 }
 
 TEST(XPlaneReader, SkipsUnwantedPlanes) {
@@ -97,30 +97,30 @@ TEST(XPlaneReader, SkipsUnwantedPlanes) {
     bool on_plane(const XPlane&) override { return false; }
   };
   const std::string bytes = xspace_bytes();
-  PlaneSkippingVisitor seen;
-  read_xplane(bytes, seen);
-  EXPECT_TRUE(seen.lines.empty());
+  PlaneSkippingVisitor visitor;
+  read_xplane(bytes, visitor);
+  EXPECT_TRUE(visitor.lines.empty());
 }
 
 TEST(XPlaneReader, AFileCutAnywhereGivesADiagnosticAndItsContent) {
   const std::string bytes = xspace_bytes();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    CollectingVisitor seen;
-    read_xplane(std::string_view(bytes).substr(0, size), seen);
-    EXPECT_LE(seen.names.size(), 2u);
+    CollectingVisitor cut_file_visitor;
+    read_xplane(std::string_view(bytes).substr(0, size), cut_file_visitor);
+    EXPECT_LE(cut_file_visitor.names.size(), 2u);
   }
-  CollectingVisitor seen;
-  EXPECT_TRUE(read_xplane(std::string_view(bytes).substr(0, bytes.size() / 2), seen).contains("damaged_trace"));
+  CollectingVisitor visitor;
+  EXPECT_TRUE(read_xplane(std::string_view(bytes).substr(0, bytes.size() / 2), visitor).contains("damaged_trace"));
 }
 
 TEST(XPlaneReader, DamageInANameTableDoesNotAffectOtherPlanes) {
   std::string bytes = xspace_bytes();
   const std::size_t name = bytes.find("matrix product");
   bytes[name - 1] = static_cast<char>(0x7F);  // the display name's length now exceeds its message
-  CollectingVisitor seen;
-  const Diagnostics diagnostics = read_xplane(bytes, seen);
+  CollectingVisitor visitor;
+  const Diagnostics diagnostics = read_xplane(bytes, visitor);
   EXPECT_TRUE(diagnostics.contains("damaged_trace"));
-  EXPECT_EQ(seen.planes.size(), 2u);
+  EXPECT_EQ(visitor.planes.size(), 2u);
 }
 
 TEST(XPlaneReader, TimesBeyondAllBoundsDoNotOverflow) {
@@ -129,10 +129,10 @@ TEST(XPlaneReader, TimesBeyondAllBoundsDoNotOverflow) {
   ProtobufWriter plane;
   plane.add(2, "/host:CPU").add(3, ProtobufWriter().add(3, INT64_MAX).add(4, event));
   const std::string bytes = ProtobufWriter().add(1, plane).bytes();
-  CollectingVisitor seen;
-  read_xplane(bytes, seen);
-  ASSERT_EQ(seen.begins_ns.size(), 1u);
-  EXPECT_EQ(seen.begins_ns[0], INT64_MAX);
+  CollectingVisitor visitor;
+  read_xplane(bytes, visitor);
+  ASSERT_EQ(visitor.begins_ns.size(), 1u);
+  EXPECT_EQ(visitor.begins_ns[0], INT64_MAX);
 }
 
 TEST(XPlaneReader, DropsAnEventOfImpossibleLength) {
@@ -140,9 +140,9 @@ TEST(XPlaneReader, DropsAnEventOfImpossibleLength) {
     ProtobufWriter plane;
     plane.add(2, "/host:CPU").add(3, ProtobufWriter().add(4, ProtobufWriter().add(1, 1).add(3, duration_ps)));
     const std::string bytes = ProtobufWriter().add(1, plane).bytes();
-    CollectingVisitor seen;
-    EXPECT_TRUE(read_xplane(bytes, seen).contains("damaged_trace"));
-    EXPECT_TRUE(seen.names.empty());
+    CollectingVisitor visitor;
+    EXPECT_TRUE(read_xplane(bytes, visitor).contains("damaged_trace"));
+    EXPECT_TRUE(visitor.names.empty());
   }
 }
 
@@ -158,10 +158,10 @@ TEST(XPlaneReader, ReturnsProgramsBeforePlanes) {
   ProtobufWriter metadata;
   metadata.add(2, "/host:metadata").add(4, ProtobufWriter().add(1, 4).add(2, program)).add(5, named(3, "Hlo Proto"));
   const std::string bytes = xspace_bytes() + ProtobufWriter().add(1, metadata).bytes();
-  ProgramVisitor seen;
-  read_xplane(bytes, seen);
-  ASSERT_FALSE(seen.names.empty());
-  EXPECT_EQ(seen.names[0], "jit_step(182)=proto");
+  ProgramVisitor visitor;
+  read_xplane(bytes, visitor);
+  ASSERT_FALSE(visitor.names.empty());
+  EXPECT_EQ(visitor.names[0], "jit_step(182)=proto");
 }
 
 }  // namespace

@@ -9,23 +9,23 @@ namespace {
 
 // Removes events inside another one of their thread. `steps` are in order of track, start and decreasing end.
 void keep_outermost_steps(std::vector<XStep>& steps) {
-  std::vector<XStep> outermost;
+  std::vector<XStep> outermost_steps;
   for (const XStep& step : steps) {
-    const bool is_inside =
-        !outermost.empty() && outermost.back().track == step.track && step.end_ns <= outermost.back().end_ns;
-    if (!is_inside) outermost.push_back(step);
+    const bool is_inside = !outermost_steps.empty() && outermost_steps.back().track == step.track &&
+                           step.end_ns <= outermost_steps.back().end_ns;
+    if (!is_inside) outermost_steps.push_back(step);
   }
-  steps = std::move(outermost);
+  steps = std::move(outermost_steps);
 }
 
 // Keeps the events of the name with the largest total time.
 void keep_steps_of_dominant_name(std::vector<XStep>& steps) {
   std::map<std::string_view, std::int64_t> times_ns;
   for (const XStep& step : steps) times_ns[step.name] += step.end_ns - step.start_ns;
-  const auto longest = std::max_element(times_ns.begin(), times_ns.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (longest == times_ns.end()) return;
-  const std::string_view name = longest->first;
+  const auto dominant_name_time = std::max_element(times_ns.begin(), times_ns.end(),
+                                                   [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (dominant_name_time == times_ns.end()) return;
+  const std::string_view name = dominant_name_time->first;
   std::erase_if(steps, [&](const XStep& step) { return step.name != name; });
 }
 

@@ -46,24 +46,25 @@ MapEntry read_map_entry(std::string_view bytes, Diagnostics& damage) {
 
 }  // namespace
 
-void report_xplane_damage(const ProtobufReader& fields, std::string_view what, Diagnostics& damage) {
+void report_xplane_damage(const ProtobufReader& fields, std::string_view damaged_part, Diagnostics& damage) {
   if (!fields.damaged()) return;
-  damage.add({"damaged_trace", 1, "a trace of the framework's profiler is damaged: " + std::string(what), ""});
+  damage.add({"damaged_trace", 1, "a trace of the framework's profiler is damaged: " + std::string(damaged_part), ""});
 }
 
 XPlaneTables::XPlaneTables(std::string_view plane, Diagnostics& damage) : bytes_(plane) {
-  std::vector<std::string_view> stats;
+  std::vector<std::string_view> plane_stats;
   ProtobufReader fields(bytes_);
   while (fields.next()) {
     if (fields.field() == plane_field::kIdField) plane_.id = fields.signed_number();
     if (fields.field() == plane_field::kNameField) plane_.name = fields.bytes();
     if (fields.field() == plane_field::kEventMetadataField) add_event_name(fields.bytes(), damage);
     if (fields.field() == plane_field::kStatMetadataField) add_stat_name(fields.bytes(), damage);
-    if (fields.field() == plane_field::kStatsField) stats.push_back(fields.bytes());
+    if (fields.field() == plane_field::kStatsField) plane_stats.push_back(fields.bytes());
   }
   report_xplane_damage(fields, "a plane", damage);
   plane_.kind = plane_kind_of(plane_.name);
-  for (const std::string_view stat : stats) read_stat(stat, StatFilter::all, plane_stats_.emplace_back(), damage);
+  for (const std::string_view stat_bytes : plane_stats)
+    read_stat(stat_bytes, StatFilter::all, plane_stats_.emplace_back(), damage);
   plane_.stats = plane_stats_;
 }
 
@@ -90,13 +91,13 @@ void XPlaneTables::add_stat_name(std::string_view bytes, Diagnostics& damage) {
   report_xplane_damage(fields, "the name of a value", damage);
 }
 
-bool XPlaneTables::read_stat(std::string_view bytes, StatFilter which, XStat& stat, Diagnostics& damage) const {
+bool XPlaneTables::read_stat(std::string_view bytes, StatFilter stat_filter, XStat& stat, Diagnostics& damage) const {
   ProtobufReader fields(bytes);
   while (fields.next()) {
     switch (fields.field()) {
       case stat_field::kMetadataField: {
         const StatName* const name = this->stat_name(fields.signed_number());
-        if (which == StatFilter::known && (name == nullptr || name->known_name == XStatName::other)) return false;
+        if (stat_filter == StatFilter::known && (name == nullptr || name->known_name == XStatName::other)) return false;
         stat.name = name == nullptr ? std::string_view() : name->name;
         stat.stat_name = name == nullptr ? XStatName::other : name->known_name;
         break;

@@ -48,7 +48,7 @@ class XPlaneTables {
 
   enum class StatFilter : std::uint8_t { all, known };
   // Reads a stat. StatFilter::known: returns false if its name is not in XStatName.
-  bool read_stat(std::string_view bytes, StatFilter which, XStat& stat, Diagnostics& damage) const;
+  bool read_stat(std::string_view bytes, StatFilter stat_filter, XStat& stat, Diagnostics& damage) const;
 
  private:
   void add_event_name(std::string_view bytes, Diagnostics& damage);
@@ -61,6 +61,6 @@ class XPlaneTables {
   IdTable<StatName> stat_names_;
 };
 
-void report_xplane_damage(const formats::ProtobufReader& fields, std::string_view what, Diagnostics& damage);
+void report_xplane_damage(const formats::ProtobufReader& fields, std::string_view damaged_part, Diagnostics& damage);
 
 }  // namespace joulemap::ingest

@@ -23,18 +23,18 @@ constexpr std::size_t kMaxXPlaneThreads = 4;
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 
 // At most one thread per segment.
-std::size_t xplane_thread_count(const XPlaneReadOptions& reading, std::size_t bytes) {
+std::size_t xplane_thread_count(const XPlaneReadOptions& options, std::size_t bytes) {
   const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxXPlaneThreads);
-  return std::min(reading.threads > 0 ? reading.threads : cores, bytes / reading.segment_bytes + 1);
+  return std::min(options.threads > 0 ? options.threads : cores, bytes / options.segment_bytes + 1);
 }
 
 // Each thread takes a segment, under a lock, and reads it without one.
 class ParallelSegmentReader {
  public:
-  ParallelSegmentReader(std::string_view bytes, TraceBuilder& builder, const XPlaneReadOptions& reading)
+  ParallelSegmentReader(std::string_view bytes, TraceBuilder& builder, const XPlaneReadOptions& options)
       : line_selector_(builder),
-        segments_(bytes, line_selector_, reading.segment_bytes),
-        readers_(xplane_thread_count(reading, bytes.size())),
+        segments_(bytes, line_selector_, options.segment_bytes),
+        readers_(xplane_thread_count(options, bytes.size())),
         assembly_(builder, readers_) {
     for (XPlaneEventConverter& reader : readers_) {
       for (const auto& [name, hlo_proto] : line_selector_.programs()) reader.add_program(name, hlo_proto);
@@ -67,9 +67,9 @@ class ParallelSegmentReader {
       lock.unlock();
       reader.begin_segment(line, segment->line_field_count);
       events.read(*segment, segment->damage);
-      XSegmentEvents read = reader.take_segment();
+      XSegmentEvents segment_events = reader.take_segment();
       lock.lock();
-      assembly_.add(position, number, std::move(read), std::move(segment->damage));
+      assembly_.add(position, number, std::move(segment_events), std::move(segment->damage));
     }
   }
 
@@ -100,9 +100,9 @@ void apply_profile_start_time(std::optional<std::int64_t> start_ns, TraceBuilder
 
 }  // namespace
 
-Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOptions& reading) {
+Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOptions& options) {
   TraceBuilder builder("xplane");
-  ParallelSegmentReader readers(bytes, builder, reading);
+  ParallelSegmentReader readers(bytes, builder, options);
   const Diagnostics damage = readers.read_segments();
   Trace& trace = builder.trace();
   if (readers.line_selector().recognized_plane_count() == 0 && trace.dropped_event_count > 0) {

@@ -31,6 +31,6 @@ struct XPlaneReadOptions {
 };
 
 // Fails if the bytes are not such a profile.
-Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOptions& reading = {});
+Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOptions& options = {});
 
 }  // namespace joulemap::ingest

@@ -49,8 +49,8 @@ class PlaneBuilder {
   }
   PlaneBuilder& program(const std::string& name, const ProtobufWriter& module) {
     const std::string proto = ProtobufWriter().add(1, module).bytes();
-    const ProtobufWriter held = ProtobufWriter().add(1, find_or_add_id(keys_, "Hlo Proto")).add(6, proto);
-    plane_.add(4, ProtobufWriter().add(1, 900).add(2, ProtobufWriter().add(2, name).add(5, held)));
+    const ProtobufWriter program_stat = ProtobufWriter().add(1, find_or_add_id(keys_, "Hlo Proto")).add(6, proto);
+    plane_.add(4, ProtobufWriter().add(1, 900).add(2, ProtobufWriter().add(2, name).add(5, program_stat)));
     return *this;
   }
   std::string bytes() {
@@ -64,14 +64,14 @@ class PlaneBuilder {
   }
 
  private:
-  static std::int64_t find_or_add_id(std::map<std::string, std::int64_t>& ids, const std::string& name) {
-    return ids.try_emplace(name, static_cast<std::int64_t>(ids.size()) + 1).first->second;
+  static std::int64_t find_or_add_id(std::map<std::string, std::int64_t>& id_by_name, const std::string& name) {
+    return id_by_name.try_emplace(name, static_cast<std::int64_t>(id_by_name.size()) + 1).first->second;
   }
   ProtobufWriter make_stat(const std::string& key, const std::variant<std::int64_t, std::string>& value) {
-    ProtobufWriter stat;
-    stat.add(1, find_or_add_id(keys_, key));
-    if (const auto* const number = std::get_if<std::int64_t>(&value)) return stat.add(4, *number);
-    return stat.add(5, std::get<std::string>(value));
+    ProtobufWriter stat_proto;
+    stat_proto.add(1, find_or_add_id(keys_, key));
+    if (const auto* const number = std::get_if<std::int64_t>(&value)) return stat_proto.add(4, *number);
+    return stat_proto.add(5, std::get<std::string>(value));
   }
   void end_line() {
     if (!line_.bytes().empty()) plane_.add(3, line_);
@@ -192,17 +192,17 @@ TEST(XPlaneTrace, RunsOfASessionAreSteps) {
 }
 
 TEST(XPlaneTrace, TheStepsOfADeviceCountOnceWhereTheHostHasNone) {
-  PlaneBuilder first("/device:GPU:0"), second("/device:GPU:1");
-  for (PlaneBuilder* const gpu : {&first, &second}) {
+  PlaneBuilder first_gpu("/device:GPU:0"), second_gpu("/device:GPU:1");
+  for (PlaneBuilder* const gpu : {&first_gpu, &second_gpu}) {
     gpu->line(2, "Stream #2").event("k", 0, 5).line(98, "Steps");
     gpu->event("7", 0, 10, {{"group_id", 0}}).event("8", 10, 10, {{"group_id", 1}});
   }
-  const Trace trace = read_expected_trace(first.bytes() + second.bytes());
+  const Trace trace = read_expected_trace(first_gpu.bytes() + second_gpu.bytes());
   EXPECT_EQ(list_steps(trace), (NamedSteps{{"ProfilerStep#7", 0}, {"ProfilerStep#8", 10}}));
   EXPECT_FALSE(trace.are_steps_inferred);
   PlaneBuilder host("/host:CPU");
   host.line(5, "python").event("train", 3, 6, {{"step_num", 40}, {"_r", 1}});
-  EXPECT_EQ(list_steps(read_expected_trace(first.bytes() + host.bytes())), (NamedSteps{{"ProfilerStep#40", 3}}));
+  EXPECT_EQ(list_steps(read_expected_trace(first_gpu.bytes() + host.bytes())), (NamedSteps{{"ProfilerStep#40", 3}}));
 }
 
 TEST(XPlaneTrace, NodesOfOneScopeHaveTheirNamesAndShapes) {
@@ -250,10 +250,10 @@ TEST(XPlaneTrace, KernelsOfTensorFlowBelongToLayersPhasesAndSteps) {
     if (event.kind == EventKind::api) calls.push_back(event);
   }
   ASSERT_EQ(kernels.size(), 3u);
-  const auto scope_of = [&](const TraceEvent& event) { return trace.names.at(event.external_id - 1).scope; };
-  EXPECT_EQ(scope_of(kernels[0]), (scopes::OpScope{"forward", "dense", "MatMul", "net/dense/MatMul"}));
-  EXPECT_EQ(scope_of(kernels[1]).phase + "/" + scope_of(kernels[1]).module, "backward/dense");
-  EXPECT_EQ(scope_of(kernels[2]).phase + "/" + scope_of(kernels[2]).module, "optimizer/dense");
+  const auto event_scope = [&](const TraceEvent& event) { return trace.names.at(event.external_id - 1).scope; };
+  EXPECT_EQ(event_scope(kernels[0]), (scopes::OpScope{"forward", "dense", "MatMul", "net/dense/MatMul"}));
+  EXPECT_EQ(event_scope(kernels[1]).phase + "/" + event_scope(kernels[1]).module, "backward/dense");
+  EXPECT_EQ(event_scope(kernels[2]).phase + "/" + event_scope(kernels[2]).module, "optimizer/dense");
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].correlation, kernels[0].correlation);
   EXPECT_EQ(trace.threads.at(calls[0].track_index).thread, 6);
@@ -276,14 +276,16 @@ TEST(XPlaneTrace, AnOperationContinuesOnTheThreadWhereItEnds) {
 }
 
 TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
-  StatValues inside = hlo("command_buffer_3");  // a CUDA graph: the kernel's name identifies the instruction
+  StatValues graph_kernel = hlo("command_buffer_3");  // a CUDA graph: the kernel's name identifies the instruction
   StatValues kernel = hlo("dot.3");
   kernel["correlation_id"] = 5;
   kernel["context_id"] = "$$2";
   kernel["kernel_details"] = "regs:24 static_shared:0 dynamic_shared:0 grid:8,2,1 block:128,1,1 occ_pct:100";
   PlaneBuilder gpu("/device:GPU:1");
   gpu.value("gpu_device_name", "NVIDIA H200");
-  gpu.line(14, "Stream #14(Compute)").event("volta_sgemm", 100, 50, kernel).event("gemm_fusion_dot_8", 150, 20, inside);
+  gpu.line(14, "Stream #14(Compute)")
+      .event("volta_sgemm", 100, 50, kernel)
+      .event("gemm_fusion_dot_8", 150, 20, graph_kernel);
   gpu.event("MemcpyH2D", 180, 4, {{"memcpy_details", "kind_src:pinned kind_dst:device size:4096 dest:0 async:1"}});
   gpu.event("Memset 3", 190, 4, {{"Memset_details", "kind:device num_bytes:27648 async:1"}});
   gpu.event("sgemm", 200, 9, {{"tf_op", "gradient_tape/model/dense/MatMul:MatMul"}});
@@ -364,20 +366,20 @@ TEST(XPlaneTrace, ReadsCompletePlanesOfATruncatedFileAndCountsTheRest) {
   EXPECT_EQ(collect_events(trace).size(), 1u);
   EXPECT_EQ(trace.dropped_event_count, 2u);
   EXPECT_TRUE(trace.diagnostics.contains("damaged_trace"));
-  const std::string alone = host.bytes();
-  const Result<Trace> nothing = read_xplane_trace_bytes(alone.substr(0, alone.size() - 4));
-  ASSERT_FALSE(nothing);
-  EXPECT_NE(nothing.error().message.find("truncated"), std::string::npos);
+  const std::string host_bytes = host.bytes();
+  const Result<Trace> truncated_trace = read_xplane_trace_bytes(host_bytes.substr(0, host_bytes.size() - 4));
+  ASSERT_FALSE(truncated_trace);
+  EXPECT_NE(truncated_trace.error().message.find("truncated"), std::string::npos);
 }
 
 TEST(XPlaneTrace, ReadsTheNewestRunOfAFolder) {
   const TemporaryDirectory folder;
-  PlaneBuilder old("/device:GPU:0"), fresh("/device:GPU:1");
-  old.line(2, "Stream #2").event("k", 0, 5);
-  fresh.line(2, "Stream #2").event("k", 0, 5);
-  folder.write("log/plugins/profile/2026_01_02_03_04_05/a.xplane.pb", old.bytes());
-  folder.write("log/plugins/profile/2026_11_02_03_04_05/a.xplane.pb", fresh.bytes());
-  folder.write("log/plugins/profile/2026_11_02_03_04_05/b.xplane.pb", old.bytes());
+  PlaneBuilder older_profile("/device:GPU:0"), newest_profile("/device:GPU:1");
+  older_profile.line(2, "Stream #2").event("k", 0, 5);
+  newest_profile.line(2, "Stream #2").event("k", 0, 5);
+  folder.write("log/plugins/profile/2026_01_02_03_04_05/a.xplane.pb", older_profile.bytes());
+  folder.write("log/plugins/profile/2026_11_02_03_04_05/a.xplane.pb", newest_profile.bytes());
+  folder.write("log/plugins/profile/2026_11_02_03_04_05/b.xplane.pb", older_profile.bytes());
   folder.write("log/plugins/profile/2026_12_02_03_04_05/a.trace.json.gz", "");
   const Result<Trace> trace = read_xplane_trace(folder.path() + "/log");
   ASSERT_TRUE(trace);
@@ -397,9 +399,9 @@ TEST(XPlaneTrace, OtherContentIsAnErrorWithARemedy) {
 }
 
 // The whole trace as text.
-std::string trace_as_text(const Result<Trace>& read) {
-  if (!read) return read.error().message;
-  const Trace& trace = *read;
+std::string trace_as_text(const Result<Trace>& trace_result) {
+  if (!trace_result) return trace_result.error().message;
+  const Trace& trace = *trace_result;
   std::string text =
       fmt::format("{} {} {}\n", trace.read_event_count, trace.dropped_event_count, trace.process.value_or(-1));
   for (const TraceEvent& event : collect_events(trace)) {
@@ -408,8 +410,8 @@ std::string trace_as_text(const Result<Trace>& read) {
                     event.correlation, event.external_id, event.detail_index, static_cast<int>(event.kind));
   }
   for (const TraceName& name : trace.names) text += name.text + " " + name.scope.module + "/" + name.scope.op + "\n";
-  for (const KernelClass& some : trace.kernel_classes)
-    text += fmt::format("{} {} {}\n", some.id, some.name, some.grid[0]);
+  for (const KernelClass& kernel_class : trace.kernel_classes)
+    text += fmt::format("{} {} {}\n", kernel_class.id, kernel_class.name, kernel_class.grid[0]);
   for (const KernelQueue& queue : trace.kernel_queues)
     text += fmt::format("{} {} {}\n", queue.id, queue.context, queue.stream);
   for (const TraceThread& thread : trace.threads) text += fmt::format("{} {}\n", thread.thread, thread.name);
@@ -419,22 +421,23 @@ std::string trace_as_text(const Result<Trace>& read) {
 }
 
 std::string random_busy_xspace(std::mt19937& random) {
-  const auto below = [&](unsigned end) { return static_cast<std::int64_t>(random() % end); };
+  const auto random_below = [&](unsigned end) { return static_cast<std::int64_t>(random() % end); };
   PlaneBuilder gpu("/device:GPU:0"), host("/host:CPU");
   for (int line = 0; line < 3; ++line) {
     gpu.line(7 + line, "Stream", 100);
     host.line(40 + line, line == 1 ? "tf_data_1" : "worker", 100);
     for (int i = 0; i < 60; ++i) {
-      StatValues values = below(2) == 0 ? hlo(fmt::format("dot.{}", below(9))) : StatValues();
-      values["correlation_id"] = below(50);
-      values["context_id"] = fmt::format("$${}", below(3));
-      values["kernel_details"] = fmt::format("grid:{},1,1 block:4,1,1", below(5));
-      if (below(5) == 0) values = {{"memcpy_details", fmt::format("kind:H2D size:{}", below(7))}};
-      gpu.event(fmt::format("kernel_{}", below(20)), i * 10, below(9), values);
-      host.event(fmt::format("$file.py:{} f", below(30)), i * 10, below(9));
-      host.event(fmt::format("op_{}:Add", below(9)), i * 10, below(9), {{"_p", below(99)}}, "Add");
-      if (below(9) == 0) host.event(fmt::format("run_{}", below(2)), i * 10, below(30), {{"_r", 1}});
-      host.event(fmt::format("end: op_{}", below(9)), i * 10, below(30), {{"_c", below(99)}});
+      StatValues values = random_below(2) == 0 ? hlo(fmt::format("dot.{}", random_below(9))) : StatValues();
+      values["correlation_id"] = random_below(50);
+      values["context_id"] = fmt::format("$${}", random_below(3));
+      values["kernel_details"] = fmt::format("grid:{},1,1 block:4,1,1", random_below(5));
+      if (random_below(5) == 0) values = {{"memcpy_details", fmt::format("kind:H2D size:{}", random_below(7))}};
+      gpu.event(fmt::format("kernel_{}", random_below(20)), i * 10, random_below(9), values);
+      host.event(fmt::format("$file.py:{} f", random_below(30)), i * 10, random_below(9));
+      host.event(fmt::format("op_{}:Add", random_below(9)), i * 10, random_below(9), {{"_p", random_below(99)}}, "Add");
+      if (random_below(9) == 0)
+        host.event(fmt::format("run_{}", random_below(2)), i * 10, random_below(30), {{"_r", 1}});
+      host.event(fmt::format("end: op_{}", random_below(9)), i * 10, random_below(30), {{"_c", random_below(99)}});
     }
   }
   return programs() + gpu.bytes() + host.bytes() + environment();
@@ -446,10 +449,10 @@ TEST(XPlaneTrace, ThreadCountDoesNotChangeTheResult) {
     std::mt19937 random(seed);
     std::string bytes = random_busy_xspace(random);
     for (unsigned flips = 0; flips < seed; ++flips) bytes[random() % bytes.size()] = static_cast<char>(random());
-    const std::string whole = trace_as_text(read_xplane_trace_bytes(bytes, {.threads = 1}));
+    const std::string expected_text = trace_as_text(read_xplane_trace_bytes(bytes, {.threads = 1}));
     for (const std::size_t segment_bytes : {1U, 100U, 3000U}) {
       for (const std::size_t threads : {1U, 2U, 3U}) {
-        EXPECT_EQ(trace_as_text(read_xplane_trace_bytes(bytes, {threads, segment_bytes})), whole)
+        EXPECT_EQ(trace_as_text(read_xplane_trace_bytes(bytes, {threads, segment_bytes})), expected_text)
             << threads << segment_bytes;
       }
     }

@@ -44,20 +44,22 @@ XStatName parse_xstat_name(std::string_view text) {
 }
 
 std::optional<std::int64_t> XStat::integer() const {
-  if (const auto* const held = std::get_if<std::int64_t>(&value)) return *held;
-  const auto* const held = std::get_if<std::uint64_t>(&value);
-  if (held == nullptr || *held > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
-  return static_cast<std::int64_t>(*held);
+  if (const auto* const signed_value = std::get_if<std::int64_t>(&value)) return *signed_value;
+  const auto* const unsigned_value = std::get_if<std::uint64_t>(&value);
+  if (unsigned_value == nullptr || *unsigned_value > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
+  return static_cast<std::int64_t>(*unsigned_value);
 }
 
 std::string_view find_text_stat(std::span<const XStat> stats, std::string_view name) {
-  const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == name; });
-  return found == stats.end() ? std::string_view() : found->text();
+  const auto matching_stat = std::find_if(stats.begin(), stats.end(),
+                                          [&](const XStat& candidate_stat) { return candidate_stat.name == name; });
+  return matching_stat == stats.end() ? std::string_view() : matching_stat->text();
 }
 
 std::optional<std::int64_t> find_integer_stat(std::span<const XStat> stats, std::string_view name) {
-  const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == name; });
-  return found == stats.end() ? std::nullopt : found->integer();
+  const auto matching_stat = std::find_if(stats.begin(), stats.end(),
+                                          [&](const XStat& candidate_stat) { return candidate_stat.name == name; });
+  return matching_stat == stats.end() ? std::nullopt : matching_stat->integer();
 }
 
 }  // namespace joulemap::ingest

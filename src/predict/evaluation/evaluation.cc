@@ -28,28 +28,30 @@ constexpr double kLargestHeldOutFraction = 0.2;
 constexpr double kModelErrorScale = 0.10;
 constexpr double kHostErrorScale = 0.10;
 
-double unscaled_log_half_width(const NetworkCase& one) {
-  return add_in_quadrature(kModelErrorScale, kHostErrorScale * one.host_wait_fraction);
+double unscaled_log_half_width(const NetworkCase& network_case) {
+  return add_in_quadrature(kModelErrorScale, kHostErrorScale * network_case.host_wait_fraction);
 }
 
 // Quantile `share` of |log(measured / predicted)| / unscaled_log_half_width() over inference or training cases. Each
 // family has the same weight, whatever its number of cases. 3 without cases.
 double family_weighted_error_quantile(std::span<const NetworkCase> cases, bool training, double share) {
   std::map<std::string, double, std::less<>> sizes;
-  for (const NetworkCase& one : cases) sizes[one.family] += one.training == training ? 1 : 0;
+  for (const NetworkCase& network_case : cases) sizes[network_case.family] += network_case.training == training ? 1 : 0;
   std::vector<std::pair<double, double>> scores;
-  double all = 0;
-  for (const NetworkCase& one : cases) {
-    if (one.training != training) continue;
-    const double weight = 1 / sizes[one.family];
-    scores.emplace_back(std::fabs(std::log(one.measured_j / one.predicted_j)) / unscaled_log_half_width(one), weight);
-    all += weight;
+  double total_weight = 0;
+  for (const NetworkCase& network_case : cases) {
+    if (network_case.training != training) continue;
+    const double weight = 1 / sizes[network_case.family];
+    scores.emplace_back(
+        std::fabs(std::log(network_case.measured_j / network_case.predicted_j)) / unscaled_log_half_width(network_case),
+        weight);
+    total_weight += weight;
   }
   std::sort(scores.begin(), scores.end());
   double passed_weight = 0;
   for (const auto& [value, weight] : scores) {
     passed_weight += weight;
-    if (passed_weight >= share * all) return value;
+    if (passed_weight >= share * total_weight) return value;
   }
   return scores.empty() ? 3 : scores.back().first;
 }
@@ -73,15 +75,15 @@ double energy_of_separate_operations_j(const DeviceProfile& profile, const Netwo
 
 NetworkCase make_network_case(const DeviceProfile& profile, const NetworkObservation& row) {
   const MeasuredNetwork& network = *row.network;
-  const NetworkEstimate guess = estimate_network(profile.network_model, row.sums, network.machine);
+  const NetworkEstimate network_estimate = estimate_network(profile.network_model, row.sums, network.machine);
   return {network.setting,
           network.family,
           network.training,
           network.energy_j,
-          guess.energy_j,
+          network_estimate.energy_j,
           network.time_s,
-          guess.time_s,
-          std::max(0.0, 1 - guess.gpu_s / guess.time_s),
+          network_estimate.time_s,
+          std::max(0.0, 1 - network_estimate.gpu_s / network_estimate.time_s),
           0,
           0,
           network.busy_s / network.time_s,
@@ -120,9 +122,9 @@ Result<std::vector<OperationCase>> cross_validate_operations(const FitData& data
   std::vector<OperationCase> cases;
   for (std::size_t number = 0; number < keys.size(); ++number) {
     report_progress(on_progress, static_cast<double>(number) / kOperationFoldCount);
-    const Result<std::vector<OperationCase>> found = predict_held_out_operations(data, keys[number]);
-    if (!found) return found.error();
-    cases.insert(cases.end(), found->begin(), found->end());
+    const Result<std::vector<OperationCase>> held_out_cases = predict_held_out_operations(data, keys[number]);
+    if (!held_out_cases) return held_out_cases.error();
+    cases.insert(cases.end(), held_out_cases->begin(), held_out_cases->end());
   }
   return cases;
 }
@@ -153,10 +155,12 @@ std::set<std::string, std::less<>> largest_network_settings(const NetworkTable& 
     flops_by_pass[network.training].emplace_back(flops, network.setting);
   }
   std::set<std::string, std::less<>> settings;
-  for (auto& [training, some] : flops_by_pass) {
-    std::sort(some.begin(), some.end());
-    const auto kept = static_cast<std::size_t>((1 - kLargestHeldOutFraction) * static_cast<double>(some.size()));
-    for (std::size_t index = kept; index < some.size(); ++index) settings.insert(some[index].second);
+  for (auto& [training, settings_with_flops] : flops_by_pass) {
+    std::sort(settings_with_flops.begin(), settings_with_flops.end());
+    const auto smaller_network_count =
+        static_cast<std::size_t>((1 - kLargestHeldOutFraction) * static_cast<double>(settings_with_flops.size()));
+    for (std::size_t index = smaller_network_count; index < settings_with_flops.size(); ++index)
+      settings.insert(settings_with_flops[index].second);
   }
   return settings;
 }
@@ -165,16 +169,17 @@ std::vector<NamedScore> score_training_and_inference(std::span<const NetworkCase
   std::vector<NamedScore> scores;
   for (const bool training : {false, true}) {
     const std::string pass = training ? "training" : "inference";
-    std::vector<NetworkCase> all;
+    std::vector<NetworkCase> pass_cases;
     std::vector<NetworkCase> gpu;
     std::vector<NetworkCase> host;
-    for (const NetworkCase& one : cases) {
-      if (one.training != training) continue;
-      all.push_back(one);
-      const double busy = one.gpu_busy_fraction > 0 ? one.gpu_busy_fraction : 1 - one.host_wait_fraction;
-      (busy >= kMinGpuBoundFraction ? gpu : host).push_back(one);
+    for (const NetworkCase& network_case : cases) {
+      if (network_case.training != training) continue;
+      pass_cases.push_back(network_case);
+      const double busy =
+          network_case.gpu_busy_fraction > 0 ? network_case.gpu_busy_fraction : 1 - network_case.host_wait_fraction;
+      (busy >= kMinGpuBoundFraction ? gpu : host).push_back(network_case);
     }
-    scores.push_back({pass, score_predictions(all)});
+    scores.push_back({pass, score_predictions(pass_cases)});
     scores.push_back({pass + ", GPU-bound", score_predictions(gpu)});
     scores.push_back({pass + ", host-bound", score_predictions(host)});
   }
@@ -189,32 +194,34 @@ Result<LearnerScores> score_learner(const FitData& data, int folds, const Progre
   if (!held_out_scores) return held_out_scores.error();
   for (const bool training : {false, true}) {
     std::vector<NetworkCase> cases = held_out_scores->networks;
-    std::erase_if(cases, [training](const NetworkCase& one) { return one.training != training; });
+    std::erase_if(cases, [training](const NetworkCase& network_case) { return network_case.training != training; });
     scores.scores.push_back({training ? "networks, training" : "networks, inference", score_predictions(cases)});
   }
   const Result<std::vector<OperationCase>> operations = cross_validate_operations(
       data, make_partial_progress_callback(on_progress, folds / fits, (folds + kOperationFoldCount) / fits));
   if (!operations) return operations.error();
   scores.scores.push_back({"operations", score_predictions(*operations)});
-  const Result<std::vector<OperationCase>> larger =
+  const Result<std::vector<OperationCase>> larger_operation_cases =
       predict_held_out_operations(data, keys_of_largest_operations(data.operations));
-  if (!larger) return larger.error();
-  scores.scores.push_back({"larger operations", score_predictions(*larger)});
+  if (!larger_operation_cases) return larger_operation_cases.error();
+  scores.scores.push_back({"larger operations", score_predictions(*larger_operation_cases)});
   return scores;
 }
 
 Result<std::vector<LearnerScores>> compare_learners(FitData data, int folds, const ProgressCallback& on_progress) {
-  std::vector<LearnerScores> all;
+  std::vector<LearnerScores> learner_scores;
   const auto count = static_cast<double>(kLearnerNames.size());
   for (std::size_t i = 0; i < kLearnerNames.size(); ++i) {
     data.learner = static_cast<Learner>(i);
-    const auto done = static_cast<double>(i);
+    const auto finished_learner_count = static_cast<double>(i);
     Result<LearnerScores> scores =
-        score_learner(data, folds, make_partial_progress_callback(on_progress, done / count, (done + 1) / count));
+        score_learner(data, folds,
+                      make_partial_progress_callback(on_progress, finished_learner_count / count,
+                                                     (finished_learner_count + 1) / count));
     if (!scores) return std::move(scores).error();
-    all.push_back(std::move(*scores));
+    learner_scores.push_back(std::move(*scores));
   }
-  return all;
+  return learner_scores;
 }
 
 // Scores of the largest 20 % of networks, predicted by a fit without them and without the largest 20 % of operations of
@@ -227,7 +234,8 @@ Result<std::vector<NamedScore>> score_larger_networks(const FitData& data) {
   const Result<DeviceProfile> profile = fit_profile_excluding(data, exclusions);
   if (!profile) return profile.error();
   std::vector<NetworkCase> cases = make_network_cases(*profile, data.networks);
-  std::erase_if(cases, [&](const NetworkCase& one) { return !exclusions.settings.contains(one.setting); });
+  std::erase_if(cases,
+                [&](const NetworkCase& network_case) { return !exclusions.settings.contains(network_case.setting); });
   return score_training_and_inference(cases);
 }
 
@@ -239,8 +247,8 @@ Result<std::vector<NamedScore>> score_held_out_networks(const FitData& data, std
   set_case_intervals(cases, profile->network_model);
   std::vector<NamedScore> scores = score_training_and_inference(cases);
   std::map<std::string, std::vector<NetworkCase>> families;
-  for (const NetworkCase& one : cases) families[one.family].push_back(one);
-  for (const auto& [family, some] : families) scores.push_back({family, score_predictions(some)});
+  for (const NetworkCase& network_case : cases) families[network_case.family].push_back(network_case);
+  for (const auto& [family, family_cases] : families) scores.push_back({family, score_predictions(family_cases)});
   return scores;
 }
 
@@ -250,15 +258,16 @@ Score score_predictions(std::span<const NetworkCase> cases) {
   std::vector<double> measured;
   std::vector<double> predicted;
   std::vector<double> widths;
-  std::size_t held = 0;
-  for (const NetworkCase& one : cases) {
-    measured.push_back(one.measured_j);
-    predicted.push_back(one.predicted_j);
-    if (one.low_j <= one.measured_j && one.measured_j <= one.high_j) ++held;
-    widths.push_back((one.high_j - one.low_j) / 2 / one.predicted_j);
+  std::size_t covered_case_count = 0;
+  for (const NetworkCase& network_case : cases) {
+    measured.push_back(network_case.measured_j);
+    predicted.push_back(network_case.predicted_j);
+    if (network_case.low_j <= network_case.measured_j && network_case.measured_j <= network_case.high_j)
+      ++covered_case_count;
+    widths.push_back((network_case.high_j - network_case.low_j) / 2 / network_case.predicted_j);
   }
   Score total = score_predictions(measured, predicted);
-  total.coverage = cases.empty() ? 0 : static_cast<double>(held) / static_cast<double>(cases.size());
+  total.coverage = cases.empty() ? 0 : static_cast<double>(covered_case_count) / static_cast<double>(cases.size());
   total.width = quantile(widths, 0.5);
   return total;
 }
@@ -269,14 +278,14 @@ Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, con
   for (int number = 0; number < folds; ++number) {
     report_progress(on_progress, static_cast<double>(number) / folds);
     FitExclusions exclusions;
-    for (const auto& [family, which] : fold) {
-      if (which == number) exclusions.families.insert(family);
+    for (const auto& [family, fold_number] : fold) {
+      if (fold_number == number) exclusions.families.insert(family);
     }
     if (exclusions.families.empty()) continue;
     const Result<DeviceProfile> profile = fit_profile_excluding(data, exclusions);
     if (!profile) return profile.error();
-    for (NetworkCase& one : make_network_cases(*profile, data.networks)) {
-      if (exclusions.families.contains(one.family)) cases.networks.push_back(std::move(one));
+    for (NetworkCase& network_case : make_network_cases(*profile, data.networks)) {
+      if (exclusions.families.contains(network_case.family)) cases.networks.push_back(std::move(network_case));
     }
     for (const MeasuredOperation& row : data.layers) {
       if (!exclusions.families.contains(row.family)) continue;
@@ -297,15 +306,16 @@ void set_interval_log_half_widths(NetworkModel& model, std::span<const NetworkCa
 
 void set_layer_log_half_width(NetworkModel& model, std::span<const OperationCase> cases) {
   std::vector<double> errors;
-  for (const OperationCase& one : cases) errors.push_back(std::fabs(std::log(one.predicted / one.measured)));
+  for (const OperationCase& operation_case : cases)
+    errors.push_back(std::fabs(std::log(operation_case.predicted / operation_case.measured)));
   if (!errors.empty()) model.layer_log_half_width = quantile(std::move(errors), 0.9);
 }
 
 void set_case_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
-  for (NetworkCase& one : cases) {
-    const double width = interval_log_half_width(model, one.training, one.host_wait_fraction);
-    one.low_j = one.predicted_j * std::exp(-width);
-    one.high_j = one.predicted_j * std::exp(width);
+  for (NetworkCase& network_case : cases) {
+    const double width = interval_log_half_width(model, network_case.training, network_case.host_wait_fraction);
+    network_case.low_j = network_case.predicted_j * std::exp(-width);
+    network_case.high_j = network_case.predicted_j * std::exp(width);
   }
 }
 
@@ -313,9 +323,9 @@ Result<Evaluation> evaluate(const FitTables& tables, const EvaluationOptions& op
                             const ProgressCallback& on_progress) {
   // Progress counts fits, which take about equally long.
   const int folds = options.folds;
-  const double compared = options.compares_learners ? static_cast<double>(kLearnerNames.size()) : 0;
-  const double fits =
-      folds + kOperationFoldCount + kFitCountAfterCrossValidation + compared * (folds + kOperationFoldCount + 1);
+  const double compared_learner_count = options.compares_learners ? static_cast<double>(kLearnerNames.size()) : 0;
+  const double fits = folds + kOperationFoldCount + kFitCountAfterCrossValidation +
+                      compared_learner_count * (folds + kOperationFoldCount + 1);
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
   const Result<NoiseFloor> operation_noise = compute_noise_floor(tables.operations);
@@ -342,8 +352,10 @@ Result<Evaluation> evaluate(const FitTables& tables, const EvaluationOptions& op
   NetworkModel odd_half_model;
   std::vector<NetworkCase> case_halves[2];
   std::map<std::string, std::size_t, std::less<>> half_by_family;
-  for (const NetworkCase& one : cases->networks) half_by_family.try_emplace(one.family, half_by_family.size() % 2);
-  for (const NetworkCase& one : cases->networks) case_halves[half_by_family[one.family]].push_back(one);
+  for (const NetworkCase& network_case : cases->networks)
+    half_by_family.try_emplace(network_case.family, half_by_family.size() % 2);
+  for (const NetworkCase& network_case : cases->networks)
+    case_halves[half_by_family[network_case.family]].push_back(network_case);
   set_interval_log_half_widths(even_half_model, case_halves[1]);
   set_interval_log_half_widths(odd_half_model, case_halves[0]);
   set_case_intervals(case_halves[0], even_half_model);
@@ -357,10 +369,10 @@ Result<Evaluation> evaluate(const FitTables& tables, const EvaluationOptions& op
   evaluation.operation_cases = std::move(*operation_cases);
   evaluation.operations = score_predictions_by_kind(evaluation.operation_cases);
   report_progress(on_progress, (folds + kOperationFoldCount) / fits);
-  const Result<std::vector<OperationCase>> larger =
+  const Result<std::vector<OperationCase>> larger_operation_cases =
       predict_held_out_operations(*data, keys_of_largest_operations(data->operations));
-  if (!larger) return larger.error();
-  evaluation.larger_operation_scores = score_predictions_by_kind(*larger);
+  if (!larger_operation_cases) return larger_operation_cases.error();
+  evaluation.larger_operation_scores = score_predictions_by_kind(*larger_operation_cases);
   FitExclusions networks;
   networks.all_networks = true;
   const Result<DeviceProfile> operations_only_scores = fit_profile_excluding(*data, networks);
@@ -385,14 +397,14 @@ Result<Evaluation> evaluate(const FitTables& tables, const EvaluationOptions& op
   if (!tables.study_settings.empty()) {
     const Result<StudyTable> seed = read_study_tables(tables.study_operations, tables.study_settings);
     if (!seed) return Error(seed.error()).with_context("seed");
-    Result<std::optional<StudyEvaluation>> judged = evaluate_study_protocol(*data, *seed);
-    if (!judged) return std::move(judged).error();
-    evaluation.study = std::move(*judged);
+    Result<std::optional<StudyEvaluation>> study_evaluation = evaluate_study_protocol(*data, *seed);
+    if (!study_evaluation) return std::move(study_evaluation).error();
+    evaluation.study = std::move(*study_evaluation);
   }
   if (options.compares_learners) {
-    const double before = folds + kOperationFoldCount + kFitCountAfterCrossValidation;
+    const double finished_fit_count = folds + kOperationFoldCount + kFitCountAfterCrossValidation;
     Result<std::vector<LearnerScores>> learners =
-        compare_learners(*data, folds, make_partial_progress_callback(on_progress, before / fits, 1));
+        compare_learners(*data, folds, make_partial_progress_callback(on_progress, finished_fit_count / fits, 1));
     if (!learners) return std::move(learners).error();
     evaluation.learners = std::move(*learners);
   }

@@ -21,9 +21,9 @@ TEST(LayerIntervalWidth, LayerIntervalCoversNineOfTenErrorsOfEitherSign) {
 
 TEST(LayerIntervalWidth, LayerIntervalStaysUnchangedWithoutProfiledLayers) {
   NetworkModel model;
-  const double before = model.layer_log_half_width;
+  const double initial_log_half_width = model.layer_log_half_width;
   set_layer_log_half_width(model, {});
-  EXPECT_EQ(model.layer_log_half_width, before);
+  EXPECT_EQ(model.layer_log_half_width, initial_log_half_width);
 }
 
 TEST(EvaluationText, ListsSettingsWithUnknownOperationsInTextAndJson) {

@@ -44,9 +44,10 @@ void write_study_table(std::string& text, std::string_view title, std::span<cons
                  "\n### {}\n\n| | cases | RMSPE | published | median | p90 | bias |\n|---|---|---|---|---|---|---|\n",
                  title);
   for (const auto& [name, score] : scores) {
-    const std::optional<double> best = published_rmspe(name);
+    const std::optional<double> published_error = published_rmspe(name);
     fmt::format_to(std::back_inserter(text), "| {} | {} | {:.1f} % | {} | {:.1f} % | {:.1f} % | {:+.1f} % |\n", name,
-                   score.cases, 100 * score.rmspe, best ? fmt::format("{:.1f} %", 100 * *best) : "", 100 * score.median,
+                   score.cases, 100 * score.rmspe,
+                   published_error ? fmt::format("{:.1f} %", 100 * *published_error) : "", 100 * score.median,
                    100 * score.p90, 100 * score.bias);
   }
 }
@@ -98,9 +99,9 @@ void write_study_evaluation(formats::JsonWriter& json, const StudyEvaluation& se
 
 void write_learners(formats::JsonWriter& json, std::span<const LearnerScores> learners) {
   json.key("learners").begin_array();
-  for (const LearnerScores& one : learners) {
-    json.begin_object().member("learner", name_of(one.learner));
-    write_scores(json, "scores", one.scores);
+  for (const LearnerScores& learner_scores : learners) {
+    json.begin_object().member("learner", name_of(learner_scores.learner));
+    write_scores(json, "scores", learner_scores.scores);
     json.end_object();
   }
   json.end_array();
@@ -109,8 +110,8 @@ void write_learners(formats::JsonWriter& json, std::span<const LearnerScores> le
 // Quantiles of the additivity factors of networks, whose operations were measured alone.
 void write_additivity(formats::JsonWriter& json, std::span<const NetworkCase> cases) {
   std::vector<double> factors;
-  for (const NetworkCase& one : cases) {
-    if (one.operations_j > 0) factors.push_back(one.additivity_factor());
+  for (const NetworkCase& network_case : cases) {
+    if (network_case.operations_j > 0) factors.push_back(network_case.additivity_factor());
   }
   json.key("additivity_factor").begin_object().member("networks", static_cast<std::uint64_t>(factors.size()));
   if (!factors.empty())
@@ -123,14 +124,14 @@ void write_additivity(formats::JsonWriter& json, std::span<const NetworkCase> ca
 // One line for each kind of held-out data, one column for each learner.
 std::string learners_markdown(std::span<const LearnerScores> learners) {
   std::string text = "\n## Learners of the residuals: RMSPE\n\n| |";
-  for (const LearnerScores& one : learners) text += fmt::format(" {} |", name_of(one.learner));
+  for (const LearnerScores& learner_scores : learners) text += fmt::format(" {} |", name_of(learner_scores.learner));
   text += "\n|---|";
   for (std::size_t i = 0; i < learners.size(); ++i) text += "---|";
   text += "\n";
   for (std::size_t row = 0; row < learners.front().scores.size(); ++row) {
     text += fmt::format("| {} |", learners.front().scores[row].name);
-    for (const LearnerScores& one : learners) {
-      const Score& score = one.scores[row].score;
+    for (const LearnerScores& learner_scores : learners) {
+      const Score& score = learner_scores.scores[row].score;
       text += score.cases > 0 ? fmt::format(" {:.1f} % |", 100 * score.rmspe) : std::string(" no cases |");
     }
     text += "\n";
@@ -216,12 +217,12 @@ std::string evaluation_json(const Evaluation& evaluation) {
 std::string predictions_csv(const Evaluation& evaluation) {
   std::string text = formats::csv_line({"split", "key", "predicted_j", "low_j", "high_j"});
   const auto number = [](double value) { return fmt::format("{:.6g}", value); };
-  for (const NetworkCase& one : evaluation.network_cases) {
-    text += formats::csv_line(
-        {"network-family", one.setting, number(one.predicted_j), number(one.low_j), number(one.high_j)});
+  for (const NetworkCase& network_case : evaluation.network_cases) {
+    text += formats::csv_line({"network-family", network_case.setting, number(network_case.predicted_j),
+                               number(network_case.low_j), number(network_case.high_j)});
   }
-  for (const OperationCase& one : evaluation.operation_cases) {
-    text += formats::csv_line({"random", one.key, number(one.predicted), "", ""});
+  for (const OperationCase& operation_case : evaluation.operation_cases) {
+    text += formats::csv_line({"random", operation_case.key, number(operation_case.predicted), "", ""});
   }
   return text;
 }

@@ -129,19 +129,20 @@ std::string_view last_name_part(std::string_view name) {
 }  // namespace
 
 Result<NamedOperation> find_operation(std::string_view name) {
-  const std::string wanted = normalized_name(last_name_part(trim(name)));
+  const std::string requested_name = normalized_name(last_name_part(trim(name)));
   std::vector<std::string_view> names;
   for (const KnownOperationName& known : kKnownOperationNames) {
-    if (!wanted.empty() && normalized_name(known.name) == wanted) {
+    if (!requested_name.empty() && normalized_name(known.name) == requested_name) {
       return NamedOperation{std::string(trim(name)), known.kind, std::string(known.form), std::string(known.variant)};
     }
     names.push_back(known.name);
   }
-  std::string near;
-  for (const std::string_view one : nearest_names(wanted, names, kMaxSuggestedNames)) {
-    near += fmt::format("{}{}", near.empty() ? "" : ", ", one);
+  std::string similar_names;
+  for (const std::string_view similar_name : nearest_names(requested_name, names, kMaxSuggestedNames)) {
+    similar_names += fmt::format("{}{}", similar_names.empty() ? "" : ", ", similar_name);
   }
-  return Error{ErrorCode::usage, fmt::format("there is no operation {}", quoted(name, 80)), "similar names: " + near};
+  return Error{ErrorCode::usage, fmt::format("there is no operation {}", quoted(name, 80)),
+               "similar names: " + similar_names};
 }
 
 }  // namespace joulemap::predict

@@ -51,20 +51,23 @@ struct ConvolutionExampleSize {
   std::int64_t kernel;
 };
 
-ExampleSize convolution_example_size(const ConvolutionExampleSize& f, bool is_depthwise, bool is_unaligned = false) {
-  const std::string text = fmt::format("{} x {} x {}^2, {}x{} -> {}", f.batch, f.channels, f.image_side, f.kernel,
-                                       f.kernel, f.output_channels);
+ExampleSize convolution_example_size(const ConvolutionExampleSize& convolution_example, bool is_depthwise,
+                                     bool is_unaligned = false) {
+  const std::string text =
+      fmt::format("{} x {} x {}^2, {}x{} -> {}", convolution_example.batch, convolution_example.channels,
+                  convolution_example.image_side, convolution_example.kernel, convolution_example.kernel,
+                  convolution_example.output_channels);
   return {text,
-          {{"batch", f.batch},
-           {"channels", f.channels},
-           {"out", f.output_channels},
-           {"height", f.image_side},
-           {"width", f.image_side},
-           {"kernel", f.kernel},
+          {{"batch", convolution_example.batch},
+           {"channels", convolution_example.channels},
+           {"out", convolution_example.output_channels},
+           {"height", convolution_example.image_side},
+           {"width", convolution_example.image_side},
+           {"kernel", convolution_example.kernel},
            {"stride", 1},
-           {"padding", f.kernel / 2},
+           {"padding", convolution_example.kernel / 2},
            {"dilation", 1},
-           {"groups", is_depthwise ? f.channels : 1},
+           {"groups", is_depthwise ? convolution_example.channels : 1},
            {"bias", 0},
            {"channels_last", 0}},
           is_unaligned};
@@ -121,10 +124,10 @@ ExampleSize image_example_size(const ImageExampleSize& i) {
 
 ExampleSizes image_example_sizes(const NamedOperation& subject) {
   ExampleSizes sizes;
-  for (const ImageExampleSize& one : kImageExampleSizes) {
-    ExampleSize size = image_example_size(one);
+  for (const ImageExampleSize& image_example : kImageExampleSizes) {
+    ExampleSize size = image_example_size(image_example);
     if (subject.kind == Kind::padding) size.parameters.set("padding", 1);
-    if (subject.kind == Kind::resize) size.parameters.set("out", 2 * one.image_side);
+    if (subject.kind == Kind::resize) size.parameters.set("out", 2 * image_example.image_side);
     if (subject.kind == Kind::pooling && subject.form == "adaptive") size.parameters.set("out", 1);
     if (subject.kind == Kind::pooling && subject.form != "adaptive") {
       size.parameters.set("kernel", 3);

@@ -42,9 +42,9 @@ TEST(OperationTable, SuggestsNearNamesForAnUnknownName) {
 }
 
 TEST(OperationTable, SuggestsEachNearNameOnceNearestFirst) {
-  const std::vector<std::string_view> known = {"relu", "gelu", "silu", "relu", "convolution"};
-  const std::vector<std::string_view> near = nearest_names("ReLu", known, 2);
-  EXPECT_EQ(near, (std::vector<std::string_view>{"relu", "gelu"}));
+  const std::vector<std::string_view> known_names = {"relu", "gelu", "silu", "relu", "convolution"};
+  const std::vector<std::string_view> suggested_names = nearest_names("ReLu", known_names, 2);
+  EXPECT_EQ(suggested_names, (std::vector<std::string_view>{"relu", "gelu"}));
 }
 
 TEST(OperationTable, RowsAreFiniteAndAdviceHasNumbers) {

@@ -54,8 +54,8 @@ Result<std::vector<std::pair<std::size_t, std::size_t>>> parse_instance_layers(s
     std::size_t index = 0;
     std::size_t count = 0;
     const char* const end = word.data() + word.size();
-    const auto [colon, failed] = std::from_chars(word.data(), end, index);
-    const bool is_key_count_pair = failed == std::errc() && colon != end && *colon == ':';
+    const auto [colon, parse_error] = std::from_chars(word.data(), end, index);
+    const bool is_key_count_pair = parse_error == std::errc() && colon != end && *colon == ':';
     if (is_key_count_pair && std::from_chars(colon + 1, end, count).ptr != end) count = 0;
     if (count == 0 || index >= operations) {
       return Error{ErrorCode::malformed, fmt::format("\"{}\" is not an operation of the seed's list", word), ""};
@@ -69,8 +69,8 @@ struct MeasuredOperationIndex {
   const FitData& data;
   std::map<std::string_view, const MeasuredOperation*, std::less<>> operation_by_key;
 
-  explicit MeasuredOperationIndex(const FitData& given) : data(given) {
-    for (const MeasuredOperation& row : given.operations) operation_by_key.emplace(row.key, &row);
+  explicit MeasuredOperationIndex(const FitData& fit_data) : data(fit_data) {
+    for (const MeasuredOperation& row : fit_data.operations) operation_by_key.emplace(row.key, &row);
   }
   double energy_j(std::string_view key) const { return *operation_by_key.at(key)->energy_j; }
   std::string kind(std::string_view key) const {
@@ -81,19 +81,21 @@ struct MeasuredOperationIndex {
 std::string_view kind_of_operation_key(std::string_view key) { return key.substr(0, key.find('|')); }
 
 OperationKeys unmeasured_kinds(const MeasuredOperationIndex& measured, const StudyTable& seed) {
-  OperationKeys listed;
-  OperationKeys known;
+  OperationKeys listed_kinds;
+  OperationKeys measured_kinds;
   for (const std::string& key : seed.keys) {
-    listed.emplace(kind_of_operation_key(key));
-    if (measured.operation_by_key.contains(key)) known.emplace(kind_of_operation_key(key));
+    listed_kinds.emplace(kind_of_operation_key(key));
+    if (measured.operation_by_key.contains(key)) measured_kinds.emplace(kind_of_operation_key(key));
   }
-  for (const std::string& kind : known) listed.erase(kind);
-  return listed;
+  for (const std::string& kind : measured_kinds) listed_kinds.erase(kind);
+  return listed_kinds;
 }
 
-// Predicted energies of the operations `wanted`, in J, by a model fitted to the rows that `is_in_training_set` selects.
+// Predicted energies of the operations `requested_keys`, in J, by a model fitted to the rows that `is_in_training_set`
+// selects.
 template <class IsInTrainingSet>
-Result<EnergyByOperationKey> predict_energies(const MeasuredOperationIndex& measured, const OperationKeys& wanted,
+Result<EnergyByOperationKey> predict_energies(const MeasuredOperationIndex& measured,
+                                              const OperationKeys& requested_keys,
                                               const IsInTrainingSet& is_in_training_set) {
   std::vector<MeasuredOperation> rows;
   for (const MeasuredOperation& row : measured.data.operations) {
@@ -102,7 +104,7 @@ Result<EnergyByOperationKey> predict_energies(const MeasuredOperationIndex& meas
   const Result<OperationModel> model = fit_operation_model(rows, measured.data.datasheet, measured.data.learner);
   if (!model) return model.error();
   EnergyByOperationKey energies;
-  for (const std::string& key : wanted) {
+  for (const std::string& key : requested_keys) {
     const MeasuredOperation& row = *measured.operation_by_key.at(key);
     energies[key] = estimate(*model, row.operation, {row.is_cache_cold, false}).energy_j;
   }
@@ -132,8 +134,8 @@ class StudyScorer {
   }
 
   Result<StudyScores> compute_scores() {
-    if (const Status judged = score_instances(); !judged) return judged.error();
-    if (const Status judged = score_distinct_layers(); !judged) return judged.error();
+    if (const Status scoring_status = score_instances(); !scoring_status) return scoring_status.error();
+    if (const Status scoring_status = score_distinct_layers(); !scoring_status) return scoring_status.error();
     StudyScores scores;
     scores.training_data =
         trains_on_all_operations_ ? "the seed's layers and all other operations" : "the seed's layers alone";
@@ -169,14 +171,15 @@ class StudyScorer {
         const OperationKeys keys = operation_keys_of_instance(*instances_[index]);
         (folds[index] == fold ? tested : training_keys).insert(keys.begin(), keys.end());
       }
-      OperationKeys unseen;
+      OperationKeys unseen_keys;
       std::set_difference(tested.begin(), tested.end(), training_keys.begin(), training_keys.end(),
-                          std::inserter(unseen, unseen.end()));
-      const Result<EnergyByOperationKey> energies = predict_energies_excluding(unseen, tested);
+                          std::inserter(unseen_keys, unseen_keys.end()));
+      const Result<EnergyByOperationKey> energies = predict_energies_excluding(unseen_keys, tested);
       if (!energies) return energies.error();
       const Result<EnergyByOperationKey> unseen_energies = predict_energies_excluding(tested, tested);
       if (!unseen_energies) return unseen_energies.error();
-      for (const std::string& key : unseen) unseen_layer_cases_.push_back(make_operation_case(key, energies->at(key)));
+      for (const std::string& key : unseen_keys)
+        unseen_layer_cases_.push_back(make_operation_case(key, energies->at(key)));
       for (std::size_t index = 0; index < instances_.size(); ++index) {
         if (folds[index] != fold) continue;
         add_layer_cases(*instances_[index], *energies);
@@ -188,8 +191,8 @@ class StudyScorer {
   }
 
   Result<EnergyByOperationKey> predict_energies_excluding(const OperationKeys& exclusions,
-                                                          const OperationKeys& wanted) const {
-    return predict_energies(measured_, wanted,
+                                                          const OperationKeys& requested_keys) const {
+    return predict_energies(measured_, requested_keys,
                             [&](const std::string& key) { return is_training_key(key) && !exclusions.contains(key); });
   }
 
@@ -209,10 +212,10 @@ class StudyScorer {
   }
 
   static std::vector<OperationCase> select_vgg_cases(std::span<const OperationCase> sums) {
-    std::vector<OperationCase> found;
-    std::copy_if(sums.begin(), sums.end(), std::back_inserter(found),
+    std::vector<OperationCase> vgg_cases;
+    std::copy_if(sums.begin(), sums.end(), std::back_inserter(vgg_cases),
                  [](const OperationCase& sum) { return sum.key.starts_with("VGG"); });
-    return found;
+    return vgg_cases;
   }
 
   Status score_distinct_layers() {
@@ -247,18 +250,20 @@ class StudyScorer {
 }  // namespace
 
 std::optional<double> published_rmspe(std::string_view name) {
-  for (const auto& [known, percent] : kPublishedRmspe_percent) {
-    if (known == name) return percent / 100;
+  for (const auto& [published_name, percent] : kPublishedRmspe_percent) {
+    if (published_name == name) return percent / 100;
   }
   return std::nullopt;
 }
 
 Result<StudyTable> read_study_tables(std::string_view operations, std::string_view settings) {
-  const Result<CsvTable> listed = read_table(operations, kStudyOperationColumns);
-  if (!listed) return listed.error();
+  const Result<CsvTable> operation_table = read_table(operations, kStudyOperationColumns);
+  if (!operation_table) return operation_table.error();
   StudyTable seed;
-  for (const formats::CsvRecord& record : listed->records) {
-    const auto text = [&](std::string_view name) -> const std::string& { return listed->columns.text(record, name); };
+  for (const formats::CsvRecord& record : operation_table->records) {
+    const auto text = [&](std::string_view name) -> const std::string& {
+      return operation_table->columns.text(record, name);
+    };
     // The trailing 0 is `is_cache_cold`, which the collector writes as a number.
     seed.keys.push_back(fmt::format("{}|{}|{}|{}|0", text("kind"), text("parameters"), text("dtype"), text("pass")));
   }
@@ -274,29 +279,30 @@ Result<StudyTable> read_study_tables(std::string_view operations, std::string_vi
   return seed;
 }
 
-Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& data, const StudyTable& listed) {
+Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& data, const StudyTable& study_table) {
   const MeasuredOperationIndex measured(data);
-  const OperationKeys unmeasured_keys = unmeasured_kinds(measured, listed);
-  StudyTable seed = listed;
+  const OperationKeys unmeasured_keys = unmeasured_kinds(measured, study_table);
+  StudyTable seed = study_table;
   for (StudyInstance& instance : seed.instances) {
     std::erase_if(instance.layers, [&](const auto& layer) {
       return unmeasured_keys.contains(kind_of_operation_key(seed.keys[layer.first]));
     });
   }
-  std::vector<const StudyInstance*> complete;
+  std::vector<const StudyInstance*> complete_instances;
   for (const StudyInstance& instance : seed.instances) {
     const bool is_complete = std::all_of(instance.layers.begin(), instance.layers.end(), [&](const auto& layer) {
       return measured.operation_by_key.contains(seed.keys[layer.first]);
     });
-    if (is_complete && !instance.layers.empty()) complete.push_back(&instance);
+    if (is_complete && !instance.layers.empty()) complete_instances.push_back(&instance);
   }
-  if (complete.size() < kCrossValidationFoldCount) return std::optional<StudyEvaluation>();
+  if (complete_instances.size() < kCrossValidationFoldCount) return std::optional<StudyEvaluation>();
   StudyEvaluation protocol;
-  protocol.instances = complete.size();
-  protocol.incomplete_instances = seed.instances.size() - complete.size();
+  protocol.instances = complete_instances.size();
+  protocol.incomplete_instances = seed.instances.size() - complete_instances.size();
   protocol.unmeasured_kinds.assign(unmeasured_keys.begin(), unmeasured_keys.end());
   for (const bool trains_on_all_operations : {false, true}) {
-    Result<StudyScores> scores = StudyScorer(measured, seed, complete, trains_on_all_operations).compute_scores();
+    Result<StudyScores> scores =
+        StudyScorer(measured, seed, complete_instances, trains_on_all_operations).compute_scores();
     if (!scores) return std::move(scores).error();
     protocol.scores.push_back(std::move(*scores));
   }

@@ -58,6 +58,6 @@ struct StudyEvaluation {
 std::optional<double> published_rmspe(std::string_view name);
 
 // Empty if fewer than five instances have all of their layers measured.
-Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& data, const StudyTable& seed);
+Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& data, const StudyTable& study_table);
 
 }  // namespace joulemap::predict

@@ -22,8 +22,8 @@ struct SyntheticStudy {
     for (int batch = 16; batch <= 512; batch *= 2) {
       const std::string add = fmt::format("add,form=same;batch=1;rows={};width=65536,fp32,forward", batch);
       const std::string vgg = fmt::format("dense,rows={};in=4096;out=4096;bias=1,fp32,forward", batch);
-      const std::string other = fmt::format("dense,rows={};in=2048;out=8192;bias=1,fp32,forward", batch);
-      for (const std::string& row : {add, vgg, other}) {
+      const std::string wide_dense_operation = fmt::format("dense,rows={};in=2048;out=8192;bias=1,fp32,forward", batch);
+      for (const std::string& row : {add, vgg, wide_dense_operation}) {
         operations += fmt::format("{},{},forward\n", id++, row);
         if (row == vgg && batch == unmeasured_batch) continue;
         measured += fmt::format("{},0,made-up,{},{}\n", row, 1e-5 * batch, 5e-3 * batch);
@@ -88,29 +88,31 @@ TEST(StudyProtocol, ExcludesAnInstanceWithAnUnmeasuredLayer) {
 }
 
 TEST(StudyProtocol, ExcludesAndListsKindsWithoutMeasuredLayers) {
-  SyntheticStudy made;
-  made.operations += "18,input,batch=1;bytes=64,fp32,forward,forward\n";
-  for (std::size_t at = 0; (at = made.settings.find(",,", at)) != std::string::npos; at += 2) {
-    made.settings.insert(at + 2, "18:1 ");
+  SyntheticStudy synthetic_study;
+  synthetic_study.operations += "18,input,batch=1;bytes=64,fp32,forward,forward\n";
+  for (std::size_t position = 0; (position = synthetic_study.settings.find(",,", position)) != std::string::npos;
+       position += 2) {
+    synthetic_study.settings.insert(position + 2, "18:1 ");
   }
-  const std::optional<StudyEvaluation> protocol = made.evaluate();
+  const std::optional<StudyEvaluation> protocol = synthetic_study.evaluate();
   ASSERT_TRUE(protocol);
   EXPECT_EQ(protocol->instances, 12U);
   EXPECT_EQ(protocol->unmeasured_kinds, std::vector<std::string>{"input"});
 }
 
 TEST(StudyProtocol, RequiresAsManyInstancesAsFolds) {
-  SyntheticStudy made;
-  made.settings = made.settings.substr(0, made.settings.find("ResNet50"));
-  EXPECT_FALSE(made.evaluate());
+  SyntheticStudy synthetic_study;
+  synthetic_study.settings = synthetic_study.settings.substr(0, synthetic_study.settings.find("ResNet50"));
+  EXPECT_FALSE(synthetic_study.evaluate());
 }
 
 TEST(StudyProtocol, AListThatNamesNoOperationIsAnError) {
-  const SyntheticStudy made;
-  const std::string head = made.settings.substr(0, made.settings.find('\n') + 1);
-  for (const std::string_view wrong : {"99:1", "1", "1:", "1:x", ":1", "-1:1"}) {
-    const std::string settings = fmt::format("{}VGG16,VGG,keras,16,300,default,inference,,{}\n", head, wrong);
-    EXPECT_FALSE(read_study_tables(made.operations, settings)) << wrong;
+  const SyntheticStudy synthetic_study;
+  const std::string head = synthetic_study.settings.substr(0, synthetic_study.settings.find('\n') + 1);
+  for (const std::string_view malformed_layer_list : {"99:1", "1", "1:", "1:x", ":1", "-1:1"}) {
+    const std::string settings =
+        fmt::format("{}VGG16,VGG,keras,16,300,default,inference,,{}\n", head, malformed_layer_list);
+    EXPECT_FALSE(read_study_tables(synthetic_study.operations, settings)) << malformed_layer_list;
   }
 }
 

@@ -96,10 +96,10 @@ Result<FitData> read_fit_data(const FitTables& tables) {
     set_idle_offsets(data.networks, data.datasheet.idle_w);
   }
   if (!tables.held_out.empty()) {
-    Result<NetworkTable> held_out = parse_measured_networks(
+    Result<NetworkTable> held_out_networks = parse_measured_networks(
         {tables.held_out, "", tables.network_operations, tables.network_settings}, data.networks.fastest_launch_s);
-    if (!held_out) return std::move(held_out).error().with_context("held-out networks");
-    data.held_out_networks = std::move(*held_out);
+    if (!held_out_networks) return std::move(held_out_networks).error().with_context("held-out networks");
+    data.held_out_networks = std::move(*held_out_networks);
     set_idle_offsets(data.held_out_networks, data.datasheet.idle_w);
   }
   return data;
@@ -111,9 +111,9 @@ std::vector<NetworkObservation> make_network_observations(const NetworkTable& ta
   for (const MeasuredNetwork& measured : table.networks) {
     for (const auto& [index, count] : measured.operations) is_used[index] = true;
   }
-  std::vector<OperationEstimate> known(table.operations.size());
-  parallel_for(known.size(), [&](std::size_t index) {
-    if (is_used[index]) known[index] = estimate(operation, table.operations[index], {false, true});
+  std::vector<OperationEstimate> operation_estimates(table.operations.size());
+  parallel_for(operation_estimates.size(), [&](std::size_t index) {
+    if (is_used[index]) operation_estimates[index] = estimate(operation, table.operations[index], {false, true});
   });
   std::vector<NetworkObservation> rows;
   for (const MeasuredNetwork& measured : table.networks) {
@@ -121,9 +121,9 @@ std::vector<NetworkObservation> make_network_observations(const NetworkTable& ta
     row.sums.training = measured.training;
     row.sums.python_call_count = measured.python_call_count;
     for (const auto& [index, count] : measured.operations) {
-      Operation one = table.operations[index];
-      one.count = static_cast<std::int64_t>(count);
-      add_operation(row.sums, network, one, known[index]);
+      Operation counted_operation = table.operations[index];
+      counted_operation.count = static_cast<std::int64_t>(count);
+      add_operation(row.sums, network, counted_operation, operation_estimates[index]);
     }
     rows.push_back(row);
   }
@@ -138,7 +138,7 @@ Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclus
   for (const MeasuredOperation& row : data.operations) {
     if (is_wanted(row)) rows.push_back(row);
   }
-  const std::size_t alone = rows.size();
+  const std::size_t operation_row_count = rows.size();
   for (const MeasuredOperation& row : data.layers) {
     if (is_wanted(row) && !exclusions.all_networks) rows.push_back(row);
   }
@@ -146,15 +146,15 @@ Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclus
   if (!operation) return std::move(operation).error();
   DeviceProfile profile;
   profile.device = data.datasheet.name;
-  profile.operations = static_cast<std::int64_t>(alone);
+  profile.operations = static_cast<std::int64_t>(operation_row_count);
   profile.operation_model = std::move(*operation);
   profile.network_model.idle_w = data.datasheet.idle_w;
   profile.network_model.power_limit_w = data.datasheet.power_limit_w;
-  profile.network_model.launches = fit_launch_counts(std::span(rows).subspan(alone));
-  std::vector<NetworkObservation> all =
+  profile.network_model.launches = fit_launch_counts(std::span(rows).subspan(operation_row_count));
+  std::vector<NetworkObservation> network_observations =
       make_network_observations(data.networks, profile.operation_model, profile.network_model);
   std::vector<NetworkObservation> training_observations;
-  for (const NetworkObservation& row : all) {
+  for (const NetworkObservation& row : network_observations) {
     const MeasuredNetwork& network = *row.network;
     if (!exclusions.families.contains(network.family) && !exclusions.settings.contains(network.setting))
       training_observations.push_back(row);

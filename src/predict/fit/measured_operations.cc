@@ -30,7 +30,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
   const Result<CsvTable> table = read_table(csv, kOperationColumns);
   if (!table) return table.error();
   const CsvColumns& columns = table->columns;
-  std::map<std::string, std::size_t> index_of;
+  std::map<std::string, std::size_t> row_index_by_key;
   std::vector<MeasuredOperation> rows;
   std::map<std::size_t, int> idle_counts;  // by row: number of summed idle_w values
   for (const formats::CsvRecord& record : table->records) {
@@ -38,7 +38,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     const double energy_j = columns.number(record, "energy_j");
     if (!(time_s > 0) || !(energy_j > 0)) continue;  // views launch no kernel and have neither time nor energy
     const std::string key = operation_key(columns, record);
-    const auto [at, is_new] = index_of.try_emplace(key, rows.size());
+    const auto [index_entry, is_new] = row_index_by_key.try_emplace(key, rows.size());
     if (is_new) {
       Result<Operation> operation = parse_operation(columns, record);
       if (!operation) return std::move(operation).error();
@@ -49,13 +49,13 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
                       .energy_j = 0.0,
                       .repeats = 0});
     }
-    MeasuredOperation& row = rows[at->second];
+    MeasuredOperation& row = rows[index_entry->second];
     row.time_s += time_s;
     row.eager_s += columns.number(record, "eager_s");
     row.energy_j = *row.energy_j + energy_j;
     if (const double idle_w = columns.number(record, "idle_w"); idle_w > 0) {
       row.idle_w += idle_w;
-      ++idle_counts[at->second];
+      ++idle_counts[index_entry->second];
     }
     row.is_throttled = row.is_throttled || columns.text(record, "limited") == "1";
     ++row.repeats;
@@ -106,11 +106,11 @@ NoiseFloor compute_noise_floor(const RepeatedMeasurements& repeats) {
   NoiseFloor floor;
   for (const auto& [key, measured] : repeats) {
     if (measured.size() < 2) continue;
-    const auto [first_time_s, first_j] = measured[0];
-    const auto [second_time_s, second_j] = measured[1];
-    if (!(first_j > 0) || !(second_j > 0)) continue;
+    const auto [first_time_s, first_energy_j] = measured[0];
+    const auto [second_time_s, second_energy_j] = measured[1];
+    if (!(first_energy_j > 0) || !(second_energy_j > 0)) continue;
     // The standard deviation of two measurements is their difference divided by sqrt(2); here relative to their mean.
-    const double energy = (first_j - second_j) / (first_j + second_j) * std::sqrt(2.0);
+    const double energy = (first_energy_j - second_energy_j) / (first_energy_j + second_energy_j) * std::sqrt(2.0);
     const double time = (first_time_s - second_time_s) / (first_time_s + second_time_s) * std::sqrt(2.0);
     floor.energy += energy * energy;
     floor.time += time * time;

@@ -19,13 +19,13 @@ Result<Operation> parse_operation(const CsvColumns& columns, const formats::CsvR
                              columns.text(record, "dtype"), columns.text(record, "pass")),
                  ""};
   }
-  Result<FormAndParameters> parsed = parse_parameters(columns.text(record, "parameters"));
-  if (!parsed) return std::move(parsed).error();
+  Result<FormAndParameters> form_and_parameters = parse_parameters(columns.text(record, "parameters"));
+  if (!form_and_parameters) return std::move(form_and_parameters).error();
   operation.kind = *kind;
   operation.dtype = *dtype;
   operation.pass = *pass;
-  operation.form = std::move(parsed->form);
-  operation.parameters = std::move(parsed->parameters);
+  operation.form = std::move(form_and_parameters->form);
+  operation.parameters = std::move(form_and_parameters->parameters);
   if (columns.text(record, "parameters").find("way=fused") != std::string::npos) operation.parameters.set("fused", 1);
   if (columns.text(record, "parameters").find("way=one-by-one") != std::string::npos)
     operation.parameters.set("foreach", 0);

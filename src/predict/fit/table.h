@@ -32,8 +32,9 @@ class CsvColumns {
   }
   const std::string& text(const formats::CsvRecord& record, std::string_view name) const {
     static const std::string kNone;
-    const auto at = index_by_name_.find(name);
-    return at == index_by_name_.end() || at->second >= record.size() ? kNone : record[at->second];
+    const auto index_entry = index_by_name_.find(name);
+    return index_entry == index_by_name_.end() || index_entry->second >= record.size() ? kNone
+                                                                                       : record[index_entry->second];
   }
   double number(const formats::CsvRecord& record, std::string_view name) const {
     return std::strtod(text(record, name).c_str(), nullptr);

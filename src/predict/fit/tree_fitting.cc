@@ -50,19 +50,22 @@ Result<XgboostFunctions> open_xgboost() {
     return Error{ErrorCode::unsupported, fmt::format("cannot open {}: {}", kXgboostLibrary, cause),
                  package_library.empty() ? "apt-get install libxgboost0" : "pip install 'joulemap[fit]'"};
   }
-  XgboostFunctions found;
+  XgboostFunctions xgboost_functions;
   const auto resolve = [library](const char* name, auto& function) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
     return function != nullptr;
   };
-  const bool complete = resolve("XGDMatrixCreateFromMat", found.create_matrix) &&
-                        resolve("XGDMatrixSetFloatInfo", found.set_info) &&
-                        resolve("XGDMatrixFree", found.free_matrix) && resolve("XGBoosterCreate", found.create) &&
-                        resolve("XGBoosterSetParam", found.set) && resolve("XGBoosterUpdateOneIter", found.update) &&
-                        resolve("XGBoosterDumpModelEx", found.dump) && resolve("XGBoosterFree", found.free) &&
-                        resolve("XGBGetLastError", found.last_error);
-  if (!complete) return Error{ErrorCode::unsupported, fmt::format("{} lacks a required function", kXgboostLibrary), ""};
-  return found;
+  const bool has_all_functions =
+      resolve("XGDMatrixCreateFromMat", xgboost_functions.create_matrix) &&
+      resolve("XGDMatrixSetFloatInfo", xgboost_functions.set_info) &&
+      resolve("XGDMatrixFree", xgboost_functions.free_matrix) && resolve("XGBoosterCreate", xgboost_functions.create) &&
+      resolve("XGBoosterSetParam", xgboost_functions.set) &&
+      resolve("XGBoosterUpdateOneIter", xgboost_functions.update) &&
+      resolve("XGBoosterDumpModelEx", xgboost_functions.dump) && resolve("XGBoosterFree", xgboost_functions.free) &&
+      resolve("XGBGetLastError", xgboost_functions.last_error);
+  if (!has_all_functions)
+    return Error{ErrorCode::unsupported, fmt::format("{} lacks a required function", kXgboostLibrary), ""};
+  return xgboost_functions;
 }
 
 std::string monotone_constraints_text(const std::vector<int>& directions) {
@@ -80,23 +83,24 @@ bool append_tree_node(const formats::DocumentValue& json, RegressionTrees& trees
     trees.nodes.back().value = static_cast<float>(*leaf);
     return true;
   }
-  const std::string split = json.text_or_empty("split");
+  const std::string split_feature_name = json.text_or_empty("split");
   const auto yes_child = json.integer("yes");
   const formats::DocumentValue* children = json.find("children");
-  if (split.size() < 2 || !yes_child || children == nullptr || children->array() == nullptr ||
+  if (split_feature_name.size() < 2 || !yes_child || children == nullptr || children->array() == nullptr ||
       children->array()->size() != 2)
     return false;
-  const formats::DocumentValue* first = &children->array()->front();
-  const formats::DocumentValue* second = &children->array()->back();
-  if (first->integer("nodeid") != yes_child) std::swap(first, second);
-  std::int32_t left = 0;
-  std::int32_t right = 0;
-  if (!append_tree_node(*first, trees, left) || !append_tree_node(*second, trees, right)) return false;
+  const formats::DocumentValue* left_child = &children->array()->front();
+  const formats::DocumentValue* right_child = &children->array()->back();
+  if (left_child->integer("nodeid") != yes_child) std::swap(left_child, right_child);
+  std::int32_t left_index = 0;
+  std::int32_t right_index = 0;
+  if (!append_tree_node(*left_child, trees, left_index) || !append_tree_node(*right_child, trees, right_index))
+    return false;
   TreeNode& node = trees.nodes[static_cast<std::size_t>(index)];
-  node.feature = std::stoi(split.substr(1));
+  node.feature = std::stoi(split_feature_name.substr(1));
   node.value = static_cast<float>(json.number("split_condition").value_or(0));
-  node.left = left;
-  node.right = right;
+  node.left = left_index;
+  node.right = right_index;
   return true;
 }
 
@@ -140,9 +144,9 @@ Result<RegressionTrees> read_trees(const XgboostFunctions& xgboost, BoosterHandl
 }  // namespace
 
 Result<RegressionTrees> fit_trees(const TreeTrainingData& rows, const TreeFitOptions& options) {
-  const Result<XgboostFunctions> opened = open_xgboost();
-  if (!opened) return opened.error();
-  const XgboostFunctions& xgboost = *opened;
+  const Result<XgboostFunctions> xgboost_functions = open_xgboost();
+  if (!xgboost_functions) return xgboost_functions.error();
+  const XgboostFunctions& xgboost = *xgboost_functions;
   DMatrixHandle matrix = nullptr;
   if (xgboost.create_matrix(rows.features.data(), rows.size(), rows.columns, NAN, &matrix) != 0)
     return xgboost_error(xgboost);

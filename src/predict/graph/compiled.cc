@@ -85,34 +85,36 @@ TensorTraffic compute_tensor_traffic(const Operation& operation) {
   return sizes;
 }
 
-// Bytes that need not be written and read again when `next` reads the output of `before` in the same kernel.
-double bytes_saved_by_fusion(const Operation& before, const Operation& next) {
-  const double written = compute_tensor_traffic(before).written_bytes;
-  const double read = compute_tensor_traffic(next).read_bytes;
-  const bool goes_on = before.kind == Kind::add && before.form == "same" && normalizes_with_batch_statistics(next);
-  return goes_on ? std::min(written, read) : 2 * std::min(written, read);
+// Bytes that need not be written and read again when `consumer` reads the output of `producer` in the same kernel.
+double bytes_saved_by_fusion(const Operation& producer, const Operation& consumer) {
+  const double written_bytes = compute_tensor_traffic(producer).written_bytes;
+  const double read_bytes = compute_tensor_traffic(consumer).read_bytes;
+  const bool is_add_before_norm =
+      producer.kind == Kind::add && producer.form == "same" && normalizes_with_batch_statistics(consumer);
+  return is_add_before_norm ? std::min(written_bytes, read_bytes) : 2 * std::min(written_bytes, read_bytes);
 }
 
 class FusionSequence {
  public:
   bool is_empty() const { return operations_.empty(); }
 
-  bool can_fuse(const Operation& next) const {
+  bool can_fuse(const Operation& next_operation) const {
     if (operations_.empty()) return true;
-    const Operation& last = operations_.back();
-    if (next.count != last.count) return false;
-    if (normalizes_with_batch_statistics(next) &&
+    const Operation& last_operation = operations_.back();
+    if (next_operation.count != last_operation.count) return false;
+    if (normalizes_with_batch_statistics(next_operation) &&
         std::any_of(operations_.begin(), operations_.end(), normalizes_with_batch_statistics))
       return false;
-    return compute_tensor_traffic(last).elements_written == compute_tensor_traffic(next).elements_read;
+    return compute_tensor_traffic(last_operation).elements_written ==
+           compute_tensor_traffic(next_operation).elements_read;
   }
 
   void add(Operation operation) {
-    const OperationWork before = compute_work(operation);
-    flop_sum_ += before.flops;
-    unfused_bytes_ += before.bytes;
+    const OperationWork unfused_work = compute_work(operation);
+    flop_sum_ += unfused_work.flops;
+    unfused_bytes_ += unfused_work.bytes;
     operation = to_single_kernel_operation(std::move(operation));
-    fused_bytes_ += std::min(before.bytes, compute_work(operation).bytes);
+    fused_bytes_ += std::min(unfused_work.bytes, compute_work(operation).bytes);
     if (!operations_.empty()) fused_bytes_ -= bytes_saved_by_fusion(operations_.back(), operation);
     operations_.push_back(std::move(operation));
   }
@@ -163,47 +165,47 @@ void scale_operation_work(Operation& operation, double factor) {
 }
 
 Operation FusionSequence::fused_operation() const {
-  Operation merged = costliest_operation();
-  const OperationWork work = compute_work(merged);
+  Operation merged_operation = costliest_operation();
+  const OperationWork work = compute_work(merged_operation);
   double factor = work.bytes > 0 ? std::min(fused_bytes_, unfused_bytes_) / work.bytes : 1;
   if (work.flops > 0) factor = std::min(factor, flop_sum_ / work.flops);
-  scale_operation_work(merged, factor);
-  merged.layer = operations_.front().layer;
-  return merged;
+  scale_operation_work(merged_operation, factor);
+  merged_operation.layer = operations_.front().layer;
+  return merged_operation;
 }
 
-void flush_fusion_sequence(FusionSequence& run, std::vector<Operation>& merged) {
-  if (!run.is_empty()) merged.push_back(run.fused_operation());
+void flush_fusion_sequence(FusionSequence& run, std::vector<Operation>& merged_operations) {
+  if (!run.is_empty()) merged_operations.push_back(run.fused_operation());
   run = FusionSequence();
 }
 
 }  // namespace
 
 std::vector<Operation> to_compiled_operations(std::vector<Operation> operations) {
-  std::vector<Operation> merged;
+  std::vector<Operation> merged_operations;
   FusionSequence run;
   bool is_backward = false;
   for (Operation& operation : operations) {
     if (operation.kind == Kind::view) continue;
     // Copies and casts of the backward pass have the pass `forward`: the first backward operation separates the passes.
     if (operation.pass != Pass::forward && !is_backward) {
-      flush_fusion_sequence(run, merged);
+      flush_fusion_sequence(run, merged_operations);
       is_backward = true;
     }
     if (!is_fusable(operation)) {
-      flush_fusion_sequence(run, merged);
+      flush_fusion_sequence(run, merged_operations);
       if (operation.kind == Kind::optimizer) operation.parameters.set("fused", 1);
       // The compiler converts images to channels-last, which tensor cores require.
       if (operation.kind == Kind::convolution && operation.dtype != Dtype::fp32)
         operation.parameters.set("channels_last", 1);
-      merged.push_back(std::move(operation));
+      merged_operations.push_back(std::move(operation));
       continue;
     }
-    if (!run.can_fuse(operation)) flush_fusion_sequence(run, merged);
+    if (!run.can_fuse(operation)) flush_fusion_sequence(run, merged_operations);
     run.add(std::move(operation));
   }
-  flush_fusion_sequence(run, merged);
-  return merged;
+  flush_fusion_sequence(run, merged_operations);
+  return merged_operations;
 }
 
 }  // namespace joulemap::predict

@@ -10,25 +10,25 @@
 namespace joulemap::predict {
 namespace {
 
-Operation operation(Kind kind, std::string form, OperationParameters parameters, std::string layer = "") {
-  Operation made;
-  made.layer = std::move(layer);
-  made.kind = kind;
-  made.form = std::move(form);
-  made.parameters = std::move(parameters);
-  return made;
+Operation operation(Kind kind, std::string operation_form, OperationParameters parameters, std::string layer = "") {
+  Operation new_operation;
+  new_operation.layer = std::move(layer);
+  new_operation.kind = kind;
+  new_operation.form = std::move(operation_form);
+  new_operation.parameters = std::move(parameters);
+  return new_operation;
 }
 
-Operation tensor(Kind kind, std::string form, std::string layer = "") {
-  return operation(kind, std::move(form), {{"batch", 8}, {"rows", 64}, {"width", 256}}, std::move(layer));
+Operation tensor(Kind kind, std::string operation_form, std::string layer = "") {
+  return operation(kind, std::move(operation_form), {{"batch", 8}, {"rows", 64}, {"width", 256}}, std::move(layer));
 }
 
-Operation make_norm(std::string form, std::string layer = "") {
-  if (form == "layer") {
+Operation make_norm(std::string operation_form, std::string layer = "") {
+  if (operation_form == "layer") {
     return operation(Kind::normalization, "layer", {{"batch", 512}, {"channels", 256}, {"height", 1}, {"width", 1}},
                      std::move(layer));
   }
-  return operation(Kind::normalization, std::move(form),
+  return operation(Kind::normalization, std::move(operation_form),
                    {{"batch", 8}, {"channels", 64}, {"height", 16}, {"width", 16}}, std::move(layer));
 }
 
@@ -59,12 +59,12 @@ WorkTotals totals(const std::vector<Operation>& operations) {
 constexpr double kTensorBytes = 4.0 * 8 * 64 * 256;
 
 TEST(Compiled, FusesAFixedNormAndAnActivationIntoOneKernel) {
-  const std::vector<Operation> made = to_compiled_operations(
+  const std::vector<Operation> compiled_operations = to_compiled_operations(
       {dense(), make_norm("batch-inference", "norm"), tensor(Kind::activation, "relu", "act"), dense()});
-  ASSERT_EQ(made.size(), 3U);
-  EXPECT_EQ(made[1].kind, Kind::activation);
-  EXPECT_EQ(made[1].layer, "norm");
-  EXPECT_DOUBLE_EQ(compute_work(made[1]).bytes, 2 * kTensorBytes);
+  ASSERT_EQ(compiled_operations.size(), 3U);
+  EXPECT_EQ(compiled_operations[1].kind, Kind::activation);
+  EXPECT_EQ(compiled_operations[1].layer, "norm");
+  EXPECT_DOUBLE_EQ(compute_work(compiled_operations[1]).bytes, 2 * kTensorBytes);
 }
 
 TEST(Compiled, TensorCoreConvolutionsUseChannelsLast) {
@@ -72,31 +72,31 @@ TEST(Compiled, TensorCoreConvolutionsUseChannelsLast) {
   convolution.kind = Kind::convolution;
   convolution.dtype = Dtype::tf32;
   convolution.parameters = {{"batch", 8}, {"channels", 64}, {"out", 64}, {"height", 7}, {"width", 7}, {"kernel", 3}};
-  const std::vector<Operation> made = to_compiled_operations({convolution});
-  ASSERT_EQ(made.size(), 1U);
-  EXPECT_EQ(made[0].parameters.get("channels_last", 0), 1);
+  const std::vector<Operation> compiled_operations = to_compiled_operations({convolution});
+  ASSERT_EQ(compiled_operations.size(), 1U);
+  EXPECT_EQ(compiled_operations[0].parameters.get("channels_last", 0), 1);
   convolution.dtype = Dtype::fp32;
   EXPECT_EQ(to_compiled_operations({convolution}).front().parameters.get("channels_last", 0), 0);
 }
 
 TEST(Compiled, AFusedAdditionStillReadsItsSecondTensor) {
-  const std::vector<Operation> made =
+  const std::vector<Operation> compiled_operations =
       to_compiled_operations({make_norm("batch-inference"), tensor(Kind::add, "same"), tensor(Kind::activation, "relu"),
                               tensor(Kind::cast, "fp32")});
-  ASSERT_EQ(made.size(), 1U);
-  EXPECT_EQ(made[0].kind, Kind::add);
-  EXPECT_EQ(made[0].form, "same");
-  EXPECT_DOUBLE_EQ(compute_work(made[0]).bytes, 3 * kTensorBytes);
+  ASSERT_EQ(compiled_operations.size(), 1U);
+  EXPECT_EQ(compiled_operations[0].kind, Kind::add);
+  EXPECT_EQ(compiled_operations[0].form, "same");
+  EXPECT_DOUBLE_EQ(compute_work(compiled_operations[0]).bytes, 3 * kTensorBytes);
 }
 
 TEST(Compiled, FusesAResidualIntoTheNormAfterIt) {
-  const std::vector<Operation> made =
+  const std::vector<Operation> compiled_operations =
       to_compiled_operations({tensor(Kind::add, "same", "residual"), make_norm("layer", "norm"), dense()});
-  ASSERT_EQ(made.size(), 2U);
-  EXPECT_EQ(made[0].kind, Kind::normalization);
-  EXPECT_EQ(made[0].layer, "residual");
+  ASSERT_EQ(compiled_operations.size(), 2U);
+  EXPECT_EQ(compiled_operations[0].kind, Kind::normalization);
+  EXPECT_EQ(compiled_operations[0].layer, "residual");
   // The fused kernel reads two tensors and writes the sum and the normalized tensor.
-  EXPECT_NEAR(compute_work(made[0]).bytes / kTensorBytes, 4, 0.01);
+  EXPECT_NEAR(compute_work(compiled_operations[0]).bytes / kTensorBytes, 4, 0.01);
 }
 
 TEST(Compiled, TwoNormsAreTwoKernels) {
@@ -105,33 +105,33 @@ TEST(Compiled, TwoNormsAreTwoKernels) {
 }
 
 TEST(Compiled, RescalingWritesNoIntermediate) {
-  const std::vector<Operation> made = to_compiled_operations({tensor(Kind::rescaling, "")});
-  ASSERT_EQ(made.size(), 1U);
-  EXPECT_DOUBLE_EQ(compute_work(made[0]).bytes, 2 * kTensorBytes);
+  const std::vector<Operation> compiled_operations = to_compiled_operations({tensor(Kind::rescaling, "")});
+  ASSERT_EQ(compiled_operations.size(), 1U);
+  EXPECT_DOUBLE_EQ(compute_work(compiled_operations[0]).bytes, 2 * kTensorBytes);
 }
 
 TEST(Compiled, ViewsAreRemovedAndDoNotPreventFusion) {
-  const Operation view = operation(Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}});
-  EXPECT_EQ(
-      to_compiled_operations({view, tensor(Kind::activation, "relu"), view, tensor(Kind::multiply, "scalar"), view})
-          .size(),
-      1U);
+  const Operation view_operation = operation(Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}});
+  EXPECT_EQ(to_compiled_operations({view_operation, tensor(Kind::activation, "relu"), view_operation,
+                                    tensor(Kind::multiply, "scalar"), view_operation})
+                .size(),
+            1U);
 }
 
 TEST(Compiled, TensorsOfDifferentSizesAreSeparateKernels) {
-  Operation other = tensor(Kind::activation, "relu");
-  other.parameters.set("batch", 4);
-  EXPECT_EQ(to_compiled_operations({tensor(Kind::activation, "relu"), other}).size(), 2U);
-  Operation repeated = tensor(Kind::activation, "relu");
-  repeated.count = 3;
-  EXPECT_EQ(to_compiled_operations({tensor(Kind::activation, "relu"), repeated}).size(), 2U);
+  Operation small_batch_activation = tensor(Kind::activation, "relu");
+  small_batch_activation.parameters.set("batch", 4);
+  EXPECT_EQ(to_compiled_operations({tensor(Kind::activation, "relu"), small_batch_activation}).size(), 2U);
+  Operation repeated_activation = tensor(Kind::activation, "relu");
+  repeated_activation.count = 3;
+  EXPECT_EQ(to_compiled_operations({tensor(Kind::activation, "relu"), repeated_activation}).size(), 2U);
 }
 
 TEST(Compiled, DoesNotFuseSoftmaxWithProducts) {
-  const std::vector<Operation> made =
+  const std::vector<Operation> compiled_operations =
       to_compiled_operations({tensor(Kind::activation, "relu"), tensor(Kind::activation, "softmax"), dense()});
-  ASSERT_EQ(made.size(), 3U);
-  EXPECT_EQ(made[2].parameters, dense().parameters);
+  ASSERT_EQ(compiled_operations.size(), 3U);
+  EXPECT_EQ(compiled_operations[2].parameters, dense().parameters);
 }
 
 TEST(Compiled, DoesNotFuseAcrossPassesAndFusesTheOptimizer) {
@@ -139,11 +139,11 @@ TEST(Compiled, DoesNotFuseAcrossPassesAndFusesTheOptimizer) {
   backward.pass = Pass::backward;
   Operation step = operation(Kind::optimizer, "adamw", {{"tensors", 4}, {"elements", 1000}});
   step.pass = Pass::optimizer;
-  const std::vector<Operation> made =
+  const std::vector<Operation> compiled_operations =
       to_compiled_operations({tensor(Kind::activation, "relu"), backward, tensor(Kind::reshape, "heads"), step});
-  ASSERT_EQ(made.size(), 3U);
-  EXPECT_EQ(made[1].pass, Pass::backward);
-  EXPECT_EQ(made[2].parameters.get("fused", 0), 1);
+  ASSERT_EQ(compiled_operations.size(), 3U);
+  EXPECT_EQ(compiled_operations[1].pass, Pass::backward);
+  EXPECT_EQ(compiled_operations[2].parameters.get("fused", 0), 1);
 }
 
 // Generates random lists of operations with valid tensor sizes.
@@ -152,14 +152,15 @@ class RandomOperations {
   explicit RandomOperations(std::uint64_t seed) : random_(seed) {}
 
   std::vector<Operation> make_operations() {
-    std::vector<Operation> made;
-    for (std::int64_t left = random_below(30); left >= 0; --left) made.push_back(op());
-    return made;
+    std::vector<Operation> random_operations;
+    for (std::int64_t remaining_count = random_below(30); remaining_count >= 0; --remaining_count)
+      random_operations.push_back(op());
+    return random_operations;
   }
 
  private:
-  std::int64_t random_below(std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(0, most - 1)(random_);
+  std::int64_t random_below(std::int64_t upper_bound) {
+    return std::uniform_int_distribution<std::int64_t>(0, upper_bound - 1)(random_);
   }
 
   std::string random_form(Kind kind) {
@@ -167,31 +168,32 @@ class RandomOperations {
     static const std::vector<std::string> kNormForms = {"batch", "batch-inference", "layer", "group", "rms"};
     static const std::vector<std::string> kDtypeNames = {"fp32", "fp16", "bf16"};
     static const std::vector<std::string> kActivationForms = {"relu", "gelu", "softmax", "exp"};
-    const auto any = [this](const std::vector<std::string>& forms) {
-      return forms[static_cast<std::size_t>(random_below(static_cast<std::int64_t>(forms.size())))];
+    const auto random_choice = [this](const std::vector<std::string>& operation_forms) {
+      return operation_forms[static_cast<std::size_t>(random_below(static_cast<std::int64_t>(operation_forms.size())))];
     };
-    if (kind == Kind::add || kind == Kind::multiply) return any(kBinaryForms);
-    if (kind == Kind::normalization) return any(kNormForms);
-    if (kind == Kind::cast) return any(kDtypeNames);
-    if (kind == Kind::activation) return any(kActivationForms);
+    if (kind == Kind::add || kind == Kind::multiply) return random_choice(kBinaryForms);
+    if (kind == Kind::normalization) return random_choice(kNormForms);
+    if (kind == Kind::cast) return random_choice(kDtypeNames);
+    if (kind == Kind::activation) return random_choice(kActivationForms);
     return kind == Kind::padding ? "constant" : kind == Kind::reduce ? "mean" : kind == Kind::optimizer ? "sgd" : "";
   }
 
   Operation op() {
-    Operation made;
-    made.kind = static_cast<Kind>(random_below(static_cast<int>(kOperationKindCount)));
-    made.form = random_form(made.kind);
+    Operation random_operation;
+    random_operation.kind = static_cast<Kind>(random_below(static_cast<int>(kOperationKindCount)));
+    random_operation.form = random_form(random_operation.kind);
     const std::int64_t size = random_below(4) == 0 ? 1 + random_below(40) : 16;
     for (const char* name : {"batch", "rows", "width", "channels", "height", "in", "out", "kernel", "stride", "tokens",
                              "classes", "elements", "m", "k", "n", "heads", "queries", "keys", "vocabulary"}) {
-      made.parameters.set(name, random_below(5) == 0 ? 1 : size);
+      random_operation.parameters.set(name, random_below(5) == 0 ? 1 : size);
     }
-    made.parameters.set("padding", random_below(3));
-    made.parameters.set("from_bytes", random_below(2));
-    made.dtype = static_cast<Dtype>(random_below(4));
-    made.pass = made.kind == Kind::optimizer ? Pass::optimizer : static_cast<Pass>(random_below(2));
-    made.count = 1 + random_below(2);
-    return made;
+    random_operation.parameters.set("padding", random_below(3));
+    random_operation.parameters.set("from_bytes", random_below(2));
+    random_operation.dtype = static_cast<Dtype>(random_below(4));
+    random_operation.pass =
+        random_operation.kind == Kind::optimizer ? Pass::optimizer : static_cast<Pass>(random_below(2));
+    random_operation.count = 1 + random_below(2);
+    return random_operation;
   }
 
   std::mt19937_64 random_;
@@ -199,13 +201,13 @@ class RandomOperations {
 
 TEST(Compiled, CompilationNeverIncreasesTrafficFlopsOrLaunchesAndPreservesProducts) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    const std::vector<Operation> before = RandomOperations(seed).make_operations();
-    const WorkTotals eager_totals = totals(before);
-    const WorkTotals merged = totals(to_compiled_operations(before));
-    EXPECT_LE(merged.bytes, eager_totals.bytes * (1 + 1e-12)) << "seed " << seed;
-    EXPECT_LE(merged.flops, eager_totals.flops * (1 + 1e-12)) << "seed " << seed;
-    EXPECT_LE(merged.launches, eager_totals.launches) << "seed " << seed;
-    EXPECT_EQ(merged.products, eager_totals.products) << "seed " << seed;
+    const std::vector<Operation> eager_operations = RandomOperations(seed).make_operations();
+    const WorkTotals eager_totals = totals(eager_operations);
+    const WorkTotals compiled_totals = totals(to_compiled_operations(eager_operations));
+    EXPECT_LE(compiled_totals.bytes, eager_totals.bytes * (1 + 1e-12)) << "seed " << seed;
+    EXPECT_LE(compiled_totals.flops, eager_totals.flops * (1 + 1e-12)) << "seed " << seed;
+    EXPECT_LE(compiled_totals.launches, eager_totals.launches) << "seed " << seed;
+    EXPECT_EQ(compiled_totals.products, eager_totals.products) << "seed " << seed;
   }
 }
 

@@ -18,8 +18,8 @@ bool is_json_text(std::string_view bytes) {
 
 bool contains_text(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-Error not_a_graph_error(std::string_view what, std::string_view remedy) {
-  return {ErrorCode::malformed, "this is " + std::string(what), std::string(remedy)};
+Error not_a_graph_error(std::string_view content_description, std::string_view remedy) {
+  return {ErrorCode::malformed, "this is " + std::string(content_description), std::string(remedy)};
 }
 
 Result<Graph> read_operation_list(std::string_view json, const GraphOptions& options) {

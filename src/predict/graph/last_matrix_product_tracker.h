@@ -15,12 +15,12 @@ class LastMatrixProductTracker {
   // unit do. Both then have the same rows and input width, and this one does not read the last result: the widths
   // differ, or nothing was computed from it in between.
   bool has_input_of_last_product(const Operation& operation) const {
-    const auto equal = [&](std::string_view name) {
+    const auto has_equal_parameter = [&](std::string_view name) {
       return last_product_.parameters.find(name) == operation.parameters.find(name);
     };
     if (operation.kind != Kind::dense || last_product_.kind != Kind::dense || last_product_.count != operation.count)
       return false;
-    if (!equal("rows") || !equal("in")) return false;
+    if (!has_equal_parameter("rows") || !has_equal_parameter("in")) return false;
     return has_only_layout_since_product_ ||
            last_product_.parameters.get("out", 1) != operation.parameters.get("in", 1);
   }

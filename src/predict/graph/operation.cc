@@ -19,9 +19,9 @@ constexpr std::array<std::string_view, 4> kPassNames = {"forward", "backward", "
 
 template <class Enum, std::size_t N>
 std::optional<Enum> find_enumerator(const std::array<std::string_view, N>& names, std::string_view name) {
-  const auto* at = std::find(names.begin(), names.end(), name);
-  if (at == names.end()) return std::nullopt;
-  return static_cast<Enum>(at - names.begin());
+  const auto* matching_name = std::find(names.begin(), names.end(), name);
+  if (matching_name == names.end()) return std::nullopt;
+  return static_cast<Enum>(matching_name - names.begin());
 }
 
 }  // namespace
@@ -33,14 +33,15 @@ std::optional<Kind> kind_from_name(std::string_view name) { return find_enumerat
 std::optional<Dtype> dtype_from_name(std::string_view name) { return find_enumerator<Dtype>(kDtypeNames, name); }
 std::optional<Pass> pass_from_name(std::string_view name) { return find_enumerator<Pass>(kPassNames, name); }
 
-OperationParameters::OperationParameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named) {
-  for (const auto& [name, value] : named) entries_.emplace_back(std::string(name), value);
+OperationParameters::OperationParameters(
+    std::initializer_list<std::pair<std::string_view, std::int64_t>> named_values) {
+  for (const auto& [name, value] : named_values) entries_.emplace_back(std::string(name), value);
 }
 
 void OperationParameters::set(std::string_view name, std::int64_t value) {
-  for (auto& [known, old] : entries_) {
-    if (known == name) {
-      old = value;
+  for (auto& [existing_name, existing_value] : entries_) {
+    if (existing_name == name) {
+      existing_value = value;
       return;
     }
   }
@@ -48,34 +49,34 @@ void OperationParameters::set(std::string_view name, std::int64_t value) {
 }
 
 std::optional<std::int64_t> OperationParameters::find(std::string_view name) const {
-  for (const auto& [known, value] : entries_) {
-    if (known == name) return value;
+  for (const auto& [existing_name, value] : entries_) {
+    if (existing_name == name) return value;
   }
   return std::nullopt;
 }
 
 Result<FormAndParameters> parse_parameters(std::string_view text) {
-  FormAndParameters parsed;
+  FormAndParameters form_and_parameters;
   while (!text.empty()) {
     const std::string_view pair = text.substr(0, text.find(';'));
     text.remove_prefix(std::min(text.size(), pair.size() + 1));
-    const std::size_t equals = pair.find('=');
-    if (equals == std::string_view::npos) {
+    const std::size_t equals_position = pair.find('=');
+    if (equals_position == std::string_view::npos) {
       return Error{ErrorCode::malformed, fmt::format("\"{}\" is not name=value", pair), ""};
     }
-    const std::string_view name = pair.substr(0, equals);
-    const std::string_view value = pair.substr(equals + 1);
+    const std::string_view name = pair.substr(0, equals_position);
+    const std::string_view value = pair.substr(equals_position + 1);
     std::int64_t number = 0;
-    const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (failed == std::errc() && end == value.data() + value.size()) {
-      parsed.parameters.set(name, number);
+    const auto [end, parse_error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (parse_error == std::errc() && end == value.data() + value.size()) {
+      form_and_parameters.parameters.set(name, number);
     } else if (name == "form" || name == "to") {
-      parsed.form = value;
+      form_and_parameters.form = value;
     } else if (name == "over") {
-      parsed.parameters.set(name, value == "last" ? 0 : value == "rows" ? 1 : 2);
+      form_and_parameters.parameters.set(name, value == "last" ? 0 : value == "rows" ? 1 : 2);
     }  // ignores other texts, such as a fractional rate, which are not sizes
   }
-  return parsed;
+  return form_and_parameters;
 }
 
 ConvolutionGrouping classify_convolution_grouping(const Operation& operation) {

@@ -100,7 +100,7 @@ std::optional<Pass> pass_from_name(std::string_view name);
 class OperationParameters {
  public:
   OperationParameters() = default;
-  OperationParameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named);
+  OperationParameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named_values);
 
   void set(std::string_view name, std::int64_t value);
   std::optional<std::int64_t> find(std::string_view name) const;

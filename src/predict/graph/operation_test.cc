@@ -17,13 +17,14 @@ TEST(Operation, NamesOfKindsTypesAndPassesRoundTrip) {
 }
 
 TEST(Operation, ReadsParametersAsInMeasurementTables) {
-  const Result<FormAndParameters> parsed = parse_parameters("form=relu;batch=1;rows=192;width=361;rate=0.1");
-  ASSERT_TRUE(parsed);
-  EXPECT_EQ(parsed->form, "relu");
-  EXPECT_EQ(parsed->parameters, (OperationParameters{{"batch", 1}, {"rows", 192}, {"width", 361}}));
+  const Result<FormAndParameters> form_and_parameters =
+      parse_parameters("form=relu;batch=1;rows=192;width=361;rate=0.1");
+  ASSERT_TRUE(form_and_parameters);
+  EXPECT_EQ(form_and_parameters->form, "relu");
+  EXPECT_EQ(form_and_parameters->parameters, (OperationParameters{{"batch", 1}, {"rows", 192}, {"width", 361}}));
   Operation operation;
-  operation.form = parsed->form;
-  operation.parameters = parsed->parameters;
+  operation.form = form_and_parameters->form;
+  operation.parameters = form_and_parameters->parameters;
   EXPECT_EQ(parameters_text(operation), "form=relu;batch=1;rows=192;width=361");
 }
 

@@ -70,17 +70,18 @@ class AutocastRewriter {
     return operation.kind == Kind::recurrent ? Dtype::fp16 : Dtype::bf16;
   }
 
-  void append_cast(const Operation& of, double elements, Dtype from, Dtype to, NeededGradients gradient) {
-    Operation cast;
-    cast.layer = of.layer;
-    cast.source = of.source;
-    cast.kind = Kind::cast;
-    cast.form = name_of(to);
-    cast.parameters = {{"batch", 1}, {"rows", 1}, {"width", to_element_count(elements)}};
-    cast.dtype = from;
-    cast.gradient = gradient;
-    cast.count = of.count;
-    operations.push_back(std::move(cast));
+  void append_cast(const Operation& operation, double elements, Dtype source_dtype, Dtype target_dtype,
+                   NeededGradients gradient) {
+    Operation cast_operation;
+    cast_operation.layer = operation.layer;
+    cast_operation.source = operation.source;
+    cast_operation.kind = Kind::cast;
+    cast_operation.form = name_of(target_dtype);
+    cast_operation.parameters = {{"batch", 1}, {"rows", 1}, {"width", to_element_count(elements)}};
+    cast_operation.dtype = source_dtype;
+    cast_operation.gradient = gradient;
+    cast_operation.count = operation.count;
+    operations.push_back(std::move(cast_operation));
   }
 
   void cast_matrix_product_inputs(Operation& operation) {

@@ -10,17 +10,17 @@
 namespace joulemap::predict {
 namespace {
 
-Operation operation(Kind kind, std::string form, OperationParameters parameters, std::string layer = "") {
-  Operation made;
-  made.layer = std::move(layer);
-  made.kind = kind;
-  made.form = std::move(form);
-  made.parameters = std::move(parameters);
-  return made;
+Operation operation(Kind kind, std::string operation_form, OperationParameters parameters, std::string layer = "") {
+  Operation new_operation;
+  new_operation.layer = std::move(layer);
+  new_operation.kind = kind;
+  new_operation.form = std::move(operation_form);
+  new_operation.parameters = std::move(parameters);
+  return new_operation;
 }
 
-Operation tensor(Kind kind, std::string form) {
-  return operation(kind, std::move(form), {{"batch", 1}, {"rows", 4}, {"width", 8}});
+Operation tensor(Kind kind, std::string operation_form) {
+  return operation(kind, std::move(operation_form), {{"batch", 1}, {"rows", 4}, {"width", 8}});
 }
 Operation dense(std::string layer) {
   return operation(Kind::dense, "", {{"rows", 4}, {"in", 8}, {"out", 8}, {"bias", 1}}, std::move(layer));
@@ -29,8 +29,9 @@ Operation convolution() {
   return operation(Kind::convolution, "",
                    {{"batch", 1}, {"channels", 8}, {"out", 8}, {"height", 2}, {"width", 2}, {"kernel", 1}}, "stem");
 }
-Operation make_norm(std::string form) {
-  return operation(Kind::normalization, std::move(form), {{"batch", 4}, {"channels", 8}, {"height", 1}, {"width", 1}});
+Operation make_norm(std::string operation_form) {
+  return operation(Kind::normalization, std::move(operation_form),
+                   {{"batch", 4}, {"channels", 8}, {"height", 1}, {"width", 1}});
 }
 
 Graph make_graph(std::vector<Operation> operations) {

@@ -28,9 +28,11 @@ constexpr SmallHiddenWidths kMaxSmallGatedWidths = {192, 128};
 constexpr double kMaxPersistentHiddenWidth = 1024;
 constexpr double kMaxPersistentBatch = 128;
 
-double gate_count(std::string_view form) { return form == "lstm" ? 4 : form == "gru" ? 3 : 1; }
+double gate_count(std::string_view operation_form) {
+  return operation_form == "lstm" ? 4 : operation_form == "gru" ? 3 : 1;
+}
 
-bool is_multiple_of(double size, double of) { return std::fmod(size, of) == 0; }
+bool is_multiple_of(double size, double divisor) { return std::fmod(size, divisor) == 0; }
 
 bool uses_persistent_kernel(const Operation& operation, const RecurrentSizes& sizes) {
   if (operation.dtype != Dtype::fp16 || sizes.layer_count > 1 || sizes.direction_count > 1 || operation.form == "gru")
@@ -69,17 +71,19 @@ RecurrentSizes recurrent_sizes(const Operation& operation) {
 
 RecurrentWork compute_recurrent_work(const RecurrentSizes& sizes) {
   const double rows = sizes.batch * sizes.time_steps;
-  const double gates = sizes.gate_count * sizes.hidden_width;
-  const double read = layer_input_width(sizes, true) + (sizes.layer_count - 1) * layer_input_width(sizes, false);
-  const double matrices = sizes.direction_count * (gates * (read + sizes.layer_count * sizes.output_width) +
-                                                   sizes.layer_count * sizes.hidden_width * sizes.projection_width);
+  const double gate_width = sizes.gate_count * sizes.hidden_width;
+  const double total_input_width =
+      layer_input_width(sizes, true) + (sizes.layer_count - 1) * layer_input_width(sizes, false);
+  const double matrices =
+      sizes.direction_count * (gate_width * (total_input_width + sizes.layer_count * sizes.output_width) +
+                               sizes.layer_count * sizes.hidden_width * sizes.projection_width);
   RecurrentWork work;
-  work.gates = sizes.direction_count * sizes.layer_count * rows * gates;
+  work.gates = sizes.direction_count * sizes.layer_count * rows * gate_width;
   work.flops = 2 * rows * matrices + work.gates;
   work.inputs = rows * sizes.input_width;
   work.outputs = rows * sizes.direction_count * sizes.output_width;
   // PyTorch has one bias for the input and one for the state.
-  work.weights = matrices + (sizes.has_bias ? 2 * sizes.direction_count * sizes.layer_count * gates : 0);
+  work.weights = matrices + (sizes.has_bias ? 2 * sizes.direction_count * sizes.layer_count * gate_width : 0);
   work.gradient_state_elements = work.gates + sizes.direction_count * sizes.layer_count * rows * sizes.hidden_width;
   work.inter_layer_elements = (sizes.layer_count - 1) * work.outputs;
   return work;
@@ -87,7 +91,7 @@ RecurrentWork compute_recurrent_work(const RecurrentSizes& sizes) {
 
 std::vector<MatrixProduct> recurrent_matrix_products(const RecurrentSizes& sizes, Pass pass) {
   const double rows = sizes.batch * sizes.time_steps;
-  const double gates = sizes.gate_count * sizes.hidden_width;
+  const double gate_width = sizes.gate_count * sizes.hidden_width;
   std::vector<MatrixProduct> products;
   for (const bool is_first : {true, false}) {
     const double layers = is_first ? 1 : sizes.layer_count - 1;
@@ -95,19 +99,19 @@ std::vector<MatrixProduct> recurrent_matrix_products(const RecurrentSizes& sizes
     const double width = layer_input_width(sizes, is_first);
     const double count = sizes.direction_count * layers;
     if (pass == Pass::forward) {
-      products.push_back({rows, gates, width, count});
+      products.push_back({rows, gate_width, width, count});
       continue;
     }
-    products.push_back({gates, width + sizes.output_width, rows, count});
-    products.push_back({rows, width, gates, count});
+    products.push_back({gate_width, width + sizes.output_width, rows, count});
+    products.push_back({rows, width, gate_width, count});
   }
   return products;
 }
 
 MatrixProduct recurrent_step_product(const RecurrentSizes& sizes, Pass pass) {
-  const double gates = sizes.gate_count * sizes.hidden_width;
-  if (pass == Pass::forward) return {sizes.batch, gates, sizes.output_width, sizes.direction_count};
-  return {sizes.batch, sizes.output_width, gates, sizes.direction_count};
+  const double gate_width = sizes.gate_count * sizes.hidden_width;
+  if (pass == Pass::forward) return {sizes.batch, gate_width, sizes.output_width, sizes.direction_count};
+  return {sizes.batch, sizes.output_width, gate_width, sizes.direction_count};
 }
 
 double count_recurrent_state_weights(const RecurrentSizes& sizes) {
@@ -141,24 +145,25 @@ double recurrent_latency_s(const Operation& operation) {
   const RecurrentSizes sizes = recurrent_sizes(operation);
   const bool overlaps = sizes.direction_count == 1 && recurrent_algorithm(operation) == RecurrentAlgorithm::standard;
   const double layers = overlaps ? 1 + kOverlappedLayerFraction * (sizes.layer_count - 1) : sizes.layer_count;
-  const double step_s =
-      recurrent_algorithm(operation) == RecurrentAlgorithm::standard ? kStandardStepLatency_s : kPersistentStepLatency_s;
+  const double step_s = recurrent_algorithm(operation) == RecurrentAlgorithm::standard ? kStandardStepLatency_s
+                                                                                       : kPersistentStepLatency_s;
   return sizes.time_steps * layers * step_s * (operation.pass == Pass::forward ? 1 : kBackwardTimeStepFactor);
 }
 
-bool is_next_recurrent_layer(const Operation& stack, const Operation& next) {
-  if (stack.kind != Kind::recurrent || next.kind != Kind::recurrent || stack.form != next.form) return false;
-  if (stack.dtype != next.dtype || stack.pass != next.pass || stack.count != next.count) return false;
+bool is_next_recurrent_layer(const Operation& stack, const Operation& next_layer) {
+  if (stack.kind != Kind::recurrent || next_layer.kind != Kind::recurrent || stack.form != next_layer.form)
+    return false;
+  if (stack.dtype != next_layer.dtype || stack.pass != next_layer.pass || stack.count != next_layer.count) return false;
   for (const std::string_view name : {"batch", "steps", "hidden", "directions", "bias", "projection"}) {
-    if (stack.parameters.find(name) != next.parameters.find(name)) return false;
+    if (stack.parameters.find(name) != next_layer.parameters.find(name)) return false;
   }
   const RecurrentSizes sizes = recurrent_sizes(stack);
-  return recurrent_sizes(next).input_width == sizes.direction_count * sizes.output_width;
+  return recurrent_sizes(next_layer).input_width == sizes.direction_count * sizes.output_width;
 }
 
-void append_recurrent_layer(Operation& stack, const Operation& next) {
-  stack.parameters.set("layers", stack.parameters.get("layers", 1) + next.parameters.get("layers", 1));
-  if (stack.layer != next.layer) stack.layer += "+" + next.layer;
+void append_recurrent_layer(Operation& stack, const Operation& next_layer) {
+  stack.parameters.set("layers", stack.parameters.get("layers", 1) + next_layer.parameters.get("layers", 1));
+  if (stack.layer != next_layer.layer) stack.layer += "+" + next_layer.layer;
 }
 
 }  // namespace joulemap::predict

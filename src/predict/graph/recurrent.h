@@ -57,9 +57,9 @@ double recurrent_kernels(const Operation& operation);
 // Latency of the time steps, s, from assumed constants.
 double recurrent_latency_s(const Operation& operation);
 
-// Whether `next`, which reads the output of `stack`, is its next layer: PyTorch then runs both in one call.
-bool is_next_recurrent_layer(const Operation& stack, const Operation& next);
-// Adds the layers of `next` to `stack`, and its name to the layer's name.
-void append_recurrent_layer(Operation& stack, const Operation& next);
+// Whether `next_layer`, which reads the output of `stack`, is its next layer: PyTorch then runs both in one call.
+bool is_next_recurrent_layer(const Operation& stack, const Operation& next_layer);
+// Adds the layers of `next_layer` to `stack`, and its name to the layer's name.
+void append_recurrent_layer(Operation& stack, const Operation& next_layer);
 
 }  // namespace joulemap::predict

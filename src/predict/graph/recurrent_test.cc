@@ -11,23 +11,25 @@
 namespace joulemap::predict {
 namespace {
 
-Operation recurrent(std::string form, OperationParameters sizes, Dtype dtype = Dtype::tf32, Pass pass = Pass::forward) {
+Operation recurrent(std::string operation_form, OperationParameters sizes, Dtype dtype = Dtype::tf32,
+                    Pass pass = Pass::forward) {
   Operation operation;
   operation.layer = "rnn";
-  operation.source = "aten." + form;
+  operation.source = "aten." + operation_form;
   operation.kind = Kind::recurrent;
-  operation.form = std::move(form);
+  operation.form = std::move(operation_form);
   operation.parameters = std::move(sizes);
   operation.dtype = dtype;
   operation.pass = pass;
   return operation;
 }
 
-Operation make_lstm(std::int64_t steps, std::int64_t hidden, std::int64_t layers = 1, std::int64_t directions = 1) {
+Operation make_lstm(std::int64_t steps, std::int64_t hidden_width, std::int64_t layers = 1,
+                    std::int64_t directions = 1) {
   return recurrent("lstm", {{"batch", 32},
                             {"steps", steps},
-                            {"in", hidden},
-                            {"hidden", hidden},
+                            {"in", hidden_width},
+                            {"hidden", hidden_width},
                             {"layers", layers},
                             {"directions", directions},
                             {"bias", 1}});
@@ -44,15 +46,15 @@ DeviceProfile make_profile_without_recurrent() {
 }
 
 TEST(Recurrent, RecurrentWorkHasTheProductsOfAllStepsLayersAndDirections) {
-  const Operation both = recurrent(
+  const Operation bidirectional_gru = recurrent(
       "gru", {{"batch", 4}, {"steps", 10}, {"in", 6}, {"hidden", 8}, {"layers", 2}, {"directions", 2}, {"bias", 1}});
   const double matrices = 2 * (24 * (6 + 8) + 24 * (16 + 8));
-  const OperationWork work = compute_work(both);
+  const OperationWork work = compute_work(bidirectional_gru);
   EXPECT_DOUBLE_EQ(work.weights, matrices + 2 * 2 * 2 * 24);
   EXPECT_DOUBLE_EQ(work.flops, 2 * 40 * matrices + 2 * 2 * 40 * 24);
   EXPECT_DOUBLE_EQ(work.inputs, 40 * 6);
   EXPECT_DOUBLE_EQ(work.outputs, 40 * 16);
-  Operation backward = both;
+  Operation backward = bidirectional_gru;
   backward.pass = Pass::backward;
   EXPECT_DOUBLE_EQ(compute_work(backward).flops, 2 * work.flops);
 }
@@ -74,11 +76,11 @@ TEST(Recurrent, AProjectionNarrowsStatesAndOutputs) {
 TEST(Recurrent, PyTorchChoosesTheAlgorithmByWidthTypeAndBatch) {
   EXPECT_EQ(recurrent_algorithm(make_lstm(64, 128)), RecurrentAlgorithm::persistent_small);
   EXPECT_EQ(recurrent_algorithm(make_lstm(64, 256)), RecurrentAlgorithm::standard);
-  Operation half = make_lstm(64, 512);
-  half.dtype = Dtype::fp16;
-  EXPECT_EQ(recurrent_algorithm(half), RecurrentAlgorithm::persistent);
-  half.parameters.set("layers", 2);
-  EXPECT_EQ(recurrent_algorithm(half), RecurrentAlgorithm::standard);
+  Operation half_precision_lstm = make_lstm(64, 512);
+  half_precision_lstm.dtype = Dtype::fp16;
+  EXPECT_EQ(recurrent_algorithm(half_precision_lstm), RecurrentAlgorithm::persistent);
+  half_precision_lstm.parameters.set("layers", 2);
+  EXPECT_EQ(recurrent_algorithm(half_precision_lstm), RecurrentAlgorithm::standard);
   Operation backward = make_lstm(64, 160);
   EXPECT_EQ(recurrent_algorithm(backward), RecurrentAlgorithm::persistent_small);
   backward.pass = Pass::backward;
@@ -95,13 +97,13 @@ TEST(Recurrent, TimeGrowsWithSequentialStepsAndHardlyWithTheBatch) {
   const auto time_s = [&](const Operation& operation) {
     return estimate(profile.operation_model, operation, {false, true}).time_s;
   };
-  const double one_s = time_s(make_lstm(128, 256));
-  EXPECT_GT(one_s, 128 * 4e-6);
-  EXPECT_LT(one_s, 128 * 15e-6);
-  EXPECT_NEAR(time_s(make_lstm(512, 256)) / one_s, 4, 0.4);
-  Operation few = make_lstm(128, 256);
-  few.parameters.set("batch", 1);
-  EXPECT_GT(time_s(few), 0.8 * one_s);
+  const double baseline_time_s = time_s(make_lstm(128, 256));
+  EXPECT_GT(baseline_time_s, 128 * 4e-6);
+  EXPECT_LT(baseline_time_s, 128 * 15e-6);
+  EXPECT_NEAR(time_s(make_lstm(512, 256)) / baseline_time_s, 4, 0.4);
+  Operation small_batch_lstm = make_lstm(128, 256);
+  small_batch_lstm.parameters.set("batch", 1);
+  EXPECT_GT(time_s(small_batch_lstm), 0.8 * baseline_time_s);
 }
 
 TEST(Recurrent, WithoutMeasurementsTheIntervalSpansAFactorOfThreeWithANote) {

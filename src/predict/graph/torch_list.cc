@@ -85,25 +85,27 @@ std::span<const std::string_view> required_parameters(const Operation& operation
   }
 }
 
-Result<std::int64_t> read_whole_number(const DocumentValue& value, std::string_view name, std::int64_t least) {
-  const DocumentValue* found = value.find(name);
-  if (found == nullptr) return malformed_list_error(fmt::format("\"{}\" is missing", name));
-  const std::optional<std::int64_t> number = found->integer();
+Result<std::int64_t> read_whole_number(const DocumentValue& value, std::string_view name, std::int64_t min_value) {
+  const DocumentValue* number_json = value.find(name);
+  if (number_json == nullptr) return malformed_list_error(fmt::format("\"{}\" is missing", name));
+  const std::optional<std::int64_t> number = number_json->integer();
   if (!number) return malformed_list_error(fmt::format("\"{}\" is not an integer", name));
-  if (*number < least || *number > kMaxElements) {
-    return malformed_list_error(fmt::format("\"{}\" is {}, not between {} and {}", name, *number, least, kMaxElements));
+  if (*number < min_value || *number > kMaxElements) {
+    return malformed_list_error(
+        fmt::format("\"{}\" is {}, not between {} and {}", name, *number, min_value, kMaxElements));
   }
   return *number;
 }
 
 Result<OperationParameters> read_parameters(const DocumentValue& value) {
-  const DocumentValue* found = value.find("parameters");
-  if (found == nullptr || found->table() == nullptr) return malformed_list_error("\"parameters\" is missing");
-  if (found->table()->size() > kMaxParametersPerOperation)
+  const DocumentValue* parameters_json = value.find("parameters");
+  if (parameters_json == nullptr || parameters_json->table() == nullptr)
+    return malformed_list_error("\"parameters\" is missing");
+  if (parameters_json->table()->size() > kMaxParametersPerOperation)
     return malformed_list_error("\"parameters\" has too many members");
   OperationParameters parameters;
-  for (const formats::DocumentMember& member : *found->table()) {
-    const Result<std::int64_t> number = read_whole_number(*found, member.key, 0);
+  for (const formats::DocumentMember& member : *parameters_json->table()) {
+    const Result<std::int64_t> number = read_whole_number(*parameters_json, member.key, 0);
     if (!number) return number.error();
     parameters.set(member.key, *number);
   }
@@ -119,9 +121,9 @@ Status check_operation_sizes(const Operation& operation) {
     }
   }
   const OperationWork work = compute_work(operation);
-  const double most = std::max({work.inputs, work.outputs, work.weights});
-  if (!(most <= static_cast<double>(kMaxElements))) {
-    return malformed_list_error(fmt::format("a tensor of {:.3g} elements, which fits no GPU", most));
+  const double max_tensor_elements = std::max({work.inputs, work.outputs, work.weights});
+  if (!(max_tensor_elements <= static_cast<double>(kMaxElements))) {
+    return malformed_list_error(fmt::format("a tensor of {:.3g} elements, which fits no GPU", max_tensor_elements));
   }
   return Done{};
 }
@@ -130,7 +132,7 @@ template <class Name>
 Result<Name> read_enumerator(const DocumentValue& value, std::string_view key,
                              std::optional<Name> (*find)(std::string_view)) {
   const std::string text = value.text_or_empty(key);
-  if (const std::optional<Name> found = find(text)) return *found;
+  if (const std::optional<Name> enumerator = find(text)) return *enumerator;
   return malformed_list_error(fmt::format("unknown {} \"{}\"", key, text));
 }
 
@@ -162,17 +164,19 @@ Result<Operation> read_operation(const DocumentValue& value) {
 }
 
 Result<std::vector<Operation>> read_operations(const DocumentValue& document) {
-  const DocumentValue* list = document.find("operations");
-  if (list == nullptr || list->array() == nullptr) return malformed_list_error("the list \"operations\" is missing");
-  if (list->array()->empty()) return malformed_list_error("the list of operations is empty");
+  const DocumentValue* operations_json = document.find("operations");
+  if (operations_json == nullptr || operations_json->array() == nullptr)
+    return malformed_list_error("the list \"operations\" is missing");
+  if (operations_json->array()->empty()) return malformed_list_error("the list of operations is empty");
   std::vector<Operation> operations;
-  operations.reserve(list->array()->size());
-  for (const DocumentValue& value : *list->array()) {
+  operations.reserve(operations_json->array()->size());
+  for (const DocumentValue& value : *operations_json->array()) {
     Result<Operation> operation = read_operation(value);
     if (!operation) {
       const std::string source = value.text_or_empty("source");
-      const std::string which = fmt::format("operation {}{}{}", operations.size(), source.empty() ? "" : ", ", source);
-      return std::move(operation).error().with_context(which);
+      const std::string operation_label =
+          fmt::format("operation {}{}{}", operations.size(), source.empty() ? "" : ", ", source);
+      return std::move(operation).error().with_context(operation_label);
     }
     operations.push_back(std::move(*operation));
   }
@@ -181,10 +185,10 @@ Result<std::vector<Operation>> read_operations(const DocumentValue& document) {
 
 Result<std::vector<UnknownOperation>> read_unknown_operations(const DocumentValue& document) {
   std::vector<UnknownOperation> unknown;
-  const DocumentValue* list = document.find("unknown");
-  if (list == nullptr) return unknown;
-  if (list->array() == nullptr) return malformed_list_error("\"unknown\" is not a list");
-  for (const DocumentValue& value : *list->array()) {
+  const DocumentValue* unknown_operations_json = document.find("unknown");
+  if (unknown_operations_json == nullptr) return unknown;
+  if (unknown_operations_json->array() == nullptr) return malformed_list_error("\"unknown\" is not a list");
+  for (const DocumentValue& value : *unknown_operations_json->array()) {
     if (value.table() == nullptr) return malformed_list_error("a member of \"unknown\" is not an object");
     unknown.push_back({value.text_or_empty("layer"), value.text_or_empty("source"), value.text_or_empty("reason"),
                        value.boolean("bounded").value_or(false)});
@@ -196,10 +200,10 @@ Result<std::vector<UnknownOperation>> read_unknown_operations(const DocumentValu
 void add_unlisted_unknown_operations(Graph& graph) {
   for (const Operation& operation : graph.operations) {
     if (operation.kind != Kind::unknown) continue;
-    const auto is_it = [&operation](const UnknownOperation& one) {
-      return one.layer == operation.layer && one.source == operation.source;
+    const auto is_same_operation = [&operation](const UnknownOperation& unknown_operation) {
+      return unknown_operation.layer == operation.layer && unknown_operation.source == operation.source;
     };
-    if (std::any_of(graph.unknown_operations.begin(), graph.unknown_operations.end(), is_it)) continue;
+    if (std::any_of(graph.unknown_operations.begin(), graph.unknown_operations.end(), is_same_operation)) continue;
     const OperationParameters& p = operation.parameters;
     const bool has_lower_bound = (p.find("in") && p.find("out")) || p.find("width");
     graph.unknown_operations.push_back(

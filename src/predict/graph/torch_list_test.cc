@@ -20,9 +20,9 @@ std::string operation_list_json(std::string_view operations, std::string_view un
 }
 
 // A list of the operation `kDenseOperation` with one member changed.
-std::string change_dense_operation(std::string_view from, std::string_view to) {
+std::string change_dense_operation(std::string_view old_text, std::string_view new_text) {
   std::string text(kDenseOperation);
-  text.replace(text.find(from), from.size(), to);
+  text.replace(text.find(old_text), old_text.size(), new_text);
   return operation_list_json(text);
 }
 
@@ -40,14 +40,14 @@ TEST(TorchList, TorchListIsReadAsItWasTraced) {
   EXPECT_EQ(graph->weight_element_count, 650);
   EXPECT_EQ(graph->notes, std::vector<std::string>{"small"});
   ASSERT_EQ(graph->operations.size(), 1U);
-  const Operation& dense = graph->operations[0];
-  EXPECT_EQ(dense.layer, "head");
-  EXPECT_EQ(dense.source, "aten.addmm");
-  EXPECT_EQ(dense.kind, Kind::dense);
-  EXPECT_EQ(dense.dtype, Dtype::bf16);
-  EXPECT_EQ(dense.pass, Pass::backward);
-  EXPECT_EQ(dense.count, 2);
-  EXPECT_EQ(dense.parameters, (OperationParameters{{"rows", 8}, {"in", 64}, {"out", 10}, {"bias", 1}}));
+  const Operation& dense_operation = graph->operations[0];
+  EXPECT_EQ(dense_operation.layer, "head");
+  EXPECT_EQ(dense_operation.source, "aten.addmm");
+  EXPECT_EQ(dense_operation.kind, Kind::dense);
+  EXPECT_EQ(dense_operation.dtype, Dtype::bf16);
+  EXPECT_EQ(dense_operation.pass, Pass::backward);
+  EXPECT_EQ(dense_operation.count, 2);
+  EXPECT_EQ(dense_operation.parameters, (OperationParameters{{"rows", 8}, {"in", 64}, {"out", 10}, {"bias", 1}}));
 }
 
 TEST(TorchList, TheOptimizerStepIsASeparateLayer) {
@@ -63,13 +63,13 @@ TEST(TorchList, ListsUnknownOperationsThatTheListOmits) {
   constexpr std::string_view kUnknownOperation =
       R"({"layer": "x", "source": "acme.fast", "kind": "unknown", "form": "", "dtype": "fp32", "pass": "forward",
           "count": 1, "parameters": {"batch": 1, "rows": 1, "width": 9, "in": 9, "out": 3}})";
-  const Result<Graph> listed = read_torch_list(operation_list_json(
+  const Result<Graph> graph_with_unknown_list = read_torch_list(operation_list_json(
       kUnknownOperation,
       R"([{"layer": "x", "source": "acme.fast", "reason": "an operation of acme", "bounded": true}])"));
-  ASSERT_TRUE(listed) << listed.error().message;
-  ASSERT_EQ(listed->unknown_operations.size(), 1U);
-  EXPECT_EQ(listed->unknown_operations[0].reason, "an operation of acme");
-  EXPECT_TRUE(listed->unknown_operations[0].has_lower_bound);
+  ASSERT_TRUE(graph_with_unknown_list) << graph_with_unknown_list.error().message;
+  ASSERT_EQ(graph_with_unknown_list->unknown_operations.size(), 1U);
+  EXPECT_EQ(graph_with_unknown_list->unknown_operations[0].reason, "an operation of acme");
+  EXPECT_TRUE(graph_with_unknown_list->unknown_operations[0].has_lower_bound);
   const Result<Graph> graph_without_unknown_list = read_torch_list(operation_list_json(kUnknownOperation));
   ASSERT_TRUE(graph_without_unknown_list);
   ASSERT_EQ(graph_without_unknown_list->unknown_operations.size(), 1U);
@@ -80,11 +80,11 @@ TEST(TorchList, RefusesOtherContentWithARemedy) {
   EXPECT_FALSE(read_torch_list(""));
   EXPECT_FALSE(read_torch_list("{"));
   EXPECT_FALSE(read_torch_list("[]"));
-  const Result<Graph> other = read_torch_list(R"({"schema": "joulemap.operations/2", "operations": []})");
-  ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().message,
+  const Result<Graph> other_schema_graph = read_torch_list(R"({"schema": "joulemap.operations/2", "operations": []})");
+  ASSERT_FALSE(other_schema_graph);
+  EXPECT_EQ(other_schema_graph.error().message,
             R"(list of operations: its schema is "joulemap.operations/2", not joulemap.operations/1)");
-  EXPECT_FALSE(other.error().remedy.empty());
+  EXPECT_FALSE(other_schema_graph.error().remedy.empty());
   EXPECT_NE(read_error_message(operation_list_json("")).find("is empty"), std::string::npos);
 }
 

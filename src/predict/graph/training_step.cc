@@ -28,8 +28,8 @@ std::int64_t to_whole_number(double value) {
   return static_cast<std::int64_t>(std::clamp(value, 1.0, static_cast<double>(kMaxElements)));
 }
 
-std::int64_t saturating_multiply(std::int64_t left, std::int64_t right) {
-  return to_whole_number(static_cast<double>(left) * static_cast<double>(right));
+std::int64_t saturating_multiply(std::int64_t left_factor, std::int64_t right_factor) {
+  return to_whole_number(static_cast<double>(left_factor) * static_cast<double>(right_factor));
 }
 
 // Output of a convolution, or of a pooling between the last convolution and the loss, as scores of each pixel.
@@ -65,13 +65,13 @@ std::optional<ClassScoreShape> find_class_scores(const std::vector<Operation>& o
   return scores;
 }
 
-Operation make_operation(std::string_view layer, Kind kind, std::string form, OperationParameters parameters,
+Operation make_operation(std::string_view layer, Kind kind, std::string operation_form, OperationParameters parameters,
                          Dtype dtype) {
   Operation operation;
   operation.layer = layer;
   operation.source = name_of(kind);
   operation.kind = kind;
-  operation.form = std::move(form);
+  operation.form = std::move(operation_form);
   operation.parameters = std::move(parameters);
   operation.dtype = dtype;
   return operation;
@@ -166,14 +166,14 @@ Pass choose_backward_pass(const Operation& operation) {
                                                                                    : Pass::backward;
 }
 
-Operation make_backward_operation(const Operation& forward, BackwardRule way) {
+Operation make_backward_operation(const Operation& forward, BackwardRule backward_rule) {
   Operation backward = forward;
-  if (way == BackwardRule::backward) backward.pass = choose_backward_pass(forward);
-  if (way == BackwardRule::cast_to_input_dtype) {
+  if (backward_rule == BackwardRule::backward) backward.pass = choose_backward_pass(forward);
+  if (backward_rule == BackwardRule::cast_to_input_dtype) {
     backward.form = name_of(forward.dtype);
     backward.dtype = dtype_from_name(forward.form).value_or(forward.dtype);
   }
-  if (way == BackwardRule::view_per_concatenated_part) {
+  if (backward_rule == BackwardRule::view_per_concatenated_part) {
     backward.kind = Kind::view;
     backward.count = saturating_multiply(forward.count, forward.parameters.get("parts", 1));
   }
@@ -187,38 +187,39 @@ std::int64_t gradient_accumulation(const Operation& forward) {
   return forward.kind == Kind::multiply && forward.form == "row" ? 1 : 0;
 }
 
-void append_backward_operations(const Operation& forward, std::vector<Operation>& reversed) {
+void append_backward_operations(const Operation& forward, std::vector<Operation>& reversed_operations) {
   if (forward.gradient == NeededGradients::none) return;
   if (forward.gradient == NeededGradients::weights && !has_weights(forward.kind)) return;
-  if (const std::int64_t added = gradient_accumulation(forward); added > 0) {
+  if (const std::int64_t addition_count = gradient_accumulation(forward); addition_count > 0) {
     const OperationParameters& p = forward.parameters;
     OperationParameters part{{"batch", p.get("batch", 1)}, {"rows", p.get("rows", 1)}, {"width", p.get("width", 1)}};
-    reversed.push_back(make_operation(forward.layer, Kind::add, "same", std::move(part), forward.dtype));
-    reversed.back().source = forward.source;
-    reversed.back().count = saturating_multiply(forward.count, added);
+    reversed_operations.push_back(make_operation(forward.layer, Kind::add, "same", std::move(part), forward.dtype));
+    reversed_operations.back().source = forward.source;
+    reversed_operations.back().count = saturating_multiply(forward.count, addition_count);
   }
-  if (const BackwardRule way = choose_backward_rule(forward); way != BackwardRule::no_operation)
-    reversed.push_back(make_backward_operation(forward, way));
+  if (const BackwardRule backward_rule = choose_backward_rule(forward); backward_rule != BackwardRule::no_operation)
+    reversed_operations.push_back(make_backward_operation(forward, backward_rule));
 }
 
 // A sum or product of 16-bit and 32-bit operands is in 32 bits; the gradient of the 16-bit operand needs a cast. Empty
 // if there is none.
-std::optional<Operation> make_gradient_cast(const Operation& before, const Operation& operation) {
-  if (operation.gradient != NeededGradients::all || operation.dtype != Dtype::fp32 || !is_16_bit_type(before.dtype))
+std::optional<Operation> make_gradient_cast(const Operation& previous_operation, const Operation& operation) {
+  if (operation.gradient != NeededGradients::all || operation.dtype != Dtype::fp32 ||
+      !is_16_bit_type(previous_operation.dtype))
     return {};
   if (operation.kind != Kind::add && operation.kind != Kind::multiply) return {};
-  if (before.kind == Kind::cast) return {};
-  Operation cast = operation;
-  cast.kind = Kind::cast;
-  cast.form = name_of(before.dtype);
-  return cast;
+  if (previous_operation.kind == Kind::cast) return {};
+  Operation cast_operation = operation;
+  cast_operation.kind = Kind::cast;
+  cast_operation.form = name_of(previous_operation.dtype);
+  return cast_operation;
 }
 
 // The gradient of an input that several products read is a sum: in 32 bits if each of them casts its input.
-Operation make_gradient_sum(const Operation& before, const Operation& product) {
+Operation make_gradient_sum(const Operation& previous_operation, const Operation& product) {
   const OperationParameters& p = product.parameters;
   OperationParameters shape{{"batch", 1}, {"rows", p.get("rows", 1)}, {"width", p.get("in", 1)}};
-  const bool in_16_bits = is_16_bit_type(product.dtype) && before.kind != Kind::cast;
+  const bool in_16_bits = is_16_bit_type(product.dtype) && previous_operation.kind != Kind::cast;
   const Dtype dtype = in_16_bits ? product.dtype : Dtype::fp32;
   Operation sum = make_operation(product.layer, Kind::add, "same", std::move(shape), dtype);
   sum.source = product.source;
@@ -228,20 +229,21 @@ Operation make_gradient_sum(const Operation& before, const Operation& product) {
 
 // The operations of the backward pass in forward order; the caller reverses them.
 std::vector<Operation> make_unreversed_backward_operations(const std::vector<Operation>& forward) {
-  std::vector<Operation> reversed;
+  std::vector<Operation> reversed_operations;
   LastMatrixProductTracker last;
   for (std::size_t index = 0; index < forward.size(); ++index) {
     const Operation& operation = forward[index];
     if (operation.gradient == NeededGradients::all && last.has_input_of_last_product(operation)) {
-      reversed.push_back(make_gradient_sum(forward[index - 1], operation));
+      reversed_operations.push_back(make_gradient_sum(forward[index - 1], operation));
     }
     last.update(operation);
     if (index > 0) {
-      if (auto cast = make_gradient_cast(forward[index - 1], operation)) reversed.push_back(std::move(*cast));
+      if (auto gradient_cast = make_gradient_cast(forward[index - 1], operation))
+        reversed_operations.push_back(std::move(*gradient_cast));
     }
-    append_backward_operations(operation, reversed);
+    append_backward_operations(operation, reversed_operations);
   }
-  return reversed;
+  return reversed_operations;
 }
 
 // Type in which weights are stored, by the first operation with weights: that of the operation, unless casts convert
@@ -263,8 +265,9 @@ std::vector<Operation> make_training_step(const Graph& graph, std::string_view o
   if (std::any_of(graph.operations.begin(), graph.operations.end(), is_step)) return graph.operations;
   std::vector<Operation> step = make_training_forward_operations(graph);
   append_cross_entropy(step);
-  std::vector<Operation> reversed = make_unreversed_backward_operations(step);
-  step.insert(step.end(), std::make_move_iterator(reversed.rbegin()), std::make_move_iterator(reversed.rend()));
+  std::vector<Operation> reversed_operations = make_unreversed_backward_operations(step);
+  step.insert(step.end(), std::make_move_iterator(reversed_operations.rbegin()),
+              std::make_move_iterator(reversed_operations.rend()));
   if (graph.weight_element_count > 0) {
     OperationParameters weights{{"tensors", graph.weight_tensor_count}, {"elements", graph.weight_element_count}};
     const Dtype dtype = stored_weights_dtype(graph.operations);

@@ -9,18 +9,18 @@
 namespace joulemap::predict {
 namespace {
 
-Operation operation(std::string layer, Kind kind, std::string form, OperationParameters parameters) {
-  Operation made;
-  made.layer = std::move(layer);
-  made.source = "aten";
-  made.kind = kind;
-  made.form = std::move(form);
-  made.parameters = std::move(parameters);
-  return made;
+Operation operation(std::string layer, Kind kind, std::string operation_form, OperationParameters parameters) {
+  Operation new_operation;
+  new_operation.layer = std::move(layer);
+  new_operation.source = "aten";
+  new_operation.kind = kind;
+  new_operation.form = std::move(operation_form);
+  new_operation.parameters = std::move(parameters);
+  return new_operation;
 }
 
-Operation tensor(std::string layer, Kind kind, std::string form) {
-  return operation(std::move(layer), kind, std::move(form), {{"batch", 8}, {"rows", 16}, {"width", 49}});
+Operation tensor(std::string layer, Kind kind, std::string operation_form) {
+  return operation(std::move(layer), kind, std::move(operation_form), {{"batch", 8}, {"rows", 16}, {"width", 49}});
 }
 
 Operation convolution(std::string layer) {
@@ -170,13 +170,13 @@ TEST(TrainingStep, AddsGradientsOfAResidual) {
 }
 
 TEST(TrainingStep, AddsGradientsOfBranchesAndSplitsByViews) {
-  Operation joined = tensor("join", Kind::concatenate, "");
-  joined.parameters.set("parts", 3);
-  const std::vector<Operation> after = operations_after_loss(graph_with_head({joined}));
-  ASSERT_EQ(summary(after), (std::vector<std::string>{"loss loss backward", "head dense backward", "join view forward",
-                                                      "join add forward"}));
-  EXPECT_EQ(after[2].count, 3);
-  EXPECT_EQ(after[3].count, 2);
+  Operation concatenation = tensor("join", Kind::concatenate, "");
+  concatenation.parameters.set("parts", 3);
+  const std::vector<Operation> backward_operations = operations_after_loss(graph_with_head({concatenation}));
+  ASSERT_EQ(summary(backward_operations), (std::vector<std::string>{"loss loss backward", "head dense backward",
+                                                                    "join view forward", "join add forward"}));
+  EXPECT_EQ(backward_operations[2].count, 3);
+  EXPECT_EQ(backward_operations[3].count, 2);
   const Graph gated = graph_with_head({tensor("gate", Kind::multiply, "row")});
   EXPECT_EQ(summary(operations_after_loss(gated)),
             (std::vector<std::string>{"loss loss backward", "head dense backward", "gate multiply backward",

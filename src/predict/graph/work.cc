@@ -22,8 +22,8 @@ struct ForwardPassWork {
 };
 
 double parameter_or(const OperationParameters& parameters, std::string_view name, double default_value = 1) {
-  const std::optional<std::int64_t> found = parameters.find(name);
-  return found ? static_cast<double>(*found) : default_value;
+  const std::optional<std::int64_t> parameter_value = parameters.find(name);
+  return parameter_value ? static_cast<double>(*parameter_value) : default_value;
 }
 
 double image_element_count(const OperationParameters& p) {
@@ -35,8 +35,8 @@ double tensor_element_count(const OperationParameters& p) {
 }
 
 double window_output_size(double size, double kernel, double stride, double padding, double dilation) {
-  const double reach = dilation * (kernel - 1) + 1;
-  return std::max(0.0, std::floor((size + 2 * padding - reach) / std::max(1.0, stride)) + 1);
+  const double kernel_extent = dilation * (kernel - 1) + 1;
+  return std::max(0.0, std::floor((size + 2 * padding - kernel_extent) / std::max(1.0, stride)) + 1);
 }
 
 double kernel_window_area(const OperationParameters& p) {
@@ -46,23 +46,23 @@ double kernel_window_area(const OperationParameters& p) {
 
 ForwardPassWork dense_forward_work(const OperationParameters& p) {
   const double rows = parameter_or(p, "rows");
-  const double in = parameter_or(p, "in");
+  const double input_width = parameter_or(p, "in");
   const double out = parameter_or(p, "out");
-  return {.flops = 2 * rows * in * out,
-          .inputs = rows * in,
+  return {.flops = 2 * rows * input_width * out,
+          .inputs = rows * input_width,
           .outputs = rows * out,
-          .weights = in * out + parameter_or(p, "bias", 0) * out,
-          .saved_for_backward = rows * in};
+          .weights = input_width * out + parameter_or(p, "bias", 0) * out,
+          .saved_for_backward = rows * input_width};
 }
 
 // Both operands count as weights, because the backward pass has two products, as with weights.
 ForwardPassWork bmm_forward_work(const OperationParameters& p) {
   const double batch = parameter_or(p, "batch");
-  const double both =
+  const double operand_elements =
       batch * (parameter_or(p, "m") * parameter_or(p, "k") + parameter_or(p, "k") * parameter_or(p, "n"));
   return {.flops = 2 * batch * parameter_or(p, "m") * parameter_or(p, "k") * parameter_or(p, "n"),
           .outputs = batch * parameter_or(p, "m") * parameter_or(p, "n"),
-          .weights = both};
+          .weights = operand_elements};
 }
 
 // Query, key and value count as weights: the backward pass reads them again and writes their gradients.
@@ -82,16 +82,16 @@ ForwardPassWork convolution_forward_work(const OperationParameters& p) {
   const double filters = parameter_or(p, "out") *
                          std::floor(parameter_or(p, "channels") / std::max(1.0, parameter_or(p, "groups"))) *
                          kernel_window_area(p);
-  const double into = image_element_count(p);
+  const double input_elements = image_element_count(p);
   // A transposed convolution multiplies every input pixel instead of every output pixel.
   const double multiplied_elements = parameter_or(p, "transposed", 0) != 0
-                                         ? into / std::max(1.0, parameter_or(p, "channels"))
+                                         ? input_elements / std::max(1.0, parameter_or(p, "channels"))
                                          : parameter_or(p, "batch") * pixels;
   return {.flops = 2 * multiplied_elements * filters,
-          .inputs = into,
+          .inputs = input_elements,
           .outputs = parameter_or(p, "batch") * parameter_or(p, "out") * pixels,
           .weights = filters + parameter_or(p, "bias", 0) * parameter_or(p, "out"),
-          .saved_for_backward = into};
+          .saved_for_backward = input_elements};
 }
 
 ForwardPassWork pooling_forward_work(const Operation& operation) {
@@ -116,13 +116,13 @@ ForwardPassWork resize_forward_work(const OperationParameters& p) {
 ForwardPassWork binary_forward_work(const Operation& operation) {
   const OperationParameters& p = operation.parameters;
   const double size = tensor_element_count(p);
-  double second = 1;
-  if (operation.form == "same") second = size;
-  if (operation.form == "row") second = parameter_or(p, "batch") * parameter_or(p, "rows");
-  if (operation.form == "last") second = parameter_or(p, "width");
-  ForwardPassWork amounts{.flops = size, .inputs = size + second, .outputs = size};
-  if (operation.kind == Kind::multiply) amounts.saved_for_backward = size + second;
-  return amounts;
+  double second_operand_elements = 1;
+  if (operation.form == "same") second_operand_elements = size;
+  if (operation.form == "row") second_operand_elements = parameter_or(p, "batch") * parameter_or(p, "rows");
+  if (operation.form == "last") second_operand_elements = parameter_or(p, "width");
+  ForwardPassWork forward_work{.flops = size, .inputs = size + second_operand_elements, .outputs = size};
+  if (operation.kind == Kind::multiply) forward_work.saved_for_backward = size + second_operand_elements;
+  return forward_work;
 }
 
 // Eager mode runs two kernels, or three from bytes, which write and read intermediate results.
@@ -137,10 +137,10 @@ ForwardPassWork rescaling_forward_work(const OperationParameters& p) {
 ForwardPassWork reduction_forward_work(const OperationParameters& p) {
   const double size = tensor_element_count(p);
   const double reduced_axes = parameter_or(p, "over", 0);
-  const double left = reduced_axes == 0   ? parameter_or(p, "batch") * parameter_or(p, "rows")
-                      : reduced_axes == 1 ? parameter_or(p, "batch") * parameter_or(p, "width")
-                                          : 1;
-  return {.flops = size, .inputs = size, .outputs = left};
+  const double output_elements = reduced_axes == 0   ? parameter_or(p, "batch") * parameter_or(p, "rows")
+                                 : reduced_axes == 1 ? parameter_or(p, "batch") * parameter_or(p, "width")
+                                                     : 1;
+  return {.flops = size, .inputs = size, .outputs = output_elements};
 }
 
 ForwardPassWork optimizer_step_work(const Operation& operation) {
@@ -164,10 +164,10 @@ ForwardPassWork cast_forward_work(const Operation& operation) {
 }
 
 ForwardPassWork embedding_forward_work(const OperationParameters& p) {
-  const double moved = parameter_or(p, "tokens") * parameter_or(p, "width");
-  return {.flops = moved,
-          .inputs = moved,
-          .outputs = moved,
+  const double moved_elements = parameter_or(p, "tokens") * parameter_or(p, "width");
+  return {.flops = moved_elements,
+          .inputs = moved_elements,
+          .outputs = moved_elements,
           .gradients = parameter_or(p, "vocabulary") * parameter_or(p, "width"),
           .other_bytes = 8 * parameter_or(p, "tokens")};
 }
@@ -252,16 +252,16 @@ ForwardPassWork compute_forward_work(const Operation& operation) {
 std::vector<MatrixProduct> convolution_matrix_products(const OperationParameters& p, Pass pass) {
   const double groups = std::max(1.0, parameter_or(p, "groups"));
   const double window_area = kernel_window_area(p);
-  const double into = std::max(1.0, std::floor(parameter_or(p, "channels") / groups));
+  const double channels_per_group = std::max(1.0, std::floor(parameter_or(p, "channels") / groups));
   const SpatialExtent out = output_extent(p);
   const MatrixProduct forward{parameter_or(p, "batch") * out.height * out.width * out.depth,
-                              std::max(1.0, parameter_or(p, "out") / groups), into * window_area, groups};
+                              std::max(1.0, parameter_or(p, "out") / groups), channels_per_group * window_area, groups};
   if (pass == Pass::forward) return {forward};
   std::vector<MatrixProduct> products = {{forward.n, forward.k, forward.m, groups}};
   if (pass == Pass::backward) {
     products.push_back(
         {parameter_or(p, "batch") * parameter_or(p, "height") * parameter_or(p, "width") * parameter_or(p, "depth"),
-         into, forward.n * window_area, groups});
+         channels_per_group, forward.n * window_area, groups});
   }
   return products;
 }
@@ -274,22 +274,24 @@ std::vector<MatrixProduct> matrix_products(const Operation& operation) {
       return convolution_matrix_products(p, operation.pass);
     case Kind::dense:
     case Kind::bmm: {
-      const MatrixProduct one =
+      const MatrixProduct forward_product =
           operation.kind == Kind::dense
               ? MatrixProduct{parameter_or(p, "rows"), parameter_or(p, "out"), parameter_or(p, "in"), 1}
               : MatrixProduct{parameter_or(p, "m"), parameter_or(p, "n"), parameter_or(p, "k"),
                               parameter_or(p, "batch")};
-      if (forward) return {one};
-      std::vector<MatrixProduct> products = {{one.n, one.k, one.m, one.count}};
-      if (operation.pass == Pass::backward) products.push_back({one.m, one.k, one.n, one.count});
+      if (forward) return {forward_product};
+      std::vector<MatrixProduct> products = {
+          {forward_product.n, forward_product.k, forward_product.m, forward_product.count}};
+      if (operation.pass == Pass::backward)
+        products.push_back({forward_product.m, forward_product.k, forward_product.n, forward_product.count});
       return products;
     }
     case Kind::attention: {
       const MatrixProduct scores{parameter_or(p, "queries"), parameter_or(p, "keys"), parameter_or(p, "width"),
                                  parameter_or(p, "batch") * parameter_or(p, "heads")};
-      const MatrixProduct mixed{scores.m, scores.k, scores.n, scores.count};
-      if (forward) return {scores, mixed};
-      return {scores, mixed, scores, mixed, scores};
+      const MatrixProduct value_product{scores.m, scores.k, scores.n, scores.count};
+      if (forward) return {scores, value_product};
+      return {scores, value_product, scores, value_product, scores};
     }
     case Kind::recurrent:
       return recurrent_matrix_products(recurrent_sizes(operation), operation.pass);
@@ -308,15 +310,15 @@ bool is_matrix_product(Kind kind) {
 }
 
 SpatialExtent output_extent(const OperationParameters& p) {
-  const auto side = [&p](std::string_view size, const std::string& suffix, std::string_view written) {
-    if (const auto out_size = p.find(written)) return static_cast<double>(*out_size);
+  const auto side = [&p](std::string_view size, const std::string& suffix, std::string_view output_size_name) {
+    if (const auto out_size = p.find(output_size_name)) return static_cast<double>(*out_size);
     if (const auto out_size = p.find("out"); out_size && !p.find("kernel"))
       return static_cast<double>(*out_size);  // adaptive pooling and resize
-    const auto one = [&](const std::string& name, double default_value) {
+    const auto side_parameter = [&](const std::string& name, double default_value) {
       return parameter_or(p, name + suffix, parameter_or(p, name, default_value));
     };
-    return window_output_size(parameter_or(p, size), one("kernel", 1), one("stride", 1), one("padding", 0),
-                              one("dilation", 1));
+    return window_output_size(parameter_or(p, size), side_parameter("kernel", 1), side_parameter("stride", 1),
+                              side_parameter("padding", 0), side_parameter("dilation", 1));
   };
   SpatialExtent extent{side("height", "", "out_height"), side("width", "_width", "out_width")};
   extent.depth = parameter_or(p, "out_depth");
@@ -324,27 +326,29 @@ SpatialExtent output_extent(const OperationParameters& p) {
 }
 
 OperationWork compute_work(const Operation& operation) {
-  const ForwardPassWork amounts = compute_forward_work(operation);
-  OperationWork work{.inputs = amounts.inputs,
-                     .outputs = amounts.outputs,
-                     .weights = amounts.weights,
+  const ForwardPassWork forward_work = compute_forward_work(operation);
+  OperationWork work{.inputs = forward_work.inputs,
+                     .outputs = forward_work.outputs,
+                     .weights = forward_work.weights,
                      .products = matrix_products(operation)};
   const double size = bytes_per_element(operation.dtype);
   if (operation.pass == Pass::forward || operation.pass == Pass::optimizer) {
-    work.flops = amounts.flops;
-    work.bytes = size * (amounts.inputs + amounts.weights + amounts.outputs + amounts.intermediate_elements) +
-                 amounts.other_bytes;
+    work.flops = forward_work.flops;
+    work.bytes = size * (forward_work.inputs + forward_work.weights + forward_work.outputs +
+                         forward_work.intermediate_elements) +
+                 forward_work.other_bytes;
     return work;
   }
-  const double read = amounts.outputs + amounts.saved_for_backward;
+  const double read_elements = forward_work.outputs + forward_work.saved_for_backward;
   if (operation.pass == Pass::backward_weights) {
-    work.flops = amounts.flops;
-    work.bytes = size * (read + amounts.weights) + amounts.other_bytes;
+    work.flops = forward_work.flops;
+    work.bytes = size * (read_elements + forward_work.weights) + forward_work.other_bytes;
     return work;
   }
-  const bool twice = amounts.weights > 0 && amounts.flops > amounts.outputs;
-  work.flops = amounts.flops * (twice ? 2 : 1);
-  work.bytes = size * (read + amounts.inputs + 2 * amounts.weights + amounts.gradients) + amounts.other_bytes;
+  const bool has_two_products = forward_work.weights > 0 && forward_work.flops > forward_work.outputs;
+  work.flops = forward_work.flops * (has_two_products ? 2 : 1);
+  work.bytes = size * (read_elements + forward_work.inputs + 2 * forward_work.weights + forward_work.gradients) +
+               forward_work.other_bytes;
   return work;
 }
 

@@ -14,22 +14,22 @@ namespace {
 
 Operation make_operation_from_text(Kind kind, std::string_view text, Dtype dtype, Pass pass) {
   Operation operation;
-  const Result<FormAndParameters> parsed = parse_parameters(text);
+  const Result<FormAndParameters> form_and_parameters = parse_parameters(text);
   operation.kind = kind;
-  operation.form = parsed->form;
-  operation.parameters = parsed->parameters;
+  operation.form = form_and_parameters->form;
+  operation.parameters = form_and_parameters->parameters;
   operation.dtype = dtype;
   operation.pass = pass;
   return operation;
 }
 
 TEST(OperationWork, ADenseLayerHasTheFlopsAndBytesOfItsSizes) {
-  const Operation dense =
+  const Operation dense_operation =
       make_operation_from_text(Kind::dense, "rows=8;in=64;out=10;bias=1", Dtype::fp32, Pass::forward);
-  const OperationWork forward = compute_work(dense);
+  const OperationWork forward = compute_work(dense_operation);
   EXPECT_EQ(forward.flops, 2 * 8 * 64 * 10);
   EXPECT_EQ(forward.bytes, 4 * (8 * 64 + 64 * 10 + 10 + 8 * 10));
-  Operation backward = dense;
+  Operation backward = dense_operation;
   backward.pass = Pass::backward;
   EXPECT_EQ(compute_work(backward).flops, 2 * forward.flops);
   EXPECT_EQ(compute_work(backward).products.size(), 2U);
@@ -38,13 +38,13 @@ TEST(OperationWork, ADenseLayerHasTheFlopsAndBytesOfItsSizes) {
 TEST(OperationWork, AConvolutionInHalfTheBytesMovesHalfAsMuch) {
   constexpr std::string_view kConvolutionParameters =
       "batch=1;channels=3;out=64;height=224;width=224;kernel=7;stride=2;padding=3;dilation=1;groups=1;bias=0";
-  const OperationWork full =
+  const OperationWork fp32_work =
       compute_work(make_operation_from_text(Kind::convolution, kConvolutionParameters, Dtype::fp32, Pass::forward));
-  const OperationWork half =
+  const OperationWork bf16_work =
       compute_work(make_operation_from_text(Kind::convolution, kConvolutionParameters, Dtype::bf16, Pass::forward));
-  EXPECT_EQ(full.flops, 2.0 * 112 * 112 * 64 * 3 * 49);
-  EXPECT_EQ(full.flops, half.flops);
-  EXPECT_EQ(full.bytes, 2 * half.bytes);
+  EXPECT_EQ(fp32_work.flops, 2.0 * 112 * 112 * 64 * 3 * 49);
+  EXPECT_EQ(fp32_work.flops, bf16_work.flops);
+  EXPECT_EQ(fp32_work.bytes, 2 * bf16_work.bytes);
 }
 
 TEST(OperationWork, AViewDoesNothing) {
@@ -57,11 +57,11 @@ TEST(OperationWork, AViewDoesNothing) {
 std::string read_unpacked_file(const std::string& path) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   std::string text;
-  std::vector<char> piece(1 << 20);
+  std::vector<char> file_chunk(1 << 20);
   while (file) {
-    const Result<std::size_t> count = file->read(piece);
+    const Result<std::size_t> count = file->read(file_chunk);
     if (!count || *count == 0) break;
-    text.append(piece.data(), *count);
+    text.append(file_chunk.data(), *count);
   }
   return text;
 }

@@ -185,18 +185,18 @@ std::string normalized_device_name(std::string_view text) {
 std::span<const Datasheet> known_datasheets() { return datasheet_table(); }
 
 std::optional<Datasheet> find_datasheet(std::string_view name) {
-  const std::string wanted = normalized_device_name(name);
-  if (wanted.empty()) return std::nullopt;
+  const std::string requested_name = normalized_device_name(name);
+  if (requested_name.empty()) return std::nullopt;
   for (const Datasheet& datasheet : datasheet_table()) {
-    if (normalized_device_name(datasheet.name).find(wanted) != std::string::npos) return datasheet;
+    if (normalized_device_name(datasheet.name).find(requested_name) != std::string::npos) return datasheet;
   }
   // The driver's names may be longer than those of the table: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
   for (const Datasheet& datasheet : datasheet_table()) {
-    const std::string known = normalized_device_name(datasheet.name);
-    if (wanted.find(known) != std::string::npos) return datasheet;
+    const std::string datasheet_name = normalized_device_name(datasheet.name);
+    if (requested_name.find(datasheet_name) != std::string::npos) return datasheet;
   }
-  if (wanted.find("h100") != std::string::npos)
-    return find_datasheet(wanted.find("pcie") != std::string::npos ? "h100pcie" : "h100sxm");
+  if (requested_name.find("h100") != std::string::npos)
+    return find_datasheet(requested_name.find("pcie") != std::string::npos ? "h100pcie" : "h100sxm");
   return std::nullopt;
 }
 

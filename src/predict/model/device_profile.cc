@@ -99,22 +99,25 @@ constexpr double kMaxLogHalfWidth = 100;    // half width of an interval, a natu
 // Reads numbers and records the name of the first one that is missing or out of range.
 class ProfileNumberReader {
  public:
-  double read_number(const formats::DocumentValue* table, std::string_view name, double most = kMaxProfileNumber) {
-    return require_in_range(table == nullptr ? std::nullopt : table->number(name), name, 0, most);
+  double read_number(const formats::DocumentValue* table, std::string_view name, double max_value = kMaxProfileNumber) {
+    return require_in_range(table == nullptr ? std::nullopt : table->number(name), name, 0, max_value);
   }
-  double require_in_range(std::optional<double> found, std::string_view name, double least = 0,
-                          double most = kMaxProfileNumber) {
-    if ((!found || !(*found >= least && *found <= most)) && first_invalid_name_.empty()) first_invalid_name_ = name;
-    return found.value_or(0);
+  double require_in_range(std::optional<double> number, std::string_view name, double min_value = 0,
+                          double max_value = kMaxProfileNumber) {
+    if ((!number || !(*number >= min_value && *number <= max_value)) && first_invalid_name_.empty())
+      first_invalid_name_ = name;
+    return number.value_or(0);
   }
   template <class Array>
-  void read_array(const formats::DocumentValue* list, std::string_view name, Array& numbers, double least = 0) {
-    if (list == nullptr || list->array() == nullptr || list->array()->size() != numbers.size()) {
+  void read_array(const formats::DocumentValue* numbers_json, std::string_view name, Array& numbers,
+                  double min_value = 0) {
+    if (numbers_json == nullptr || numbers_json->array() == nullptr ||
+        numbers_json->array()->size() != numbers.size()) {
       if (first_invalid_name_.empty()) first_invalid_name_ = name;
       return;
     }
     for (std::size_t index = 0; index < numbers.size(); ++index) {
-      const double number = require_in_range((*list->array())[index].number(), name, least);
+      const double number = require_in_range((*numbers_json->array())[index].number(), name, min_value);
       numbers[index] = static_cast<typename Array::value_type>(number);
     }
   }
@@ -144,7 +147,7 @@ template <std::size_t N>
 TermValues<N> read_term_values(const formats::DocumentMember& member, ProfileNumberReader& numbers) {
   TermValues<N> values{};
   constexpr std::size_t kFormerSize = kSchema3TermCount + (N - kPhysicsTermCount);
-  if (const auto* list = member.value.array(); list != nullptr && list->size() == kFormerSize) {
+  if (const auto* values_json = member.value.array(); values_json != nullptr && values_json->size() == kFormerSize) {
     std::array<double, kFormerSize> schema3_values{};
     numbers.read_array(&member.value, member.key, schema3_values);
     return convert_schema3_terms<N>(schema3_values);
@@ -225,11 +228,11 @@ void read_training_range(const formats::DocumentValue* object, ProfileNumberRead
   numbers.read_array(object->find("most"), "most", training_range.max_features, -kMaxProfileNumber);
 }
 
-LinearFunction read_linear_function(const formats::DocumentValue* list, std::string_view name, std::size_t columns,
-                                    ProfileNumberReader& numbers) {
-  if (list == nullptr) return {};
+LinearFunction read_linear_function(const formats::DocumentValue* coefficients_json, std::string_view name,
+                                    std::size_t columns, ProfileNumberReader& numbers) {
+  if (coefficients_json == nullptr) return {};
   std::vector<double> values(columns + 1);
-  numbers.read_array(list, name, values, -kMaxProfileNumber);
+  numbers.read_array(coefficients_json, name, values, -kMaxProfileNumber);
   return {{values.begin() + 1, values.end()}, values.front()};
 }
 
@@ -248,11 +251,12 @@ double max_tree_prediction(const RegressionTrees& trees) {
     const auto begin = static_cast<std::size_t>(trees.roots[root]);
     const auto end =
         root + 1 < trees.roots.size() ? static_cast<std::size_t>(trees.roots[root + 1]) : trees.nodes.size();
-    double most = 0;
-    for (std::size_t at = begin; at < end; ++at) {
-      if (trees.nodes[at].feature < 0) most = std::max<double>(most, std::fabs(trees.nodes[at].value));
+    double max_leaf_value = 0;
+    for (std::size_t node_index = begin; node_index < end; ++node_index) {
+      if (trees.nodes[node_index].feature < 0)
+        max_leaf_value = std::max<double>(max_leaf_value, std::fabs(trees.nodes[node_index].value));
     }
-    sum += most;
+    sum += max_leaf_value;
   }
   return sum;
 }
@@ -285,13 +289,13 @@ std::string profile_json(const DeviceProfile& profile) {
 Result<DeviceProfile> read_profile(std::string_view json, std::string_view name) {
   const Result<formats::DocumentValue> document = formats::read_json(json, name);
   if (!document) return document.error();
-  const auto refused = [&name](std::string_view reason) {
+  const auto refusal_error = [&name](std::string_view reason) {
     return Error{ErrorCode::malformed, fmt::format("{} is not a GPU profile: {}", name, reason),
                  "create one: joulemap model fit DIR -o PROFILE"};
   };
   const std::string schema = document->text_or_empty("schema");
   if (schema != kProfileSchema && schema != kFormerProfileSchema)
-    return refused(fmt::format("its schema is not {}", kProfileSchema));
+    return refusal_error(fmt::format("its schema is not {}", kProfileSchema));
   ProfileNumberReader numbers;
   DeviceProfile profile;
   profile.device = document->text_or_empty("device");
@@ -307,24 +311,26 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
       read_coefficient_groups<kPhysicsTermCount + 1>(document->find("energies"), "energies", numbers);
   read_training_range(document->find("box"), numbers, profile.operation_model.training_range);
   if (!numbers.first_invalid_name().empty())
-    return refused(fmt::format("\"{}\" is missing, out of range or of the wrong size", numbers.first_invalid_name()));
-  if (!is_plausible_datasheet(profile.operation_model.datasheet)) return refused("its datasheet is invalid");
+    return refusal_error(
+        fmt::format("\"{}\" is missing, out of range or of the wrong size", numbers.first_invalid_name()));
+  if (!is_plausible_datasheet(profile.operation_model.datasheet)) return refusal_error("its datasheet is invalid");
   const std::size_t columns = feature_names().size() + kKrigingFeatureCount;
   Result<RegressionTrees> times = read_trees(document->text_or_empty("time_trees"), columns);
   Result<RegressionTrees> powers = read_trees(document->text_or_empty("power_trees"), columns + kPowerFeatureCount);
   Result<ResidualKriging> kriging = read_kriging(document->text_or_empty("alike"));
-  if (!times) return refused(times.error().message);
-  if (!powers) return refused(powers.error().message);
-  if (!kriging) return refused(kriging.error().message);
+  if (!times) return refusal_error(times.error().message);
+  if (!powers) return refusal_error(powers.error().message);
+  if (!kriging) return refusal_error(kriging.error().message);
   if (max_tree_prediction(*times) > kMaxTreePrediction || max_tree_prediction(*powers) > kMaxTreePrediction)
-    return refused("its trees are out of range");
+    return refusal_error("its trees are out of range");
   LearnedResidual& learned_time = profile.operation_model.learned_time;
   LearnedResidual& learned_power = profile.operation_model.learned_power;
   learned_time.linear = read_linear_function(document->find("time_linear"), "time_linear", columns, numbers);
   learned_power.linear =
       read_linear_function(document->find("power_linear"), "power_linear", columns + kPowerFeatureCount, numbers);
   if (!numbers.first_invalid_name().empty())
-    return refused(fmt::format("\"{}\" is missing, out of range or of the wrong size", numbers.first_invalid_name()));
+    return refusal_error(
+        fmt::format("\"{}\" is missing, out of range or of the wrong size", numbers.first_invalid_name()));
   learned_time.trees = std::move(*times);
   learned_power.trees = std::move(*powers);
   profile.operation_model.kriging = std::move(*kriging);

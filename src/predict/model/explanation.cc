@@ -6,12 +6,12 @@
 namespace joulemap::predict {
 namespace {
 
-TimeTerms split_time_by_term(const TimeCoefficients& fitted, const Operation& operation,
+TimeTerms split_time_by_term(const TimeCoefficients& fitted_coefficients, const Operation& operation,
                              const TimeTerms& datasheet_terms) {
-  const TimeTerms* found = time_coefficients(fitted, coefficient_group_names(operation));
+  const TimeTerms* group_coefficients = time_coefficients(fitted_coefficients, coefficient_group_names(operation));
   TimeTerms physical_terms = datasheet_terms;
   for (std::size_t index = 0; index < kPhysicsTermCount; ++index)
-    physical_terms[index] *= found != nullptr ? (*found)[index] : 1;
+    physical_terms[index] *= group_coefficients != nullptr ? (*group_coefficients)[index] : 1;
   return physical_terms;
 }
 

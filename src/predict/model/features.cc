@@ -61,9 +61,9 @@ constexpr std::array<std::string_view, 34> kFeatureForms = {"",
 
 double clamped_logarithm(double value) { return std::log(std::max(value, 1e-30)); }
 
-double operation_form_code(const std::string& form) {
-  const auto* at = std::find(kFeatureForms.begin(), kFeatureForms.end(), form);
-  return static_cast<double>(at - kFeatureForms.begin());
+double operation_form_code(const std::string& operation_form) {
+  const auto* matching_form = std::find(kFeatureForms.begin(), kFeatureForms.end(), operation_form);
+  return static_cast<double>(matching_form - kFeatureForms.begin());
 }
 
 // Exponent of the largest power of two, at most 64, that divides the size.
@@ -77,24 +77,28 @@ MatrixProduct representative_matrix_product(const Operation& operation, const Op
   if (operation.kind == Kind::recurrent) return recurrent_step_product(recurrent_sizes(operation), operation.pass);
   if (!work.products.empty()) return work.products.front();
   const OperationParameters& p = operation.parameters;
-  const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
+  const auto parameter_value = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
   switch (operation.kind) {
     case Kind::normalization:
-      if (operation.form == "layer" || operation.form == "rms") return {of("batch"), of("channels"), of("channels"), 1};
-      return {of("batch") * of("height") * of("width"), of("channels"), of("height") * of("width"), 1};
+      if (operation.form == "layer" || operation.form == "rms")
+        return {parameter_value("batch"), parameter_value("channels"), parameter_value("channels"), 1};
+      return {parameter_value("batch") * parameter_value("height") * parameter_value("width"),
+              parameter_value("channels"), parameter_value("height") * parameter_value("width"), 1};
     case Kind::embedding:
-      return {of("tokens"), of("width"), of("vocabulary"), 1};
+      return {parameter_value("tokens"), parameter_value("width"), parameter_value("vocabulary"), 1};
     case Kind::loss:
-      return {of("rows"), of("classes"), 1, 1};
+      return {parameter_value("rows"), parameter_value("classes"), 1, 1};
     case Kind::optimizer:
-      return {of("tensors"), of("elements"), 1, 1};
+      return {parameter_value("tensors"), parameter_value("elements"), 1, 1};
     case Kind::pooling:
     case Kind::padding:
     case Kind::resize:
     case Kind::input:
-      return {of("batch") * of("channels"), of("height") * of("width"), of("kernel"), 1};
+      return {parameter_value("batch") * parameter_value("channels"),
+              parameter_value("height") * parameter_value("width"), parameter_value("kernel"), 1};
     default:
-      return {of("batch") * of("rows"), of("width"), of("rows"), of("parts")};
+      return {parameter_value("batch") * parameter_value("rows"), parameter_value("width"), parameter_value("rows"),
+              parameter_value("parts")};
   }
 }
 
@@ -128,7 +132,7 @@ std::span<const int> feature_monotonicity() { return kFeatureMonotonicity; }
 std::vector<float> make_features(const Operation& operation, const OperationWork& work, const TimeTerms& terms,
                                  const Datasheet& datasheet, const CallConditions& conditions, double physical_time_s) {
   const OperationParameters& p = operation.parameters;
-  const auto of = [&p](std::string_view name, std::int64_t default_value) {
+  const auto parameter_value = [&p](std::string_view name, std::int64_t default_value) {
     return static_cast<double>(p.get(name, default_value));
   };
   const double peak = datasheet.peak_flops[static_cast<std::size_t>(operation.dtype)];
@@ -164,18 +168,18 @@ std::vector<float> make_features(const Operation& operation, const OperationWork
       power_of_two_exponent(product.k),
       power_of_two_exponent(product.n),
       clamped_logarithm(work.bytes / datasheet.cache_bytes + 1e-9),
-      of("kernel", 0) + recurrent.gates,
-      of("stride", 0) + recurrent.layers,
+      parameter_value("kernel", 0) + recurrent.gates,
+      parameter_value("stride", 0) + recurrent.layers,
       grouping != ConvolutionGrouping::none ? 1.0 : 0.0,
       grouping == ConvolutionGrouping::depthwise ? 1.0 : 0.0,
-      of("channels_last", 0),
-      of("causal", 0),
-      is_recurrent ? recurrent.directions : of("dilation", 1),
-      of("transposed", 0),
+      parameter_value("channels_last", 0),
+      parameter_value("causal", 0),
+      is_recurrent ? recurrent.directions : parameter_value("dilation", 1),
+      parameter_value("transposed", 0),
       kernel_variant_code(p) + recurrent.algorithm,
-      power_of_two_exponent(of("width", 1)),
-      of("height", 0) + recurrent.steps,
-      of("width", 0),
+      power_of_two_exponent(parameter_value("width", 1)),
+      parameter_value("height", 0) + recurrent.steps,
+      parameter_value("width", 0),
       static_cast<double>(alignment_class(operation)),
       clamped_logarithm(terms[PhysicsTerm::tiles] + terms[PhysicsTerm::tensor_launches] + 1e-9),
       work.products.empty() ? 0.0 : clamped_logarithm((terms[PhysicsTerm::tiles] * peak + 1) / (work.flops + 1)),

@@ -66,17 +66,17 @@ HostCostVector fit_host_costs(std::span<const HostObservation> rows, const HostC
       share.push_back(row.work[index] * prior[index] / row.host_s);
     weights.push_back(row.weight);
   }
-  std::vector<double> found;
+  std::vector<double> relative_costs;
   for (int round = 0; round < kHostReweightingRounds; ++round) {
-    found = fit_weighted_host_costs(shares, weights);
+    relative_costs = fit_weighted_host_costs(shares, weights);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       double sum = -1;
-      for (std::size_t index = 0; index < kHostCostCount; ++index) sum += shares[row][index] * found[index];
+      for (std::size_t index = 0; index < kHostCostCount; ++index) sum += shares[row][index] * relative_costs[index];
       weights[row] = rows[row].weight * statistics::huber_weight(sum, kHostHuberThreshold);
     }
   }
   HostCostVector costs{};
-  for (std::size_t index = 0; index < kHostCostCount; ++index) costs[index] = found[index] * prior[index];
+  for (std::size_t index = 0; index < kHostCostCount; ++index) costs[index] = relative_costs[index] * prior[index];
   return costs;
 }
 

@@ -46,16 +46,16 @@ TEST(HostCosts, AConvolutionCostsMoreThanAnotherOperation) {
   const std::vector<HostObservation> rows = many_observations();
   const HostCostVector costs = fit_host_costs(rows, prior_host_costs(false));
   EXPECT_NEAR(costs[kConvolutionTerm], kExtraConvolutionCost_s, 0.15 * kExtraConvolutionCost_s);
-  const HostObservation other = make_observation(321, 160, 400, 900);
-  EXPECT_NEAR(predicted_host_s(costs, other), other.host_s, 0.03 * other.host_s);
+  const HostObservation unseen_observation = make_observation(321, 160, 400, 900);
+  EXPECT_NEAR(predicted_host_s(costs, unseen_observation), unseen_observation.host_s, 0.03 * unseen_observation.host_s);
 }
 
 TEST(HostCosts, AFewRowsOfADisturbedHostHaveLittleWeight) {
   std::vector<HostObservation> rows = many_observations();
   for (std::size_t index = 0; index < rows.size(); index += 12) rows[index].host_s *= 2;
   const HostCostVector costs = fit_host_costs(rows, prior_host_costs(false));
-  const HostObservation other = make_observation(321, 160, 400, 900);
-  EXPECT_NEAR(predicted_host_s(costs, other), other.host_s, 0.05 * other.host_s);
+  const HostObservation unseen_observation = make_observation(321, 160, 400, 900);
+  EXPECT_NEAR(predicted_host_s(costs, unseen_observation), unseen_observation.host_s, 0.05 * unseen_observation.host_s);
 }
 
 TEST(HostCosts, RareOperationsStayNearThePrior) {

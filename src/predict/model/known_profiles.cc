@@ -36,19 +36,19 @@ Result<DeviceProfile> find_device_profile(std::string_view device) {
   }
   DeviceProfile profile = h200_profile();
   if (datasheet->name == profile.device) return profile;
-  DeviceProfile scaled;
-  scaled.device = datasheet->name;
-  scaled.basis = ProfileBasis::datasheet;
-  scaled.software = profile.software;
-  scaled.operation_model = make_datasheet_model(profile.operation_model, *datasheet);
-  scaled.network_model = profile.network_model;
-  scaled.network_model.idle_w = datasheet->idle_w;
-  scaled.network_model.power_limit_w = datasheet->power_limit_w;
-  scaled.network_model.inference_log_half_width = kDatasheetLogHalfWidth;
-  scaled.network_model.training_log_half_width = kDatasheetLogHalfWidth;
-  scaled.network_model.host_bound_width_factor = 0.5;
-  scaled.network_model.layer_log_half_width = 1.2;
-  return scaled;
+  DeviceProfile scaled_profile;
+  scaled_profile.device = datasheet->name;
+  scaled_profile.basis = ProfileBasis::datasheet;
+  scaled_profile.software = profile.software;
+  scaled_profile.operation_model = make_datasheet_model(profile.operation_model, *datasheet);
+  scaled_profile.network_model = profile.network_model;
+  scaled_profile.network_model.idle_w = datasheet->idle_w;
+  scaled_profile.network_model.power_limit_w = datasheet->power_limit_w;
+  scaled_profile.network_model.inference_log_half_width = kDatasheetLogHalfWidth;
+  scaled_profile.network_model.training_log_half_width = kDatasheetLogHalfWidth;
+  scaled_profile.network_model.host_bound_width_factor = 0.5;
+  scaled_profile.network_model.layer_log_half_width = 1.2;
+  return scaled_profile;
 }
 
 }  // namespace joulemap::predict

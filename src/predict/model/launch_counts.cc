@@ -26,7 +26,7 @@ LaunchCounts fit_launch_counts(std::span<const MeasuredOperation> rows) {
 double launch_count(const LaunchCounts& launches, const Operation& operation) {
   if (operation.kind == Kind::view) return 0;
   for (const std::string& group : coefficient_group_names(operation)) {
-    if (const auto at = launches.find(group); at != launches.end()) return at->second;
+    if (const auto launch_entry = launches.find(group); launch_entry != launches.end()) return launch_entry->second;
   }
   return 1;
 }

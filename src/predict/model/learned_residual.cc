@@ -29,9 +29,9 @@ TreeFitOptions make_forest_options(const TreeFitOptions& boosting) {
 std::string_view name_of(Learner learner) { return kLearnerNames[static_cast<std::size_t>(learner)]; }
 
 std::optional<Learner> find_learner(std::string_view name) {
-  const auto found = std::ranges::find(kLearnerNames, name);
-  if (found == kLearnerNames.end()) return std::nullopt;
-  return static_cast<Learner>(found - kLearnerNames.begin());
+  const auto matching_name = std::ranges::find(kLearnerNames, name);
+  if (matching_name == kLearnerNames.end()) return std::nullopt;
+  return static_cast<Learner>(matching_name - kLearnerNames.begin());
 }
 
 Result<LearnedResidual> fit_learned_residual(Learner learner, const TreeTrainingData& rows,

@@ -52,9 +52,9 @@ TEST(LearnedResidual, AForestIsTheMeanOfItsTrees) {
   ASSERT_TRUE(forest);
   EXPECT_GT(forest->trees.roots.size(), 50u);
   EXPECT_NEAR(forest->predict(std::array<float, 3>{0.9F, 0.5F, 0.5F}), 1, 0.1);
-  const Result<RegressionTrees> again = read_trees(trees_text(forest->trees), 3);
-  ASSERT_TRUE(again);
-  EXPECT_NEAR(again->predict(std::array<float, 3>{0.2F, 0.5F, 0.5F}), -1, 0.1);
+  const Result<RegressionTrees> parsed_trees = read_trees(trees_text(forest->trees), 3);
+  ASSERT_TRUE(parsed_trees);
+  EXPECT_NEAR(parsed_trees->predict(std::array<float, 3>{0.2F, 0.5F, 0.5F}), -1, 0.1);
 }
 
 }  // namespace

@@ -36,9 +36,9 @@ TEST(LinearFunction, RowsOfNoWeightDoNotCount) {
 }
 
 TEST(LinearFunction, IsLimitedFarFromTheData) {
-  const LinearFunction steep{{1}, 0};
-  EXPECT_EQ(steep.predict(std::array<float, 1>{1e6F}), kMaxLinearResidual);
-  EXPECT_EQ(steep.predict(std::array<float, 1>{-1e6F}), -kMaxLinearResidual);
+  const LinearFunction steep_function{{1}, 0};
+  EXPECT_EQ(steep_function.predict(std::array<float, 1>{1e6F}), kMaxLinearResidual);
+  EXPECT_EQ(steep_function.predict(std::array<float, 1>{-1e6F}), -kMaxLinearResidual);
 }
 
 TEST(LinearFunction, WithoutRowsIsZero) { EXPECT_EQ(fit_linear_function({}).predict(std::array<float, 1>{3}), 0); }

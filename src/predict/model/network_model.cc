@@ -49,30 +49,31 @@ std::vector<double> fit_energy_scales(std::span<const NetworkEnergyFractions> ro
 
 // Counts of work in a network: how often each host cost occurs.
 HostCostVector count_host_cost_terms(const NetworkModel& model, const NetworkSums& sums) {
-  HostCostVector work{};
+  HostCostVector host_cost_terms{};
   const double python =
       sums.python_call_count > 0 ? sums.python_call_count : model.python_calls_per_operation * sums.call_count;
   const std::array<double, kHostCostTermCount> parts = {sums.call_count, sums.view_count, sums.launch_count_sum, 1,
                                                         python};
-  std::ranges::copy(parts, work.begin());
-  std::ranges::copy(sums.calls_by_kind, work.begin() + kHostCostTermCount);
-  return work;
+  std::ranges::copy(parts, host_cost_terms.begin());
+  std::ranges::copy(sums.calls_by_kind, host_cost_terms.begin() + kHostCostTermCount);
+  return host_cost_terms;
 }
 
 double predicted_host_s(const NetworkModel& model, const NetworkSums& sums) {
   const HostCostVector& costs = sums.training ? model.training_host_costs_s : model.inference_host_costs_s;
-  const HostCostVector work = count_host_cost_terms(model, sums);
-  return std::inner_product(work.begin(), work.end(), costs.begin(), sums.multi_kernel_host_s);
+  const HostCostVector host_cost_terms = count_host_cost_terms(model, sums);
+  return std::inner_product(host_cost_terms.begin(), host_cost_terms.end(), costs.begin(), sums.multi_kernel_host_s);
 }
 
 // Host time of a step in seconds on the fastest host, without multi-kernel calls; empty if the measurement does not
 // show it.
 std::optional<double> observed_host_s(const NetworkObservation& row) {
   const MeasuredNetwork& network = *row.network;
-  const bool waited = network.busy_s > 0 && network.busy_s < kMaxHostBoundBusyShare * network.time_s;
-  if (!waited && network.issue_s <= 0) return std::nullopt;
+  const bool is_host_bound = network.busy_s > 0 && network.busy_s < kMaxHostBoundBusyShare * network.time_s;
+  if (!is_host_bound && network.issue_s <= 0) return std::nullopt;
   // Issuing cannot take longer than the step: a longer issue time was itself disturbed.
-  const double host_s = waited ? network.time_s : std::min(network.time_s, kLoopOverIssueTimeRatio * network.issue_s);
+  const double host_s =
+      is_host_bound ? network.time_s : std::min(network.time_s, kLoopOverIssueTimeRatio * network.issue_s);
   const double single_kernel_host_s = host_s / network.machine.host_factor - row.sums.multi_kernel_host_s;
   return single_kernel_host_s > 0 ? std::optional(single_kernel_host_s) : std::nullopt;
 }
@@ -83,8 +84,9 @@ HostCostVector fit_host_costs_of_networks(std::span<const NetworkObservation> ro
   for (const NetworkObservation& row : rows) {
     const std::optional<double> host_s = observed_host_s(row);
     if (row.sums.training != training || !host_s) continue;
-    const bool waited = row.network->busy_s > 0 && row.network->busy_s < kMaxHostTimedBusyShare * row.network->time_s;
-    observations.push_back({count_host_cost_terms(model, row.sums), *host_s, waited ? 1 : kIssueTimeOnlyWeight});
+    const bool is_host_bound =
+        row.network->busy_s > 0 && row.network->busy_s < kMaxHostTimedBusyShare * row.network->time_s;
+    observations.push_back({count_host_cost_terms(model, row.sums), *host_s, is_host_bound ? 1 : kIssueTimeOnlyWeight});
   }
   return fit_host_costs(observations, prior_host_costs(training));
 }
@@ -108,8 +110,8 @@ void fit_energy_scales_of_networks(std::span<const NetworkObservation> rows, Net
     for (const double above_idle_j : row.sums.above_idle_j) share.predicted_by_group.push_back(above_idle_j / energy_j);
     share.measured_fraction = 1 - model.idle_w * time_s / energy_j;
   }
-  const std::vector<double> found = fit_energy_scales(shares);
-  std::copy_n(found.begin(), kEnergyGroupNames.size(), model.energy_scales.begin());
+  const std::vector<double> fitted_scales = fit_energy_scales(shares);
+  std::copy_n(fitted_scales.begin(), kEnergyGroupNames.size(), model.energy_scales.begin());
 }
 
 }  // namespace
@@ -142,8 +144,8 @@ std::size_t energy_group_index(const Operation& operation) {
 }
 
 double interval_log_half_width(const NetworkModel& model, bool training, double waiting) {
-  const double own = training ? model.training_log_half_width : model.inference_log_half_width;
-  return own * add_in_quadrature(1.0, model.host_bound_width_factor * waiting);
+  const double pass_log_half_width = training ? model.training_log_half_width : model.inference_log_half_width;
+  return pass_log_half_width * add_in_quadrature(1.0, model.host_bound_width_factor * waiting);
 }
 
 void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation,
@@ -167,10 +169,10 @@ NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& s
   const double idle_w = std::max(0.0, model.idle_w + machine.idle_offset_w);
   estimate.gpu_s = sums.gpu_s * model.gpu_time_scale;
   estimate.host_s = predicted_host_s(model, sums) * machine.host_factor;
-  const double most = std::max({estimate.gpu_s, estimate.host_s, 1e-12});
-  estimate.time_s = most * std::pow(std::pow(estimate.gpu_s / most, kSmoothMaximumExponent) +
-                                        std::pow(estimate.host_s / most, kSmoothMaximumExponent),
-                                    1 / kSmoothMaximumExponent);
+  const double max_time_s = std::max({estimate.gpu_s, estimate.host_s, 1e-12});
+  estimate.time_s = max_time_s * std::pow(std::pow(estimate.gpu_s / max_time_s, kSmoothMaximumExponent) +
+                                              std::pow(estimate.host_s / max_time_s, kSmoothMaximumExponent),
+                                          1 / kSmoothMaximumExponent);
   const double above_idle_j =
       std::inner_product(sums.above_idle_j.begin(), sums.above_idle_j.end(), model.energy_scales.begin(), 0.0);
   // At the power limit clocks drop until the power fits; the work stays the same.

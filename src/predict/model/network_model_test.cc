@@ -58,18 +58,21 @@ NetworkModel fitted() {
 
 TEST(NetworkModel, HostTimeGrowsWithKernelsAndPythonCalls) {
   const NetworkModel model = fitted();
-  const NetworkEstimate few = estimate_network(model, make_host_bound_sums(200, 400), {});
+  const NetworkEstimate baseline_estimate = estimate_network(model, make_host_bound_sums(200, 400), {});
   const NetworkEstimate estimate_with_more_python = estimate_network(model, make_host_bound_sums(200, 1400), {});
-  EXPECT_NEAR(few.host_s, 200 * kKernelCost_s + 400 * kPythonCallCost_s, 0.06 * few.host_s);
-  EXPECT_NEAR(estimate_with_more_python.host_s - few.host_s, 1000 * kPythonCallCost_s, 0.2 * 1000 * kPythonCallCost_s);
+  EXPECT_NEAR(baseline_estimate.host_s, 200 * kKernelCost_s + 400 * kPythonCallCost_s, 0.06 * baseline_estimate.host_s);
+  EXPECT_NEAR(estimate_with_more_python.host_s - baseline_estimate.host_s, 1000 * kPythonCallCost_s,
+              0.2 * 1000 * kPythonCallCost_s);
 }
 
 TEST(NetworkModel, ASlowerHostTakesLongerWhileTheGpuIdles) {
   const NetworkModel model = fitted();
-  const NetworkEstimate fast = estimate_network(model, make_host_bound_sums(200, 400), {});
-  const NetworkEstimate slow = estimate_network(model, make_host_bound_sums(200, 400), {.host_factor = 2});
-  EXPECT_NEAR(slow.time_s, 2 * fast.time_s, 0.01 * slow.time_s);
-  EXPECT_NEAR(slow.energy_j - fast.energy_j, model.idle_w * fast.time_s, 0.02 * fast.energy_j);
+  const NetworkEstimate fast_host_estimate = estimate_network(model, make_host_bound_sums(200, 400), {});
+  const NetworkEstimate slow_host_estimate =
+      estimate_network(model, make_host_bound_sums(200, 400), {.host_factor = 2});
+  EXPECT_NEAR(slow_host_estimate.time_s, 2 * fast_host_estimate.time_s, 0.01 * slow_host_estimate.time_s);
+  EXPECT_NEAR(slow_host_estimate.energy_j - fast_host_estimate.energy_j, model.idle_w * fast_host_estimate.time_s,
+              0.02 * fast_host_estimate.energy_j);
 }
 
 // The measured energy of networks is 5 % more than the sum of operations (60 J above idle) and idle energy. The fit
@@ -96,9 +99,10 @@ TEST(NetworkModel, FittingPreservesIdlePowerAndSplitsEnergiesLikePredictions) {
 TEST(NetworkModel, HigherIdlePowerAppliesToTheWholeStep) {
   const NetworkModel model = fitted();
   const NetworkEstimate mean = estimate_network(model, make_host_bound_sums(200, 400), {});
-  const NetworkEstimate more = estimate_network(model, make_host_bound_sums(200, 400), {.idle_offset_w = 10});
-  EXPECT_DOUBLE_EQ(more.time_s, mean.time_s);
-  EXPECT_NEAR(more.energy_j - mean.energy_j, 10 * mean.time_s, 1e-9);
+  const NetworkEstimate high_idle_estimate =
+      estimate_network(model, make_host_bound_sums(200, 400), {.idle_offset_w = 10});
+  EXPECT_DOUBLE_EQ(high_idle_estimate.time_s, mean.time_s);
+  EXPECT_NEAR(high_idle_estimate.energy_j - mean.energy_j, 10 * mean.time_s, 1e-9);
 }
 
 TEST(NetworkModel, AGraphWithoutPythonCallsGetsTheUsualCount) {
@@ -114,9 +118,9 @@ TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAtTheSamePower) {
   NetworkSums sums;
   sums.gpu_s = 1;
   sums.above_idle_j[0] = 1000;
-  const NetworkEstimate guess = estimate_network(model, sums, {});
-  EXPECT_GT(guess.time_s, 1.5);
-  EXPECT_NEAR(guess.energy_j / guess.time_s, 700, 1e-6);
+  const NetworkEstimate network_estimate = estimate_network(model, sums, {});
+  EXPECT_GT(network_estimate.time_s, 1.5);
+  EXPECT_NEAR(network_estimate.energy_j / network_estimate.time_s, 700, 1e-6);
 }
 
 constexpr std::string_view kOperationListsCsv =
@@ -146,79 +150,81 @@ struct SyntheticTables {
 };
 
 TEST(NetworkTables, UsesOnlyIdleHostRowsOfASetting) {
-  SyntheticTables made;
-  made.list("waits", 0.002);
-  made.add("waits", 0.010, "old", "");
-  made.add("waits", 0.005, "run", "6e-6");
-  made.add("waits", 0.009, "run", "9e-6");
-  const NetworkTable table = made.read();
+  SyntheticTables synthetic_tables;
+  synthetic_tables.list("waits", 0.002);
+  synthetic_tables.add("waits", 0.010, "old", "");
+  synthetic_tables.add("waits", 0.005, "run", "6e-6");
+  synthetic_tables.add("waits", 0.009, "run", "9e-6");
+  const NetworkTable table = synthetic_tables.read();
   ASSERT_EQ(table.networks.size(), 1U);
   EXPECT_DOUBLE_EQ(table.networks[0].time_s, 0.005);
   EXPECT_DOUBLE_EQ(table.networks[0].python_call_count, 40);
 }
 
 TEST(NetworkTables, ARunWithoutAnIdleHostWindowIsDisturbed) {
-  SyntheticTables made;
-  made.list("waits", 0.002);
-  made.add("waits", 0.005, "run", "6e-6", 0.9, "0");
-  made.add("waits", 0.004, "run", "6.5e-6", 0.9, "8");
-  const NetworkTable table = made.read();
+  SyntheticTables synthetic_tables;
+  synthetic_tables.list("waits", 0.002);
+  synthetic_tables.add("waits", 0.005, "run", "6e-6", 0.9, "0");
+  synthetic_tables.add("waits", 0.004, "run", "6.5e-6", 0.9, "8");
+  const NetworkTable table = synthetic_tables.read();
   ASSERT_EQ(table.networks.size(), 1U);
   EXPECT_DOUBLE_EQ(table.networks[0].time_s, 0.004);
 }
 
 TEST(NetworkTables, FindsTheHostFactorBySettingsThatTwoHostsShare) {
-  SyntheticTables made;
+  SyntheticTables synthetic_tables;
   for (int index = 0; index < 9; ++index) {
     const std::string name = fmt::format("n{}", index);
-    made.list(name, 0.001);
-    made.add(name, 0.005 + 0.001 * index, "one", "6e-6");
-    made.add(name, 1.2 * (0.005 + 0.001 * index), "other", "6e-6");
+    synthetic_tables.list(name, 0.001);
+    synthetic_tables.add(name, 0.005 + 0.001 * index, "one", "6e-6");
+    synthetic_tables.add(name, 1.2 * (0.005 + 0.001 * index), "other", "6e-6");
   }
-  made.list("alone", 0.001);
-  made.add("alone", 0.006, "other", "6e-6");
-  made.list("beside", 0.001);
-  made.add("beside", 0.006, "one", "6e-6");
-  const NetworkTable table = made.read();
+  synthetic_tables.list("alone", 0.001);
+  synthetic_tables.add("alone", 0.006, "other", "6e-6");
+  synthetic_tables.list("beside", 0.001);
+  synthetic_tables.add("beside", 0.006, "one", "6e-6");
+  const NetworkTable table = synthetic_tables.read();
   ASSERT_EQ(table.networks.size(), 11U);
   EXPECT_NEAR(table.networks[9].machine.host_factor / table.networks[10].machine.host_factor, 1.2, 1e-3);
 }
 
 TEST(NetworkTables, TheNoiseFloorUsesOnlyValidRows) {
-  SyntheticTables made;
-  made.list("waits", 0.002);
-  made.add("waits", 0.005, "run", "6e-6");
-  made.add("waits", 0.009, "run", "6e-6", 0.5);  // 1.8 x the other measurement and 2 x its issue time: disturbed
-  EXPECT_EQ(compute_network_noise_floor(made.networks, made.busy)->operations, 0U);
-  made.add("waits", 0.0051, "run", "6e-6");
-  const Result<NoiseFloor> floor = compute_network_noise_floor(made.networks, made.busy);
+  SyntheticTables synthetic_tables;
+  synthetic_tables.list("waits", 0.002);
+  synthetic_tables.add("waits", 0.005, "run", "6e-6");
+  synthetic_tables.add("waits", 0.009, "run", "6e-6",
+                       0.5);  // 1.8 x the other measurement and 2 x its issue time: disturbed
+  EXPECT_EQ(compute_network_noise_floor(synthetic_tables.networks, synthetic_tables.busy)->operations, 0U);
+  synthetic_tables.add("waits", 0.0051, "run", "6e-6");
+  const Result<NoiseFloor> floor = compute_network_noise_floor(synthetic_tables.networks, synthetic_tables.busy);
   EXPECT_EQ(floor->operations, 1U);
   EXPECT_NEAR(floor->time, 0.02 / std::sqrt(2), 1e-3);
 }
 
 TEST(NetworkTables, ListsAndExcludesSettingsOfADisturbedHost) {
-  SyntheticTables made;
-  made.list("waits", 0.002);
-  made.list("works", 0.0099);
-  made.list("quick", 0.002);
-  made.add("waits", 0.010, "run", "9e-6");
-  made.add("works", 0.010, "old", "");
-  made.add("quick", 0.005, "run", "6e-6");
-  const NetworkTable table = made.read();
+  SyntheticTables synthetic_tables;
+  synthetic_tables.list("waits", 0.002);
+  synthetic_tables.list("works", 0.0099);
+  synthetic_tables.list("quick", 0.002);
+  synthetic_tables.add("waits", 0.010, "run", "9e-6");
+  synthetic_tables.add("works", 0.010, "old", "");
+  synthetic_tables.add("quick", 0.005, "run", "6e-6");
+  const NetworkTable table = synthetic_tables.read();
   EXPECT_EQ(table.networks.size(), 2U);
   EXPECT_EQ(table.disturbed_settings, std::vector<std::string>{"waits|8|224|fp32|inference"});
 }
 
 TEST(NetworkTables, ListsAndExcludesASettingWithAnUnknownOperation) {
-  SyntheticTables made;
-  made.list("known", 0.009);
-  made.list("mystery", 0.009);
-  made.settings.replace(made.settings.rfind(",,0:1,"), 6, ",acme.fast,0:1 1:2,");
-  made.add("known", 0.010, "run", "6e-6");
-  made.add("mystery", 0.010, "run", "6e-6");
-  const std::string lists =
+  SyntheticTables synthetic_tables;
+  synthetic_tables.list("known", 0.009);
+  synthetic_tables.list("mystery", 0.009);
+  synthetic_tables.settings.replace(synthetic_tables.settings.rfind(",,0:1,"), 6, ",acme.fast,0:1 1:2,");
+  synthetic_tables.add("known", 0.010, "run", "6e-6");
+  synthetic_tables.add("mystery", 0.010, "run", "6e-6");
+  const std::string operation_lists =
       std::string(kOperationListsCsv) + "1,unknown,batch=1;rows=1;width=8;in=8;out=8,fp32,forward,forward\n";
-  const Result<NetworkTable> table = parse_measured_networks({made.networks, made.busy, lists, made.settings});
+  const Result<NetworkTable> table = parse_measured_networks(
+      {synthetic_tables.networks, synthetic_tables.busy, operation_lists, synthetic_tables.settings});
   ASSERT_TRUE(table) << table.error().message;
   ASSERT_EQ(table->networks.size(), 1U);
   EXPECT_EQ(table->networks[0].name, "known");
@@ -226,25 +232,26 @@ TEST(NetworkTables, ListsAndExcludesASettingWithAnUnknownOperation) {
 }
 
 TEST(NetworkTables, AnUnexplainedStepIsDisturbed) {
-  SyntheticTables made;
-  for (const std::string_view name : {"host", "gpu", "neither"}) made.list(name, name == "gpu" ? 0.0095 : 0.002);
-  made.add("host", 0.010, "run", "6e-6", 0.9);
-  made.add("gpu", 0.010, "run", "6e-6", 0.2);
-  made.add("neither", 0.010, "run", "6e-6", 0.6);
-  const NetworkTable table = made.read();
+  SyntheticTables synthetic_tables;
+  for (const std::string_view name : {"host", "gpu", "neither"})
+    synthetic_tables.list(name, name == "gpu" ? 0.0095 : 0.002);
+  synthetic_tables.add("host", 0.010, "run", "6e-6", 0.9);
+  synthetic_tables.add("gpu", 0.010, "run", "6e-6", 0.2);
+  synthetic_tables.add("neither", 0.010, "run", "6e-6", 0.6);
+  const NetworkTable table = synthetic_tables.read();
   EXPECT_EQ(table.networks.size(), 2U);
   EXPECT_EQ(table.disturbed_settings, std::vector<std::string>{"neither|8|224|fp32|inference"});
 }
 
 TEST(NetworkTables, ARowWithSlowerLaunchesHasASlowerHost) {
-  SyntheticTables made;
-  made.list("one", 0.002);
-  made.list("two", 0.002);
-  made.add("one", 0.005, "fast", "6e-6");
-  made.add("two", 0.006, "slow", "9e-6");
-  made.list("three", 0.002);
-  made.add("three", 0.0055, "fast", "6.6e-6");
-  const NetworkTable table = made.read();
+  SyntheticTables synthetic_tables;
+  synthetic_tables.list("one", 0.002);
+  synthetic_tables.list("two", 0.002);
+  synthetic_tables.add("one", 0.005, "fast", "6e-6");
+  synthetic_tables.add("two", 0.006, "slow", "9e-6");
+  synthetic_tables.list("three", 0.002);
+  synthetic_tables.add("three", 0.0055, "fast", "6.6e-6");
+  const NetworkTable table = synthetic_tables.read();
   ASSERT_EQ(table.networks.size(), 3U);
   EXPECT_DOUBLE_EQ(table.networks[0].machine.host_factor, 1);
   EXPECT_NEAR(table.networks[1].machine.host_factor, 1.5, 1e-9);
@@ -252,12 +259,12 @@ TEST(NetworkTables, ARowWithSlowerLaunchesHasASlowerHost) {
 }
 
 TEST(NetworkTables, HeldOutHostsAreScaledByAGivenFastestLaunch) {
-  SyntheticTables made;
-  made.list("one", 0.002);
-  made.add("one", 0.005, "slow", "9e-6");
-  EXPECT_DOUBLE_EQ(made.read().networks.at(0).machine.host_factor, 1);
-  EXPECT_NEAR(made.read(6e-6).networks.at(0).machine.host_factor, 1.5, 1e-9);
-  EXPECT_DOUBLE_EQ(made.read().fastest_launch_s, 9e-6);
+  SyntheticTables synthetic_tables;
+  synthetic_tables.list("one", 0.002);
+  synthetic_tables.add("one", 0.005, "slow", "9e-6");
+  EXPECT_DOUBLE_EQ(synthetic_tables.read().networks.at(0).machine.host_factor, 1);
+  EXPECT_NEAR(synthetic_tables.read(6e-6).networks.at(0).machine.host_factor, 1.5, 1e-9);
+  EXPECT_DOUBLE_EQ(synthetic_tables.read().fastest_launch_s, 9e-6);
 }
 
 }  // namespace

@@ -23,10 +23,10 @@ constexpr std::array<std::string_view, 8> kSettingColumns = {"network", "family"
 
 // Value of `name` in "name=resnet50;package=torchvision;batch=8;size=224"; empty if absent.
 std::string parameter_value(std::string_view parameters, std::string_view name) {
-  const std::string wanted = fmt::format("{}=", name);
+  const std::string name_prefix = fmt::format("{}=", name);
   while (!parameters.empty()) {
     const std::string_view pair = parameters.substr(0, parameters.find(';'));
-    if (pair.starts_with(wanted)) return std::string(pair.substr(wanted.size()));
+    if (pair.starts_with(name_prefix)) return std::string(pair.substr(name_prefix.size()));
     parameters.remove_prefix(std::min(parameters.size(), pair.size() + 1));
   }
   return "";
@@ -72,14 +72,15 @@ struct HostSpeeds {
 };
 
 SecondsByKey fastest_launches_by_run(const CsvTable& table) {
-  SecondsByKey quickest;
+  SecondsByKey fastest_launch_by_run_s;
   for (const formats::CsvRecord& record : table.records) {
     const double launch_s = table.columns.number(record, "launch_s");
     if (!(launch_s > 0)) continue;
-    const auto [at, is_new] = quickest.try_emplace(table.columns.text(record, "slice"), launch_s);
-    if (!is_new) at->second = std::min(at->second, launch_s);
+    const auto [launch_entry, is_new] =
+        fastest_launch_by_run_s.try_emplace(table.columns.text(record, "slice"), launch_s);
+    if (!is_new) launch_entry->second = std::min(launch_entry->second, launch_s);
   }
-  return quickest;
+  return fastest_launch_by_run_s;
 }
 
 std::string network_setting_key(const CsvTable& table, const formats::CsvRecord& record) {
@@ -105,8 +106,8 @@ HostTimingEvidence classify_host_timing_evidence(const CsvTable& table, const fo
 }
 
 double run_value_or(const SecondsByKey& value_by_run, std::string_view slice, double default_value) {
-  const auto at = value_by_run.find(slice);
-  return at == value_by_run.end() ? default_value : at->second;
+  const auto run_entry = value_by_run.find(slice);
+  return run_entry == value_by_run.end() ? default_value : run_entry->second;
 }
 
 void add_row_to_setting_sums(SettingSums& sums, const CsvTable& table, const formats::CsvRecord& record,
@@ -130,8 +131,8 @@ void add_row_to_setting_sums(SettingSums& sums, const CsvTable& table, const for
 }
 
 double gpu_busy_s(const SecondsByKey& busy_s, std::string_view key) {
-  const auto at = busy_s.find(key);
-  return at == busy_s.end() ? 0 : at->second;
+  const auto busy_entry = busy_s.find(key);
+  return busy_entry == busy_s.end() ? 0 : busy_entry->second;
 }
 
 Result<SecondsByKey> read_gpu_busy_times(std::string_view csv) {
@@ -234,12 +235,12 @@ Result<NetworkTable> parse_measured_networks(const NetworkCsvTexts& texts, doubl
   if (!rows) return rows.error();
   const HostSpeeds hosts = measure_host_speeds(*rows, *busy_s, fastest_launch_s);
   const std::map<std::string, SettingSums> measured = sum_by_setting(*rows, hosts, *busy_s);
-  const Result<CsvTable> listed = read_table(texts.operations, kListedOperationColumns);
-  if (!listed) return listed.error();
+  const Result<CsvTable> operation_table = read_table(texts.operations, kListedOperationColumns);
+  if (!operation_table) return operation_table.error();
   NetworkTable table;
   table.fastest_launch_s = hosts.fastest_launch_by_run_s.empty() ? 0 : hosts.fastest_launch_s;
-  for (const formats::CsvRecord& record : listed->records) {
-    Result<Operation> operation = parse_operation(listed->columns, record);
+  for (const formats::CsvRecord& record : operation_table->records) {
+    Result<Operation> operation = parse_operation(operation_table->columns, record);
     if (!operation) return std::move(operation).error();
     table.operations.push_back(std::move(*operation));
   }
@@ -249,17 +250,19 @@ Result<NetworkTable> parse_measured_networks(const NetworkCsvTexts& texts, doubl
     const auto text = [&](std::string_view name) -> const std::string& { return lines->columns.text(record, name); };
     const std::string key = fmt::format("{}/{} {}x{} {} {}", text("package"), text("network"), text("batch"),
                                         text("size"), text("dtype"), text("pass"));
-    const auto at = measured.find(key);
-    if (at == measured.end()) continue;
+    const auto setting_entry = measured.find(key);
+    if (setting_entry == measured.end()) continue;
     Result<std::vector<std::pair<std::size_t, double>>> counts =
         parse_operation_counts(text("operations"), table.operations.size());
     if (!counts) return std::move(counts).error();
-    const auto is_unknown = [&](const auto& counted) { return table.operations[counted.first].kind == Kind::unknown; };
+    const auto is_unknown = [&](const auto& counted_operation) {
+      return table.operations[counted_operation.first].kind == Kind::unknown;
+    };
     if (std::any_of(counts->begin(), counts->end(), is_unknown)) {
       table.excluded_settings.push_back(key);
       continue;
     }
-    const SettingSums& sums = at->second;
+    const SettingSums& sums = setting_entry->second;
     const double repeats = sums.repeat_count;
     const std::string setting =
         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
@@ -297,8 +300,8 @@ Result<NoiseFloor> compute_network_noise_floor(std::string_view networks, std::s
   RepeatedMeasurements repeats;
   for (const formats::CsvRecord& record : table->records) {
     const std::string key = network_setting_key(*table, record);
-    const double own_s = run_value_or(quickest_s, table->columns.text(record, "slice"), 0);
-    if (classify_host_timing_evidence(*table, record, own_s, gpu_busy_s(*busy_s, key)) !=
+    const double fastest_launch_s = run_value_or(quickest_s, table->columns.text(record, "slice"), 0);
+    if (classify_host_timing_evidence(*table, record, fastest_launch_s, gpu_busy_s(*busy_s, key)) !=
         HostTimingEvidence::undisturbed_step)
       continue;
     repeats[key].emplace_back(table->columns.number(record, "time_s"), table->columns.number(record, "energy_j"));

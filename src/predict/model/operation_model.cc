@@ -115,10 +115,10 @@ std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging&
   std::vector<InterpolatedResidual> interpolated(rows.size());
   parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
-    const ResidualSample own =
+    const ResidualSample excluded_sample =
         make_residual_sample(row.operation, residuals[index].time_residual, residuals[index].power_residual);
-    interpolated[index] =
-        kriging.interpolate(row.operation, row.is_cache_cold, is_isolated_measurement(row) ? &own : nullptr);
+    interpolated[index] = kriging.interpolate(row.operation, row.is_cache_cold,
+                                              is_isolated_measurement(row) ? &excluded_sample : nullptr);
   });
   return interpolated;
 }
@@ -126,14 +126,14 @@ std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging&
 // An optimizer step inside a network. Measured steps include the time that the host needs for launches. Therefore GPU
 // time is computed from bytes, and the time of the isolated step counts as host time.
 OperationEstimate estimate_optimizer_step(const OperationModel& model, const Operation& operation) {
-  const OperationEstimate alone = estimate(model, operation, {});
+  const OperationEstimate standalone_estimate = estimate(model, operation, {});
   const OperationWork work = compute_work(operation);
-  OperationEstimate guess = alone;
-  guess.time_s =
+  OperationEstimate optimizer_estimate = standalone_estimate;
+  optimizer_estimate.time_s =
       optimizer_memory_passes(operation) * work.bytes / model.datasheet.memory_bytes_per_s + kMinOptimizerStep_s;
-  guess.energy_j = guess.time_s * kOptimizerPowerFraction * model.datasheet.power_limit_w;
-  guess.host_s = alone.time_s;
-  return guess;
+  optimizer_estimate.energy_j = optimizer_estimate.time_s * kOptimizerPowerFraction * model.datasheet.power_limit_w;
+  optimizer_estimate.host_s = standalone_estimate.time_s;
+  return optimizer_estimate;
 }
 
 }  // namespace
@@ -142,52 +142,56 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   if (operation.kind == Kind::view) return {};
   if (operation.kind == Kind::optimizer && conditions.in_network) return estimate_optimizer_step(model, operation);
   OperationDescription description = describe_operation(model, operation, conditions);
-  OperationEstimate guess;
-  guess.physical_time_s = description.physical_time_s;
+  OperationEstimate operation_estimate;
+  operation_estimate.physical_time_s = description.physical_time_s;
   const bool has_learned = !model.training_range.min_features.empty() && is_measured(model.times, operation.kind);
-  guess.trust_factor = has_learned ? model.training_range.trust_factor(description.features) : 0;
+  operation_estimate.trust_factor = has_learned ? model.training_range.trust_factor(description.features) : 0;
   const InterpolatedResidual kriging = model.kriging.interpolate(operation, conditions.is_cache_cold);
   // An operation that was itself measured needs no learned residual, except inside a network, where its time may differ.
   const double unknown =
       conditions.in_network
           ? 1
           : std::clamp((kriging.kriging_variance - kMeasuredOperationVariance) / kMeasuredOperationVariance, 0.0, 1.0);
-  const double learned_weight = guess.trust_factor * unknown;
+  const double learned_weight = operation_estimate.trust_factor * unknown;
   double residual = kriging.time_residual;
   if (learned_weight > 0)
     residual +=
         learned_weight * model.learned_time.predict(append_kriging_features(description.features, operation, kriging));
-  guess.time_s = guess.physical_time_s * std::exp(residual);
-  guess.time_s = std::max(guess.time_s, roofline_time_s(description.physics_observation.terms));
-  description.physics_observation.time_s = guess.time_s;
-  guess.physical_power_w =
+  operation_estimate.time_s = operation_estimate.physical_time_s * std::exp(residual);
+  operation_estimate.time_s =
+      std::max(operation_estimate.time_s, roofline_time_s(description.physics_observation.terms));
+  description.physics_observation.time_s = operation_estimate.time_s;
+  operation_estimate.physical_power_w =
       physical_power_w(model.energy_coefficients, description.physics_observation, model.datasheet);
   residual = kriging.power_residual;
   if (learned_weight > 0) {
-    const auto features = append_power_features(std::move(description.features), guess.time_s, guess.physical_power_w);
+    const auto features = append_power_features(std::move(description.features), operation_estimate.time_s,
+                                                operation_estimate.physical_power_w);
     residual += learned_weight * model.learned_power.predict(append_kriging_features(features, operation, kriging));
   }
-  const double power_w = guess.physical_power_w * std::exp(residual);
-  guess.energy_j = std::clamp(power_w, model.datasheet.idle_w, 1.2 * model.datasheet.power_limit_w) * guess.time_s;
-  if (operation.kind == Kind::recurrent) guess.host_s = recurrent_kernels(operation) * kLibraryLaunchHost_s;
-  return guess;
+  const double power_w = operation_estimate.physical_power_w * std::exp(residual);
+  operation_estimate.energy_j =
+      std::clamp(power_w, model.datasheet.idle_w, 1.2 * model.datasheet.power_limit_w) * operation_estimate.time_s;
+  if (operation.kind == Kind::recurrent)
+    operation_estimate.host_s = recurrent_kernels(operation) * kLibraryLaunchHost_s;
+  return operation_estimate;
 }
 
 Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& datasheet,
                                            Learner learner) {
   OperationModel model;
   model.datasheet = datasheet;
-  const std::vector<PhysicsObservation> all = make_physics_observations(rows, datasheet);
+  const std::vector<PhysicsObservation> physics_observations = make_physics_observations(rows, datasheet);
   std::vector<PhysicsObservation> observations_with_energy;
   for (std::size_t index = 0; index < rows.size(); ++index) {
-    if (rows[index].energy_j) observations_with_energy.push_back(all[index]);
+    if (rows[index].energy_j) observations_with_energy.push_back(physics_observations[index]);
   }
-  model.times = fit_time_coefficients(all);
+  model.times = fit_time_coefficients(physics_observations);
   model.energy_coefficients = fit_energy_coefficients(observations_with_energy, datasheet.power_limit_w);
   std::vector<LogResiduals> residuals;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
-    residuals.push_back(compute_log_residuals(model, row, all[index]));
+    residuals.push_back(compute_log_residuals(model, row, physics_observations[index]));
     const auto& [physical_s, time, power] = residuals.back();
     if (is_isolated_measurement(row))
       model.kriging.add(row.operation, row.is_cache_cold, make_residual_sample(row.operation, time, power));
@@ -198,14 +202,15 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     const auto& [physical_s, time, power] = residuals[index];
-    const std::vector<float> features = make_features(row.operation, compute_work(row.operation), all[index].terms,
-                                                      datasheet, {row.is_cache_cold, row.in_network}, physical_s);
+    const std::vector<float> features =
+        make_features(row.operation, compute_work(row.operation), physics_observations[index].terms, datasheet,
+                      {row.is_cache_cold, row.in_network}, physical_s);
     const double weight = (row.in_network ? kInNetworkRowWeight : 1) * tree_fit_weight(row.time_s);
     const InterpolatedResidual& kriging = kriging_residuals[index];
     times.add(append_kriging_features(features, row.operation, kriging), time - kriging.time_residual, weight);
     model.training_range.extend_by_row(features);
     if (!row.energy_j) continue;
-    const double power_w = physical_power_w(model.energy_coefficients, all[index], datasheet);
+    const double power_w = physical_power_w(model.energy_coefficients, physics_observations[index], datasheet);
     powers.add(append_kriging_features(append_power_features(features, row.time_s, power_w), row.operation, kriging),
                power - kriging.power_residual, weight);
   }

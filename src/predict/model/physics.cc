@@ -87,14 +87,15 @@ const TermValues<N>* recurrent_coefficient_prior() {
 }
 
 template <std::size_t N>
-const TermValues<N>* narrowest_group_coefficients(const Coefficients<N>& fitted,
+const TermValues<N>* narrowest_group_coefficients(const Coefficients<N>& fitted_coefficients,
                                                   const std::array<std::string, kCoefficientGroupLevels>& groups) {
   for (const std::string& group : groups) {
-    if (const auto at = fitted.find(group); at != fitted.end()) return &at->second;
+    if (const auto group_entry = fitted_coefficients.find(group); group_entry != fitted_coefficients.end())
+      return &group_entry->second;
   }
   if (groups.back() == name_of(Kind::recurrent)) return recurrent_coefficient_prior<N>();
-  const auto all = fitted.find("");
-  return all == fitted.end() ? nullptr : &all->second;
+  const auto overall_entry = fitted_coefficients.find("");
+  return overall_entry == fitted_coefficients.end() ? nullptr : &overall_entry->second;
 }
 
 // Weight of the wider group's coefficients as a prior, in equivalent rows, from the narrowest level to all kinds. It is
@@ -117,9 +118,10 @@ TermValues<N> fit_group_coefficients(const statistics::NormalEquations& sums, co
                                      double observations_of_prior) {
   std::vector<statistics::Prior> priors(N);
   for (std::size_t index = 0; index < N; ++index) {
-    const double own = sums.gram(index, index) / std::max(1.0, sums.total_weight());
-    priors[index] = {wider_group.coefficients[index],
-                     kMinPriorPrecision + observations_of_prior * std::max(own, wider_group.mean_squares[index])};
+    const double group_mean_square = sums.gram(index, index) / std::max(1.0, sums.total_weight());
+    priors[index] = {
+        wider_group.coefficients[index],
+        kMinPriorPrecision + observations_of_prior * std::max(group_mean_square, wider_group.mean_squares[index])};
   }
   const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, priors);
   TermValues<N> coefficients{};
@@ -165,13 +167,13 @@ FittedGroup<N> fit_group_with_reweighting(std::span<const TermValues<N>> rows, c
   return fitted;
 }
 
-// Fits the coefficients of all groups, from the widest (all rows, with the prior `first`) to the narrowest.
+// Fits the coefficients of all groups, from the widest (all rows, with the prior `initial_coefficients`) to the narrowest.
 template <std::size_t N, class Row, class Target>
-Coefficients<N> fit_nested_groups(std::span<const PhysicsObservation> rows, const Row& row_of, const Target& target_of,
-                                  const TermValues<N>& first) {
+Coefficients<N> fit_nested_groups(std::span<const PhysicsObservation> rows, const Row& terms_of_row,
+                                  const Target& target_of, const TermValues<N>& initial_coefficients) {
   std::array<std::map<std::string, ObservationGroup<N>, std::less<>>, kCoefficientGroupLevels + 1> levels;
   for (const PhysicsObservation& row : rows) {
-    TermValues<N> terms = row_of(row);
+    TermValues<N> terms = terms_of_row(row);
     const double target = target_of(row);
     for (double& term : terms) term /= target;
     for (std::size_t level = 0; level <= kCoefficientGroupLevels; ++level) {
@@ -181,7 +183,7 @@ Coefficients<N> fit_nested_groups(std::span<const PhysicsObservation> rows, cons
     }
   }
   std::map<std::string, FittedGroup<N>, std::less<>> fitted;
-  FittedGroup<N> start{first, {}};
+  FittedGroup<N> start{initial_coefficients, {}};
   start.mean_squares.fill(kPriorMeanSquare);
   fitted[""] = fit_group_with_reweighting<N>(levels[kCoefficientGroupLevels][""].normalized_terms, start,
                                              kWiderGroupPriorObservations[kCoefficientGroupLevels]);
@@ -192,7 +194,7 @@ Coefficients<N> fit_nested_groups(std::span<const PhysicsObservation> rows, cons
     }
   }
   Coefficients<N> coefficients;
-  for (const auto& [name, one] : fitted) coefficients[name] = one.coefficients;
+  for (const auto& [name, fitted_group] : fitted) coefficients[name] = fitted_group.coefficients;
   return coefficients;
 }
 
@@ -237,23 +239,23 @@ std::string_view name_of(PhysicsTerm term) {
 }
 
 double padded_flops(const MatrixProduct& product, const Datasheet& datasheet) {
-  double least = INFINITY;
+  double min_cost = INFINITY;
   for (const MatrixTile& tile : kMatrixTiles) {
     const double tiles = std::ceil(product.m / tile.m) * std::ceil(product.n / tile.n) * product.count;
-    for (const double split : {1.0, 2.0, 4.0, 8.0, 16.0}) {
-      if (split > 1 && product.k / split < kMinSplitElements) break;
-      const double waves = std::ceil(tiles * split / datasheet.multiprocessors);
-      const double depth = std::ceil(product.k / split / 32) * 32 + kPipelineFillElements;
-      const double cost = waves * depth * tile.m * tile.n / tile.peak_fraction * (split > 1 ? 1.03 : 1.0);
-      least = std::min(least, cost);
+    for (const double split_count : {1.0, 2.0, 4.0, 8.0, 16.0}) {
+      if (split_count > 1 && product.k / split_count < kMinSplitElements) break;
+      const double waves = std::ceil(tiles * split_count / datasheet.multiprocessors);
+      const double depth = std::ceil(product.k / split_count / 32) * 32 + kPipelineFillElements;
+      const double cost = waves * depth * tile.m * tile.n / tile.peak_fraction * (split_count > 1 ? 1.03 : 1.0);
+      min_cost = std::min(min_cost, cost);
     }
   }
-  return 2 * least * datasheet.multiprocessors;
+  return 2 * min_cost * datasheet.multiprocessors;
 }
 
 double cache_hit_fraction(double bytes, const Datasheet& datasheet) {
-  const double filled = bytes / (0.9 * datasheet.cache_bytes);
-  return 1 / (1 + filled * filled * filled);
+  const double cache_fill_ratio = bytes / (0.9 * datasheet.cache_bytes);
+  return 1 / (1 + cache_fill_ratio * cache_fill_ratio * cache_fill_ratio);
 }
 
 TimeTerms time_terms(const Operation& operation, const OperationWork& work, const Datasheet& datasheet,
@@ -310,26 +312,26 @@ std::array<std::string, kCoefficientGroupLevels> coefficient_group_names(const O
   const std::string kind(name_of(operation.kind));
   const std::string_view pass = name_of(operation.pass);
   const bool product = is_matrix_product(operation.kind);
-  std::string form = operation.form;
+  std::string form_name = operation.form;
   if (operation.kind == Kind::optimizer) {
-    form += operation.parameters.get("fused", 0) != 0     ? "-fused"
-            : operation.parameters.get("foreach", 1) != 0 ? ""
-                                                          : "-one";
+    form_name += operation.parameters.get("fused", 0) != 0     ? "-fused"
+                 : operation.parameters.get("foreach", 1) != 0 ? ""
+                                                               : "-one";
   }
-  if (operation.kind == Kind::input) form += operation.parameters.get("pinned", 0) != 0 ? "-pinned" : "-pageable";
-  if (operation.kind == Kind::reduce) form += fmt::format("-{}", operation.parameters.get("over", 0));
-  const std::string form_group = fmt::format("{}|{}|{}", kind, form, pass);
-  std::string narrow = product
-                           ? fmt::format("{}|{}|{}", form_group, name_of(operation.dtype), alignment_class(operation))
-                           : fmt::format("{}|{}", form_group, bytes_per_element(operation.dtype));
+  if (operation.kind == Kind::input) form_name += operation.parameters.get("pinned", 0) != 0 ? "-pinned" : "-pageable";
+  if (operation.kind == Kind::reduce) form_name += fmt::format("-{}", operation.parameters.get("over", 0));
+  const std::string form_group = fmt::format("{}|{}|{}", kind, form_name, pass);
+  std::string narrow_group =
+      product ? fmt::format("{}|{}|{}", form_group, name_of(operation.dtype), alignment_class(operation))
+              : fmt::format("{}|{}", form_group, bytes_per_element(operation.dtype));
   if (operation.kind == Kind::convolution)
-    narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
+    narrow_group += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
   // Grouped convolutions resemble each other, whatever their type, more than they resemble ungrouped ones.
   const int alignment = alignment_class(operation);
   const std::string wider_group = alignment >= kGroupedAlignmentClass ? fmt::format("{}|{}", form_group, alignment)
                                   : product ? fmt::format("{}|{}", form_group, name_of(operation.dtype))
                                             : form_group;
-  return {narrow, wider_group, fmt::format("{}|{}", kind, pass), kind};
+  return {narrow_group, wider_group, fmt::format("{}|{}", kind, pass), kind};
 }
 
 TimeCoefficients fit_time_coefficients(std::span<const PhysicsObservation> rows) {
@@ -344,18 +346,21 @@ EnergyCoefficients fit_energy_coefficients(std::span<const PhysicsObservation> r
       [](const PhysicsObservation& row) { return row.energy_j; }, {{0, 0.5, 0.3, 0.5, 0, 0, 0, 0, 0, 0.5, 0.2}});
 }
 
-const TermValues<kPhysicsTermCount>* time_coefficients(const TimeCoefficients& fitted,
+const TermValues<kPhysicsTermCount>* time_coefficients(const TimeCoefficients& fitted_coefficients,
                                                        const std::array<std::string, kCoefficientGroupLevels>& groups) {
-  return narrowest_group_coefficients(fitted, groups);
+  return narrowest_group_coefficients(fitted_coefficients, groups);
 }
 
-bool is_measured(const TimeCoefficients& fitted, Kind kind) { return fitted.find(name_of(kind)) != fitted.end(); }
+bool is_measured(const TimeCoefficients& fitted_coefficients, Kind kind) {
+  return fitted_coefficients.find(name_of(kind)) != fitted_coefficients.end();
+}
 
-double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row) {
-  const TermValues<kPhysicsTermCount>* found = narrowest_group_coefficients(fitted, row.groups);
+double physical_time_s(const TimeCoefficients& fitted_coefficients, const PhysicsObservation& row) {
+  const TermValues<kPhysicsTermCount>* group_coefficients =
+      narrowest_group_coefficients(fitted_coefficients, row.groups);
   double time_s = 0;
   for (std::size_t index = 0; index < kPhysicsTermCount; ++index)
-    time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
+    time_s += row.terms[index] * (group_coefficients != nullptr ? (*group_coefficients)[index] : 1);
   return std::max(time_s, roofline_time_s(row.terms));
 }
 
@@ -364,12 +369,14 @@ double roofline_time_s(const TimeTerms& terms) {
                    kMinComputeRoofFraction * terms[PhysicsTerm::arithmetic]});
 }
 
-double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& datasheet) {
-  const TermValues<kPhysicsTermCount + 1>* found = narrowest_group_coefficients(fitted, row.groups);
+double physical_power_w(const EnergyCoefficients& fitted_coefficients, const PhysicsObservation& row,
+                        const Datasheet& datasheet) {
+  const TermValues<kPhysicsTermCount + 1>* group_coefficients =
+      narrowest_group_coefficients(fitted_coefficients, row.groups);
   const TermValues<kPhysicsTermCount + 1> terms = energy_terms(row, datasheet.power_limit_w);
   double energy_j = 0;
   for (std::size_t index = 0; index <= kPhysicsTermCount; ++index)
-    energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);
+    energy_j += terms[index] * (group_coefficients != nullptr ? (*group_coefficients)[index] : 0.5);
   return std::clamp(energy_j / row.time_s, datasheet.idle_w, kMaxBurstPowerFactor * datasheet.power_limit_w);
 }
 

@@ -87,14 +87,15 @@ double roofline_time_s(const TimeTerms& terms);
 
 // Coefficients of the narrowest fitted group. For an unmeasured kind its prior (recurrent layers) or those of all
 // kinds. Null if nothing was fitted.
-const TermValues<kPhysicsTermCount>* time_coefficients(const TimeCoefficients& fitted,
+const TermValues<kPhysicsTermCount>* time_coefficients(const TimeCoefficients& fitted_coefficients,
                                                        const std::array<std::string, kCoefficientGroupLevels>& groups);
 
 // Whether any operation of the kind was fitted.
-bool is_measured(const TimeCoefficients& fitted, Kind kind);
+bool is_measured(const TimeCoefficients& fitted_coefficients, Kind kind);
 
-double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row);
+double physical_time_s(const TimeCoefficients& fitted_coefficients, const PhysicsObservation& row);
 // Mean power in W, clamped between idle power and the burst limit. row.time_s is the operation's duration.
-double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& datasheet);
+double physical_power_w(const EnergyCoefficients& fitted_coefficients, const PhysicsObservation& row,
+                        const Datasheet& datasheet);
 
 }  // namespace joulemap::predict

@@ -50,8 +50,9 @@ TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
         2 * row.terms[PhysicsTerm::launch] + 1.1 * row.terms[PhysicsTerm::cache] + 1.3 * row.terms[PhysicsTerm::memory];
     rows.push_back(row);
   }
-  const TimeCoefficients fitted = fit_time_coefficients(rows);
-  for (const PhysicsObservation& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.12);
+  const TimeCoefficients fitted_coefficients = fit_time_coefficients(rows);
+  for (const PhysicsObservation& row : rows)
+    EXPECT_NEAR(physical_time_s(fitted_coefficients, row) / row.time_s, 1, 0.12);
 }
 
 TEST(Physics, AnUnobservedTermOfAGroupStaysBounded) {
@@ -63,11 +64,11 @@ TEST(Physics, AnUnobservedTermOfAGroupStaysBounded) {
     row.time_s *= width % 2 == 0 ? 1.1 : 0.9;
     rows.push_back(row);
   }
-  const TimeCoefficients fitted = fit_time_coefficients(rows);
-  const PhysicsObservation large = make_observation(make_relu(400'000'000), datasheet);
-  const double ideal_s = large.terms[PhysicsTerm::memory];
-  EXPECT_GT(physical_time_s(fitted, large), 0.3 * ideal_s);
-  EXPECT_LT(physical_time_s(fitted, large), 5 * ideal_s);
+  const TimeCoefficients fitted_coefficients = fit_time_coefficients(rows);
+  const PhysicsObservation large_observation = make_observation(make_relu(400'000'000), datasheet);
+  const double ideal_s = large_observation.terms[PhysicsTerm::memory];
+  EXPECT_GT(physical_time_s(fitted_coefficients, large_observation), 0.3 * ideal_s);
+  EXPECT_LT(physical_time_s(fitted_coefficients, large_observation), 5 * ideal_s);
 }
 
 TEST(Physics, MisalignedWidthsFormSeparateGroups) {
@@ -90,10 +91,10 @@ TEST(Physics, GroupedConvolutionsShareDataAcrossTypes) {
 
 TEST(Physics, SequentialGroupsTakeOneLaunchEach) {
   const Datasheet datasheet = *find_datasheet("h200");
-  const TimeTerms few = make_observation(convolution(4, Dtype::fp32), datasheet).terms;
-  const TimeTerms many = make_observation(convolution(64, Dtype::fp32), datasheet).terms;
-  EXPECT_GE(few[PhysicsTerm::serial_groups], 4e-6);
-  EXPECT_GE(many[PhysicsTerm::serial_groups], 64e-6);
+  const TimeTerms few_group_terms = make_observation(convolution(4, Dtype::fp32), datasheet).terms;
+  const TimeTerms many_group_terms = make_observation(convolution(64, Dtype::fp32), datasheet).terms;
+  EXPECT_GE(few_group_terms[PhysicsTerm::serial_groups], 4e-6);
+  EXPECT_GE(many_group_terms[PhysicsTerm::serial_groups], 64e-6);
   EXPECT_LT(make_observation(convolution(1, Dtype::fp32), datasheet).terms[PhysicsTerm::serial_groups], 1e-6);
 }
 
@@ -143,16 +144,17 @@ TEST(Physics, HostCopiesIdentifyTheBusAndPinnedOnesHaveLittleWeight) {
       rows.back().time_s = compute_work(make_host_copy(batch, pinned)).bytes / (pinned ? 55e9 : 9e9);
     }
   }
-  const TimeCoefficients fitted = fit_time_coefficients(rows);
-  for (const PhysicsObservation& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.35);
+  const TimeCoefficients fitted_coefficients = fit_time_coefficients(rows);
+  for (const PhysicsObservation& row : rows)
+    EXPECT_NEAR(physical_time_s(fitted_coefficients, row) / row.time_s, 1, 0.35);
 }
 
 TEST(Physics, PadsProductsToWholeTilesAndWaves) {
   const Datasheet datasheet = *find_datasheet("h200");
-  const MatrixProduct small{64, 64, 512, 1};
-  const MatrixProduct large{8192, 8192, 4096, 1};
-  EXPECT_GT(padded_flops(small, datasheet), 10 * 2 * small.m * small.n * small.k);
-  EXPECT_LT(padded_flops(large, datasheet), 1.3 * 2 * large.m * large.n * large.k);
+  const MatrixProduct small_product{64, 64, 512, 1};
+  const MatrixProduct large_product{8192, 8192, 4096, 1};
+  EXPECT_GT(padded_flops(small_product, datasheet), 10 * 2 * small_product.m * small_product.n * small_product.k);
+  EXPECT_LT(padded_flops(large_product, datasheet), 1.3 * 2 * large_product.m * large_product.n * large_product.k);
 }
 
 TEST(Physics, PowerStaysBetweenIdleAndTheLimit) {

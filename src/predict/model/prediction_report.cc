@@ -24,12 +24,12 @@ bool is_traced_training(const Graph& graph) {
 // Keeps the operations before the loss of a traced training step. Pass::forward alone does not identify them: copies
 // and casts of the backward pass have it, too.
 Graph keep_forward_operations(Graph graph) {
-  std::vector<Operation>& all = graph.operations;
-  all.erase(std::find_if(all.begin(), all.end(),
-                         [](const Operation& operation) {
-                           return operation.pass != Pass::forward || operation.kind == Kind::loss;
-                         }),
-            all.end());
+  std::vector<Operation>& operations = graph.operations;
+  operations.erase(std::find_if(operations.begin(), operations.end(),
+                                [](const Operation& operation) {
+                                  return operation.pass != Pass::forward || operation.kind == Kind::loss;
+                                }),
+                   operations.end());
   return graph;
 }
 
@@ -57,12 +57,14 @@ LifetimeEnergy compute_lifetime_energy(const DeviceProfile& profile, const Graph
   const auto add = [&](bool training, std::int64_t count, std::optional<double>& energy_per_pass_j) {
     if (count == 0) return;
     options.training = training;
-    const Prediction one = predict_training_or_inference(profile, graph, options);
+    const Prediction pass_prediction = predict_training_or_inference(profile, graph, options);
     const auto times = static_cast<double>(count);
-    energy_per_pass_j = one.energy_j;
-    life.energy_j += times * one.energy_j;
-    life.low_j += times * one.low_j;
-    if (life.high_j) life.high_j = one.high_j ? std::optional(*life.high_j + times * *one.high_j) : std::nullopt;
+    energy_per_pass_j = pass_prediction.energy_j;
+    life.energy_j += times * pass_prediction.energy_j;
+    life.low_j += times * pass_prediction.low_j;
+    if (life.high_j)
+      life.high_j =
+          pass_prediction.high_j ? std::optional(*life.high_j + times * *pass_prediction.high_j) : std::nullopt;
   };
   add(true, request.steps, life.step_j);
   add(false, request.inferences, life.inference_j);
@@ -71,34 +73,35 @@ LifetimeEnergy compute_lifetime_energy(const DeviceProfile& profile, const Graph
 
 Error unknown_layer_error(const Prediction& prediction, const std::string& layer) {
   std::vector<std::string_view> names;
-  for (const LayerPrediction& one : prediction.layers) names.push_back(one.name);
-  std::string near;
+  for (const LayerPrediction& layer_prediction : prediction.layers) names.push_back(layer_prediction.name);
+  std::string similar_names;
   for (const std::string_view name : nearest_names(layer, names, kMaxSuggestedLayers)) {
-    near += fmt::format("{}{}", near.empty() ? "" : ", ", quoted(name, 80));
+    similar_names += fmt::format("{}{}", similar_names.empty() ? "" : ", ", quoted(name, 80));
   }
-  return {ErrorCode::usage, fmt::format("there is no layer {}", quoted(layer, 80)), "similar names: " + near};
+  return {ErrorCode::usage, fmt::format("there is no layer {}", quoted(layer, 80)), "similar names: " + similar_names};
 }
 
-Result<std::string> choose_explained_layer(const Prediction& prediction, const std::string& asked) {
+Result<std::string> choose_explained_layer(const Prediction& prediction, const std::string& requested_layer) {
   const std::vector<LayerPrediction>& layers = prediction.layers;
   if (layers.empty()) return Error{ErrorCode::malformed, "there is no layer to explain", ""};
-  if (asked.empty()) {
+  if (requested_layer.empty()) {
     return std::max_element(layers.begin(), layers.end(),
                             [](const LayerPrediction& a, const LayerPrediction& b) { return a.energy_j < b.energy_j; })
         ->name;
   }
-  const bool known =
-      std::any_of(layers.begin(), layers.end(), [&](const LayerPrediction& layer) { return layer.name == asked; });
-  if (!known) return unknown_layer_error(prediction, asked);
-  return asked;
+  const bool is_known_layer = std::any_of(layers.begin(), layers.end(),
+                                          [&](const LayerPrediction& layer) { return layer.name == requested_layer; });
+  if (!is_known_layer) return unknown_layer_error(prediction, requested_layer);
+  return requested_layer;
 }
 
 // "'aten.foo', 'aten.bar' and 3 more".
 std::string format_unknown_operations(const Prediction& prediction) {
   constexpr std::size_t kMaxNames = 4;
   std::vector<std::string> names;
-  for (const UnknownOperation& one : prediction.unknown_operations) {
-    if (std::find(names.begin(), names.end(), one.source) == names.end()) names.push_back(one.source);
+  for (const UnknownOperation& unknown_operation : prediction.unknown_operations) {
+    if (std::find(names.begin(), names.end(), unknown_operation.source) == names.end())
+      names.push_back(unknown_operation.source);
   }
   std::string text;
   for (std::size_t index = 0; index < std::min(kMaxNames, names.size()); ++index) {
@@ -112,16 +115,16 @@ Diagnostics prediction_diagnostics(const Prediction& prediction) {
   Diagnostics diagnostics;
   const auto unbounded_count = static_cast<std::uint64_t>(
       std::count_if(prediction.unknown_operations.begin(), prediction.unknown_operations.end(),
-                    [](const UnknownOperation& one) { return !one.has_lower_bound; }));
-  const std::uint64_t bounded = prediction.unknown_operations.size() - unbounded_count;
+                    [](const UnknownOperation& unknown_operation) { return !unknown_operation.has_lower_bound; }));
+  const std::uint64_t bounded_count = prediction.unknown_operations.size() - unbounded_count;
   if (unbounded_count > 0) {
     diagnostics.add({"unbounded_operations", unbounded_count,
                      "operations of unknown size are not in the total, which is too low",
                      "set the shapes of inputs with --input NAME=SHAPE, or export the model with static shapes"});
   }
-  if (bounded > 0) {
+  if (bounded_count > 0) {
     diagnostics.add(
-        {"unknown_operations", bounded,
+        {"unknown_operations", bounded_count,
          fmt::format("unknown operations: {}; each counts as a copy of its tensors, so the total is a lower bound",
                      format_unknown_operations(prediction)),
          "export the model without such operations, or measure it: joulemap record"});
@@ -168,9 +171,9 @@ std::string_view name_of(Precision precision) { return kPrecisionNames.at(static
 std::string_view name_of(ExecutionMode mode) { return mode == ExecutionMode::compiled ? "compiled" : "eager"; }
 
 std::optional<Precision> precision_from_name(std::string_view name) {
-  const auto* at = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), name);
-  if (at == kPrecisionNames.end()) return std::nullopt;
-  return static_cast<Precision>(at - kPrecisionNames.begin());
+  const auto* matching_name = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), name);
+  if (matching_name == kPrecisionNames.end()) return std::nullopt;
+  return static_cast<Precision>(matching_name - kPrecisionNames.begin());
 }
 
 std::string lower_bound_warning(const Prediction& prediction) {

@@ -13,17 +13,17 @@ Graph make_two_layer_graph() {
   Graph graph;
   graph.name = "Sequential";
   graph.format = "torch";
-  Operation dense{.layer = "0",
-                  .source = "aten.addmm",
-                  .kind = Kind::dense,
-                  .form = "",
-                  .parameters = {{"rows", 64}, {"in", 512}, {"out", 512}, {"bias", 1}}};
+  Operation dense_operation{.layer = "0",
+                            .source = "aten.addmm",
+                            .kind = Kind::dense,
+                            .form = "",
+                            .parameters = {{"rows", 64}, {"in", 512}, {"out", 512}, {"bias", 1}}};
   Operation relu{.layer = "1",
                  .source = "aten.relu",
                  .kind = Kind::activation,
                  .form = "relu",
                  .parameters = {{"batch", 1}, {"rows", 64}, {"width", 512}}};
-  graph.operations = {dense, relu};
+  graph.operations = {dense_operation, relu};
   graph.weight_tensor_count = 2;
   graph.weight_element_count = 512 * 513;
   return graph;
@@ -42,14 +42,15 @@ TEST(PredictionReport, LayersAndWaitingSumToTheTotal) {
 TEST(PredictionReport, HigherIdlePowerAppliesToEveryLayerAndWaiting) {
   const double mean_w = h200_profile().operation_model.datasheet.idle_w;
   const Result<PredictionReport> mean = report_prediction(h200_profile(), make_two_layer_graph(), {.idle_w = mean_w});
-  const Result<PredictionReport> more =
+  const Result<PredictionReport> high_idle_report =
       report_prediction(h200_profile(), make_two_layer_graph(), {.idle_w = mean_w + 16});
-  ASSERT_TRUE(mean && more);
-  const Prediction& shifted = more->prediction;
-  EXPECT_NEAR(shifted.energy_j - mean->prediction.energy_j, 16 * shifted.time_s, 1e-6 * shifted.energy_j);
-  double sum_j = shifted.idle_j;
-  for (const LayerPrediction& layer : shifted.layers) sum_j += layer.energy_j;
-  EXPECT_NEAR(sum_j, shifted.energy_j, 1e-9 + 1e-6 * sum_j);
+  ASSERT_TRUE(mean && high_idle_report);
+  const Prediction& high_idle_prediction = high_idle_report->prediction;
+  EXPECT_NEAR(high_idle_prediction.energy_j - mean->prediction.energy_j, 16 * high_idle_prediction.time_s,
+              1e-6 * high_idle_prediction.energy_j);
+  double sum_j = high_idle_prediction.idle_j;
+  for (const LayerPrediction& layer : high_idle_prediction.layers) sum_j += layer.energy_j;
+  EXPECT_NEAR(sum_j, high_idle_prediction.energy_j, 1e-9 + 1e-6 * sum_j);
 }
 
 TEST(PredictionReport, ALifetimeSumsTrainingStepsAndInferencePasses) {

@@ -29,41 +29,42 @@ struct PredictionSums {
 
 LayerPrediction& find_or_add_layer(PredictionSums& parts, const Operation& operation) {
   const std::string& name = layer_name_of(operation);
-  const auto [at, is_new] = parts.layer_index_by_name.try_emplace(name, parts.layers.size());
+  const auto [index_entry, is_new] = parts.layer_index_by_name.try_emplace(name, parts.layers.size());
   if (is_new) {
     parts.layers.emplace_back();
     parts.layers.back().name = name;
     parts.layers.back().op = operation.source;
     parts.layers.back().min_trust_factor = 1;
   }
-  return parts.layers[at->second];
+  return parts.layers[index_entry->second];
 }
 
 double operation_energy_in_network_j(const NetworkModel& model, const Operation& operation,
-                                     const OperationEstimate& guess) {
-  const double above_idle_j = std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
+                                     const OperationEstimate& operation_estimate) {
+  const double above_idle_j = std::max(0.0, operation_estimate.energy_j - model.idle_w * operation_estimate.time_s);
   return model.energy_scales[energy_group_index(operation)] * above_idle_j +
-         model.idle_w * model.gpu_time_scale * guess.time_s;
+         model.idle_w * model.gpu_time_scale * operation_estimate.time_s;
 }
 
 void add_operation_estimate(PredictionSums& parts, const DeviceProfile& profile, const Operation& operation) {
-  const OperationEstimate guess = estimate(profile.operation_model, operation, {false, true});
-  add_operation(parts.sums, profile.network_model, operation, guess);
+  const OperationEstimate operation_estimate = estimate(profile.operation_model, operation, {false, true});
+  add_operation(parts.sums, profile.network_model, operation, operation_estimate);
   const auto count = static_cast<double>(operation.count);
   const OperationWork work = compute_work(operation);
-  const double energy_j = count * operation_energy_in_network_j(profile.network_model, operation, guess);
+  const double energy_j = count * operation_energy_in_network_j(profile.network_model, operation, operation_estimate);
   LayerPrediction& layer = find_or_add_layer(parts, operation);
-  double& most_j = parts.costliest_operation_j[layer.name];
-  if (operation.kind != Kind::view && energy_j > most_j) {
+  double& max_operation_j = parts.costliest_operation_j[layer.name];
+  if (operation.kind != Kind::view && energy_j > max_operation_j) {
     layer.op = operation.source;
-    most_j = energy_j;
+    max_operation_j = energy_j;
   }
   layer.energy_j += energy_j;
-  layer.time_s += count * guess.time_s * profile.network_model.gpu_time_scale;
+  layer.time_s += count * operation_estimate.time_s * profile.network_model.gpu_time_scale;
   layer.flops += count * work.flops;
   layer.bytes += count * work.bytes;
-  layer.physical_j += count * guess.physical_time_s * guess.physical_power_w;
-  if (operation.kind != Kind::view) layer.min_trust_factor = std::min(layer.min_trust_factor, guess.trust_factor);
+  layer.physical_j += count * operation_estimate.physical_time_s * operation_estimate.physical_power_w;
+  if (operation.kind != Kind::view)
+    layer.min_trust_factor = std::min(layer.min_trust_factor, operation_estimate.trust_factor);
   if (operation.kind == Kind::unknown) {
     parts.unknown_layers.insert(layer.name);
   } else if (operation.kind != Kind::view && !is_measured(profile.operation_model.times, operation.kind)) {
@@ -82,9 +83,10 @@ void set_prediction_intervals(Prediction& prediction, const DeviceProfile& profi
   for (LayerPrediction& layer : prediction.layers) {
     // Trust below 1: the layer is beyond the measured range, and the interval widens.
     const double measured = profile.network_model.layer_log_half_width * (2 - layer.min_trust_factor);
-    const double own = layer.min_trust_factor > 0 ? measured : std::max(measured, std::log(kUnmeasuredKindErrorFactor));
-    layer.low_j = layer.energy_j * std::exp(-own);
-    layer.high_j = layer.energy_j * std::exp(own);
+    const double layer_log_half_width =
+        layer.min_trust_factor > 0 ? measured : std::max(measured, std::log(kUnmeasuredKindErrorFactor));
+    layer.low_j = layer.energy_j * std::exp(-layer_log_half_width);
+    layer.high_j = layer.energy_j * std::exp(layer_log_half_width);
     if (parts.unknown_layers.contains(layer.name)) layer.high_j.reset();
   }
 }
@@ -99,8 +101,9 @@ std::vector<Operation> list_executed_operations(const Graph& graph, const Predic
   std::vector<Operation> operations =
       options.training ? make_training_step(graph, options.optimizer) : graph.operations;
   if (!options.training) {
-    std::erase_if(operations,
-                  [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });
+    std::erase_if(operations, [](const Operation& operation) {
+      return operation.kind == Kind::dropout || operation.kind == Kind::input;
+    });
   }
   return options.mode == ExecutionMode::compiled ? to_compiled_operations(std::move(operations)) : operations;
 }
@@ -111,18 +114,18 @@ Prediction predict(const DeviceProfile& profile, const Graph& graph, const Predi
   parts.sums.python_call_count = static_cast<double>(graph.python_call_count);
   for (const Operation& operation : list_executed_operations(graph, options))
     add_operation_estimate(parts, profile, operation);
-  const NetworkEstimate whole = estimate_network(profile.network_model, parts.sums, options.machine);
+  const NetworkEstimate network_estimate = estimate_network(profile.network_model, parts.sums, options.machine);
   Prediction prediction;
   prediction.device = profile.device;
   prediction.has_fitted_profile = profile.basis == ProfileBasis::fitted;
   prediction.training = options.training;
-  prediction.energy_j = whole.energy_j;
-  prediction.time_s = whole.time_s;
-  prediction.gpu_s = whole.gpu_s;
-  prediction.host_s = whole.host_s;
-  prediction.power_w = whole.time_s > 0 ? whole.energy_j / whole.time_s : 0;
+  prediction.energy_j = network_estimate.energy_j;
+  prediction.time_s = network_estimate.time_s;
+  prediction.gpu_s = network_estimate.gpu_s;
+  prediction.host_s = network_estimate.host_s;
+  prediction.power_w = network_estimate.time_s > 0 ? network_estimate.energy_j / network_estimate.time_s : 0;
   const double idle_w = profile.network_model.idle_w + options.machine.idle_offset_w;
-  prediction.idle_j = idle_w * std::max(0.0, whole.time_s - whole.gpu_s);
+  prediction.idle_j = idle_w * std::max(0.0, network_estimate.time_s - network_estimate.gpu_s);
   prediction.layers = std::move(parts.layers);
   for (LayerPrediction& layer : prediction.layers) {
     layer.energy_j += options.machine.idle_offset_w * layer.time_s;
@@ -131,8 +134,8 @@ Prediction predict(const DeviceProfile& profile, const Graph& graph, const Predi
   prediction.unknown_operations = graph.unknown_operations;
   prediction.unmeasured_kinds.assign(parts.unmeasured_operation_kinds.begin(), parts.unmeasured_operation_kinds.end());
   prediction.notes = graph.notes;
-  for (const UnknownOperation& one : graph.unknown_operations)
-    prediction.is_total_sound = prediction.is_total_sound && one.has_lower_bound;
+  for (const UnknownOperation& unknown_operation : graph.unknown_operations)
+    prediction.is_total_sound = prediction.is_total_sound && unknown_operation.has_lower_bound;
   set_prediction_intervals(prediction, profile, parts);
   return prediction;
 }

@@ -72,12 +72,12 @@ TEST(Predictor, ALayerIsNamedByItsCostliestOperation) {
 
 TEST(Predictor, ASlowHostMakesASmallNetworkCostMore) {
   const DeviceProfile profile = h200_profile();
-  Graph small = network(1);
-  for (int index = 0; index < 200; ++index) small.operations.push_back(convolution("more", 1));
-  const Prediction fast = predict(profile, small, {});
-  const Prediction slow = predict(profile, small, {.machine = {.host_factor = 3}});
-  EXPECT_GT(slow.time_s, 1.3 * fast.time_s);
-  EXPECT_GT(slow.idle_j, fast.idle_j);
+  Graph small_network = network(1);
+  for (int index = 0; index < 200; ++index) small_network.operations.push_back(convolution("more", 1));
+  const Prediction fast_host_prediction = predict(profile, small_network, {});
+  const Prediction slow_host_prediction = predict(profile, small_network, {.machine = {.host_factor = 3}});
+  EXPECT_GT(slow_host_prediction.time_s, 1.3 * fast_host_prediction.time_s);
+  EXPECT_GT(slow_host_prediction.idle_j, fast_host_prediction.idle_j);
 }
 
 TEST(Predictor, UnknownOperationsGiveALowerBoundAndUnboundedOnesAnInvalidTotal) {
@@ -89,15 +89,16 @@ TEST(Predictor, UnknownOperationsGiveALowerBoundAndUnboundedOnesAnInvalidTotal) 
   unknown.parameters = {{"in", 10'000'000}, {"out", 10'000'000}};
   graph.operations.push_back(unknown);
   graph.unknown_operations.push_back({"custom", "Mystery", "nobody knows it", true});
-  const Prediction bounded = predict(profile, graph, {});
-  EXPECT_TRUE(bounded.is_total_sound);
-  EXPECT_TRUE(is_lower_bound(bounded));
-  EXPECT_FALSE(bounded.high_j) << "nobody knows how much more it uses";
-  for (const LayerPrediction& layer : bounded.layers) EXPECT_EQ(layer.high_j.has_value(), layer.name != "custom");
-  const Prediction known = predict(profile, network(8), {});
-  EXPECT_FALSE(is_lower_bound(known));
-  EXPECT_TRUE(known.high_j);
-  EXPECT_GT(bounded.energy_j, known.energy_j);
+  const Prediction bounded_prediction = predict(profile, graph, {});
+  EXPECT_TRUE(bounded_prediction.is_total_sound);
+  EXPECT_TRUE(is_lower_bound(bounded_prediction));
+  EXPECT_FALSE(bounded_prediction.high_j) << "nobody knows how much more it uses";
+  for (const LayerPrediction& layer : bounded_prediction.layers)
+    EXPECT_EQ(layer.high_j.has_value(), layer.name != "custom");
+  const Prediction complete_prediction = predict(profile, network(8), {});
+  EXPECT_FALSE(is_lower_bound(complete_prediction));
+  EXPECT_TRUE(complete_prediction.high_j);
+  EXPECT_GT(bounded_prediction.energy_j, complete_prediction.energy_j);
   graph.unknown_operations.front().has_lower_bound = false;
   EXPECT_FALSE(predict(profile, graph, {}).is_total_sound);
 }
@@ -105,18 +106,19 @@ TEST(Predictor, UnknownOperationsGiveALowerBoundAndUnboundedOnesAnInvalidTotal) 
 TEST(DeviceProfile, FittingAndPredictionUseTheSameIdlePower) {
   const DeviceProfile profile = h200_profile();
   EXPECT_EQ(profile.network_model.idle_w, profile.operation_model.datasheet.idle_w);
-  DeviceProfile other = profile;
-  other.network_model.idle_w += 1.5;  // profiles of earlier versions had a different value here
-  EXPECT_EQ(read_profile(profile_json(other), "test")->network_model.idle_w, profile.operation_model.datasheet.idle_w);
+  DeviceProfile modified_profile = profile;
+  modified_profile.network_model.idle_w += 1.5;  // profiles of earlier versions had a different value here
+  EXPECT_EQ(read_profile(profile_json(modified_profile), "test")->network_model.idle_w,
+            profile.operation_model.datasheet.idle_w);
 }
 
 TEST(DeviceProfile, DeviceProfileRoundTripsThroughText) {
   const DeviceProfile profile = h200_profile();
   const std::string json = profile_json(profile);
   EXPECT_LT(json.size(), 1'000'000U);
-  const Result<DeviceProfile> again = read_profile(json, "test");
-  ASSERT_TRUE(again) << again.error().message;
-  EXPECT_NEAR(predict(*again, network(16), {}).energy_j, predict(profile, network(16), {}).energy_j, 1e-4);
+  const Result<DeviceProfile> parsed_profile = read_profile(json, "test");
+  ASSERT_TRUE(parsed_profile) << parsed_profile.error().message;
+  EXPECT_NEAR(predict(*parsed_profile, network(16), {}).energy_j, predict(profile, network(16), {}).energy_j, 1e-4);
 }
 
 TEST(DeviceProfile, RefusesTextsThatAreNoProfile) {
@@ -126,8 +128,8 @@ TEST(DeviceProfile, RefusesTextsThatAreNoProfile) {
 }
 
 std::string replace_json_number(std::string json, const std::string& name, const std::string& value) {
-  const std::size_t at = json.find("\"" + name + "\":") + name.size() + 3;
-  return json.replace(at, json.find_first_of(",}", at) - at, value);
+  const std::size_t value_position = json.find("\"" + name + "\":") + name.size() + 3;
+  return json.replace(value_position, json.find_first_of(",}", value_position) - value_position, value);
 }
 
 TEST(DeviceProfile, RefusesImpossibleNumbers) {
@@ -139,9 +141,10 @@ TEST(DeviceProfile, RefusesImpossibleNumbers) {
       EXPECT_FALSE(read_profile(replace_json_number(json, name, value), "test")) << name << " " << value;
     }
   }
-  const Result<DeviceProfile> tiny = read_profile(replace_json_number(json, "gpu_time_scale", "1e-308"), "test");
-  ASSERT_TRUE(tiny);
-  EXPECT_TRUE(read_profile(profile_json(*tiny), "again"));
+  const Result<DeviceProfile> tiny_scale_profile =
+      read_profile(replace_json_number(json, "gpu_time_scale", "1e-308"), "test");
+  ASSERT_TRUE(tiny_scale_profile);
+  EXPECT_TRUE(read_profile(profile_json(*tiny_scale_profile), "again"));
   EXPECT_FALSE(read_profile(replace_json_number(json, "time_trees", "\"1e9\""), "test"));
 }
 
@@ -149,11 +152,12 @@ TEST(DeviceProfile, ScalesAGpuWithoutAProfileByItsDatasheetWithWideIntervals) {
   const Result<DeviceProfile> a100 = find_device_profile("a100");
   ASSERT_TRUE(a100);
   EXPECT_EQ(a100->basis, ProfileBasis::datasheet);
-  const Prediction there = predict(*a100, network(64), {});
-  const Prediction here = predict(h200_profile(), network(64), {});
-  EXPECT_FALSE(there.has_fitted_profile);
-  EXPECT_GT(there.time_s, here.time_s);
-  EXPECT_GT(there.high_j.value() / there.low_j, here.high_j.value() / here.low_j);
+  const Prediction a100_prediction = predict(*a100, network(64), {});
+  const Prediction h200_prediction = predict(h200_profile(), network(64), {});
+  EXPECT_FALSE(a100_prediction.has_fitted_profile);
+  EXPECT_GT(a100_prediction.time_s, h200_prediction.time_s);
+  EXPECT_GT(a100_prediction.high_j.value() / a100_prediction.low_j,
+            h200_prediction.high_j.value() / h200_prediction.low_j);
   EXPECT_FALSE(find_device_profile("Voodoo 2"));
 }
 

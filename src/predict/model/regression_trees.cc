@@ -14,12 +14,12 @@ constexpr double kTrustDecayRange = 1.0;
 
 double RegressionTrees::predict(std::span<const float> features) const {
   double sum = 0;
-  for (std::int32_t at : roots) {
-    while (nodes[static_cast<std::size_t>(at)].feature >= 0) {
-      const TreeNode& node = nodes[static_cast<std::size_t>(at)];
-      at = features[static_cast<std::size_t>(node.feature)] < node.value ? node.left : node.right;
+  for (std::int32_t node_index : roots) {
+    while (nodes[static_cast<std::size_t>(node_index)].feature >= 0) {
+      const TreeNode& node = nodes[static_cast<std::size_t>(node_index)];
+      node_index = features[static_cast<std::size_t>(node.feature)] < node.value ? node.left : node.right;
     }
-    sum += nodes[static_cast<std::size_t>(at)].value;
+    sum += nodes[static_cast<std::size_t>(node_index)].value;
   }
   return sum;
 }

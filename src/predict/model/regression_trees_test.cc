@@ -14,9 +14,9 @@ namespace {
 TreeTrainingData steps() {
   TreeTrainingData rows;
   std::mt19937 chance(7);
-  std::uniform_real_distribution<float> any(0, 1);
+  std::uniform_real_distribution<float> uniform_distribution(0, 1);
   for (int index = 0; index < 600; ++index) {
-    const std::array<float, 2> row = {any(chance), any(chance)};
+    const std::array<float, 2> row = {uniform_distribution(chance), uniform_distribution(chance)};
     rows.add(row, row[0] > 0.5 ? 1.0 : -1.0, 1);
   }
   return rows;
@@ -38,11 +38,11 @@ TEST(RegressionTrees, RegressionTreesAreMonotonicInAMonotonicColumn) {
   options.monotone_constraints = {-1, 0};
   const Result<RegressionTrees> trees = fit_trees(steps(), options);
   ASSERT_TRUE(trees);
-  double before = INFINITY;
+  double previous_prediction = INFINITY;
   for (float at = 0.05F; at < 1; at += 0.05F) {
-    const double now = trees->predict(std::array<float, 2>{at, 0.5F});
-    EXPECT_LE(now, before + 1e-9);
-    before = now;
+    const double current_prediction = trees->predict(std::array<float, 2>{at, 0.5F});
+    EXPECT_LE(current_prediction, previous_prediction + 1e-9);
+    previous_prediction = current_prediction;
   }
 }
 
@@ -51,11 +51,11 @@ TEST(RegressionTrees, RegressionTreesRoundTripThroughText) {
   options.boosting_rounds = 20;
   const Result<RegressionTrees> trees = fit_trees(steps(), options);
   ASSERT_TRUE(trees);
-  const Result<RegressionTrees> again = read_trees(trees_text(*trees), 2);
-  ASSERT_TRUE(again);
+  const Result<RegressionTrees> parsed_trees = read_trees(trees_text(*trees), 2);
+  ASSERT_TRUE(parsed_trees);
   for (float at = 0.02F; at < 1; at += 0.1F) {
-    EXPECT_NEAR(trees->predict(std::array<float, 2>{at, 1 - at}), again->predict(std::array<float, 2>{at, 1 - at}),
-                1e-3);
+    EXPECT_NEAR(trees->predict(std::array<float, 2>{at, 1 - at}),
+                parsed_trees->predict(std::array<float, 2>{at, 1 - at}), 1e-3);
   }
 }
 

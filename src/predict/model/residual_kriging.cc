@@ -90,8 +90,8 @@ std::uint64_t kriging_group_id(const Operation& operation, bool is_cache_cold) {
 }
 
 // Rounds to units and clamps to the range that the text can store.
-std::int32_t quantize_and_clamp(double value, double unit, std::int32_t least, std::int32_t most) {
-  return static_cast<std::int32_t>(std::lround(std::clamp<double>(value / unit, least, most)));
+std::int32_t quantize_and_clamp(double value, double unit, std::int32_t min_units, std::int32_t max_units) {
+  return static_cast<std::int32_t>(std::lround(std::clamp<double>(value / unit, min_units, max_units)));
 }
 
 std::int32_t quantize_log_size(double size) {
@@ -110,56 +110,71 @@ std::int32_t size_alignment_class(double size) {
 // Coordinates of an operation for kriging: the amount of work, then its dimensions, and the alignment of one size.
 ResidualSample make_kriging_coordinates(const Operation& operation) {
   const OperationParameters& p = operation.parameters;
-  const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
-  const auto sizes = [](double first, double second, double third, double fourth, double aligned) {
+  const auto parameter_value = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
+  const auto sizes = [](double first_size, double second_size, double third_size, double fourth_size,
+                        double aligned_size) {
     ResidualSample sample;
-    sample.log_sizes = {quantize_log_size(first), quantize_log_size(second), quantize_log_size(third),
-                        quantize_log_size(fourth)};
-    sample.alignment_class = size_alignment_class(aligned);
+    sample.log_sizes = {quantize_log_size(first_size), quantize_log_size(second_size), quantize_log_size(third_size),
+                        quantize_log_size(fourth_size)};
+    sample.alignment_class = size_alignment_class(aligned_size);
     return sample;
   };
-  const double pixels = of("height") * of("width");
+  const double pixels = parameter_value("height") * parameter_value("width");
   switch (operation.kind) {
     case Kind::convolution:
-      if (const double groups = of("groups"); classify_convolution_grouping(operation) == ConvolutionGrouping::groups)
-        return sizes(of("batch") * pixels, groups, of("channels") / groups, of("out") / groups, pixels);
-      return sizes(of("batch") * pixels, of("batch"), of("channels"), of("out"), pixels);
+      if (const double groups = parameter_value("groups");
+          classify_convolution_grouping(operation) == ConvolutionGrouping::groups)
+        return sizes(parameter_value("batch") * pixels, groups, parameter_value("channels") / groups,
+                     parameter_value("out") / groups, pixels);
+      return sizes(parameter_value("batch") * pixels, parameter_value("batch"), parameter_value("channels"),
+                   parameter_value("out"), pixels);
     case Kind::dense:
-      return sizes(of("rows"), of("in"), of("out"), 1, of("in") * of("out"));
+      return sizes(parameter_value("rows"), parameter_value("in"), parameter_value("out"), 1,
+                   parameter_value("in") * parameter_value("out"));
     case Kind::bmm:
-      return sizes(of("batch"), of("m"), of("n"), of("k"), of("n"));
+      return sizes(parameter_value("batch"), parameter_value("m"), parameter_value("n"), parameter_value("k"),
+                   parameter_value("n"));
     case Kind::attention:
-      return sizes(of("batch") * of("heads"), of("queries"), of("keys"), of("width"), of("keys"));
+      return sizes(parameter_value("batch") * parameter_value("heads"), parameter_value("queries"),
+                   parameter_value("keys"), parameter_value("width"), parameter_value("keys"));
     case Kind::recurrent:
-      return sizes(of("steps") * of("layers"), of("batch") * of("directions"), of("hidden"), of("in"), of("hidden"));
+      return sizes(parameter_value("steps") * parameter_value("layers"),
+                   parameter_value("batch") * parameter_value("directions"), parameter_value("hidden"),
+                   parameter_value("in"), parameter_value("hidden"));
     case Kind::pooling:
-      return sizes(of("batch") * of("channels") * pixels, pixels, of("channels"), of("out"), pixels);
+      return sizes(parameter_value("batch") * parameter_value("channels") * pixels, pixels, parameter_value("channels"),
+                   parameter_value("out"), pixels);
     case Kind::padding:
     case Kind::resize:
     case Kind::input:
     case Kind::normalization:
-      return sizes(of("batch") * of("channels") * pixels, of("batch"), of("channels"), of("out"), pixels);
+      return sizes(parameter_value("batch") * parameter_value("channels") * pixels, parameter_value("batch"),
+                   parameter_value("channels"), parameter_value("out"), pixels);
     case Kind::embedding:
-      return sizes(of("tokens"), of("width"), of("vocabulary"), 1, of("width"));
+      return sizes(parameter_value("tokens"), parameter_value("width"), parameter_value("vocabulary"), 1,
+                   parameter_value("width"));
     case Kind::loss:
-      return sizes(of("rows"), of("classes"), 1, 1, of("classes"));
+      return sizes(parameter_value("rows"), parameter_value("classes"), 1, 1, parameter_value("classes"));
     case Kind::optimizer:
-      return sizes(of("elements"), of("tensors"), 1, 1, 4);
+      return sizes(parameter_value("elements"), parameter_value("tensors"), 1, 1, 4);
     default:
-      return sizes(of("batch") * of("rows") * of("width"), of("batch"), of("rows"), 1,
-                   operation.kind == Kind::concatenate ? of("rows") * of("width") : of("width"));
+      return sizes(parameter_value("batch") * parameter_value("rows") * parameter_value("width"),
+                   parameter_value("batch"), parameter_value("rows"), 1,
+                   operation.kind == Kind::concatenate ? parameter_value("rows") * parameter_value("width")
+                                                       : parameter_value("width"));
   }
 }
 
 // Least pivot of the covariance matrix of samples, which is nearly singular if samples are nearly equal.
 constexpr double kMinCholeskyPivot = 1e-12;
 
-double kriging_distance(const ResidualSample& one, const ResidualSample& other, const CorrelationLengths& lengths) {
-  const double alignment_difference = (one.alignment_class - other.alignment_class) / lengths.alignment;
+double kriging_distance(const ResidualSample& left_sample, const ResidualSample& right_sample,
+                        const CorrelationLengths& lengths) {
+  const double alignment_difference = (left_sample.alignment_class - right_sample.alignment_class) / lengths.alignment;
   double squares = alignment_difference * alignment_difference;
   for (std::size_t index = 0; index < kKrigingDimensions; ++index) {
     const double scaled_difference =
-        kLogSizeUnit * (one.log_sizes[index] - other.log_sizes[index]) / lengths.sizes[index];
+        kLogSizeUnit * (left_sample.log_sizes[index] - right_sample.log_sizes[index]) / lengths.sizes[index];
     squares += scaled_difference * scaled_difference;
   }
   return std::sqrt(squares);
@@ -184,28 +199,30 @@ InterpolatedResidual ResidualKriging::interpolate(const Operation& operation, bo
   if (group == samples_by_group.end()) return {};
   const CorrelationLengths lengths = correlation_lengths(operation.kind);
   const ResidualSample target = make_residual_sample(operation, 0, 0);
-  std::vector<std::pair<double, const ResidualSample*>> near;
+  std::vector<std::pair<double, const ResidualSample*>> neighbours;
   for (const ResidualSample& sample : group->second) {
     if (excluded_sample == nullptr || sample != *excluded_sample)
-      near.emplace_back(kriging_distance(target, sample, lengths), &sample);
+      neighbours.emplace_back(kriging_distance(target, sample, lengths), &sample);
   }
-  const std::size_t count = std::min(kMaxKrigingNeighbours, near.size());
-  std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end(),
-                    [](const auto& one, const auto& other) { return one.first < other.first; });
+  const std::size_t count = std::min(kMaxKrigingNeighbours, neighbours.size());
+  std::partial_sort(neighbours.begin(), neighbours.begin() + static_cast<std::ptrdiff_t>(count), neighbours.end(),
+                    [](const auto& left_neighbour, const auto& right_neighbour) {
+                      return left_neighbour.first < right_neighbour.first;
+                    });
   std::vector<double> between(count * count);
   std::vector<double> shares(count);
   for (std::size_t i = 0; i < count; ++i) {
-    shares[i] = std::exp(-near[i].first);
+    shares[i] = std::exp(-neighbours[i].first);
     for (std::size_t j = 0; j < i; ++j)
-      between[i * count + j] = std::exp(-kriging_distance(*near[i].second, *near[j].second, lengths));
+      between[i * count + j] = std::exp(-kriging_distance(*neighbours[i].second, *neighbours[j].second, lengths));
     between[i * count + i] = 1 + kRelativeNugget;
   }
   const std::vector<double> target_correlations = shares;
   statistics::solve_cholesky(statistics::cholesky_factor(between, shares.size(), kMinCholeskyPivot), shares);
   InterpolatedResidual interpolated;
   for (std::size_t i = 0; i < count; ++i) {
-    interpolated.time_residual += kResidualUnit * shares[i] * near[i].second->time_residual;
-    interpolated.power_residual += kResidualUnit * shares[i] * near[i].second->power_residual;
+    interpolated.time_residual += kResidualUnit * shares[i] * neighbours[i].second->time_residual;
+    interpolated.power_residual += kResidualUnit * shares[i] * neighbours[i].second->power_residual;
     interpolated.kriging_variance -= shares[i] * target_correlations[i];
   }
   return interpolated;
@@ -254,9 +271,10 @@ class Radix64Reader {
     return number;
   }
   ResidualSample take_sample() {
-    const auto take_number_in_range = [this](int digits, std::int32_t zero, std::int32_t least, std::int32_t most) {
+    const auto take_number_in_range = [this](int digits, std::int32_t zero, std::int32_t min_number,
+                                             std::int32_t max_number) {
       const std::int32_t number = static_cast<std::int32_t>(take_number(digits)) - zero;
-      has_only_valid_numbers_ = has_only_valid_numbers_ && number >= least && number <= most;
+      has_only_valid_numbers_ = has_only_valid_numbers_ && number >= min_number && number <= max_number;
       return number;
     };
     ResidualSample sample;
@@ -288,18 +306,18 @@ std::string kriging_text(const ResidualKriging& kriging) {
 }
 
 Result<ResidualKriging> read_kriging(std::string_view text) {
-  const Error wrong{ErrorCode::malformed, "invalid neighbour operations",
-                    "create the profile again: joulemap model fit"};
+  const Error format_error{ErrorCode::malformed, "invalid neighbour operations",
+                           "create the profile again: joulemap model fit"};
   ResidualKriging kriging;
   Radix64Reader digits(text);
   while (digits.characters_left() > 0) {
     const std::uint64_t group = digits.take_number(kGroupIdDigits);
     const std::uint64_t count = digits.take_number(kSampleCountDigits);
     // Checked before samples are added: the count in a malformed text may exceed memory.
-    if (!digits.has_only_valid_numbers() || count > digits.characters_left() / kSampleDigits) return wrong;
+    if (!digits.has_only_valid_numbers() || count > digits.characters_left() / kSampleDigits) return format_error;
     std::vector<ResidualSample>& samples = kriging.samples_by_group[group];
     for (std::uint64_t index = 0; index < count; ++index) samples.push_back(digits.take_sample());
-    if (!digits.has_only_valid_numbers()) return wrong;
+    if (!digits.has_only_valid_numbers()) return format_error;
   }
   return kriging;
 }

@@ -45,21 +45,22 @@ TEST(ResidualKriging, InterpolatesResidualsBetweenSizes) {
 TEST(ResidualKriging, CorrectionShrinksWithDistance) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5);
-  const InterpolatedResidual near = kriging.interpolate(convolution(32, 56), false);
-  const InterpolatedResidual far = kriging.interpolate(convolution(4096, 56), false);
-  EXPECT_GT(near.time_residual, far.time_residual);
-  EXPECT_LT(near.kriging_variance, far.kriging_variance);
-  EXPECT_LE(far.kriging_variance, 1);
+  const InterpolatedResidual near_residual = kriging.interpolate(convolution(32, 56), false);
+  const InterpolatedResidual far_residual = kriging.interpolate(convolution(4096, 56), false);
+  EXPECT_GT(near_residual.time_residual, far_residual.time_residual);
+  EXPECT_LT(near_residual.kriging_variance, far_residual.kriging_variance);
+  EXPECT_LE(far_residual.kriging_variance, 1);
 }
 
 TEST(ResidualKriging, IgnoresOtherKernelTypesAndCacheStates) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5);
-  Operation half = convolution(16, 56);
-  half.dtype = Dtype::fp16;
+  Operation half_precision_convolution = convolution(16, 56);
+  half_precision_convolution.dtype = Dtype::fp16;
   for (const InterpolatedResidual& interpolated :
-       {kriging.interpolate(convolution(16, 56, 5), false), kriging.interpolate(half, false),
-        kriging.interpolate(convolution(16, 56), true), ResidualKriging().interpolate(half, false)}) {
+       {kriging.interpolate(convolution(16, 56, 5), false), kriging.interpolate(half_precision_convolution, false),
+        kriging.interpolate(convolution(16, 56), true),
+        ResidualKriging().interpolate(half_precision_convolution, false)}) {
     EXPECT_EQ(interpolated.time_residual, 0);
     EXPECT_EQ(interpolated.kriging_variance, 1);
   }
@@ -69,8 +70,8 @@ TEST(ResidualKriging, SupportsLeaveOneOutPrediction) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5);
   add(kriging, convolution(64, 56), -0.5);
-  const ResidualSample own = make_residual_sample(convolution(16, 56), 0.5, 0);
-  EXPECT_LT(kriging.interpolate(convolution(16, 56), false, &own).time_residual, 0);
+  const ResidualSample excluded_sample = make_residual_sample(convolution(16, 56), 0.5, 0);
+  EXPECT_LT(kriging.interpolate(convolution(16, 56), false, &excluded_sample).time_residual, 0);
 }
 
 TEST(ResidualKriging, KrigingRoundTripsThroughText) {
@@ -78,29 +79,29 @@ TEST(ResidualKriging, KrigingRoundTripsThroughText) {
   for (const std::int64_t batch : {1, 7, 64})
     add(kriging, convolution(batch, 56), 0.01 * static_cast<double>(batch), -0.3);
   add(kriging, convolution(16, 28, 5), -1.25, 0.4);
-  const Result<ResidualKriging> read = read_kriging(kriging_text(kriging));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->samples_by_group, kriging.samples_by_group);
+  const Result<ResidualKriging> parsed_kriging = read_kriging(kriging_text(kriging));
+  ASSERT_TRUE(parsed_kriging);
+  EXPECT_EQ(parsed_kriging->samples_by_group, kriging.samples_by_group);
   EXPECT_TRUE(read_kriging("")->samples_by_group.empty());
 }
 
 TEST(ResidualKriging, ClampsSizesAndResidualsToTheRangeOfTheText) {
-  const ResidualSample least = make_residual_sample(convolution(1, 1), -7, -HUGE_VAL);
-  EXPECT_EQ(least.time_residual, -2047);
-  EXPECT_EQ(least.power_residual, -2047);
-  EXPECT_EQ(least.log_sizes[0], 0);
-  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  const Operation large = convolution(most, most);
-  const ResidualSample beyond = make_residual_sample(large, 7, 2.0469);
-  EXPECT_EQ(beyond.time_residual, 2047);
-  EXPECT_EQ(beyond.power_residual, 2047);
-  EXPECT_EQ(beyond.log_sizes[0], 4095);
+  const ResidualSample smallest_sample = make_residual_sample(convolution(1, 1), -7, -HUGE_VAL);
+  EXPECT_EQ(smallest_sample.time_residual, -2047);
+  EXPECT_EQ(smallest_sample.power_residual, -2047);
+  EXPECT_EQ(smallest_sample.log_sizes[0], 0);
+  const std::int64_t max_size = std::numeric_limits<std::int64_t>::max();
+  const Operation large_convolution = convolution(max_size, max_size);
+  const ResidualSample largest_sample = make_residual_sample(large_convolution, 7, 2.0469);
+  EXPECT_EQ(largest_sample.time_residual, 2047);
+  EXPECT_EQ(largest_sample.power_residual, 2047);
+  EXPECT_EQ(largest_sample.log_sizes[0], 4095);
   ResidualKriging kriging;
-  kriging.add(large, false, least);
-  kriging.add(large, true, beyond);
-  const Result<ResidualKriging> read = read_kriging(kriging_text(kriging));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->samples_by_group, kriging.samples_by_group);
+  kriging.add(large_convolution, false, smallest_sample);
+  kriging.add(large_convolution, true, largest_sample);
+  const Result<ResidualKriging> parsed_kriging = read_kriging(kriging_text(kriging));
+  ASSERT_TRUE(parsed_kriging);
+  EXPECT_EQ(parsed_kriging->samples_by_group, kriging.samples_by_group);
 }
 
 TEST(ResidualKriging, ASampleTakesThirteenCharactersAndAGroupFifteen) {
@@ -116,19 +117,19 @@ TEST(ResidualKriging, InvalidTextIsAnError) {
   const std::string sample = "AAABBA__CgAAB";
   ASSERT_TRUE(read_kriging(group + "AAAB" + sample));
   ASSERT_TRUE(read_kriging(group + "AAAA"));
-  const std::string one = group + "AAAB";
+  const std::string group_with_one_sample = group + "AAAB";
   for (const std::string& text : {
-           "x" + one + sample,                            // longer
-           one + sample + "A",                            //
+           "x" + group_with_one_sample + sample,          // longer
+           group_with_one_sample + sample + "A",          //
            group + "AAAC" + sample,                       // fewer samples than its count
            group + "____" + sample,                       //
            group + "AAAA" + sample,                       // more samples than its count
-           one + "AAABBA__C,AAB",                         // not a digit
+           group_with_one_sample + "AAABBA__C,AAB",       // not a digit
            group + "AA B" + sample,                       //
            group.substr(0, 10) + "\n" + "AAAB" + sample,  //
            "_" + group.substr(1) + "AAAA",                // hash exceeds 64 bits
-           one + "AAABBA__DgAAB",                         // alignment 3
-           one + "AAABBA__CgAAA",                         // a residual that is never written
+           group_with_one_sample + "AAABBA__DgAAB",       // alignment 3
+           group_with_one_sample + "AAABBA__CgAAA",       // a residual that is never written
            std::string("1f 1,2,3,4,5,6,7;"),              // format of schema 2
        }) {
     EXPECT_FALSE(read_kriging(text)) << text;
@@ -140,13 +141,13 @@ TEST(ResidualKriging, ReaderSurvivesTruncatedAndCorruptText) {
   for (const std::int64_t batch : {1, 7, 64}) add(kriging, convolution(batch, 56), 0.5, -0.3);
   const std::string text = kriging_text(kriging);
   for (std::size_t size = 1; size < text.size(); ++size) EXPECT_FALSE(read_kriging(text.substr(0, size))) << size;
-  for (std::size_t at = 0; at < text.size(); ++at) {
+  for (std::size_t position = 0; position < text.size(); ++position) {
     for (int letter = 0; letter < 256; ++letter) {
-      std::string other = text;
-      other[at] = static_cast<char>(letter);
-      const Result<ResidualKriging> read = read_kriging(other);
-      if (read) {
-        EXPECT_EQ(kriging_text(*read), other);
+      std::string corrupt_text = text;
+      corrupt_text[position] = static_cast<char>(letter);
+      const Result<ResidualKriging> parsed_kriging = read_kriging(corrupt_text);
+      if (parsed_kriging) {
+        EXPECT_EQ(kriging_text(*parsed_kriging), corrupt_text);
       }
     }
   }

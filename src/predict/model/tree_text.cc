@@ -13,8 +13,8 @@ namespace {
 constexpr int kMaxTreeDepth = 64;
 constexpr std::size_t kMaxTreeNodes = 4'000'000;
 
-void write_node(const RegressionTrees& trees, std::int32_t at, std::string& text) {
-  const TreeNode& node = trees.nodes[static_cast<std::size_t>(at)];
+void write_node(const RegressionTrees& trees, std::int32_t node_index, std::string& text) {
+  const TreeNode& node = trees.nodes[static_cast<std::size_t>(node_index)];
   if (node.feature < 0) {
     fmt::format_to(std::back_inserter(text), "{:.3g} ", node.value);
     return;
@@ -54,8 +54,8 @@ class RegressionTreeReader {
  private:
   template <class Number>
   static bool parse_entire_number(std::string_view word, Number& value) {
-    const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return failed == std::errc() && end == word.data() + word.size() && std::isfinite(static_cast<double>(value));
+    const auto [end, parse_error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return parse_error == std::errc() && end == word.data() + word.size() && std::isfinite(static_cast<double>(value));
   }
 
   std::string_view text_;

@@ -130,17 +130,17 @@ bool is_blank(const DocumentValue& value) {
 // Adds to `base` the members that it does not have or that are blank. Other values of `base` are kept.
 void merge_missing_members(JsonTable& base, const JsonTable& added_table) {
   for (const DocumentMember& member : added_table) {
-    const auto known =
-        std::find_if(base.begin(), base.end(), [&](const DocumentMember& one) { return one.key == member.key; });
-    if (known == base.end()) {
+    const auto matching_member = std::find_if(
+        base.begin(), base.end(), [&](const DocumentMember& base_member) { return base_member.key == member.key; });
+    if (matching_member == base.end()) {
       base.push_back(member);
       continue;
     }
-    JsonTable* const inner = std::get_if<JsonTable>(&known->value.content);
-    if (inner != nullptr && member.value.table() != nullptr) {
-      merge_missing_members(*inner, *member.value.table());
-    } else if (is_blank(known->value)) {
-      known->value = member.value;
+    JsonTable* const nested_table = std::get_if<JsonTable>(&matching_member->value.content);
+    if (nested_table != nullptr && member.value.table() != nullptr) {
+      merge_missing_members(*nested_table, *member.value.table());
+    } else if (is_blank(matching_member->value)) {
+      matching_member->value = member.value;
     }
   }
 }
@@ -148,9 +148,10 @@ void merge_missing_members(JsonTable& base, const JsonTable& added_table) {
 // Whether two measures are of the same run by the same method: the caller completes an earlier output.
 bool is_same_boamps_measure(const DocumentValue& a, const DocumentValue& b) {
   const auto has_equal_text = [&](std::string_view key) {
-    const DocumentValue* const left = a.find(key);
-    const DocumentValue* const right = b.find(key);
-    return left != nullptr && right != nullptr && left->text() && left->text() == right->text();
+    const DocumentValue* const left_value = a.find(key);
+    const DocumentValue* const right_value = b.find(key);
+    return left_value != nullptr && right_value != nullptr && left_value->text() &&
+           left_value->text() == right_value->text();
   };
   return has_equal_text("measurementMethod") && has_equal_text("measurementDateTime");
 }
@@ -161,12 +162,12 @@ Result<JsonArray> merge_measures(const DocumentValue* base, JsonArray run_measur
   if (base != nullptr && !is_blank(*base)) {
     if (base->array() == nullptr) return Error{ErrorCode::usage, "--into: measures is no array", "correct the file"};
     for (const DocumentValue& measure : *base->array()) {
-      const auto same = std::ranges::find_if(
-          run_measures, [&](const DocumentValue& one) { return is_same_boamps_measure(one, measure); });
-      if (same == run_measures.end()) {
+      const auto matching_measure = std::ranges::find_if(
+          run_measures, [&](const DocumentValue& run_measure) { return is_same_boamps_measure(run_measure, measure); });
+      if (matching_measure == run_measures.end()) {
         measures.push_back(measure);
       } else {
-        merge_missing_members(std::get<JsonTable>(same->content), *measure.table());
+        merge_missing_members(std::get<JsonTable>(matching_measure->content), *measure.table());
       }
     }
   }
@@ -178,20 +179,20 @@ std::vector<std::string> missing_boamps_members(const DocumentValue& report) {
   constexpr std::array<std::string_view, 7> kRequiredBoampsMembers = {
       "task.taskStage", "task.taskFamily",          "task.algorithms",          "task.dataset",
       "measures",       "infrastructure.infraType", "infrastructure.components"};
-  std::vector<std::string> missing;
+  std::vector<std::string> missing_paths;
   for (const std::string_view path : kRequiredBoampsMembers) {
     const DocumentValue* const value = report.find_path(path);
-    if (value == nullptr || is_blank(*value)) missing.emplace_back(path);
+    if (value == nullptr || is_blank(*value)) missing_paths.emplace_back(path);
   }
   const DocumentValue* const components = report.find_path("infrastructure.components");
   const auto has_no_count = [](const DocumentValue& component) {
     const DocumentValue* const count = component.find("nbComponent");
     return count == nullptr || is_blank(*count);
   };
-  if (components == nullptr || components->array() == nullptr) return missing;
+  if (components == nullptr || components->array() == nullptr) return missing_paths;
   if (std::ranges::any_of(*components->array(), has_no_count))
-    missing.emplace_back("infrastructure.components.nbComponent");
-  return missing;
+    missing_paths.emplace_back("infrastructure.components.nbComponent");
+  return missing_paths;
 }
 
 }  // namespace
@@ -209,10 +210,11 @@ Result<Disclosure> boamps_disclosure(const ReportResult& result, const Disclosur
   }
   JsonArray run_measures;
   for (const DisclosedEnergy& energy : *energies) run_measures.push_back(boamps_measure(result, energy, version));
-  const auto given = std::ranges::find(report, "measures", &DocumentMember::key);
-  Result<JsonArray> measures = merge_measures(given == report.end() ? nullptr : &given->value, std::move(run_measures));
+  const auto measures_member = std::ranges::find(report, "measures", &DocumentMember::key);
+  Result<JsonArray> measures =
+      merge_measures(measures_member == report.end() ? nullptr : &measures_member->value, std::move(run_measures));
   if (!measures) return std::move(measures).error();
-  if (given != report.end()) given->value = {*measures};
+  if (measures_member != report.end()) measures_member->value = {*measures};
   JsonTable header;
   add_json_text_member(header, "formatVersionSpecificationUri", "https://github.com/Boavizta/BoAmps/tree/main/model");
   add_json_text_member(header, "reportDatetime", boamps_time_text(options.created_unix_s));
@@ -227,8 +229,8 @@ Result<Disclosure> boamps_disclosure(const ReportResult& result, const Disclosur
     add_json_member(added_table, "environment", {std::move(environment)});
   add_json_text_member(added_table, "quality", boamps_quality(energies->front()));
   merge_missing_members(report, added_table);
-  const DocumentValue whole{std::move(report)};
-  return Disclosure{formats::json_text(whole) + "\n", missing_boamps_members(whole)};
+  const DocumentValue document{std::move(report)};
+  return Disclosure{formats::json_text(document) + "\n", missing_boamps_members(document)};
 }
 
 }  // namespace joulemap::report

@@ -19,15 +19,15 @@
 namespace joulemap::report {
 namespace {
 
-void append_if_absent(std::vector<std::string>& list, const std::string& text) {
-  if (std::ranges::count(list, text) == 0) list.push_back(text);
+void append_if_absent(std::vector<std::string>& texts, const std::string& text) {
+  if (std::ranges::count(texts, text) == 0) texts.push_back(text);
 }
 
 const CarbonAccountEntry* find_account_entry(const std::optional<CarbonAccount>& account, Provenance provenance) {
   if (!account) return nullptr;
   const auto& entries = account->entries;
-  const auto found = std::ranges::find(entries, provenance, &CarbonAccountEntry::provenance);
-  return found == entries.end() ? nullptr : &*found;
+  const auto matching_entry = std::ranges::find(entries, provenance, &CarbonAccountEntry::provenance);
+  return matching_entry == entries.end() ? nullptr : &*matching_entry;
 }
 
 bool is_gpu_domain(const DomainEnergy& domain) { return domain.name.find("gpu") != std::string::npos; }
@@ -42,7 +42,7 @@ std::string package_of_domain(std::string_view domain) {
 }
 
 // CPUs whose model the recording contains. Their number is known if all hosts have the same model.
-void add_cpu_hardware(const ReportResult& result, std::vector<DisclosedHardware>& list) {
+void add_cpu_hardware(const ReportResult& result, std::vector<DisclosedHardware>& hardware) {
   std::set<std::string> packages;
   for (const DomainEnergy& domain : result.domains) {
     if (std::string package = package_of_domain(domain.name); !package.empty()) packages.insert(std::move(package));
@@ -53,35 +53,36 @@ void add_cpu_hardware(const ReportResult& result, std::vector<DisclosedHardware>
   }
   std::optional<int> count;
   if (models.size() == 1 && !packages.empty()) count = static_cast<int>(packages.size());
-  for (const std::string& model : models) list.push_back({model, "cpu", count});
+  for (const std::string& model : models) hardware.push_back({model, "cpu", count});
 }
 
 }  // namespace
 
 Result<std::vector<DisclosedEnergy>> collect_disclosed_energies(const ReportResult& result,
                                                                 const std::optional<CarbonAccount>& account) {
-  std::vector<DisclosedEnergy> list;
+  std::vector<DisclosedEnergy> energies;
   for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
     const std::optional<EnergyWithProvenance> energy = energy_without_probing(result, provenance);
     if (!energy) continue;
-    DisclosedEnergy one;
-    one.provenance = provenance;
-    one.energy_kwh = energy->joules / kJoulesPerKwh;
-    one.facility_kwh = one.energy_kwh;
-    if (energy->uncertainty_j) one.half_width_kwh = *energy->uncertainty_j / kJoulesPerKwh;
+    DisclosedEnergy disclosed_energy;
+    disclosed_energy.provenance = provenance;
+    disclosed_energy.energy_kwh = energy->joules / kJoulesPerKwh;
+    disclosed_energy.facility_kwh = disclosed_energy.energy_kwh;
+    if (energy->uncertainty_j) disclosed_energy.half_width_kwh = *energy->uncertainty_j / kJoulesPerKwh;
     if (const CarbonAccountEntry* const entry = find_account_entry(account, provenance)) {
-      one.facility_kwh = entry->facility_j / kJoulesPerKwh;
-      one.emissions_gco2 = entry->gco2;
+      disclosed_energy.facility_kwh = entry->facility_j / kJoulesPerKwh;
+      disclosed_energy.emissions_gco2 = entry->gco2;
     }
     for (const DomainEnergy& domain : result.domains) {
       if (!domain.is_counted || !domain.joules || domain.provenance != provenance) continue;
-      one.domain_names.push_back(fmt::format("{} by {}", domain.name, domain.sensor));
-      append_if_absent(is_gpu_domain(domain) ? one.gpu_sensors : one.cpu_sensors, domain.sensor);
+      disclosed_energy.domain_names.push_back(fmt::format("{} by {}", domain.name, domain.sensor));
+      append_if_absent(is_gpu_domain(domain) ? disclosed_energy.gpu_sensors : disclosed_energy.cpu_sensors,
+                       domain.sensor);
     }
-    list.push_back(std::move(one));
+    energies.push_back(std::move(disclosed_energy));
   }
-  if (list.empty()) return missing_energy_error(result, "disclose energy");
-  return list;
+  if (energies.empty()) return missing_energy_error(result, "disclose energy");
+  return energies;
 }
 
 std::string energy_statement(const ReportResult& result, const DisclosedEnergy& energy) {
@@ -89,8 +90,8 @@ std::string energy_statement(const ReportResult& result, const DisclosedEnergy& 
   if (energy.half_width_kwh)
     text += fmt::format(" +- {} ({:.0f} % interval)", format_number(*energy.half_width_kwh, 2), 100 * result.interval);
   text += fmt::format(", {}", fmt::join(energy.domain_names, ", "));
-  if (const std::vector<std::string> missing = list_domains_not_included(result); !missing.empty())
-    text += fmt::format("; not included: {}", fmt::join(missing, ", "));
+  if (const std::vector<std::string> excluded_domains = list_domains_not_included(result); !excluded_domains.empty())
+    text += fmt::format("; not included: {}", fmt::join(excluded_domains, ", "));
   if (result.is_clipped) text += fmt::format("; {}", partial_run_text(result));
   if (result.probe) text += "; probing of modules is not included";
   if (!result.complete) text += "; the recording is incomplete";
@@ -98,8 +99,8 @@ std::string energy_statement(const ReportResult& result, const DisclosedEnergy& 
 }
 
 std::string find_environment_fact(const ReportResult& result, std::string_view name) {
-  const auto found = std::ranges::find(result.environment, name, &EnvironmentFact::name);
-  return found == result.environment.end() ? std::string() : found->value;
+  const auto matching_fact = std::ranges::find(result.environment, name, &EnvironmentFact::name);
+  return matching_fact == result.environment.end() ? std::string() : matching_fact->value;
 }
 
 std::vector<DisclosedHardware> collect_disclosed_hardware(const ReportResult& result) {
@@ -108,10 +109,10 @@ std::vector<DisclosedHardware> collect_disclosed_hardware(const ReportResult& re
     if (!domain.is_counted || (domain.device_model.empty() && domain.sensor != "nvml")) continue;
     ++models[domain.device_model];
   }
-  std::vector<DisclosedHardware> list;
-  for (const auto& [model, count] : models) list.push_back({model, "gpu", count});
-  add_cpu_hardware(result, list);
-  return list;
+  std::vector<DisclosedHardware> hardware;
+  for (const auto& [model, count] : models) hardware.push_back({model, "gpu", count});
+  add_cpu_hardware(result, hardware);
+  return hardware;
 }
 
 std::string utc_time_text(std::int64_t unix_s) {

@@ -23,8 +23,8 @@ constexpr std::array<DisclosureFormat, 6> kDisclosureFormats = {{
 std::span<const DisclosureFormat> disclosure_formats() { return kDisclosureFormats; }
 
 const DisclosureFormat* find_disclosure_format(std::string_view name) {
-  const auto found = std::ranges::find(kDisclosureFormats, name, &DisclosureFormat::name);
-  return found == kDisclosureFormats.end() ? nullptr : &*found;
+  const auto matching_format = std::ranges::find(kDisclosureFormats, name, &DisclosureFormat::name);
+  return matching_format == kDisclosureFormats.end() ? nullptr : &*matching_format;
 }
 
 Result<Disclosure> huggingface_disclosure(const ReportResult& result, const DisclosureOptions& options,

@@ -26,8 +26,8 @@ DisclosureOptions make_all_options() {
 
 std::string write_disclosure_text(std::string_view format, const ReportResult& result,
                                   const DisclosureOptions& options = make_all_options()) {
-  const Result<Disclosure> made = find_disclosure_format(format)->write_disclosure(result, options, "0.1.0");
-  return made ? made->text : made.error().message;
+  const Result<Disclosure> disclosure = find_disclosure_format(format)->write_disclosure(result, options, "0.1.0");
+  return disclosure ? disclosure->text : disclosure.error().message;
 }
 
 formats::DocumentValue write_disclosure_json(std::string_view format, const ReportResult& result,
@@ -73,10 +73,10 @@ TEST(Disclosure, WithoutAnyDomainTheExclusionIsTheReason) {
   ReportResult result = make_training_report();
   for (DomainEnergy& domain : result.domains) domain.is_counted = false;
   result.totals = total_energy(result.domains);
-  const Result<Disclosure> made = boamps_disclosure(result, make_all_options(), "0.1.0");
-  ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().code, ErrorCode::usage);
-  EXPECT_NE(made.error().message.find("gpu0, package-0"), std::string::npos) << made.error().message;
+  const Result<Disclosure> disclosure = boamps_disclosure(result, make_all_options(), "0.1.0");
+  ASSERT_FALSE(disclosure);
+  EXPECT_EQ(disclosure.error().code, ErrorCode::usage);
+  EXPECT_NE(disclosure.error().message.find("gpu0, package-0"), std::string::npos) << disclosure.error().message;
   EXPECT_EQ(huggingface_disclosure(result, make_all_options(), "0.1.0").error().code, ErrorCode::usage);
   EXPECT_EQ(boamps_disclosure({}, make_all_options(), "0.1.0").error().code, ErrorCode::unsupported);
 }
@@ -108,22 +108,24 @@ TEST(Disclosure, CpusOfAllHostsAreCounted) {
   result.domains.resize(1);
   result.environment.resize(1);
   EXPECT_EQ(count(), std::nullopt);
-  const Result<Disclosure> made = boamps_disclosure(result, make_all_options(), "0.1.0");
-  ASSERT_TRUE(made);
-  EXPECT_EQ(made->missing_members.back(), "infrastructure.components.nbComponent");
+  const Result<Disclosure> disclosure = boamps_disclosure(result, make_all_options(), "0.1.0");
+  ASSERT_TRUE(disclosure);
+  EXPECT_EQ(disclosure->missing_members.back(), "infrastructure.components.nbComponent");
 }
 
 TEST(Boamps, MeasuresOfTheRunAreAddedToThoseOfTheCaller) {
   ReportResult result = make_training_report();
   result.start_unix_ns = kStart_ns;
   DisclosureOptions options = make_all_options();
-  for (const char* none : {R"({})", R"({"measures": []})", R"({"measures": null})", R"({"measures": [{}]})"}) {
-    options.base_json = none;
-    EXPECT_EQ(write_disclosure_json("boamps", result, options).find("measures")->array()->size(), 2U) << none;
+  for (const char* json_without_measures :
+       {R"({})", R"({"measures": []})", R"({"measures": null})", R"({"measures": [{}]})"}) {
+    options.base_json = json_without_measures;
+    EXPECT_EQ(write_disclosure_json("boamps", result, options).find("measures")->array()->size(), 2U)
+        << json_without_measures;
   }
   options.base_json = R"({"measures": [{"measurementMethod": "codecarbon", "powerConsumption": 1}]})";
-  const formats::DocumentValue both = write_disclosure_json("boamps", result, options);
-  const formats::DocumentValue::Array& measures = *both.find("measures")->array();
+  const formats::DocumentValue merged_report = write_disclosure_json("boamps", result, options);
+  const formats::DocumentValue::Array& measures = *merged_report.find("measures")->array();
   ASSERT_EQ(measures.size(), 3U);
   EXPECT_EQ(measures[0].text_or_empty("measurementMethod"), "codecarbon");
   EXPECT_EQ(measures[1].text_or_empty("measurementMethod"), "joulemap (measured)");
@@ -140,10 +142,10 @@ TEST(Boamps, BlankMembersAreMissing) {
   DisclosureOptions options = make_all_options();
   options.base_json = R"({"task": {"taskStage": "", "taskFamily": " ", "dataset": {}, "algorithms": null},
                           "infrastructure": {"infraType": "publicCloud", "components": [{"nbComponent": null}]}})";
-  const Result<Disclosure> made = boamps_disclosure(make_training_report(), options, "0.1.0");
-  ASSERT_TRUE(made);
-  EXPECT_EQ(made->missing_members, (std::vector<std::string>{"task.taskFamily", "task.dataset"}));
-  const formats::DocumentValue report = *formats::read_json(made->text, "made");
+  const Result<Disclosure> disclosure = boamps_disclosure(make_training_report(), options, "0.1.0");
+  ASSERT_TRUE(disclosure);
+  EXPECT_EQ(disclosure->missing_members, (std::vector<std::string>{"task.taskFamily", "task.dataset"}));
+  const formats::DocumentValue report = *formats::read_json(disclosure->text, "made");
   EXPECT_EQ(report.find_path("task.taskStage")->text(), "training");
   EXPECT_EQ(report.find_path("infrastructure.infraType")->text(), "publicCloud");
 }

@@ -17,8 +17,8 @@ namespace joulemap::report {
 namespace {
 
 std::string environment_fact_text(const ReportResult& result, std::string_view name) {
-  for (const EnvironmentFact& known : result.environment) {
-    if (known.name == name) return known.value;
+  for (const EnvironmentFact& fact : result.environment) {
+    if (fact.name == name) return fact.value;
   }
   return {};
 }
@@ -41,17 +41,17 @@ std::string cited_hardware(const ReportResult& result) {
 
 // Lists the domains in the total with their sensors, and the domains and the time that the total does not include.
 std::string included_domains_text(const ReportResult& result, const RunRates& rates) {
-  std::string read;
-  std::string missing;
+  std::string included_domains;
+  std::string excluded_domains;
   for (const DomainEnergy& domain : result.domains) {
     if (!domain.is_counted && !is_outside_totals(domain)) continue;
     const bool is_included = domain.is_counted && domain.joules && domain.provenance == rates.provenance;
-    std::string& list = is_included ? read : missing;
-    list += (list.empty() ? "" : ", ") + domain.name;
-    if (is_included && rates.provenance == Provenance::measured) list += fmt::format(" by {}", domain.sensor);
+    std::string& domain_list = is_included ? included_domains : excluded_domains;
+    domain_list += (domain_list.empty() ? "" : ", ") + domain.name;
+    if (is_included && rates.provenance == Provenance::measured) domain_list += fmt::format(" by {}", domain.sensor);
   }
-  std::string out = fmt::format("{}: {}", to_string(*rates.provenance), read);
-  if (!missing.empty()) out += fmt::format("; not included: {}", missing);
+  std::string out = fmt::format("{}: {}", to_string(*rates.provenance), included_domains);
+  if (!excluded_domains.empty()) out += fmt::format("; not included: {}", excluded_domains);
   if (result.is_clipped) out += "; " + partial_run_text(result);
   return out;
 }
@@ -93,12 +93,13 @@ std::string partial_run_text(const ReportResult& result) {
 }
 
 Error missing_energy_error(const ReportResult& result, std::string_view action) {
-  const std::vector<std::string> excluded = excluded_domains_with_energy(result);
-  if (excluded.empty()) {
+  const std::vector<std::string> excluded_domains = excluded_domains_with_energy(result);
+  if (excluded_domains.empty()) {
     return {ErrorCode::unsupported, fmt::format("cannot {}: the recording contains no energy", action),
             "run joulemap doctor"};
   }
-  return {ErrorCode::usage, fmt::format("cannot {}: {}", action, excluded_domains_text(excluded)), "shorten --exclude"};
+  return {ErrorCode::usage, fmt::format("cannot {}: {}", action, excluded_domains_text(excluded_domains)),
+          "shorten --exclude"};
 }
 
 std::string citation_text(const ReportResult& result, std::string_view given_hardware, std::string_view version) {
@@ -106,9 +107,10 @@ std::string citation_text(const ReportResult& result, std::string_view given_har
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + printable(argument);
   if (!rates.energy_j) {
-    const std::vector<std::string> excluded = excluded_domains_with_energy(result);
-    return fmt::format("The energy of {} is unknown: {} (Joulemap {}).\n", subject.empty() ? "the run" : subject,
-                       excluded.empty() ? "no sensor returned a value" : excluded_domains_text(excluded), version);
+    const std::vector<std::string> excluded_domains = excluded_domains_with_energy(result);
+    return fmt::format(
+        "The energy of {} is unknown: {} (Joulemap {}).\n", subject.empty() ? "the run" : subject,
+        excluded_domains.empty() ? "no sensor returned a value" : excluded_domains_text(excluded_domains), version);
   }
   const double half_width_j = rates.half_width_j.value_or(0);
   std::string text =

@@ -125,19 +125,28 @@ std::string serving_requests_csv(const ServingResult& serving) {
       "id,tenant,model,status,prompt_tokens,cached_tokens,output_tokens,rejected_tokens,steps,begin_s,end_s,first_"
       "token_s,"
       "step_s,energy_j,low_j,high_j,token_j,time_j,marginal_j,prefill_j,decode_j,fixed_j,context_j,wasted_j\r\n";
-  const auto known = [&](double energy_j) { return serving.has_energy ? std::optional(energy_j) : std::nullopt; };
+  const auto energy_if_known = [&](double energy_j) {
+    return serving.has_energy ? std::optional(energy_j) : std::nullopt;
+  };
   for (const ServedRequest& request : serving.listed_requests) {
     CsvLine line;
     line.add(request.id).add(request.tenant).add(request.model);
     line.add(kStatus[static_cast<std::size_t>(request.status)]).add(request.prompt_tokens).add(request.cached_tokens);
     line.add(request.output_tokens).add(request.rejected_tokens).add(request.steps).add(request.begin_s);
-    line.add(request.end_s).add(request.first_token_s).add(request.step_s).add(known(request.shares.shapley_j));
-    line.add(known(request.low_j)).add(known(request.high_j)).add(known(request.shares.token_share_j));
-    line.add(known(request.shares.step_share_j))
-        .add(known(request.shares.saved_without_request_j))
-        .add(known(request.prefill_j));
-    line.add(known(request.decode_j)).add(known(request.fixed_j)).add(known(request.kv_cache_read_j));
-    out += std::move(line.add(known(request.wasted_j))).take_line();
+    line.add(request.end_s)
+        .add(request.first_token_s)
+        .add(request.step_s)
+        .add(energy_if_known(request.shares.shapley_j));
+    line.add(energy_if_known(request.low_j))
+        .add(energy_if_known(request.high_j))
+        .add(energy_if_known(request.shares.token_share_j));
+    line.add(energy_if_known(request.shares.step_share_j))
+        .add(energy_if_known(request.shares.saved_without_request_j))
+        .add(energy_if_known(request.prefill_j));
+    line.add(energy_if_known(request.decode_j))
+        .add(energy_if_known(request.fixed_j))
+        .add(energy_if_known(request.kv_cache_read_j));
+    out += std::move(line.add(energy_if_known(request.wasted_j))).take_line();
   }
   return out;
 }

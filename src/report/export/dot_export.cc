@@ -46,21 +46,21 @@ CallGraph build_call_graph(const EnergyStacks& stacks) {
     const double energy_j = stack.energy_j.value_or(0);
     if (stack.frames.empty() || energy_j <= 0) continue;
     graph.total_j += energy_j;
-    std::set<std::string> seen;  // a name that repeats in a stack counts once
+    std::set<std::string> counted_frames;  // a name that repeats in a stack counts once
     for (const std::string& frame : stack.frames) {
-      if (seen.insert(frame).second) graph.nodes[frame].inclusive_energy_j += energy_j;
+      if (counted_frames.insert(frame).second) graph.nodes[frame].inclusive_energy_j += energy_j;
     }
     for (std::size_t i = 1; i < stack.frames.size(); ++i) {
       graph.edge_energies_j[{stack.frames[i - 1], stack.frames[i]}] += energy_j;
     }
-    CallGraphNode& own = graph.nodes[stack.frames.back()];
-    own.own_energy_j += energy_j;
-    own.own_time_s += stack.time_s;
-    own.call_count += stack.call_count;
+    CallGraphNode& leaf_node = graph.nodes[stack.frames.back()];
+    leaf_node.own_energy_j += energy_j;
+    leaf_node.own_time_s += stack.time_s;
+    leaf_node.call_count += stack.call_count;
     if (!stack.cause_class) continue;
     const double mean_w = energy_j / std::max(stack.cause_class->times_s.sum(), kMinDrawnTime_s);
-    own.own_energy_by_cause_j.add(stack.cause_class->times_s, mean_w);
-    own.is_cause_from_name = own.is_cause_from_name || stack.cause_class->basis == CauseBasis::name;
+    leaf_node.own_energy_by_cause_j.add(stack.cause_class->times_s, mean_w);
+    leaf_node.is_cause_from_name = leaf_node.is_cause_from_name || stack.cause_class->basis == CauseBasis::name;
     graph.energy_by_cause_j.add(stack.cause_class->times_s, mean_w);
   }
   return graph;
@@ -93,14 +93,14 @@ std::string node_label(const std::string& name, const CallGraphNode& node, doubl
   return label + "\"";
 }
 
-std::string graph_caption(const CallGraph& graph, const std::string& subject, double omitted_j) {
+std::string graph_caption(const CallGraph& graph, const std::string& subject, double omitted_energy_j) {
   std::string caption = fmt::format("{}: {}", subject, amount_text(graph.total_j, "J"));
-  for (const EnergyCauseClass each : kCauseClasses) {
-    const double energy_j = graph.energy_by_cause_j[each];
-    if (energy_j > 0) caption += fmt::format("; {} {:.1f} %", to_string(each), 100 * energy_j / graph.total_j);
+  for (const EnergyCauseClass cause_class : kCauseClasses) {
+    const double energy_j = graph.energy_by_cause_j[cause_class];
+    if (energy_j > 0) caption += fmt::format("; {} {:.1f} %", to_string(cause_class), 100 * energy_j / graph.total_j);
   }
-  if (omitted_j > 0)
-    caption += fmt::format("; names below 0.1 % omitted: {} of self energy", amount_text(omitted_j, "J"));
+  if (omitted_energy_j > 0)
+    caption += fmt::format("; names below 0.1 % omitted: {} of self energy", amount_text(omitted_energy_j, "J"));
   return caption;
 }
 
@@ -115,10 +115,10 @@ Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& 
     return graph.nodes.at(name).inclusive_energy_j >= kMinDrawnEnergyShare * graph.total_j;
   };
   std::string nodes;
-  double omitted_j = 0;
+  double omitted_energy_j = 0;
   for (const auto& [name, node] : graph.nodes) {
     if (!is_shown(name)) {
-      omitted_j += node.own_energy_j;
+      omitted_energy_j += node.own_energy_j;
       continue;
     }
     // Opacity of the node, from 40 / 255 for a small share to 220 / 255 for all of the energy.
@@ -138,7 +138,7 @@ Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& 
   return fmt::format(
       "digraph energy {{\n  label={};\n  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
       "  edge [color=\"{}\", fontname=\"sans-serif\"];\n{}{}}}\n",
-      quote_dot_string(graph_caption(graph, command_text(view.run), omitted_j)), kMutedTextColour, nodes, edges);
+      quote_dot_string(graph_caption(graph, command_text(view.run), omitted_energy_j)), kMutedTextColour, nodes, edges);
 }
 
 }  // namespace joulemap::report

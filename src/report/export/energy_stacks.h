@@ -30,7 +30,8 @@ struct EnergyStacks {
   std::size_t missing_energy_count = 0;  // number of rows whose energy is unknown
 };
 
-// Stacks of the level `by`. If `by` is empty: of layers, or without layers of the first level. Fails without such rows.
-Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by);
+// Stacks of the level `level_name`. If `level_name` is empty: of layers, or without layers of the first level. Fails
+// without such rows.
+Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view level_name);
 
 }  // namespace joulemap::report

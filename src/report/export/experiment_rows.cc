@@ -46,10 +46,10 @@ std::string join_flag_codes(const std::vector<std::string>& codes) {
 
 // The columns about provenance. They are the last ones, so that the index of older columns has not changed.
 void append_energy_cells(const ExperimentRow& row, const EnergyTotals& totals,
-                         const std::optional<EnergyWithProvenance>& shown, std::vector<std::string>& cells) {
+                         const std::optional<EnergyWithProvenance>& complete_energy, std::vector<std::string>& cells) {
   cells.insert(cells.end(),
-               {shown ? std::string(to_string(shown->provenance)) : "", full_precision_text(joules_of(totals.measured)),
-                full_precision_text(joules_of(totals.estimated)),
+               {complete_energy ? std::string(to_string(complete_energy->provenance)) : "",
+                full_precision_text(joules_of(totals.measured)), full_precision_text(joules_of(totals.estimated)),
                 totals.measured ? join_flag_codes(totals.measured->domains) : "",
                 full_precision_text(power_by_provenance(row.baseline, Provenance::measured)),
                 full_precision_text(power_by_provenance(row.baseline, Provenance::estimated)),
@@ -67,10 +67,11 @@ TextTable full_precision_rows_table(const ExperimentData& data, const AnalysisRe
   for (std::size_t i = 0; i < data.rows.size(); ++i) {
     const ExperimentRow& row = data.rows[i];
     const EnergyTotals totals = total_energy(row.domains);
-    const std::optional<EnergyWithProvenance> shown = energy_if_complete(totals);
-    const std::optional<double> energy_j = shown ? std::optional(shown->joules) : std::nullopt;
+    const std::optional<EnergyWithProvenance> complete_energy = energy_if_complete(totals);
+    const std::optional<double> energy_j = complete_energy ? std::optional(complete_energy->joules) : std::nullopt;
     std::vector<std::string> cells = {fmt::format("{}", row.number), fmt::format("{}", row.block)};
-    for (std::size_t f = 0; f < data.factors.size(); ++f) cells.push_back(data.factors[f].levels.at(row.levels.at(f)));
+    for (std::size_t factor_index = 0; factor_index < data.factors.size(); ++factor_index)
+      cells.push_back(data.factors[factor_index].levels.at(row.levels.at(factor_index)));
     cells.insert(cells.end(), {std::string(name_of(row.state)), fmt::format("{}", row.attempts),
                                full_precision_text(row.exit_code), row.node, full_precision_text(row.start_unix_ns),
                                full_precision_text(row.elapsed_s), full_precision_text(energy_j)});
@@ -78,14 +79,14 @@ TextTable full_precision_rows_table(const ExperimentData& data, const AnalysisRe
       const auto domain = std::ranges::find(row.domains, name, &DomainEnergy::name);
       cells.push_back(domain == row.domains.end() ? "" : full_precision_text(domain->joules));
     }
-    for (std::size_t m = 0; m < data.metrics.size(); ++m) {
-      cells.push_back(m < row.metrics.size() ? full_precision_text(row.metrics[m]) : "");
+    for (std::size_t metric_index = 0; metric_index < data.metrics.size(); ++metric_index) {
+      cells.push_back(metric_index < row.metrics.size() ? full_precision_text(row.metrics[metric_index]) : "");
     }
     cells.insert(cells.end(), {fmt::format("{}", row.epochs.size()), full_precision_text(preferred_power(row.baseline)),
                                full_precision_text(preferred_power(row.first)),
                                full_precision_text(row.cpu_steal_share), full_precision_text(row.throttled_share)});
     cells.push_back(i < result.row_flags.size() ? join_flag_codes(result.row_flags[i]) : "");
-    append_energy_cells(row, totals, shown, cells);
+    append_energy_cells(row, totals, complete_energy, cells);
     table.rows.push_back(std::move(cells));
   }
   return table;

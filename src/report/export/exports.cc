@@ -32,13 +32,13 @@ std::string join_parts(const std::vector<std::string>& parts, std::string_view s
 std::span<const ExportFormat> export_formats() { return kExportFormats; }
 
 const ExportFormat* find_export_format(std::string_view name) {
-  const auto found = std::ranges::find(kExportFormats, name, &ExportFormat::name);
-  return found == kExportFormats.end() ? nullptr : &*found;
+  const auto matching_format = std::ranges::find(kExportFormats, name, &ExportFormat::name);
+  return matching_format == kExportFormats.end() ? nullptr : &*matching_format;
 }
 
-Error missing_energy_error(std::string_view by) {
-  return {ErrorCode::not_found, fmt::format("the recording contains no energy by {}", by),
-          fmt::format("run joulemap report --by {} for the reason", by)};
+Error missing_energy_error(std::string_view level_name) {
+  return {ErrorCode::not_found, fmt::format("the recording contains no energy by {}", level_name),
+          fmt::format("run joulemap report --by {} for the reason", level_name)};
 }
 
 std::string command_text(const ReportResult& run) {

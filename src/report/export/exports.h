@@ -46,7 +46,7 @@ Result<std::string> csv_text(const RunView& view, const ExportOptions& options);
 Result<std::string> sqlite_bytes(const RunView& view, const ExportOptions& options);
 
 // The error of an export by stacks if no stack has energy.
-Error missing_energy_error(std::string_view by);
+Error missing_energy_error(std::string_view level_name);
 // The command of the run as one string; "a recording" if it is unknown.
 std::string command_text(const ReportResult& run);
 // A path as one string: "train backward layer4.0.conv2".

@@ -48,10 +48,10 @@ TEST(Exports, FoldedStacksAreInMicrojoulesWithFullModuleNames) {
 TEST(Exports, TheCallGraphHasEnergiesOfFunctionsAndCalls) {
   RunView view = make_three_layer_view();
   view.levels[0].rows.push_back(make_row({"train", "forward", "aten::copy_"}, 2.25));
-  const Result<std::string> dot = graphviz_dot_text(view, {});
-  ASSERT_TRUE(dot);
-  EXPECT_NE(dot->find("\"forward\" -> \"aten::copy_\" [label=\"2.25 J\""), std::string::npos) << *dot;
-  EXPECT_NE(dot->find("\"say \\\"x\\\""), std::string::npos) << "quotes in names are escaped";
+  const Result<std::string> dot_text = graphviz_dot_text(view, {});
+  ASSERT_TRUE(dot_text);
+  EXPECT_NE(dot_text->find("\"forward\" -> \"aten::copy_\" [label=\"2.25 J\""), std::string::npos) << *dot_text;
+  EXPECT_NE(dot_text->find("\"say \\\"x\\\""), std::string::npos) << "quotes in names are escaped";
 }
 
 TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
@@ -61,12 +61,12 @@ TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
   ledger_cause.times_s[EnergyCauseClass::synchronization] = 1;
   view.levels[0].rows[0].cause = ledger_cause;
   view.levels[0].rows[1].cause = scopes::make_cause_from_name("copy_", 1);
-  const Result<std::string> dot = graphviz_dot_text(view, {});
-  ASSERT_TRUE(dot);
-  EXPECT_NE(dot->find("\\nlaunch\""), std::string::npos) << *dot;
-  EXPECT_NE(dot->find("\\nmemory (by name)\""), std::string::npos);
+  const Result<std::string> dot_text = graphviz_dot_text(view, {});
+  ASSERT_TRUE(dot_text);
+  EXPECT_NE(dot_text->find("\\nlaunch\""), std::string::npos) << *dot_text;
+  EXPECT_NE(dot_text->find("\\nmemory (by name)\""), std::string::npos);
   // The total is 2.25 J. Of the first row's 1.5 J, a quarter (0.375 J, 16.7 %) is synchronization.
-  EXPECT_NE(dot->find("memory 11.1 %; launch 50.0 %; synchronisation 16.7 %"), std::string::npos);
+  EXPECT_NE(dot_text->find("memory 11.1 %; launch 50.0 %; synchronisation 16.7 %"), std::string::npos);
 }
 
 TEST(Exports, StacksWithoutEnergyAreCounted) {
@@ -107,10 +107,10 @@ TEST(Exports, TheDatabaseHasNullForUnknownValues) {
   const Result<formats::SqliteDatabase> database = formats::SqliteDatabase::from_bytes(*bytes);
   ASSERT_TRUE(database);
   formats::SqliteRows rows = database->rows("rows", {"path", "energy_j", "count"});
-  int known = 0;
+  int known_energy_count = 0;
   int unknown = 0;
-  while (rows.next()) ++(rows.is_null(1) ? unknown : known);
-  EXPECT_EQ(known, 2);
+  while (rows.next()) ++(rows.is_null(1) ? unknown : known_energy_count);
+  EXPECT_EQ(known_energy_count, 2);
   EXPECT_EQ(unknown, 1);
   formats::SqliteRows steps = database->rows("steps", {"number", "loss"});
   ASSERT_TRUE(steps.next());

@@ -13,10 +13,10 @@
 namespace joulemap::report {
 
 Result<std::string> folded_stacks_text(const RunView& view, const ExportOptions& query) {
-  const Result<EnergyStacks> found = energy_stacks(view, query.by);
-  if (!found) return found.error();
+  const Result<EnergyStacks> level_stacks = energy_stacks(view, query.by);
+  if (!level_stacks) return level_stacks.error();
   std::string out;
-  for (const EnergyStack& stack : found->stacks) {
+  for (const EnergyStack& stack : level_stacks->stacks) {
     const std::int64_t microjoules = std::llround(stack.energy_j.value_or(0) * 1e6);
     if (microjoules <= 0) continue;
     std::string line;
@@ -26,7 +26,7 @@ Result<std::string> folded_stacks_text(const RunView& view, const ExportOptions&
     }
     out += fmt::format("{} {}\n", line, microjoules);
   }
-  if (out.empty()) return missing_energy_error(found->by);
+  if (out.empty()) return missing_energy_error(level_stacks->by);
   return out;
 }
 

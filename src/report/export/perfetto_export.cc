@@ -73,22 +73,23 @@ class PerfettoTrace {
 
   // Distributes overlapping slices over several tracks of the same name.
   void add_slices(const std::string& name, std::vector<TraceSlice> slices) {
-    std::ranges::sort(slices, {}, [](const TraceSlice& one) { return std::tuple(one.begin_s, -one.end_s); });
+    std::ranges::sort(
+        slices, {}, [](const TraceSlice& trace_slice) { return std::tuple(trace_slice.begin_s, -trace_slice.end_s); });
     while (!slices.empty()) {
       const std::uint64_t track = begin_track(name, std::nullopt);
-      std::vector<TraceSlice> left;
+      std::vector<TraceSlice> overlapping_slices;
       double until_s = 0;
       bool is_first = true;
       for (TraceSlice& slice : slices) {
         if (!is_first && slice.begin_s < until_s) {
-          left.push_back(std::move(slice));
+          overlapping_slices.push_back(std::move(slice));
           continue;
         }
         is_first = false;
         until_s = slice.end_s;
         add_slice(track, slice);
       }
-      slices = std::move(left);
+      slices = std::move(overlapping_slices);
     }
   }
 
@@ -131,10 +132,11 @@ class PerfettoTrace {
 };
 
 std::vector<TraceSlice> step_or_epoch_slices(const std::vector<StepOrEpochView>& steps_or_epochs,
-                                             std::string_view what) {
+                                             std::string_view slice_name_prefix) {
   std::vector<TraceSlice> slices;
   for (const StepOrEpochView& step_or_epoch : steps_or_epochs) {
-    TraceSlice slice{fmt::format("{} {}", what, step_or_epoch.number), step_or_epoch.begin_s, step_or_epoch.end_s};
+    TraceSlice slice{fmt::format("{} {}", slice_name_prefix, step_or_epoch.number), step_or_epoch.begin_s,
+                     step_or_epoch.end_s};
     if (step_or_epoch.energy_j) slice.annotations.emplace_back("energy_j", *step_or_epoch.energy_j);
     if (step_or_epoch.energy_j && step_or_epoch.time_s > 0)
       slice.annotations.emplace_back("power_w", *step_or_epoch.energy_j / step_or_epoch.time_s);

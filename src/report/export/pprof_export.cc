@@ -48,9 +48,11 @@ class PprofProfile {
     for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame) {
       locations.push_back(find_or_add_location(*frame));
     }
-    const auto whole = [](double value) { return static_cast<std::uint64_t>(std::llround(std::max(value, 0.0))); };
-    const std::vector<std::uint64_t> values = {whole(stack.energy_j.value_or(0) * 1e6), whole(stack.time_s * 1e9),
-                                               stack.call_count};
+    const auto rounded_value = [](double value) {
+      return static_cast<std::uint64_t>(std::llround(std::max(value, 0.0)));
+    };
+    const std::vector<std::uint64_t> values = {rounded_value(stack.energy_j.value_or(0) * 1e6),
+                                               rounded_value(stack.time_s * 1e9), stack.call_count};
     profile_message_.add(kSampleField, ProtobufWriter()
                                            .add_packed(1, std::span<const std::uint64_t>(locations))
                                            .add_packed(2, std::span<const std::uint64_t>(values)));
@@ -84,21 +86,21 @@ class PprofProfile {
 }  // namespace
 
 Result<std::string> pprof_bytes(const RunView& view, const ExportOptions& query) {
-  const Result<EnergyStacks> found = energy_stacks(view, query.by);
-  if (!found) return found.error();
+  const Result<EnergyStacks> level_stacks = energy_stacks(view, query.by);
+  if (!level_stacks) return level_stacks.error();
   PprofProfile profile;
   profile.add_sample_type("energy", "uJ");
   profile.add_sample_type("time", "nanoseconds");
   profile.add_sample_type("calls", "count");
-  for (const EnergyStack& stack : found->stacks) profile.add_stack(stack);
+  for (const EnergyStack& stack : level_stacks->stacks) profile.add_stack(stack);
   ProtobufWriter& message = profile.profile_message();
   if (view.run.start_unix_ns) message.add(kTimeNanosField, *view.run.start_unix_ns);
   message.add(kDurationNanosField, static_cast<std::int64_t>(std::llround(view.run.elapsed_s * 1e9)));
   message.add(kDefaultSampleTypeField, profile.intern_text("energy"));
   message.add(kCommentField, profile.intern_text(command_text(view.run)));
-  if (found->missing_energy_count > 0) {
+  if (level_stacks->missing_energy_count > 0) {
     message.add(kCommentField, profile.intern_text(fmt::format("{} rows have time but no energy: unknown, not 0",
-                                                               found->missing_energy_count)));
+                                                               level_stacks->missing_energy_count)));
   }
   return std::move(profile).compressed_bytes();
 }

@@ -80,8 +80,8 @@ void add_time_series_tables(SqliteWriter& database, const RunView& view) {
   database.begin_table("samples", {"domain TEXT", "begin_s REAL", "end_s REAL", "power_w REAL"});
   for (const PowerSeries& series : view.run.power) {
     for (std::size_t i = 0; i < series.watts.size(); ++i) {
-      const auto at = static_cast<double>(i);
-      database.add_row({series.domain, at * slice_s, (at + 1) * slice_s, series.watts[i]});
+      const auto slice_index = static_cast<double>(i);
+      database.add_row({series.domain, slice_index * slice_s, (slice_index + 1) * slice_s, series.watts[i]});
     }
   }
   database.begin_table("metrics", {"name TEXT", "time_s REAL", "step INTEGER", "value REAL"});
@@ -104,8 +104,8 @@ void add_time_series_tables(SqliteWriter& database, const RunView& view) {
 void add_diagnostics(SqliteWriter& database, const RunView& view) {
   database.begin_table("diagnostics", {"level TEXT", "code TEXT", "count INTEGER", "message TEXT", "remedy TEXT"});
   const auto add = [&](std::optional<std::string_view> level, const Diagnostics& diagnostics) {
-    for (const Diagnostic& one : diagnostics.list()) {
-      database.add_row({level, one.code, one.count, one.message, one.remedy});
+    for (const Diagnostic& diagnostic : diagnostics.list()) {
+      database.add_row({level, diagnostic.code, diagnostic.count, diagnostic.message, diagnostic.remedy});
     }
   };
   add(std::nullopt, view.run.diagnostics);

@@ -10,10 +10,10 @@ namespace joulemap::report {
 namespace {
 
 std::string prefix_special_characters(std::string_view text, std::string_view special_characters,
-                                      std::string_view before) {
+                                      std::string_view prefix) {
   std::string out;
   for (const char c : printable(text)) {
-    if (special_characters.find(c) != special_characters.npos) out += before;
+    if (special_characters.find(c) != special_characters.npos) out += prefix;
     out += c;
   }
   return out;
@@ -46,11 +46,12 @@ std::string escape_latex(std::string_view text) {
 std::string escape_csv_field(std::string_view text) {
   // Spreadsheets evaluate text that begins with one of these. Programs that read such a name must strip the apostrophe.
   constexpr std::string_view kFormulaStartCharacters = "=+-@";
-  std::string shown = printable(text);
-  if (!shown.empty() && kFormulaStartCharacters.find(shown[0]) != kFormulaStartCharacters.npos && !parse_double(shown))
-    shown.insert(0, "'");
-  if (shown.find_first_of(",\"") == shown.npos) return shown;
-  return "\"" + prefix_special_characters(shown, "\"", "\"") + "\"";
+  std::string printable_text = printable(text);
+  if (!printable_text.empty() && kFormulaStartCharacters.find(printable_text[0]) != kFormulaStartCharacters.npos &&
+      !parse_double(printable_text))
+    printable_text.insert(0, "'");
+  if (printable_text.find_first_of(",\"") == printable_text.npos) return printable_text;
+  return "\"" + prefix_special_characters(printable_text, "\"", "\"") + "\"";
 }
 
 }  // namespace joulemap::report

@@ -24,21 +24,21 @@ double sort_key_of_row(const ReportRow& row, SortBy sort) {
   }
 }
 
-std::string table_row_name(const ReportRow& row, std::string_view by) {
-  if (by == "kernel") return row.display_name;
+std::string table_row_name(const ReportRow& row, std::string_view level_name) {
+  if (level_name == "kernel") return row.display_name;
   std::string name;
   for (const std::string& element : row.path) name += (name.empty() ? "" : " ") + element;
   return name;
 }
 
-TableRow sum_remaining_rows(const std::vector<TableRow>& rows, std::size_t from) {
-  TableRow rest{fmt::format("{} more", rows.size() - from), {}, true};
-  for (std::size_t i = from; i < rows.size(); ++i) {
+TableRow sum_remaining_rows(const std::vector<TableRow>& rows, std::size_t first_row_index) {
+  TableRow remainder_row{fmt::format("{} more", rows.size() - first_row_index), {}, true};
+  for (std::size_t i = first_row_index; i < rows.size(); ++i) {
     const ReportRow& row = rows[i].row;
-    rest.row.time_s += row.time_s;
-    if (row.energy_j) rest.row.energy_j = rest.row.energy_j.value_or(0) + *row.energy_j;
+    remainder_row.row.time_s += row.time_s;
+    if (row.energy_j) remainder_row.row.energy_j = remainder_row.row.energy_j.value_or(0) + *row.energy_j;
   }
-  return rest;
+  return remainder_row;
 }
 
 // One row per domain, from ReportResult::domains: its `rows` lack parts of domains, and estimates.
@@ -66,7 +66,7 @@ std::optional<double> interval_half_width_j(const ReportRow& row) {
   return row.low_j && row.high_j ? std::optional((*row.high_j - *row.low_j) / 2) : std::nullopt;
 }
 
-TableContent make_table_content(const ReportResult& result, const TreeQuery& query, std::size_t most) {
+TableContent make_table_content(const ReportResult& result, const TreeQuery& query, std::size_t max_rows) {
   TableContent content;
   if (result.by == "domain") {
     content.rows = table_rows_of_domains(result);
@@ -87,10 +87,10 @@ TableContent make_table_content(const ReportResult& result, const TreeQuery& que
     return std::pair(sort_key_of_row(a.row, sort), a.row.time_s) >
            std::pair(sort_key_of_row(b.row, sort), b.row.time_s);
   });
-  if (content.rows.size() > most) {
-    TableRow rest = sum_remaining_rows(content.rows, most);
-    content.rows.resize(most);
-    content.rows.push_back(std::move(rest));
+  if (content.rows.size() > max_rows) {
+    TableRow remainder_row = sum_remaining_rows(content.rows, max_rows);
+    content.rows.resize(max_rows);
+    content.rows.push_back(std::move(remainder_row));
   }
   if (!query.name_filter.empty()) return content;
   for (EnergyNode& node : idle_and_unattributed_nodes(result))

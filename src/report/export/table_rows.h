@@ -23,8 +23,8 @@ struct TableContent {
   bool has_device_column = false;  // rows belong to several devices
 };
 
-// At most `most` rows of the report, then their remainder. A report by domain is neither sorted nor limited.
-TableContent make_table_content(const ReportResult& result, const TreeQuery& query, std::size_t most);
+// At most `max_rows` rows of the report, then their remainder. A report by domain is neither sorted nor limited.
+TableContent make_table_content(const ReportResult& result, const TreeQuery& query, std::size_t max_rows);
 
 // Half the width of the interval of energy_j, in J; none if the interval is unknown.
 std::optional<double> interval_half_width_j(const ReportRow& row);

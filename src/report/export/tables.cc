@@ -97,16 +97,17 @@ std::string format_csv_table(const ReportResult& result, const TableContent& con
 
 std::string provenance_sentence(const ReportResult& result) {
   std::string measured;
-  std::string estimated;
+  std::string estimated_domains;
   for (const DomainEnergy& domain : result.domains) {
     if (!domain.is_counted || !domain.joules) continue;
-    std::string& list = domain.provenance == Provenance::measured ? measured : estimated;
-    list += (list.empty() ? "" : ", ") + domain.name;
-    if (domain.provenance == Provenance::measured) list += " by " + domain.sensor;
+    std::string& domain_list = domain.provenance == Provenance::measured ? measured : estimated_domains;
+    domain_list += (domain_list.empty() ? "" : ", ") + domain.name;
+    if (domain.provenance == Provenance::measured) domain_list += " by " + domain.sensor;
   }
   std::string out;
   if (!measured.empty()) out += fmt::format("Measured: {}. ", measured);
-  if (!estimated.empty()) out += fmt::format("Estimated{}: {}. ", measured.empty() ? "" : " (in no sum)", estimated);
+  if (!estimated_domains.empty())
+    out += fmt::format("Estimated{}: {}. ", measured.empty() ? "" : " (in no sum)", estimated_domains);
   if (out.empty()) out = "Nothing was measured. ";
   out += fmt::format("± is half of the {:.0f} % interval.", 100 * result.interval);
   if (!result.diagnostics.empty()) out += fmt::format(" Notes: {}.", result.diagnostics.list().front().message);
@@ -115,9 +116,9 @@ std::string provenance_sentence(const ReportResult& result) {
 }
 
 std::string format_report_table(const ReportResult& result, TableFormat format, const TableOptions& query) {
-  std::size_t most = query.max_rows.value_or(format == TableFormat::csv ? 0 : kDefaultTableRows);
-  if (most == 0) most = std::numeric_limits<std::size_t>::max();
-  const TableContent content = make_table_content(result, query.row_query, most);
+  std::size_t max_rows = query.max_rows.value_or(format == TableFormat::csv ? 0 : kDefaultTableRows);
+  if (max_rows == 0) max_rows = std::numeric_limits<std::size_t>::max();
+  const TableContent content = make_table_content(result, query.row_query, max_rows);
   if (format == TableFormat::markdown) return format_markdown_table(result, content);
   return format == TableFormat::latex ? format_latex_table(result, content) : format_csv_table(result, content);
 }

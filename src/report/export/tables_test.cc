@@ -48,9 +48,9 @@ TEST(ModelCard, HasEmissionsOnlyWithAKnownGridIntensity) {
   options.account->assumptions.carbon_intensity = CarbonIntensity{400, {}, "Germany", "test", 2023};
   options.account->assumptions.pue = 1.2;
   options.account->entries = {{.energy_j = 1000, .gco2_per_kwh = 400, .gco2 = 0.1333}};
-  const Result<std::string> known = model_card_markdown(training(), options, "0.1.0");
-  ASSERT_TRUE(known);
-  expect_golden("model_card.yaml", *known);
+  const Result<std::string> model_card = model_card_markdown(training(), options, "0.1.0");
+  ASSERT_TRUE(model_card);
+  expect_golden("model_card.yaml", *model_card);
   options.compute_location = "";
   EXPECT_NE(model_card_markdown(training(), options, "0.1.0")->find("geographical_location: \"Germany\""),
             std::string::npos);

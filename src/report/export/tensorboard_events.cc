@@ -112,20 +112,20 @@ ProtobufWriter plugin_data_message(std::uint32_t field, const ProtobufWriter& me
 
 std::vector<HistogramBucket> make_histogram_buckets(std::span<const double> values, std::size_t max_buckets) {
   if (values.empty()) return {};
-  const auto [least, most] = std::ranges::minmax(values);
-  const double width = (most - least) / static_cast<double>(max_buckets);
+  const auto [min_value, max_value] = std::ranges::minmax(values);
+  const double width = (max_value - min_value) / static_cast<double>(max_buckets);
   if (!(width > 0)) {
-    const double half = std::max(std::abs(least) * 0.01, 1e-9);
-    return {{least - half, least + half, static_cast<double>(values.size())}};
+    const double half_width = std::max(std::abs(min_value) * 0.01, 1e-9);
+    return {{min_value - half_width, min_value + half_width, static_cast<double>(values.size())}};
   }
   std::vector<HistogramBucket> buckets;
   for (std::size_t i = 0; i < max_buckets; ++i) {
-    buckets.push_back({least + width * static_cast<double>(i), least + width * static_cast<double>(i + 1), 0});
+    buckets.push_back({min_value + width * static_cast<double>(i), min_value + width * static_cast<double>(i + 1), 0});
   }
-  buckets.back().high = most;
+  buckets.back().high = max_value;
   for (const double value : values) {
-    const auto at = static_cast<std::size_t>((value - least) / width);
-    buckets[std::min(at, max_buckets - 1)].count += 1;
+    const auto bucket_index = static_cast<std::size_t>((value - min_value) / width);
+    buckets[std::min(bucket_index, max_buckets - 1)].count += 1;
   }
   return buckets;
 }
@@ -154,8 +154,8 @@ void TensorboardEvents::add_scalars(std::int64_t step, double time_s, std::span<
 }
 
 void TensorboardEvents::add_scalar(std::string_view tag, std::int64_t step, double time_s, double value) {
-  const TaggedScalar one{tag, value};
-  add_scalars(step, time_s, {&one, 1});
+  const TaggedScalar tagged_scalar{tag, value};
+  add_scalars(step, time_s, {&tagged_scalar, 1});
 }
 
 void TensorboardEvents::add_plugin_value(std::string_view tag, std::int64_t step, double time_s,
@@ -192,17 +192,18 @@ void TensorboardEvents::add_text(std::string_view tag, std::int64_t step, double
 
 // The layout is a tensorboard.plugins.custom_scalar Layout.
 void TensorboardEvents::add_chart_layout(double time_s, std::string_view category, std::span<const Chart> charts) {
-  ProtobufWriter list;
-  list.add(layout::kCategoryTitleField, to_valid_utf8(category));
+  ProtobufWriter category_message;
+  category_message.add(layout::kCategoryTitleField, to_valid_utf8(category));
   for (const Chart& chart : charts) {
     const auto curves = ProtobufWriter().add(layout::kCurveTagField, to_valid_utf8(chart.tag_pattern));
-    list.add(layout::kChartField, ProtobufWriter()
-                                      .add(layout::kChartTitleField, to_valid_utf8(chart.title))
-                                      .add(layout::kMultilineField, curves));
+    category_message.add(layout::kChartField, ProtobufWriter()
+                                                  .add(layout::kChartTitleField, to_valid_utf8(chart.title))
+                                                  .add(layout::kMultilineField, curves));
   }
-  const auto whole = ProtobufWriter().add(layout::kCategoryField, list);
-  const auto tensor =
-      ProtobufWriter().add(tensor::kTypeField, tensor::kStringDataType).add(tensor::kStringsField, whole.bytes());
+  const auto layout_message = ProtobufWriter().add(layout::kCategoryField, category_message);
+  const auto tensor = ProtobufWriter()
+                          .add(tensor::kTypeField, tensor::kStringDataType)
+                          .add(tensor::kStringsField, layout_message.bytes());
   add_plugin_value("custom_scalars__config__", 0, time_s, "custom_scalars", {}, tensor);
 }
 

@@ -27,14 +27,15 @@ std::string make_group_tag(std::string group, std::string_view name) {
 }
 
 // "gpu0 train forward", for the layer [train, forward, conv1].
-std::string layer_pass_name(const LayerDistribution& spread) {
-  std::string pass = spread.device;
-  for (std::size_t i = 0; i + 1 < spread.path.size(); ++i) pass += " " + spread.path[i];
+std::string layer_pass_name(const LayerDistribution& layer_distribution) {
+  std::string pass = layer_distribution.device;
+  for (std::size_t i = 0; i + 1 < layer_distribution.path.size(); ++i) pass += " " + layer_distribution.path[i];
   return pass;
 }
 
-std::string layer_tag(const LayerDistribution& spread) {
-  return make_group_tag(layer_pass_name(spread), spread.path.empty() ? "all" : std::string_view(spread.path.back()));
+std::string layer_tag(const LayerDistribution& layer_distribution) {
+  return make_group_tag(layer_pass_name(layer_distribution),
+                        layer_distribution.path.empty() ? "all" : std::string_view(layer_distribution.path.back()));
 }
 
 // A regular expression that matches the text and nothing else.
@@ -61,7 +62,7 @@ std::vector<HyperParameter> parse_command_hyper_parameters(const std::vector<std
     } else if (i + 1 < command.size() && !command[i + 1].starts_with("--")) {
       text = command[++i];
     }
-    const auto has_same_name = [&](const HyperParameter& known) { return known.name == name; };
+    const auto has_same_name = [&](const HyperParameter& earlier_parameter) { return earlier_parameter.name == name; };
     if (name.empty() || std::ranges::any_of(parameters, has_same_name)) continue;
     HyperParameter parameter{std::string(name), true};
     if (text) parameter.value = std::string(*text);
@@ -106,8 +107,8 @@ class TensorboardExport {
 // Number of the training step at time_s; in a run without steps, time_s in milliseconds.
 std::int64_t TensorboardExport::training_step_at(double time_s) const {
   if (view_.steps.empty()) return std::llround(time_s * 1e3);
-  const auto after = std::ranges::upper_bound(view_.steps, time_s, {}, &StepOrEpochView::begin_s);
-  const StepOrEpochView& step = after == view_.steps.begin() ? *after : *std::prev(after);
+  const auto following_step = std::ranges::upper_bound(view_.steps, time_s, {}, &StepOrEpochView::begin_s);
+  const StepOrEpochView& step = following_step == view_.steps.begin() ? *following_step : *std::prev(following_step);
   const double length_s = step.end_s - step.begin_s;
   const double part = length_s > 0 ? std::clamp((time_s - step.begin_s) / length_s, 0.0, 1.0) : 0;
   const auto step_offset = static_cast<std::uint64_t>(part * static_cast<double>(step.count));
@@ -173,23 +174,25 @@ void TensorboardExport::add_metrics() {
 // of TensorBoard has either scalars or histograms.
 void TensorboardExport::add_histograms(const std::string& tag, const std::vector<LayerEnergyPoint>& points) {
   const std::size_t histogram_count = std::min(points.size() / kMinHistogramValues, kMaxHistogramsPerTag);
-  for (std::size_t piece = 0; piece < histogram_count; ++piece) {
+  for (std::size_t histogram_index = 0; histogram_index < histogram_count; ++histogram_index) {
     std::vector<double> joules;
-    const std::size_t end = (piece + 1) * points.size() / histogram_count;
-    for (std::size_t i = piece * points.size() / histogram_count; i < end; ++i) joules.push_back(points[i].energy_j);
-    const LayerEnergyPoint& last = points[end - 1];
-    events_.add_histogram(tag + "/spread", step_of_point(last), begin_s_ + last.time_s, make_histogram_buckets(joules));
+    const std::size_t end = (histogram_index + 1) * points.size() / histogram_count;
+    for (std::size_t i = histogram_index * points.size() / histogram_count; i < end; ++i)
+      joules.push_back(points[i].energy_j);
+    const LayerEnergyPoint& last_point = points[end - 1];
+    events_.add_histogram(tag + "/spread", step_of_point(last_point), begin_s_ + last_point.time_s,
+                          make_histogram_buckets(joules));
   }
 }
 
 void TensorboardExport::add_layer_energies() {
-  for (const LayerDistribution& spread : view_.layer_distributions) {
-    const std::string tag = layer_tag(spread);
-    chart_titles_by_tag_group_.emplace(tag.substr(0, tag.find('/')), layer_pass_name(spread));
-    for (const LayerEnergyPoint& point : spread.points) {
+  for (const LayerDistribution& layer_distribution : view_.layer_distributions) {
+    const std::string tag = layer_tag(layer_distribution);
+    chart_titles_by_tag_group_.emplace(tag.substr(0, tag.find('/')), layer_pass_name(layer_distribution));
+    for (const LayerEnergyPoint& point : layer_distribution.points) {
       events_.add_scalar(tag, step_of_point(point), begin_s_ + point.time_s, point.energy_j);
     }
-    add_histograms(tag, spread.points);
+    add_histograms(tag, layer_distribution.points);
   }
 }
 

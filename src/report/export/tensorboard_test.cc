@@ -18,11 +18,12 @@ double sum_bucket_counts(const std::vector<HistogramBucket>& buckets) {
 // The payloads of the TFRecords in `file`, without checking checksums: the tests of tfrecord.h do.
 std::vector<std::string> tfrecord_payloads(const std::string& file) {
   std::vector<std::string> records;
-  for (std::size_t at = 0; at + 12 <= file.size();) {
+  for (std::size_t offset = 0; offset + 12 <= file.size();) {
     std::uint64_t size = 0;
-    for (int i = 7; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(file[at + static_cast<std::size_t>(i)]);
-    records.push_back(file.substr(at + 12, size));
-    at += 16 + size;
+    for (int i = 7; i >= 0; --i)
+      size = size << 8 | static_cast<unsigned char>(file[offset + static_cast<std::size_t>(i)]);
+    records.push_back(file.substr(offset + 12, size));
+    offset += 16 + size;
   }
   return records;
 }
@@ -78,10 +79,10 @@ TEST(Tensorboard, DoesNotOverwriteExistingHparamsColumns) {
   const RunView view = make_two_step_view();
   EXPECT_TRUE(has_record_with_text(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive)),
                                    "_hparams_/experiment"));
-  const std::vector<std::string> shared =
+  const std::vector<std::string> shared_folder_records =
       tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::shared));
-  EXPECT_FALSE(has_record_with_text(shared, "_hparams_/experiment"));
-  EXPECT_TRUE(has_record_with_text(shared, "_hparams_/session_start_info"));
+  EXPECT_FALSE(has_record_with_text(shared_folder_records, "_hparams_/experiment"));
+  EXPECT_TRUE(has_record_with_text(shared_folder_records, "_hparams_/session_start_info"));
 }
 
 TEST(Tensorboard, ReplacesInvalidUtf8) {

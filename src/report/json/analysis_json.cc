@@ -30,23 +30,23 @@ void write_factor_levels(JsonWriter& json, const AnalysisResult& result, std::st
   json.end_object();
 }
 
-void write_measure_summary(JsonWriter& json, std::string_view name, const std::optional<MeasureSummary>& spread) {
+void write_measure_summary(JsonWriter& json, std::string_view name, const std::optional<MeasureSummary>& summary) {
   json.key(name);
-  if (!spread) {
+  if (!summary) {
     json.null();
     return;
   }
   json.begin_object()
-      .member("mean", spread->mean)
-      .member("median", spread->median)
-      .member("low", spread->low)
-      .member("high", spread->high)
-      .member("sd", spread->standard_deviation)
-      .member("n", to_json_count(spread->values.size()));
+      .member("mean", summary->mean)
+      .member("median", summary->median)
+      .member("low", summary->low)
+      .member("high", summary->high)
+      .member("sd", summary->standard_deviation)
+      .member("n", to_json_count(summary->values.size()));
   json.key("values").begin_array();
-  for (const double value : spread->values) json.value(value);
+  for (const double value : summary->values) json.value(value);
   json.end_array().key("outliers").begin_array();
-  for (const std::size_t index : spread->outliers) json.value(to_json_count(index));
+  for (const std::size_t index : summary->outliers) json.value(to_json_count(index));
   json.end_array().end_object();
 }
 
@@ -71,11 +71,16 @@ void write_measure_summaries(JsonWriter& json, const AnalysisResult& result, con
 
 void write_functions(JsonWriter& json, const AnalysisCell& cell) {
   json.key("functions").begin_array();
-  for (const CellFunctionMean& one : cell.functions) {
-    json.begin_object().member("name", one.name).member("device", one.device).member("n", to_json_count(one.n));
-    json.member("count", one.count).member("time_s", one.time_s).member("energy_j", one.energy_j);
-    json.member("cumulative_s", one.cumulative_s).member("share", one.share);
-    write_energy_cause(json, one.cause);
+  for (const CellFunctionMean& function_mean : cell.functions) {
+    json.begin_object()
+        .member("name", function_mean.name)
+        .member("device", function_mean.device)
+        .member("n", to_json_count(function_mean.n));
+    json.member("count", function_mean.count)
+        .member("time_s", function_mean.time_s)
+        .member("energy_j", function_mean.energy_j);
+    json.member("cumulative_s", function_mean.cumulative_s).member("share", function_mean.share);
+    write_energy_cause(json, function_mean.cause);
     json.end_object();
   }
   json.end_array();
@@ -120,14 +125,15 @@ void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCe
 // Writes provenance and domains of an energy; null for any other measure.
 void write_energy_basis(JsonWriter& json, const Measure& measure) {
   json.text_or_null("provenance", measure.provenance ? to_string(*measure.provenance) : "");
-  for (const auto& [name, list] : {std::pair{"domains", &measure.domains}, {"left_out", &measure.excluded_domains}}) {
+  for (const auto& [name, domain_names] :
+       {std::pair{"domains", &measure.domains}, {"left_out", &measure.excluded_domains}}) {
     json.key(name);
     if (!measure.provenance) {
       json.null();
       continue;
     }
     json.begin_array();
-    for (const std::string& domain : *list) json.value(domain);
+    for (const std::string& domain : *domain_names) json.value(domain);
     json.end_array();
   }
 }
@@ -143,120 +149,125 @@ void write_measures(JsonWriter& json, const AnalysisResult& result) {
   json.end_array();
 }
 
-void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comparison& one) {
-  const ExperimentFactor& factor = result.factors[one.factor];
+void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comparison& comparison) {
+  const ExperimentFactor& factor = result.factors[comparison.factor];
   json.begin_object().member("factor", factor.name);
-  json.text_or_null("a", one.a ? factor.levels[*one.a] : "").text_or_null("b", one.b ? factor.levels[*one.b] : "");
-  write_factor_levels(json, result, "within", one.fixed_levels);
-  json.member("metric", result.measures[one.measure].name)
-      .member("unit", result.measures[one.measure].unit)
-      .member("test", one.test)
-      .member("pairing", one.pairing == Pairing::paired ? "paired" : "unpaired")
-      .member("exact", one.is_exact)
-      .member("n_a", to_json_count(one.row_count_a))
-      .member("n_b", to_json_count(one.row_count_b))
-      .member("statistic", one.statistic)
-      .member("p", one.p)
-      .member("p_adjusted", one.p_adjusted)
-      .member("family", to_json_count(one.family_size))
-      .member("a12", one.vargha_delaney_a12)
-      .member("a12_low", one.a12_low)
-      .member("a12_high", one.a12_high)
-      .member("cliff", one.cliffs_delta)
-      .member("difference", one.difference)
-      .member("low", one.low)
-      .member("high", one.high)
-      .member("percent", one.percent)
-      .member("percent_low", one.percent_low)
-      .member("percent_high", one.percent_high);
+  json.text_or_null("a", comparison.a ? factor.levels[*comparison.a] : "")
+      .text_or_null("b", comparison.b ? factor.levels[*comparison.b] : "");
+  write_factor_levels(json, result, "within", comparison.fixed_levels);
+  json.member("metric", result.measures[comparison.measure].name)
+      .member("unit", result.measures[comparison.measure].unit)
+      .member("test", comparison.test)
+      .member("pairing", comparison.pairing == Pairing::paired ? "paired" : "unpaired")
+      .member("exact", comparison.is_exact)
+      .member("n_a", to_json_count(comparison.row_count_a))
+      .member("n_b", to_json_count(comparison.row_count_b))
+      .member("statistic", comparison.statistic)
+      .member("p", comparison.p)
+      .member("p_adjusted", comparison.p_adjusted)
+      .member("family", to_json_count(comparison.family_size))
+      .member("a12", comparison.vargha_delaney_a12)
+      .member("a12_low", comparison.a12_low)
+      .member("a12_high", comparison.a12_high)
+      .member("cliff", comparison.cliffs_delta)
+      .member("difference", comparison.difference)
+      .member("low", comparison.low)
+      .member("high", comparison.high)
+      .member("percent", comparison.percent)
+      .member("percent_low", comparison.percent_low)
+      .member("percent_high", comparison.percent_high);
   json.key("minimum_n");
-  one.min_rows_per_level ? json.value(to_json_count(*one.min_rows_per_level)) : json.null();
-  write_energy_basis(json, result.measures[one.measure]);
-  json.member("different", one.is_different).member("verdict", one.verdict).end_object();
+  comparison.min_rows_per_level ? json.value(to_json_count(*comparison.min_rows_per_level)) : json.null();
+  write_energy_basis(json, result.measures[comparison.measure]);
+  json.member("different", comparison.is_different).member("verdict", comparison.verdict).end_object();
 }
 
 void write_main_effects(JsonWriter& json, const AnalysisResult& result) {
   json.key("main_effects").begin_array();
-  for (const MainEffect& one : result.main_effects) {
-    const ExperimentFactor& factor = result.factors[one.factor];
+  for (const MainEffect& effect : result.main_effects) {
+    const ExperimentFactor& factor = result.factors[effect.factor];
     json.begin_object().member("factor", factor.name);
-    json.text_or_null("a", one.a ? factor.levels[*one.a] : "").text_or_null("b", one.b ? factor.levels[*one.b] : "");
-    json.member("metric", result.measures[one.measure].name)
-        .member("unit", result.measures[one.measure].unit)
-        .member("test", one.test)
-        .member("pairing", one.pairing == Pairing::paired ? "paired" : "unpaired")
-        .member("exact", one.is_exact)
-        .member("n", to_json_count(one.n))
-        .member("combinations", to_json_count(one.combinations))
-        .member("higher", to_json_count(one.higher))
-        .member("lower", to_json_count(one.lower))
-        .member("statistic", one.statistic)
-        .member("p", one.p)
-        .member("p_adjusted", one.p_adjusted)
-        .member("family", to_json_count(one.family_size))
-        .member("percent", one.percent)
-        .member("percent_low", one.percent_low)
-        .member("percent_high", one.percent_high)
-        .member("difference", one.difference)
-        .member("low", one.low)
-        .member("high", one.high)
-        .member("confidence", one.confidence)
-        .member("least_percent", one.min_combination_percent)
-        .member("most_percent", one.max_combination_percent)
-        .member("rank_p", one.rank_p)
-        .member("combinations_p", one.combinations_p)
-        .member("direction_p", one.direction_p)
-        .member("direction_p_adjusted", one.direction_p_adjusted)
-        .member("model_percent", one.model_percent)
-        .member("model_percent_low", one.model_percent_low)
-        .member("model_percent_high", one.model_percent_high);
-    write_energy_basis(json, result.measures[one.measure]);
-    json.member("result", name_of(one.generality)).member("verdict", one.verdict).end_object();
+    json.text_or_null("a", effect.a ? factor.levels[*effect.a] : "")
+        .text_or_null("b", effect.b ? factor.levels[*effect.b] : "");
+    json.member("metric", result.measures[effect.measure].name)
+        .member("unit", result.measures[effect.measure].unit)
+        .member("test", effect.test)
+        .member("pairing", effect.pairing == Pairing::paired ? "paired" : "unpaired")
+        .member("exact", effect.is_exact)
+        .member("n", to_json_count(effect.n))
+        .member("combinations", to_json_count(effect.combinations))
+        .member("higher", to_json_count(effect.higher))
+        .member("lower", to_json_count(effect.lower))
+        .member("statistic", effect.statistic)
+        .member("p", effect.p)
+        .member("p_adjusted", effect.p_adjusted)
+        .member("family", to_json_count(effect.family_size))
+        .member("percent", effect.percent)
+        .member("percent_low", effect.percent_low)
+        .member("percent_high", effect.percent_high)
+        .member("difference", effect.difference)
+        .member("low", effect.low)
+        .member("high", effect.high)
+        .member("confidence", effect.confidence)
+        .member("least_percent", effect.min_combination_percent)
+        .member("most_percent", effect.max_combination_percent)
+        .member("rank_p", effect.rank_p)
+        .member("combinations_p", effect.combinations_p)
+        .member("direction_p", effect.direction_p)
+        .member("direction_p_adjusted", effect.direction_p_adjusted)
+        .member("model_percent", effect.model_percent)
+        .member("model_percent_low", effect.model_percent_low)
+        .member("model_percent_high", effect.model_percent_high);
+    write_energy_basis(json, result.measures[effect.measure]);
+    json.member("result", name_of(effect.generality)).member("verdict", effect.verdict).end_object();
   }
   json.end_array();
 }
 
 void write_interactions(JsonWriter& json, const AnalysisResult& result) {
   json.key("interactions").begin_array();
-  for (const Interaction& one : result.interactions) {
-    const ExperimentFactor& other = result.factors[one.other];
+  for (const Interaction& interaction : result.interactions) {
+    const ExperimentFactor& other_factor = result.factors[interaction.other];
     json.begin_object()
-        .member("factor", result.factors[one.factor].name)
-        .member("other", other.name)
-        .member("metric", result.measures[one.measure].name)
-        .member("test", one.test)
-        .member("f", one.f)
-        .member("numerator_df", one.numerator_df)
-        .member("denominator_df", one.denominator_df)
-        .member("p", one.p)
-        .member("p_adjusted", one.p_adjusted)
-        .member("family", to_json_count(one.family_size))
-        .member("rank_p", one.rank_p);
+        .member("factor", result.factors[interaction.factor].name)
+        .member("other", other_factor.name)
+        .member("metric", result.measures[interaction.measure].name)
+        .member("test", interaction.test)
+        .member("f", interaction.f)
+        .member("numerator_df", interaction.numerator_df)
+        .member("denominator_df", interaction.denominator_df)
+        .member("p", interaction.p)
+        .member("p_adjusted", interaction.p_adjusted)
+        .member("family", to_json_count(interaction.family_size))
+        .member("rank_p", interaction.rank_p);
     json.key("levels").begin_array();
-    for (const LevelEffect& level : one.levels)
-      json.begin_object().member("level", other.levels[level.level]).member("percent", level.percent).end_object();
-    json.end_array().member("different", one.is_different).member("verdict", one.verdict).end_object();
+    for (const LevelEffect& level : interaction.levels)
+      json.begin_object()
+          .member("level", other_factor.levels[level.level])
+          .member("percent", level.percent)
+          .end_object();
+    json.end_array().member("different", interaction.is_different).member("verdict", interaction.verdict).end_object();
   }
   json.end_array();
 }
 
 void write_associations(JsonWriter& json, const AnalysisResult& result) {
   json.key("associations").begin_array();
-  for (const Association& one : result.associations) {
+  for (const Association& association : result.associations) {
     json.begin_object();
-    if (one.cell) {
-      const std::vector<std::size_t>& levels = result.cells[*one.cell].levels;
+    if (association.cell) {
+      const std::vector<std::size_t>& levels = result.cells[*association.cell].levels;
       write_factor_levels(json, result, "factors", {levels.begin(), levels.end()});
     } else {
       json.key("factors").null();
     }
-    json.member("x", result.measures[one.x].name)
-        .member("y", result.measures[one.y].name)
-        .member("n", to_json_count(one.n))
-        .member("spearman", one.spearman)
-        .member("spearman_p", one.spearman_p)
-        .member("kendall", one.kendall)
-        .member("kendall_p", one.kendall_p)
+    json.member("x", result.measures[association.x].name)
+        .member("y", result.measures[association.y].name)
+        .member("n", to_json_count(association.n))
+        .member("spearman", association.spearman)
+        .member("spearman_p", association.spearman_p)
+        .member("kendall", association.kendall)
+        .member("kendall_p", association.kendall_p)
         .end_object();
   }
   json.end_array();
@@ -264,15 +275,15 @@ void write_associations(JsonWriter& json, const AnalysisResult& result) {
 
 void write_correlations(JsonWriter& json, const AnalysisResult& result) {
   json.key("correlations").begin_array();
-  for (const LevelCorrelation& one : result.correlations) {
+  for (const LevelCorrelation& correlation : result.correlations) {
     json.begin_object()
-        .text_or_null("factor", one.factor ? result.factors[*one.factor].name : "")
-        .text_or_null("level", one.factor ? result.factors[*one.factor].levels[*one.level] : "")
-        .member("x", result.measures[one.x].name)
-        .member("y", one.y)
-        .member("n", to_json_count(one.n))
-        .member("spearman", one.spearman)
-        .member("p", one.p)
+        .text_or_null("factor", correlation.factor ? result.factors[*correlation.factor].name : "")
+        .text_or_null("level", correlation.factor ? result.factors[*correlation.factor].levels[*correlation.level] : "")
+        .member("x", result.measures[correlation.x].name)
+        .member("y", correlation.y)
+        .member("n", to_json_count(correlation.n))
+        .member("spearman", correlation.spearman)
+        .member("p", correlation.p)
         .end_object();
   }
   json.end_array();
@@ -313,7 +324,7 @@ std::string analysis_json(const AnalysisResult& result) {
   json.key("cells").begin_array();
   for (const AnalysisCell& cell : result.cells) write_cell(json, result, cell);
   json.end_array().key("comparisons").begin_array();
-  for (const Comparison& one : result.comparisons) write_comparison(json, result, one);
+  for (const Comparison& comparison : result.comparisons) write_comparison(json, result, comparison);
   json.end_array();
   write_main_effects(json, result);
   write_interactions(json, result);

@@ -33,13 +33,13 @@ void write_compared_energy(JsonWriter& json, std::string_view name, const std::o
 
 void write_idle_differences(JsonWriter& json, const std::vector<IdleDifference>& idle) {
   json.key("idle").begin_array();
-  for (const IdleDifference& one : idle) {
+  for (const IdleDifference& idle_difference : idle) {
     json.begin_object()
-        .member("cause", to_string(one.cause))
-        .member("device", one.device)
-        .member("a_j", one.energy_a_j)
-        .member("b_j", one.energy_b_j)
-        .member("difference_j", one.energy_b_j - one.energy_a_j)
+        .member("cause", to_string(idle_difference.cause))
+        .member("device", idle_difference.device)
+        .member("a_j", idle_difference.energy_a_j)
+        .member("b_j", idle_difference.energy_b_j)
+        .member("difference_j", idle_difference.energy_b_j - idle_difference.energy_a_j)
         .end_object();
   }
   json.end_array();
@@ -140,10 +140,10 @@ void write_variation(JsonWriter& json, const RunDifference& difference) {
       .end_object()
       .member("smallest_change", difference.smallest_detectable_change);
   json.key("establishes").begin_array();
-  for (const DetectableChange& one : difference.detectable_changes) {
+  for (const DetectableChange& detectable_change : difference.detectable_changes) {
     json.begin_object()
-        .member("recordings", static_cast<std::uint64_t>(one.recordings))
-        .member("relative", one.relative_change)
+        .member("recordings", static_cast<std::uint64_t>(detectable_change.recordings))
+        .member("relative", detectable_change.relative_change)
         .end_object();
   }
   json.end_array();

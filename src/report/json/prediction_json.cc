@@ -35,12 +35,12 @@ void write_layers(JsonWriter& json, const Prediction& prediction) {
 
 void write_unknown_operations(JsonWriter& json, const Prediction& prediction) {
   json.key("unknown_ops").begin_array();
-  for (const predict::UnknownOperation& one : prediction.unknown_operations) {
+  for (const predict::UnknownOperation& unknown_operation : prediction.unknown_operations) {
     json.begin_object()
-        .member("layer", one.layer)
-        .member("op", one.source)
-        .member("reason", one.reason)
-        .member("bounded", one.has_lower_bound)
+        .member("layer", unknown_operation.layer)
+        .member("op", unknown_operation.source)
+        .member("reason", unknown_operation.reason)
+        .member("bounded", unknown_operation.has_lower_bound)
         .end_object();
   }
   json.end_array();

@@ -26,9 +26,9 @@ std::string record_json(const RecordResult& result) {
   result.elapsed_s > 0 ? json.value(result.overhead_cpu_s / result.elapsed_s) : json.null();
   write_sampler_costs(json, result.samplers);
   json.end_object();
-  Diagnostics all = result.diagnostics;
-  all.add_all(result.energy.diagnostics);
-  write_diagnostics(json, all);
+  Diagnostics all_diagnostics = result.diagnostics;
+  all_diagnostics.add_all(result.energy.diagnostics);
+  write_diagnostics(json, all_diagnostics);
   json.end_object();
   return std::move(json).text();
 }

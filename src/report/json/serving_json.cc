@@ -138,21 +138,21 @@ class ServingJsonWriter {
     json_.end_array();
   }
 
-  void write_request_distribution(const RequestDistribution& one) {
-    const bool is_empty = one.requests == 0;
+  void write_request_distribution(const RequestDistribution& distribution) {
+    const bool is_empty = distribution.requests == 0;
     const auto value = [&](double energy_j) { return is_empty ? std::nullopt : energy_if_known(energy_j); };
-    json_.member("requests", one.requests)
-        .member("mean_j", value(one.mean_j))
-        .member("p50_j", value(one.p50_j))
-        .member("p90_j", value(one.p90_j))
-        .member("p99_j", value(one.p99_j));
+    json_.member("requests", distribution.requests)
+        .member("mean_j", value(distribution.mean_j))
+        .member("p50_j", value(distribution.p50_j))
+        .member("p90_j", value(distribution.p90_j))
+        .member("p99_j", value(distribution.p99_j));
   }
 
-  void write_distributions_by_range(std::string_view name, const std::vector<RequestDistribution>& all) {
+  void write_distributions_by_range(std::string_view name, const std::vector<RequestDistribution>& distributions) {
     json_.key(name).begin_array();
-    for (const RequestDistribution& one : all) {
-      json_.begin_object().member("from", one.from).member("to", one.to);
-      write_request_distribution(one);
+    for (const RequestDistribution& distribution : distributions) {
+      json_.begin_object().member("from", distribution.from).member("to", distribution.to);
+      write_request_distribution(distribution);
       json_.end_object();
     }
     json_.end_array();

@@ -29,8 +29,8 @@ std::string bubbles_svg(const AnalysisResult& result);
 // Mean power of the first epoch next to that of the later epochs, for each cell.
 std::string epoch_power_svg(const AnalysisResult& result);
 
-// Mean power of each epoch against time, for the first row with epochs of each cell. At most `most` cells.
-std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& result, std::size_t most);
+// Mean power of each epoch against time, for the first row with epochs of each cell. At most `max_cells` cells.
+std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& result, std::size_t max_cells);
 
 // The metric that tradeoff_svg() shows: "accuracy", or else the first compared metric.
 std::optional<std::size_t> tradeoff_metric(const AnalysisResult& result);

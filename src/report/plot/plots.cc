@@ -16,8 +16,8 @@ std::optional<PlotKind> find_plot(std::string_view name) {
                                                                             {"loss", PlotKind::loss},
                                                                             {"flame", PlotKind::flame},
                                                                             {"heatmap", PlotKind::heatmap}}};
-  for (const auto& [known, plot] : kPlots) {
-    if (known == name) return plot;
+  for (const auto& [plot_name, plot] : kPlots) {
+    if (plot_name == name) return plot;
   }
   return std::nullopt;
 }
@@ -62,8 +62,8 @@ Result<std::string> plot_svg(const RunView& view, const PlotQuery& query) {
   return nothing_to_plot_error("no such plot", {});
 }
 
-const LevelView* find_level(const RunView& view, std::string_view by) {
-  if (!by.empty()) return view.level(by);
+const LevelView* find_level(const RunView& view, std::string_view level_name) {
+  if (!level_name.empty()) return view.level(level_name);
   const LevelView* const layers = view.level("layer");
   return layers != nullptr || view.levels.empty() ? layers : &view.levels.front();
 }
@@ -80,8 +80,9 @@ ReportResult make_level_report(const RunView& view, const LevelView& level) {
   return result;
 }
 
-Error nothing_to_plot_error(std::string_view what, std::string_view remedy) {
-  return {ErrorCode::not_found, fmt::format("nothing to plot: the recording contains {}", what), std::string(remedy)};
+Error nothing_to_plot_error(std::string_view missing_content, std::string_view remedy) {
+  return {ErrorCode::not_found, fmt::format("nothing to plot: the recording contains {}", missing_content),
+          std::string(remedy)};
 }
 
 }  // namespace joulemap::report

@@ -50,12 +50,12 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query);
 // Energy of layers by phase, as a heat map.
 Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query);
 
-// The level `by`; null if the view lacks it. If `by` is empty: layers, or else the first level.
-const LevelView* find_level(const RunView& view, std::string_view by);
+// The level `level_name`; null if the view lacks it. If `level_name` is empty: layers, or else the first level.
+const LevelView* find_level(const RunView& view, std::string_view level_name);
 // The rows, groups and sums of the level as a ReportResult, for functions that need one. Its `idle` is not that of the
 // level.
 ReportResult make_level_report(const RunView& view, const LevelView& level);
 // The error "nothing to plot: the recording contains <what>".
-Error nothing_to_plot_error(std::string_view what, std::string_view remedy);
+Error nothing_to_plot_error(std::string_view missing_content, std::string_view remedy);
 
 }  // namespace joulemap::report

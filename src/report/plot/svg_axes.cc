@@ -11,12 +11,12 @@
 namespace joulemap::report {
 namespace {
 
-double round_tick_step(double low, double high, int wanted) {
-  const double raw = (high - low) / std::max(wanted, 1);
-  if (!(raw > 0) || !std::isfinite(raw)) return 1;
-  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+double round_tick_step(double low, double high, int target_tick_count) {
+  const double unrounded_step = (high - low) / std::max(target_tick_count, 1);
+  if (!(unrounded_step > 0) || !std::isfinite(unrounded_step)) return 1;
+  const double power = std::pow(10.0, std::floor(std::log10(unrounded_step)));
   for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= raw * (1 - 1e-9)) return factor * power;
+    if (factor * power >= unrounded_step * (1 - 1e-9)) return factor * power;
   }
   return 10 * power;
 }
@@ -25,16 +25,16 @@ constexpr double kTickFontSize_px = 12;
 
 }  // namespace
 
-std::vector<double> round_ticks(double low, double high, int wanted) {
+std::vector<double> round_ticks(double low, double high, int target_tick_count) {
   std::vector<double> ticks;
-  const double step = round_tick_step(low, high, wanted);
-  const double first = std::ceil(low / step - 1e-9);
-  for (double i = first; i * step <= high + 1e-9 * step && ticks.size() < 100; ++i) ticks.push_back(i * step);
+  const double step = round_tick_step(low, high, target_tick_count);
+  const double first_multiple = std::ceil(low / step - 1e-9);
+  for (double i = first_multiple; i * step <= high + 1e-9 * step && ticks.size() < 100; ++i) ticks.push_back(i * step);
   return ticks;
 }
 
-ValueRange range_with_round_ends(double low, double high, int wanted) {
-  const double step = round_tick_step(low, high, wanted);
+ValueRange range_with_round_ends(double low, double high, int target_tick_count) {
+  const double step = round_tick_step(low, high, target_tick_count);
   return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step};
 }
 
@@ -42,28 +42,29 @@ std::string tick_label(double value, double step) {
   if (std::abs(value) < step * 1e-6) return "0";
   const bool is_thousands = std::abs(value) >= 10'000 && step >= 100;
   const double unit = is_thousands ? 1000 : 1;
-  const double least = step / unit;
-  const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(least) - 1e-9)), 0, 9);
+  const double step_in_units = step / unit;
+  const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step_in_units) - 1e-9)), 0, 9);
   return fmt::format("{:.{}f}{}", value / unit, decimals, is_thousands ? "k" : "");
 }
 
-void draw_y_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int wanted) {
-  const std::vector<double> ticks = round_ticks(axes.y.low_value, axes.y.high_value, wanted);
+void draw_y_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int target_tick_count) {
+  const std::vector<double> ticks = round_ticks(axes.y.low_value, axes.y.high_value, target_tick_count);
   const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
-  double widest = 0;
+  double max_label_width = 0;
   for (const double tick : ticks) {
     const double y = axes.y.at(tick);
     const std::string label = tick_label(tick, step);
-    widest = std::max(widest, text_width(label, kTickFontSize_px));
+    max_label_width = std::max(max_label_width, text_width(label, kTickFontSize_px));
     canvas.draw_line({axes.plot_area.x, y}, {axes.plot_area.right(), y}, {tick == 0 ? kAxisColour : kGridColour, 1});
     canvas.draw_text({axes.plot_area.x - 8, y + 4}, label, {kTickFontSize_px, kMutedTextColour, TextAnchor::end});
   }
-  canvas.draw_text({axes.plot_area.x - 8 - widest - 12, axes.plot_area.y + axes.plot_area.height / 2}, title,
+  canvas.draw_text({axes.plot_area.x - 8 - max_label_width - 12, axes.plot_area.y + axes.plot_area.height / 2}, title,
                    {kTickFontSize_px, kMutedTextColour, TextAnchor::middle, false, -90});
 }
 
-void draw_x_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int wanted, bool has_lines) {
-  const std::vector<double> ticks = round_ticks(axes.x.low_value, axes.x.high_value, wanted);
+void draw_x_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int target_tick_count,
+                 bool has_lines) {
+  const std::vector<double> ticks = round_ticks(axes.x.low_value, axes.x.high_value, target_tick_count);
   const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
   const double y = axes.plot_area.bottom();
   for (const double tick : ticks) {

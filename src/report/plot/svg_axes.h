@@ -25,9 +25,9 @@ struct AxisScale {
   }
 };
 
-// Ticks within the range, at multiples of 1, 2 or 5 times a power of ten; about `wanted` of them. Few or none if the
-// range lies between two such multiples.
-std::vector<double> round_ticks(double low, double high, int wanted);
+// Ticks within the range, at multiples of 1, 2 or 5 times a power of ten; about `target_tick_count` of them. Few or
+// none if the range lies between two such multiples.
+std::vector<double> round_ticks(double low, double high, int target_tick_count);
 // Ticks of a scale of decimal logarithms: at powers of ten, and at 2 and 5 times them if the range is short.
 std::vector<double> logarithmic_ticks(const AxisScale& scale);
 // A range of values.
@@ -36,7 +36,7 @@ struct ValueRange {
   double high = 1;
 };
 // The range from `low` to `high`, extended to the next multiple of the tick spacing on both sides.
-ValueRange range_with_round_ends(double low, double high, int wanted);
+ValueRange range_with_round_ends(double low, double high, int target_tick_count);
 
 // Label of a tick: "0", "0.5", "1500", "20k". Has as many decimals as the tick spacing `step` needs.
 std::string tick_label(double value, double step);
@@ -48,8 +48,8 @@ struct PlotAxes {
   AxisScale x;
   AxisScale y;
 };
-void draw_y_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int wanted = 5);
-void draw_x_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int wanted = 8,
+void draw_y_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int target_tick_count = 5);
+void draw_x_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int target_tick_count = 8,
                  bool has_lines = false);
 
 }  // namespace joulemap::report

@@ -72,9 +72,9 @@ std::optional<ValueWithInterval> quantity_of_row(const ReportRow& row, std::opti
   }
 }
 
-std::string bar_name(const ReportRow& row, std::string_view by, bool shows_device) {
+std::string bar_name(const ReportRow& row, std::string_view level_name, bool shows_device) {
   const std::string device = shows_device && !row.device.empty() ? row.device + " " : "";
-  if (by == "kernel") return device + brief_kernel_name(row.display_name, 46);
+  if (level_name == "kernel") return device + brief_kernel_name(row.display_name, 46);
   std::string name = device;
   for (std::size_t i = 0; i < row.path.size(); ++i) name += (i > 0 ? " " : "") + row.path[i];
   return name;
@@ -111,12 +111,13 @@ std::vector<Bar> make_bars_of_rows(const ReportResult& result, const PlotQuery& 
 std::vector<Bar> make_bars(const RunView& view, const LevelView& level, const PlotQuery& query) {
   const ReportResult result = make_level_report(view, level);
   std::vector<Bar> bars = make_bars_of_rows(exclude_probing(result), query);
-  const std::size_t shown = std::min(query.max_items.value_or(kDefaultBarCount), bars.size());
-  Bar rest{fmt::format("{} more", bars.size() - shown), {}, {}, kUnattributedColour};
-  for (std::size_t i = shown; i < bars.size(); ++i) rest.value.value += bars[i].value.value;
-  const bool has_remaining_rows = shown < bars.size() && query.sort_by != SortBy::power;  // powers do not add up
-  bars.resize(shown);
-  if (has_remaining_rows) bars.push_back(rest);
+  const std::size_t shown_bar_count = std::min(query.max_items.value_or(kDefaultBarCount), bars.size());
+  Bar remainder_bar{fmt::format("{} more", bars.size() - shown_bar_count), {}, {}, kUnattributedColour};
+  for (std::size_t i = shown_bar_count; i < bars.size(); ++i) remainder_bar.value.value += bars[i].value.value;
+  const bool has_remaining_rows =
+      shown_bar_count < bars.size() && query.sort_by != SortBy::power;  // powers do not add up
+  bars.resize(shown_bar_count);
+  if (has_remaining_rows) bars.push_back(remainder_bar);
   if (!query.name_filter.empty() || !is_energy_plotted(query)) return bars;
   for (const EnergyNode& node : idle_and_unattributed_without_probing(result)) {
     if (node.summed_row.energy_j.value_or(0) > 0)

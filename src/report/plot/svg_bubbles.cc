@@ -47,14 +47,14 @@ std::set<std::size_t> cells_on_pareto_front(const AnalysisResult& result) {
 void draw_log_axes(SvgCanvas& canvas, const Rect& plot_area, const AxisScale& x, const AxisScale& y) {
   for (const AxisScale* scale : {&x, &y}) {
     for (const double power : logarithmic_ticks(*scale)) {
-      const double at = scale->at(power);
+      const double tick_position = scale->at(power);
       if (scale == &x) {
-        canvas.draw_line({at, plot_area.y}, {at, plot_area.bottom()}, {kGridColour, 1});
-        canvas.draw_text({at, plot_area.bottom() + 18}, amount_text(std::pow(10, power), "s"),
+        canvas.draw_line({tick_position, plot_area.y}, {tick_position, plot_area.bottom()}, {kGridColour, 1});
+        canvas.draw_text({tick_position, plot_area.bottom() + 18}, amount_text(std::pow(10, power), "s"),
                          {12, kMutedTextColour, TextAnchor::middle});
       } else {
-        canvas.draw_line({plot_area.x, at}, {plot_area.right(), at}, {kGridColour, 1});
-        canvas.draw_text({plot_area.x - 8, at + 4}, amount_text(std::pow(10, power), "J"),
+        canvas.draw_line({plot_area.x, tick_position}, {plot_area.right(), tick_position}, {kGridColour, 1});
+        canvas.draw_text({plot_area.x - 8, tick_position + 4}, amount_text(std::pow(10, power), "J"),
                          {12, kMutedTextColour, TextAnchor::end});
       }
     }
@@ -65,9 +65,9 @@ void draw_log_axes(SvgCanvas& canvas, const Rect& plot_area, const AxisScale& x,
                    {12, kMutedTextColour, TextAnchor::middle, false, -90});
 }
 
-AxisScale make_log_scale(const std::vector<double>& values, double from, double to) {
+AxisScale make_log_scale(const std::vector<double>& values, double start_px, double end_px) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return {std::log10(*low) - kAxisMargin_decades, std::log10(*high) + kAxisMargin_decades, from, to};
+  return {std::log10(*low) - kAxisMargin_decades, std::log10(*high) + kAxisMargin_decades, start_px, end_px};
 }
 
 std::vector<Bubble> make_bubbles(const AnalysisResult& result, std::optional<std::size_t> metric) {
@@ -97,14 +97,15 @@ std::string bubbles_svg(const AnalysisResult& result) {
   if (bubbles.empty()) return "";
   std::vector<double> times;
   std::vector<double> energies;
-  double least = 0;
-  double most = 0;
+  double min_metric = 0;
+  double max_metric = 0;
   for (const Bubble& bubble : bubbles) {
     times.push_back(bubble.time_s);
     energies.push_back(bubble.energy_j);
     if (bubble.metric_value)
-      least = most == 0 && least == 0 ? *bubble.metric_value : std::min(least, *bubble.metric_value);
-    if (bubble.metric_value) most = std::max(most, *bubble.metric_value);
+      min_metric =
+          max_metric == 0 && min_metric == 0 ? *bubble.metric_value : std::min(min_metric, *bubble.metric_value);
+    if (bubble.metric_value) max_metric = std::max(max_metric, *bubble.metric_value);
   }
   const std::string title =
       metric ? fmt::format("Energy and time; size: {}, rim: on the Pareto front", result.measures[*metric].name)
@@ -131,7 +132,9 @@ std::string bubbles_svg(const AnalysisResult& result) {
   std::vector<LabelledPoint> labels;
   for (std::size_t i = 0; i < bubbles.size(); ++i) {
     const Bubble& bubble = bubbles[i];
-    const double share = bubble.metric_value && most > least ? (*bubble.metric_value - least) / (most - least) : 0.3;
+    const double share = bubble.metric_value && max_metric > min_metric
+                             ? (*bubble.metric_value - min_metric) / (max_metric - min_metric)
+                             : 0.3;
     const bool is_on_front = front_cells.contains(bubble.cell);
     const Point centre{x.at(std::log10(bubble.time_s)), y.at(std::log10(bubble.energy_j))};
     const double radius =

@@ -99,10 +99,10 @@ void SvgCanvas::draw_rect(const Rect& rect, const Fill& fill) {
                closing_svg_tag("rect", fill);
 }
 
-void SvgCanvas::draw_line(Point from, Point to, const Stroke& stroke) {
-  svg_text_ +=
-      fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"{}/>\n", format_decimal(from.x), format_decimal(from.y),
-                  format_decimal(to.x), format_decimal(to.y), svg_stroke_attributes(stroke));
+void SvgCanvas::draw_line(Point start_point, Point end_point, const Stroke& stroke) {
+  svg_text_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"{}/>\n", format_decimal(start_point.x),
+                           format_decimal(start_point.y), format_decimal(end_point.x), format_decimal(end_point.y),
+                           svg_stroke_attributes(stroke));
 }
 
 void SvgCanvas::draw_polyline(std::span<const Point> points, const Stroke& stroke) {
@@ -125,17 +125,17 @@ void SvgCanvas::draw_circle(Point centre, double radius, const Fill& fill, const
                closing_svg_tag("circle", fill);
 }
 
-void SvgCanvas::draw_text(Point at, std::string_view text, const SvgTextStyle& style) {
+void SvgCanvas::draw_text(Point anchor_point, std::string_view text, const SvgTextStyle& style) {
   if (text.empty()) return;
   const std::string_view anchor = style.anchor == TextAnchor::middle ? " text-anchor=\"middle\""
                                   : style.anchor == TextAnchor::end  ? " text-anchor=\"end\""
                                                                      : "";
-  svg_text_ += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{}{}", format_decimal(at.x),
-                           format_decimal(at.y), format_decimal(style.size), style.colour, anchor,
+  svg_text_ += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{}{}", format_decimal(anchor_point.x),
+                           format_decimal(anchor_point.y), format_decimal(style.size), style.colour, anchor,
                            style.is_bold ? " font-weight=\"600\"" : "");
   if (style.rotation != 0) {
-    svg_text_ += fmt::format(" transform=\"rotate({} {} {})\"", format_decimal(style.rotation), format_decimal(at.x),
-                             format_decimal(at.y));
+    svg_text_ += fmt::format(" transform=\"rotate({} {} {})\"", format_decimal(style.rotation),
+                             format_decimal(anchor_point.x), format_decimal(anchor_point.y));
   }
   svg_text_ += fmt::format(">{}</text>\n", escape_xml(text));
 }
@@ -153,9 +153,9 @@ double text_width(std::string_view text, double size) {
 std::string shorten_to_width(std::string_view text, double size, double width) {
   if (text_width(text, size) <= width) return std::string(text);
   // Cuts a long text to the most characters that could fit, so that the loop is short.
-  const auto most = static_cast<std::size_t>(std::max(width, 0.0) / (kNarrowestCharacterWidth_em * size)) + 1;
-  const std::string ends = shorten_at_centre(text, most);
-  for (std::size_t columns = std::min(count_display_columns(ends), most); columns > 2; --columns) {
+  const auto max_columns = static_cast<std::size_t>(std::max(width, 0.0) / (kNarrowestCharacterWidth_em * size)) + 1;
+  const std::string ends = shorten_at_centre(text, max_columns);
+  for (std::size_t columns = std::min(count_display_columns(ends), max_columns); columns > 2; --columns) {
     std::string shortened_text = shorten_to_columns(ends, columns);
     if (text_width(shortened_text, size) <= width) return shortened_text;
   }

@@ -54,12 +54,12 @@ class SvgCanvas {
   SvgCanvas(double width, double height, std::string_view title, std::string_view description);
 
   void draw_rect(const Rect& rect, const Fill& fill);
-  void draw_line(Point from, Point to, const Stroke& stroke);
+  void draw_line(Point start_point, Point end_point, const Stroke& stroke);
   void draw_polyline(std::span<const Point> points, const Stroke& stroke);
   void draw_polygon(std::span<const Point> points, const Fill& fill);
   void draw_circle(Point centre, double radius, const Fill& fill, const Stroke& edge = {"none", 0});
   // The point is the start, centre or end of the baseline, as style.anchor selects.
-  void draw_text(Point at, std::string_view text, const SvgTextStyle& style = {});
+  void draw_text(Point anchor_point, std::string_view text, const SvgTextStyle& style = {});
 
   double width() const { return width_; }
   double height() const { return height_; }

@@ -32,37 +32,39 @@ struct BarGroup {
 };
 
 double highest_bar_value(const std::vector<BarGroup>& groups) {
-  double most = 0;
+  double max_bar_value = 0;
   for (const BarGroup& group : groups) {
-    for (const CellBar& bar : group.bars) most = std::max({most, bar.value, bar.high});
+    for (const CellBar& bar : group.bars) max_bar_value = std::max({max_bar_value, bar.value, bar.high});
   }
-  return most;
+  return max_bar_value;
 }
 
 void draw_bars(SvgCanvas& canvas, const Rect& plot_area, const std::vector<BarGroup>& groups, const AxisUnit& unit) {
-  const double most = highest_bar_value(groups) / unit.unit_factor;
+  const double max_bar_value = highest_bar_value(groups) / unit.unit_factor;
   const PlotAxes axes{
-      plot_area, {}, {0, range_with_round_ends(0, most > 0 ? most : 1, 4).high, plot_area.bottom(), plot_area.y}};
+      plot_area,
+      {},
+      {0, range_with_round_ends(0, max_bar_value > 0 ? max_bar_value : 1, 4).high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(canvas, axes, unit.unit_text, 4);
   const double width = plot_area.width / static_cast<double>(std::max<std::size_t>(groups.size(), 1));
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const double left = plot_area.x + width * static_cast<double>(i);
-    const double each =
+    const double left_x = plot_area.x + width * static_cast<double>(i);
+    const double bar_width =
         std::min(width * 0.8 / static_cast<double>(std::max<std::size_t>(groups[i].bars.size(), 1)), 46.0);
-    double x = left + width / 2 - each * static_cast<double>(groups[i].bars.size()) / 2;
+    double x = left_x + width / 2 - bar_width * static_cast<double>(groups[i].bars.size()) / 2;
     for (const CellBar& bar : groups[i].bars) {
       const double top = axes.y.at(std::max(bar.value, 0.0) / unit.unit_factor);
-      canvas.draw_rect({x + 1, top, each - 2, plot_area.bottom() - top}, {bar.colour, 1, 1, bar.tooltip});
-      const double centre_x = x + each / 2;
+      canvas.draw_rect({x + 1, top, bar_width - 2, plot_area.bottom() - top}, {bar.colour, 1, 1, bar.tooltip});
+      const double centre_x = x + bar_width / 2;
       if (bar.high > bar.low) {
         const double low = axes.y.at(std::max(bar.low, 0.0) / unit.unit_factor);
         const double high = axes.y.at(std::max(bar.high, 0.0) / unit.unit_factor);
         canvas.draw_line({centre_x, low}, {centre_x, high}, {kTextColour, 1.2});
         for (const double y : {low, high}) canvas.draw_line({centre_x - 3, y}, {centre_x + 3, y}, {kTextColour, 1.2});
       }
-      x += each;
+      x += bar_width;
     }
-    canvas.draw_text({left + width / 2, plot_area.bottom() + 16}, shorten_to_width(groups[i].name, 11, width - 4),
+    canvas.draw_text({left_x + width / 2, plot_area.bottom() + 16}, shorten_to_width(groups[i].name, 11, width - 4),
                      {11, kMutedTextColour, TextAnchor::middle});
   }
 }
@@ -93,9 +95,10 @@ FacetGrid make_facet_grid(std::size_t facets, std::size_t groups) {
 std::string facets_svg(const AnalysisResult& result, const FactorRoles& roles, std::string_view title,
                        const Measure& measure, const std::vector<Facet>& facets,
                        const std::vector<std::vector<BarGroup>>& groups, bool has_legend) {
-  std::size_t widest = 1;
-  for (const std::vector<BarGroup>& one : groups) widest = std::max(widest, one.size());
-  const FacetGrid grid = make_facet_grid(facets.size(), widest);
+  std::size_t max_group_count = 1;
+  for (const std::vector<BarGroup>& facet_groups : groups)
+    max_group_count = std::max(max_group_count, facet_groups.size());
+  const FacetGrid grid = make_facet_grid(facets.size(), max_group_count);
   SvgCanvas canvas = make_titled_canvas(grid.total_height(facets.size()), title, "means by cell");
   if (has_legend) draw_hue_legend(canvas, result, roles);
   for (std::size_t i = 0; i < facets.size(); ++i) {
@@ -133,11 +136,11 @@ std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure) {
   bool has_values = false;
   for (const Facet& facet : facets) {
     groups.push_back(make_bar_groups(result, roles, facet, [&](const AnalysisCell& cell, std::vector<CellBar>& bars) {
-      const std::optional<MeasureSummary>& spread = cell.measures[measure];
-      if (!spread) return;
+      const std::optional<MeasureSummary>& summary = cell.measures[measure];
+      if (!summary) return;
       has_values = true;
-      bars.push_back({spread->mean, spread->low, spread->high, cell_colour(roles, cell),
-                      amount_text(spread->mean, result.measures[measure].unit)});
+      bars.push_back({summary->mean, summary->low, summary->high, cell_colour(roles, cell),
+                      amount_text(summary->mean, result.measures[measure].unit)});
     }));
   }
   if (!has_values) return "";

@@ -38,9 +38,9 @@ std::vector<Facet> make_facets(const AnalysisResult& result, const FactorRoles& 
     facet.name = name;
     facet.cells.push_back(cell);
   }
-  std::vector<Facet> list;
-  for (auto& [key, facet] : facets) list.push_back(std::move(facet));
-  return list;
+  std::vector<Facet> facet_list;
+  for (auto& [key, facet] : facets) facet_list.push_back(std::move(facet));
+  return facet_list;
 }
 
 SvgCanvas make_titled_canvas(double height, std::string_view title, std::string_view description) {
@@ -49,10 +49,10 @@ SvgCanvas make_titled_canvas(double height, std::string_view title, std::string_
   return canvas;
 }
 
-AxisUnit choose_axis_unit(const Measure& measure, double most) {
-  if (measure.unit == "J" && most >= 2e6) return {1e6, "MJ"};
-  if (measure.unit == "J" && most >= 2e3) return {1e3, "kJ"};
-  if (measure.unit == "s" && most >= 7200) return {3600, "h"};
+AxisUnit choose_axis_unit(const Measure& measure, double max_value) {
+  if (measure.unit == "J" && max_value >= 2e6) return {1e6, "MJ"};
+  if (measure.unit == "J" && max_value >= 2e3) return {1e3, "kJ"};
+  if (measure.unit == "s" && max_value >= 7200) return {3600, "h"};
   return {1, measure.unit};
 }
 

@@ -39,7 +39,7 @@ struct AxisUnit {
   double unit_factor = 1;
   std::string unit_text;
 };
-AxisUnit choose_axis_unit(const Measure& measure, double most);
+AxisUnit choose_axis_unit(const Measure& measure, double max_value);
 
 // Index of the first compared measure of this kind; none if there is none.
 std::optional<std::size_t> find_measure_of_kind(const AnalysisResult& result, MeasureKind kind);

@@ -6,12 +6,12 @@
 namespace joulemap::report {
 
 std::vector<Point> moving_mean(std::span<const Point> points, std::size_t width) {
-  const std::size_t half = width / 2;
+  const std::size_t max_half_width = width / 2;
   std::vector<double> sums = {0};
   for (const Point& point : points) sums.push_back(sums.back() + point.y);
   std::vector<Point> out;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const std::size_t window_half_width = std::min({half, i, points.size() - 1 - i});
+    const std::size_t window_half_width = std::min({max_half_width, i, points.size() - 1 - i});
     const double sum = sums[i + window_half_width + 1] - sums[i - window_half_width];
     out.push_back(window_half_width == 0 ? points[i]
                                          : Point{points[i].x, sum / static_cast<double>(2 * window_half_width + 1)});

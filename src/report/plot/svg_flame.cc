@@ -19,13 +19,13 @@ namespace {
 constexpr double kFlameRowHeight_px = 26;
 constexpr double kMinFrameWidth_px = 0.6;  // px; narrower boxes only add bytes
 
-std::size_t visible_depth(const EnergyNode& node, double least_j) {
-  std::size_t deepest = 0;
+std::size_t visible_depth(const EnergyNode& node, double min_energy_j) {
+  std::size_t max_depth = 0;
   for (const EnergyNode& child : node.children) {
-    if (child.summed_row.energy_j.value_or(0) >= least_j)
-      deepest = std::max(deepest, 1 + visible_depth(child, least_j));
+    if (child.summed_row.energy_j.value_or(0) >= min_energy_j)
+      max_depth = std::max(max_depth, 1 + visible_depth(child, min_energy_j));
   }
-  return deepest;
+  return max_depth;
 }
 
 // The phase that the name of a branch contains ("train backward" is backward), or else that of the enclosing branch.
@@ -47,7 +47,7 @@ class FlameGraphDrawer {
 
   double frame_width_px(double energy_j) const { return total_j_ > 0 ? energy_j / total_j_ * width_px_ : 0; }
 
-  void draw_node(const EnergyNode& node, Point at, const std::string& outer_phase, std::string_view colour,
+  void draw_node(const EnergyNode& node, Point top_left, const std::string& outer_phase, std::string_view colour,
                  double opacity) {
     const double energy_j = node.summed_row.energy_j.value_or(0);
     const double width = frame_width_px(energy_j);
@@ -58,7 +58,7 @@ class FlameGraphDrawer {
       opacity = 1;
     }
     const std::string name = has_kernel_leaves_ ? brief_kernel_name(node.name, 60) : printable(node.name);
-    canvas_.draw_rect({at.x, at.y, std::max(width - 1, 0.4), kFlameRowHeight_px - 2},
+    canvas_.draw_rect({top_left.x, top_left.y, std::max(width - 1, 0.4), kFlameRowHeight_px - 2},
                       {colour, opacity, 2, frame_tooltip(name, node, energy_j)});
     const std::string name_with_energy = fmt::format("{}  {} J", name, format_number(energy_j, 3));
     const bool fits = text_width(name_with_energy, 11) <= width - 10;
@@ -66,10 +66,10 @@ class FlameGraphDrawer {
     const std::string shortened_text = fits ? name_with_energy : shorten_to_width(name, 11, width - 9);
     const bool is_informative =
         count_display_columns(shortened_text) >= std::min<std::size_t>(count_display_columns(name), 6);
-    if (is_informative) canvas_.draw_text({at.x + 5, at.y + 16}, shortened_text, {11, text_colour});
-    double x = at.x;
+    if (is_informative) canvas_.draw_text({top_left.x + 5, top_left.y + 16}, shortened_text, {11, text_colour});
+    double x = top_left.x;
     for (const EnergyNode& child : node.children) {
-      draw_node(child, {x, at.y + kFlameRowHeight_px}, phase, colour, std::max(opacity * 0.86, 0.3));
+      draw_node(child, {x, top_left.y + kFlameRowHeight_px}, phase, colour, std::max(opacity * 0.86, 0.3));
       x += frame_width_px(child.summed_row.energy_j.value_or(0));
     }
   }

@@ -40,20 +40,20 @@ std::string energy_footer_line(const RunView& view) {
 }
 
 std::vector<std::string> footer_lines(const RunView& view, const LevelView* level) {
-  std::string first;
+  std::string first_line;
   if (level != nullptr && level->attributed_j) {
-    first = fmt::format("By {}: {} J attributed, {} J idle, {} J not attributed. ", level->by,
-                        format_number(*level->attributed_j), format_number(level->idle_j.value_or(0), 3),
-                        format_number(level->unattributed_j.value_or(0), 3));
+    first_line = fmt::format("By {}: {} J attributed, {} J idle, {} J not attributed. ", level->by,
+                             format_number(*level->attributed_j), format_number(level->idle_j.value_or(0), 3),
+                             format_number(level->unattributed_j.value_or(0), 3));
   }
   if (view.run.probe) {
-    first += fmt::format("Probing: {} J in {}. ", format_optional_number(view.run.probe->energy_j),
-                         duration_text(view.run.probe->time_s));
+    first_line += fmt::format("Probing: {} J in {}. ", format_optional_number(view.run.probe->energy_j),
+                              duration_text(view.run.probe->time_s));
   }
   if (view.run.overhead_cpu_s && view.run.elapsed_s > 0) {
-    first += fmt::format("Recording: {:.2g} % of a CPU. ", 100 * *view.run.overhead_cpu_s / view.run.elapsed_s);
+    first_line += fmt::format("Recording: {:.2g} % of a CPU. ", 100 * *view.run.overhead_cpu_s / view.run.elapsed_s);
   }
-  std::vector<std::string> lines = {first};
+  std::vector<std::string> lines = {first_line};
   const auto& notes = level != nullptr ? level->diagnostics.list() : view.run.diagnostics.list();
   std::size_t count = view.run.diagnostics.list().size() + (level != nullptr ? level->diagnostics.list().size() : 0);
   if (!notes.empty())
@@ -82,22 +82,22 @@ PlotFrame make_plot_frame(const RunView& view, const LevelView* level, std::stri
   return {std::move(canvas), {kPlotMargin_px, kHeaderHeight_px, width - 2 * kPlotMargin_px, height_of_plot}};
 }
 
-double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<LegendEntry>& entries) {
+double draw_legend(SvgCanvas& canvas, Point top_left, double width, const std::vector<LegendEntry>& entries) {
   constexpr double kFontSize_px = 12;
   constexpr double kLineHeight_px = 20;
-  double x = at.x;
-  double y = at.y;
+  double x = top_left.x;
+  double y = top_left.y;
   for (const LegendEntry& entry : entries) {
-    const double used = 16 + text_width(entry.name, kFontSize_px) + 16;
-    if (x > at.x && x + used > at.x + width) {
-      x = at.x;
+    const double entry_width = 16 + text_width(entry.name, kFontSize_px) + 16;
+    if (x > top_left.x && x + entry_width > top_left.x + width) {
+      x = top_left.x;
       y += kLineHeight_px;
     }
     canvas.draw_rect({x, y, 11, 11}, {entry.colour, 1, 2});
     canvas.draw_text({x + 16, y + 10}, entry.name, {kFontSize_px, kTextColour});
-    x += used;
+    x += entry_width;
   }
-  return entries.empty() ? 0 : y - at.y + kLineHeight_px;
+  return entries.empty() ? 0 : y - top_left.y + kLineHeight_px;
 }
 
 }  // namespace joulemap::report

@@ -27,6 +27,6 @@ struct PlotFrame {
 PlotFrame make_plot_frame(const RunView& view, const LevelView* level, std::string_view title, double height_of_plot);
 
 // Draws the entries from left to right, in as many lines as `width` requires; returns the height used.
-double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<LegendEntry>& entries);
+double draw_legend(SvgCanvas& canvas, Point top_left, double width, const std::vector<LegendEntry>& entries);
 
 }  // namespace joulemap::report

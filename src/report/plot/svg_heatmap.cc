@@ -68,11 +68,12 @@ std::string heatmap_colour(double share) {
   constexpr std::array<std::array<double, 3>, 4> kColourStops = {
       {{247, 250, 253}, {158, 202, 225}, {49, 130, 189}, {8, 48, 107}}};
   const double position = std::clamp(share, 0.0, 1.0) * (kColourStops.size() - 1);
-  const auto below = std::min(static_cast<std::size_t>(position), kColourStops.size() - 2);
+  const auto lower_stop_index = std::min(static_cast<std::size_t>(position), kColourStops.size() - 2);
   std::string out = "#";
   for (std::size_t i = 0; i < 3; ++i) {
-    const double mixed_colour = kColourStops[below][i] + (position - static_cast<double>(below)) *
-                                                             (kColourStops[below + 1][i] - kColourStops[below][i]);
+    const double mixed_colour = kColourStops[lower_stop_index][i] +
+                                (position - static_cast<double>(lower_stop_index)) *
+                                    (kColourStops[lower_stop_index + 1][i] - kColourStops[lower_stop_index][i]);
     out += fmt::format("{:02x}", static_cast<int>(std::lround(mixed_colour)));
   }
   return out;
@@ -84,11 +85,11 @@ struct HeatmapTable {
   double highest_j = 0;
 };
 
-HeatmapTable make_heatmap_table(const std::map<std::string, LayerEnergies>& layers, std::size_t most) {
+HeatmapTable make_heatmap_table(const std::map<std::string, LayerEnergies>& layers, std::size_t max_layers) {
   std::vector<std::pair<double, std::string>> by_energy;
   for (const auto& [name, layer] : layers) by_energy.emplace_back(layer.energy_j, name);
   std::sort(by_energy.rbegin(), by_energy.rend());
-  by_energy.resize(std::min(by_energy.size(), most));
+  by_energy.resize(std::min(by_energy.size(), max_layers));
   HeatmapTable table;
   std::map<std::string, double> phases;
   for (const auto& [energy_j, name] : by_energy) {
@@ -133,28 +134,28 @@ Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
   PlotFrame frame = make_plot_frame(view, level, "Energy of layers by phase", height);
   const double cell_width = std::clamp(
       (frame.plot_area.width - kHeatmapNamesWidth_px - 110) / static_cast<double>(table.phases.size()), 60.0, 190.0);
-  const double left = frame.plot_area.x + kHeatmapNamesWidth_px;
+  const double left_x = frame.plot_area.x + kHeatmapNamesWidth_px;
   const double top = frame.plot_area.y + 30;
   for (std::size_t k = 0; k < table.phases.size(); ++k) {
-    const double centre_x = left + (static_cast<double>(k) + 0.5) * cell_width;
+    const double centre_x = left_x + (static_cast<double>(k) + 0.5) * cell_width;
     frame.canvas.draw_text({centre_x, top - 9}, shorten_to_width(table.phases[k], 12, cell_width - 4),
                            {12, kTextColour, TextAnchor::middle, true});
   }
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     const double y = top + kHeatmapRowHeight_px * static_cast<double>(i);
-    frame.canvas.draw_text({left - 10, y + 14}, shorten_to_width(table.layers[i], 12, kHeatmapNamesWidth_px - 14),
+    frame.canvas.draw_text({left_x - 10, y + 14}, shorten_to_width(table.layers[i], 12, kHeatmapNamesWidth_px - 14),
                            {12, kTextColour, TextAnchor::end});
     for (std::size_t k = 0; k < table.phases.size(); ++k) {
       const auto& by_phase = layers.at(table.layers[i]).energy_by_phase_j;
-      const auto known = by_phase.find(table.phases[k]);
-      if (known == by_phase.end()) continue;
-      const double share = table.highest_j > 0 ? known->second / table.highest_j : 0;
+      const auto phase_energy = by_phase.find(table.phases[k]);
+      if (phase_energy == by_phase.end()) continue;
+      const double share = table.highest_j > 0 ? phase_energy->second / table.highest_j : 0;
       const std::string colour = heatmap_colour(share);
-      const double x = left + static_cast<double>(k) * cell_width;
+      const double x = left_x + static_cast<double>(k) * cell_width;
       const std::string title =
-          fmt::format("{} {}: {} J", table.phases[k], table.layers[i], format_number(known->second));
+          fmt::format("{} {}: {} J", table.phases[k], table.layers[i], format_number(phase_energy->second));
       frame.canvas.draw_rect({x + 1, y + 1, cell_width - 2, kHeatmapRowHeight_px - 2}, {colour, 1, 2, title});
-      frame.canvas.draw_text({x + cell_width / 2, y + 14}, format_number(known->second, 3),
+      frame.canvas.draw_text({x + cell_width / 2, y + 14}, format_number(phase_energy->second, 3),
                              {11, share > 0.58 ? std::string_view("#ffffff") : kTextColour, TextAnchor::middle});
     }
   }

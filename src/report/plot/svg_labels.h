@@ -37,8 +37,8 @@ struct ListEntry {
   std::string text;
   std::string_view colour;
 };
-// Height of the list "1 text, 2 text ..." in columns, and the list with its top left corner at `at`.
+// Height of the list "1 text, 2 text ..." in columns, and the list with its top left corner at `top_left`.
 double numbered_list_height(std::span<const ListEntry> entries, double width);
-void draw_numbered_list(SvgCanvas& canvas, Point at, double width, std::span<const ListEntry> entries);
+void draw_numbered_list(SvgCanvas& canvas, Point top_left, double width, std::span<const ListEntry> entries);
 
 }  // namespace joulemap::report

@@ -47,13 +47,14 @@ std::vector<LayerLine> make_layer_lines(const std::vector<const LayerDistributio
 }
 
 double y_axis_max(const std::vector<LayerLine>& lines) {
-  std::vector<double> all;
+  std::vector<double> sorted_values;
   for (const LayerLine& line : lines) {
-    for (const Point& point : line.points) all.push_back(point.y);
+    for (const Point& point : line.points) sorted_values.push_back(point.y);
   }
-  std::sort(all.begin(), all.end());
-  const double usual = all[static_cast<std::size_t>(static_cast<double>(all.size() - 1) * kAxisEndQuantile)];
-  return all.back() < 1.5 * usual ? all.back() : usual * 1.05;
+  std::sort(sorted_values.begin(), sorted_values.end());
+  const double quantile_value =
+      sorted_values[static_cast<std::size_t>(static_cast<double>(sorted_values.size() - 1) * kAxisEndQuantile)];
+  return sorted_values.back() < 1.5 * quantile_value ? sorted_values.back() : quantile_value * 1.05;
 }
 
 std::string smoothing_note(const PlotQuery& query, const std::vector<LayerLine>& lines) {
@@ -64,24 +65,26 @@ std::string smoothing_note(const PlotQuery& query, const std::vector<LayerLine>&
 }  // namespace
 
 Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
-  std::vector<const LayerDistribution*> shown;
-  for (const LayerDistribution& spread : view.layer_distributions) {
-    if (spread.points.size() < 2 || !scopes::path_matches_filter(spread.path, spread.device, query.name_filter))
+  std::vector<const LayerDistribution*> shown_distributions;
+  for (const LayerDistribution& layer_distribution : view.layer_distributions) {
+    if (layer_distribution.points.size() < 2 ||
+        !scopes::path_matches_filter(layer_distribution.path, layer_distribution.device, query.name_filter))
       continue;
-    if (shown.size() < query.max_items.value_or(kDefaultLineCount)) shown.push_back(&spread);
+    if (shown_distributions.size() < query.max_items.value_or(kDefaultLineCount))
+      shown_distributions.push_back(&layer_distribution);
   }
-  if (shown.empty()) {
+  if (shown_distributions.empty()) {
     return nothing_to_plot_error(fmt::format("no energy of such {}s per step", plotted_distribution_level(query)),
                                  "mark steps with jm.step()");
   }
-  const bool is_by_step = has_steps(shown);
-  std::vector<LayerLine> lines = make_layer_lines(shown, is_by_step, query.smoothing_window);
+  const bool is_by_step = has_steps(shown_distributions);
+  std::vector<LayerLine> lines = make_layer_lines(shown_distributions, is_by_step, query.smoothing_window);
   std::vector<LegendEntry> names;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     names.push_back(
         {fmt::format("{} {}", lines[i].layer->device, fmt::join(lines[i].layer->path, " ")), palette_colour(i)});
   }
-  const std::string per = shown.front()->per;
+  const std::string reference_unit = shown_distributions.front()->per;
   SvgCanvas trial_canvas(kPlotWidth_px, 0, "", "");
   const double legend_height = draw_legend(trial_canvas, {}, kPlotWidth_px - 2 * kPlotMargin_px, names);
   const std::string title = fmt::format("Energy of {}s over the run", plotted_distribution_level(query));
@@ -91,17 +94,17 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
       draw_legend(frame.canvas, {frame.plot_area.x, frame.plot_area.y + 8}, frame.plot_area.width, names);
   const Rect plot_area{frame.plot_area.x + kLinePlotLeftMargin_px, frame.plot_area.y + legend + 24,
                        frame.plot_area.width - kLinePlotLeftMargin_px, kLinePlotHeight_px};
-  double first = lines.front().points.front().x;
-  double last = first;
+  double min_x = lines.front().points.front().x;
+  double max_x = min_x;
   for (const LayerLine& line : lines) {
-    first = std::min(first, line.points.front().x);
-    last = std::max(last, line.points.back().x);
+    min_x = std::min(min_x, line.points.front().x);
+    max_x = std::max(max_x, line.points.back().x);
   }
   const double highest = y_axis_max(lines);
   const PlotAxes axes{plot_area,
-                      {first, last, plot_area.x, plot_area.right()},
+                      {min_x, max_x, plot_area.x, plot_area.right()},
                       {0, range_with_round_ends(0, highest, 5).high, plot_area.bottom(), plot_area.y}};
-  draw_y_axis(frame.canvas, axes, fmt::format("joules per {}", per));
+  draw_y_axis(frame.canvas, axes, fmt::format("joules per {}", reference_unit));
   draw_x_axis(frame.canvas, axes, (is_by_step ? "step" : "seconds") + smoothing_note(query, lines), 8);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     for (Point& point : lines[i].points) point.y = std::min(point.y, axes.y.high_value);

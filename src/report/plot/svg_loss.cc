@@ -22,13 +22,13 @@ constexpr std::size_t kMaxEpochBars = 60;
 constexpr std::size_t kSmoothingDivisor = 20;  // width of the moving average: 1/20 of the points
 
 const MetricSeries* find_loss_metric(const RunView& view) {
-  const MetricSeries* found = nullptr;
+  const MetricSeries* loss_metric = nullptr;
   for (const MetricSeries& series : view.metrics) {
     if (series.points.empty()) continue;
     if (series.name == "loss") return &series;
-    if (found == nullptr && series.name.find("loss") != std::string::npos) found = &series;
+    if (loss_metric == nullptr && series.name.find("loss") != std::string::npos) loss_metric = &series;
   }
-  return found;
+  return loss_metric;
 }
 
 // Energy used since the start of the run, as a function of time: sum of the counted domains.
@@ -53,9 +53,9 @@ class CumulativeEnergy {
   bool is_known() const { return cumulative_j_.size() > 1 && cumulative_j_.back() > 0; }
   double cumulative_energy_j(double time_s) const {
     const double position = std::clamp(time_s / slice_s_, 0.0, static_cast<double>(cumulative_j_.size() - 1));
-    const auto below = std::min(static_cast<std::size_t>(position), cumulative_j_.size() - 2);
-    return cumulative_j_[below] +
-           (position - static_cast<double>(below)) * (cumulative_j_[below + 1] - cumulative_j_[below]);
+    const auto lower_index = std::min(static_cast<std::size_t>(position), cumulative_j_.size() - 2);
+    return cumulative_j_[lower_index] + (position - static_cast<double>(lower_index)) *
+                                            (cumulative_j_[lower_index + 1] - cumulative_j_[lower_index]);
   }
 
  private:

@@ -35,8 +35,8 @@ struct LogRange {
   }
   bool is_empty() const { return low > high; }
   AxisScale make_scale(double from_pixel, double to_pixel) const {
-    const double room = std::max(0.06 * (high - low), 0.05);
-    return {low - room, high + room, from_pixel, to_pixel};
+    const double margin = std::max(0.06 * (high - low), 0.05);
+    return {low - margin, high + margin, from_pixel, to_pixel};
   }
 };
 
@@ -100,12 +100,12 @@ std::string scatter_svg(std::string_view title, std::string_view x_title, std::s
   }
   for (const ScatterPoint& point : points) {
     if (!(point.x > 0 && point.y > 0)) continue;
-    const Point at{axes.x.at(std::log10(point.x)), axes.y.at(std::log10(point.y))};
+    const Point position{axes.x.at(std::log10(point.x)), axes.y.at(std::log10(point.y))};
     const auto clamp_y = [&area](double y) { return std::clamp(y, area.y, area.bottom()); };
     if (point.low > 0 && point.high > 0)
-      canvas.draw_line({at.x, clamp_y(axes.y.at(std::log10(point.low)))},
-                       {at.x, clamp_y(axes.y.at(std::log10(point.high)))}, {point.colour, 0.7});
-    canvas.draw_circle(at, 3, {point.colour, 0.7, 0, point.tooltip});
+      canvas.draw_line({position.x, clamp_y(axes.y.at(std::log10(point.low)))},
+                       {position.x, clamp_y(axes.y.at(std::log10(point.high)))}, {point.colour, 0.7});
+    canvas.draw_circle(position, 3, {point.colour, 0.7, 0, point.tooltip});
   }
   return std::move(canvas).finish();
 }
@@ -115,8 +115,9 @@ std::vector<LegendEntry> pass_legend() { return {{"inference", palette_colour(0)
 std::map<std::string, std::vector<double>, std::less<>> error_ratios_by_kind(
     std::span<const predict::OperationCase> cases) {
   std::map<std::string, std::vector<double>, std::less<>> ratios;
-  for (const predict::OperationCase& one : cases) {
-    if (one.measured > 0 && one.predicted > 0) ratios[one.kind].push_back(one.predicted / one.measured);
+  for (const predict::OperationCase& operation_case : cases) {
+    if (operation_case.measured > 0 && operation_case.predicted > 0)
+      ratios[operation_case.kind].push_back(operation_case.predicted / operation_case.measured);
   }
   return ratios;
 }
@@ -127,23 +128,23 @@ struct KindColours {
   std::vector<LegendEntry> legend;
 
   std::string_view colour(std::string_view kind) const {
-    const auto found = by_kind.find(kind);
-    return found == by_kind.end() ? kUnattributedColour : found->second;
+    const auto colour_entry = by_kind.find(kind);
+    return colour_entry == by_kind.end() ? kUnattributedColour : colour_entry->second;
   }
 };
 
 KindColours choose_kind_colours(std::span<const predict::OperationCase> cases) {
   std::map<std::string, std::size_t, std::less<>> counts;
-  for (const predict::OperationCase& one : cases) ++counts[one.kind];
-  std::vector<std::pair<std::size_t, std::string>> sorted;
-  for (const auto& [kind, count] : counts) sorted.emplace_back(count, kind);
-  std::ranges::sort(sorted, std::greater<>());
+  for (const predict::OperationCase& operation_case : cases) ++counts[operation_case.kind];
+  std::vector<std::pair<std::size_t, std::string>> sorted_kinds;
+  for (const auto& [kind, count] : counts) sorted_kinds.emplace_back(count, kind);
+  std::ranges::sort(sorted_kinds, std::greater<>());
   KindColours colours;
-  for (std::size_t i = 0; i < std::min(kMaxColouredKinds, sorted.size()); ++i) {
-    colours.by_kind[sorted[i].second] = palette_colour(i);
-    colours.legend.push_back({sorted[i].second, palette_colour(i)});
+  for (std::size_t i = 0; i < std::min(kMaxColouredKinds, sorted_kinds.size()); ++i) {
+    colours.by_kind[sorted_kinds[i].second] = palette_colour(i);
+    colours.legend.push_back({sorted_kinds[i].second, palette_colour(i)});
   }
-  if (sorted.size() > kMaxColouredKinds) colours.legend.push_back({"other kinds", kUnattributedColour});
+  if (sorted_kinds.size() > kMaxColouredKinds) colours.legend.push_back({"other kinds", kUnattributedColour});
   return colours;
 }
 
@@ -151,10 +152,12 @@ KindColours choose_kind_colours(std::span<const predict::OperationCase> cases) {
 
 std::string predicted_networks_svg(std::span<const predict::NetworkCase> cases) {
   std::vector<ScatterPoint> points;
-  for (const predict::NetworkCase& one : cases) {
-    points.push_back({one.measured_j, one.predicted_j, one.low_j, one.high_j, palette_colour(one.training ? 1 : 0),
-                      fmt::format("{}: measured {}, predicted {}", one.setting, amount_text(one.measured_j, "J"),
-                                  amount_text(one.predicted_j, "J"))});
+  for (const predict::NetworkCase& network_case : cases) {
+    points.push_back(
+        {network_case.measured_j, network_case.predicted_j, network_case.low_j, network_case.high_j,
+         palette_colour(network_case.training ? 1 : 0),
+         fmt::format("{}: measured {}, predicted {}", network_case.setting, amount_text(network_case.measured_j, "J"),
+                     amount_text(network_case.predicted_j, "J"))});
   }
   return scatter_svg("Energy of networks, predicted without their family", "measured energy of a step in J",
                      "predicted energy of a step in J", points, pass_legend(), true);
@@ -165,8 +168,9 @@ std::string predicted_operations_svg(std::span<const predict::OperationCase> cas
   std::vector<ScatterPoint> points;
   const std::size_t stride = (cases.size() + kMaxPlottedOperations - 1) / kMaxPlottedOperations;
   for (std::size_t i = 0; i < cases.size(); i += stride) {
-    const predict::OperationCase& one = cases[i];
-    points.push_back({one.measured, one.predicted, 0, 0, colours.colour(one.kind), one.key});
+    const predict::OperationCase& operation_case = cases[i];
+    points.push_back({operation_case.measured, operation_case.predicted, 0, 0, colours.colour(operation_case.kind),
+                      operation_case.key});
   }
   return scatter_svg(
       fmt::format("Energy of operations, predicted without them ({} of {})", points.size(), cases.size()),
@@ -206,10 +210,11 @@ std::string errors_by_kind_svg(std::span<const predict::OperationCase> cases, st
 
 std::string additivity_svg(std::span<const predict::NetworkCase> cases) {
   std::vector<ScatterPoint> points;
-  for (const predict::NetworkCase& one : cases) {
-    if (!(one.operations_j > 0)) continue;
-    points.push_back({one.measured_j, one.additivity_factor(), 0, 0, palette_colour(one.training ? 1 : 0),
-                      fmt::format("{}: {:.2f}", one.setting, one.additivity_factor())});
+  for (const predict::NetworkCase& network_case : cases) {
+    if (!(network_case.operations_j > 0)) continue;
+    points.push_back({network_case.measured_j, network_case.additivity_factor(), 0, 0,
+                      palette_colour(network_case.training ? 1 : 0),
+                      fmt::format("{}: {:.2f}", network_case.setting, network_case.additivity_factor())});
   }
   return scatter_svg("Additivity factor: energy of a network / energy of its operations alone",
                      "measured energy of a step in J", "additivity factor", points, pass_legend(), false);

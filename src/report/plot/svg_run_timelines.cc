@@ -26,8 +26,8 @@ constexpr std::size_t kMaxEpochLabels = 24;
 constexpr std::array<std::string_view, 2> kShownGaugeNames = {"gpu_utilization", "temperature"};
 
 const SeriesChannel* find_channel(const RowSeries& series, std::string_view name) {
-  const auto found = std::ranges::find(series.channels, name, &SeriesChannel::name);
-  return found == series.channels.end() ? nullptr : &*found;
+  const auto channel = std::ranges::find(series.channels, name, &SeriesChannel::name);
+  return channel == series.channels.end() ? nullptr : &*channel;
 }
 
 // Sum of the powers; none in a slice in which one is unknown.
@@ -89,15 +89,15 @@ std::vector<TimelineStrip> make_timeline_strips(const std::vector<ShownRun>& run
   return strips;
 }
 
-void draw_epoch_boundaries(SvgCanvas& canvas, const PlotAxes& axes, const ExperimentRow& row, double bottom) {
-  const std::size_t every = row.epochs.size() / kMaxEpochLabels + 1;
+void draw_epoch_boundaries(SvgCanvas& canvas, const PlotAxes& axes, const ExperimentRow& row, double bottom_y) {
+  const std::size_t label_interval = row.epochs.size() / kMaxEpochLabels + 1;
   for (std::size_t i = 0; i < row.epochs.size(); ++i) {
     const EpochResult& epoch = row.epochs[i];
     const double end = axes.x.at(epoch.start_s + epoch.elapsed_s);
-    canvas.draw_line({end, axes.plot_area.y}, {end, bottom}, {kAxisColour, 1, "2 3"});
-    const double middle = axes.x.at(epoch.start_s + epoch.elapsed_s / 2);
-    if (i % every == 0)
-      canvas.draw_text({middle, axes.plot_area.y - 4}, fmt::format("{}", i + 1),
+    canvas.draw_line({end, axes.plot_area.y}, {end, bottom_y}, {kAxisColour, 1, "2 3"});
+    const double center_x = axes.x.at(epoch.start_s + epoch.elapsed_s / 2);
+    if (i % label_interval == 0)
+      canvas.draw_text({center_x, axes.plot_area.y - 4}, fmt::format("{}", i + 1),
                        {10, kMutedTextColour, TextAnchor::middle});
   }
 }
@@ -140,7 +140,7 @@ std::string run_timelines_svg(const ExperimentData& data, const AnalysisResult& 
     double y = kPlotTop_px + run_height * static_cast<double>(i) + kCellGap_px - 8;
     canvas.draw_text({kPlotMargin_px + 50, y - 22}, run_title(result, runs[i]),
                      {13, kTextColour, TextAnchor::start, true});
-    const double bottom = y + run_height - kCellGap_px - kStripGap_px;
+    const double bottom_y = y + run_height - kCellGap_px - kStripGap_px;
     for (const TimelineStrip& strip : strips) {
       const Rect plot_area{kPlotMargin_px + 50, y, kPlotWidth_px - 2 * kPlotMargin_px - 60, strip.height};
       const int ticks = strip.name.empty() ? 4 : 2;
@@ -149,7 +149,7 @@ std::string run_timelines_svg(const ExperimentData& data, const AnalysisResult& 
           {0, longest_s, plot_area.x, plot_area.right()},
           {0, range_with_round_ends(0, std::max(strip.axis_max, 1e-9), ticks).high, plot_area.bottom(), plot_area.y}};
       draw_y_axis(canvas, axes, strip.title, ticks);
-      if (strip.name.empty()) draw_epoch_boundaries(canvas, axes, *runs[i].row, bottom);
+      if (strip.name.empty()) draw_epoch_boundaries(canvas, axes, *runs[i].row, bottom_y);
       const SeriesChannel* const channel = find_channel(runs[i].row->series, strip.name);
       const auto values = strip.name.empty()   ? total_power_series(runs[i].row->series)
                           : channel == nullptr ? std::vector<std::optional<double>>()

@@ -34,11 +34,11 @@ RunView make_run_view(const ReportResult& result) {
   MetricSeries loss{"loss", 8, {}};
   for (int i = 0; i < 8; ++i) loss.points.push_back({1.0 + i, i, 2.0 / (1 + i)});
   view.metrics = {loss};
-  LayerDistribution spread{{"train", "backward", "layer1.0.conv1"}, "gpu0", "step", 400, 3.5, {}};
+  LayerDistribution layer_distribution{{"train", "backward", "layer1.0.conv1"}, "gpu0", "step", 400, 3.5, {}};
   for (std::size_t i = 0; i < kDistributionQuantileCount; ++i)
-    spread.quantiles_j.push_back(3 + 0.01 * static_cast<double>(i));
-  for (int i = 0; i < 400; ++i) spread.points.push_back({0.1 * i, i % 2 == 0 ? 3.0 : 4.0, i});
-  view.layer_distributions = {spread};
+    layer_distribution.quantiles_j.push_back(3 + 0.01 * static_cast<double>(i));
+  for (int i = 0; i < 400; ++i) layer_distribution.points.push_back({0.1 * i, i % 2 == 0 ? 3.0 : 4.0, i});
+  view.layer_distributions = {layer_distribution};
   return view;
 }
 
@@ -65,9 +65,9 @@ TEST(SvgAxes, TicksAreRoundFewAndWithinTheRange) {
     const double high = low + std::ldexp(1.0, static_cast<int>(random() % 60) - 30) + 1e-9 * low;
     const std::vector<double> ticks = round_ticks(low, high, 6);
     ASSERT_LE(ticks.size(), 16u);
-    const double room = 1e-6 * (high - low) + 1e-12 * high;
+    const double tolerance = 1e-6 * (high - low) + 1e-12 * high;
     for (const double tick : ticks)
-      ASSERT_TRUE(tick >= low - room && tick <= high + room) << low << " " << high << " " << tick;
+      ASSERT_TRUE(tick >= low - tolerance && tick <= high + tolerance) << low << " " << high << " " << tick;
   }
 }
 
@@ -99,10 +99,10 @@ TEST(SvgCanvas, SurvivesNonFiniteNumbers) {
 TEST(Plots, AreReproducible) {
   const RunView view = make_run_view(make_training_report());
   for (const PlotKind plot : kPlots) {
-    const Result<std::string> first = plot_svg(view, {plot, "", "", {}});
-    ASSERT_TRUE(first) << first.error().message;
-    EXPECT_EQ(*first, *plot_svg(view, {plot, "", "", {}}));
-    EXPECT_NE(first->find("</svg>"), std::string::npos);
+    const Result<std::string> first_svg = plot_svg(view, {plot, "", "", {}});
+    ASSERT_TRUE(first_svg) << first_svg.error().message;
+    EXPECT_EQ(*first_svg, *plot_svg(view, {plot, "", "", {}}));
+    EXPECT_NE(first_svg->find("</svg>"), std::string::npos);
   }
 }
 
@@ -115,16 +115,16 @@ TEST(Plots, MatchTheirGoldenFiles) {
 
 TEST(Plots, ShowTheRequestedLayersWithTheRequestedSmoothing) {
   RunView view = make_run_view(make_training_report());
-  LayerDistribution other = view.layer_distributions.front();
-  other.path = {"train", "forward", "fc"};
-  view.layer_distributions.push_back(other);
-  const std::string both = *plot_svg(view, {PlotKind::lines, "", "conv1|fc", {}});
-  EXPECT_NE(both.find("layer1.0.conv1"), std::string::npos);
-  EXPECT_NE(both.find("forward fc"), std::string::npos);
-  EXPECT_NE(both.find("means over 9 points"), std::string::npos);
-  const std::string one = *plot_svg(view, {PlotKind::lines, "", "fc", {}, 1});
-  EXPECT_EQ(one.find("layer1.0.conv1"), std::string::npos);
-  EXPECT_EQ(one.find("means over"), std::string::npos);
+  LayerDistribution forward_layer = view.layer_distributions.front();
+  forward_layer.path = {"train", "forward", "fc"};
+  view.layer_distributions.push_back(forward_layer);
+  const std::string two_layer_svg = *plot_svg(view, {PlotKind::lines, "", "conv1|fc", {}});
+  EXPECT_NE(two_layer_svg.find("layer1.0.conv1"), std::string::npos);
+  EXPECT_NE(two_layer_svg.find("forward fc"), std::string::npos);
+  EXPECT_NE(two_layer_svg.find("means over 9 points"), std::string::npos);
+  const std::string one_layer_svg = *plot_svg(view, {PlotKind::lines, "", "fc", {}, 1});
+  EXPECT_EQ(one_layer_svg.find("layer1.0.conv1"), std::string::npos);
+  EXPECT_EQ(one_layer_svg.find("means over"), std::string::npos);
 }
 
 TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
@@ -133,10 +133,11 @@ TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
     view.layer_distributions[0].quantiles_j[i] = 0.0001 * static_cast<double>(i * i);
   const std::string svg = *plot_svg(view, {PlotKind::violin, "", "", {}});
   double zero_x = 1e9;  // x of the leftmost vertical line, which is the grid line at 0
-  for (std::size_t at = svg.find("<line x1="); at != std::string::npos; at = svg.find("<line x1=", at + 1)) {
+  for (std::size_t line_offset = svg.find("<line x1="); line_offset != std::string::npos;
+       line_offset = svg.find("<line x1=", line_offset + 1)) {
     double x1 = 0;
     double x2 = 0;
-    ASSERT_EQ(std::sscanf(svg.c_str() + at, "<line x1=\"%lf\" y1=\"%*f\" x2=\"%lf\"", &x1, &x2), 2);
+    ASSERT_EQ(std::sscanf(svg.c_str() + line_offset, "<line x1=\"%lf\" y1=\"%*f\" x2=\"%lf\"", &x1, &x2), 2);
     if (x1 == x2) zero_x = std::min(zero_x, x1);
   }
   const std::size_t polygon = svg.find("<polygon points=\"") + 17;
@@ -154,9 +155,9 @@ TEST(Plots, ShowSpreadsOfTheRequestedLevelOrFail) {
     EXPECT_TRUE(validate_plot_query({plot, "", "", {}}));
     EXPECT_TRUE(validate_plot_query({plot, "layer", "", {}}));
     EXPECT_TRUE(validate_plot_query({plot, "phase", "", {}}));
-    const Status refused = validate_plot_query({plot, "op", "", {}});
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::usage);
+    const Status validation_status = validate_plot_query({plot, "op", "", {}});
+    ASSERT_FALSE(validation_status);
+    EXPECT_EQ(validation_status.error().code, ErrorCode::usage);
     const std::string svg = *plot_svg(make_run_view(make_training_report()), {plot, "phase", "", {}});
     EXPECT_NE(svg.find("Energy of phases"), std::string::npos);
   }

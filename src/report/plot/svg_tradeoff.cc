@@ -78,25 +78,26 @@ struct TradeoffAxes {
 };
 
 // A scale with some room on both sides.
-AxisScale make_padded_scale(double low, double high, double from, double to) {
-  const double room = high > low ? 0.06 * (high - low) : std::max(0.05 * std::abs(high), 1e-9);
-  return {low - room, high + room, from, to};
+AxisScale make_padded_scale(double low, double high, double start_px, double end_px) {
+  const double margin = high > low ? 0.06 * (high - low) : std::max(0.05 * std::abs(high), 1e-9);
+  return {low - margin, high + margin, start_px, end_px};
 }
 
 TradeoffAxes make_tradeoff_axes(const std::vector<TradeoffPoint>& points, const Rect& plot_area, double energy_factor) {
-  const auto [least_j, most_j] = std::ranges::minmax(points, {}, &TradeoffPoint::energy_j);
-  const auto [worst, best] = std::ranges::minmax(points, {}, &TradeoffPoint::metric_value);
+  const auto [min_energy_point, max_energy_point] = std::ranges::minmax(points, {}, &TradeoffPoint::energy_j);
+  const auto [min_metric_point, max_metric_point] = std::ranges::minmax(points, {}, &TradeoffPoint::metric_value);
   TradeoffAxes axes;
   axes.energy_unit_factor = energy_factor;
-  axes.is_logarithmic = most_j.energy_j > kMinLogAxisRatio * least_j.energy_j;
-  double low = least_j.energy_j / energy_factor;
-  double high = most_j.energy_j / energy_factor;
+  axes.is_logarithmic = max_energy_point.energy_j > kMinLogAxisRatio * min_energy_point.energy_j;
+  double low = min_energy_point.energy_j / energy_factor;
+  double high = max_energy_point.energy_j / energy_factor;
   if (axes.is_logarithmic) {
     low = std::log10(low);
     high = std::log10(high);
   }
-  axes.axes = {plot_area, make_padded_scale(low, high, plot_area.x, plot_area.right()),
-               make_padded_scale(worst.metric_value, best.metric_value, plot_area.bottom(), plot_area.y)};
+  axes.axes = {
+      plot_area, make_padded_scale(low, high, plot_area.x, plot_area.right()),
+      make_padded_scale(min_metric_point.metric_value, max_metric_point.metric_value, plot_area.bottom(), plot_area.y)};
   return axes;
 }
 
@@ -116,9 +117,9 @@ void draw_pareto_front(SvgCanvas& canvas, const TradeoffAxes& axes, const std::v
   if (front.size() < 2) return;
   std::vector<Point> pareto_steps;
   for (const TradeoffPoint& point : front) {
-    const Point at = axes.at(point);
-    if (!pareto_steps.empty()) pareto_steps.push_back({at.x, pareto_steps.back().y});
-    pareto_steps.push_back(at);
+    const Point position = axes.at(point);
+    if (!pareto_steps.empty()) pareto_steps.push_back({position.x, pareto_steps.back().y});
+    pareto_steps.push_back(position);
   }
   canvas.draw_polyline(pareto_steps, {kTextColour, 1.4, "5 3"});
 }
@@ -152,8 +153,8 @@ std::string tradeoff_svg(const AnalysisResult& result) {
   for (const TradeoffPoint& point : points)
     list.push_back({tradeoff_entry_text(result, point, measure), cell_colour(roles, result.cells[point.cell])});
   const double list_width = kPlotWidth_px - 2 * kPlotMargin_px;
-  const double most_j = std::ranges::max(points, {}, &TradeoffPoint::energy_j).energy_j;
-  const AxisUnit unit = choose_axis_unit(result.measures[*energy], most_j);
+  const double max_energy_j = std::ranges::max(points, {}, &TradeoffPoint::energy_j).energy_j;
+  const AxisUnit unit = choose_axis_unit(result.measures[*energy], max_energy_j);
   SvgCanvas canvas =
       make_titled_canvas(kPlotTop_px + kTradeoffPlotHeight_px + 68 + numbered_list_height(list, list_width),
                          fmt::format("{} against energy; rim and dashed line: Pareto front", measure.name),

@@ -74,10 +74,12 @@ std::string repeatable_command_text(const Advice& advice) {
 std::string measuring_commands_text(const Advice& advice) {
   if (advice.inputs.empty()) return {};
   const std::string& input = advice.inputs.front();
-  const std::string_view changed = input.ends_with("after.joule") ? "changed.joule" : "after.joule";
-  const std::string record = fmt::format("   joulemap record -o {} -- {}\n", changed, repeatable_command_text(advice));
+  const std::string_view changed_recording = input.ends_with("after.joule") ? "changed.joule" : "after.joule";
+  const std::string record =
+      fmt::format("   joulemap record -o {} -- {}\n", changed_recording, repeatable_command_text(advice));
   if (advice.inputs.size() > 1) return record;
-  return record + fmt::format("   joulemap diff {} {}\n", is_literal_word(input) ? input : "RECORDING", changed);
+  return record +
+         fmt::format("   joulemap diff {} {}\n", is_literal_word(input) ? input : "RECORDING", changed_recording);
 }
 
 }  // namespace

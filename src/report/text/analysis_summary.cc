@@ -29,14 +29,14 @@ constexpr std::size_t kMaxShownInteractions = 2;
 // The tests between two levels for energy and time. An experiment without blocks has a paired and an unpaired test for
 // each difference: only the unpaired ones, which fit its design.
 std::vector<const Comparison*> select_shown_comparisons(const AnalysisResult& result) {
-  std::vector<const Comparison*> shown;
-  for (const Comparison& one : result.comparisons) {
-    const MeasureKind kind = result.measures[one.measure].kind;
+  std::vector<const Comparison*> shown_comparisons;
+  for (const Comparison& comparison : result.comparisons) {
+    const MeasureKind kind = result.measures[comparison.measure].kind;
     if (kind != MeasureKind::energy && kind != MeasureKind::time) continue;
-    if (!one.a || !one.b || (!result.is_blocked && one.pairing == Pairing::paired)) continue;
-    shown.push_back(&one);
+    if (!comparison.a || !comparison.b || (!result.is_blocked && comparison.pairing == Pairing::paired)) continue;
+    shown_comparisons.push_back(&comparison);
   }
-  return shown;
+  return shown_comparisons;
 }
 
 // Results of the comparisons between two levels, over all levels of the other factors.
@@ -50,12 +50,12 @@ struct LevelPairCounts {
 
 TextTable level_pairs_table(const AnalysisResult& result, const std::vector<const Comparison*>& comparisons) {
   std::map<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>, LevelPairCounts> pairs;
-  for (const Comparison* const one : comparisons) {
-    LevelPairCounts& counts = pairs[{one->factor, *one->a, *one->b, one->measure}];
-    if (one->percent) counts.percent_differences.push_back(*one->percent);
-    if (!one->is_different) {
+  for (const Comparison* const comparison : comparisons) {
+    LevelPairCounts& counts = pairs[{comparison->factor, *comparison->a, *comparison->b, comparison->measure}];
+    if (comparison->percent) counts.percent_differences.push_back(*comparison->percent);
+    if (!comparison->is_different) {
       ++counts.not_significant_count;
-    } else if (one->difference.value_or(0) > 0) {
+    } else if (comparison->difference.value_or(0) > 0) {
       ++counts.significantly_higher_count;
     } else {
       ++counts.significantly_lower_count;
@@ -80,14 +80,18 @@ TextTable level_pairs_table(const AnalysisResult& result, const std::vector<cons
 
 std::string largest_differences_text(const AnalysisResult& result, std::vector<const Comparison*> comparisons,
                                      const TextStyle& style) {
-  std::erase_if(comparisons, [](const Comparison* one) { return !one->is_different || !one->percent; });
-  std::ranges::stable_sort(comparisons, std::greater(), [](const Comparison* one) { return std::fabs(*one->percent); });
-  const std::size_t most = result.main_effects.empty() ? kMaxShownVerdicts : kMaxShownVerdictsWithEffects;
-  if (comparisons.size() > most) comparisons.resize(most);
+  std::erase_if(comparisons,
+                [](const Comparison* comparison) { return !comparison->is_different || !comparison->percent; });
+  std::ranges::stable_sort(comparisons, std::greater(),
+                           [](const Comparison* comparison) { return std::fabs(*comparison->percent); });
+  const std::size_t max_comparisons = result.main_effects.empty() ? kMaxShownVerdicts : kMaxShownVerdictsWithEffects;
+  if (comparisons.size() > max_comparisons) comparisons.resize(max_comparisons);
   std::string out = comparisons.empty() ? "" : "\n" + style.bold("Largest differences") + "\n";
-  for (const Comparison* const one : comparisons) {
-    const std::string where = short_levels_text(result, one->fixed_levels);
-    out += wrap_text("  ", printable(where.empty() ? one->verdict : where + ": " + one->verdict), style.columns);
+  for (const Comparison* const comparison : comparisons) {
+    const std::string levels_text = short_levels_text(result, comparison->fixed_levels);
+    out +=
+        wrap_text("  ", printable(levels_text.empty() ? comparison->verdict : levels_text + ": " + comparison->verdict),
+                  style.columns);
   }
   return out;
 }
@@ -98,8 +102,8 @@ std::string analysis_flags_summary(const AnalysisResult& result, const TextStyle
     out += wrap_text(fmt::format("  {} ", result.flags[i].code), printable(result.flags[i].message), style.columns);
   std::size_t flagged_cell_count = 0;
   for (const AnalysisCell& cell : result.cells) flagged_cell_count += cell.flags.empty() ? 0 : 1;
-  const std::size_t more = result.flags.size() - std::min(kMaxShownFlags, result.flags.size());
-  if (more > 0) out += fmt::format("  {} more flags of the experiment\n", more);
+  const std::size_t hidden_flag_count = result.flags.size() - std::min(kMaxShownFlags, result.flags.size());
+  if (hidden_flag_count > 0) out += fmt::format("  {} more flags of the experiment\n", hidden_flag_count);
   if (flagged_cell_count > 0)
     out += fmt::format("  {} of {} cells have flags\n", flagged_cell_count, result.cells.size());
   return out.empty() ? out : "\n" + style.bold("Flags") + "\n" + out;

@@ -21,10 +21,10 @@ std::string interval_text(double low, double high, std::string_view unit) {
 }
 
 std::string flag_codes_text(const std::vector<AnalysisFlag>& flags) {
-  std::set<std::string> known;
+  std::set<std::string> listed_codes;
   std::string text;
   for (const AnalysisFlag& flag : flags) {
-    if (known.insert(flag.code).second) text += (text.empty() ? "" : ", ") + flag.code;
+    if (listed_codes.insert(flag.code).second) text += (text.empty() ? "" : ", ") + flag.code;
   }
   return text;
 }
@@ -41,27 +41,27 @@ std::vector<std::string> level_names_of_cell(const AnalysisResult& result, const
   return names;
 }
 
-std::string percent_difference_text(const Comparison& one) {
-  if (!one.percent) return "-";
-  return fmt::format("{:+.1f} %", *one.percent);
+std::string percent_difference_text(const Comparison& comparison) {
+  if (!comparison.percent) return "-";
+  return fmt::format("{:+.1f} %", *comparison.percent);
 }
 
-std::string compared_levels_text(const AnalysisResult& result, const Comparison& one) {
-  const ExperimentFactor& factor = result.factors[one.factor];
-  return one.a ? fmt::format("{} - {}", factor.levels[*one.a], factor.levels[*one.b])
-               : fmt::format("{} levels", factor.levels.size());
+std::string compared_levels_text(const AnalysisResult& result, const Comparison& comparison) {
+  const ExperimentFactor& factor = result.factors[comparison.factor];
+  return comparison.a ? fmt::format("{} - {}", factor.levels[*comparison.a], factor.levels[*comparison.b])
+                      : fmt::format("{} levels", factor.levels.size());
 }
 
-std::string short_test_name(const Comparison& one) {
-  if (one.test == "wilcoxon-signed-rank") return "signed-rank";
-  return one.test;
+std::string short_test_name(const Comparison& comparison) {
+  if (comparison.test == "wilcoxon-signed-rank") return "signed-rank";
+  return comparison.test;
 }
 
-std::string comparison_conclusion(const Comparison& one) {
-  if (!one.p) return "not tested";
-  if (!one.is_different) return "not significant";
-  if (!one.a) return "different";
-  return one.difference.value_or(0) < 0 ? "lower" : "higher";
+std::string comparison_conclusion(const Comparison& comparison) {
+  if (!comparison.p) return "not tested";
+  if (!comparison.is_different) return "not significant";
+  if (!comparison.a) return "different";
+  return comparison.difference.value_or(0) < 0 ? "lower" : "higher";
 }
 
 }  // namespace
@@ -99,10 +99,10 @@ TextTable cells_table(const AnalysisResult& result) {
     row.push_back(fmt::format("{}", cell.n));
     for (std::size_t i = 0; i < result.measures.size(); ++i) {
       const Measure& measure = result.measures[i];
-      const std::optional<MeasureSummary>& spread = cell.measures[i];
-      row.push_back(spread ? amount_text(spread->mean, measure.unit) : "-");
+      const std::optional<MeasureSummary>& summary = cell.measures[i];
+      row.push_back(summary ? amount_text(summary->mean, measure.unit) : "-");
       if (measure.kind == MeasureKind::energy) {
-        row.push_back(spread ? interval_text(spread->low, spread->high, measure.unit) : "-");
+        row.push_back(summary ? interval_text(summary->low, summary->high, measure.unit) : "-");
       }
     }
     row.push_back(flag_codes_text(cell.flags));
@@ -117,17 +117,17 @@ TextTable main_effects_table(const AnalysisResult& result) {
       {"factor", "metric", "levels", "%", "interval", "higher", "test", "p", "adjusted", "result", "verdict"},
       {false, false, false, true, true, true, false, true, true, false, false},
       {}};
-  for (const MainEffect& one : result.main_effects) {
-    const ExperimentFactor& factor = result.factors[one.factor];
-    const std::string levels = one.a ? fmt::format("{} - {}", factor.levels[*one.a], factor.levels[*one.b])
-                                     : fmt::format("{} levels", one.levels);
+  for (const MainEffect& effect : result.main_effects) {
+    const ExperimentFactor& factor = result.factors[effect.factor];
+    const std::string levels = effect.a ? fmt::format("{} - {}", factor.levels[*effect.a], factor.levels[*effect.b])
+                                        : fmt::format("{} levels", effect.levels);
     const std::string interval =
-        one.percent_low ? fmt::format("{:+.1f} to {:+.1f} %", *one.percent_low, *one.percent_high) : "-";
-    table.rows.push_back({factor.name, result.measures[one.measure].name, levels,
-                          one.percent ? fmt::format("{:+.1f} %", *one.percent) : "-", interval,
-                          one.a ? fmt::format("{} of {}", one.higher, one.combinations) : "-", one.test,
-                          p_value_text(one.p), p_value_text(one.p_adjusted), std::string(name_of(one.generality)),
-                          one.verdict});
+        effect.percent_low ? fmt::format("{:+.1f} to {:+.1f} %", *effect.percent_low, *effect.percent_high) : "-";
+    table.rows.push_back({factor.name, result.measures[effect.measure].name, levels,
+                          effect.percent ? fmt::format("{:+.1f} %", *effect.percent) : "-", interval,
+                          effect.a ? fmt::format("{} of {}", effect.higher, effect.combinations) : "-", effect.test,
+                          p_value_text(effect.p), p_value_text(effect.p_adjusted),
+                          std::string(name_of(effect.generality)), effect.verdict});
   }
   return table;
 }
@@ -137,11 +137,12 @@ TextTable interactions_table(const AnalysisResult& result) {
                   {"factor", "other", "metric", "F", "df", "p", "adjusted", "p of ranks", "verdict"},
                   {false, false, false, true, true, true, true, true, false},
                   {}};
-  for (const Interaction& one : result.interactions) {
-    table.rows.push_back({result.factors[one.factor].name, result.factors[one.other].name,
-                          result.measures[one.measure].name, fmt::format("{:.3g}", one.f),
-                          fmt::format("{}, {}", one.numerator_df, one.denominator_df), p_value_text(one.p),
-                          p_value_text(one.p_adjusted), p_value_cell(one.rank_p), one.verdict});
+  for (const Interaction& interaction : result.interactions) {
+    table.rows.push_back({result.factors[interaction.factor].name, result.factors[interaction.other].name,
+                          result.measures[interaction.measure].name, fmt::format("{:.3g}", interaction.f),
+                          fmt::format("{}, {}", interaction.numerator_df, interaction.denominator_df),
+                          p_value_text(interaction.p), p_value_text(interaction.p_adjusted),
+                          p_value_cell(interaction.rank_p), interaction.verdict});
   }
   return table;
 }
@@ -151,22 +152,24 @@ TextTable comparisons_table(const AnalysisResult& result) {
                   {"within", "metric", "levels", "difference", "%", "A12", "test", "p", "adjusted", "result"},
                   {false, false, false, true, true, true, false, true, true, false},
                   {}};
-  for (const Comparison& one : result.comparisons) {
-    const Measure& measure = result.measures[one.measure];
-    table.rows.push_back(
-        {short_levels_text(result, one.fixed_levels), measure.name, compared_levels_text(result, one),
-         one.difference ? amount_text(*one.difference, measure.unit) : "-", percent_difference_text(one),
-         one.vargha_delaney_a12 ? fmt::format("{:.2f}", *one.vargha_delaney_a12) : "-", short_test_name(one),
-         p_value_cell(one.p), p_value_cell(one.p_adjusted), comparison_conclusion(one)});
+  for (const Comparison& comparison : result.comparisons) {
+    const Measure& measure = result.measures[comparison.measure];
+    table.rows.push_back({short_levels_text(result, comparison.fixed_levels), measure.name,
+                          compared_levels_text(result, comparison),
+                          comparison.difference ? amount_text(*comparison.difference, measure.unit) : "-",
+                          percent_difference_text(comparison),
+                          comparison.vargha_delaney_a12 ? fmt::format("{:.2f}", *comparison.vargha_delaney_a12) : "-",
+                          short_test_name(comparison), p_value_cell(comparison.p), p_value_cell(comparison.p_adjusted),
+                          comparison_conclusion(comparison)});
   }
   return table;
 }
 
 TextTable verdicts_table(const AnalysisResult& result) {
   TextTable table{"Verdicts", {"within", "metric", "test", "verdict"}, {false, false, false, false}, {}};
-  for (const Comparison& one : result.comparisons) {
-    table.rows.push_back({short_levels_text(result, one.fixed_levels), result.measures[one.measure].name,
-                          short_test_name(one), one.verdict});
+  for (const Comparison& comparison : result.comparisons) {
+    table.rows.push_back({short_levels_text(result, comparison.fixed_levels), result.measures[comparison.measure].name,
+                          short_test_name(comparison), comparison.verdict});
   }
   return table;
 }
@@ -176,14 +179,14 @@ TextTable epochs_table(const AnalysisResult& result) {
                   {"cell", "epochs", "first energy", "later energy", "first time", "later time"},
                   {false, true, true, true, true, true},
                   {}};
-  const auto amount = [](const std::optional<double>& value, std::string_view unit) {
+  const auto amount_cell = [](const std::optional<double>& value, std::string_view unit) {
     return value ? amount_text(*value, unit) : "-";
   };
   for (const AnalysisCell& cell : result.cells) {
     if (!cell.epochs) continue;
     table.rows.push_back({short_levels_text(result, cell.levels), fmt::format("{}", cell.epochs->epochs),
-                          amount(cell.epochs->first_j, "J"), amount(cell.epochs->later_j, "J"),
-                          amount(cell.epochs->first_s, "s"), amount(cell.epochs->later_s, "s")});
+                          amount_cell(cell.epochs->first_j, "J"), amount_cell(cell.epochs->later_j, "J"),
+                          amount_cell(cell.epochs->first_s, "s"), amount_cell(cell.epochs->later_s, "s")});
   }
   return table;
 }
@@ -195,12 +198,12 @@ TextTable pareto_table(const AnalysisResult& result) {
                   {}};
   for (const ParetoSet& set : result.pareto) {
     for (const ParetoPoint& point : set.points) {
-      std::vector<std::optional<std::size_t>> own;
+      std::vector<std::optional<std::size_t>> varied_levels;
       const std::vector<std::size_t>& levels = result.cells[point.cell].levels;
       for (std::size_t i = 0; i < levels.size(); ++i) {
-        own.push_back(set.fixed_levels[i] ? std::nullopt : std::optional(levels[i]));
+        varied_levels.push_back(set.fixed_levels[i] ? std::nullopt : std::optional(levels[i]));
       }
-      table.rows.push_back({short_levels_text(result, set.fixed_levels), short_levels_text(result, own),
+      table.rows.push_back({short_levels_text(result, set.fixed_levels), short_levels_text(result, varied_levels),
                             point.is_on_front ? "yes" : "no", fmt::format("{:.2f}", point.probability)});
     }
   }
@@ -213,10 +216,11 @@ TextTable associations_table(const AnalysisResult& result) {
   const auto coefficient = [](const std::optional<double>& value) {
     return value ? fmt::format("{:+.2f}", *value) : "-";
   };
-  for (const Association& one : result.associations) {
-    table.rows.push_back({one.cell ? short_levels_text(result, result.cells[*one.cell].levels) : "medians of all cells",
-                          fmt::format("{}", one.n), coefficient(one.spearman), p_value_cell(one.spearman_p),
-                          coefficient(one.kendall), p_value_cell(one.kendall_p)});
+  for (const Association& association : result.associations) {
+    table.rows.push_back(
+        {association.cell ? short_levels_text(result, result.cells[*association.cell].levels) : "medians of all cells",
+         fmt::format("{}", association.n), coefficient(association.spearman), p_value_cell(association.spearman_p),
+         coefficient(association.kendall), p_value_cell(association.kendall_p)});
   }
   return table;
 }
@@ -226,10 +230,11 @@ TextTable correlations_table(const AnalysisResult& result) {
                   {"level", "energy", "with", "n", "Spearman", "p"},
                   {false, false, false, true, true, true},
                   {}};
-  for (const LevelCorrelation& one : result.correlations) {
-    table.rows.push_back({one.factor ? result.factors[*one.factor].levels[*one.level] : "all cells",
-                          result.measures[one.x].name, one.y, fmt::format("{}", one.n),
-                          fmt::format("{:+.2f}", one.spearman), p_value_text(one.p)});
+  for (const LevelCorrelation& correlation : result.correlations) {
+    table.rows.push_back(
+        {correlation.factor ? result.factors[*correlation.factor].levels[*correlation.level] : "all cells",
+         result.measures[correlation.x].name, correlation.y, fmt::format("{}", correlation.n),
+         fmt::format("{:+.2f}", correlation.spearman), p_value_text(correlation.p)});
   }
   return table;
 }
@@ -255,14 +260,14 @@ TextTable full_precision_cells_table(const AnalysisResult& result) {
   }
   for (const AnalysisCell& cell : result.cells) {
     for (std::size_t i = 0; i < result.measures.size(); ++i) {
-      const std::optional<MeasureSummary>& spread = cell.measures[i];
-      if (!spread) continue;
+      const std::optional<MeasureSummary>& summary = cell.measures[i];
+      if (!summary) continue;
       std::vector<std::string> row = level_names_of_cell(result, cell.levels);
-      row.insert(row.end(), {result.measures[i].name, result.measures[i].unit, fmt::format("{}", spread->values.size()),
-                             full_precision_cell(spread->mean), full_precision_cell(spread->median),
-                             full_precision_cell(spread->low), full_precision_cell(spread->high),
-                             full_precision_cell(spread->standard_deviation),
-                             fmt::format("{}", spread->outliers.size()), flag_codes_text(cell.flags)});
+      row.insert(row.end(), {result.measures[i].name, result.measures[i].unit,
+                             fmt::format("{}", summary->values.size()), full_precision_cell(summary->mean),
+                             full_precision_cell(summary->median), full_precision_cell(summary->low),
+                             full_precision_cell(summary->high), full_precision_cell(summary->standard_deviation),
+                             fmt::format("{}", summary->outliers.size()), flag_codes_text(cell.flags)});
       table.rows.push_back(std::move(row));
     }
   }
@@ -279,22 +284,23 @@ TextTable full_precision_comparisons_table(const AnalysisResult& result) {
         "difference", "low", "high", "percent", "percent_low", "percent_high", "different", "verdict"}) {
     table.column_headers.emplace_back(head);
   }
-  for (const Comparison& one : result.comparisons) {
-    const ExperimentFactor& factor = result.factors[one.factor];
-    std::vector<std::string> row = {factor.name, one.a ? factor.levels[*one.a] : "",
-                                    one.b ? factor.levels[*one.b] : ""};
-    for (std::size_t i = 0; i < one.fixed_levels.size(); ++i) {
-      row.push_back(one.fixed_levels[i] ? result.factors[i].levels[*one.fixed_levels[i]] : "");
+  for (const Comparison& comparison : result.comparisons) {
+    const ExperimentFactor& factor = result.factors[comparison.factor];
+    std::vector<std::string> row = {factor.name, comparison.a ? factor.levels[*comparison.a] : "",
+                                    comparison.b ? factor.levels[*comparison.b] : ""};
+    for (std::size_t i = 0; i < comparison.fixed_levels.size(); ++i) {
+      row.push_back(comparison.fixed_levels[i] ? result.factors[i].levels[*comparison.fixed_levels[i]] : "");
     }
-    row.insert(
-        row.end(),
-        {result.measures[one.measure].name, one.test, fmt::format("{}", one.row_count_a),
-         fmt::format("{}", one.row_count_b), full_precision_cell(one.p), full_precision_cell(one.p_adjusted),
-         fmt::format("{}", one.family_size), full_precision_cell(one.vargha_delaney_a12),
-         full_precision_cell(one.a12_low), full_precision_cell(one.a12_high), full_precision_cell(one.cliffs_delta),
-         full_precision_cell(one.difference), full_precision_cell(one.low), full_precision_cell(one.high),
-         full_precision_cell(one.percent), full_precision_cell(one.percent_low), full_precision_cell(one.percent_high),
-         one.is_different ? "yes" : "no", one.verdict});
+    row.insert(row.end(),
+               {result.measures[comparison.measure].name, comparison.test, fmt::format("{}", comparison.row_count_a),
+                fmt::format("{}", comparison.row_count_b), full_precision_cell(comparison.p),
+                full_precision_cell(comparison.p_adjusted), fmt::format("{}", comparison.family_size),
+                full_precision_cell(comparison.vargha_delaney_a12), full_precision_cell(comparison.a12_low),
+                full_precision_cell(comparison.a12_high), full_precision_cell(comparison.cliffs_delta),
+                full_precision_cell(comparison.difference), full_precision_cell(comparison.low),
+                full_precision_cell(comparison.high), full_precision_cell(comparison.percent),
+                full_precision_cell(comparison.percent_low), full_precision_cell(comparison.percent_high),
+                comparison.is_different ? "yes" : "no", comparison.verdict});
     table.rows.push_back(std::move(row));
   }
   table.is_number.assign(table.column_headers.size(), false);
@@ -310,67 +316,67 @@ TextTable full_precision_effects_table(const AnalysisResult& result) {
         "low",  "high",         "combinations_p", "direction_p", "rank_p",      "result",       "verdict"}) {
     table.column_headers.emplace_back(head);
   }
-  const auto whole = [](std::size_t number) { return fmt::format("{}", number); };
-  for (const MainEffect& one : result.main_effects) {
-    const ExperimentFactor& factor = result.factors[one.factor];
+  const auto integer_cell = [](std::size_t number) { return fmt::format("{}", number); };
+  for (const MainEffect& effect : result.main_effects) {
+    const ExperimentFactor& factor = result.factors[effect.factor];
     table.rows.push_back({"main effect",
                           factor.name,
                           "",
-                          one.a ? factor.levels[*one.a] : "",
-                          one.b ? factor.levels[*one.b] : "",
-                          result.measures[one.measure].name,
-                          one.test,
-                          whole(one.n),
-                          whole(one.combinations),
-                          one.a ? whole(one.higher) : "",
-                          one.a ? whole(one.lower) : "",
-                          full_precision_cell(one.statistic),
+                          effect.a ? factor.levels[*effect.a] : "",
+                          effect.b ? factor.levels[*effect.b] : "",
+                          result.measures[effect.measure].name,
+                          effect.test,
+                          integer_cell(effect.n),
+                          integer_cell(effect.combinations),
+                          effect.a ? integer_cell(effect.higher) : "",
+                          effect.a ? integer_cell(effect.lower) : "",
+                          full_precision_cell(effect.statistic),
                           "",
                           "",
-                          full_precision_cell(one.p),
-                          full_precision_cell(one.p_adjusted),
-                          whole(one.family_size),
-                          full_precision_cell(one.percent),
-                          full_precision_cell(one.percent_low),
-                          full_precision_cell(one.percent_high),
-                          full_precision_cell(one.difference),
-                          full_precision_cell(one.low),
-                          full_precision_cell(one.high),
-                          full_precision_cell(one.combinations_p),
-                          full_precision_cell(one.direction_p),
-                          full_precision_cell(one.rank_p),
-                          std::string(name_of(one.generality)),
-                          one.verdict});
+                          full_precision_cell(effect.p),
+                          full_precision_cell(effect.p_adjusted),
+                          integer_cell(effect.family_size),
+                          full_precision_cell(effect.percent),
+                          full_precision_cell(effect.percent_low),
+                          full_precision_cell(effect.percent_high),
+                          full_precision_cell(effect.difference),
+                          full_precision_cell(effect.low),
+                          full_precision_cell(effect.high),
+                          full_precision_cell(effect.combinations_p),
+                          full_precision_cell(effect.direction_p),
+                          full_precision_cell(effect.rank_p),
+                          std::string(name_of(effect.generality)),
+                          effect.verdict});
   }
-  for (const Interaction& one : result.interactions) {
+  for (const Interaction& interaction : result.interactions) {
     table.rows.push_back({"interaction",
-                          result.factors[one.factor].name,
-                          result.factors[one.other].name,
+                          result.factors[interaction.factor].name,
+                          result.factors[interaction.other].name,
                           "",
                           "",
-                          result.measures[one.measure].name,
-                          one.test,
-                          "",
-                          "",
-                          "",
-                          "",
-                          full_precision_cell(one.f),
-                          full_precision_cell(one.numerator_df),
-                          full_precision_cell(one.denominator_df),
-                          full_precision_cell(one.p),
-                          full_precision_cell(one.p_adjusted),
-                          whole(one.family_size),
+                          result.measures[interaction.measure].name,
+                          interaction.test,
                           "",
                           "",
                           "",
+                          "",
+                          full_precision_cell(interaction.f),
+                          full_precision_cell(interaction.numerator_df),
+                          full_precision_cell(interaction.denominator_df),
+                          full_precision_cell(interaction.p),
+                          full_precision_cell(interaction.p_adjusted),
+                          integer_cell(interaction.family_size),
                           "",
                           "",
                           "",
                           "",
                           "",
-                          full_precision_cell(one.rank_p),
-                          one.is_different ? "different" : "not shown",
-                          one.verdict});
+                          "",
+                          "",
+                          "",
+                          full_precision_cell(interaction.rank_p),
+                          interaction.is_different ? "different" : "not shown",
+                          interaction.verdict});
   }
   table.is_number.assign(table.column_headers.size(), false);
   return table;

@@ -53,12 +53,12 @@ constexpr std::size_t kMaxFunctionsPerCell = 5;  // of a cell and device, among 
 
 }  // namespace
 
-std::string functions_text(const AnalysisResult& result, const TextStyle& style, std::size_t most) {
+std::string functions_text(const AnalysisResult& result, const TextStyle& style, std::size_t max_functions) {
   std::string out;
   for (const AnalysisCell& cell : result.cells) {
     if (cell.functions.empty()) continue;
     out += "  " + printable(short_levels_text(result, cell.levels)) + "\n";
-    out += terminal_table(costliest_functions_table(cell, most), "    ", style.columns);
+    out += terminal_table(costliest_functions_table(cell, max_functions), "    ", style.columns);
   }
   return out.empty() ? out : "\n" + style.bold(functions_title(result)) + "\n" + out;
 }
@@ -67,14 +67,16 @@ namespace {
 
 std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
-  for (const Comparison& one : result.comparisons) {
-    const MeasureKind kind = result.measures[one.measure].kind;
+  for (const Comparison& comparison : result.comparisons) {
+    const MeasureKind kind = result.measures[comparison.measure].kind;
     if (kind != MeasureKind::energy && kind != MeasureKind::time) continue;
     // An experiment without blocks has a paired and an unpaired test of each difference: print the unpaired one, which
     // fits its design.
-    if (!result.is_blocked && one.pairing == Pairing::paired) continue;
-    const std::string where = short_levels_text(result, one.fixed_levels);
-    out += wrap_text("  ", printable(where.empty() ? one.verdict : where + ": " + one.verdict), style.columns);
+    if (!result.is_blocked && comparison.pairing == Pairing::paired) continue;
+    const std::string levels_text = short_levels_text(result, comparison.fixed_levels);
+    out +=
+        wrap_text("  ", printable(levels_text.empty() ? comparison.verdict : levels_text + ": " + comparison.verdict),
+                  style.columns);
   }
   return out.empty() ? out : "\n" + style.bold("Verdicts") + "\n" + out;
 }
@@ -105,22 +107,23 @@ std::string format_analysis_document(const AnalysisResult& result, const Table& 
 
 std::string effects_text(const AnalysisResult& result, const TextStyle& style, const EffectLimits& limits) {
   std::vector<const MainEffect*> effects;
-  for (const MainEffect& one : result.main_effects) {
-    const MeasureKind kind = result.measures[one.measure].kind;
+  for (const MainEffect& effect : result.main_effects) {
+    const MeasureKind kind = result.measures[effect.measure].kind;
     const bool is_total_measure = kind == MeasureKind::energy || kind == MeasureKind::time;
-    if (is_total_measure || !limits.shows_only_totals) effects.push_back(&one);
+    if (is_total_measure || !limits.shows_only_totals) effects.push_back(&effect);
   }
   // Whole factors come first: the test over all levels, or of the only two.
-  std::stable_partition(effects.begin(), effects.end(), [&](const MainEffect* one) {
-    return !one->a || result.factors[one->factor].levels.size() == 2;
+  std::stable_partition(effects.begin(), effects.end(), [&](const MainEffect* effect) {
+    return !effect->a || result.factors[effect->factor].levels.size() == 2;
   });
   const std::size_t shown_effects = std::min(effects.size(), limits.max_effects);
   std::string out;
   for (std::size_t i = 0; i < shown_effects; ++i) out += wrap_text("  ", printable(effects[i]->verdict), style.columns);
   std::vector<const Interaction*> interactions;
-  for (const Interaction& one : result.interactions) {
-    const bool is_energy_measure = result.measures[one.measure].kind == MeasureKind::energy;
-    if (one.is_different && (is_energy_measure || !limits.shows_only_totals)) interactions.push_back(&one);
+  for (const Interaction& interaction : result.interactions) {
+    const bool is_energy_measure = result.measures[interaction.measure].kind == MeasureKind::energy;
+    if (interaction.is_different && (is_energy_measure || !limits.shows_only_totals))
+      interactions.push_back(&interaction);
   }
   std::ranges::stable_sort(interactions, {}, &Interaction::p);
   const std::size_t shown_interactions = std::min(interactions.size(), limits.max_interactions);
@@ -134,13 +137,13 @@ std::string effects_text(const AnalysisResult& result, const TextStyle& style, c
 std::string analysis_headline(const AnalysisResult& result) {
   std::size_t rows = 0;
   for (const AnalysisCell& cell : result.cells) rows += cell.n;
-  std::size_t shown = 0;
-  for (const Comparison& one : result.comparisons) shown += one.is_different ? 1 : 0;
+  std::size_t difference_count = 0;
+  for (const Comparison& comparison : result.comparisons) difference_count += comparison.is_different ? 1 : 0;
   std::size_t general_effect_count = 0;
   std::size_t tested_pair_count = 0;  // pairs of levels: a test over all levels claims nothing general
-  for (const MainEffect& one : result.main_effects) {
-    tested_pair_count += one.a ? 1 : 0;
-    general_effect_count += one.generality == EffectGenerality::same_direction ? 1 : 0;
+  for (const MainEffect& effect : result.main_effects) {
+    tested_pair_count += effect.a ? 1 : 0;
+    general_effect_count += effect.generality == EffectGenerality::same_direction ? 1 : 0;
   }
   const std::string effects = tested_pair_count == 0
                                   ? ""
@@ -148,7 +151,7 @@ std::string analysis_headline(const AnalysisResult& result) {
                                                 general_effect_count, tested_pair_count);
   std::string text = fmt::format("{} cells, {} rows, {}; {}{} of {} comparisons show a difference (alpha {}, {})",
                                  result.cells.size(), rows, result.is_blocked ? "blocked" : "not blocked", effects,
-                                 shown, result.comparisons.size(), result.alpha, result.adjustment);
+                                 difference_count, result.comparisons.size(), result.alpha, result.adjustment);
   for (const Measure& measure : result.measures) {
     if (measure.kind != MeasureKind::energy || measure.domains.empty()) continue;
     text += fmt::format("; energy is {}:", to_string(*measure.provenance));

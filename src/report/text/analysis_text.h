@@ -27,9 +27,9 @@ struct EffectLimits {
 // effects.
 std::string effects_text(const AnalysisResult& result, const TextStyle& style, const EffectLimits& limits);
 
-// The functions of each cell with the most energy, or without energies the longest own time: at most `most` per device.
-// Empty if no row has functions.
-std::string functions_text(const AnalysisResult& result, const TextStyle& style, std::size_t most);
+// The functions of each cell with the most energy, or without energies the longest own time: at most `max_functions`
+// per device. Empty if no row has functions.
+std::string functions_text(const AnalysisResult& result, const TextStyle& style, std::size_t max_functions);
 
 // For the terminal: states verdicts on energy and time in words, and omits those on other metrics. analysis_markdown()
 // and analysis_latex() state all verdicts.

@@ -32,9 +32,9 @@ std::string stated_value_text(const std::string& value) { return value.empty() ?
 
 std::string statement_differences_text(const VerificationResult& result) {
   std::string out;
-  std::size_t shown = 0;
+  std::size_t shown_difference_count = 0;
   for (const StatementDifference& difference : result.differences) {
-    if (++shown > kMaxDifferencesShown) break;
+    if (++shown_difference_count > kMaxDifferencesShown) break;
     out += fmt::format("differs: {}{}{}: states {}, the recording gives {}\n", printable(difference.member),
                        difference.path.empty() ? "" : " ", printable(difference.path),
                        stated_value_text(difference.stated_value), stated_value_text(difference.computed_value));

@@ -20,8 +20,9 @@ double command_half_width_j(const ReportResult& result, const RunRates& rates) {
 
 double noticeable_background_j(const ReportResult& result) {
   const double joules = background_energy_j(result.rows);
-  const double all_j = result.attributed_j.value_or(0) + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
-  return joules >= kMinShownEnergyShare * all_j ? joules : 0;
+  const double total_energy_j =
+      result.attributed_j.value_or(0) + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
+  return joules >= kMinShownEnergyShare * total_energy_j ? joules : 0;
 }
 
 RunRates command_rates(const ReportResult& result) {

@@ -38,9 +38,9 @@ bool is_module_row(const ReportRow& row) {
 
 std::string_view strip_trailing_numbers(std::string_view name) {
   while (true) {
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos || !is_numeric_part(name.substr(dot + 1))) return name;
-    name = name.substr(0, dot);
+    const std::size_t dot_position = name.rfind('.');
+    if (dot_position == std::string_view::npos || !is_numeric_part(name.substr(dot_position + 1))) return name;
+    name = name.substr(0, dot_position);
   }
 }
 
@@ -70,11 +70,11 @@ using LayerSums = std::map<std::string, LayerSum>;  // by pattern
 // The nearest enclosing module with a sum; end() if there is none.
 LayerSums::iterator find_enclosing_sum(LayerSums& sums, std::string_view pattern) {
   while (true) {
-    const std::size_t dot = pattern.rfind('.');
-    if (dot == std::string_view::npos) return sums.end();
-    pattern = pattern.substr(0, dot);
-    const auto found = sums.find(std::string(pattern));
-    if (found != sums.end()) return found;
+    const std::size_t dot_position = pattern.rfind('.');
+    if (dot_position == std::string_view::npos) return sums.end();
+    pattern = pattern.substr(0, dot_position);
+    const auto enclosing_sum = sums.find(std::string(pattern));
+    if (enclosing_sum != sums.end()) return enclosing_sum;
   }
 }
 

@@ -12,8 +12,8 @@ std::string remedy_text(std::string_view indent, std::string_view remedy) {
   std::string out;
   if (remedy.empty()) return out;
   for (const std::string_view step : split(remedy, '\n')) {
-    const std::string first = fmt::format("{}-> ", indent);
-    out += step.starts_with("sudo ") ? fmt::format("{}{}\n", first, step) : wrap_text(first, step);
+    const std::string line_prefix = fmt::format("{}-> ", indent);
+    out += step.starts_with("sudo ") ? fmt::format("{}{}\n", line_prefix, step) : wrap_text(line_prefix, step);
   }
   return out;
 }

@@ -39,9 +39,10 @@ std::string difference_interval_text(const DifferenceEntry& entry) {
   return fmt::format("{} .. {}", signed_number(*entry.low_j, 2), signed_number(*entry.high_j, 2));
 }
 
-std::string entry_path_text(const DifferenceEntry& entry, std::string_view by, bool shows_device, std::size_t columns) {
+std::string entry_path_text(const DifferenceEntry& entry, std::string_view level_name, bool shows_device,
+                            std::size_t columns) {
   const std::string device = entry.device.empty() || !shows_device ? "" : entry.device + " ";
-  if (by == "kernel") return device + brief_kernel_name(printable(entry.display_name), columns - device.size());
+  if (level_name == "kernel") return device + brief_kernel_name(printable(entry.display_name), columns - device.size());
   std::string path = device;
   for (std::size_t i = 0; i < entry.path.size(); ++i) path += (i > 0 ? " " : "") + printable(entry.path[i]);
   if (entry.path.empty()) path += entry.display_name;
@@ -67,18 +68,18 @@ class Table {
     return style_.dimmed(text) + "\n";
   }
   std::string line(const DifferenceEntry& entry) const {
-    const auto energy = [](const std::optional<ComparedEnergy>& one) {
-      if (!one) return std::string("-");
-      std::string text = format_number(one->energy_j);
-      return text.size() <= kNumberWidth ? text : fmt::format("{:.1e}", one->energy_j);
+    const auto energy = [](const std::optional<ComparedEnergy>& compared_energy) {
+      if (!compared_energy) return std::string("-");
+      std::string text = format_number(compared_energy->energy_j);
+      return text.size() <= kNumberWidth ? text : fmt::format("{:.1e}", compared_energy->energy_j);
     };
     const std::string change = align_right(relative_change_text(entry), kPercentWidth);
-    const std::string shown = entry.verdict == ChangeVerdict::grew     ? style_.red(change)
-                              : entry.verdict == ChangeVerdict::shrank ? style_.green(change)
-                                                                       : change;
+    const std::string coloured_change = entry.verdict == ChangeVerdict::grew     ? style_.red(change)
+                                        : entry.verdict == ChangeVerdict::shrank ? style_.green(change)
+                                                                                 : change;
     return fmt::format(" {} {:>{}} {:>{}} {}  {:>{}}\n",
                        align_left(entry_path_text(entry, row_level_name_, shows_device_, name_), name_),
-                       energy(entry.a), kNumberWidth, energy(entry.b), kNumberWidth, shown,
+                       energy(entry.a), kNumberWidth, energy(entry.b), kNumberWidth, coloured_change,
                        difference_interval_text(entry), kIntervalWidth);
   }
 
@@ -90,43 +91,44 @@ class Table {
 };
 
 // Number of compared units: "343 steps", or "331 of 343 steps" if some steps are excluded.
-std::string compared_units_text(const ComparedRun& run, std::string_view per) {
+std::string compared_units_text(const ComparedRun& run, std::string_view reference_unit) {
   double steps = 0;
   for (const ComparedRecording& recording : run.recordings) steps += recording.steps;
-  if (per == "step" && steps > run.units) return fmt::format("{:.0f} of {:.0f} steps", run.units, steps);
-  return fmt::format("{:.0f} {}s", run.units, per);
+  if (reference_unit == "step" && steps > run.units) return fmt::format("{:.0f} of {:.0f} steps", run.units, steps);
+  return fmt::format("{:.0f} {}s", run.units, reference_unit);
 }
 
-std::string compared_run_line(std::string_view side_letter, const ComparedRun& run, std::string_view per,
+std::string compared_run_line(std::string_view side_letter, const ComparedRun& run, std::string_view reference_unit,
                               const TextStyle& style) {
-  std::string what;
-  for (const std::string& file : run.inputs) what += (what.empty() ? "" : " ") + printable(file);
-  if (run.inputs.size() > 1) what = fmt::format("{} recordings: {}", run.inputs.size(), what);
-  std::string units = per == "run" ? "" : ", " + compared_units_text(run, per);
-  if (run.time_s) units += fmt::format(", {}{}", duration_text(*run.time_s), per == "run" ? "" : " each");
+  std::string inputs_text;
+  for (const std::string& file : run.inputs) inputs_text += (inputs_text.empty() ? "" : " ") + printable(file);
+  if (run.inputs.size() > 1) inputs_text = fmt::format("{} recordings: {}", run.inputs.size(), inputs_text);
+  std::string units = reference_unit == "run" ? "" : ", " + compared_units_text(run, reference_unit);
+  if (run.time_s) units += fmt::format(", {}{}", duration_text(*run.time_s), reference_unit == "run" ? "" : " each");
   if (run.is_estimated) units += ", estimated";
-  const std::size_t used = units.size() + side_letter.size() + 3;
-  return fmt::format(" {}  {}{}\n", side_letter,
-                     shorten_to_columns(what, style.columns > used + 12 ? style.columns - used : 12), units);
+  const std::size_t used_columns = units.size() + side_letter.size() + 3;
+  return fmt::format(
+      " {}  {}{}\n", side_letter,
+      shorten_to_columns(inputs_text, style.columns > used_columns + 12 ? style.columns - used_columns : 12), units);
 }
 
 std::string verdict_section_text(const RunDifference& difference, ChangeVerdict verdict, std::string_view heading,
-                                 std::size_t most, const Table& table, const TextStyle& style) {
+                                 std::size_t max_rows, const Table& table, const TextStyle& style) {
   std::string out;
   std::size_t count = 0;
-  double rest_j = 0;
+  double remaining_difference_j = 0;
   for (const DifferenceEntry& entry : difference.entries) {
     if (entry.verdict != verdict) continue;
-    if (most > 0 && count >= most) {
-      rest_j += entry.difference_j.value_or(0);
+    if (max_rows > 0 && count >= max_rows) {
+      remaining_difference_j += entry.difference_j.value_or(0);
     } else {
       out += table.line(entry);
     }
     ++count;
   }
   if (count == 0) return {};
-  if (most > 0 && count > most)
-    out += fmt::format("   and {} more, together {} J\n", count - most, signed_number(rest_j));
+  if (max_rows > 0 && count > max_rows)
+    out += fmt::format("   and {} more, together {} J\n", count - max_rows, signed_number(remaining_difference_j));
   return "\n " + style.bold(fmt::format("{} ({})", heading, count)) + "\n" + out;
 }
 
@@ -134,12 +136,12 @@ std::string verdict_section_text(const RunDifference& difference, ChangeVerdict 
 std::string largest_changes_in_noise_text(const RunDifference& difference, const Table& table, const TextStyle& style) {
   constexpr std::size_t kMaxRows = 5;
   constexpr double kMinShownChangeFraction = 0.001;  // of the total
-  const double least_j = kMinShownChangeFraction * (difference.total.a ? difference.total.a->energy_j : 0);
+  const double min_change_j = kMinShownChangeFraction * (difference.total.a ? difference.total.a->energy_j : 0);
   std::vector<const DifferenceEntry*> rows;
   for (const DifferenceEntry& entry : difference.entries) {
     if (entry.verdict == ChangeVerdict::grew || entry.verdict == ChangeVerdict::shrank) return {};
     if (entry.verdict != ChangeVerdict::within_noise && entry.verdict != ChangeVerdict::unknown) continue;
-    if (entry.difference_j && std::abs(*entry.difference_j) >= least_j) rows.push_back(&entry);
+    if (entry.difference_j && std::abs(*entry.difference_j) >= min_change_j) rows.push_back(&entry);
   }
   std::ranges::stable_sort(rows, std::ranges::greater(),
                            [](const DifferenceEntry* entry) { return std::abs(*entry->difference_j); });
@@ -171,9 +173,9 @@ std::string difference_causes_text(const RunDifference& difference, const TextSt
   std::string out = "\n " + style.bold("Causes, by their part of the difference") + "\n";
   for (const DifferenceCause& cause : difference.causes) {
     const std::string groups = cause.paths.size() > 1 ? fmt::format(" ({} groups)", cause.paths.size()) : std::string();
-    const std::string amount = fmt::format("{} J", signed_number(cause.difference_j));
-    out +=
-        wrap_text(" ", fmt::format("{}  {}: {}{}", amount, cause.code, printable(cause.text), groups), style.columns);
+    const std::string change_text = fmt::format("{} J", signed_number(cause.difference_j));
+    out += wrap_text(" ", fmt::format("{}  {}: {}{}", change_text, cause.code, printable(cause.text), groups),
+                     style.columns);
   }
   return out;
 }
@@ -182,12 +184,16 @@ std::string difference_causes_text(const RunDifference& difference, const TextSt
 std::string idle_differences_text(const RunDifference& difference, const TextStyle& style) {
   constexpr double kMinMentionedIdleFraction = 0.005;
   const auto total_j = [](const std::optional<ComparedEnergy>& side) { return side ? side->energy_j : 0; };
-  const double least_j = kMinMentionedIdleFraction * std::max(total_j(difference.total.a), total_j(difference.total.b));
+  const double min_energy_j =
+      kMinMentionedIdleFraction * std::max(total_j(difference.total.a), total_j(difference.total.b));
   std::string out;
-  for (const IdleDifference& one : difference.idle) {
-    if (is_cpu_device(one.device) || std::max(one.energy_a_j, one.energy_b_j) < least_j) continue;
-    out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(one.energy_a_j), kNumberWidth,
-                       format_number(one.energy_b_j), kNumberWidth, one.device, idle_cause_words(one.cause));
+  for (const IdleDifference& idle_difference : difference.idle) {
+    if (is_cpu_device(idle_difference.device) ||
+        std::max(idle_difference.energy_a_j, idle_difference.energy_b_j) < min_energy_j)
+      continue;
+    out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(idle_difference.energy_a_j), kNumberWidth,
+                       format_number(idle_difference.energy_b_j), kNumberWidth, idle_difference.device,
+                       idle_cause_words(idle_difference.cause));
   }
   if (out.empty()) return {};
   const std::string head = fmt::format(" {:>{}} {:>{}}", "A", kNumberWidth, "B", kNumberWidth);
@@ -196,14 +202,14 @@ std::string idle_differences_text(const RunDifference& difference, const TextSty
 
 std::string total_energy_sentence(const RunDifference& difference) {
   const DifferenceEntry& total = difference.total;
-  const std::string amount = relative_change_text(total);
+  const std::string change_text = relative_change_text(total);
   switch (total.verdict) {
     case ChangeVerdict::grew:
-      return fmt::format("B uses more energy: {}, beyond the noise.", amount);
+      return fmt::format("B uses more energy: {}, beyond the noise.", change_text);
     case ChangeVerdict::shrank:
-      return fmt::format("B uses less energy: {}, beyond the noise.", amount);
+      return fmt::format("B uses less energy: {}, beyond the noise.", change_text);
     default:
-      return fmt::format("A and B do not differ beyond the noise ({}).", amount);
+      return fmt::format("A and B do not differ beyond the noise ({}).", change_text);
   }
 }
 
@@ -218,16 +224,17 @@ std::string short_percent_text(double share) {
 std::string detectable_change_sentence(const RunDifference& difference) {
   if (!difference.smallest_detectable_change) return {};
   const RunVariation& variation = difference.variation;
-  const std::size_t of_a = difference.a.recordings.size();
-  const std::size_t of_b = difference.b.recordings.size();
+  const std::size_t recording_count_a = difference.a.recordings.size();
+  const std::size_t recording_count_b = difference.b.recordings.size();
   std::string out;
-  if (of_a + of_b <= 2) {
+  if (recording_count_a + recording_count_b <= 2) {
     out =
         fmt::format("With one recording each, the run-to-run standard deviation is assumed to be {} ({}).",
                     short_percent_text(variation.prior_sd), variation.is_user_prior ? "from --run-sd" : "set --run-sd");
   } else {
     out = fmt::format("The run-to-run standard deviation is {} (from {} and {} recordings and a prior of {}).",
-                      short_percent_text(variation.sd), of_a, of_b, short_percent_text(variation.prior_sd));
+                      short_percent_text(variation.sd), recording_count_a, recording_count_b,
+                      short_percent_text(variation.prior_sd));
   }
   if (*difference.smallest_detectable_change >= kMaxUsableDetectableChange) {
     if (difference.total.verdict != ChangeVerdict::within_noise) return out;
@@ -240,13 +247,14 @@ std::string detectable_change_sentence(const RunDifference& difference) {
   }
   out +=
       fmt::format(" The smallest detectable change is {}", short_percent_text(*difference.smallest_detectable_change));
-  std::string more;
-  for (const DetectableChange& one : difference.detectable_changes) {
-    if (one.recordings <= std::max(of_a, of_b)) continue;
-    more += fmt::format("{} with {} recordings each {}", more.empty() ? ";" : ",", one.recordings,
-                        short_percent_text(one.relative_change));
+  std::string detectable_changes_text;
+  for (const DetectableChange& detectable_change : difference.detectable_changes) {
+    if (detectable_change.recordings <= std::max(recording_count_a, recording_count_b)) continue;
+    detectable_changes_text +=
+        fmt::format("{} with {} recordings each {}", detectable_changes_text.empty() ? ";" : ",",
+                    detectable_change.recordings, short_percent_text(detectable_change.relative_change));
   }
-  return out + more + ".";
+  return out + detectable_changes_text + ".";
 }
 
 std::string excluded_steps_sentence(std::string_view side_letter, const ComparedRun& run) {
@@ -262,14 +270,16 @@ std::string excluded_steps_sentence(std::string_view side_letter, const Compared
     energy_j += recording.exclusion->energy_j.value_or(0);
   }
   if (run.recordings.empty()) return {};
-  std::string what = "start-up";
+  std::string excluded_parts = "start-up";
   const std::string_view sum = run.recordings.size() > 1 ? " in all" : "";
   if (warm_up_step_count > 0)
-    what += fmt::format(", {} warm-up {}{}", warm_up_step_count, warm_up_step_count == 1 ? "step" : "steps", sum);
+    excluded_parts +=
+        fmt::format(", {} warm-up {}{}", warm_up_step_count, warm_up_step_count == 1 ? "step" : "steps", sum);
   if (outlier_step_count > 0)
-    what += fmt::format(", {} {} of unusual energy", outlier_step_count, outlier_step_count == 1 ? "step" : "steps");
-  what += run.recordings.size() > 1 ? " and the last step of each" : " and the last step";
-  return fmt::format("Excluded from {}: {} ({}, {} J).", side_letter, what, duration_text(time_s),
+    excluded_parts +=
+        fmt::format(", {} {} of unusual energy", outlier_step_count, outlier_step_count == 1 ? "step" : "steps");
+  excluded_parts += run.recordings.size() > 1 ? " and the last step of each" : " and the last step";
+  return fmt::format("Excluded from {}: {} ({}, {} J).", side_letter, excluded_parts, duration_text(time_s),
                      format_number(energy_j, 3));
 }
 
@@ -287,7 +297,7 @@ std::string failure_threshold_sentence(const RunDifference& difference) {
 
 }  // namespace
 
-std::string diff_text(const RunDifference& difference, std::size_t most, const TextStyle& style) {
+std::string diff_text(const RunDifference& difference, std::size_t max_rows, const TextStyle& style) {
   const Table table(difference, style);
   const std::string unit = difference.per == "run" ? "J" : "J/" + difference.per;
   std::string out = "\n " +
@@ -309,7 +319,7 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
        {ChangeVerdict::appeared, "New in B"},
        {ChangeVerdict::gone, "Only in A"}}};
   for (const auto& [verdict, heading] : kVerdictSections)
-    out += verdict_section_text(difference, verdict, heading, most, table, style);
+    out += verdict_section_text(difference, verdict, heading, max_rows, table, style);
   out += largest_changes_in_noise_text(difference, table, style) + hidden_entries_text(difference) +
          idle_differences_text(difference, style);
   const std::string notes = diagnostics_text(difference.diagnostics);

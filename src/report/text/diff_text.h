@@ -12,7 +12,7 @@
 
 namespace joulemap::report {
 
-// At most `most` lines under each heading; 0: all.
-std::string diff_text(const RunDifference& difference, std::size_t most, const TextStyle& style);
+// At most `max_rows` lines under each heading; 0: all.
+std::string diff_text(const RunDifference& difference, std::size_t max_rows, const TextStyle& style);
 
 }  // namespace joulemap::report

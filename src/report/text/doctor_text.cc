@@ -12,14 +12,15 @@ namespace joulemap::report {
 namespace {
 
 std::string doctor_verdict_text(const DoctorResult& result) {
-  const auto any = [&](SensorState state) {
+  const auto has_sensor_state = [&](SensorState state) {
     return std::any_of(result.sensors.begin(), result.sensors.end(),
                        [&](const SensorStatus& sensor) { return sensor.state == state; });
   };
-  if (any(SensorState::measured)) return "Energy can be measured here.";
-  if (any(SensorState::denied))
+  if (has_sensor_state(SensorState::measured)) return "Energy can be measured here.";
+  if (has_sensor_state(SensorState::denied))
     return "Energy sensors exist, but this user may not read them. Commands that grant access are below.";
-  if (any(SensorState::estimated)) return "No energy can be measured here; CPU and memory energy is estimated.";
+  if (has_sensor_state(SensorState::estimated))
+    return "No energy can be measured here; CPU and memory energy is estimated.";
   return "No energy can be measured or estimated here.";
 }
 

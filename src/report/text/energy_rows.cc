@@ -29,9 +29,10 @@ std::string domain_origin_text(const DomainEnergy& domain) {
 }
 
 std::string energy_row_text(const EnergyRow& row) {
-  const std::string spread = row.half_width_j ? fmt::format("+- {}", format_number(*row.half_width_j, 2)) : "";
-  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", format_optional_number(row.energy_j),
-                                       spread, format_optional_number(row.mean_power_w), row.name, row.origin_text);
+  const std::string half_width_text = row.half_width_j ? fmt::format("+- {}", format_number(*row.half_width_j, 2)) : "";
+  const std::string line =
+      fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", format_optional_number(row.energy_j), half_width_text,
+                  format_optional_number(row.mean_power_w), row.name, row.origin_text);
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 

@@ -21,11 +21,11 @@ constexpr std::array<SiPrefix, 8> kSiPrefixes = {
 constexpr double kNextPrefixThreshold = 0.9995;  // 999.5 J has three digits as 1.00 kJ
 
 // The largest prefix for which the rounded number is at least 1; micro for smaller amounts, no prefix for 0.
-SiPrefix choose_si_prefix(double amount) {
+SiPrefix choose_si_prefix(double unscaled_value) {
   for (const SiPrefix& prefix : kSiPrefixes) {
-    if (std::abs(amount) >= kNextPrefixThreshold * prefix.unit_factor) return prefix;
+    if (std::abs(unscaled_value) >= kNextPrefixThreshold * prefix.unit_factor) return prefix;
   }
-  return amount == 0 ? SiPrefix{1, ""} : kSiPrefixes.back();
+  return unscaled_value == 0 ? SiPrefix{1, ""} : kSiPrefixes.back();
 }
 
 }  // namespace
@@ -41,9 +41,9 @@ std::string interval_text(double energy_j, double low_j, double high_j) {
                      format_number(high_j / unit, 3));
 }
 
-std::string si_prefixed_text(double amount) {
-  const SiPrefix prefix = choose_si_prefix(amount);
-  return fmt::format("{} {}", format_number(amount / prefix.unit_factor, 3), prefix.prefix_letter);
+std::string si_prefixed_text(double unscaled_value) {
+  const SiPrefix prefix = choose_si_prefix(unscaled_value);
+  return fmt::format("{} {}", format_number(unscaled_value / prefix.unit_factor, 3), prefix.prefix_letter);
 }
 
 }  // namespace joulemap::report

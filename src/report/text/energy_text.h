@@ -12,6 +12,6 @@ std::string energy_text(double energy_j);
 // "12.3 mJ (10.1 .. 15.2)": the bounds have the unit of the energy.
 std::string interval_text(double energy_j, double low_j, double high_j);
 // "29.3 G", "1.20 k": an amount with an SI prefix, to which the caller appends the unit.
-std::string si_prefixed_text(double amount);
+std::string si_prefixed_text(double unscaled_value);
 
 }  // namespace joulemap::report

@@ -18,8 +18,8 @@ using SortKey = std::pair<std::string, ScopePath>;  // (device, path of the bran
 
 // Adds a row to a sum. Adds the bounds of intervals, as for fully correlated errors.
 void add_row_to_sum(ReportRow& sum, const ReportRow& part) {
-  const auto add = [](std::optional<double>& to, const std::optional<double>& value) {
-    if (value) to = to.value_or(0) + *value;
+  const auto add = [](std::optional<double>& target_sum, const std::optional<double>& value) {
+    if (value) target_sum = target_sum.value_or(0) + *value;
   };
   if (part.count) sum.count = sum.count.value_or(0) + *part.count;
   sum.time_s += part.time_s;
@@ -43,9 +43,9 @@ struct TreeBranch {
 };
 
 TreeBranch& find_or_add_branch(TreeBranch& device, const ScopePath& path) {
-  TreeBranch* at = &device;
-  for (const std::string& element : path) at = &at->child_branches[element];
-  return *at;
+  TreeBranch* branch = &device;
+  for (const std::string& element : path) branch = &branch->child_branches[element];
+  return *branch;
 }
 
 double sort_value_of_node(const EnergyNode& node, SortBy sort) {
@@ -88,9 +88,9 @@ EnergyNode branch_to_node(std::string name, TreeBranch branch, SortBy sort) {
   node.summed_row = node.children.empty() && branch.own_row ? *branch.own_row : std::move(branch.sum);
   // Merges a branch with its only child if the branch has no own energy.
   if (node.children.size() == 1 && !branch.own_row) {
-    EnergyNode only = std::move(node.children.front());
-    only.name = scopes::join_branch_names(node.name, only.name);
-    return only;
+    EnergyNode only_child = std::move(node.children.front());
+    only_child.name = scopes::join_branch_names(node.name, only_child.name);
+    return only_child;
   }
   sort_children(node, sort);
   return node;

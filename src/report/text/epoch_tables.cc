@@ -29,10 +29,10 @@ std::string rounded_epoch_cell(const std::optional<double>& value) {
 
 // Indices of at most kMaxShownEpochs of `count` epochs, evenly spaced, with the first and the last.
 std::vector<std::size_t> select_shown_epochs(std::size_t count) {
-  std::vector<std::size_t> shown;
+  std::vector<std::size_t> epoch_indices;
   const std::size_t rows = std::min(count, kMaxShownEpochs);
-  for (std::size_t i = 0; i < rows; ++i) shown.push_back(rows == 1 ? 0 : i * (count - 1) / (rows - 1));
-  return shown;
+  for (std::size_t i = 0; i < rows; ++i) epoch_indices.push_back(rows == 1 ? 0 : i * (count - 1) / (rows - 1));
+  return epoch_indices;
 }
 
 // A column of the short table: its index in AnalysisResult::epoch_columns.
@@ -48,9 +48,9 @@ std::vector<ShortEpochColumn> short_epoch_columns(const AnalysisResult& result) 
   std::optional<ShortEpochColumn> metric;
   for (std::size_t i = 0; i < result.epoch_columns.size(); ++i) {
     const std::string& name = result.epoch_columns[i].name;
-    const auto found = std::ranges::find(kShortNames, name, &std::pair<std::string_view, std::string_view>::first);
+    const auto short_name = std::ranges::find(kShortNames, name, &std::pair<std::string_view, std::string_view>::first);
     const bool is_gauge = std::ranges::find(kGauges, name, &Gauge::name) != kGauges.end();
-    if (found != kShortNames.end()) columns.push_back({i, std::string(found->second)});
+    if (short_name != kShortNames.end()) columns.push_back({i, std::string(short_name->second)});
     if (!is_gauge && (!metric || name == "accuracy")) metric = ShortEpochColumn{i, name};
   }
   if (metric) columns.push_back(*metric);

@@ -16,8 +16,8 @@ struct ExperimentImportSummary {
   std::string experiment_folder;
 };
 
-std::string experiment_import_text(const ExperimentData& data, const ExperimentImportSummary& imported);
+std::string experiment_import_text(const ExperimentData& data, const ExperimentImportSummary& import_summary);
 // Schema joulemap.import/1, one line; with members of an experiment instead of those of a recording (import_json.h).
-std::string experiment_import_json(const ExperimentData& data, const ExperimentImportSummary& imported);
+std::string experiment_import_json(const ExperimentData& data, const ExperimentImportSummary& import_summary);
 
 }  // namespace joulemap::report

@@ -33,9 +33,9 @@ std::string plan_row_line(const ExperimentPlan& plan, const ExperimentPlanRow& r
   const bool is_estimated = row.provenance == Provenance::estimated;
   line += row.energy_j ? fmt::format(" {:>9} J{}", format_number(*row.energy_j), is_estimated ? " est." : "")
                        : std::string(12, ' ');
-  const std::size_t used = line.size() + 2;
-  const std::size_t room = style.columns > used + 20 ? style.columns - used : 20;
-  return line + "  " + shorten_to_columns(factor_levels_text(plan.factors, row.levels), room) + "\n";
+  const std::size_t used_columns = line.size() + 2;
+  const std::size_t available_columns = style.columns > used_columns + 20 ? style.columns - used_columns : 20;
+  return line + "  " + shorten_to_columns(factor_levels_text(plan.factors, row.levels), available_columns) + "\n";
 }
 
 std::string forecast_text(const ExperimentPlan& plan) {
@@ -102,15 +102,15 @@ std::string factor_levels_text(std::span<const ExperimentFactor> factors, std::s
   return text;
 }
 
-std::string experiment_plan_text(const ExperimentPlan& plan, std::size_t most, const TextStyle& style) {
+std::string experiment_plan_text(const ExperimentPlan& plan, std::size_t max_rows, const TextStyle& style) {
   std::string text = experiment_heading(plan) + "\n";
   text += style.dimmed(fmt::format(" {:>5} {:>6}  {:<8} {:>8} {:>11}  {}", "row", "block", "state", "time", "energy",
                                    "levels")) +
           "\n";
-  const std::size_t shown = most == 0 ? plan.rows.size() : std::min(most, plan.rows.size());
-  for (std::size_t i = 0; i < shown; ++i) text += plan_row_line(plan, plan.rows[i], style);
-  if (shown < plan.rows.size()) {
-    text += fmt::format("       and {} more rows (--top 0 shows all)\n", plan.rows.size() - shown);
+  const std::size_t shown_row_count = max_rows == 0 ? plan.rows.size() : std::min(max_rows, plan.rows.size());
+  for (std::size_t i = 0; i < shown_row_count; ++i) text += plan_row_line(plan, plan.rows[i], style);
+  if (shown_row_count < plan.rows.size()) {
+    text += fmt::format("       and {} more rows (--top 0 shows all)\n", plan.rows.size() - shown_row_count);
   }
   text += "\n" + forecast_text(plan) + plan_statistics_text(plan.statistics);
   return text + diagnostics_text(plan.diagnostics);
@@ -147,9 +147,9 @@ std::string row_result_text(const std::string& row_label, const ExperimentRow& r
   if (row.state == ExperimentRowState::failed && row.exit_code)
     text += fmt::format(" with exit code {}", *row.exit_code);
   if (row.elapsed_s) text += ", " + duration_text(*row.elapsed_s);
-  if (const std::optional<EnergyWithProvenance> shown = energy_if_complete(total_energy(row.domains))) {
-    const bool is_estimated = shown->provenance == Provenance::estimated;
-    text += fmt::format(", {} J{}", format_number(shown->joules), is_estimated ? " estimated" : "");
+  if (const std::optional<EnergyWithProvenance> complete_energy = energy_if_complete(total_energy(row.domains))) {
+    const bool is_estimated = complete_energy->provenance == Provenance::estimated;
+    text += fmt::format(", {} J{}", format_number(complete_energy->joules), is_estimated ? " estimated" : "");
   }
   return text;
 }

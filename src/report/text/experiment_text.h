@@ -12,8 +12,8 @@
 
 namespace joulemap::report {
 
-// Rows, forecast cost and statistical power of a plan. At most `most` rows; 0: all.
-std::string experiment_plan_text(const ExperimentPlan& plan, std::size_t most, const TextStyle& style);
+// Rows, forecast cost and statistical power of a plan. At most `max_rows` rows; 0: all.
+std::string experiment_plan_text(const ExperimentPlan& plan, std::size_t max_rows, const TextStyle& style);
 
 // State of an experiment: counts, failed and running rows, cluster jobs, forecast cost of the remaining rows.
 std::string experiment_status_text(const ExperimentPlan& plan, const TextStyle& style);

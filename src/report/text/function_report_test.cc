@@ -23,16 +23,17 @@ AnalysisResult make_two_cell_result() {
   result.factors = {{"framework", {"torch", "a, b"}, true}};
   EnergyCause compute_cause{EnergyCauseClass::compute, CauseBasis::ledger};
   compute_cause.times_s[EnergyCauseClass::compute] = 12;
-  AnalysisCell recorded;
-  recorded.levels = {0};
-  recorded.functions = {{"torch.nn.functional.conv2d", "gpu0", 10, 53550, 12, 910.5, 0.25, compute_cause},
-                        {"torch.nn.functional.conv2d", "cpu", 10, 18179, 2, std::nullopt, std::nullopt, launch_cause()},
-                        {"unheard", "cpu", 3, std::nullopt, 0.25, 1.5, 0.0005, std::nullopt}};
+  AnalysisCell ledger_evidence_cell;
+  ledger_evidence_cell.levels = {0};
+  ledger_evidence_cell.functions = {
+      {"torch.nn.functional.conv2d", "gpu0", 10, 53550, 12, 910.5, 0.25, compute_cause},
+      {"torch.nn.functional.conv2d", "cpu", 10, 18179, 2, std::nullopt, std::nullopt, launch_cause()},
+      {"unheard", "cpu", 3, std::nullopt, 0.25, 1.5, 0.0005, std::nullopt}};
   AnalysisCell name_evidence_cell;
   name_evidence_cell.levels = {1};
   name_evidence_cell.functions = {
       {"cudaMemcpyAsync", "cpu", 1, 3, 0.5, 4, 0.1, scopes::make_cause_from_name("cudaMemcpyAsync", 0.5)}};
-  result.cells = {recorded, name_evidence_cell};
+  result.cells = {ledger_evidence_cell, name_evidence_cell};
   result.row_flags = {{"throttled", "outlier"}, {}};
   return result;
 }

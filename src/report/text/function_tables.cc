@@ -25,49 +25,55 @@ std::string percent_cell(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
 }
 
-std::optional<double> largest_cause_share(const CellFunctionMean& one) {
-  if (!one.cause || one.cause->times_s.sum() <= 0) return std::nullopt;
-  return one.cause->times_s[one.cause->largest_class] / one.cause->times_s.sum();
+std::optional<double> largest_cause_share(const CellFunctionMean& function_mean) {
+  if (!function_mean.cause || function_mean.cause->times_s.sum() <= 0) return std::nullopt;
+  return function_mean.cause->times_s[function_mean.cause->largest_class] / function_mean.cause->times_s.sum();
 }
 
-std::vector<const CellFunctionMean*> select_largest_functions(const AnalysisCell& cell, std::size_t most) {
+std::vector<const CellFunctionMean*> select_largest_functions(const AnalysisCell& cell, std::size_t max_functions) {
   std::vector<const CellFunctionMean*> functions;
-  std::map<std::string, std::size_t> of_device;
-  for (const CellFunctionMean& one : cell.functions) {
-    if (of_device[one.device]++ < most) functions.push_back(&one);
+  std::map<std::string, std::size_t> device_function_counts;
+  for (const CellFunctionMean& function_mean : cell.functions) {
+    if (device_function_counts[function_mean.device]++ < max_functions) functions.push_back(&function_mean);
   }
   return functions;
 }
 
 bool has_cumulative_times(const AnalysisCell& cell) {
-  return std::ranges::any_of(cell.functions, [](const CellFunctionMean& one) { return one.cumulative_s.has_value(); });
+  return std::ranges::any_of(
+      cell.functions, [](const CellFunctionMean& function_mean) { return function_mean.cumulative_s.has_value(); });
 }
 
 std::string time_cell(const std::optional<double>& time_s) { return time_s ? amount_text(*time_s, "s") : "-"; }
 
 // Inserts a column of cumulative times after that of own times.
 void add_cumulative_column(TextTable& table, std::size_t column) {
-  const auto at = static_cast<std::ptrdiff_t>(column);
-  table.column_headers.insert(table.column_headers.begin() + at, "cumulative");
-  table.is_number.insert(table.is_number.begin() + at, true);
+  const auto column_offset = static_cast<std::ptrdiff_t>(column);
+  table.column_headers.insert(table.column_headers.begin() + column_offset, "cumulative");
+  table.is_number.insert(table.is_number.begin() + column_offset, true);
   table.column_headers[column - 1] = "own time";
 }
 
-std::string energy_cell(const CellFunctionMean& one) { return one.energy_j ? amount_text(*one.energy_j, "J") : "-"; }
-std::string call_count_cell(const CellFunctionMean& one) { return one.count ? fmt::format("{:.0f}", *one.count) : "-"; }
-std::string largest_cause_cell(const CellFunctionMean& one) {
-  return one.cause ? std::string(to_string(one.cause->largest_class)) : "-";
+std::string energy_cell(const CellFunctionMean& function_mean) {
+  return function_mean.energy_j ? amount_text(*function_mean.energy_j, "J") : "-";
 }
-std::string cause_basis_cell(const CellFunctionMean& one) {
-  return one.cause ? std::string(to_string(one.cause->basis)) : "-";
+std::string call_count_cell(const CellFunctionMean& function_mean) {
+  return function_mean.count ? fmt::format("{:.0f}", *function_mean.count) : "-";
+}
+std::string largest_cause_cell(const CellFunctionMean& function_mean) {
+  return function_mean.cause ? std::string(to_string(function_mean.cause->largest_class)) : "-";
+}
+std::string cause_basis_cell(const CellFunctionMean& function_mean) {
+  return function_mean.cause ? std::string(to_string(function_mean.cause->basis)) : "-";
 }
 
 // Of a profile without energies, neither the energies nor the device and the basis of causes, which are all the same.
-TextTable functions_of_cell_table(const AnalysisCell& cell, std::size_t most) {
+TextTable functions_of_cell_table(const AnalysisCell& cell, std::size_t max_functions) {
   TextTable table{"", {"function", "own time", "cumulative", "calls", "cause"}, {false, true, true, true, false}, {}};
-  for (const CellFunctionMean* const one : select_largest_functions(cell, most)) {
-    table.rows.push_back({one->name, amount_text(one->time_s, "s"), time_cell(one->cumulative_s), call_count_cell(*one),
-                          largest_cause_cell(*one)});
+  for (const CellFunctionMean* const function_mean : select_largest_functions(cell, max_functions)) {
+    table.rows.push_back({function_mean->name, amount_text(function_mean->time_s, "s"),
+                          time_cell(function_mean->cumulative_s), call_count_cell(*function_mean),
+                          largest_cause_cell(*function_mean)});
   }
   return table;
 }
@@ -76,8 +82,8 @@ TextTable functions_of_cell_table(const AnalysisCell& cell, std::size_t most) {
 
 std::string functions_title(const AnalysisResult& result) {
   for (const AnalysisCell& cell : result.cells) {
-    for (const CellFunctionMean& one : cell.functions) {
-      if (one.energy_j) return "Functions with the highest energy, with causes";
+    for (const CellFunctionMean& function_mean : cell.functions) {
+      if (function_mean.energy_j) return "Functions with the highest energy, with causes";
     }
   }
   return "Functions with the longest own time, with causes";
@@ -92,37 +98,39 @@ TextTable functions_table(const AnalysisResult& result) {
   const bool has_cumulative = std::ranges::any_of(result.cells, has_cumulative_times);
   if (has_cumulative) add_cumulative_column(table, kCumulativeColumn);
   for (const AnalysisCell& cell : result.cells) {
-    for (const CellFunctionMean* const one : select_largest_functions(cell, kMaxFunctionsShown)) {
+    for (const CellFunctionMean* const function_mean : select_largest_functions(cell, kMaxFunctionsShown)) {
       std::vector<std::string> row = {short_levels_text(result, cell.levels),
-                                      shorten_to_columns(one->name, kFunctionNameWidth),
-                                      one->device,
-                                      energy_cell(*one),
-                                      percent_cell(one->share),
-                                      amount_text(one->time_s, "s")};
-      if (has_cumulative) row.push_back(time_cell(one->cumulative_s));
-      row.insert(row.end(), {call_count_cell(*one), largest_cause_cell(*one), percent_cell(largest_cause_share(*one)),
-                             cause_basis_cell(*one)});
+                                      shorten_to_columns(function_mean->name, kFunctionNameWidth),
+                                      function_mean->device,
+                                      energy_cell(*function_mean),
+                                      percent_cell(function_mean->share),
+                                      amount_text(function_mean->time_s, "s")};
+      if (has_cumulative) row.push_back(time_cell(function_mean->cumulative_s));
+      row.insert(row.end(), {call_count_cell(*function_mean), largest_cause_cell(*function_mean),
+                             percent_cell(largest_cause_share(*function_mean)), cause_basis_cell(*function_mean)});
       table.rows.push_back(std::move(row));
     }
   }
   return table;
 }
 
-TextTable costliest_functions_table(const AnalysisCell& cell, std::size_t most) {
-  const bool has_energy =
-      std::ranges::any_of(cell.functions, [](const CellFunctionMean& one) { return one.energy_j.has_value(); });
+TextTable costliest_functions_table(const AnalysisCell& cell, std::size_t max_functions) {
+  const bool has_energy = std::ranges::any_of(
+      cell.functions, [](const CellFunctionMean& function_mean) { return function_mean.energy_j.has_value(); });
   const bool has_cumulative = has_cumulative_times(cell);
-  if (!has_energy && has_cumulative) return functions_of_cell_table(cell, most);
+  if (!has_energy && has_cumulative) return functions_of_cell_table(cell, max_functions);
   TextTable table{"",
                   {"function", "device", "energy", "time", "calls", "cause", "basis"},
                   {false, false, true, true, true, false, false},
                   {}};
   constexpr std::size_t kCumulativeColumn = 4;
   if (has_cumulative) add_cumulative_column(table, kCumulativeColumn);
-  for (const CellFunctionMean* const one : select_largest_functions(cell, most)) {
-    std::vector<std::string> row = {one->name, one->device, energy_cell(*one), amount_text(one->time_s, "s")};
-    if (has_cumulative) row.push_back(time_cell(one->cumulative_s));
-    row.insert(row.end(), {call_count_cell(*one), largest_cause_cell(*one), cause_basis_cell(*one)});
+  for (const CellFunctionMean* const function_mean : select_largest_functions(cell, max_functions)) {
+    std::vector<std::string> row = {function_mean->name, function_mean->device, energy_cell(*function_mean),
+                                    amount_text(function_mean->time_s, "s")};
+    if (has_cumulative) row.push_back(time_cell(function_mean->cumulative_s));
+    row.insert(row.end(),
+               {call_count_cell(*function_mean), largest_cause_cell(*function_mean), cause_basis_cell(*function_mean)});
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -134,21 +142,24 @@ TextTable full_precision_functions_table(const AnalysisResult& result) {
   for (const char* head : {"function", "device", "n", "count", "time_s", "energy_j", "share", "cause", "cause_basis"}) {
     table.column_headers.emplace_back(head);
   }
-  for (const EnergyCauseClass each : kCauseClasses)
-    table.column_headers.push_back(fmt::format("{}_s", to_string(each)));
+  for (const EnergyCauseClass cause_class : kCauseClasses)
+    table.column_headers.push_back(fmt::format("{}_s", to_string(cause_class)));
   table.column_headers.emplace_back("cumulative_s");
   for (const AnalysisCell& cell : result.cells) {
-    for (const CellFunctionMean& one : cell.functions) {
+    for (const CellFunctionMean& function_mean : cell.functions) {
       std::vector<std::string> row;
       for (std::size_t i = 0; i < cell.levels.size(); ++i) row.push_back(result.factors[i].levels[cell.levels[i]]);
-      row.insert(row.end(), {one.name, one.device, fmt::format("{}", one.n), full_precision_function_cell(one.count),
-                             full_precision_function_cell(one.time_s), full_precision_function_cell(one.energy_j),
-                             full_precision_function_cell(one.share)});
-      row.emplace_back(one.cause ? to_string(one.cause->largest_class) : "");
-      row.emplace_back(one.cause ? to_string(one.cause->basis) : "");
-      for (const EnergyCauseClass each : kCauseClasses)
-        row.push_back(one.cause ? full_precision_function_cell(one.cause->times_s[each]) : "");
-      row.push_back(full_precision_function_cell(one.cumulative_s));
+      row.insert(
+          row.end(),
+          {function_mean.name, function_mean.device, fmt::format("{}", function_mean.n),
+           full_precision_function_cell(function_mean.count), full_precision_function_cell(function_mean.time_s),
+           full_precision_function_cell(function_mean.energy_j), full_precision_function_cell(function_mean.share)});
+      row.emplace_back(function_mean.cause ? to_string(function_mean.cause->largest_class) : "");
+      row.emplace_back(function_mean.cause ? to_string(function_mean.cause->basis) : "");
+      for (const EnergyCauseClass cause_class : kCauseClasses)
+        row.push_back(function_mean.cause ? full_precision_function_cell(function_mean.cause->times_s[cause_class])
+                                          : "");
+      row.push_back(full_precision_function_cell(function_mean.cumulative_s));
       table.rows.push_back(std::move(row));
     }
   }

@@ -15,8 +15,8 @@ namespace joulemap::report {
 
 // The functions with the most energy of each cell and device, rounded. Empty if no row was traced.
 TextTable functions_table(const AnalysisResult& result);
-// The functions with the most energy of one cell and device, at most `most`, for a terminal.
-TextTable costliest_functions_table(const AnalysisCell& cell, std::size_t most);
+// The functions with the most energy of one cell and device, at most `max_functions`, for a terminal.
+TextTable costliest_functions_table(const AnalysisCell& cell, std::size_t max_functions);
 // Title of these tables, which states by what functions are ordered: by own time if none has an energy.
 std::string functions_title(const AnalysisResult& result);
 // All functions of the result, with all digits; unknown values are empty.

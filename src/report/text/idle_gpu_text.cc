@@ -53,9 +53,9 @@ std::map<std::string, JoulesByCause> sum_idle_by_cause(const std::vector<IdleEnt
 }
 
 std::vector<std::pair<IdleCause, double>> sort_causes_by_energy(const JoulesByCause& causes) {
-  std::vector<std::pair<IdleCause, double>> sorted(causes.begin(), causes.end());
-  std::ranges::stable_sort(sorted, std::greater(), [](const auto& entry) { return entry.second; });
-  return sorted;
+  std::vector<std::pair<IdleCause, double>> sorted_causes(causes.begin(), causes.end());
+  std::ranges::stable_sort(sorted_causes, std::greater(), [](const auto& entry) { return entry.second; });
+  return sorted_causes;
 }
 
 std::optional<double> energy_of_device_j(const std::vector<DomainEnergy>& domains, const std::string& device) {

@@ -26,14 +26,14 @@ struct KernelNameParts {
 };
 
 KernelNameParts split_kernel_name(std::string_view name) {
-  const std::size_t open = name.find('<');
-  const std::string_view plain = name.substr(0, open);
-  const std::size_t colons_position = plain.rfind("::");
+  const std::size_t open_position = name.find('<');
+  const std::string_view name_without_arguments = name.substr(0, open_position);
+  const std::size_t colons_position = name_without_arguments.rfind("::");
   const std::size_t begin = colons_position == std::string_view::npos ? 0 : colons_position + 2;
-  KernelNameParts parts{plain.substr(0, begin), plain.substr(begin), {}};
+  KernelNameParts parts{name_without_arguments.substr(0, begin), name_without_arguments.substr(begin), {}};
   const std::size_t close = name.rfind('>');
-  if (open != std::string_view::npos && close != std::string_view::npos && close > open)
-    parts.template_arguments = name.substr(open + 1, close - open - 1);
+  if (open_position != std::string_view::npos && close != std::string_view::npos && close > open_position)
+    parts.template_arguments = name.substr(open_position + 1, close - open_position - 1);
   return parts;
 }
 
@@ -47,13 +47,13 @@ std::string brief_kernel_name(std::string_view name, std::size_t columns) {
   if (count_display_columns(name_without_parameters) <= columns) return std::string(name_without_parameters);
   const KernelNameParts parts = split_kernel_name(name_without_parameters);
   if (parts.template_arguments.empty()) return shorten_to_columns(parts.base_name, columns);
-  std::string whole = std::string(parts.base_name) + "<" + std::string(parts.template_arguments) + ">";
-  if (count_display_columns(whole) <= columns) return whole;
-  const std::size_t used = count_display_columns(parts.base_name) + 4;  // "<..", ">"
-  if (used + kMinArgumentColumns > columns) return shorten_to_columns(parts.base_name, columns);
-  const std::size_t left = columns - used;
+  std::string full_name = std::string(parts.base_name) + "<" + std::string(parts.template_arguments) + ">";
+  if (count_display_columns(full_name) <= columns) return full_name;
+  const std::size_t fixed_columns = count_display_columns(parts.base_name) + 4;  // "<..", ">"
+  if (fixed_columns + kMinArgumentColumns > columns) return shorten_to_columns(parts.base_name, columns);
+  const std::size_t argument_columns = columns - fixed_columns;
   return std::string(parts.base_name) + "<.." +
-         std::string(parts.template_arguments.substr(parts.template_arguments.size() - left)) + ">";
+         std::string(parts.template_arguments.substr(parts.template_arguments.size() - argument_columns)) + ">";
 }
 
 }  // namespace joulemap::report

@@ -20,10 +20,10 @@ std::string energy_per_flop_text(const OperationRow& row) {
   return row.flops > 0 ? format_number(1e12 * row.energy_j / row.flops, 3) : std::string("-");
 }
 
-std::vector<std::string> operation_row_cells(const OperationRow& first, const OperationRow* backward) {
-  std::vector<std::string> cells = {std::string(name_of(first.operation.dtype)), energy_text(first.energy_j),
-                                    duration_text(first.time_s), energy_per_flop_text(first),
-                                    std::string(name_of(first.bound))};
+std::vector<std::string> operation_row_cells(const OperationRow& forward_row, const OperationRow* backward) {
+  std::vector<std::string> cells = {std::string(name_of(forward_row.operation.dtype)),
+                                    energy_text(forward_row.energy_j), duration_text(forward_row.time_s),
+                                    energy_per_flop_text(forward_row), std::string(name_of(forward_row.bound))};
   if (backward != nullptr) {
     cells.push_back(energy_text(backward->energy_j));
     cells.push_back(duration_text(backward->time_s));
@@ -68,13 +68,13 @@ std::string operation_sizes_table(const OperationTable& operation, std::size_t c
 }  // namespace
 
 std::string operation_table_text(const OperationTable& table, const TextStyle& style) {
-  std::string what = std::string(name_of(table.subject.kind));
-  for (const std::string* more : {&table.subject.form, &table.subject.variant}) {
-    if (!more->empty()) what += " " + *more;
+  std::string kind_text = std::string(name_of(table.subject.kind));
+  for (const std::string* qualifier : {&table.subject.form, &table.subject.variant}) {
+    if (!qualifier->empty()) kind_text += " " + *qualifier;
   }
   std::string out =
-      "\n " + style.bold(fmt::format("{} ({}) on {}: one call", printable(table.subject.name), what, table.device)) +
-      "\n";
+      "\n " +
+      style.bold(fmt::format("{} ({}) on {}: one call", printable(table.subject.name), kind_text, table.device)) + "\n";
   out += table.fitted
              ? wrap_text(" ",
                          "Predicted by a model fitted to measurements of this GPU. Data that fits into its cache is "

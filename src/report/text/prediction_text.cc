@@ -26,8 +26,8 @@ constexpr std::size_t kTimeWidth = 7;
 constexpr std::size_t kWidthBesideName = kOperationColumns + kEnergyWidth + kBarWidth + kShareWidth + kTimeWidth + 6;
 constexpr std::size_t kMinNameWidth = 12;
 
-std::string labelled_value_line(std::string_view value, std::string_view what) {
-  return fmt::format("  {:>12}  {}\n", value, what);
+std::string labelled_value_line(std::string_view value, std::string_view label) {
+  return fmt::format("  {:>12}  {}\n", value, label);
 }
 
 std::string_view per_pass_or_step_text(const Prediction& prediction) {
@@ -37,16 +37,16 @@ std::string_view per_pass_or_step_text(const Prediction& prediction) {
 std::string prediction_title(const PredictionReport& report, const TextStyle& style) {
   const Prediction& prediction = report.prediction;
   const std::string name = report.model.empty() ? "A network" : printable(report.model);
-  std::string what = fmt::format("{} on {}: {}", shorten_to_columns(name, 40), prediction.device,
-                                 prediction.training ? "one training step" : "inference");
-  if (report.batch) what += fmt::format(" with batch {}", *report.batch);
-  const std::string how =
+  std::string title = fmt::format("{} on {}: {}", shorten_to_columns(name, 40), prediction.device,
+                                  prediction.training ? "one training step" : "inference");
+  if (report.batch) title += fmt::format(" with batch {}", *report.batch);
+  const std::string settings_text =
       fmt::format(" {}, {}{}, predicted{}\n", report.precision == "default" ? "default types" : report.precision,
                   name_of(report.mode), report.optimizer.empty() ? "" : ", " + report.optimizer,
                   prediction.has_fitted_profile ? "" : " from its datasheet");
   const std::string warning = predict::lower_bound_warning(prediction);
   const std::string bound = warning.empty() ? "" : wrap_text(" WARNING: ", printable(warning), style.columns);
-  return "\n " + style.bold(what) + "\n" + how + bound + "\n";
+  return "\n " + style.bold(title) + "\n" + settings_text + bound + "\n";
 }
 
 std::string prediction_headline(const PredictionReport& report) {
@@ -121,16 +121,16 @@ std::vector<const LayerPrediction*> costliest_layers(const Prediction& predictio
 std::string layer_table_text(const Prediction& prediction, std::size_t top, const TextStyle& style) {
   if (prediction.layers.empty()) return {};
   const LayerTable table(prediction, style);
-  const std::vector<const LayerPrediction*> shown = costliest_layers(prediction, top);
+  const std::vector<const LayerPrediction*> shown_layers = costliest_layers(prediction, top);
   std::string out = "\n" + table.header();
-  double rest_j = prediction.energy_j - prediction.idle_j;
-  for (const LayerPrediction* layer : shown) {
+  double remaining_energy_j = prediction.energy_j - prediction.idle_j;
+  for (const LayerPrediction* layer : shown_layers) {
     out += table.layer_line(*layer);
-    rest_j -= layer->energy_j;
+    remaining_energy_j -= layer->energy_j;
   }
-  if (const std::size_t hidden_layer_count = prediction.layers.size() - shown.size(); hidden_layer_count > 0) {
-    out += table.format_columns(fmt::format("and {} more", hidden_layer_count), "", energy_text(std::max(0.0, rest_j)),
-                                rest_j, "");
+  if (const std::size_t hidden_layer_count = prediction.layers.size() - shown_layers.size(); hidden_layer_count > 0) {
+    out += table.format_columns(fmt::format("and {} more", hidden_layer_count), "",
+                                energy_text(std::max(0.0, remaining_energy_j)), remaining_energy_j, "");
   }
   if (prediction.idle_j > 0) {
     out += table.format_columns("(GPU idle)", "", energy_text(prediction.idle_j), prediction.idle_j,
@@ -146,12 +146,14 @@ std::string unknown_operations_text(const Prediction& prediction, const TextStyl
   constexpr std::size_t kMaxShownUnknownOperations = 20;
   for (std::size_t index = 0; index < std::min(kMaxShownUnknownOperations, prediction.unknown_operations.size());
        ++index) {
-    const predict::UnknownOperation& one = prediction.unknown_operations[index];
-    const std::string where = one.layer.empty() ? "" : " in " + printable(one.layer);
-    out += wrap_text("   ",
-                     fmt::format("{}{}: {}; {}", printable(one.source), where, printable(one.reason),
-                                 one.has_lower_bound ? "counted as a copy of its tensors" : "not in the total"),
-                     style.columns);
+    const predict::UnknownOperation& unknown_operation = prediction.unknown_operations[index];
+    const std::string layer_text = unknown_operation.layer.empty() ? "" : " in " + printable(unknown_operation.layer);
+    out += wrap_text(
+        "   ",
+        fmt::format("{}{}: {}; {}", printable(unknown_operation.source), layer_text,
+                    printable(unknown_operation.reason),
+                    unknown_operation.has_lower_bound ? "counted as a copy of its tensors" : "not in the total"),
+        style.columns);
   }
   if (prediction.unknown_operations.size() > kMaxShownUnknownOperations)
     out += fmt::format("   and {} more\n", prediction.unknown_operations.size() - kMaxShownUnknownOperations);
@@ -179,13 +181,15 @@ std::string footprint_text(const PredictionReport& report, const TextStyle& styl
   std::string out = fmt::format("\n {}: {}\n", prediction.training ? "A step" : "A pass",
                                 energy_cost_text(prediction.energy_j, report.tariff));
   if (const std::optional<predict::LifetimeEnergy>& life = report.lifetime) {
-    std::string what;
-    if (life->steps > 0) what += fmt::format("{} training steps", life->steps);
-    if (life->inferences > 0) what += fmt::format("{}{} passes", what.empty() ? "" : " and ", life->inferences);
+    std::string usage_text;
+    if (life->steps > 0) usage_text += fmt::format("{} training steps", life->steps);
+    if (life->inferences > 0)
+      usage_text += fmt::format("{}{} passes", usage_text.empty() ? "" : " and ", life->inferences);
     const std::string energy = life->high_j ? interval_text(life->energy_j, life->low_j, *life->high_j)
                                             : "at least " + energy_text(life->energy_j);
-    out += wrap_text(" ", fmt::format("{}: {}, {}", what, energy, energy_cost_text(life->energy_j, report.tariff)),
-                     style.columns);
+    out +=
+        wrap_text(" ", fmt::format("{}: {}, {}", usage_text, energy, energy_cost_text(life->energy_j, report.tariff)),
+                  style.columns);
   }
   return out + wrap_text(" ", tariff_text(report.tariff), style.columns);
 }

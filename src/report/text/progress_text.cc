@@ -18,11 +18,11 @@ std::string rough_duration_text(double time_s) {
 
 }  // namespace
 
-std::string progress_text(std::string_view what, double share, double elapsed_s) {
-  const double done = std::clamp(share, 0.0, 1.0);
-  std::string text = fmt::format("{}: {:.0f} %", what, std::floor(100 * done));
-  if (done >= kMinShareToExtrapolate && done < 1)
-    text += fmt::format(", about {} left", rough_duration_text(elapsed_s * (1 - done) / done));
+std::string progress_text(std::string_view task_name, double share, double elapsed_s) {
+  const double completed_share = std::clamp(share, 0.0, 1.0);
+  std::string text = fmt::format("{}: {:.0f} %", task_name, std::floor(100 * completed_share));
+  if (completed_share >= kMinShareToExtrapolate && completed_share < 1)
+    text += fmt::format(", about {} left", rough_duration_text(elapsed_s * (1 - completed_share) / completed_share));
   return text;
 }
 

@@ -10,6 +10,6 @@ namespace joulemap::report {
 
 // "reading trace.json: 45 %, about 12 s left". `share`: part that is done, 0 to 1. The time left is extrapolated from
 // elapsed_s; it is omitted below 2 % and at 100 %.
-std::string progress_text(std::string_view what, double share, double elapsed_s);
+std::string progress_text(std::string_view task_name, double share, double elapsed_s);
 
 }  // namespace joulemap::report

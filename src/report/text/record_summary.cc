@@ -34,10 +34,10 @@ std::string relative_width_text(double relative_half_width, const TextStyle& sty
 }
 
 // A line of the table of layers. `width`: of the interval, may be empty.
-std::string cost_line(const std::string& share, const std::string& amount, const std::string& width,
+std::string cost_line(const std::string& share, const std::string& cost_text, const std::string& width,
                       const std::string& name) {
   const std::string indent(8 - std::min<std::size_t>(8, count_display_columns(width)), ' ');
-  return fmt::format("   {:>5} {:>9} {}{}  {}\n", share, amount, indent, width, name);
+  return fmt::format("   {:>5} {:>9} {}{}  {}\n", share, cost_text, indent, width, name);
 }
 
 // A line for the optimizer, if it uses at least kMinShownEnergyShare. Updates of a layer (Keras) count with their
@@ -78,11 +78,11 @@ std::string costliest_layers_text(const RecordSummary& answer, const TextStyle& 
   for (std::size_t i = 0; i < std::min(kMaxSummarizedLayers, layers.size()); ++i) {
     const LayerCost& layer = layers[i];
     if (layer.cost_j_or_s <= 0) break;
-    const std::string amount = by_energy ? energy_text(layer.cost_j_or_s) : duration_text(layer.cost_j_or_s);
+    const std::string cost_text = by_energy ? energy_text(layer.cost_j_or_s) : duration_text(layer.cost_j_or_s);
     const std::string width =
         by_energy ? relative_width_text(layer.half_width_j / layer.cost_j_or_s, style) : std::string();
     const std::string count = layer.modules.size() > 1 ? fmt::format(" ({} of them)", layer.modules.size()) : "";
-    out += cost_line(percent_text(sum > 0 ? layer.cost_j_or_s / sum : 0), amount, width,
+    out += cost_line(percent_text(sum > 0 ? layer.cost_j_or_s / sum : 0), cost_text, width,
                      shorten_to_columns(printable(layer.name), style.columns - 30 - count.size()) + count);
   }
   if (!by_energy) return out;
@@ -145,15 +145,15 @@ std::string costliest_phases_text(const ReportResult& result, double command_j, 
   }
   if (energies_j.empty() || command_j <= 0) return {};
   energies_j["start-up and code outside of phases"] += result.unattributed_j.value_or(0);
-  std::vector<std::pair<double, std::string_view>> sorted;
+  std::vector<std::pair<double, std::string_view>> sorted_phases;
   for (const auto& [words, joules] : energies_j) {
-    if (joules >= kMinShownEnergyShare * command_j) sorted.emplace_back(joules, words);
+    if (joules >= kMinShownEnergyShare * command_j) sorted_phases.emplace_back(joules, words);
   }
-  if (sorted.empty()) return {};
-  std::ranges::sort(sorted, std::greater<>());
+  if (sorted_phases.empty()) return {};
+  std::ranges::sort(sorted_phases, std::greater<>());
   std::vector<std::string> parts;
   double named_j = 0;
-  for (const auto& [joules, words] : sorted) {
+  for (const auto& [joules, words] : sorted_phases) {
     parts.push_back(fmt::format("{} {}", percent_text(joules / command_j), words));
     named_j += joules;
   }
@@ -208,8 +208,8 @@ std::string record_summary_text(const RecordSummary& answer, const TextStyle& st
   out += costliest_phases_text(answer.layer_report, command_rates(answer.layer_report).energy_j.value_or(0), style);
   if (const std::string waiting = idle_gpu_headline(answer.layer_report); !waiting.empty()) out += waiting;
   out += costliest_layers_text(answer, style) + suggestion_text(answer, style);
-  const std::string shown = printable(answer.recording_file);
-  return out + fmt::format(" next: joulemap report --by module {0}\n       joulemap {1} {0}\n", shown,
+  const std::string recording_name = printable(answer.recording_file);
+  return out + fmt::format(" next: joulemap report --by module {0}\n       joulemap {1} {0}\n", recording_name,
                            answer.advice.findings.empty() ? "open" : "advise");
 }
 

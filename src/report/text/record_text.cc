@@ -34,12 +34,12 @@ std::string sample_counts_text(const RecordResult& result) {
     return fmt::format("joulemap: {} samples were read, but none could be written: {} contains no data of this run\n",
                        result.samples, result.file);
   }
-  const std::string lost =
+  const std::string lost_samples_text =
       result.lost_samples > 0 ? fmt::format(", {} more could not be written", result.lost_samples) : "";
-  const std::uint64_t written = result.samples - std::min(result.samples, result.lost_samples);
+  const std::uint64_t written_sample_count = result.samples - std::min(result.samples, result.lost_samples);
   const std::string size = result.file_bytes > 0 ? file_size_text(result.file_bytes) : "in parts";
-  return fmt::format("joulemap: {} samples in {} ({}{}); to see the energy, run: joulemap report {}\n", written,
-                     result.file, size, lost, result.file);
+  return fmt::format("joulemap: {} samples in {} ({}{}); to see the energy, run: joulemap report {}\n",
+                     written_sample_count, result.file, size, lost_samples_text, result.file);
 }
 
 }  // namespace
@@ -50,9 +50,9 @@ std::string record_text(const RecordResult& result) {
 }
 
 std::string record_diagnostics_text(const RecordResult& result) {
-  Diagnostics all = result.diagnostics;
-  all.add_all(result.energy.diagnostics);
-  return diagnostics_text(all);
+  Diagnostics all_diagnostics = result.diagnostics;
+  all_diagnostics.add_all(result.energy.diagnostics);
+  return diagnostics_text(all_diagnostics);
 }
 
 }  // namespace joulemap::report

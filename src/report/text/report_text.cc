@@ -27,8 +27,8 @@ constexpr std::size_t kMaxCurveWidth = 120;
 std::string report_title(const ReportResult& result, const TextStyle& style) {
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
-  const std::string what = subject.empty() ? "a recording" : quoted(subject, style.columns - 24);
-  std::string out = "\n" + style.bold(" Energy of " + what) + "\n";
+  const std::string subject_text = subject.empty() ? "a recording" : quoted(subject, style.columns - 24);
+  std::string out = "\n" + style.bold(" Energy of " + subject_text) + "\n";
   if (!result.complete) out += " The recording is incomplete; the report covers what was written.\n";
   return out + "\n";
 }
@@ -54,14 +54,14 @@ std::string power_curves_text(const ReportResult& result, const TextStyle& style
   for (const PowerSeries& series : result.power) {
     double lowest = 0;
     double highest = 0;
-    bool any = false;
+    bool has_value = false;
     for (const std::optional<double>& watts : series.watts) {
       if (!watts) continue;
-      lowest = any ? std::min(lowest, *watts) : *watts;
-      highest = any ? std::max(highest, *watts) : *watts;
-      any = true;
+      lowest = has_value ? std::min(lowest, *watts) : *watts;
+      highest = has_value ? std::max(highest, *watts) : *watts;
+      has_value = true;
     }
-    if (!any) continue;
+    if (!has_value) continue;
     const std::string line = sparkline(series.watts, columns, highest, style.is_unicode());
     out += fmt::format("  {:<13} {} {}..{} W\n", series.domain, style.cyan(line), format_number(lowest, 3),
                        format_number(highest, 3));
@@ -71,13 +71,13 @@ std::string power_curves_text(const ReportResult& result, const TextStyle& style
 
 }  // namespace
 
-std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style,
+std::string report_text(const ReportResult& result, const TreeTextOptions& tree_options, const TextStyle& style,
                         const std::optional<CarbonAccount>& account) {
   std::string out = report_title(result, style);
   if (const std::string waiting = idle_gpu_headline(result); !waiting.empty()) out += waiting + "\n";
   for (const DomainEnergy& domain : result.domains) out += energy_row_text(make_energy_row(domain));
   if (result.domains.empty()) out += "  no sensor returned a value\n";
-  out += report_totals_text(result) + serving_text(result, style) + tree_text(result, view, style) +
+  out += report_totals_text(result) + serving_text(result, style) + tree_text(result, tree_options, style) +
          idle_gpu_table(result, style) + power_curves_text(result, style) + summary_text(result, style);
   if (account) out += account_text(*account, style);
   const std::string notes = diagnostics_text(result.diagnostics);

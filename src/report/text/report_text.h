@@ -15,7 +15,7 @@
 namespace joulemap::report {
 
 // `account`: adds a section about carbon and price; none: no such section.
-std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style,
+std::string report_text(const ReportResult& result, const TreeTextOptions& tree_options, const TextStyle& style,
                         const std::optional<CarbonAccount>& account = {});
 
 }  // namespace joulemap::report

@@ -81,20 +81,22 @@ double program_energy_j(const LevelView& level) {
 
 // "3.83 kJ (22.3 %)".
 std::string energy_share_text(double joules, const LevelView& level) {
-  const double all_j = program_energy_j(level);
-  return energy_text(joules) + (all_j > 0 ? fmt::format(" ({:.1f} %)", 100 * joules / all_j) : "");
+  const double total_energy_j = program_energy_j(level);
+  return energy_text(joules) + (total_energy_j > 0 ? fmt::format(" ({:.1f} %)", 100 * joules / total_energy_j) : "");
 }
 
 std::string costliest_phase_sentence(const RunView& view) {
   const LevelView* const phases = view.level("phase");
-  const ReportRow* most = nullptr;
+  const ReportRow* costliest_row = nullptr;
   if (phases == nullptr) return {};
   for (const ReportRow& row : phases->rows) {
-    if (is_program_row(row) && (most == nullptr || *row.energy_j > *most->energy_j)) most = &row;
+    if (is_program_row(row) && (costliest_row == nullptr || *row.energy_j > *costliest_row->energy_j))
+      costliest_row = &row;
   }
-  if (most == nullptr) return {};
-  return fmt::format("The costliest phase is {} on {} with {} of the command's energy.", fmt::join(most->path, " "),
-                     most->device, energy_share_text(*most->energy_j, *phases));
+  if (costliest_row == nullptr) return {};
+  return fmt::format("The costliest phase is {} on {} with {} of the command's energy.",
+                     fmt::join(costliest_row->path, " "), costliest_row->device,
+                     energy_share_text(*costliest_row->energy_j, *phases));
 }
 
 std::string costliest_layers_sentence(const RunView& view) {
@@ -124,8 +126,8 @@ void add_gpu_sentences(const RunView& view, std::vector<std::string>& sentences)
   const LevelView* const level = find_level_with_idle(view);
   if (level == nullptr) return;
   std::vector<DeviceIdleShare> shares = device_idle_shares(level->idle, view.run.domains);
-  const std::size_t others = shares.size() > kMaxGpuSentences ? shares.size() - kMaxGpuSentences : 0;
-  if (others > 0) {
+  const std::size_t omitted_gpu_count = shares.size() > kMaxGpuSentences ? shares.size() - kMaxGpuSentences : 0;
+  if (omitted_gpu_count > 0) {
     std::ranges::stable_sort(shares, std::greater<>(), &DeviceIdleShare::idle_share);
     shares.resize(kMaxGpuSentences);
   }
@@ -134,7 +136,9 @@ void add_gpu_sentences(const RunView& view, std::vector<std::string>& sentences)
                                     100 * std::clamp(1 - share.idle_share, 0.0, 1.0)));
     sentences.push_back(idle_gpu_sentence(share));
   }
-  if (others > 0) sentences.push_back(fmt::format("{} other GPU{} waited less.", others, others == 1 ? "" : "s"));
+  if (omitted_gpu_count > 0)
+    sentences.push_back(
+        fmt::format("{} other GPU{} waited less.", omitted_gpu_count, omitted_gpu_count == 1 ? "" : "s"));
 }
 
 }  // namespace

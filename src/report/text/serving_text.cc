@@ -32,10 +32,10 @@ std::string token_counts_text(const ServingResult& serving) {
 }
 
 std::string serving_energy_breakdown_text(const ServingResult& serving) {
-  const double all_j = serving.requests_j + serving.wasted_j() + serving.idle_j + serving.outside_steps_j;
+  const double total_energy_j = serving.requests_j + serving.wasted_j() + serving.idle_j + serving.outside_steps_j;
   std::string out;
   const auto add = [&](std::string_view name, double energy_j) {
-    const double percent = all_j > 0 ? 100 * energy_j / all_j : 0;
+    const double percent = total_energy_j > 0 ? 100 * energy_j / total_energy_j : 0;
     out += fmt::format("  {:>11} J  {:>5.1f} %  {}\n", joules_text(energy_j), percent, name);
   };
   add("requests", serving.requests_j);
@@ -70,13 +70,14 @@ std::string energy_per_token_text(const ServingResult& serving) {
                    100 * serving.fixed_j / prefill_and_decode_j, 100 * serving.kv_cache_read_j / prefill_and_decode_j);
 }
 
-std::string range_text(std::uint64_t from, std::uint64_t to) {
-  return from == to ? fmt::format("{}", from) : fmt::format("{}-{}", from, to);
+std::string range_text(std::uint64_t range_min, std::uint64_t range_max) {
+  return range_min == range_max ? fmt::format("{}", range_min) : fmt::format("{}-{}", range_min, range_max);
 }
 
-void add_request_distribution_row(TextTable& table, std::string name, const RequestDistribution& one) {
-  table.rows.push_back({std::move(name), fmt::format("{}", one.requests), joules_text(one.mean_j),
-                        joules_text(one.p50_j), joules_text(one.p90_j), joules_text(one.p99_j)});
+void add_request_distribution_row(TextTable& table, std::string name, const RequestDistribution& distribution) {
+  table.rows.push_back({std::move(name), fmt::format("{}", distribution.requests), joules_text(distribution.mean_j),
+                        joules_text(distribution.p50_j), joules_text(distribution.p90_j),
+                        joules_text(distribution.p99_j)});
 }
 
 std::string request_energy_distribution_text(const ServingResult& serving, const TextStyle& style) {
@@ -84,10 +85,10 @@ std::string request_energy_distribution_text(const ServingResult& serving, const
   TextTable table{
       "", {"J per request", "requests", "mean", "P50", "P90", "P99"}, {false, true, true, true, true, true}, {}};
   add_request_distribution_row(table, "all finished", serving.distribution);
-  for (const RequestDistribution& one : serving.by_prompt_length)
-    add_request_distribution_row(table, "prompt " + range_text(one.from, one.to), one);
-  for (const RequestDistribution& one : serving.by_output_length)
-    add_request_distribution_row(table, "output " + range_text(one.from, one.to), one);
+  for (const RequestDistribution& distribution : serving.by_prompt_length)
+    add_request_distribution_row(table, "prompt " + range_text(distribution.from, distribution.to), distribution);
+  for (const RequestDistribution& distribution : serving.by_output_length)
+    add_request_distribution_row(table, "output " + range_text(distribution.from, distribution.to), distribution);
   return "\n" + terminal_table(table, "  ", style.columns);
 }
 

@@ -14,13 +14,13 @@ constexpr std::array<std::string_view, 8> kAsciiSparklineLevels = {"_", ".", ":"
 
 std::optional<double> mean_of_known_values(std::span<const std::optional<double>> values) {
   double sum = 0;
-  double known = 0;
+  double known_value_count = 0;
   for (const std::optional<double>& value : values) {
     if (!value) continue;
     sum += *value;
-    ++known;
+    ++known_value_count;
   }
-  return known > 0 ? std::optional(sum / known) : std::nullopt;
+  return known_value_count > 0 ? std::optional(sum / known_value_count) : std::nullopt;
 }
 
 }  // namespace
@@ -29,9 +29,9 @@ std::string sparkline(std::span<const std::optional<double>> values, std::size_t
   std::string line;
   const std::size_t count = std::min(columns, values.size());
   for (std::size_t column = 0; column < count; ++column) {
-    const std::size_t from = column * values.size() / count;
-    const std::size_t to = (column + 1) * values.size() / count;
-    const std::optional<double> value = mean_of_known_values(values.subspan(from, to - from));
+    const std::size_t begin_index = column * values.size() / count;
+    const std::size_t end_index = (column + 1) * values.size() / count;
+    const std::optional<double> value = mean_of_known_values(values.subspan(begin_index, end_index - begin_index));
     if (!value) {
       line += ' ';
       continue;

@@ -9,15 +9,15 @@
 namespace joulemap::report {
 namespace {
 
-DomainEnergy measured(std::string name, double joules, double uncertainty_j, std::string part_of = "") {
+DomainEnergy measured(std::string name, double joules, double uncertainty_j, std::string parent_domain = "") {
   DomainEnergy domain;
   domain.name = std::move(name);
   domain.joules = joules;
   domain.uncertainty_j = uncertainty_j;
   domain.mean_w = joules / 6;
   domain.provenance = Provenance::measured;
-  domain.is_counted = part_of.empty();
-  domain.part_of = std::move(part_of);
+  domain.is_counted = parent_domain.empty();
+  domain.part_of = std::move(parent_domain);
   domain.sensor = "powercap";
   return domain;
 }

@@ -50,8 +50,8 @@ TEST(StatSummary, ExcludesAndReportsRunsWithoutAValue) {
   const auto summary = summarize_runs(std::vector<StatRun>{make_stat_run(100), make_stat_run(std::nullopt)}, 0.95);
   EXPECT_EQ(summary[0].runs_with_value, 1u);
   EXPECT_DOUBLE_EQ(summary[0].mean_j.value(), 100);
-  const auto nothing = summarize_runs(std::vector<StatRun>{make_stat_run(std::nullopt)}, 0.95);
-  EXPECT_FALSE(nothing[0].mean_j);
+  const auto summary_without_values = summarize_runs(std::vector<StatRun>{make_stat_run(std::nullopt)}, 0.95);
+  EXPECT_FALSE(summary_without_values[0].mean_j);
 }
 
 }  // namespace

@@ -44,13 +44,13 @@ const DomainEnergy* choose_described_domain(const StatResult& result, const std:
   const auto rank = [](const DomainEnergy& domain) {
     return !domain.joules ? 0 : domain.provenance == Provenance::estimated ? 1 : 2;
   };
-  const DomainEnergy* best = nullptr;
+  const DomainEnergy* best_domain = nullptr;
   for (const StatRun& run : result.runs) {
     for (const DomainEnergy& domain : run.domains) {
-      if (domain.name == name && (best == nullptr || rank(domain) >= rank(*best))) best = &domain;
+      if (domain.name == name && (best_domain == nullptr || rank(domain) >= rank(*best_domain))) best_domain = &domain;
     }
   }
-  return best;
+  return best_domain;
 }
 
 // Mean power over the runs in which the domain has the provenance of `described_domain`; none if there is no such run.
@@ -109,8 +109,9 @@ std::string total_energy_row_text(const StatResult& result, Provenance provenanc
   if (totals.empty()) return {};
   if (runs == 0) return energy_row_text({name, {}, {}, {}, "no value: no run has all domains"});
   const std::optional<double> watts = sum_s > 0 ? std::optional(sum_j / sum_s) : std::nullopt;
-  const std::string of = runs < result.runs.size() ? fmt::format("{} of {} runs", runs, result.runs.size()) : "";
-  return energy_row_text({name, sum_j / static_cast<double>(runs), {}, watts, of});
+  const std::string run_count_text =
+      runs < result.runs.size() ? fmt::format("{} of {} runs", runs, result.runs.size()) : "";
+  return energy_row_text({name, sum_j / static_cast<double>(runs), {}, watts, run_count_text});
 }
 
 std::string total_energy_rows_text(const StatResult& result) {
@@ -160,10 +161,10 @@ std::string exit_status_text(const StatResult& result) {
 
 std::string power_model_text(const StatResult& result) {
   std::string out;
-  std::set<std::string> shown;
+  std::set<std::string> described_models;
   for (const StatSummary& summary : result.summary) {
     const DomainEnergy* domain = choose_described_domain(result, summary.name);
-    if (domain == nullptr || domain->model.empty() || !shown.insert(domain->model).second) continue;
+    if (domain == nullptr || domain->model.empty() || !described_models.insert(domain->model).second) continue;
     out += wrap_text(fmt::format(" estimate of {}: ", domain->name), domain->model);
   }
   return out;
@@ -180,16 +181,16 @@ std::string stat_text(const StatResult& result) {
     if (!totals.empty()) out += "  -----------\n" + totals;
     out += "\n" + elapsed_time_text(result) + exit_status_text(result);
   }
-  Diagnostics all = result.diagnostics;
-  for (const StatRun& run : result.runs) all.add_all(run.diagnostics);
-  const std::string notes = power_model_text(result) + diagnostics_text(all);
+  Diagnostics all_diagnostics = result.diagnostics;
+  for (const StatRun& run : result.runs) all_diagnostics.add_all(run.diagnostics);
+  const std::string notes = power_model_text(result) + diagnostics_text(all_diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";
 }
 
-std::string stat_interval_text(const StatInterval& interval, bool first) {
+std::string stat_interval_text(const StatInterval& interval, bool has_header) {
   std::string out;
-  if (first) out += fmt::format("#{:>11} {:>12} {:>10}  {}\n", "seconds", "joules", "watts", "domain");
+  if (has_header) out += fmt::format("#{:>11} {:>12} {:>10}  {}\n", "seconds", "joules", "watts", "domain");
   for (const DomainEnergy& domain : interval.domains) {
     const std::string label = domain.provenance == Provenance::estimated ? " (estimated)" : "";
     out += fmt::format("{:>12.3f} {:>12} {:>10}  {}{}\n", interval.to_s, format_optional_number(domain.joules),

@@ -12,7 +12,7 @@ namespace joulemap::report {
 // The table: energies are means over all runs.
 std::string stat_text(const StatResult& result);
 
-// The lines of one interval of -I, one per domain. With `first`, preceded by a header.
-std::string stat_interval_text(const StatInterval& interval, bool first);
+// The lines of one interval of -I, one per domain. With `has_header`, preceded by a header.
+std::string stat_interval_text(const StatInterval& interval, bool has_header);
 
 }  // namespace joulemap::report

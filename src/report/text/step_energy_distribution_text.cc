@@ -18,11 +18,12 @@ namespace {
 constexpr std::size_t kMinStepRows = 3;
 constexpr std::size_t kMinRowsForQuantiles = 20;
 
-double sorted_quantile(const std::vector<double>& sorted, double share) {
-  const double position = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+double sorted_quantile(const std::vector<double>& sorted_values, double share) {
+  const double position = share * static_cast<double>(sorted_values.size() - 1);
+  const auto lower_index = static_cast<std::size_t>(position);
+  const std::size_t upper_index = std::min(lower_index + 1, sorted_values.size() - 1);
+  return sorted_values[lower_index] +
+         (position - static_cast<double>(lower_index)) * (sorted_values[upper_index] - sorted_values[lower_index]);
 }
 
 }  // namespace
@@ -30,21 +31,22 @@ double sorted_quantile(const std::vector<double>& sorted, double share) {
 std::string step_energy_distribution_text(const ReportResult& result, const TextStyle& style) {
   if (!has_step_or_epoch_rows(result)) return {};
   std::vector<std::optional<double>> energies_in_step_order;
-  std::vector<double> sorted;
+  std::vector<double> sorted_energies_j;
   for (const ReportRow& row : result.rows) {
     if (row.name == kProbeModeScopeName) continue;
     energies_in_step_order.push_back(row.energy_j);
-    if (row.energy_j) sorted.push_back(*row.energy_j);
+    if (row.energy_j) sorted_energies_j.push_back(*row.energy_j);
   }
-  if (sorted.size() < kMinStepRows) return {};
-  std::sort(sorted.begin(), sorted.end());
-  const double high = sorted_quantile(sorted, 0.95);
-  const bool has_quantiles = sorted.size() >= kMinRowsForQuantiles;
-  const std::string range = fmt::format("{} between {} and {} J", has_quantiles ? "90 %" : "all",
-                                        format_number(has_quantiles ? sorted_quantile(sorted, 0.05) : sorted.front()),
-                                        format_number(has_quantiles ? high : sorted.back()));
-  const std::string summary = fmt::format("{} {}s: median {} J, {}", sorted.size(), result.by,
-                                          format_number(sorted_quantile(sorted, 0.5)), range);
+  if (sorted_energies_j.size() < kMinStepRows) return {};
+  std::sort(sorted_energies_j.begin(), sorted_energies_j.end());
+  const double high = sorted_quantile(sorted_energies_j, 0.95);
+  const bool has_quantiles = sorted_energies_j.size() >= kMinRowsForQuantiles;
+  const std::string range =
+      fmt::format("{} between {} and {} J", has_quantiles ? "90 %" : "all",
+                  format_number(has_quantiles ? sorted_quantile(sorted_energies_j, 0.05) : sorted_energies_j.front()),
+                  format_number(has_quantiles ? high : sorted_energies_j.back()));
+  const std::string summary = fmt::format("{} {}s: median {} J, {}", sorted_energies_j.size(), result.by,
+                                          format_number(sorted_quantile(sorted_energies_j, 0.5)), range);
   const std::string out = "\n" + wrap_text(" ", summary, style.columns);
   const std::string line =
       sparkline(energies_in_step_order, std::min<std::size_t>(style.columns - 2, 120), high, style.is_unicode());

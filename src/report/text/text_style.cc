@@ -16,13 +16,13 @@ bool is_utf8_continuation(char byte) { return (static_cast<unsigned char>(byte) 
 
 // Byte offset of the UTF-8 character at index `column`.
 std::size_t byte_offset_of_column(std::string_view text, std::size_t column) {
-  std::size_t at = 0;
-  while (at < text.size() && column > 0) {
-    ++at;
-    while (at < text.size() && is_utf8_continuation(text[at])) ++at;
+  std::size_t offset = 0;
+  while (offset < text.size() && column > 0) {
+    ++offset;
+    while (offset < text.size() && is_utf8_continuation(text[offset])) ++offset;
     --column;
   }
-  return at;
+  return offset;
 }
 
 struct UnitScale {
@@ -39,31 +39,31 @@ std::size_t count_display_columns(std::string_view text) {
 }
 
 std::string align_left(std::string_view text, std::size_t columns) {
-  const std::size_t used = count_display_columns(text);
-  return std::string(text) + std::string(used < columns ? columns - used : 0, ' ');
+  const std::size_t display_width = count_display_columns(text);
+  return std::string(text) + std::string(display_width < columns ? columns - display_width : 0, ' ');
 }
 
 std::string align_right(std::string_view text, std::size_t columns) {
-  const std::size_t used = count_display_columns(text);
-  return std::string(used < columns ? columns - used : 0, ' ') + std::string(text);
+  const std::size_t display_width = count_display_columns(text);
+  return std::string(display_width < columns ? columns - display_width : 0, ' ') + std::string(text);
 }
 
 std::string shorten_to_columns(std::string_view text, std::size_t columns) {
   constexpr std::string_view kEllipsis = "..";
-  const std::size_t used = count_display_columns(text);
-  if (used <= columns) return std::string(text);
+  const std::size_t display_width = count_display_columns(text);
+  if (display_width <= columns) return std::string(text);
   if (columns <= kEllipsis.size()) return std::string(text.substr(0, byte_offset_of_column(text, columns)));
-  const std::size_t kept = columns - kEllipsis.size();
-  const std::size_t front = (kept + 1) / 2;
+  const std::size_t kept_columns = columns - kEllipsis.size();
+  const std::size_t front = (kept_columns + 1) / 2;
   return std::string(text.substr(0, byte_offset_of_column(text, front))) + std::string(kEllipsis) +
-         std::string(text.substr(byte_offset_of_column(text, used - (kept - front))));
+         std::string(text.substr(byte_offset_of_column(text, display_width - (kept_columns - front))));
 }
 
 std::string shorten_at_centre(std::string_view text, std::size_t columns) {
-  const std::size_t used = count_display_columns(text);
-  if (used <= 2 * columns) return std::string(text);
+  const std::size_t display_width = count_display_columns(text);
+  if (display_width <= 2 * columns) return std::string(text);
   return std::string(text.substr(0, byte_offset_of_column(text, columns))) +
-         std::string(text.substr(byte_offset_of_column(text, used - columns)));
+         std::string(text.substr(byte_offset_of_column(text, display_width - columns)));
 }
 
 std::string bar_text(double share, std::size_t columns, CharacterSet character_set) {
@@ -85,8 +85,8 @@ std::string percent_text(double share) {
 std::string duration_text(double time_s) {
   constexpr std::array<UnitScale, 5> kUnitScales = {
       {{36000, 3600, "h"}, {999.5, 60, "min"}, {0.9995, 1, "s"}, {0.9995e-3, 1e-3, "ms"}, {0, 1e-6, "us"}}};
-  for (const auto& [from, unit, name] : kUnitScales) {
-    if (time_s >= from) return fmt::format("{} {}", format_number(time_s / unit, 3), name);
+  for (const auto& [min_value, unit, name] : kUnitScales) {
+    if (time_s >= min_value) return fmt::format("{} {}", format_number(time_s / unit, 3), name);
   }
   return "0 s";
 }
@@ -94,8 +94,8 @@ std::string duration_text(double time_s) {
 std::string count_text(unsigned long long count) {
   constexpr std::array<UnitScale, 3> kUnitScales = {{{999.5e6, 1e9, "G"}, {999.5e3, 1e6, "M"}, {9999.5, 1e3, "k"}}};
   const auto value = static_cast<double>(count);
-  for (const auto& [from, unit, name] : kUnitScales) {
-    if (value >= from) return fmt::format("{}{}", format_number(value / unit, 3), name);
+  for (const auto& [min_value, unit, name] : kUnitScales) {
+    if (value >= min_value) return fmt::format("{}{}", format_number(value / unit, 3), name);
   }
   return fmt::format("{}", count);
 }

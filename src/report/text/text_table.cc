@@ -25,13 +25,13 @@ std::vector<std::size_t> column_widths(const TextTable& table, std::size_t avail
     return sum;
   };
   while (total() > available_columns) {
-    std::size_t widest = widths.size();
+    std::size_t widest_column = widths.size();
     for (std::size_t i = 0; i < widths.size(); ++i) {
       if (table.is_number[i] || widths[i] <= kMinTextColumnWidth) continue;
-      if (widest == widths.size() || widths[i] > widths[widest]) widest = i;
+      if (widest_column == widths.size() || widths[i] > widths[widest_column]) widest_column = i;
     }
-    if (widest == widths.size()) break;
-    --widths[widest];
+    if (widest_column == widths.size()) break;
+    --widths[widest_column];
   }
   return widths;
 }
@@ -49,9 +49,9 @@ std::string terminal_table_line(const TextTable& table, const std::vector<std::s
 }
 
 template <class EscapeFunction>
-std::string join_cells(const std::vector<std::string>& row, std::string_view between, const EscapeFunction& escape) {
+std::string join_cells(const std::vector<std::string>& row, std::string_view separator, const EscapeFunction& escape) {
   std::string line;
-  for (std::size_t i = 0; i < row.size(); ++i) line += (i > 0 ? std::string(between) : "") + escape(row[i]);
+  for (std::size_t i = 0; i < row.size(); ++i) line += (i > 0 ? std::string(separator) : "") + escape(row[i]);
   return line;
 }
 

@@ -35,8 +35,9 @@ struct ExpansionCandidate {
   const EnergyNode* node = nullptr;
   std::size_t depth = 0;
 
-  bool operator<(const ExpansionCandidate& other) const {
-    return share != other.share ? share < other.share : sequence_number > other.sequence_number;
+  bool operator<(const ExpansionCandidate& other_candidate) const {
+    return share != other_candidate.share ? share < other_candidate.share
+                                          : sequence_number > other_candidate.sequence_number;
   }
 };
 
@@ -58,34 +59,37 @@ ShownChildCounts count_shown_children(const EnergyNode& root, const TreeLimits& 
   ShownChildCounts expanded_nodes;
   std::priority_queue<ExpansionCandidate> waiting;
   std::size_t order = 0;
-  std::size_t left = limits.max_lines;
+  std::size_t remaining_lines = limits.max_lines;
   waiting.push({1, order++, &root, 0});
-  while (!waiting.empty() && left > 0) {
-    const ExpansionCandidate next = waiting.top();
+  while (!waiting.empty() && remaining_lines > 0) {
+    const ExpansionCandidate candidate = waiting.top();
     waiting.pop();
-    const std::vector<EnergyNode>& children = next.node->children;
-    if (children.empty() || (limits.max_depth && next.depth >= *limits.max_depth)) continue;
+    const std::vector<EnergyNode>& children = candidate.node->children;
+    if (children.empty() || (limits.max_depth && candidate.depth >= *limits.max_depth)) continue;
     // Devices are always shown, even those without energy.
-    const bool are_few_devices = next.depth == 0 && children.size() <= std::min(left, kMaxExpandedDevices);
-    std::size_t shown =
-        are_few_devices ? children.size() : count_children_to_show(*next.node, weights, limits.min_share);
+    const bool are_few_devices =
+        candidate.depth == 0 && children.size() <= std::min(remaining_lines, kMaxExpandedDevices);
+    std::size_t shown_child_count =
+        are_few_devices ? children.size() : count_children_to_show(*candidate.node, weights, limits.min_share);
     // A line "1 more" would not be shorter than the row that it replaces.
-    if (shown > 0 && shown + 1 == children.size()) ++shown;
-    if (shown > left || (shown < children.size() && shown + 1 > left)) shown = left - 1;
-    if (shown == 0) continue;
-    left -= std::min(left, shown + (shown < children.size() ? 1 : 0));
-    expanded_nodes[next.node] = shown;
-    for (std::size_t i = 0; i < shown; ++i) {
-      waiting.push({weights.share(children[i]), order++, &children[i], next.depth + 1});
+    if (shown_child_count > 0 && shown_child_count + 1 == children.size()) ++shown_child_count;
+    if (shown_child_count > remaining_lines ||
+        (shown_child_count < children.size() && shown_child_count + 1 > remaining_lines))
+      shown_child_count = remaining_lines - 1;
+    if (shown_child_count == 0) continue;
+    remaining_lines -= std::min(remaining_lines, shown_child_count + (shown_child_count < children.size() ? 1 : 0));
+    expanded_nodes[candidate.node] = shown_child_count;
+    for (std::size_t i = 0; i < shown_child_count; ++i) {
+      waiting.push({weights.share(children[i]), order++, &children[i], candidate.depth + 1});
     }
   }
   return expanded_nodes;
 }
 
-EnergyNode sum_hidden_nodes(std::span<const EnergyNode> rest) {
+EnergyNode sum_hidden_nodes(std::span<const EnergyNode> hidden_nodes) {
   EnergyNode sum;
   std::size_t rows = 0;
-  for (const EnergyNode& node : rest) {
+  for (const EnergyNode& node : hidden_nodes) {
     rows += count_leaves(node);
     sum.summed_row.time_s += node.summed_row.time_s;
     if (node.summed_row.energy_j)
@@ -97,20 +101,20 @@ EnergyNode sum_hidden_nodes(std::span<const EnergyNode> rest) {
 
 void append_tree_lines(std::vector<TreeLine>& lines, const EnergyNode& node, const ShownChildCounts& expanded_nodes,
                        std::vector<bool> is_last_sibling) {
-  const auto known = expanded_nodes.find(&node);
-  if (known == expanded_nodes.end()) return;
-  const std::size_t shown = known->second;
+  const auto expanded_entry = expanded_nodes.find(&node);
+  if (expanded_entry == expanded_nodes.end()) return;
+  const std::size_t shown_child_count = expanded_entry->second;
   is_last_sibling.push_back(false);
-  for (std::size_t i = 0; i < shown; ++i) {
+  for (std::size_t i = 0; i < shown_child_count; ++i) {
     is_last_sibling.back() = i + 1 == node.children.size();
     const EnergyNode& child = node.children[i];
     const bool is_expanded = expanded_nodes.contains(&child) || child.children.empty();
     lines.push_back({&child, is_last_sibling, is_expanded ? 0 : count_leaves(child), {}});
     append_tree_lines(lines, child, expanded_nodes, is_last_sibling);
   }
-  if (shown == node.children.size()) return;
+  if (shown_child_count == node.children.size()) return;
   is_last_sibling.back() = true;
-  lines.push_back({nullptr, is_last_sibling, 0, sum_hidden_nodes(std::span(node.children).subspan(shown))});
+  lines.push_back({nullptr, is_last_sibling, 0, sum_hidden_nodes(std::span(node.children).subspan(shown_child_count))});
 }
 
 }  // namespace

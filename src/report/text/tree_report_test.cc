@@ -20,14 +20,14 @@ const EnergyNode* find_child(const EnergyNode& node, const std::string& name) {
 }
 
 std::size_t longest_line_length(const std::string& text) {
-  std::size_t longest = 0;
+  std::size_t max_length = 0;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    longest = std::max(longest, count_display_columns(std::string_view(text).substr(begin, end - begin)));
+    max_length = std::max(max_length, count_display_columns(std::string_view(text).substr(begin, end - begin)));
     begin = end + 1;
   }
-  return longest;
+  return max_length;
 }
 
 TEST(EnergyTree, ABranchSumsItsChildrenAndItsOwnEnergy) {
@@ -60,9 +60,9 @@ TEST(EnergyTree, ADeviceWithoutEnergyHasTimesAndNoZero) {
 
 TEST(TreeLines, ExpandsTheLargestBranchesUpToTheLineLimit) {
   const EnergyNode root = energy_tree(make_training_report(), {});
-  for (std::size_t most = 1; most < 20; ++most) {
-    const std::vector<TreeLine> lines = tree_lines(root, {{}, most, 0});
-    EXPECT_LE(lines.size(), most);
+  for (std::size_t max_lines = 1; max_lines < 20; ++max_lines) {
+    const std::vector<TreeLine> lines = tree_lines(root, {{}, max_lines, 0});
+    EXPECT_LE(lines.size(), max_lines);
   }
   EXPECT_EQ(tree_lines(root, {1, 100, 0}).size(), 2u) << "devices only";
 }
@@ -126,11 +126,11 @@ TEST(TreeReport, EscapesNamesOfARecording) {
 }
 
 TEST(TreeReport, ReportsAFilterWithoutMatches) {
-  TreeTextOptions view;
-  view.tree_query.name_filter = "no such thing";
+  TreeTextOptions tree_options;
+  tree_options.tree_query.name_filter = "no such thing";
   ReportResult result = make_training_report();
   result.groups.clear();
-  EXPECT_NE(tree_text(result, view, {}).find("no row matches the filter"), std::string::npos);
+  EXPECT_NE(tree_text(result, tree_options, {}).find("no row matches the filter"), std::string::npos);
 }
 
 TEST(KernelNames, AreShortenedToTheFunctionName) {

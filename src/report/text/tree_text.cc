@@ -51,9 +51,10 @@ TreeLayout choose_tree_layout(std::size_t longest_name, std::size_t longest_time
   layout.has_basis_words = columns >= 100;
   const std::size_t fixed_width = 1 + numbers + 1 + (layout.has_basis_words ? kBasisWordWidth : 1);
   const std::size_t min_bar_width = columns >= kMinTableWidthForBars ? kMinBarWidth : 0;
-  const std::size_t left = std::max(columns, fixed_width + kMinTreeNameWidth + min_bar_width) - fixed_width;
-  layout.name_width = std::clamp(std::min(longest_name, left - min_bar_width), kMinTreeNameWidth, kMaxTreeNameWidth);
-  layout.bar_width = min_bar_width > 0 ? std::clamp(left - layout.name_width, kMinBarWidth, kMaxBarWidth) : 0;
+  const std::size_t flexible_width = std::max(columns, fixed_width + kMinTreeNameWidth + min_bar_width) - fixed_width;
+  layout.name_width =
+      std::clamp(std::min(longest_name, flexible_width - min_bar_width), kMinTreeNameWidth, kMaxTreeNameWidth);
+  layout.bar_width = min_bar_width > 0 ? std::clamp(flexible_width - layout.name_width, kMinBarWidth, kMaxBarWidth) : 0;
   return layout;
 }
 
@@ -113,21 +114,21 @@ class TreeTable {
 
   std::string line(const std::string& prefix, const EnergyNode& node, std::size_t hidden_rows) const {
     const ReportRow& row = node.summed_row;
-    const std::string more = hidden_rows > 1 ? fmt::format(" +{}", hidden_rows) : "";
-    const std::size_t used = count_display_columns(prefix) + more.size();
-    const std::size_t left = layout_.name_width > used ? layout_.name_width - used : 1;
-    const std::string name = has_kernel_rows_ ? brief_kernel_name(printable(node.name), left)
-                                              : shorten_to_columns(printable(node.name), left);
-    const std::string padding(layout_.name_width - std::min(layout_.name_width, used + count_display_columns(name)),
-                              ' ');
+    const std::string hidden_rows_text = hidden_rows > 1 ? fmt::format(" +{}", hidden_rows) : "";
+    const std::size_t used_columns = count_display_columns(prefix) + hidden_rows_text.size();
+    const std::size_t name_columns = layout_.name_width > used_columns ? layout_.name_width - used_columns : 1;
+    const std::string name = has_kernel_rows_ ? brief_kernel_name(printable(node.name), name_columns)
+                                              : shorten_to_columns(printable(node.name), name_columns);
+    const std::string padding(
+        layout_.name_width - std::min(layout_.name_width, used_columns + count_display_columns(name)), ' ');
     const bool has_share = row.energy_j && share_denominator_j_ && *share_denominator_j_ > 0 && !is_background_row(row);
     const double share = has_share ? *row.energy_j / *share_denominator_j_ : 0;
-    const std::string bar = has_share ? bar_text(share, layout_.bar_width, style_.character_set) : "";
-    std::string out = " " + style_.dimmed(prefix) + name + style_.dimmed(more) + padding;
+    const std::string share_bar = has_share ? bar_text(share, layout_.bar_width, style_.character_set) : "";
+    std::string out = " " + style_.dimmed(prefix) + name + style_.dimmed(hidden_rows_text) + padding;
     out += " " + align_right(row.energy_j ? format_number(*row.energy_j) : "?", kJoulesWidth);
     out += " " + style_.dimmed(align_right(uncertainty_text(row), kUncertaintyWidth));
     out += " " + align_right(has_share ? percent_text(share) : "", kShareOfTotalWidth);
-    out += " " + style_.cyan(bar) + std::string(layout_.bar_width - count_display_columns(bar), ' ');
+    out += " " + style_.cyan(share_bar) + std::string(layout_.bar_width - count_display_columns(share_bar), ' ');
     out += " " + align_right(row.power_w ? format_number(*row.power_w, 3) : "", kWattsWidth);
     out += " " + align_right(row.time_s > 0 ? duration_text(row.time_s) : "", layout_.time_width);
     out += " " + align_right(row.count.value_or(0) > 0 ? count_text(*row.count) : "", kCallCountWidth);
@@ -152,11 +153,13 @@ ReportResult exclude_background(const ReportResult& result) {
   return command;
 }
 
-TreeLimits choose_tree_limits(const TreeTextOptions& view, const ReportResult& result) {
+TreeLimits choose_tree_limits(const TreeTextOptions& tree_options, const ReportResult& result) {
   TreeLimits limits;
-  limits.max_depth = view.max_depth;
-  if (view.max_rows) limits.max_lines = *view.max_rows > 0 ? *view.max_rows : std::numeric_limits<std::size_t>::max();
-  if (view.max_rows || !view.tree_query.name_filter.empty() || has_step_or_epoch_rows(result)) limits.min_share = 0;
+  limits.max_depth = tree_options.max_depth;
+  if (tree_options.max_rows)
+    limits.max_lines = *tree_options.max_rows > 0 ? *tree_options.max_rows : std::numeric_limits<std::size_t>::max();
+  if (tree_options.max_rows || !tree_options.tree_query.name_filter.empty() || has_step_or_epoch_rows(result))
+    limits.min_share = 0;
   return limits;
 }
 
@@ -191,18 +194,18 @@ std::string attribution_basis_legend(const std::vector<TreeLine>& lines, const T
   return style.dimmed(out) + "\n";
 }
 
-std::string tree_title(const ReportResult& result, const TreeTextOptions& view) {
-  if (view.tree_query.name_filter.empty()) return "By " + result.by;
-  return fmt::format("By {}, filter '{}'", result.by, printable(view.tree_query.name_filter));
+std::string tree_title(const ReportResult& result, const TreeTextOptions& tree_options) {
+  if (tree_options.tree_query.name_filter.empty()) return "By " + result.by;
+  return fmt::format("By {}, filter '{}'", result.by, printable(tree_options.tree_query.name_filter));
 }
 
 }  // namespace
 
-std::string tree_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style) {
+std::string tree_text(const ReportResult& result, const TreeTextOptions& tree_options, const TextStyle& style) {
   if (result.by == "domain" || result.rows.empty()) return {};
   const double background_j = noticeable_background_j(result);
-  const EnergyNode root = energy_tree(background_j > 0 ? exclude_background(result) : result, view.tree_query);
-  const std::vector<TreeLine> lines = tree_lines(root, choose_tree_limits(view, result));
+  const EnergyNode root = energy_tree(background_j > 0 ? exclude_background(result) : result, tree_options.tree_query);
+  const std::vector<TreeLine> lines = tree_lines(root, choose_tree_limits(tree_options, result));
   std::size_t max_name_width = 0;
   std::size_t longest_time = 0;
   for (const TreeLine& line : lines) {
@@ -214,7 +217,7 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& view, c
   }
   const TreeLayout layout = choose_tree_layout(max_name_width, longest_time, style.columns);
   const TreeTable table(layout, style, result);
-  std::string out = "\n" + table.header(tree_title(result, view));
+  std::string out = "\n" + table.header(tree_title(result, tree_options));
   for (const TreeLine& line : lines) {
     out += table.line(tree_line_prefix(line, style), line.node != nullptr ? *line.node : line.omitted_children_sum,
                       line.hidden_row_count);

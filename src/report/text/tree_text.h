@@ -22,6 +22,6 @@ struct TreeTextOptions {
 };
 
 // Empty for a report by domain, whose rows are printed separately, and for a report without rows.
-std::string tree_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style);
+std::string tree_text(const ReportResult& result, const TreeTextOptions& tree_options, const TextStyle& style);
 
 }  // namespace joulemap::report

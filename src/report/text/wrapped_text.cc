@@ -5,10 +5,10 @@
 
 namespace joulemap::report {
 
-std::string wrap_text(std::string_view first, std::string_view text, std::size_t width) {
-  const std::string indent(first.size(), ' ');
-  std::string out(first);
-  std::size_t column = first.size();
+std::string wrap_text(std::string_view first_line_prefix, std::string_view text, std::size_t width) {
+  const std::string indent(first_line_prefix.size(), ' ');
+  std::string out(first_line_prefix);
+  std::size_t column = first_line_prefix.size();
   bool at_start = true;
   for (const std::string_view word : split_whitespace(text)) {
     if (!at_start && column + 1 + word.size() > width) {

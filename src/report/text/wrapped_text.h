@@ -10,7 +10,7 @@ namespace joulemap::report {
 
 inline constexpr std::size_t kMaxTextColumns = 80;
 
-// `first` begins the first line; later lines are indented by its width. The result ends with a newline.
-std::string wrap_text(std::string_view first, std::string_view text, std::size_t width = kMaxTextColumns);
+// `first_line_prefix` begins the first line; later lines are indented by its width. The result ends with a newline.
+std::string wrap_text(std::string_view first_line_prefix, std::string_view text, std::size_t width = kMaxTextColumns);
 
 }  // namespace joulemap::report

@@ -39,28 +39,28 @@ class EstimateSensor final : public Sensor {
   std::span<const Channel> channels() const override { return channels_; }
 
   void read(std::span<Reading> readings, SamplingMode /*mode*/) noexcept override {
-    Reading common;
-    common.before_ns = monotonic_ns();
+    Reading common_reading;
+    common_reading.before_ns = monotonic_ns();
     const std::optional<std::uint64_t> ticks = read_busy_ticks();
-    common.after_ns = monotonic_ns();
-    common.code = ticks ? ReadCode::ok : ReadCode::failed;
+    common_reading.after_ns = monotonic_ns();
+    common_reading.code = ticks ? ReadCode::ok : ReadCode::failed;
     if (ticks && !start_ns_) {
-      start_ns_ = common.time_ns();
+      start_ns_ = common_reading.time_ns();
       busy_ticks_at_start_ = *ticks;
     }
     const std::size_t count = std::min(readings.size(), channel_models_.size());
     for (std::size_t i = 0; i < count; ++i) {
-      readings[i] = common;
-      if (ticks) readings[i].raw = estimate_energy_uj(channel_models_[i], *ticks, common.time_ns());
+      readings[i] = common_reading;
+      if (ticks) readings[i].raw = estimate_energy_uj(channel_models_[i], *ticks, common_reading.time_ns());
     }
   }
 
  private:
   std::optional<std::uint64_t> read_busy_ticks() noexcept {
     std::array<char, 512> buffer;  // only the first line is needed
-    const ssize_t got = ::pread(proc_stat_fd_.get(), buffer.data(), buffer.size(), 0);
-    if (got <= 0) return std::nullopt;
-    return parse_busy_ticks({buffer.data(), static_cast<std::size_t>(got)});
+    const ssize_t read_byte_count = ::pread(proc_stat_fd_.get(), buffer.data(), buffer.size(), 0);
+    if (read_byte_count <= 0) return std::nullopt;
+    return parse_busy_ticks({buffer.data(), static_cast<std::size_t>(read_byte_count)});
   }
 
   // Energy since the first read = idle power x time + busy power x busy CPU time / number of CPUs.

@@ -27,12 +27,12 @@ TEST(PowerModel, UsesThePowerLimitWhereItIsKnown) {
 }
 
 TEST(PowerModel, ThePowerModelIsLessCertainWithoutAPowerLimit) {
-  const PackageModel with =
+  const PackageModel model_with_limit =
       make_package_models({.package_count = 1, .thread_count = 8, .limit_w = {95.0}, .memory_gib = {}})[0];
-  const PackageModel without =
+  const PackageModel model_without_limit =
       make_package_models({.package_count = 1, .thread_count = 8, .limit_w = {}, .memory_gib = {}})[0];
-  EXPECT_DOUBLE_EQ(without.limit_w, 28);
-  EXPECT_GT(without.relative_uncertainty, with.relative_uncertainty);
+  EXPECT_DOUBLE_EQ(model_without_limit.limit_w, 28);
+  EXPECT_GT(model_without_limit.relative_uncertainty, model_with_limit.relative_uncertainty);
 }
 
 TEST(PowerModel, SplitsMemoryAcrossPackagesUnlessUnknown) {
@@ -62,13 +62,13 @@ TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
   write_ticks(1000);
   const ProbeResult probe = probe_estimate(ProbeContext(SystemRoot{directory.path()}));
   ASSERT_EQ(probe.status.channels.size(), 1u);  // without /proc/meminfo there is no memory channel
-  std::vector<Reading> before(1);
-  std::vector<Reading> after(1);
-  probe.sensors.front()->read(before);
+  std::vector<Reading> initial_readings(1);
+  std::vector<Reading> final_readings(1);
+  probe.sensors.front()->read(initial_readings);
   write_ticks(1400);  // four busy seconds of one CPU, which are two seconds of the whole machine
-  probe.sensors.front()->read(after);
+  probe.sensors.front()->read(final_readings);
   // Busy power is 0.8 x 3.5 W x 2 threads; idle power adds a negligible amount in this short time.
-  EXPECT_NEAR(static_cast<double>(after[0].raw - before[0].raw) * 1e-6, 0.8 * 7 * 2, 0.1);
+  EXPECT_NEAR(static_cast<double>(final_readings[0].raw - initial_readings[0].raw) * 1e-6, 0.8 * 7 * 2, 0.1);
 }
 
 TEST(Estimate, ReportsAMissingProcFilesystem) {

@@ -51,10 +51,10 @@ void set_hwmon_domain(const HwmonDevice& device, const HwmonFileName& file, cons
     channel.domain_class = DomainClass::gpu;
   } else if (device.driver_name == "i915" || device.driver_name == "xe") {
     const std::string card = fmt::format("intel-gpu-{}", device.index_of_same_name);
-    const bool inner = !label.empty() && to_lower_case(label) != "card";
-    channel.domain = inner ? fmt::format("{}-{}", card, to_lower_case(label)) : card;
-    channel.part_of = inner ? card : "";
-    channel.domain_class = inner ? DomainClass::other : DomainClass::gpu;
+    const bool is_inner_domain = !label.empty() && to_lower_case(label) != "card";
+    channel.domain = is_inner_domain ? fmt::format("{}-{}", card, to_lower_case(label)) : card;
+    channel.part_of = is_inner_domain ? card : "";
+    channel.domain_class = is_inner_domain ? DomainClass::other : DomainClass::gpu;
   } else if (device.driver_name == "amd_energy" && label.starts_with("Esocket")) {
     channel.domain = fmt::format("package-{}", label.substr(7));
     channel.domain_class = DomainClass::cpu;
@@ -71,25 +71,25 @@ std::vector<HwmonFile> list_hwmon_device_files(const HwmonDevice& device) {
   const Result<std::vector<std::string>> names = list_directory(device.directory);
   if (!names) return files;
   for (const std::string& name : *names) {
-    const std::optional<HwmonFileName> parsed = parse_hwmon_file_name(name);
-    if (!parsed) continue;
-    const bool counter = parsed->channel_kind == ChannelKind::counter;
-    const bool has_average =
-        std::find(names->begin(), names->end(), fmt::format("power{}_average", parsed->channel_index)) != names->end();
-    if (!counter && !parsed->is_average && has_average)
+    const std::optional<HwmonFileName> file_name = parse_hwmon_file_name(name);
+    if (!file_name) continue;
+    const bool counter = file_name->channel_kind == ChannelKind::counter;
+    const bool has_average = std::find(names->begin(), names->end(),
+                                       fmt::format("power{}_average", file_name->channel_index)) != names->end();
+    if (!counter && !file_name->is_average && has_average)
       continue;  // use the average instead: it misses nothing between reads
     const std::string label = read_sanitized_name(
-        fmt::format("{}/{}{}_label", device.directory, counter ? "energy" : "power", parsed->channel_index));
+        fmt::format("{}/{}{}_label", device.directory, counter ? "energy" : "power", file_name->channel_index));
     if (device.driver_name == "amd_energy" && !label.starts_with("Esocket"))
       continue;  // counters of single cores, which are part of the socket
 
     HwmonFile file{device.directory + "/" + name, {}};
     Channel& channel = file.channel;
-    set_hwmon_domain(device, *parsed, label, channel);
+    set_hwmon_domain(device, *file_name, label, channel);
     channel.name = counter ? channel.domain + "-energy" : channel.domain + "-power";
     channel.sensor = "hwmon";
     channel.source = device.bus_address.empty() ? file.path : fmt::format("{} ({})", file.path, device.bus_address);
-    channel.kind = parsed->channel_kind;
+    channel.kind = file_name->channel_kind;
     channel.quantity = counter ? Quantity::energy : Quantity::power;
     channel.scale = kUnitsPerMicroUnit;
     channel.refresh_s = counter ? kHwmonCounterPeriod_s : kHwmonGaugePeriod_s;
@@ -127,12 +127,12 @@ Result<std::vector<HwmonFile>> find_hwmon_files(const SystemRoot& root) {
     if (names.error().code == ErrorCode::not_found) return files;
     return std::move(names).error();
   }
-  std::map<std::string, int> seen;
+  std::map<std::string, int> device_count_by_driver;
   for (const std::string& name : *names) {
     HwmonDevice device{top + "/" + name, read_sanitized_name(top + "/" + name + "/name"), {}, 0};
     if (device.driver_name.empty()) continue;
     device.bus_address = link_target_name(device.directory + "/device");
-    device.index_of_same_name = seen[device.driver_name]++;
+    device.index_of_same_name = device_count_by_driver[device.driver_name]++;
     for (HwmonFile& file : list_hwmon_device_files(device)) files.push_back(std::move(file));
   }
   return files;

@@ -22,9 +22,10 @@ ProbeResult make_hwmon_status(SensorState state, std::string reason, std::string
 }  // namespace
 
 ProbeResult probe_hwmon(const ProbeContext& context) {
-  Result<std::vector<HwmonFile>> found = find_hwmon_files(context.root());
-  if (!found) return make_hwmon_status(SensorState::absent, found.error().message, "run as root, or mount /sys");
-  if (found->empty()) {
+  Result<std::vector<HwmonFile>> hwmon_files = find_hwmon_files(context.root());
+  if (!hwmon_files)
+    return make_hwmon_status(SensorState::absent, hwmon_files.error().message, "run as root, or mount /sys");
+  if (hwmon_files->empty()) {
     return make_hwmon_status(
         SensorState::absent,
         fmt::format("no device in {} reports energy or power", context.root().path("/sys/class/hwmon")),
@@ -33,7 +34,7 @@ ProbeResult probe_hwmon(const ProbeContext& context) {
   std::vector<CounterFile> files;
   std::vector<Channel> channels;
   std::vector<Error> errors;
-  for (HwmonFile& candidate : *found) {
+  for (HwmonFile& candidate : *hwmon_files) {
     Result<CounterFile> file = open_counter_file(candidate.path);
     if (!file) {
       errors.push_back(std::move(file).error());

@@ -190,12 +190,12 @@ void NvmlDevice::read_powers(std::span<const GpuMetric> metrics, std::span<RawRe
   const NvmlFunctions& api = library_->api();
   NvmlReturn status = NvmlReturn::function_not_found;
   if (count > 0 && api.field_values != nullptr) status = api.field_values(handle_, count, fields.data());
-  std::size_t next = 0;
+  std::size_t field_index = 0;
   for (std::size_t i = 0; i < metrics.size(); ++i) {
     if (metrics[i] == GpuMetric::power_usage) {
       out[i] = read(GpuMetric::power_usage);
     } else {
-      const FieldValue& field = fields[next++];
+      const FieldValue& field = fields[field_index++];
       out[i] = status == NvmlReturn::success ? convert_field_value(field) : RawReadResult{status, 0};
     }
   }

@@ -96,16 +96,18 @@ std::string remedy_for_load_failure(NvmlReturn status) {
 
 }  // namespace
 
-NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool is_real_root) {
-  const std::string usual = is_real_root ? kDefaultNvmlLibrary : "";
-  if (named.empty()) return {usual, false};
-  if (has_elevated_privileges) return {usual, true};
-  return {std::string(named), false};
+NvmlLibraryChoice choose_nvml_library(std::string_view requested_library, bool has_elevated_privileges,
+                                      bool is_real_root) {
+  const std::string default_library = is_real_root ? kDefaultNvmlLibrary : "";
+  if (requested_library.empty()) return {default_library, false};
+  if (has_elevated_privileges) return {default_library, true};
+  return {std::string(requested_library), false};
 }
 
 NvmlLibraryChoice choose_nvml_library(bool is_real_root) {
-  const char* named = std::getenv("JOULEMAP_NVML");
-  return choose_nvml_library(named != nullptr ? named : "", ::getauxval(AT_SECURE) != 0, is_real_root);
+  const char* requested_library = std::getenv("JOULEMAP_NVML");
+  return choose_nvml_library(requested_library != nullptr ? requested_library : "", ::getauxval(AT_SECURE) != 0,
+                             is_real_root);
 }
 
 Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& path) {

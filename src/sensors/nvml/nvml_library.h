@@ -21,9 +21,10 @@ struct NvmlLibraryChoice {
   std::string path;              // empty: no library, NVML is off
   bool is_path_refused = false;  // JOULEMAP_NVML names a library, which was refused
 };
-// `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_elevated_privileges`: whether the kernel has set
-// AT_SECURE. `is_real_root`: false with --sysroot.
-NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool is_real_root);
+// `requested_library`: the value of JOULEMAP_NVML, empty where it is not set. `has_elevated_privileges`: whether the
+// kernel has set AT_SECURE. `is_real_root`: false with --sysroot.
+NvmlLibraryChoice choose_nvml_library(std::string_view requested_library, bool has_elevated_privileges,
+                                      bool is_real_root);
 
 // The same with the environment of this process.
 NvmlLibraryChoice choose_nvml_library(bool is_real_root);

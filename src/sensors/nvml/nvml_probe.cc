@@ -102,9 +102,9 @@ ReadableMetrics probe_metrics(const NvmlDevice& device) {
 
 // Whether the GPU has no energy counter. A counter that exists but is not readable counts as present.
 bool has_no_energy_counter(const ReadableMetrics& readable_metrics) {
-  const bool closed =
+  const bool is_counter_unreadable =
       !readable_metrics.unreadable.empty() && readable_metrics.unreadable.front().channel.kind == ChannelKind::counter;
-  return readable_metrics.metrics.front() != GpuMetric::energy && !closed;
+  return readable_metrics.metrics.front() != GpuMetric::energy && !is_counter_unreadable;
 }
 
 bool measures_energy_of_gpu(const std::vector<GpuMetric>& metrics) {
@@ -174,8 +174,8 @@ void NvmlProber::diagnose_device(const NvmlDevice& device, const std::string& la
         {"mig_mode", 1, fmt::format("{} is split into instances (MIG): its energy includes all of them", label), ""});
   }
   if (readable_metrics.last_error_status != NvmlReturn::success) {
-    const bool denied = to_read_code(readable_metrics.last_error_status) == ReadCode::denied;
-    status_.diagnostics.add({denied ? "sensor_denied" : "sensor_unreadable", readable_metrics.unreadable.size(),
+    const bool is_denied = to_read_code(readable_metrics.last_error_status) == ReadCode::denied;
+    status_.diagnostics.add({is_denied ? "sensor_denied" : "sensor_unreadable", readable_metrics.unreadable.size(),
                              fmt::format("{}: {}: {}", label, readable_metrics.unreadable.front().channel.name,
                                          library_->describe_status(readable_metrics.last_error_status)),
                              remedy_for_read_status(readable_metrics.last_error_status)});
@@ -223,9 +223,10 @@ void NvmlProber::open_device(const NvmlDevice& device, const ListedDevice& liste
 }
 
 void NvmlProber::set_status(const ListedGpus& devices, unsigned count, std::size_t visible) {
-  const std::size_t hidden = devices.devices.size() - visible;
-  const std::string hidden_text =
-      hidden == 0 ? "" : fmt::format("; CUDA_VISIBLE_DEVICES hides {} of {}", hidden, devices.devices.size());
+  const std::size_t hidden_gpu_count = devices.devices.size() - visible;
+  const std::string hidden_text = hidden_gpu_count == 0 ? ""
+                                                        : fmt::format("; CUDA_VISIBLE_DEVICES hides {} of {}",
+                                                                      hidden_gpu_count, devices.devices.size());
   if (opened_gpu_count_ > 0) {
     const std::string driver = library_->driver_version();
     status_.state = SensorState::measured;

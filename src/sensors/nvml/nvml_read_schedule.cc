@@ -48,7 +48,7 @@ bool is_between_edges_mode(SamplingMode mode) {
 }  // namespace
 
 void CounterReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns,
-                                   std::uint64_t raw, SamplingMode mode) noexcept {
+                                   std::uint64_t raw_value, SamplingMode mode) noexcept {
   const std::int64_t wall_ns = after_ns - before_ns;
   mean_cpu_ns_ = has_read_ ? update_moving_average(mean_cpu_ns_, cpu_ns) : cpu_ns;
   mean_read_ns_ = has_read_ ? update_moving_average(mean_read_ns_, std::min(wall_ns, 2 * mean_read_ns_)) : wall_ns;
@@ -57,7 +57,7 @@ void CounterReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns
   const bool is_phase_unknown = update_clock_.has_period() && !update_clock_.is_locked();
   update_search_read_count_ =
       is_between_edges_mode(mode) && is_phase_unknown ? (update_search_read_count_ + 1) % kMaxUpdateSearchReads : 0;
-  update_clock_.observe(before_ns, after_ns, raw);
+  update_clock_.observe(before_ns, after_ns, raw_value);
   has_read_ = true;
   has_last_read_failed_ = false;
   last_read_begin_ns_ = before_ns;
@@ -75,9 +75,9 @@ void CounterReadSchedule::add_failed_read(std::int64_t after_ns) noexcept {
   last_read_end_ns_ = after_ns;
 }
 
-void CounterReadSchedule::suggest_period(const UpdateTimeEstimator& other) noexcept {
-  const std::optional<UpdatePeriod> known = other.shareable_period();
-  if (known) update_clock_.suggest_period(known->period_ns, known->tolerance_ns);
+void CounterReadSchedule::suggest_period(const UpdateTimeEstimator& other_estimator) noexcept {
+  const std::optional<UpdatePeriod> shared_period = other_estimator.shareable_period();
+  if (shared_period) update_clock_.suggest_period(shared_period->period_ns, shared_period->tolerance_ns);
 }
 
 std::int64_t CounterReadSchedule::next_read_ns(SamplingMode mode,
@@ -128,8 +128,9 @@ std::int64_t CounterReadSchedule::next_relaxed_read_ns(std::int64_t next_afforda
   }
   // Locating an update takes a pair of reads: only a second read within the same period shows whether the first one saw
   // it.
-  const UpdateInterval open = update_clock_.next_update_after(last_read_begin_ns_);
-  if (last_read_end_ns_ > open.earliest_ns) return std::max(cheapest_read_ns(open), earliest_read_ns);
+  const UpdateInterval pending_update = update_clock_.next_update_after(last_read_begin_ns_);
+  if (last_read_end_ns_ > pending_update.earliest_ns)
+    return std::max(cheapest_read_ns(pending_update), earliest_read_ns);
   UpdateInterval step = update_clock_.next_update_after(std::max(next_affordable_read_ns, earliest_read_ns));
   // If the next affordable update would be too uncertain, read an earlier one: that is cheaper than losing the phase
   // and searching for it again.
@@ -139,12 +140,12 @@ std::int64_t CounterReadSchedule::next_relaxed_read_ns(std::int64_t next_afforda
   return std::max(locates_update ? uncertainty_midpoint_ns(step) : cheapest_read_ns(step), earliest_read_ns);
 }
 
-void PowerReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept {
+void PowerReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw_value) noexcept {
   if (!has_read_) first_read_ns_ = before_ns;
   has_read_ = true;
   has_last_read_failed_ = false;
   last_read_begin_ns_ = before_ns;
-  update_clock_.observe(before_ns, after_ns, raw);
+  update_clock_.observe(before_ns, after_ns, raw_value);
 }
 
 void PowerReadSchedule::add_failed_read(std::int64_t after_ns) noexcept {

@@ -26,7 +26,7 @@ inline constexpr double kCounterReadCpuFraction = 0.003;
 
 class CounterReadSchedule {
  public:
-  void add_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns, std::uint64_t raw,
+  void add_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns, std::uint64_t raw_value,
                 SamplingMode mode) noexcept;
   void add_failed_read(std::int64_t after_ns) noexcept;
 
@@ -36,7 +36,7 @@ class CounterReadSchedule {
 
   // Passes the update period of another value of the same device to the counter's clock
   // (UpdateTimeEstimator::suggest_period).
-  void suggest_period(const UpdateTimeEstimator& other) noexcept;
+  void suggest_period(const UpdateTimeEstimator& other_estimator) noexcept;
 
   const UpdateTimeEstimator& update_clock() const { return update_clock_; }
   std::int64_t mean_cpu_ns() const { return mean_cpu_ns_; }
@@ -63,7 +63,7 @@ class CounterReadSchedule {
 
 class PowerReadSchedule {
  public:
-  void add_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept;
+  void add_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw_value) noexcept;
   void add_failed_read(std::int64_t after_ns) noexcept;
   std::int64_t next_read_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
   const UpdateTimeEstimator& update_clock() const { return update_clock_; }

@@ -163,13 +163,13 @@ TEST(NvmlReadSchedule, ReadsBeforeAndAfterEveryUpdateInNearEdgeMode) {
   EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // update times are known: reads are no longer dense
   for (std::int64_t update_ns = gpu.nearest_counter_update_ns(from_ns + 200 * kMs); update_ns < gpu.now_ns - 200 * kMs;
        update_ns += static_cast<std::int64_t>(gpu.period_ns)) {
-    bool before = false;
-    bool after = false;
+    bool has_read_before = false;
+    bool has_read_after = false;
     for (const std::int64_t read_ns : gpu.counter_reads_ns) {
-      before = before || (read_ns <= update_ns && read_ns > update_ns - 30 * kMs);
-      after = after || (read_ns >= update_ns && read_ns < update_ns + 30 * kMs);
+      has_read_before = has_read_before || (read_ns <= update_ns && read_ns > update_ns - 30 * kMs);
+      has_read_after = has_read_after || (read_ns >= update_ns && read_ns < update_ns + 30 * kMs);
     }
-    EXPECT_TRUE(before && after) << (update_ns - from_ns) / kMs << " ms";
+    EXPECT_TRUE(has_read_before && has_read_after) << (update_ns - from_ns) / kMs << " ms";
   }
 }
 

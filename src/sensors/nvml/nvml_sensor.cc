@@ -90,12 +90,12 @@ void NvmlSensor::read_other_processes(Reading& reading) noexcept {
     reading = make_reading(*read, before_ns, monotonic_ns());
 }
 
-void NvmlSensor::read_slow_metrics(std::span<Reading> readings, bool all) noexcept {
+void NvmlSensor::read_slow_metrics(std::span<Reading> readings, bool is_immediate) noexcept {
   bool has_good_read = false;
   for (std::size_t i = first_slow_channel_; i < metrics_.size(); ++i) {
     const std::int64_t before_ns = monotonic_ns();
     if (metrics_[i] == GpuMetric::other_processes_utilization) {
-      if (other_processes_ && other_processes_->is_read_due(before_ns, all)) read_other_processes(readings[i]);
+      if (other_processes_ && other_processes_->is_read_due(before_ns, is_immediate)) read_other_processes(readings[i]);
       continue;
     }
     const RawReadResult read = device_.read(metrics_[i]);
@@ -112,17 +112,18 @@ void NvmlSensor::read(std::span<Reading> readings, SamplingMode mode) noexcept {
   const ForkGate::ScopedGateEntry inside(nvml_fork_gate);
   std::fill(readings.begin(), readings.end(), make_skipped_reading());
   if (power_history_) power_history_->clear();
-  const bool all = mode == SamplingMode::immediate;
+  const bool is_immediate = mode == SamplingMode::immediate;
   const std::int64_t now_ns = monotonic_ns();
   const bool is_counter_read_due =
-      has_energy_counter_ && (all || counter_schedule_.next_read_ns(mode, requested_read_period_ns_) <= now_ns);
+      has_energy_counter_ &&
+      (is_immediate || counter_schedule_.next_read_ns(mode, requested_read_period_ns_) <= now_ns);
   // Powers first: their reads take microseconds, while a read of the counter takes milliseconds and would delay them.
   if (first_slow_channel_ > first_power_channel_ &&
-      (all || power_schedule_.next_read_ns(mode, requested_read_period_ns_) <= now_ns))
+      (is_immediate || power_schedule_.next_read_ns(mode, requested_read_period_ns_) <= now_ns))
     read_powers(readings);
   if (is_counter_read_due) read_counter(readings[0], mode);
-  if (all || (!is_counter_read_due && next_slow_read_ns_ <= now_ns)) read_slow_metrics(readings, all);
-  if (power_history_ && (all || (!is_counter_read_due && power_history_->is_read_due(now_ns))))
+  if (is_immediate || (!is_counter_read_due && next_slow_read_ns_ <= now_ns)) read_slow_metrics(readings, is_immediate);
+  if (power_history_ && (is_immediate || (!is_counter_read_due && power_history_->is_read_due(now_ns))))
     power_history_->read(device_);
   last_read_end_ns_ = monotonic_ns();
 }

@@ -47,7 +47,7 @@ class NvmlSensor final : public Sensor {
   void read_powers(std::span<Reading> readings) noexcept;
   void read_counter(Reading& reading, SamplingMode mode) noexcept;
   void read_other_processes(Reading& reading) noexcept;
-  void read_slow_metrics(std::span<Reading> readings, bool all) noexcept;
+  void read_slow_metrics(std::span<Reading> readings, bool is_immediate) noexcept;
 
   NvmlDevice device_;
   std::optional<OtherProcesses> other_processes_;

@@ -45,8 +45,8 @@ std::vector<std::string> names_of(const ProbeResult& probe) {
   return names;
 }
 
-bool has_raw_value(const Reading& reading, std::uint64_t raw) {
-  return reading.code == ReadCode::ok && reading.raw == raw;
+bool has_raw_value(const Reading& reading, std::uint64_t expected_raw_value) {
+  return reading.code == ReadCode::ok && reading.raw == expected_raw_value;
 }
 
 TEST_F(Nvml, NvmlIsOffUnderASysrootUnlessALibraryIsNamed) {
@@ -60,9 +60,9 @@ TEST_F(Nvml, RefusesANamedLibraryToAProgramWithMoreRightsThanItsUser) {
   EXPECT_EQ(nvml::choose_nvml_library("", false, false).path, "");
   EXPECT_EQ(nvml::choose_nvml_library("/tmp/a.so", false, false).path, "/tmp/a.so");
   EXPECT_FALSE(nvml::choose_nvml_library("/tmp/a.so", false, true).is_path_refused);
-  const nvml::NvmlLibraryChoice refused = nvml::choose_nvml_library("/tmp/a.so", true, true);
-  EXPECT_EQ(refused.path, "libnvidia-ml.so.1");
-  EXPECT_TRUE(refused.is_path_refused);
+  const nvml::NvmlLibraryChoice library_choice = nvml::choose_nvml_library("/tmp/a.so", true, true);
+  EXPECT_EQ(library_choice.path, "libnvidia-ml.so.1");
+  EXPECT_TRUE(library_choice.is_path_refused);
   EXPECT_EQ(nvml::choose_nvml_library("/tmp/a.so", true, false).path, "");
 }
 
@@ -180,14 +180,14 @@ TEST_F(Nvml, WorksWithTheFunctionsOfAnOldDriver) {
 }
 
 TEST_F(Nvml, DistinguishesDeniedLostVirtualAndMigGpus) {
-  const ProbeResult denied = probe("device GPU-1\n denied energy instant average usage memory_power\n");
-  EXPECT_EQ(denied.status.state, SensorState::denied);
-  EXPECT_NE(denied.status.reason.find("Insufficient Permissions"), std::string::npos);
-  EXPECT_EQ(denied.status.unreadable.front().reason, "denied");
+  const ProbeResult denied_probe = probe("device GPU-1\n denied energy instant average usage memory_power\n");
+  EXPECT_EQ(denied_probe.status.state, SensorState::denied);
+  EXPECT_NE(denied_probe.status.reason.find("Insufficient Permissions"), std::string::npos);
+  EXPECT_EQ(denied_probe.status.unreadable.front().reason, "denied");
 
-  const ProbeResult lost = probe("device GPU-1\n absent 15\ndevice GPU-2\n");
-  EXPECT_EQ(lost.status.state, SensorState::measured);  // because of the other GPU
-  EXPECT_TRUE(lost.status.diagnostics.contains("gpu_lost"));
+  const ProbeResult lost_gpu_probe = probe("device GPU-1\n absent 15\ndevice GPU-2\n");
+  EXPECT_EQ(lost_gpu_probe.status.state, SensorState::measured);  // because of the other GPU
+  EXPECT_TRUE(lost_gpu_probe.status.diagnostics.contains("gpu_lost"));
   EXPECT_EQ(probe("device GPU-1\n absent 15\n").status.state, SensorState::absent);
   EXPECT_EQ(probe("device GPU-1\n absent 4\n").status.state, SensorState::denied);
 
@@ -197,23 +197,23 @@ TEST_F(Nvml, DistinguishesDeniedLostVirtualAndMigGpus) {
   EXPECT_NE(guest.status.reason.find("virtual GPU"), std::string::npos);
 
   ::setenv("CUDA_VISIBLE_DEVICES", "MIG-77", 1);
-  const ProbeResult split = probe("device GPU-1\ndevice GPU-2\n mig MIG-77\n");
-  ASSERT_EQ(split.sensors.size(), 1u);
-  EXPECT_EQ(split.status.channels.front().device, "GPU-2");
-  EXPECT_TRUE(split.status.diagnostics.contains("mig_whole_gpu"));
-  EXPECT_TRUE(split.status.diagnostics.contains("mig_mode"));
+  const ProbeResult mig_probe = probe("device GPU-1\ndevice GPU-2\n mig MIG-77\n");
+  ASSERT_EQ(mig_probe.sensors.size(), 1u);
+  EXPECT_EQ(mig_probe.status.channels.front().device, "GPU-2");
+  EXPECT_TRUE(mig_probe.status.diagnostics.contains("mig_whole_gpu"));
+  EXPECT_TRUE(mig_probe.status.diagnostics.contains("mig_mode"));
 }
 
 // Reads as a sampler does, until `end_ns`.
 template <class Use>
 void sample(Sensor& sensor, std::int64_t end_ns, SamplingMode mode, Use&& use) {
   std::vector<Reading> readings(sensor.channels().size());
-  std::int64_t due_ns = monotonic_ns();
-  while (due_ns < end_ns) {
-    sleep_until(due_ns);
+  std::int64_t next_read_time_ns = monotonic_ns();
+  while (next_read_time_ns < end_ns) {
+    sleep_until(next_read_time_ns);
     sensor.read(readings, mode);
     use(readings);
-    due_ns = sensor.next_read_ns(due_ns, mode);
+    next_read_time_ns = sensor.next_read_ns(next_read_time_ns, mode);
   }
 }
 
@@ -287,20 +287,20 @@ TEST(RealGpu, CounterUpdatesOfARealGpuAreLocated) {
 TEST_F(Nvml, RetriesSlowlyWhenTheGpuFallsOffTheBus) {
   const ProbeResult machine = probe("device GPU-1\n lost_at 0.2\ndevice GPU-2\n");
   ASSERT_EQ(machine.sensors.size(), 2u);
-  Sensor& lost = *machine.sensors[0];
-  std::vector<Reading> readings(lost.channels().size());
-  lost.read(readings, SamplingMode::immediate);
+  Sensor& lost_gpu = *machine.sensors[0];
+  std::vector<Reading> readings(lost_gpu.channels().size());
+  lost_gpu.read(readings, SamplingMode::immediate);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   clock_.advance(200 * kMs);
-  lost.read(readings, SamplingMode::immediate);
+  lost_gpu.read(readings, SamplingMode::immediate);
   // Without the last two channels, other processes and power history: their readings may be skipped.
   for (const Reading& reading : std::span(readings).first(readings.size() - 2)) {
     EXPECT_EQ(reading.code, ReadCode::vanished);
   }
   const std::int64_t now_ns = monotonic_ns();
-  EXPECT_GT(lost.next_read_ns(now_ns, SamplingMode::relaxed), now_ns + 900 * kMs);
-  EXPECT_GT(lost.next_read_ns(now_ns, SamplingMode::near_edge), now_ns + 900 * kMs);
-  lost.read(readings, SamplingMode::relaxed);
+  EXPECT_GT(lost_gpu.next_read_ns(now_ns, SamplingMode::relaxed), now_ns + 900 * kMs);
+  EXPECT_GT(lost_gpu.next_read_ns(now_ns, SamplingMode::near_edge), now_ns + 900 * kMs);
+  lost_gpu.read(readings, SamplingMode::relaxed);
   EXPECT_EQ(readings[0].code, ReadCode::skipped);
 
   machine.sensors[1]->read(readings, SamplingMode::immediate);

@@ -52,9 +52,9 @@ Diagnostic make_owner_unknown_diagnostic(const std::string& label, const OtherPr
 
 std::optional<ProcessOwner> OtherProcesses::ListedProcesses::owner_of(unsigned pid) const noexcept {
   const auto end = pids.begin() + static_cast<std::ptrdiff_t>(pid_count);
-  const auto found = std::find(pids.begin(), end, pid);
-  if (found == end) return std::nullopt;
-  return owners[static_cast<std::size_t>(found - pids.begin())];
+  const auto matching_pid = std::find(pids.begin(), end, pid);
+  if (matching_pid == end) return std::nullopt;
+  return owners[static_cast<std::size_t>(matching_pid - pids.begin())];
 }
 
 bool OtherProcesses::ListedProcesses::has_process_of(ProcessOwner owner) const noexcept {
@@ -70,42 +70,44 @@ const OtherProcesses::ListedProcesses& OtherProcesses::update_process_list(const
                                                                            std::int64_t now_ns) noexcept {
   std::array<ProcessInfo, kMaxProcesses> processes;
   const NvmlDevice::ProcessReadResult read = device.read_processes(processes);
-  ListedProcesses now;
-  now.is_readable = read.status == NvmlReturn::success;
+  ListedProcesses current_processes;
+  current_processes.is_readable = read.status == NvmlReturn::success;
   for (const ProcessInfo& process : std::span(processes).first(read.count)) {
     // In containers, NVML was observed to list a pid twice.
-    const bool is_repeated = process.pid != 0 && now.owner_of(process.pid).has_value();
-    if (!is_repeated) now.pids[now.pid_count++] = process.pid;
+    const bool is_repeated = process.pid != 0 && current_processes.owner_of(process.pid).has_value();
+    if (!is_repeated) current_processes.pids[current_processes.pid_count++] = process.pid;
   }
-  const bool is_unchanged =
-      last_classified_ns_ != 0 && now.pids == process_list_.pids && now.pid_count == process_list_.pid_count;
+  const bool is_unchanged = last_classified_ns_ != 0 && current_processes.pids == process_list_.pids &&
+                            current_processes.pid_count == process_list_.pid_count;
   const bool are_all_measured =
       !process_list_.has_process_of(ProcessOwner::unknown) && !process_list_.has_process_of(ProcessOwner::other);
   const bool is_settled = are_all_measured || now_ns - last_classified_ns_ < kReclassifyPeriod_ns;
-  if (is_unchanged && is_settled && now.is_readable == process_list_.is_readable) return process_list_;
-  classifier_.classify(std::span(now.pids).first(now.pid_count), now.owners);
-  process_list_ = now;
+  if (is_unchanged && is_settled && current_processes.is_readable == process_list_.is_readable) return process_list_;
+  classifier_.classify(std::span(current_processes.pids).first(current_processes.pid_count), current_processes.owners);
+  process_list_ = current_processes;
   last_classified_ns_ = now_ns;
   return process_list_;
 }
 
-RawReadResult OtherProcesses::sum_other_process_utilization(std::span<const ProcessUtilization> uses) noexcept {
+RawReadResult OtherProcesses::sum_other_process_utilization(
+    std::span<const ProcessUtilization> process_utilizations) noexcept {
   unsigned sum = 0;
   unsigned unknown = 0;
-  const auto before = unlisted_pids_;
-  const auto previous_pids_end = before.begin() + static_cast<std::ptrdiff_t>(unlisted_pid_count_);
+  const auto previous_pids = unlisted_pids_;
+  const auto previous_pids_end = previous_pids.begin() + static_cast<std::ptrdiff_t>(unlisted_pid_count_);
   unlisted_pid_count_ = 0;
-  for (const ProcessUtilization& use : uses) {
-    const std::optional<ProcessOwner> owner = process_list_.owner_of(use.pid);
+  for (const ProcessUtilization& utilization : process_utilizations) {
+    const std::optional<ProcessOwner> owner = process_list_.owner_of(utilization.pid);
     if (owner == ProcessOwner::measured)
-      nvml_pids_match_proc_ = nvml_pids_match_proc_ || classifier_.does_process_exist(use.pid);
-    if (owner == ProcessOwner::other) sum += std::min(use.sm, kMaxUtilization_percent);
-    if (owner == ProcessOwner::unknown) unknown += use.sm;
-    if (owner || classifier_.is_initial_pid_namespace() || classifier_.does_process_exist(use.pid))
+      nvml_pids_match_proc_ = nvml_pids_match_proc_ || classifier_.does_process_exist(utilization.pid);
+    if (owner == ProcessOwner::other) sum += std::min(utilization.sm, kMaxUtilization_percent);
+    if (owner == ProcessOwner::unknown) unknown += utilization.sm;
+    if (owner || classifier_.is_initial_pid_namespace() || classifier_.does_process_exist(utilization.pid))
       continue;  // an unlisted process of the same namespace may be a measured one that has ended
-    if (unlisted_pid_count_ < unlisted_pids_.size()) unlisted_pids_[unlisted_pid_count_++] = use.pid;
-    if (nvml_pids_match_proc_ && std::find(before.begin(), previous_pids_end, use.pid) != previous_pids_end)
-      sum += std::min(use.sm, kMaxUtilization_percent);
+    if (unlisted_pid_count_ < unlisted_pids_.size()) unlisted_pids_[unlisted_pid_count_++] = utilization.pid;
+    if (nvml_pids_match_proc_ &&
+        std::find(previous_pids.begin(), previous_pids_end, utilization.pid) != previous_pids_end)
+      sum += std::min(utilization.sm, kMaxUtilization_percent);
   }
   if (unknown > 0) return {NvmlReturn::unknown, 0};
   return {NvmlReturn::success, std::min(sum, kMaxUtilization_percent)};
@@ -129,10 +131,11 @@ std::optional<RawReadResult> OtherProcesses::read_utilization(const NvmlDevice& 
   if (!may_hide_processes && !listed.has_process_of(ProcessOwner::other) &&
       !listed.has_process_of(ProcessOwner::unknown))
     return RawReadResult{NvmlReturn::success, 0};
-  std::array<ProcessUtilization, kMaxProcesses> uses;
+  std::array<ProcessUtilization, kMaxProcesses> process_utilizations;
   const auto since_us = static_cast<unsigned long long>((unix_ns() - look_back_ns) / kNanosecondsPerMicrosecond);
-  const NvmlDevice::ProcessReadResult read = device.read_process_utilization(since_us, uses);
-  if (read.status == NvmlReturn::success) return sum_other_process_utilization(std::span(uses).first(read.count));
+  const NvmlDevice::ProcessReadResult read = device.read_process_utilization(since_us, process_utilizations);
+  if (read.status == NvmlReturn::success)
+    return sum_other_process_utilization(std::span(process_utilizations).first(read.count));
   const bool has_unmeasured_process =
       listed.has_process_of(ProcessOwner::other) || listed.has_process_of(ProcessOwner::unknown);
   return RawReadResult{has_unmeasured_process ? read.status : NvmlReturn::success, 0};
@@ -150,13 +153,13 @@ OtherProcesses::FoundProcesses OtherProcesses::find_processes_of_owner(const Nvm
   return found;
 }
 
-std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, MeasuredProcessSet own) {
+std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, MeasuredProcessSet measured_processes) {
   std::array<ProcessInfo, ProcessClassifier::kMaxListedProcesses> processes;
   const NvmlDevice::ProcessReadResult read = device.read_processes(processes);
   if (read.status != NvmlReturn::success) return std::nullopt;
-  std::vector<unsigned> listed;
-  for (const ProcessInfo& process : std::span(processes).first(read.count)) listed.push_back(process.pid);
-  return OtherProcesses(ProcessClassifier(std::move(own), listed));
+  std::vector<unsigned> listed_pids;
+  for (const ProcessInfo& process : std::span(processes).first(read.count)) listed_pids.push_back(process.pid);
+  return OtherProcesses(ProcessClassifier(std::move(measured_processes), listed_pids));
 }
 
 Diagnostics describe_other_processes(OtherProcesses others, const std::string& label, const NvmlDevice& device) {

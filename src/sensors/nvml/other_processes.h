@@ -59,7 +59,7 @@ class OtherProcesses {
     bool has_process_of(ProcessOwner owner) const noexcept;
   };
   const ListedProcesses& update_process_list(const NvmlDevice& device, std::int64_t now_ns) noexcept;
-  RawReadResult sum_other_process_utilization(std::span<const ProcessUtilization> uses) noexcept;
+  RawReadResult sum_other_process_utilization(std::span<const ProcessUtilization> process_utilizations) noexcept;
 
   ProcessClassifier classifier_;
   ListedProcesses process_list_;
@@ -72,7 +72,7 @@ class OtherProcesses {
 };
 
 // None where NVML does not list processes.
-std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, MeasuredProcessSet own);
+std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, MeasuredProcessSet measured_processes);
 
 // Diagnostics on the processes that use the GPU now. `label`: name of the GPU.
 Diagnostics describe_other_processes(OtherProcesses others, const std::string& label, const NvmlDevice& device);

@@ -75,44 +75,46 @@ TEST_F(OtherProcessesTest, TheProgramThatStartedTheRecorderIsExcluded) {
   proc_.add(50, {.parent = kMeasuredPid});
   proc_.set_self(50, true);
   const NvmlDevice device = gpu(fmt::format("process {} 90\nprocess {} 25\n", kMeasuredPid, kImpossiblePid));
-  OtherProcesses attached =
+  OtherProcesses other_processes =
       find_other_processes(device, MeasuredProcessSet({.root_pids = {kMeasuredPid}}, proc_.path())).value();
-  EXPECT_EQ(attached.read_utilization(device)->raw, 25u);
-  EXPECT_EQ(attached.find_processes_of_owner(device, ProcessOwner::other).count, 1u);
+  EXPECT_EQ(other_processes.read_utilization(device)->raw, 25u);
+  EXPECT_EQ(other_processes.find_processes_of_owner(device, ProcessOwner::other).count, 1u);
 }
 
 TEST_F(OtherProcessesTest, MeasuredProcessesAreExcludedByHostPid) {
   const NvmlDevice device = gpu("process 70001 90\n");
-  OtherProcesses attached = in_container(device, kCudaProcess);
-  EXPECT_EQ(attached.read_utilization(device)->raw, 0u);
-  EXPECT_TRUE(describe_other_processes(attached, "gpu0", device).empty());
+  OtherProcesses other_processes = in_container(device, kCudaProcess);
+  EXPECT_EQ(other_processes.read_utilization(device)->raw, 0u);
+  EXPECT_TRUE(describe_other_processes(other_processes, "gpu0", device).empty());
 }
 
 TEST_F(OtherProcessesTest, ProcessesThatCannotBeDistinguishedAreReportedAndNotBackground) {
   const NvmlDevice device = gpu("process 70001 90\nprocess 70002 5\n");
-  OtherProcesses attached = in_container(device, kCudaProcess);
-  EXPECT_NE(attached.read_utilization(device)->status, NvmlReturn::success);
-  const Diagnostics diagnostics = describe_other_processes(attached, "gpu0", device);
+  OtherProcesses other_processes = in_container(device, kCudaProcess);
+  EXPECT_NE(other_processes.read_utilization(device)->status, NvmlReturn::success);
+  const Diagnostics diagnostics = describe_other_processes(other_processes, "gpu0", device);
   EXPECT_TRUE(diagnostics.contains("gpu_owner_unknown"));
   EXPECT_FALSE(diagnostics.contains("gpu_shared"));
 }
 
 TEST_F(OtherProcessesTest, ProcessesThatAContainerDoesNotListAreDetectedByUtilization) {
   const NvmlDevice device = gpu(fmt::format("process {} 50\nunlisted 70002 30\n", kMeasuredPid));
-  OtherProcesses attached = in_container(device, kCudaProcess);
-  EXPECT_EQ(attached.read_utilization(device)->raw, 0u);  // pid 70002 may be a measured process that has just ended
-  EXPECT_EQ(attached.read_utilization(device)->raw, 30u);
+  OtherProcesses other_processes = in_container(device, kCudaProcess);
+  EXPECT_EQ(other_processes.read_utilization(device)->raw,
+            0u);  // pid 70002 may be a measured process that has just ended
+  EXPECT_EQ(other_processes.read_utilization(device)->raw, 30u);
 }
 
 TEST_F(OtherProcessesTest, AnUnlistedPidIsNotAssumedToBeAnotherProcess) {
   const NvmlDevice device = gpu("unlisted 70001 90\n");
-  OtherProcesses attached = in_container(device, kCudaProcess);
-  for (int reads = 0; reads < 3; ++reads) EXPECT_NE(attached.read_utilization(device)->status, NvmlReturn::success);
+  OtherProcesses other_processes = in_container(device, kCudaProcess);
+  for (int read_index = 0; read_index < 3; ++read_index)
+    EXPECT_NE(other_processes.read_utilization(device)->status, NvmlReturn::success);
 }
 
 TEST_F(OtherProcessesTest, OtherProcessesAreReportedWithoutUtilization) {
-  for (const char* what : {"denied process_utilization\n", "unsupported process_utilization\n"}) {
-    const NvmlDevice device = gpu(fmt::format("process {} 40\n{}", kImpossiblePid, what));
+  for (const char* fault_script : {"denied process_utilization\n", "unsupported process_utilization\n"}) {
+    const NvmlDevice device = gpu(fmt::format("process {} 40\n{}", kImpossiblePid, fault_script));
     OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
     EXPECT_TRUE(describe_other_processes(other_processes, "gpu0", device).contains("gpu_shared_untold"));
     const std::optional<RawReadResult> read = other_processes.read_utilization(device);
@@ -122,11 +124,12 @@ TEST_F(OtherProcessesTest, OtherProcessesAreReportedWithoutUtilization) {
 }
 
 TEST_F(OtherProcessesTest, UtilizationIsUnknownWhenProcessesAreUnreadable) {
-  const NvmlDevice open = gpu("");
-  OtherProcesses other_processes = find_other_processes(open, MeasuredProcessSet()).value();
-  const NvmlDevice closed = gpu(fmt::format("process {} 40\ndenied processes process_utilization\n", kImpossiblePid));
-  EXPECT_FALSE(find_other_processes(closed, MeasuredProcessSet()));
-  EXPECT_FALSE(other_processes.read_utilization(closed));
+  const NvmlDevice readable_device = gpu("");
+  OtherProcesses other_processes = find_other_processes(readable_device, MeasuredProcessSet()).value();
+  const NvmlDevice unreadable_device =
+      gpu(fmt::format("process {} 40\ndenied processes process_utilization\n", kImpossiblePid));
+  EXPECT_FALSE(find_other_processes(unreadable_device, MeasuredProcessSet()));
+  EXPECT_FALSE(other_processes.read_utilization(unreadable_device));
 }
 
 }  // namespace

@@ -35,10 +35,10 @@ class ProcessClassifier {
  public:
   static constexpr std::size_t kMaxListedProcesses = 128;
 
-  // `listed`: pids that NVML lists now, before the measurement begins.
-  ProcessClassifier(MeasuredProcessSet own, std::span<const unsigned> listed);
+  // `listed_pids`: pids that NVML lists now, before the measurement begins.
+  ProcessClassifier(MeasuredProcessSet measured_processes, std::span<const unsigned> listed_pids);
 
-  void classify(std::span<const unsigned> listed, std::span<ProcessOwner> owners) noexcept;
+  void classify(std::span<const unsigned> listed_pids, std::span<ProcessOwner> owners) noexcept;
 
   // True if NVML's pids are those of /proc with any driver.
   bool is_initial_pid_namespace() const { return is_initial_pid_namespace_; }
@@ -61,10 +61,10 @@ class ProcessClassifier {
   };
   CudaProcesses find_cuda_processes() noexcept;
   ProcessOwner owner_of_pid(unsigned number) noexcept;
-  void classify_by_pid(std::span<const unsigned> listed, std::span<ProcessOwner> owners) noexcept;
-  void classify_by_elimination(std::span<const unsigned> listed, std::span<ProcessOwner> owners) noexcept;
-  void classify_mps_servers(std::span<const unsigned> listed, std::span<ProcessOwner> owners) const noexcept;
-  std::size_t count_unlisted_processes(std::span<const CudaProcess> known) const noexcept;
+  void classify_by_pid(std::span<const unsigned> listed_pids, std::span<ProcessOwner> owners) noexcept;
+  void classify_by_elimination(std::span<const unsigned> listed_pids, std::span<ProcessOwner> owners) noexcept;
+  void classify_mps_servers(std::span<const unsigned> listed_pids, std::span<ProcessOwner> owners) const noexcept;
+  std::size_t count_unlisted_processes(std::span<const CudaProcess> cuda_processes) const noexcept;
   bool is_mps_server(unsigned number) const noexcept;
   bool is_known_unmeasured_process(unsigned number) const noexcept;
 

@@ -26,12 +26,12 @@ class ProcessClassifierTest : public testing::Test {
     proc_.add(kRecorderPid, {.files = kNonCudaFiles});
     proc_.set_self(kRecorderPid, is_initial_pid_namespace);
   }
-  ProcessClassifier owners(const std::vector<unsigned>& listed, std::vector<pid_t> roots = {}) {
-    return {MeasuredProcessSet({.root_pids = std::move(roots)}, proc_.path()), listed};
+  ProcessClassifier owners(const std::vector<unsigned>& listed_pids, std::vector<pid_t> roots = {}) {
+    return {MeasuredProcessSet({.root_pids = std::move(roots)}, proc_.path()), listed_pids};
   }
-  static ProcessOwners classify(ProcessClassifier& owners, const std::vector<unsigned>& listed) {
-    ProcessOwners classified_owners(listed.size());
-    owners.classify(listed, classified_owners);
+  static ProcessOwners classify(ProcessClassifier& owners, const std::vector<unsigned>& listed_pids) {
+    ProcessOwners classified_owners(listed_pids.size());
+    owners.classify(listed_pids, classified_owners);
     return classified_owners;
   }
   FakeProc proc_;
@@ -41,16 +41,16 @@ TEST_F(ProcessClassifierTest, IdentifiesByPidOutsideOfContainers) {
   add_recorder(true);
   proc_.add(kProgramPid, {.files = kCudaFiles});
   proc_.add(41, {.parent = kProgramPid});
-  ProcessClassifier attached = owners({kProgramPid, 60}, {kProgramPid});
-  EXPECT_EQ(classify(attached, {kProgramPid, 41, 60, 0}), (ProcessOwners{measured, measured, other, unknown}));
+  ProcessClassifier classifier = owners({kProgramPid, 60}, {kProgramPid});
+  EXPECT_EQ(classify(classifier, {kProgramPid, 41, 60, 0}), (ProcessOwners{measured, measured, other, unknown}));
 }
 
 TEST_F(ProcessClassifierTest, IdentifiesTranslatedPidsInAContainer) {
   add_recorder(false);
   proc_.add(kProgramPid, {.files = kCudaFiles});
   proc_.add(60, {.files = kCudaFiles});
-  ProcessClassifier attached = owners({kProgramPid, 60}, {kProgramPid});
-  EXPECT_EQ(classify(attached, {kProgramPid, 60}), (ProcessOwners{measured, other}));
+  ProcessClassifier classifier = owners({kProgramPid, 60}, {kProgramPid});
+  EXPECT_EQ(classify(classifier, {kProgramPid, 60}), (ProcessOwners{measured, other}));
 }
 
 TEST_F(ProcessClassifierTest, HostPidsFromBeforeTheCommandAreOtherProcesses) {
@@ -65,17 +65,17 @@ TEST_F(ProcessClassifierTest, HostPidsFromBeforeTheCommandAreOtherProcesses) {
 TEST_F(ProcessClassifierTest, HostPidsAreMeasuredWhenUnambiguous) {
   add_recorder(false);
   proc_.add(kProgramPid, {.files = kCudaFiles});
-  ProcessClassifier attached = owners({70001}, {kProgramPid});
-  EXPECT_EQ(classify(attached, {70001}), (ProcessOwners{measured}));
-  EXPECT_EQ(classify(attached, {70001, 70002}), (ProcessOwners{unknown, unknown}));
+  ProcessClassifier classifier = owners({70001}, {kProgramPid});
+  EXPECT_EQ(classify(classifier, {70001}), (ProcessOwners{measured}));
+  EXPECT_EQ(classify(classifier, {70001, 70002}), (ProcessOwners{unknown, unknown}));
 }
 
 TEST_F(ProcessClassifierTest, IgnoresAPidCollisionWithAProcessWithoutCuda) {
   add_recorder(false);
   proc_.add(kProgramPid, {.files = kCudaFiles});
   proc_.add(60, {.files = kNonCudaFiles});
-  ProcessClassifier attached = owners({60}, {kProgramPid});
-  EXPECT_EQ(classify(attached, {60}), (ProcessOwners{measured}));
+  ProcessClassifier classifier = owners({60}, {kProgramPid});
+  EXPECT_EQ(classify(classifier, {60}), (ProcessOwners{measured}));
 }
 
 TEST_F(ProcessClassifierTest, RanksAreMeasuredOnEachGpu) {
@@ -90,17 +90,17 @@ TEST_F(ProcessClassifierTest, ToleratesWorkersThatInheritedTheDeviceFile) {
   add_recorder(false);
   proc_.add(kProgramPid, {.files = kCudaFiles, .arguments = 7000});
   proc_.add(41, {.parent = kProgramPid, .files = kCudaFiles, .arguments = 7000});
-  ProcessClassifier attached = owners({70001, 70002}, {kProgramPid});
-  EXPECT_EQ(classify(attached, {70001, 70002}), (ProcessOwners{unknown, unknown}));
+  ProcessClassifier classifier = owners({70001, 70002}, {kProgramPid});
+  EXPECT_EQ(classify(classifier, {70001, 70002}), (ProcessOwners{unknown, unknown}));
   proc_.add(41, {.parent = kProgramPid, .files = kCudaFiles, .arguments = 8000});  // has called exec since the fork
-  EXPECT_EQ(classify(attached, {70001, 70002}), (ProcessOwners{measured, measured}));
+  EXPECT_EQ(classify(classifier, {70001, 70002}), (ProcessOwners{measured, measured}));
 }
 
 TEST_F(ProcessClassifierTest, IdentifiesByNamespacePidWithAnOuterProc) {
   add_recorder(false);
   proc_.add(kProgramPid, {.files = kCudaFiles, .namespace_numbers = {kProgramPid, 7}});
-  ProcessClassifier attached = owners({7}, {kProgramPid});
-  EXPECT_EQ(classify(attached, {7}), (ProcessOwners{measured}));
+  ProcessClassifier classifier = owners({7}, {kProgramPid});
+  EXPECT_EQ(classify(classifier, {7}), (ProcessOwners{measured}));
 }
 
 TEST_F(ProcessClassifierTest, ProcessesWithoutAPidAreMeasuredOrUnknown) {
@@ -115,9 +115,9 @@ TEST_F(ProcessClassifierTest, ProcessesWithoutAPidAreMeasuredOrUnknown) {
 TEST_F(ProcessClassifierTest, TheOwnerIsUnknownWhenMeasuredFilesAreUnreadable) {
   add_recorder(false);
   proc_.add(kProgramPid, {.are_files_hidden = true});
-  ProcessClassifier attached = owners({70001}, {kProgramPid});
-  EXPECT_EQ(attached.uses_cuda(), std::nullopt);
-  EXPECT_EQ(classify(attached, {70001}), (ProcessOwners{unknown}));
+  ProcessClassifier classifier = owners({70001}, {kProgramPid});
+  EXPECT_EQ(classifier.uses_cuda(), std::nullopt);
+  EXPECT_EQ(classify(classifier, {70001}), (ProcessOwners{unknown}));
 }
 
 TEST_F(ProcessClassifierTest, AnMpsServerBelongsToItsClients) {
@@ -128,10 +128,10 @@ TEST_F(ProcessClassifierTest, AnMpsServerBelongsToItsClients) {
     proc.add(kProgramPid, {.files = kCudaFiles});
     proc.add(60, {.files = kCudaFiles});
     proc.add(90, {.name = "nvidia-cuda-mps-server", .files = kCudaFiles});
-    ProcessClassifier attached(MeasuredProcessSet({.root_pids = {kProgramPid}}, proc.path()),
-                               std::vector<unsigned>{kProgramPid, 90});
-    EXPECT_EQ(classify(attached, {kProgramPid, 90}), (ProcessOwners{measured, measured}));
-    EXPECT_EQ(classify(attached, {kProgramPid, 60, 90}), (ProcessOwners{measured, other, unknown}));
+    ProcessClassifier classifier(MeasuredProcessSet({.root_pids = {kProgramPid}}, proc.path()),
+                                 std::vector<unsigned>{kProgramPid, 90});
+    EXPECT_EQ(classify(classifier, {kProgramPid, 90}), (ProcessOwners{measured, measured}));
+    EXPECT_EQ(classify(classifier, {kProgramPid, 60, 90}), (ProcessOwners{measured, other, unknown}));
   }
 }
 

@@ -29,13 +29,13 @@ bool have_different_device_names(const std::vector<ListedDevice>& devices) {
 
 std::optional<std::size_t> find_device_by_uuid_prefix(const std::vector<ListedDevice>& devices,
                                                       std::string_view prefix) {
-  std::optional<std::size_t> found;
+  std::optional<std::size_t> matching_index;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].uuid.rfind(prefix, 0) != 0) continue;
-    if (found) return std::nullopt;  // ambiguous
-    found = i;
+    if (matching_index) return std::nullopt;  // ambiguous
+    matching_index = i;
   }
-  return found;
+  return matching_index;
 }
 
 class VisibleDeviceSelection {
@@ -49,8 +49,8 @@ class VisibleDeviceSelection {
 
   VisibleDevices select_devices() {
     const std::vector<std::string_view> entries = split(*environment_.visible_devices, ',');
-    for (const std::string_view raw : entries) {
-      const std::string_view entry = trim(raw);
+    for (const std::string_view raw_entry : entries) {
+      const std::string_view entry = trim(raw_entry);
       if (entry == "-1" || (entry.empty() && entries.size() == 1)) break;
       const std::optional<std::size_t> device = find_device(entry);
       if (!device) {
@@ -87,10 +87,11 @@ class VisibleDeviceSelection {
   // "MIG-GPU-<uuid>/<gpu instance>/<compute instance>" contains its GPU; since driver 470 an instance has a UUID of its
   // own.
   std::optional<std::size_t> find_mig_device(std::string_view entry) {
-    const std::string_view rest = entry.substr(4);
-    const std::optional<std::size_t> parent = rest.rfind("GPU-", 0) == 0
-                                                  ? find_device_by_uuid_prefix(devices_, rest.substr(0, rest.find('/')))
-                                                  : find_mig_parent_(std::string(entry));
+    const std::string_view mig_identifier = entry.substr(4);
+    const std::optional<std::size_t> parent =
+        mig_identifier.rfind("GPU-", 0) == 0
+            ? find_device_by_uuid_prefix(devices_, mig_identifier.substr(0, mig_identifier.find('/')))
+            : find_mig_parent_(std::string(entry));
     if (!parent) return std::nullopt;
     visible_devices_.diagnostics.add(
         {"mig_whole_gpu", 1,
@@ -133,10 +134,10 @@ VisibleDevices select_visible_devices(const std::vector<ListedDevice>& devices, 
                                       const MigParentLookup& find_mig_parent) {
   if (environment.visible_devices)
     return VisibleDeviceSelection(devices, environment, find_mig_parent).select_devices();
-  VisibleDevices all;
-  all.device_indexes.resize(devices.size());
-  std::iota(all.device_indexes.begin(), all.device_indexes.end(), std::size_t{0});
-  return all;
+  VisibleDevices all_devices;
+  all_devices.device_indexes.resize(devices.size());
+  std::iota(all_devices.device_indexes.begin(), all_devices.device_indexes.end(), std::size_t{0});
+  return all_devices;
 }
 
 }  // namespace joulemap::sensors::nvml

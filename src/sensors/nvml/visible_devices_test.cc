@@ -66,12 +66,12 @@ TEST(VisibleDevices, DevicesNamedTwiceAreMeasuredOnce) {
 }
 
 TEST(VisibleDevices, DevicesOfDifferentModelsWarnThatTheIndexIsAmbiguous) {
-  std::vector<ListedDevice> mixed = kThreeGpus;
-  mixed[1].name = "RTX 4090";
-  EXPECT_TRUE(select_devices("0", mixed).diagnostics.contains("cuda_device_order"));
-  EXPECT_TRUE(select_devices("0", mixed, "FASTEST_FIRST").diagnostics.contains("cuda_device_order"));
-  EXPECT_TRUE(select_devices("0", mixed, "PCI_BUS_ID").diagnostics.empty());
-  EXPECT_TRUE(select_devices("GPU-11", mixed).diagnostics.empty());
+  std::vector<ListedDevice> mixed_gpus = kThreeGpus;
+  mixed_gpus[1].name = "RTX 4090";
+  EXPECT_TRUE(select_devices("0", mixed_gpus).diagnostics.contains("cuda_device_order"));
+  EXPECT_TRUE(select_devices("0", mixed_gpus, "FASTEST_FIRST").diagnostics.contains("cuda_device_order"));
+  EXPECT_TRUE(select_devices("0", mixed_gpus, "PCI_BUS_ID").diagnostics.empty());
+  EXPECT_TRUE(select_devices("GPU-11", mixed_gpus).diagnostics.empty());
 }
 
 TEST(VisibleDevices, TheWholeGpuOfAMigInstanceIsMeasured) {

@@ -36,9 +36,11 @@ class PerfEventSensor final : public Sensor {
     for (std::size_t i = 0; i < count; ++i) {
       Reading& reading = readings[i];
       reading.before_ns = monotonic_ns();
-      const ssize_t got = ::read(events_[i].get(), &reading.raw, sizeof reading.raw);
+      const ssize_t read_byte_count = ::read(events_[i].get(), &reading.raw, sizeof reading.raw);
       reading.after_ns = monotonic_ns();
-      reading.code = got == sizeof reading.raw ? ReadCode::ok : got == 0 ? ReadCode::vanished : ReadCode::failed;
+      reading.code = read_byte_count == sizeof reading.raw ? ReadCode::ok
+                     : read_byte_count == 0                ? ReadCode::vanished
+                                                           : ReadCode::failed;
     }
   }
 
@@ -117,16 +119,16 @@ ProbeResult probe_perf_event(const ProbeContext& context) {
     return make_perf_event_status(SensorState::absent, "off with --sysroot: it reads from the kernel, not from files",
                                   "omit --sysroot");
   const Result<RaplPmu> pmu = read_rapl_pmu(context.root());
-  const auto absent = [&](std::string_view found) {
+  const auto make_absent_status = [&](std::string_view observation) {
     return make_perf_event_status(SensorState::absent,
-                                  fmt::format("{}: {}", found, reason_for_absent_rapl(context.host())),
+                                  fmt::format("{}: {}", observation, reason_for_absent_rapl(context.host())),
                                   remedy_for_absent_rapl(context.host()));
   };
-  if (!pmu && pmu.error().code == ErrorCode::not_found) return absent("no power PMU");
+  if (!pmu && pmu.error().code == ErrorCode::not_found) return make_absent_status("no power PMU");
   if (!pmu)
     return make_perf_event_status(SensorState::absent, pmu.error().message,
                                   "the kernel's file is malformed: update the kernel, or use powercap");
-  if (pmu->events.empty()) return absent("the power PMU has no events");
+  if (pmu->events.empty()) return make_absent_status("the power PMU has no events");
 
   Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(*pmu, list_rapl_counters(*pmu, context.root()));
   if (!sensor && sensor.error().code == ErrorCode::permission) {
@@ -140,8 +142,8 @@ ProbeResult probe_perf_event(const ProbeContext& context) {
 
   const std::vector<std::string> channels_without_counts = (*sensor)->drop_channels_without_counts();
   if ((*sensor)->channels().empty())
-    return absent(fmt::format("{} opens but stays at 0",
-                              channels_without_counts.empty() ? "RAPL" : channels_without_counts.front()));
+    return make_absent_status(fmt::format("{} opens but stays at 0",
+                                          channels_without_counts.empty() ? "RAPL" : channels_without_counts.front()));
   ProbeResult probe =
       make_perf_event_status(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
   for (const std::string& source : channels_without_counts) {

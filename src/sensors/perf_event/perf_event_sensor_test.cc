@@ -78,14 +78,14 @@ TEST(PerfEvent, ReadsACounterOfTheRealKernel) {
   Result<std::unique_ptr<Sensor>> sensor = open_rapl_counters(pmu, {counter});
   if (!sensor && sensor.error().code == ErrorCode::permission) GTEST_SKIP() << sensor.error().message;
   ASSERT_TRUE(sensor.has_value()) << sensor.error().message;
-  std::vector<Reading> before(1);
-  std::vector<Reading> after(1);
-  (*sensor)->read(before);
-  while (monotonic_ns() < before[0].after_ns + 5 * kNanosecondsPerMillisecond) {
+  std::vector<Reading> initial_readings(1);
+  std::vector<Reading> final_readings(1);
+  (*sensor)->read(initial_readings);
+  while (monotonic_ns() < initial_readings[0].after_ns + 5 * kNanosecondsPerMillisecond) {
   }
-  (*sensor)->read(after);
-  ASSERT_EQ(after[0].code, ReadCode::ok);
-  EXPECT_GE(after[0].raw - before[0].raw, 4'000'000u);
+  (*sensor)->read(final_readings);
+  ASSERT_EQ(final_readings[0].code, ReadCode::ok);
+  EXPECT_GE(final_readings[0].raw - initial_readings[0].raw, 4'000'000u);
 }
 
 TEST(PerfEvent, ReportsTheEventThatTheKernelRefused) {

@@ -108,20 +108,20 @@ std::vector<RaplCounter> list_rapl_counters(const RaplPmu& pmu, const SystemRoot
                                         [](const RaplEvent& event) { return event.name == "energy-psys"; });
   std::vector<RaplCounter> counters;
   for (const int cpu : pmu.package_cpus) {
-    for (const RaplEventDomain& known : kRaplEventDomains) {
+    for (const RaplEventDomain& event_domain : kRaplEventDomains) {
       const auto event = std::find_if(pmu.events.begin(), pmu.events.end(),
-                                      [&](const RaplEvent& candidate) { return candidate.name == known.event; });
+                                      [&](const RaplEvent& candidate) { return candidate.name == event_domain.event; });
       if (event == pmu.events.end()) continue;
-      const bool platform = known.domain_class == DomainClass::platform;
+      const bool platform = event_domain.domain_class == DomainClass::platform;
       if (platform && cpu != pmu.package_cpus.front()) continue;
       Channel channel;
-      channel.domain =
-          platform ? std::string(known.domain) : fmt::format("{}-{}", known.domain, domain_suffixes.at(cpu));
+      channel.domain = platform ? std::string(event_domain.domain)
+                                : fmt::format("{}-{}", event_domain.domain, domain_suffixes.at(cpu));
       channel.name = channel.domain;
       channel.sensor = "perf_event";
       channel.source = fmt::format("power/{}/ on CPU {}", event->name, cpu);
-      channel.domain_class = known.domain_class;
-      if (known.domain_class == DomainClass::other) {
+      channel.domain_class = event_domain.domain_class;
+      if (event_domain.domain_class == DomainClass::other) {
         channel.part_of = fmt::format("package-{}", domain_suffixes.at(cpu));
       } else if (has_platform && !platform) {
         channel.part_of = "psys";

@@ -74,10 +74,10 @@ OpenedZones open_zones(const std::vector<PowercapZone>& zones) {
 }
 
 void set_status_from_errors(const std::vector<Error>& errors, const ProbeContext& context, SensorStatus& status) {
-  const auto denied = std::find_if(errors.begin(), errors.end(),
-                                   [](const Error& error) { return error.code == ErrorCode::permission; });
-  status.state = denied != errors.end() ? SensorState::denied : SensorState::absent;
-  status.reason = denied != errors.end() ? denied->message : errors.front().message;
+  const auto permission_error = std::find_if(errors.begin(), errors.end(),
+                                             [](const Error& error) { return error.code == ErrorCode::permission; });
+  status.state = permission_error != errors.end() ? SensorState::denied : SensorState::absent;
+  status.reason = permission_error != errors.end() ? permission_error->message : errors.front().message;
   if (status.state == SensorState::denied) {
     status.remedy = remedy_for_denied_powercap(context.host(), context.program_path());
   } else {
@@ -87,9 +87,9 @@ void set_status_from_errors(const std::vector<Error>& errors, const ProbeContext
 
 void diagnose_zones(const OpenedZones& opened, const ProbeContext& context, SensorStatus& status) {
   for (const Error& error : opened.open_errors) {
-    const bool denied = error.code == ErrorCode::permission;
-    status.diagnostics.add({denied ? "sensor_denied" : "sensor_unreadable", 1, error.message,
-                            denied ? remedy_for_denied_powercap(context.host(), context.program_path()) : ""});
+    const bool is_denied = error.code == ErrorCode::permission;
+    status.diagnostics.add({is_denied ? "sensor_denied" : "sensor_unreadable", 1, error.message,
+                            is_denied ? remedy_for_denied_powercap(context.host(), context.program_path()) : ""});
   }
   for (const Channel& channel : opened.channels) {
     if (channel.wrap_range) continue;

@@ -18,9 +18,9 @@ constexpr std::string_view kPowercapClassPath = "/sys/class/powercap";
 std::string_view control_type_of_zone(std::string_view id) { return id.substr(0, id.find(':')); }
 
 std::string parent_zone_id(std::string_view id) {
-  const std::size_t last = id.rfind(':');
-  const std::size_t first = id.find(':');
-  return last == first ? std::string() : std::string(id.substr(0, last));
+  const std::size_t last_colon = id.rfind(':');
+  const std::size_t first_colon = id.find(':');
+  return last_colon == first_colon ? std::string() : std::string(id.substr(0, last_colon));
 }
 
 // "package-0-die-1" and "core" give "core-0-die-1"; a parent of another name gives "core-<parent>".
@@ -31,11 +31,11 @@ std::string make_subdomain_name(std::string_view name, std::string_view parent_d
   return std::string(name) + "-" + std::string(parent_domain);
 }
 
-std::string make_unique_name(std::string wanted, const std::set<std::string>& taken) {
-  if (!taken.contains(wanted)) return wanted;
+std::string make_unique_name(std::string base_name, const std::set<std::string>& taken_names) {
+  if (!taken_names.contains(base_name)) return base_name;
   int number = 1;
-  while (taken.contains(wanted + "-" + std::to_string(number))) ++number;
-  return wanted + "-" + std::to_string(number);
+  while (taken_names.contains(base_name + "-" + std::to_string(number))) ++number;
+  return base_name + "-" + std::to_string(number);
 }
 
 // True if the text is safe to print: zone names appear in reports.
@@ -61,13 +61,13 @@ DomainClass domain_class_of_zone(std::string_view name) {
 
 Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
   const std::string top = root.path(kPowercapClassPath);
-  Result<std::vector<std::string>> ids = list_directory(top);
-  if (!ids) {
-    if (ids.error().code == ErrorCode::not_found) return std::vector<PowercapZone>{};
-    return std::move(ids).error();
+  Result<std::vector<std::string>> zone_ids = list_directory(top);
+  if (!zone_ids) {
+    if (zone_ids.error().code == ErrorCode::not_found) return std::vector<PowercapZone>{};
+    return std::move(zone_ids).error();
   }
   std::vector<PowercapZone> zones;
-  for (const std::string& id : *ids) {
+  for (const std::string& id : *zone_ids) {
     if (id.find(':') == std::string::npos) continue;  // the control type itself
     PowercapZone zone;
     zone.id = id;
@@ -85,21 +85,21 @@ Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
 void assign_zone_domains(std::vector<PowercapZone>& zones) {
   std::map<std::string, std::string> domains_by_zone_id;
   std::map<std::string, std::set<std::string>, std::less<>>
-      taken;  // by control type: a duplicate zone may have the same domain name
+      taken_names;  // by control type: a duplicate zone may have the same domain name
   std::string platform;
   for (PowercapZone& zone : zones) {
     zone.domain_class = domain_class_of_zone(zone.name);
     const auto parent = domains_by_zone_id.find(parent_zone_id(zone.id));
-    std::string wanted = zone.name;
+    std::string base_name = zone.name;
     if (zone.name.empty()) {
-      wanted = zone.id;
+      base_name = zone.id;
     } else if (parent != domains_by_zone_id.end()) {
-      wanted = make_subdomain_name(zone.name, parent->second);
+      base_name = make_subdomain_name(zone.name, parent->second);
     } else if (!parent_zone_id(zone.id).empty()) {
-      wanted = zone.name + "-" + std::string(top_zone_number(zone.id));
+      base_name = zone.name + "-" + std::string(top_zone_number(zone.id));
     }
-    std::set<std::string>& names = taken[std::string(control_type_of_zone(zone.id))];
-    zone.domain = make_unique_name(wanted, names);
+    std::set<std::string>& names = taken_names[std::string(control_type_of_zone(zone.id))];
+    zone.domain = make_unique_name(base_name, names);
     names.insert(zone.domain);
     domains_by_zone_id[zone.id] = zone.domain;
     const bool is_separate_domain =

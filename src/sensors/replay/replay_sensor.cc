@@ -12,17 +12,19 @@ namespace joulemap::sensors {
 // would be off by up to the read period of the recording. Where a sample is a fault (it, or the one after it, falls),
 // the last value is repeated.
 std::uint64_t ReplaySensor::raw_energy_at(const ReplayChannel& track, std::int64_t into_ns) {
-  const TimedReading& before = track.timed_readings[track.next_reading_index - 1];
-  if (track.next_reading_index == track.timed_readings.size()) return before.raw;
-  const TimedReading& after = track.timed_readings[track.next_reading_index];
+  const TimedReading& previous_reading = track.timed_readings[track.next_reading_index - 1];
+  if (track.next_reading_index == track.timed_readings.size()) return previous_reading.raw;
+  const TimedReading& next_reading = track.timed_readings[track.next_reading_index];
   const bool has_later_decrease = track.next_reading_index + 1 < track.timed_readings.size() &&
                                   track.timed_readings[track.next_reading_index + 1].code == ReadCode::ok &&
-                                  track.timed_readings[track.next_reading_index + 1].raw < after.raw;
-  if (before.code != ReadCode::ok || after.code != ReadCode::ok || after.raw < before.raw || has_later_decrease)
-    return before.raw;
-  const double share = static_cast<double>(into_ns - before.valid_from_ns) /
-                       static_cast<double>(after.valid_from_ns - before.valid_from_ns);
-  return before.raw + static_cast<std::uint64_t>(share * static_cast<double>(after.raw - before.raw));
+                                  track.timed_readings[track.next_reading_index + 1].raw < next_reading.raw;
+  if (previous_reading.code != ReadCode::ok || next_reading.code != ReadCode::ok ||
+      next_reading.raw < previous_reading.raw || has_later_decrease)
+    return previous_reading.raw;
+  const double share = static_cast<double>(into_ns - previous_reading.valid_from_ns) /
+                       static_cast<double>(next_reading.valid_from_ns - previous_reading.valid_from_ns);
+  return previous_reading.raw +
+         static_cast<std::uint64_t>(share * static_cast<double>(next_reading.raw - previous_reading.raw));
 }
 
 ReplaySensor::ReplaySensor(std::vector<Channel> channels, const std::vector<Sample>& samples)

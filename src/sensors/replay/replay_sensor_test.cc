@@ -8,11 +8,11 @@ namespace {
 
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
-Sample sample(std::int64_t time_ns, std::uint64_t raw) {
-  Sample one;
-  one.channel = 0;
-  one.reading = {raw, time_ns, time_ns, ReadCode::ok};
-  return one;
+Sample sample(std::int64_t time_ns, std::uint64_t raw_value) {
+  Sample channel_sample;
+  channel_sample.channel = 0;
+  channel_sample.reading = {raw_value, time_ns, time_ns, ReadCode::ok};
+  return channel_sample;
 }
 
 Reading read_channel_once(ReplaySensor& sensor) {
@@ -23,11 +23,11 @@ Reading read_channel_once(ReplaySensor& sensor) {
 
 TEST(ReplaySensor, CountsOnBetweenTwoSamplesOfACounter) {
   ReplaySensor sensor({Channel{}}, {sample(0, 5'000), sample(1000 * kSecond_ns, 5'000 + 1000 * kSecond_ns)});
-  const Reading first = read_channel_once(sensor);
-  const Reading second = read_channel_once(sensor);
-  EXPECT_EQ(first.raw, 5'000u);
-  const std::int64_t elapsed_ns = second.time_ns() - first.time_ns();
-  EXPECT_NEAR(static_cast<double>(second.raw - first.raw), static_cast<double>(elapsed_ns), 1)
+  const Reading first_reading = read_channel_once(sensor);
+  const Reading second_reading = read_channel_once(sensor);
+  EXPECT_EQ(first_reading.raw, 5'000u);
+  const std::int64_t elapsed_ns = second_reading.time_ns() - first_reading.time_ns();
+  EXPECT_NEAR(static_cast<double>(second_reading.raw - first_reading.raw), static_cast<double>(elapsed_ns), 1)
       << "one unit a nanosecond";
 }
 

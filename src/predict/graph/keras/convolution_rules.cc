@@ -33,10 +33,10 @@ ImageShape read_image_shape(LayerCall& call, std::size_t sides) {
     image.spatial_sizes.assign(sides, 1);
     return image;
   }
-  const auto first = shape.begin() + (image.is_channels_last ? 1 : 2);
+  const auto first_spatial_dimension = shape.begin() + (image.is_channels_last ? 1 : 2);
   image.batch = shape.front();
   image.channels = image.is_channels_last ? shape.back() : shape[1];
-  image.spatial_sizes.assign(first, first + static_cast<std::ptrdiff_t>(sides));
+  image.spatial_sizes.assign(first_spatial_dimension, first_spatial_dimension + static_cast<std::ptrdiff_t>(sides));
   return image;
 }
 
@@ -125,15 +125,15 @@ std::vector<Shape> apply_transposed_convolution(LayerCall& call) {
   const std::vector<std::int64_t> stride = call.per_dimension_option("strides", kSides, 1);
   const std::vector<std::int64_t> dilation = call.per_dimension_option("dilation_rate", kSides, 1);
   const bool pads_output = call.find_option("output_padding") != nullptr;
-  std::vector<std::int64_t> more = call.axes_option("output_padding");  // empty if absent
-  more.resize(kSides, more.empty() ? 0 : more.front());
+  std::vector<std::int64_t> output_paddings = call.axes_option("output_padding");  // empty if absent
+  output_paddings.resize(kSides, output_paddings.empty() ? 0 : output_paddings.front());
   const Padding padding = call.padding_option();
   std::vector<SlidingWindow> windows;
   for (std::size_t i = 0; i < kSides; ++i) {
-    const std::optional<std::int64_t> padded =
-        pads_output ? std::optional(std::clamp<std::int64_t>(more[i], 0, kMaxWindowFactor)) : std::nullopt;
+    const std::optional<std::int64_t> output_padding =
+        pads_output ? std::optional(std::clamp<std::int64_t>(output_paddings[i], 0, kMaxWindowFactor)) : std::nullopt;
     windows.push_back(
-        make_transposed_window(image.spatial_sizes[i], kernel[i], stride[i], dilation[i], padding, padded));
+        make_transposed_window(image.spatial_sizes[i], kernel[i], stride[i], dilation[i], padding, output_padding));
   }
   const ConvolutionFilters filters{call.required_size_option("filters"), call.size_option_or("groups", 1),
                                    call.boolean_option("use_bias", true), true};
@@ -159,10 +159,11 @@ template <std::size_t kSides>
 std::vector<Shape> apply_separable_convolution(LayerCall& call) {
   ImageShape image = read_image_shape(call, kSides);
   const std::vector<SlidingWindow> windows = read_windows(call, image);
-  const std::int64_t between = saturating_product(image.channels, call.size_option_or("depth_multiplier", 1));
+  const std::int64_t depthwise_channels =
+      saturating_product(image.channels, call.size_option_or("depth_multiplier", 1));
   const std::int64_t filters = call.required_size_option("filters");
-  emit_convolution(call, image, windows, {between, image.channels, false});
-  image.channels = between;
+  emit_convolution(call, image, windows, {depthwise_channels, image.channels, false});
+  image.channels = depthwise_channels;
   std::vector<SlidingWindow> points;
   points.reserve(windows.size());
   for (const SlidingWindow& window : windows)

@@ -42,8 +42,8 @@ std::vector<Shape> apply_embedding(LayerCall& call) {
 bool has_letter(std::string_view letters, char letter) { return letters.find(letter) != std::string_view::npos; }
 
 std::int64_t dimension_of_letter(const ParsedEinsum& einsum, char letter) {
-  for (const auto& [known, size] : einsum.size_by_letter) {
-    if (known == letter) return size;
+  for (const auto& [known_letter, size] : einsum.size_by_letter) {
+    if (known_letter == letter) return size;
   }
   return 0;  // no size yet
 }
@@ -60,13 +60,13 @@ struct EinsumProduct {
 
 EinsumProduct to_matrix_product(const ParsedEinsum& einsum) {
   EinsumProduct product;
-  const std::string& one = einsum.operand_letters.front();
-  const std::string& other = einsum.operand_letters.back();
+  const std::string& left_letters = einsum.operand_letters.front();
+  const std::string& right_letters = einsum.operand_letters.back();
   for (const auto& [letter, size] : einsum.size_by_letter) {
-    std::int64_t& part = has_letter(one, letter) && has_letter(other, letter)
+    std::int64_t& part = has_letter(left_letters, letter) && has_letter(right_letters, letter)
                              ? (has_letter(einsum.output_letters, letter) ? product.batch : product.k)
-                         : has_letter(one, letter) ? product.m
-                                                   : product.n;
+                         : has_letter(left_letters, letter) ? product.m
+                                                            : product.n;
     part = saturating_product(part, size);
   }
   for (const char letter : einsum.output_letters)
@@ -75,19 +75,20 @@ EinsumProduct to_matrix_product(const ParsedEinsum& einsum) {
 }
 
 std::vector<Shape> apply_einsum_dense(LayerCall& call) {
-  const Shape in = call.input_shape();
-  ParsedEinsum einsum = parse_einsum(call, call.text_option("equation"), {in});
+  const Shape input_shape = call.input_shape();
+  ParsedEinsum einsum = parse_einsum(call, call.text_option("equation"), {input_shape});
   if (call.failure() || einsum.operand_letters.size() != 2) {
     call.set_failure("its equation does not combine one tensor with its weights");
-    return {in};
+    return {input_shape};
   }
   // Letters that the input does not have get their sizes from output_shape, which may omit the batch.
-  const DocumentValue* const wanted = call.find_option("output_shape");
+  const DocumentValue* const output_shape_option = call.find_option("output_shape");
   Shape sizes;
-  if (wanted != nullptr && wanted->array() != nullptr) {
-    for (const DocumentValue& each : *wanted->array()) sizes.push_back(each.integer().value_or(0));
-  } else if (wanted != nullptr) {
-    sizes.push_back(wanted->integer().value_or(0));
+  if (output_shape_option != nullptr && output_shape_option->array() != nullptr) {
+    for (const DocumentValue& size_json : *output_shape_option->array())
+      sizes.push_back(size_json.integer().value_or(0));
+  } else if (output_shape_option != nullptr) {
+    sizes.push_back(output_shape_option->integer().value_or(0));
   }
   for (std::size_t i = 0; i < std::min(sizes.size(), einsum.output_letters.size()); ++i) {
     const char letter = einsum.output_letters[einsum.output_letters.size() - 1 - i];
@@ -134,24 +135,27 @@ std::vector<Shape> apply_einsum(LayerCall& call) {
 }
 
 std::vector<Shape> apply_matmul(LayerCall& call) {
-  Shape one = call.input_shape(0);
-  Shape other = call.input_shape(1);
-  if (one.size() < 2 || other.size() < 2) {
-    call.set_failure(fmt::format("{} and {} cannot be multiplied as matrices", shape_text(one), shape_text(other)));
-    return {one};
+  Shape left_shape = call.input_shape(0);
+  Shape right_shape = call.input_shape(1);
+  if (left_shape.size() < 2 || right_shape.size() < 2) {
+    call.set_failure(
+        fmt::format("{} and {} cannot be multiplied as matrices", shape_text(left_shape), shape_text(right_shape)));
+    return {left_shape};
   }
   const bool transposes = call.boolean_option("transpose_b", false);
-  if (call.boolean_option("transpose_a", false)) std::swap(one[one.size() - 1], one[one.size() - 2]);
-  if (transposes) std::swap(other[other.size() - 1], other[other.size() - 2]);
+  if (call.boolean_option("transpose_a", false))
+    std::swap(left_shape[left_shape.size() - 1], left_shape[left_shape.size() - 2]);
+  if (transposes) std::swap(right_shape[right_shape.size() - 1], right_shape[right_shape.size() - 2]);
   EinsumProduct product;
-  product.m = one[one.size() - 2];
-  product.k = one.back();
-  product.n = other.back();
-  if (other[other.size() - 2] != product.k)
-    call.set_failure(fmt::format("{} is incompatible with {}", shape_text(one), shape_text(other)));
-  const std::optional<Shape> batches =
-      broadcast_shapes(Shape(one.begin(), one.end() - 2), Shape(other.begin(), other.end() - 2));
-  if (!batches) call.set_failure(fmt::format("{} is incompatible with {}", shape_text(one), shape_text(other)));
+  product.m = left_shape[left_shape.size() - 2];
+  product.k = left_shape.back();
+  product.n = right_shape.back();
+  if (right_shape[right_shape.size() - 2] != product.k)
+    call.set_failure(fmt::format("{} is incompatible with {}", shape_text(left_shape), shape_text(right_shape)));
+  const std::optional<Shape> batches = broadcast_shapes(Shape(left_shape.begin(), left_shape.end() - 2),
+                                                        Shape(right_shape.begin(), right_shape.end() - 2));
+  if (!batches)
+    call.set_failure(fmt::format("{} is incompatible with {}", shape_text(left_shape), shape_text(right_shape)));
   product.output_shape = batches.value_or(Shape{});
   product.batch = element_count(product.output_shape);
   product.output_shape.push_back(product.m);
@@ -163,29 +167,30 @@ std::vector<Shape> apply_matmul(LayerCall& call) {
 // The Dot layer: contracts one axis of each input. The result is the batch, the other axes of the first input, then
 // those of the second.
 std::vector<Shape> apply_dot(LayerCall& call) {
-  const Shape one = call.input_shape(0);
-  const Shape other = call.input_shape(1);
+  const Shape left_shape = call.input_shape(0);
+  const Shape right_shape = call.input_shape(1);
   std::vector<std::int64_t> axes = call.axes_option("axes");
   if (axes.size() == 1) axes.push_back(axes.front());
   if (axes.size() != 2) call.set_failure("its axes are missing");
-  if (call.failure()) return {one};
-  const std::size_t left = call.normalize_axis(axes[0], one.size());
-  const std::size_t right = call.normalize_axis(axes[1], other.size());
-  if (call.failure() || left == 0 || right == 0 || one[left] != other[right]) {
-    call.set_failure(fmt::format("{} is incompatible with {} along its axes", shape_text(one), shape_text(other)));
-    return {one};
+  if (call.failure()) return {left_shape};
+  const std::size_t left_axis = call.normalize_axis(axes[0], left_shape.size());
+  const std::size_t right_axis = call.normalize_axis(axes[1], right_shape.size());
+  if (call.failure() || left_axis == 0 || right_axis == 0 || left_shape[left_axis] != right_shape[right_axis]) {
+    call.set_failure(
+        fmt::format("{} is incompatible with {} along its axes", shape_text(left_shape), shape_text(right_shape)));
+    return {left_shape};
   }
   EinsumProduct product;
-  product.batch = one.front();
-  product.k = one[left];
-  product.m = element_count(one) / one.front() / product.k;
-  product.n = element_count(other) / other.front() / product.k;
-  product.output_shape = {one.front()};
-  for (std::size_t i = 1; i < one.size(); ++i) {
-    if (i != left) product.output_shape.push_back(one[i]);
+  product.batch = left_shape.front();
+  product.k = left_shape[left_axis];
+  product.m = element_count(left_shape) / left_shape.front() / product.k;
+  product.n = element_count(right_shape) / right_shape.front() / product.k;
+  product.output_shape = {left_shape.front()};
+  for (std::size_t i = 1; i < left_shape.size(); ++i) {
+    if (i != left_axis) product.output_shape.push_back(left_shape[i]);
   }
-  for (std::size_t i = 1; i < other.size(); ++i) {
-    if (i != right) product.output_shape.push_back(other[i]);
+  for (std::size_t i = 1; i < right_shape.size(); ++i) {
+    if (i != right_axis) product.output_shape.push_back(right_shape[i]);
   }
   if (product.output_shape.size() == 1) product.output_shape.push_back(1);
   emit_bmm(call, product, false);

@@ -26,10 +26,10 @@ std::vector<Shape> apply_activation(LayerCall& call) {
 
 std::vector<Shape> apply_relu(LayerCall& call) {
   const Shape shape = call.input_shape();
-  const DocumentValue* const most = call.find_option("max_value");
+  const DocumentValue* const max_value = call.find_option("max_value");
   const DocumentValue* const slope = call.find_option("negative_slope");
   const bool is_leaky = slope != nullptr && slope->number().value_or(0) != 0;
-  const bool stops = most != nullptr && most->number().value_or(0) == 6;
+  const bool stops = max_value != nullptr && max_value->number().value_or(0) == 6;
   call.emit_activation(is_leaky ? "leaky_relu" : stops ? "relu6" : "relu", shape);
   return {shape};
 }
@@ -54,8 +54,8 @@ std::vector<Shape> apply_prelu(LayerCall& call) {
   const Shape shape = call.input_shape();
   Shape slopes = shape;
   if (!slopes.empty()) slopes.front() = 1;
-  for (const std::int64_t shared : call.axes_option("shared_axes")) {
-    const std::size_t position = call.normalize_axis(shared, slopes.size());
+  for (const std::int64_t shared_axis : call.axes_option("shared_axes")) {
+    const std::size_t position = call.normalize_axis(shared_axis, slopes.size());
     if (position < slopes.size()) slopes[position] = 1;
   }
   call.count_weights({element_count(slopes)});

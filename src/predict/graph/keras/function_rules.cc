@@ -25,25 +25,34 @@ std::string_view reduction_form(std::string_view name) {
 // The reduction of a tensor [batch, rows, width] that it equals: over the width (trailing axes) or all of it. Any other
 // axes are treated as rows. `over`: see operation.h.
 OperationParameters reduction_parameters(const Shape& shape, const std::vector<bool>& is_removed_axis) {
-  std::size_t first = 0;
-  while (first < is_removed_axis.size() && !is_removed_axis[first]) ++first;
-  std::int64_t gone = 1;
+  std::size_t first_removed_axis = 0;
+  while (first_removed_axis < is_removed_axis.size() && !is_removed_axis[first_removed_axis]) ++first_removed_axis;
+  std::int64_t removed_element_count = 1;
   for (std::size_t i = 0; i < is_removed_axis.size(); ++i)
-    gone = is_removed_axis[i] ? saturating_product(gone, shape[i]) : gone;
-  const std::int64_t all = element_count(shape);
-  const bool is_trailing = std::all_of(is_removed_axis.begin() + static_cast<std::ptrdiff_t>(first),
-                                       is_removed_axis.end(), [](bool go) { return go; });
-  if (gone == all) return {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}};
-  if (is_trailing) return {{"batch", 1}, {"rows", all / gone}, {"width", gone}, {"over", 0}};
-  const std::int64_t before = element_count(shape, 0, first);
-  return {{"batch", before}, {"rows", gone}, {"width", all / gone / before}, {"over", 1}};
+    removed_element_count =
+        is_removed_axis[i] ? saturating_product(removed_element_count, shape[i]) : removed_element_count;
+  const std::int64_t total_element_count = element_count(shape);
+  const bool is_trailing = std::all_of(is_removed_axis.begin() + static_cast<std::ptrdiff_t>(first_removed_axis),
+                                       is_removed_axis.end(), [](bool is_removed) { return is_removed; });
+  if (removed_element_count == total_element_count)
+    return {{"batch", 1}, {"rows", 1}, {"width", total_element_count}, {"over", 2}};
+  if (is_trailing)
+    return {{"batch", 1},
+            {"rows", total_element_count / removed_element_count},
+            {"width", removed_element_count},
+            {"over", 0}};
+  const std::int64_t leading_element_count = element_count(shape, 0, first_removed_axis);
+  return {{"batch", leading_element_count},
+          {"rows", removed_element_count},
+          {"width", total_element_count / removed_element_count / leading_element_count},
+          {"over", 1}};
 }
 
 std::vector<Shape> apply_reduction(LayerCall& call) {
   const Shape shape = call.input_shape();
   std::vector<bool> is_removed_axis(shape.size(), call.find_option("axis") == nullptr);
-  for (const std::int64_t each : call.axes_option("axis")) {
-    const std::size_t position = call.normalize_axis(each, shape.size());
+  for (const std::int64_t axis : call.axes_option("axis")) {
+    const std::size_t position = call.normalize_axis(axis, shape.size());
     if (position < is_removed_axis.size()) is_removed_axis[position] = true;
   }
   if (call.failure()) return {shape};
@@ -60,8 +69,12 @@ std::vector<Shape> apply_reduction(LayerCall& call) {
 
 std::vector<Shape> apply_cast(LayerCall& call) {
   const Shape shape = call.input_shape();
-  const std::string to = call.text_option("dtype");
-  call.emit_elementwise(Kind::cast, to == "float16" ? "fp16" : to == "bfloat16" ? "bf16" : "fp32", shape);
+  const std::string target_dtype_name = call.text_option("dtype");
+  call.emit_elementwise(Kind::cast,
+                        target_dtype_name == "float16"    ? "fp16"
+                        : target_dtype_name == "bfloat16" ? "bf16"
+                                                          : "fp32",
+                        shape);
   return {shape};
 }
 

@@ -16,7 +16,7 @@ using IntegerPair = std::pair<std::int64_t, std::int64_t>;  // counts before and
 // With a single side, [1, 2] is before and after.
 std::vector<IntegerPair> read_integer_pairs(LayerCall& call, std::string_view key, std::size_t sides,
                                             std::int64_t default_value) {
-  std::vector<IntegerPair> found;
+  std::vector<IntegerPair> integer_pairs;
   const auto checked = [&](const DocumentValue& value) {
     const std::int64_t number = value.integer().value_or(-1);
     if (number < 0 || number > kMaxWindowFactor)
@@ -24,25 +24,25 @@ std::vector<IntegerPair> read_integer_pairs(LayerCall& call, std::string_view ke
     return std::clamp<std::int64_t>(number, 0, kMaxWindowFactor);
   };
   const DocumentValue* const value = call.find_option(key);
-  const DocumentValue::Array* const list = value == nullptr ? nullptr : value->array();
-  if (list == nullptr) {
-    const std::int64_t same = value == nullptr ? default_value : checked(*value);
-    return std::vector<IntegerPair>(sides, {same, same});
+  const DocumentValue::Array* const side_values = value == nullptr ? nullptr : value->array();
+  if (side_values == nullptr) {
+    const std::int64_t common_value = value == nullptr ? default_value : checked(*value);
+    return std::vector<IntegerPair>(sides, {common_value, common_value});
   }
-  if (sides == 1 && list->size() == 2) return {{checked(list->front()), checked(list->back())}};
-  for (const DocumentValue& each : *list) {
-    if (found.size() == sides) break;
-    const DocumentValue::Array* const both = each.array();
-    if (both == nullptr) {
-      found.emplace_back(checked(each), checked(each));
-    } else if (both->size() == 2) {
-      found.emplace_back(checked(both->front()), checked(both->back()));
+  if (sides == 1 && side_values->size() == 2) return {{checked(side_values->front()), checked(side_values->back())}};
+  for (const DocumentValue& side_value : *side_values) {
+    if (integer_pairs.size() == sides) break;
+    const DocumentValue::Array* const side_pair = side_value.array();
+    if (side_pair == nullptr) {
+      integer_pairs.emplace_back(checked(side_value), checked(side_value));
+    } else if (side_pair->size() == 2) {
+      integer_pairs.emplace_back(checked(side_pair->front()), checked(side_pair->back()));
     }
   }
-  if (found.size() != sides)
+  if (integer_pairs.size() != sides)
     call.set_failure(fmt::format("its {} does not have a value for each of {} sides", key, sides));
-  found.resize(sides);
-  return found;
+  integer_pairs.resize(sides);
+  return integer_pairs;
 }
 
 struct ResizedImage {
@@ -63,39 +63,39 @@ ResizedImage make_resized_image(LayerCall& call, std::size_t sides, bool is_chan
   return resized;
 }
 
-void emit_resized_image(LayerCall& call, Kind kind, std::string_view form, const ResizedImage& resized,
+void emit_resized_image(LayerCall& call, Kind kind, std::string_view operation_form, const ResizedImage& resized,
                         std::int64_t padding) {
   const std::size_t sides = resized.input_shape.size() - 2;
-  const std::size_t last = resized.first_spatial_axis + sides - 1;
-  const std::int64_t height = element_count(resized.input_shape, resized.first_spatial_axis, last);
-  const std::int64_t out_height = element_count(resized.output_shape, resized.first_spatial_axis, last);
+  const std::size_t last_spatial_axis = resized.first_spatial_axis + sides - 1;
+  const std::int64_t height = element_count(resized.input_shape, resized.first_spatial_axis, last_spatial_axis);
+  const std::int64_t out_height = element_count(resized.output_shape, resized.first_spatial_axis, last_spatial_axis);
   OperationParameters parameters{{"batch", resized.input_shape.front()},
                                  {"channels", resized.input_shape[resized.channels]},
                                  {"height", height},
-                                 {"width", resized.input_shape[last]}};
+                                 {"width", resized.input_shape[last_spatial_axis]}};
   if (kind == Kind::padding) {
     parameters.set("padding", padding);
   } else {
-    parameters.set("out", resized.output_shape[last]);
+    parameters.set("out", resized.output_shape[last_spatial_axis]);
   }
-  const bool has_equal_sides =
-      kind == Kind::padding
-          ? out_height == height + 2 * padding && resized.output_shape[last] == resized.input_shape[last] + 2 * padding
-          : out_height == resized.output_shape[last];
+  const bool has_equal_sides = kind == Kind::padding ? out_height == height + 2 * padding &&
+                                                           resized.output_shape[last_spatial_axis] ==
+                                                               resized.input_shape[last_spatial_axis] + 2 * padding
+                                                     : out_height == resized.output_shape[last_spatial_axis];
   if (!has_equal_sides) {
     parameters.set("out_height", out_height);
-    parameters.set("out_width", resized.output_shape[last]);
+    parameters.set("out_width", resized.output_shape[last_spatial_axis]);
   }
-  call.emit_operation(kind, form, std::move(parameters));
+  call.emit_operation(kind, operation_form, std::move(parameters));
 }
 
 template <std::size_t kSides>
 std::vector<Shape> apply_zero_padding(LayerCall& call) {
-  const std::vector<IntegerPair> padded = read_integer_pairs(call, "padding", kSides, 1);
+  const std::vector<IntegerPair> side_paddings = read_integer_pairs(call, "padding", kSides, 1);
   ResizedImage resized = make_resized_image(call, kSides, call.is_channels_last());
   for (std::size_t i = 0; i < kSides; ++i)
-    resized.output_shape[resized.first_spatial_axis + i] += padded[i].first + padded[i].second;
-  emit_resized_image(call, Kind::padding, "constant", resized, padded.back().first);
+    resized.output_shape[resized.first_spatial_axis + i] += side_paddings[i].first + side_paddings[i].second;
+  emit_resized_image(call, Kind::padding, "constant", resized, side_paddings.back().first);
   return {resized.output_shape};
 }
 

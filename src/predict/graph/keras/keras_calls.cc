@@ -18,18 +18,19 @@ struct NamedTensor {
 
 // Parses a tensor name: ["conv1", 0, 0] or ["conv1", 0, 0, {...}].
 std::optional<NamedTensor> parse_tensor_reference(const DocumentValue& value) {
-  const DocumentValue::Array* const list = value.array();
-  if (list == nullptr || list->size() < 3 || list->size() > 4) return std::nullopt;
-  const std::optional<std::string> layer = (*list)[0].text();
-  const std::optional<std::int64_t> call = (*list)[1].integer();
-  const std::optional<std::int64_t> tensor = (*list)[2].integer();
+  const DocumentValue::Array* const reference_items = value.array();
+  if (reference_items == nullptr || reference_items->size() < 3 || reference_items->size() > 4) return std::nullopt;
+  const std::optional<std::string> layer = (*reference_items)[0].text();
+  const std::optional<std::int64_t> call = (*reference_items)[1].integer();
+  const std::optional<std::int64_t> tensor = (*reference_items)[2].integer();
   if (!layer || !call || !tensor || *call < 0 || *tensor < 0) return std::nullopt;
   return NamedTensor{*layer, static_cast<std::size_t>(*call), static_cast<std::size_t>(*tensor)};
 }
 
 bool is_constant(const DocumentValue& value) {
-  const DocumentValue::Array* const list = value.array();
-  return list != nullptr && list->size() >= 3 && (*list)[0].text() == kKeras2ConstantName;
+  const DocumentValue::Array* const reference_items = value.array();
+  return reference_items != nullptr && reference_items->size() >= 3 &&
+         (*reference_items)[0].text() == kKeras2ConstantName;
 }
 
 Shape parse_declared_shape(const DocumentValue* value) {
@@ -54,8 +55,8 @@ class LayerCallParser {
 
   // Keras 3: {"args": [...], "kwargs": {...}} with tensors as objects at any depth.
   void read_keras3_arguments(const DocumentValue& value, const std::string& keyword) {
-    if (const DocumentValue::Array* const list = value.array()) {
-      for (const DocumentValue& each : *list) read_keras3_arguments(each, keyword);
+    if (const DocumentValue::Array* const nested_arguments = value.array()) {
+      for (const DocumentValue& nested_argument : *nested_arguments) read_keras3_arguments(nested_argument, keyword);
       return;
     }
     const DocumentValue::Table* const members = value.table();
@@ -87,8 +88,8 @@ class LayerCallParser {
       if (value.array()->size() == 4) read_keywords(value.array()->back());
       return;
     }
-    if (const DocumentValue::Array* const list = value.array()) {
-      for (const DocumentValue& each : *list) read_keras2_inputs(each);
+    if (const DocumentValue::Array* const nested_inputs = value.array()) {
+      for (const DocumentValue& nested_input : *nested_inputs) read_keras2_inputs(nested_input);
     } else if (const DocumentValue::Table* const members = value.table()) {
       for (const DocumentMember& member : *members) read_keras2_inputs(member.value);
     }
@@ -101,11 +102,13 @@ class LayerCallParser {
 
   // Keras flattens the members of a table in the order of their names.
   void read_members_by_name(const DocumentValue::Table& members, const std::string& keyword) {
-    std::vector<const DocumentMember*> sorted;
-    for (const DocumentMember& member : members) sorted.push_back(&member);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const DocumentMember* one, const DocumentMember* other) { return one->key < other->key; });
-    for (const DocumentMember* member : sorted) read_keras3_arguments(member->value, keyword);
+    std::vector<const DocumentMember*> sorted_members;
+    for (const DocumentMember& member : members) sorted_members.push_back(&member);
+    std::stable_sort(sorted_members.begin(), sorted_members.end(),
+                     [](const DocumentMember* left_member, const DocumentMember* right_member) {
+                       return left_member->key < right_member->key;
+                     });
+    for (const DocumentMember* member : sorted_members) read_keras3_arguments(member->value, keyword);
   }
 
   // Every tensor name of a call repeats the same keyword arguments: reads the first only.
@@ -115,10 +118,11 @@ class LayerCallParser {
     for (const DocumentMember& member : *keywords.table()) {
       if (const std::optional<NamedTensor> named = parse_tensor_reference(member.value)) {
         if (context_.names.find(named->layer)) add_tensor_argument(*named, member.key, std::nullopt);
-      } else if (const DocumentValue::Array* const list = member.value.array()) {
-        for (const DocumentValue& each : *list) {
-          const std::optional<NamedTensor> one = parse_tensor_reference(each);
-          if (one && context_.names.find(one->layer)) add_tensor_argument(*one, member.key, std::nullopt);
+      } else if (const DocumentValue::Array* const keyword_values = member.value.array()) {
+        for (const DocumentValue& keyword_value : *keyword_values) {
+          const std::optional<NamedTensor> named_tensor = parse_tensor_reference(keyword_value);
+          if (named_tensor && context_.names.find(named_tensor->layer))
+            add_tensor_argument(*named_tensor, member.key, std::nullopt);
         }
       }
     }
@@ -146,8 +150,8 @@ LayerNameIndex::LayerNameIndex(const std::vector<Layer>& layers) {
 }
 
 std::optional<std::size_t> LayerNameIndex::find(const std::string& name) const {
-  const auto found = layer_index_by_name_.find(name);
-  return found == layer_index_by_name_.end() ? std::nullopt : std::optional(found->second);
+  const auto index_entry = layer_index_by_name_.find(name);
+  return index_entry == layer_index_by_name_.end() ? std::nullopt : std::optional(index_entry->second);
 }
 
 Result<ModelCall> parse_call(const DocumentValue& text, CallContext context) {
@@ -170,21 +174,24 @@ Result<ModelCall> parse_call(const DocumentValue& text, CallContext context) {
 }
 
 void collect_tensor_references(const DocumentValue& value, const LayerNameIndex& names,
-                               std::vector<TensorReference>& found) {
+                               std::vector<TensorReference>& tensor_references) {
   if (const std::optional<NamedTensor> named = parse_tensor_reference(value)) {
     if (const std::optional<std::size_t> layer = names.find(named->layer)) {
-      found.push_back({*layer, named->call, named->tensor});
+      tensor_references.push_back({*layer, named->call, named->tensor});
     }
     return;
   }
-  if (const DocumentValue::Array* const list = value.array()) {
-    for (const DocumentValue& each : *list) collect_tensor_references(each, names, found);
+  if (const DocumentValue::Array* const nested_values = value.array()) {
+    for (const DocumentValue& nested_value : *nested_values)
+      collect_tensor_references(nested_value, names, tensor_references);
   } else if (value.table() != nullptr) {
-    std::vector<const formats::DocumentMember*> sorted;
-    for (const formats::DocumentMember& member : *value.table()) sorted.push_back(&member);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto* one, const auto* other) { return one->key < other->key; });
-    for (const formats::DocumentMember* member : sorted) collect_tensor_references(member->value, names, found);
+    std::vector<const formats::DocumentMember*> sorted_members;
+    for (const formats::DocumentMember& member : *value.table()) sorted_members.push_back(&member);
+    std::stable_sort(
+        sorted_members.begin(), sorted_members.end(),
+        [](const auto* left_member, const auto* right_member) { return left_member->key < right_member->key; });
+    for (const formats::DocumentMember* member : sorted_members)
+      collect_tensor_references(member->value, names, tensor_references);
   }
 }
 

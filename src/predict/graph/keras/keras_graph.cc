@@ -31,9 +31,9 @@ std::string example_shape_text(const PartialShape& shape) {
 
 const InputShape* requested_input_shape(const std::string& name, std::size_t number,
                                         const std::vector<InputShape>& inputs) {
-  const auto named =
+  const auto matching_input =
       std::find_if(inputs.begin(), inputs.end(), [&](const InputShape& input) { return input.name == name; });
-  if (named != inputs.end()) return &*named;
+  if (matching_input != inputs.end()) return &*matching_input;
   for (const InputShape& input : inputs) {
     if (input.name.empty() && number-- == 0) return &input;
   }
@@ -43,9 +43,9 @@ const InputShape* requested_input_shape(const std::string& name, std::size_t num
 // The shape of an input from the file or from the user, who may omit the batch.
 PartialShape choose_input_shape(const Layer& layer, std::size_t number, const GraphOptions& options) {
   PartialShape shape = layer.input_shape.value_or(PartialShape{});
-  if (const InputShape* const given = requested_input_shape(layer.name, number, options.inputs)) {
-    const bool has_batch = given->sizes.size() + 1 != shape.size();
-    PartialShape sizes(given->sizes.begin(), given->sizes.end());
+  if (const InputShape* const requested_shape = requested_input_shape(layer.name, number, options.inputs)) {
+    const bool has_batch = requested_shape->sizes.size() + 1 != shape.size();
+    PartialShape sizes(requested_shape->sizes.begin(), requested_shape->sizes.end());
     if (!has_batch) sizes.insert(sizes.begin(), shape.front());
     shape = std::move(sizes);
   }
@@ -83,13 +83,13 @@ Result<Shape> resolve_input_sizes(const Layer& layer, std::size_t number, const 
 
 Operation make_input_operation(const Layer& layer, const Tensor& tensor, std::string_view type) {
   const Shape& sizes = tensor.sizes;
-  const std::size_t last = sizes.size() - 1;
+  const std::size_t last_axis = sizes.size() - 1;
   const bool has_channels = sizes.size() > 2;
   Operation input{layer.name, layer.class_name, Kind::input, "", {}, tensor.dtype};
   input.parameters = {{"batch", sizes.front()},
-                      {"channels", has_channels ? sizes[last] : 1},
-                      {"height", has_channels ? element_count(sizes, 1, last - 1) : 1},
-                      {"width", has_channels ? sizes[last - 1] : element_count(sizes, 1, sizes.size())}};
+                      {"channels", has_channels ? sizes[last_axis] : 1},
+                      {"height", has_channels ? element_count(sizes, 1, last_axis - 1) : 1},
+                      {"width", has_channels ? sizes[last_axis - 1] : element_count(sizes, 1, sizes.size())}};
   if (type == "uint8" || type == "int8" || type == "bool") input.parameters.set("bytes", 1);
   input.gradient = NeededGradients::none;
   return input;

@@ -91,15 +91,15 @@ TEST(KerasGraph, ReplacesTheBatchOfTheFileWithANote) {
 TEST(KerasGraph, OpenSizesNeedAnInputAndTheErrorHasARemedy) {
   const std::string model = keras_sequential("[null, null, null, 3]",
                                              {keras_layer("Conv2D", "conv", R"("filters": 4, "kernel_size": [3, 3])")});
-  const Result<Graph> open = read_keras(model, {});
-  ASSERT_FALSE(open);
-  EXPECT_EQ(open.error().message, "the input input has unknown sizes: 1x?x?x3");
-  EXPECT_EQ(open.error().remedy, "set them, as in --input 1x224x224x3");
+  const Result<Graph> graph_without_sizes = read_keras(model, {});
+  ASSERT_FALSE(graph_without_sizes);
+  EXPECT_EQ(graph_without_sizes.error().message, "the input input has unknown sizes: 1x?x?x3");
+  EXPECT_EQ(graph_without_sizes.error().remedy, "set them, as in --input 1x224x224x3");
   for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{1, 32, 48, 3}, {32, 48, 3}}) {
-    const Result<Graph> given = read_keras(model, {.batch = 2, .inputs = {{"", sizes}}});
-    ASSERT_TRUE(given) << given.error().message;
-    EXPECT_EQ(given->operations.back().parameters.find("batch"), 2);
-    EXPECT_EQ(given->operations.back().parameters.find("width"), 48);
+    const Result<Graph> graph_with_sizes = read_keras(model, {.batch = 2, .inputs = {{"", sizes}}});
+    ASSERT_TRUE(graph_with_sizes) << graph_with_sizes.error().message;
+    EXPECT_EQ(graph_with_sizes->operations.back().parameters.find("batch"), 2);
+    EXPECT_EQ(graph_with_sizes->operations.back().parameters.find("width"), 48);
   }
 }
 
@@ -109,10 +109,10 @@ TEST(KerasGraph, ASequentialWithoutAnInputUsesTheShapeOfItsFirstLayer) {
   const Result<Graph> graph = read_keras(model, {});
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(format_operations(*graph), std::vector<std::string>{"dense dense rows=1;in=5;out=3;bias=1"});
-  const Result<Graph> nothing =
+  const Result<Graph> graph_without_shape =
       read_keras(R"({"class_name": "Sequential", "config": {"layers": [)" + kDenseLayer + "]}}", {});
-  ASSERT_FALSE(nothing);
-  EXPECT_NE(nothing.error().remedy.find("--input"), std::string::npos);
+  ASSERT_FALSE(graph_without_shape);
+  EXPECT_NE(graph_without_shape.error().remedy.find("--input"), std::string::npos);
 }
 
 TEST(KerasGraph, ASharedLayerRunsTwiceAndHasItsWeightsOnce) {
@@ -127,10 +127,10 @@ TEST(KerasGraph, ASharedLayerRunsTwiceAndHasItsWeightsOnce) {
 }
 
 TEST(KerasGraph, LayersOfNestedModelsHaveBothNames) {
-  const std::string inner = keras_sequential("[null, 8]", {kDenseLayer}, "inner");
+  const std::string inner_model = keras_sequential("[null, 8]", {kDenseLayer}, "inner");
   // Keras 2 counts calls of nested models from 1.
   const std::string layers =
-      kInputLayer + "," + format_layer_call(inner, "inner", R"([[["x", 0, 0, {}]]])") + "," +
+      kInputLayer + "," + format_layer_call(inner_model, "inner", R"([[["x", 0, 0, {}]]])") + "," +
       format_layer_call(keras_layer("Softmax", "softmax"), "softmax", R"([[["inner", 1, 0, {}]]])");
   const Result<Graph> graph =
       read_keras(make_functional_model(layers, R"([["x", 0, 0]])", R"([["softmax", 0, 0]])"), {});
@@ -142,10 +142,10 @@ TEST(KerasGraph, LayersOfNestedModelsHaveBothNames) {
 
 TEST(KerasGraph, GradientsReachTheFirstTrainableLayer) {
   const std::string frozen = keras_layer("Dense", "frozen", R"("units": 4, "trainable": false)");
-  const std::string first = keras_layer("Dense", "first", R"("units": 4, "activation": "relu")");
-  const std::string second = keras_layer("Dense", "second", R"("units": 4)");
+  const std::string first_layer = keras_layer("Dense", "first", R"("units": 4, "activation": "relu")");
+  const std::string second_layer = keras_layer("Dense", "second", R"("units": 4)");
   const std::string norm = keras_layer("BatchNormalization", "norm", R"("trainable": false)");
-  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {frozen, first, second, norm}), {});
+  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {frozen, first_layer, second_layer, norm}), {});
   ASSERT_TRUE(graph);
   EXPECT_EQ(find_operation(*graph, "frozen", Kind::dense).gradient, NeededGradients::none);
   EXPECT_EQ(find_operation(*graph, "first", Kind::dense).gradient, NeededGradients::weights);
@@ -157,10 +157,11 @@ TEST(KerasGraph, GradientsReachTheFirstTrainableLayer) {
 }
 
 TEST(KerasGraph, MixedPrecisionComputesInHalfAndCastsInputsAndWeights) {
-  const std::string half = keras_layer("Dense", "half", R"("units": 4, "dtype": {"class_name": "DTypePolicy",
+  const std::string half_precision_layer =
+      keras_layer("Dense", "half", R"("units": 4, "dtype": {"class_name": "DTypePolicy",
       "config": {"name": "mixed_bfloat16"}})");
-  const std::string whole = keras_layer("Dense", "whole", R"("units": 2, "dtype": "float32")");
-  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {half, whole}), {});
+  const std::string full_precision_layer = keras_layer("Dense", "whole", R"("units": 2, "dtype": "float32")");
+  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {half_precision_layer, full_precision_layer}), {});
   ASSERT_TRUE(graph);
   EXPECT_EQ(find_operation(*graph, "half", Kind::dense).dtype, Dtype::bf16);
   EXPECT_EQ(find_operation(*graph, "whole", Kind::dense).dtype, Dtype::fp32);
@@ -179,9 +180,9 @@ TEST(KerasGraph, UsesTheTypeOfTheRunWhereTheModelHasNone) {
 
 TEST(KerasGraph, ListsALayerWithoutARuleAndBoundsItByTheFile) {
   const std::string custom_layer = R"({"module": "acme", "class_name": "Whiten", "config": {"name": "whiten"}})";
-  const std::string next = R"({"class_name": "Dense", "config": {"name": "dense", "units": 3},
+  const std::string dense_layer = R"({"class_name": "Dense", "config": {"name": "dense", "units": 3},
       "build_config": {"input_shape": [null, 6]}})";
-  const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {custom_layer, next}), {.batch = 2});
+  const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {custom_layer, dense_layer}), {.batch = 2});
   ASSERT_TRUE(graph) << graph.error().message;
   ASSERT_EQ(graph->unknown_operations.size(), 1);
   EXPECT_EQ(graph->unknown_operations.front().layer, "whiten");

@@ -27,11 +27,12 @@ bool is_keras_function(std::string_view module) {
 // Normalizes the name of a function: "math.reduce_mean" becomes "reducemean", "Mean" of keras.ops becomes "mean".
 std::string keras_function_name(std::string_view name) {
   name.remove_prefix(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
-  std::string plain;
+  std::string canonical_name;
   for (const char letter : name) {
-    if (letter != '_') plain += letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+    if (letter != '_')
+      canonical_name += letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
   }
-  return plain;
+  return canonical_name;
 }
 
 std::optional<PartialShape> parse_stated_input_shape(const DocumentValue& layer) {
@@ -77,26 +78,27 @@ void connect_layers_in_sequence(Model& model, const DocumentValue& text) {
 // Sets used_output_count of each layer. Also numbers calls of nested models from 0: Keras 2 counts their construction
 // as the first call, without writing it.
 void count_outputs_and_renumber_calls(Model& model) {
-  std::vector<std::size_t> first(model.layers.size(), SIZE_MAX);
-  const auto for_each_tensor = [&](const auto& visit) {
+  std::vector<std::size_t> first_call_indices(model.layers.size(), SIZE_MAX);
+  const auto for_each_tensor = [&](const auto& visit_tensor) {
     for (Layer& layer : model.layers) {
       for (ModelCall& call : layer.calls) {
         for (Argument& argument : call.arguments) {
-          if (argument.tensor) visit(*argument.tensor);
+          if (argument.tensor) visit_tensor(*argument.tensor);
         }
       }
     }
-    for (TensorReference& output : model.output_tensors) visit(output);
+    for (TensorReference& output : model.output_tensors) visit_tensor(output);
   };
   for_each_tensor([&](const TensorReference& tensor) {
-    first[tensor.layer_index] = std::min(first[tensor.layer_index], tensor.call_index);
-    std::size_t& used = model.layers[tensor.layer_index].used_output_count;
-    used = std::max(used, std::min(tensor.output_index, kMaxOutputTensorsPerCall) + 1);
+    first_call_indices[tensor.layer_index] = std::min(first_call_indices[tensor.layer_index], tensor.call_index);
+    std::size_t& used_output_count = model.layers[tensor.layer_index].used_output_count;
+    used_output_count = std::max(used_output_count, std::min(tensor.output_index, kMaxOutputTensorsPerCall) + 1);
   });
   for_each_tensor([&](TensorReference& tensor) {
     const Layer& layer = model.layers[tensor.layer_index];
     const bool is_keras2_layer = !layer.calls.empty() && layer.calls.front().positional == nullptr;
-    if (is_keras2_layer && is_model(*layer.layer_json) && first[tensor.layer_index] >= 1) --tensor.call_index;
+    if (is_keras2_layer && is_model(*layer.layer_json) && first_call_indices[tensor.layer_index] >= 1)
+      --tensor.call_index;
   });
 }
 
@@ -104,38 +106,39 @@ void count_outputs_and_renumber_calls(Model& model) {
 Status sort_layers_by_dependency(Model& model) {
   using CallIndex = std::pair<std::size_t, std::size_t>;
   std::map<CallIndex, std::vector<CallIndex>> waiting;  // calls that read a call's outputs
-  std::map<CallIndex, std::size_t> missing;
-  std::priority_queue<CallIndex, std::vector<CallIndex>, std::greater<>> ready;
+  std::map<CallIndex, std::size_t> missing_inputs_by_call;
+  std::priority_queue<CallIndex, std::vector<CallIndex>, std::greater<>> ready_calls;
   std::size_t count = 0;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (std::size_t j = 0; j < model.layers[i].calls.size(); ++j, ++count) {
-      std::size_t& open = missing[{i, j}];
+      std::size_t& missing_input_count = missing_inputs_by_call[{i, j}];
       for (const Argument& argument : model.layers[i].calls[j].arguments) {
         if (!argument.tensor || model.layers[argument.tensor->layer_index].is_input) continue;
-        const Layer& from = model.layers[argument.tensor->layer_index];
-        if (argument.tensor->call_index >= from.calls.size()) {
-          return Error{ErrorCode::malformed,
-                       fmt::format("layer {} takes a tensor from call {} of layer {}, which has {}",
-                                   model.layers[i].name, argument.tensor->call_index, from.name, from.calls.size()),
-                       std::string(kSaveModelAgainRemedy)};
+        const Layer& source_layer = model.layers[argument.tensor->layer_index];
+        if (argument.tensor->call_index >= source_layer.calls.size()) {
+          return Error{
+              ErrorCode::malformed,
+              fmt::format("layer {} takes a tensor from call {} of layer {}, which has {}", model.layers[i].name,
+                          argument.tensor->call_index, source_layer.name, source_layer.calls.size()),
+              std::string(kSaveModelAgainRemedy)};
         }
         waiting[{argument.tensor->layer_index, argument.tensor->call_index}].emplace_back(i, j);
-        ++open;
+        ++missing_input_count;
       }
-      if (open == 0) ready.emplace(i, j);
+      if (missing_input_count == 0) ready_calls.emplace(i, j);
     }
   }
-  while (!ready.empty()) {
-    const CallIndex call = ready.top();
-    ready.pop();
+  while (!ready_calls.empty()) {
+    const CallIndex call = ready_calls.top();
+    ready_calls.pop();
     model.call_order.push_back(call);
-    for (const CallIndex& next : waiting[call]) {
-      if (--missing[next] == 0) ready.push(next);
+    for (const CallIndex& waiting_call : waiting[call]) {
+      if (--missing_inputs_by_call[waiting_call] == 0) ready_calls.push(waiting_call);
     }
   }
   if (model.call_order.size() == count) return Done{};
-  const auto cyclic_call =
-      std::find_if(missing.begin(), missing.end(), [](const auto& call) { return call.second > 0; });
+  const auto cyclic_call = std::find_if(missing_inputs_by_call.begin(), missing_inputs_by_call.end(),
+                                        [](const auto& call) { return call.second > 0; });
   return Error{ErrorCode::malformed,
                fmt::format("layer {} depends on its own output: the model has a cycle",
                            model.layers[cyclic_call->first.first].name),
@@ -154,12 +157,13 @@ Status parse_inbound_calls(Model& model, const DocumentValue& config) {
     }
   }
   std::vector<TensorReference> inputs;
-  if (const DocumentValue* const named = config.find("input_layers")) collect_tensor_references(*named, names, inputs);
+  if (const DocumentValue* const input_layers_json = config.find("input_layers"))
+    collect_tensor_references(*input_layers_json, names, inputs);
   for (const TensorReference& input : inputs) {
     if (model.layers[input.layer_index].is_input) model.input_layers.push_back(input.layer_index);
   }
-  if (const DocumentValue* const named = config.find("output_layers"))
-    collect_tensor_references(*named, names, model.output_tensors);
+  if (const DocumentValue* const output_layers_json = config.find("output_layers"))
+    collect_tensor_references(*output_layers_json, names, model.output_tensors);
   return Done{};
 }
 
@@ -189,12 +193,12 @@ Layer parse_layer(const DocumentValue& text, std::size_t number) {
 bool is_model(const DocumentValue& layer) { return find_layer_list(layer) != nullptr; }
 
 std::optional<PartialShape> parse_partial_shape(const DocumentValue* value) {
-  const DocumentValue::Array* const list = value == nullptr ? nullptr : value->array();
-  if (list == nullptr || list->empty() || list->size() > kMaxTensorDimensions) return std::nullopt;
+  const DocumentValue::Array* const sizes_json = value == nullptr ? nullptr : value->array();
+  if (sizes_json == nullptr || sizes_json->empty() || sizes_json->size() > kMaxTensorDimensions) return std::nullopt;
   PartialShape shape;
-  for (const DocumentValue& each : *list) {
-    if (!each.is_null() && !each.integer()) return std::nullopt;
-    shape.push_back(each.integer());
+  for (const DocumentValue& size_json : *sizes_json) {
+    if (!size_json.is_null() && !size_json.integer()) return std::nullopt;
+    shape.push_back(size_json.integer());
   }
   return shape;
 }
@@ -227,9 +231,9 @@ Result<Model> parse_model(const DocumentValue& text) {
     connect_layers_in_sequence(model, text);
     return model;
   }
-  if (Status parsed = parse_inbound_calls(model, *config); !parsed) return std::move(parsed).error();
+  if (Status parse_status = parse_inbound_calls(model, *config); !parse_status) return std::move(parse_status).error();
   count_outputs_and_renumber_calls(model);
-  if (Status ordered = sort_layers_by_dependency(model); !ordered) return std::move(ordered).error();
+  if (Status sort_status = sort_layers_by_dependency(model); !sort_status) return std::move(sort_status).error();
   if (model.input_layers.empty() || model.output_tensors.empty()) {
     return Error{ErrorCode::malformed, fmt::format("the model {} has no inputs or no outputs", model.name),
                  std::string(kSaveModelAgainRemedy)};

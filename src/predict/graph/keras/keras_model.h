@@ -89,6 +89,6 @@ struct CallContext {
 Result<ModelCall> parse_call(const DocumentValue& text, CallContext context);
 // Appends the tensors named in nested lists and tables, such as input_layers and output_layers.
 void collect_tensor_references(const DocumentValue& value, const LayerNameIndex& names,
-                               std::vector<TensorReference>& found);
+                               std::vector<TensorReference>& tensor_references);
 
 }  // namespace joulemap::predict::keras

@@ -56,7 +56,7 @@ struct CallJson {
 
 class LayerCall {
  public:
-  LayerCall(LayerTraits layer_traits, CallJson call_text, std::vector<Input> call_inputs, Graph& into);
+  LayerCall(LayerTraits layer_traits, CallJson call_text, std::vector<Input> call_inputs, Graph& target_graph);
 
   LayerTraits traits;
   CallJson call_json;
@@ -69,7 +69,7 @@ class LayerCall {
   const Input* find_input_named(std::string_view keyword, std::size_t position) const;
   std::int64_t input_dimension(std::int64_t axis);  // of the first input
   std::size_t normalize_axis(std::int64_t axis, std::size_t dimensions);
-  void require_dimension_count(std::size_t least, std::size_t most);  // of the first input
+  void require_dimension_count(std::size_t min_dimension_count, std::size_t max_dimension_count);  // of the first input
   bool is_channels_last(std::string_view default_value = "channels_last") const;
 
   // ---- configuration: of the layer, else from the keyword arguments of the call
@@ -86,26 +86,27 @@ class LayerCall {
 
   // Element counts of the weights of the next operation (0: none). Adds trainable ones to the graph's count.
   void count_weights(std::initializer_list<std::int64_t> sizes);
-  void emit_operation(Kind kind, std::string_view form, OperationParameters parameters, std::int64_t count = 1);
-  void emit_elementwise(Kind kind, std::string_view form, const Shape& shape, std::int64_t count = 1);
+  void emit_operation(Kind kind, std::string_view operation_form, OperationParameters parameters,
+                      std::int64_t count = 1);
+  void emit_elementwise(Kind kind, std::string_view operation_form, const Shape& shape, std::int64_t count = 1);
   void emit_activation(std::string_view name, const Shape& shape,
                        std::int64_t axis = -1);  // "linear" and "" emit nothing
   void emit_view(const Shape& shape) { emit_elementwise(Kind::view, "", shape); }
   // Emits a recurrent layer. If the input comes from a recurrent operation that can include it, as
   // is_next_recurrent_layer() decides, it becomes a further layer of that operation. Returns the operation's index in
   // the graph.
-  std::size_t emit_recurrent(std::string_view form, OperationParameters parameters);
+  std::size_t emit_recurrent(std::string_view operation_form, OperationParameters parameters);
   void emit_unknown(std::string_view reason, const std::vector<Shape>& outputs, bool has_lower_bound);
 
   // Whether the next operation's input needs a gradient. Layers with branches set it for each branch.
   bool needs_gradient() const { return needs_gradient_; }
   void set_needs_gradient(bool needs) { needs_gradient_ = needs; }
 
-  void set_failure(std::string_view what, std::string_view remedy = "");
+  void set_failure(std::string_view failure_reason, std::string_view remedy = "");
   const std::optional<Error>& failure() const { return failure_; }
 
  private:
-  std::int64_t check_size_option(std::optional<std::int64_t> value, std::string_view key, std::int64_t most);
+  std::int64_t check_size_option(std::optional<std::int64_t> value, std::string_view key, std::int64_t max_size);
 
   Graph& graph_;
   bool needs_gradient_ = false;
@@ -121,6 +122,6 @@ struct BroadcastForm {
   std::string_view form;
   OperationParameters parameters;
 };
-BroadcastForm broadcast_form(const Shape& out, const Shape& one, const Shape& other);
+BroadcastForm broadcast_form(const Shape& out, const Shape& left_shape, const Shape& right_shape);
 
 }  // namespace joulemap::predict::keras

@@ -10,9 +10,9 @@ LayerRule find_rule(std::string_view class_name) {
        {convolution_rules(), normalization_rules(), elementwise_layer_rules(), merge_rules(), dense_rules(),
         pooling_rules(), image_rules(), shape_rules(), attention_rules(), recurrent_rules(),
         elementwise_function_rules()}) {
-    const auto found = std::find_if(rules.begin(), rules.end(),
-                                    [&](const LayerClassRule& rule) { return rule.class_name == class_name; });
-    if (found != rules.end()) return found->apply_rule;
+    const auto matching_rule = std::find_if(rules.begin(), rules.end(),
+                                            [&](const LayerClassRule& rule) { return rule.class_name == class_name; });
+    if (matching_rule != rules.end()) return matching_rule->apply_rule;
   }
   return nullptr;
 }

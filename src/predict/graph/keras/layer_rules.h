@@ -38,7 +38,7 @@ LayerRule find_rule(std::string_view class_name);
 // ---- helpers of rules in several source files
 void emit_dense(LayerCall& call, std::int64_t rows, std::int64_t in, std::int64_t out, bool has_bias,
                 std::int64_t count = 1);
-void emit_binary(LayerCall& call, Kind kind, const Shape& out, const Shape& one, const Shape& other);
+void emit_binary(LayerCall& call, Kind kind, const Shape& out, const Shape& left_shape, const Shape& right_shape);
 // An einsum equation with the sizes of its letters, from the shapes of its operands. parse_einsum() calls fail() if
 // they do not match.
 struct ParsedEinsum {

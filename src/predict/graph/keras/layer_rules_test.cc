@@ -26,10 +26,10 @@ ModelSummary read(std::string_view shape, std::string_view class_name, std::stri
   EXPECT_TRUE(graph) << class_name << ": " << graph.error().message;
   if (!graph) return {};
   EXPECT_TRUE(graph->unknown_operations.empty()) << class_name;
-  ModelSummary read{format_operations(*graph), graph->weight_element_count, graph->weight_tensor_count,
-                    graph->operations.back().parameters.get("width", 0)};
-  read.lines.pop_back();
-  return read;
+  ModelSummary model_summary{format_operations(*graph), graph->weight_element_count, graph->weight_tensor_count,
+                             graph->operations.back().parameters.get("width", 0)};
+  model_summary.lines.pop_back();
+  return model_summary;
 }
 
 TEST(KerasLayers, TranslatesConvolutionsOfEveryDimension) {
@@ -39,12 +39,14 @@ TEST(KerasLayers, TranslatesConvolutionsOfEveryDimension) {
   EXPECT_EQ(line.weights, 5 * 8 * 4 + 4);
   EXPECT_EQ(line.out, 400);
 
-  const ModelSummary first = read("[1, 3, 28, 30]", "Conv2D",
-                                  R"("filters": 4, "kernel_size": [3, 3], "strides": [2, 2], "padding": "same",
+  const ModelSummary strided_convolution =
+      read("[1, 3, 28, 30]", "Conv2D",
+           R"("filters": 4, "kernel_size": [3, 3], "strides": [2, 2], "padding": "same",
                              "data_format": "channels_first", "use_bias": false, "activation": "swish")");
-  EXPECT_EQ(first.lines, (Lines{"l convolution batch=1;channels=3;out=4;height=28;width=30;kernel=3;stride=2;padding=0;"
-                                "dilation=1;groups=1;bias=0;channels_last=0;out_height=14;out_width=15",
-                                "l activation form=silu;batch=1;rows=56;width=15"}));
+  EXPECT_EQ(strided_convolution.lines,
+            (Lines{"l convolution batch=1;channels=3;out=4;height=28;width=30;kernel=3;stride=2;padding=0;"
+                   "dilation=1;groups=1;bias=0;channels_last=0;out_height=14;out_width=15",
+                   "l activation form=silu;batch=1;rows=56;width=15"}));
 
   const ModelSummary conv3d_summary = read("[1, 8, 9, 10, 2]", "Conv3D", R"("filters": 4, "kernel_size": [3, 2, 1])");
   EXPECT_EQ(conv3d_summary.lines,
@@ -68,10 +70,12 @@ TEST(KerasLayers, TranslatesGroupedAndDepthwiseConvolutions) {
 }
 
 TEST(KerasLayers, TransposedConvolutionsEnlargeImages) {
-  const ModelSummary grown = read("[1, 7, 7, 4]", "Conv2DTranspose",
-                                  R"("filters": 2, "kernel_size": [3, 3], "strides": [2, 2], "padding": "same")");
-  EXPECT_EQ(grown.lines, Lines{"l convolution batch=1;channels=4;out=2;height=7;width=7;kernel=3;stride=2;padding=1;"
-                               "dilation=1;groups=1;bias=1;channels_last=1;out_height=14;out_width=14;transposed=1"});
+  const ModelSummary transposed_convolution =
+      read("[1, 7, 7, 4]", "Conv2DTranspose",
+           R"("filters": 2, "kernel_size": [3, 3], "strides": [2, 2], "padding": "same")");
+  EXPECT_EQ(transposed_convolution.lines,
+            Lines{"l convolution batch=1;channels=4;out=2;height=7;width=7;kernel=3;stride=2;padding=1;"
+                  "dilation=1;groups=1;bias=1;channels_last=1;out_height=14;out_width=14;transposed=1"});
   EXPECT_EQ(read("[1, 7, 7, 4]", "Conv2DTranspose", R"("filters": 2, "kernel_size": 4, "strides": 3,
                  "output_padding": [1, 1])")
                 .out,
@@ -138,12 +142,13 @@ TEST(KerasLayers, RecurrentLayersAreOneOperation) {
   EXPECT_EQ(read("[2, 10, 8]", "GRU", R"("units": 4)").weights, 8 * 12 + 4 * 12 + 24);
   EXPECT_EQ(read("[2, 10, 8]", "GRU", R"("units": 4, "reset_after": false)").weights, 8 * 12 + 4 * 12 + 12);
   EXPECT_EQ(read("[2, 10, 8]", "SimpleRNN", R"("units": 4)").out, 4);
-  const ModelSummary both =
+  const ModelSummary bidirectional_lstm =
       read("[2, 10, 8]", "Bidirectional", R"("merge_mode": "concat", "layer": {"class_name": "LSTM",
       "config": {"name": "lstm", "units": 4}})");
-  EXPECT_EQ(both.weights, 2 * lstm.weights);
-  EXPECT_EQ(both.out, 8);
-  EXPECT_EQ(both.lines, Lines{"l recurrent form=lstm;batch=2;steps=10;in=8;hidden=4;layers=1;directions=2;bias=1"});
+  EXPECT_EQ(bidirectional_lstm.weights, 2 * lstm.weights);
+  EXPECT_EQ(bidirectional_lstm.out, 8);
+  EXPECT_EQ(bidirectional_lstm.lines,
+            Lines{"l recurrent form=lstm;batch=2;steps=10;in=8;hidden=4;layers=1;directions=2;bias=1"});
 }
 
 TEST(KerasLayers, CellsAndLayersWithoutALibraryKernelRunStepByStep) {
@@ -156,10 +161,10 @@ TEST(KerasLayers, CellsAndLayersWithoutALibraryKernelRunStepByStep) {
 }
 
 TEST(KerasLayers, TimeDistributedRunsOnEveryStep) {
-  const ModelSummary each = read("[2, 10, 8]", "TimeDistributed",
-                                 R"("layer": {"class_name": "Dense", "config": {"name": "dense", "units": 3}})");
-  EXPECT_EQ(each.lines, Lines{"l.dense dense rows=20;in=8;out=3;bias=1"});
-  EXPECT_EQ(each.out, 30);
+  const ModelSummary time_distributed_dense = read(
+      "[2, 10, 8]", "TimeDistributed", R"("layer": {"class_name": "Dense", "config": {"name": "dense", "units": 3}})");
+  EXPECT_EQ(time_distributed_dense.lines, Lines{"l.dense dense rows=20;in=8;out=3;bias=1"});
+  EXPECT_EQ(time_distributed_dense.out, 30);
 }
 
 // A tensor in the format of Keras 3, for the arguments of a call.
@@ -198,12 +203,12 @@ TEST(KerasLayers, TranslatesAttentionWithItsProjections) {
 }
 
 TEST(KerasLayers, TranslatesMergeLayers) {
-  const std::string both = fmt::format("[[{}, {}]]", tensor("a"), tensor("b"));
-  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Add", "l"), both)),
+  const std::string tensor_pair_json = fmt::format("[[{}, {}]]", tensor("a"), tensor("b"));
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Add", "l"), tensor_pair_json)),
             Lines{"l add form=same;batch=2;rows=4;width=6"});
-  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Concatenate", "l", "\"axis\": -1"), both)),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Concatenate", "l", "\"axis\": -1"), tensor_pair_json)),
             Lines{"l concatenate batch=2;rows=4;width=6;parts=2"});
-  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Dot", "l", "\"axes\": [2, 2]"), both)),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Dot", "l", "\"axes\": [2, 2]"), tensor_pair_json)),
             Lines{"l bmm batch=2;m=4;k=6;n=4"});
 }
 
@@ -212,17 +217,17 @@ std::string function(std::string_view class_name, std::string_view config = "") 
 }
 
 TEST(KerasLayers, TranslatesFunctionsOfKerasOps) {
-  const std::string one = "[" + tensor("a") + "]";
+  const std::string single_tensor_json = "[" + tensor("a") + "]";
   const std::string number = "[" + tensor("a") + ", 2.0]";
   const std::string slices = "[" + tensor("a") + R"(, [{"class_name": "__slice__", "config": {"start": null}},
       {"class_name": "__slice__", "config": {"start": 1, "stop": -1}}, 0]])";
-  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("Mean", "\"axis\": 1"), one)),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("Mean", "\"axis\": 1"), single_tensor_json)),
             Lines{"l reduce form=mean;batch=2;rows=4;width=6;over=1"});
   EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("TrueDivide"), number)),
             Lines{"l multiply form=scalar;batch=2;rows=4;width=6"});
   EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("GetItem"), slices)),
             Lines{"l view batch=2;rows=1;width=2"});
-  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("Transpose", "\"axes\": [0, 2, 1]"), one)),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("Transpose", "\"axes\": [0, 2, 1]"), single_tensor_json)),
             Lines{"l reshape form=transpose;batch=2;rows=6;width=4"});
   EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("Einsum", R"("subscripts": "abc,adc->abd")"),
                                        "[" + tensor("a") + "," + tensor("b") + "]")),

@@ -9,8 +9,8 @@
 
 namespace joulemap::predict::keras {
 
-void emit_binary(LayerCall& call, Kind kind, const Shape& out, const Shape& one, const Shape& other) {
-  BroadcastForm pair = broadcast_form(out, one, other);
+void emit_binary(LayerCall& call, Kind kind, const Shape& out, const Shape& left_shape, const Shape& right_shape) {
+  BroadcastForm pair = broadcast_form(out, left_shape, right_shape);
   call.emit_operation(kind, pair.form, std::move(pair.parameters));
 }
 
@@ -27,10 +27,11 @@ Shape parse_integer_shape(const DocumentValue* value) {
   return value != nullptr && value->number() ? shape : Shape{};  // a list may also name a tensor
 }
 
-Shape broadcast_merge_inputs(LayerCall& call, const Shape& one, const Shape& other) {
-  const std::optional<Shape> out = broadcast_shapes(one, other);
-  if (!out) call.set_failure(fmt::format("{} is incompatible with {}", shape_text(one), shape_text(other)));
-  return out.value_or(one);
+Shape broadcast_merge_inputs(LayerCall& call, const Shape& left_shape, const Shape& right_shape) {
+  const std::optional<Shape> out = broadcast_shapes(left_shape, right_shape);
+  if (!out)
+    call.set_failure(fmt::format("{} is incompatible with {}", shape_text(left_shape), shape_text(right_shape)));
+  return out.value_or(left_shape);
 }
 
 // Combines all inputs pairwise, from first to last.
@@ -38,18 +39,18 @@ template <Kind kKind>
 std::vector<Shape> apply_elementwise_merge(LayerCall& call) {
   Shape out = call.input_shape();
   for (std::size_t i = 1; i < call.inputs.size(); ++i) {
-    const Shape& other = call.input_shape(i);
-    const Shape both = broadcast_merge_inputs(call, out, other);
-    emit_binary(call, kKind, both, out, other);
-    out = both;
+    const Shape& operand_shape = call.input_shape(i);
+    const Shape broadcast_shape = broadcast_merge_inputs(call, out, operand_shape);
+    emit_binary(call, kKind, broadcast_shape, out, operand_shape);
+    out = broadcast_shape;
   }
   if (call.inputs.size() == 1) {  // the other operand is a constant in the document
     const DocumentValue* const constant =
         call.find_option("y") != nullptr ? call.find_option("y") : call.find_option("x2");
-    const Shape other = parse_integer_shape(constant);
-    const Shape both = broadcast_merge_inputs(call, out, other);
-    emit_binary(call, kKind, both, out, other);
-    out = both;
+    const Shape operand_shape = parse_integer_shape(constant);
+    const Shape broadcast_shape = broadcast_merge_inputs(call, out, operand_shape);
+    emit_binary(call, kKind, broadcast_shape, out, operand_shape);
+    out = broadcast_shape;
   }
   return {std::move(out)};
 }
@@ -74,15 +75,15 @@ std::vector<Shape> apply_concatenate(LayerCall& call) {
   const std::size_t axis = call.normalize_axis(axes.empty() ? -1 : axes.front(), out.size());
   if (call.failure()) return {out};
   for (std::size_t i = 1; i < call.inputs.size(); ++i) {
-    const Shape& other = call.input_shape(i);
-    Shape beside = other;
-    if (beside.size() == out.size()) beside[axis] = out[axis];
-    if (beside != out) {
-      call.set_failure(fmt::format("{} cannot be concatenated with {}", shape_text(other), shape_text(out)),
+    const Shape& part_shape = call.input_shape(i);
+    Shape aligned_part_shape = part_shape;
+    if (aligned_part_shape.size() == out.size()) aligned_part_shape[axis] = out[axis];
+    if (aligned_part_shape != out) {
+      call.set_failure(fmt::format("{} cannot be concatenated with {}", shape_text(part_shape), shape_text(out)),
                        "set an --input whose sides the model can halve without a remainder");
       return {out};
     }
-    out[axis] += other[axis];
+    out[axis] += part_shape[axis];
     if (out[axis] > kMaxElements) return {out};
   }
   const auto parts = static_cast<std::int64_t>(call.inputs.size());

@@ -14,12 +14,12 @@ namespace {
 // have any number.
 constexpr std::int64_t kMaxLayerCalls = 200'000;
 
-std::string join_layer_path(const std::string& outer, const std::string& inner) {
-  return outer.empty() ? inner : outer + "." + inner;
+std::string join_layer_path(const std::string& outer_path, const std::string& inner_path) {
+  return outer_path.empty() ? inner_path : outer_path + "." + inner_path;
 }
 
-Error malformed_layer_error(const std::string& path, std::string_view what) {
-  return Error{ErrorCode::malformed, fmt::format("layer {}: {}", path, what),
+Error malformed_layer_error(const std::string& path, std::string_view failure_reason) {
+  return Error{ErrorCode::malformed, fmt::format("layer {}: {}", path, failure_reason),
                "save the model again with model.to_json()"};
 }
 
@@ -52,8 +52,8 @@ ModelWalk::ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optiona
     : graph_(graph), default_dtype_(dtype), batch_size_(batch), batch_size_in_file_(file_batch) {}
 
 Result<const Model*> ModelWalk::parse_cached_model(const DocumentValue& text) {
-  const auto found = parsed_models_.find(&text);
-  if (found != parsed_models_.end()) return &found->second;
+  const auto cache_entry = parsed_models_.find(&text);
+  if (cache_entry != parsed_models_.end()) return &cache_entry->second;
   Result<Model> model = parse_model(text);
   if (!model) return std::move(model).error();
   return &parsed_models_.emplace(&text, *std::move(model)).first->second;
@@ -72,9 +72,10 @@ Result<std::vector<Tensor>> ModelWalk::visit_model(const DocumentValue& text, co
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Tensor>> computed;
   for (std::size_t i = 0; i < inputs.size(); ++i) computed[{model.input_layers[i], 0}] = {inputs[i]};
   const auto find = [&](const TensorReference& name) -> const Tensor* {
-    const auto found = computed.find({name.layer_index, name.call_index});
-    return found == computed.end() || name.output_index >= found->second.size() ? nullptr
-                                                                                : &found->second[name.output_index];
+    const auto output_entry = computed.find({name.layer_index, name.call_index});
+    return output_entry == computed.end() || name.output_index >= output_entry->second.size()
+               ? nullptr
+               : &output_entry->second[name.output_index];
   };
   const auto missing_tensor_error = [&](const TensorReference& name) {
     return malformed_layer_error(join_layer_path(inherited.path, model.layers[name.layer_index].name),
@@ -83,13 +84,14 @@ Result<std::vector<Tensor>> ModelWalk::visit_model(const DocumentValue& text, co
   for (const auto& [number, call_number] : model.call_order) {
     const Layer& layer = model.layers[number];
     const ModelCall& call = layer.calls[call_number];
-    std::vector<Input> given;
+    std::vector<Input> call_inputs;
     for (const Argument& argument : call.arguments) {
       const Tensor* const tensor = argument.tensor ? find(*argument.tensor) : nullptr;
       if (argument.tensor && tensor == nullptr) return missing_tensor_error(*argument.tensor);
-      given.push_back({argument.keyword, tensor == nullptr ? Tensor{argument.constant, default_dtype_} : *tensor});
+      call_inputs.push_back(
+          {argument.keyword, tensor == nullptr ? Tensor{argument.constant, default_dtype_} : *tensor});
     }
-    TensorsOrError out = visit_layer(layer, {layer.config_json, call.positional, call.keywords}, std::move(given),
+    TensorsOrError out = visit_layer(layer, {layer.config_json, call.positional, call.keywords}, std::move(call_inputs),
                                      inherited, declared_shapes(model, number, call_number));
     if (!out) return std::move(out).error();
     computed[{number, call_number}] = *std::move(out);
@@ -106,14 +108,14 @@ Result<std::vector<Tensor>> ModelWalk::visit_model(const DocumentValue& text, co
 ModelWalk::DeclaredShapes ModelWalk::declared_shapes(const Model& model, std::size_t layer, std::size_t call) const {
   DeclaredShapes declared{{}, true};
   for (std::size_t tensor = 0; tensor < model.layers[layer].used_output_count; ++tensor) {
-    const auto found = model.declared_shapes.find({layer, call, tensor});
+    const auto shape_entry = model.declared_shapes.find({layer, call, tensor});
     declared.shapes.emplace_back();
-    if (found == model.declared_shapes.end()) {
+    if (shape_entry == model.declared_shapes.end()) {
       declared.is_complete = false;
       continue;
     }
-    for (std::size_t i = 0; i < found->second.size(); ++i) {
-      std::optional<std::int64_t> size = found->second[i];
+    for (std::size_t i = 0; i < shape_entry->second.size(); ++i) {
+      std::optional<std::int64_t> size = shape_entry->second[i];
       if (i == 0 && (!size || size == batch_size_in_file_)) size = batch_size_;
       if (!size || *size < 1) declared.is_complete = false;
       declared.shapes.back().push_back(size.value_or(1));
@@ -123,7 +125,7 @@ ModelWalk::DeclaredShapes ModelWalk::declared_shapes(const Model& model, std::si
 }
 
 LayerTraits ModelWalk::compute_layer_traits(const Layer& layer, const std::vector<Input>& inputs,
-                                            const InheritedTraits& inherited, const CallJson& written) const {
+                                            const InheritedTraits& inherited, const CallJson& call_json) const {
   LayerTraits traits;
   traits.layer_path = join_layer_path(inherited.path, layer.name);
   traits.class_name = layer.class_name;
@@ -132,8 +134,8 @@ LayerTraits ModelWalk::compute_layer_traits(const Layer& layer, const std::vecto
   traits.runs_in_inference_mode = inherited.is_inference;
   // Keras 3 writes the default of `training` for every layer, which a run overrides. For models, and in Keras 2, the
   // value is an explicit choice.
-  const bool is_mode_explicit = written.positional == nullptr || is_model(*layer.layer_json);
-  if (is_mode_explicit && written.keywords != nullptr && written.keywords->boolean("training") == false) {
+  const bool is_mode_explicit = call_json.positional == nullptr || is_model(*layer.layer_json);
+  if (is_mode_explicit && call_json.keywords != nullptr && call_json.keywords->boolean("training") == false) {
     traits.runs_in_inference_mode = true;
   }
   const DtypePolicy policy =
@@ -141,38 +143,40 @@ LayerTraits ModelWalk::compute_layer_traits(const Layer& layer, const std::vecto
   traits.dtype = policy.compute_dtype;
   traits.has_mixed_precision = policy.has_mixed_precision;
   if (layer.is_function) {  // a function computes in the type of its input
-    const auto first =
+    const auto floating_point_input =
         std::find_if(inputs.begin(), inputs.end(), [](const Input& input) { return input.tensor.is_floating_point; });
-    traits.dtype = first == inputs.end() ? default_dtype_ : first->tensor.dtype;
+    traits.dtype = floating_point_input == inputs.end() ? default_dtype_ : floating_point_input->tensor.dtype;
     traits.has_mixed_precision = false;
   }
   return traits;
 }
 
-Result<std::vector<Tensor>> ModelWalk::visit_layer(const Layer& layer, const CallJson& written,
+Result<std::vector<Tensor>> ModelWalk::visit_layer(const Layer& layer, const CallJson& call_json,
                                                    std::vector<Input> inputs, const InheritedTraits& inherited,
                                                    const DeclaredShapes& declared) {
   if (++call_count_ > kMaxLayerCalls) {
     return Error{ErrorCode::unsupported, fmt::format("the model has more than {} calls of layers", kMaxLayerCalls), ""};
   }
-  LayerTraits traits = compute_layer_traits(layer, inputs, inherited, written);
+  LayerTraits traits = compute_layer_traits(layer, inputs, inherited, call_json);
   if (inputs.empty()) {
     return Error{
         ErrorCode::unsupported,
         fmt::format("layer {} ({}): the file does not list its input tensors", traits.layer_path, layer.class_name),
         "save the model with Keras 3, or export it to ONNX"};
   }
-  const InheritedTraits inside{traits.layer_path, traits.is_trainable, traits.runs_in_inference_mode};
+  const InheritedTraits inner_traits{traits.layer_path, traits.is_trainable, traits.runs_in_inference_mode};
   if (is_model(*layer.layer_json)) {
     std::vector<Tensor> tensors;
     tensors.reserve(inputs.size());
     for (Input& input : inputs) tensors.push_back(std::move(input.tensor));
-    return visit_model(*layer.layer_json, tensors, inside);
+    return visit_model(*layer.layer_json, tensors, inner_traits);
   }
-  if (layer.class_name == "TimeDistributed") return visit_time_distributed_layer(layer, std::move(inputs), inside);
-  if (layer.class_name == "Bidirectional") return visit_bidirectional_layer(layer, inputs, inside, std::move(traits));
+  if (layer.class_name == "TimeDistributed")
+    return visit_time_distributed_layer(layer, std::move(inputs), inner_traits);
+  if (layer.class_name == "Bidirectional")
+    return visit_bidirectional_layer(layer, inputs, inner_traits, std::move(traits));
   traits.adds_weights_to_graph = layers_with_counted_weights_.insert(traits.layer_path).second;
-  LayerCall call(std::move(traits), written, std::move(inputs), graph_);
+  LayerCall call(std::move(traits), call_json, std::move(inputs), graph_);
   if (!layer.is_function) cast_inputs(call);
   return apply_layer_rule(call, declared, layer);
 }
@@ -181,14 +185,14 @@ Result<std::vector<Tensor>> ModelWalk::visit_layer(const Layer& layer, const Cal
 void ModelWalk::cast_inputs(LayerCall& call) const {
   for (Input& input : call.inputs) {
     if (!input.tensor.is_floating_point || input.tensor.dtype == call.traits.dtype) continue;
-    Operation cast{call.traits.layer_path,
-                   call.traits.class_name,
-                   Kind::cast,
-                   std::string(name_of(call.traits.dtype)),
-                   batch_rows_width_parameters(input.tensor.sizes),
-                   input.tensor.dtype};
-    cast.gradient = input.tensor.needs_gradient ? NeededGradients::all : NeededGradients::none;
-    graph_.operations.push_back(std::move(cast));
+    Operation cast_operation{call.traits.layer_path,
+                             call.traits.class_name,
+                             Kind::cast,
+                             std::string(name_of(call.traits.dtype)),
+                             batch_rows_width_parameters(input.tensor.sizes),
+                             input.tensor.dtype};
+    cast_operation.gradient = input.tensor.needs_gradient ? NeededGradients::all : NeededGradients::none;
+    graph_.operations.push_back(std::move(cast_operation));
     input.tensor.dtype = call.traits.dtype;
   }
 }

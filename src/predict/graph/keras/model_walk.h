@@ -50,18 +50,18 @@ class ModelWalk {
 
   Result<const Model*> parse_cached_model(const DocumentValue& text);
   DeclaredShapes declared_shapes(const Model& model, std::size_t layer, std::size_t call) const;
-  TensorsOrError visit_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
+  TensorsOrError visit_layer(const Layer& layer, const CallJson& call_json, std::vector<Input> inputs,
                              const InheritedTraits& inherited, const DeclaredShapes& declared);
   TensorsOrError apply_layer_rule(LayerCall& call, const DeclaredShapes& declared, const Layer& layer);
   TensorsOrError visit_time_distributed_layer(const Layer& layer, std::vector<Input> inputs,
-                                              const InheritedTraits& inside);
+                                              const InheritedTraits& inner_traits);
   TensorsOrError visit_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs,
-                                           const InheritedTraits& inside, LayerTraits traits);
+                                           const InheritedTraits& inner_traits, LayerTraits traits);
   std::optional<std::size_t> merge_bidirectional_passes(std::size_t begin, const std::string& path,
                                                         std::optional<std::size_t> stack);
   TensorsOrError check_output_shapes(const LayerCall& call, const std::vector<Shape>& shapes) const;
   LayerTraits compute_layer_traits(const Layer& layer, const std::vector<Input>& inputs,
-                                   const InheritedTraits& inherited, const CallJson& written) const;
+                                   const InheritedTraits& inherited, const CallJson& call_json) const;
   void cast_inputs(LayerCall& call) const;
 
   Graph& graph_;

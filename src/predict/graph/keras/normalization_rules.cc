@@ -12,7 +12,7 @@ std::int64_t single_axis_option(const LayerCall& call, std::int64_t default_valu
   return axes.empty() ? default_value : axes.front();
 }
 
-void emit_channel_norm(LayerCall& call, std::string_view form, std::size_t channel_axis, bool is_frozen) {
+void emit_channel_norm(LayerCall& call, std::string_view operation_form, std::size_t channel_axis, bool is_frozen) {
   const Shape& shape = call.input_shape();
   Shape pixels = shape;
   pixels.erase(pixels.begin() + static_cast<std::ptrdiff_t>(channel_axis));
@@ -22,7 +22,7 @@ void emit_channel_norm(LayerCall& call, std::string_view form, std::size_t chann
                                  {"height", pixels[1]},
                                  {"width", element_count(pixels, 2, pixels.size())}};
   if (is_frozen) parameters.set("frozen", 1);
-  call.emit_operation(Kind::normalization, form, std::move(parameters));
+  call.emit_operation(Kind::normalization, operation_form, std::move(parameters));
 }
 
 // Emitted in the form that inference runs. make_training_step() changes it to batch statistics (form batch). `frozen` 1
@@ -50,10 +50,10 @@ std::vector<Shape> apply_group_normalization(LayerCall& call) {
 }
 
 // Emits a norm in which `normed_elements` elements are normalized together, for each of the remaining indices.
-void emit_row_norm(LayerCall& call, std::string_view form, std::int64_t normed_elements) {
-  const std::int64_t all = element_count(call.input_shape());
-  call.emit_operation(Kind::normalization, form,
-                      {{"batch", all / std::max<std::int64_t>(1, normed_elements)},
+void emit_row_norm(LayerCall& call, std::string_view operation_form, std::int64_t normed_elements) {
+  const std::int64_t total_element_count = element_count(call.input_shape());
+  call.emit_operation(Kind::normalization, operation_form,
+                      {{"batch", total_element_count / std::max<std::int64_t>(1, normed_elements)},
                        {"channels", normed_elements},
                        {"height", 1},
                        {"width", 1}});
@@ -64,8 +64,8 @@ std::int64_t normalized_element_count(LayerCall& call) {
   if (axes.empty()) axes = {-1};
   std::vector<std::size_t> axis_positions;
   std::int64_t normed_elements = 1;
-  for (const std::int64_t each : axes) {
-    const std::size_t position = call.normalize_axis(each, call.input_shape().size());
+  for (const std::int64_t axis : axes) {
+    const std::size_t position = call.normalize_axis(axis, call.input_shape().size());
     if (std::find(axis_positions.begin(), axis_positions.end(), position) != axis_positions.end()) continue;
     axis_positions.push_back(position);
     if (position < call.input_shape().size())

@@ -32,7 +32,7 @@ SlidingWindow fold_depth_into_height(const std::vector<SlidingWindow>& windows) 
   return height;
 }
 
-void emit_pooling(LayerCall& call, std::string_view form, std::int64_t batch, std::int64_t channels,
+void emit_pooling(LayerCall& call, std::string_view operation_form, std::int64_t batch, std::int64_t channels,
                   const std::vector<SlidingWindow>& windows) {
   const SlidingWindow height = fold_depth_into_height(windows);
   const SlidingWindow& width = windows.back();
@@ -46,7 +46,7 @@ void emit_pooling(LayerCall& call, std::string_view form, std::int64_t batch, st
     parameters.set("out_height", height.output_size);
     parameters.set("out_width", width.output_size);
   }
-  call.emit_operation(Kind::pooling, form, std::move(parameters));
+  call.emit_operation(Kind::pooling, operation_form, std::move(parameters));
 }
 
 enum class PoolingForm : std::uint8_t { max, avg };
@@ -78,17 +78,17 @@ std::vector<Shape> apply_pooling(LayerCall& call) {
 template <std::size_t kSides>
 std::vector<Shape> apply_global_pooling(LayerCall& call) {
   const ImageAxes sides = find_image_axes(call, kSides);
-  const Shape in = call.input_shape();
-  if (in.size() != kSides + 2) return {in};
-  const std::size_t last = sides.first_spatial_axis + kSides - 1;
+  const Shape input_shape = call.input_shape();
+  if (input_shape.size() != kSides + 2) return {input_shape};
+  const std::size_t last_spatial_axis = sides.first_spatial_axis + kSides - 1;
   call.emit_operation(Kind::pooling, "adaptive",
-                      {{"batch", in.front()},
-                       {"channels", in[sides.channel_axis]},
-                       {"height", element_count(in, sides.first_spatial_axis, last)},
-                       {"width", in[last]},
+                      {{"batch", input_shape.front()},
+                       {"channels", input_shape[sides.channel_axis]},
+                       {"height", element_count(input_shape, sides.first_spatial_axis, last_spatial_axis)},
+                       {"width", input_shape[last_spatial_axis]},
                        {"out", 1}});
-  if (!call.boolean_option("keepdims", false)) return {{in.front(), in[sides.channel_axis]}};
-  Shape out = in;
+  if (!call.boolean_option("keepdims", false)) return {{input_shape.front(), input_shape[sides.channel_axis]}};
+  Shape out = input_shape;
   std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(sides.first_spatial_axis), kSides, 1);
   return {std::move(out)};
 }
@@ -100,9 +100,9 @@ std::vector<Shape> apply_adaptive_pooling(LayerCall& call) {
   Shape out = call.input_shape();
   if (out.size() != kSides + 2) return {out};
   const std::vector<std::int64_t> target = call.per_dimension_option("output_size", kSides, 1);
-  const std::size_t last = sides.first_spatial_axis + kSides - 1;
-  const std::int64_t height = element_count(out, sides.first_spatial_axis, last);
-  const std::int64_t width = out[last];
+  const std::size_t last_spatial_axis = sides.first_spatial_axis + kSides - 1;
+  const std::int64_t height = element_count(out, sides.first_spatial_axis, last_spatial_axis);
+  const std::int64_t width = out[last_spatial_axis];
   for (std::size_t i = 0; i < kSides; ++i) out[sides.first_spatial_axis + i] = target[i];
   call.emit_operation(Kind::pooling, "adaptive",
                       {{"batch", out.front()},
@@ -110,7 +110,7 @@ std::vector<Shape> apply_adaptive_pooling(LayerCall& call) {
                        {"height", height},
                        {"width", width},
                        {"out", target.back()},
-                       {"out_height", element_count(out, sides.first_spatial_axis, last)},
+                       {"out_height", element_count(out, sides.first_spatial_axis, last_spatial_axis)},
                        {"out_width", target.back()}});
   return {std::move(out)};
 }

@@ -28,8 +28,10 @@ struct InputSequence {
 
 // Emits all gates as one kernel, as in PyTorch's cells and in compiled code.
 void emit_gate_products(LayerCall& call, const InputSequence& sequence, const RecurrentCell& cell) {
-  const std::string_view form = cell.gate_count == 4 ? "lstm_cell" : cell.gate_count == 3 ? "gru_cell" : "rnn_cell";
-  call.emit_elementwise(Kind::activation, form, {sequence.batch_size, cell.gate_count, cell.unit_count},
+  const std::string_view cell_form = cell.gate_count == 4   ? "lstm_cell"
+                                     : cell.gate_count == 3 ? "gru_cell"
+                                                            : "rnn_cell";
+  call.emit_elementwise(Kind::activation, cell_form, {sequence.batch_size, cell.gate_count, cell.unit_count},
                         sequence.time_steps);
 }
 
@@ -84,8 +86,8 @@ void emit_recurrent_cell_operations(LayerCall& call, const InputSequence& sequen
 RecurrentCell parse_recurrent_cell(LayerCall& call, std::string_view class_name, const DocumentValue* config) {
   RecurrentCell cell;
   const auto text = [&](std::string_view key, std::string_view default_value) {
-    const std::string found = config == nullptr ? call.text_option(key) : config->text_or_empty(key);
-    return found.empty() ? std::string(default_value) : found;
+    const std::string option_text = config == nullptr ? call.text_option(key) : config->text_or_empty(key);
+    return option_text.empty() ? std::string(default_value) : option_text;
   };
   const auto flag = [&](std::string_view key, bool default_value) {
     return config == nullptr ? call.boolean_option(key, default_value) : config->boolean(key).value_or(default_value);
@@ -148,7 +150,7 @@ std::vector<Shape> apply_recurrent(LayerCall& call) {
 // A recurrent layer with custom cells, one or several stacked.
 std::vector<Shape> apply_recurrent_cells(LayerCall& call) {
   InputSequence sequence = read_input_sequence(call);
-  const InputSequence whole = sequence;
+  const InputSequence input_sequence = sequence;
   const DocumentValue* const cell = call.find_option("cell");
   const DocumentValue* const config = cell == nullptr ? nullptr : cell->find("config");
   if (config == nullptr) {
@@ -158,8 +160,8 @@ std::vector<Shape> apply_recurrent_cells(LayerCall& call) {
   std::vector<RecurrentCell> cells;
   const DocumentValue* const stacked_cells = config->find("cells");
   if (stacked_cells != nullptr && stacked_cells->array() != nullptr) {
-    for (const DocumentValue& each : *stacked_cells->array()) {
-      cells.push_back(parse_recurrent_cell(call, each.text_or_empty("class_name"), each.find("config")));
+    for (const DocumentValue& cell_json : *stacked_cells->array()) {
+      cells.push_back(parse_recurrent_cell(call, cell_json.text_or_empty("class_name"), cell_json.find("config")));
     }
   } else {
     cells.push_back(parse_recurrent_cell(call, cell->text_or_empty("class_name"), config));
@@ -168,11 +170,11 @@ std::vector<Shape> apply_recurrent_cells(LayerCall& call) {
     call.set_failure("it has no cell");
     return {call.input_shape()};
   }
-  for (const RecurrentCell& each : cells) {
-    emit_recurrent_cell_operations(call, sequence, each);
-    sequence.feature_count = each.unit_count;
+  for (const RecurrentCell& recurrent_cell : cells) {
+    emit_recurrent_cell_operations(call, sequence, recurrent_cell);
+    sequence.feature_count = recurrent_cell.unit_count;
   }
-  return recurrent_output_shapes(call, whole, cells);
+  return recurrent_output_shapes(call, input_sequence, cells);
 }
 
 constexpr LayerClassRule kLayerClassRules[] = {

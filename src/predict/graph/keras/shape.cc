@@ -7,16 +7,17 @@
 
 namespace joulemap::predict::keras {
 
-std::int64_t saturating_product(std::int64_t one, std::int64_t other) {
-  if (one == 0 || other == 0) return 0;
-  return one > kMaxElements / other ? kSaturatedElementCount : one * other;
+std::int64_t saturating_product(std::int64_t left_factor, std::int64_t right_factor) {
+  if (left_factor == 0 || right_factor == 0) return 0;
+  return left_factor > kMaxElements / right_factor ? kSaturatedElementCount : left_factor * right_factor;
 }
 
 std::int64_t element_count(const Shape& shape) { return element_count(shape, 0, shape.size()); }
 
-std::int64_t element_count(const Shape& shape, std::size_t from, std::size_t to) {
+std::int64_t element_count(const Shape& shape, std::size_t begin_axis, std::size_t end_axis) {
   std::int64_t product = 1;
-  for (std::size_t i = from; i < std::min(to, shape.size()); ++i) product = saturating_product(product, shape[i]);
+  for (std::size_t i = begin_axis; i < std::min(end_axis, shape.size()); ++i)
+    product = saturating_product(product, shape[i]);
   return product;
 }
 
@@ -33,13 +34,13 @@ std::optional<std::size_t> normalize_axis_index(std::int64_t axis, std::size_t d
   return static_cast<std::size_t>(axis < 0 ? axis + count : axis);
 }
 
-std::optional<Shape> broadcast_shapes(const Shape& one, const Shape& other) {
-  const Shape& longer = one.size() >= other.size() ? one : other;
-  const Shape& shorter = one.size() >= other.size() ? other : one;
-  Shape out = longer;
-  const std::size_t offset = longer.size() - shorter.size();
-  for (std::size_t i = 0; i < shorter.size(); ++i) {
-    const std::int64_t size = shorter[i];
+std::optional<Shape> broadcast_shapes(const Shape& left_shape, const Shape& right_shape) {
+  const Shape& longer_shape = left_shape.size() >= right_shape.size() ? left_shape : right_shape;
+  const Shape& shorter_shape = left_shape.size() >= right_shape.size() ? right_shape : left_shape;
+  Shape out = longer_shape;
+  const std::size_t offset = longer_shape.size() - shorter_shape.size();
+  for (std::size_t i = 0; i < shorter_shape.size(); ++i) {
+    const std::int64_t size = shorter_shape[i];
     if (out[offset + i] != size && out[offset + i] != 1 && size != 1) return std::nullopt;
     out[offset + i] = std::max(out[offset + i], size);
   }
@@ -49,31 +50,33 @@ std::optional<Shape> broadcast_shapes(const Shape& one, const Shape& other) {
 SlidingWindow make_sliding_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
                                   Padding padding) {
   SlidingWindow window{in, kernel, stride, dilation};
-  const std::int64_t reach = dilation * (kernel - 1) + 1;
-  std::int64_t padded = 0;  // sum of the padding on both sides
+  const std::int64_t kernel_extent = dilation * (kernel - 1) + 1;
+  std::int64_t total_padding = 0;  // sum of the padding on both sides
   if (padding == Padding::same) {
     window.output_size = (in + stride - 1) / stride;
-    padded = std::max<std::int64_t>(0, (window.output_size - 1) * stride + reach - in);
+    total_padding = std::max<std::int64_t>(0, (window.output_size - 1) * stride + kernel_extent - in);
   } else {
-    padded = padding == Padding::causal ? reach - 1 : 0;
-    window.output_size = in + padded < reach ? 0 : (in + padded - reach) / stride + 1;
+    total_padding = padding == Padding::causal ? kernel_extent - 1 : 0;
+    window.output_size = in + total_padding < kernel_extent ? 0 : (in + total_padding - kernel_extent) / stride + 1;
   }
-  window.padding = padded / 2;
-  const std::int64_t room = in + 2 * window.padding - reach;
-  window.has_equal_padding = room >= 0 && room / stride + 1 == window.output_size;
+  window.padding = total_padding / 2;
+  const std::int64_t max_window_offset = in + 2 * window.padding - kernel_extent;
+  window.has_equal_padding = max_window_offset >= 0 && max_window_offset / stride + 1 == window.output_size;
   return window;
 }
 
 SlidingWindow make_transposed_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
                                      Padding padding, std::optional<std::int64_t> output_padding) {
   SlidingWindow window{in, kernel, stride, dilation};
-  const std::int64_t reach = dilation * (kernel - 1) + 1;
+  const std::int64_t kernel_extent = dilation * (kernel - 1) + 1;
   window.has_equal_padding = false;  // the output size is always stated, because it exceeds the input's
-  window.padding = padding == Padding::same ? reach / 2 : 0;
+  window.padding = padding == Padding::same ? kernel_extent / 2 : 0;
   if (output_padding) {
-    window.output_size = std::max<std::int64_t>(0, (in - 1) * stride + reach - 2 * window.padding + *output_padding);
+    window.output_size =
+        std::max<std::int64_t>(0, (in - 1) * stride + kernel_extent - 2 * window.padding + *output_padding);
   } else {
-    window.output_size = in * stride + (padding == Padding::same ? 0 : std::max<std::int64_t>(reach - stride, 0));
+    window.output_size =
+        in * stride + (padding == Padding::same ? 0 : std::max<std::int64_t>(kernel_extent - stride, 0));
   }
   return window;
 }

@@ -21,9 +21,10 @@ inline constexpr std::int64_t kMaxWindowFactor = 65536;  // limit of kernel size
 inline constexpr std::size_t kMaxTensorDimensions = 16;
 
 // Product of two numbers of at least 0; saturates at kSaturatedElementCount.
-std::int64_t saturating_product(std::int64_t one, std::int64_t other);
+std::int64_t saturating_product(std::int64_t left_factor, std::int64_t right_factor);
 std::int64_t element_count(const Shape& shape);
-std::int64_t element_count(const Shape& shape, std::size_t from, std::size_t to);  // of the dimensions [from, to)
+std::int64_t element_count(const Shape& shape, std::size_t begin_axis,
+                           std::size_t end_axis);  // of the dimensions [begin_axis, end_axis)
 
 std::string shape_text(const Shape& shape);  // "8x224x224x3"; "a number" for a scalar
 
@@ -31,7 +32,7 @@ std::string shape_text(const Shape& shape);  // "8x224x224x3"; "a number" for a 
 std::optional<std::size_t> normalize_axis_index(std::int64_t axis, std::size_t dimensions);
 
 // The broadcast shape of both; empty if they do not match.
-std::optional<Shape> broadcast_shapes(const Shape& one, const Shape& other);
+std::optional<Shape> broadcast_shapes(const Shape& left_shape, const Shape& right_shape);
 
 enum class Padding : std::uint8_t { valid, same, causal };
 

@@ -12,28 +12,29 @@ namespace {
 
 constexpr std::int64_t kMaxSplitParts = 1024;
 
-// Resolves the -1 of a target shape for a tensor of `all` elements. If the target has no -1 and another number of
-// elements, its first size is a batch stored in the model: replaces it by the batch of the call.
-Shape resolve_inferred_dimension(LayerCall& call, const std::vector<std::int64_t>& target, std::int64_t all) {
+// Resolves the -1 of a target shape for a tensor of `total_element_count` elements. If the target has no -1 and
+// another number of elements, its first size is a batch stored in the model: replaces it by the batch of the call.
+Shape resolve_inferred_dimension(LayerCall& call, const std::vector<std::int64_t>& target,
+                                 std::int64_t total_element_count) {
   Shape out;
-  std::int64_t known = 1;
-  std::size_t open = target.size();
+  std::int64_t known_element_count = 1;
+  std::size_t inferred_axis = target.size();
   for (std::size_t i = 0; i < target.size(); ++i) {
     const bool is_open = target[i] == -1;
-    if (is_open && open != target.size()) call.set_failure("its shape has more than one unknown size");
-    if (is_open) open = i;
+    if (is_open && inferred_axis != target.size()) call.set_failure("its shape has more than one unknown size");
+    if (is_open) inferred_axis = i;
     if (!is_open && target[i] < 1) call.set_failure(fmt::format("its shape has the size {}", target[i]));
     out.push_back(std::clamp<std::int64_t>(target[i], 1, kSaturatedElementCount));
-    if (!is_open) known = saturating_product(known, out.back());
+    if (!is_open) known_element_count = saturating_product(known_element_count, out.back());
   }
-  if (open == target.size() && known != all && !out.empty()) {
-    open = 0;
-    known /= out.front();
+  if (inferred_axis == target.size() && known_element_count != total_element_count && !out.empty()) {
+    inferred_axis = 0;
+    known_element_count /= out.front();
   }
-  if (open < out.size() && known > 0 && all % known == 0) {
-    out[open] = all / known;
-  } else if (known != all) {
-    call.set_failure(fmt::format("{} elements cannot be reshaped to {}", all, shape_text(out)),
+  if (inferred_axis < out.size() && known_element_count > 0 && total_element_count % known_element_count == 0) {
+    out[inferred_axis] = total_element_count / known_element_count;
+  } else if (known_element_count != total_element_count) {
+    call.set_failure(fmt::format("{} elements cannot be reshaped to {}", total_element_count, shape_text(out)),
                      "set the input size that the model was built for with --input");
   }
   return out;
@@ -41,25 +42,27 @@ Shape resolve_inferred_dimension(LayerCall& call, const std::vector<std::int64_t
 
 std::vector<std::int64_t> integer_list_option(LayerCall& call, std::string_view key) {
   const DocumentValue* const value = call.find_option(key);
-  std::vector<std::int64_t> found;
-  if (value != nullptr && value->integer()) found.push_back(*value->integer());
-  const DocumentValue::Array* list = value == nullptr ? nullptr : value->array();
-  if (value != nullptr && value->find("items") != nullptr) list = value->find("items")->array();
-  if (list != nullptr) {
-    for (const DocumentValue& each : *list) found.push_back(each.integer().value_or(-1));
+  std::vector<std::int64_t> integer_values;
+  if (value != nullptr && value->integer()) integer_values.push_back(*value->integer());
+  const DocumentValue::Array* integers_json = value == nullptr ? nullptr : value->array();
+  if (value != nullptr && value->find("items") != nullptr) integers_json = value->find("items")->array();
+  if (integers_json != nullptr) {
+    for (const DocumentValue& integer_json : *integers_json)
+      integer_values.push_back(integer_json.integer().value_or(-1));
   }
-  if (found.size() > kMaxTensorDimensions) call.set_failure(fmt::format("its {} has {} values", key, found.size()));
-  found.resize(std::min(found.size(), kMaxTensorDimensions));
-  return found;
+  if (integer_values.size() > kMaxTensorDimensions)
+    call.set_failure(fmt::format("its {} has {} values", key, integer_values.size()));
+  integer_values.resize(std::min(integer_values.size(), kMaxTensorDimensions));
+  return integer_values;
 }
 
 std::vector<Shape> apply_reshape_layer(LayerCall& call) {
   call.require_dimension_count(1, kMaxTensorDimensions);
-  const Shape in = call.input_shape();
-  if (in.empty()) return {in};
-  Shape out =
-      resolve_inferred_dimension(call, integer_list_option(call, "target_shape"), element_count(in) / in.front());
-  out.insert(out.begin(), in.front());
+  const Shape input_shape = call.input_shape();
+  if (input_shape.empty()) return {input_shape};
+  Shape out = resolve_inferred_dimension(call, integer_list_option(call, "target_shape"),
+                                         element_count(input_shape) / input_shape.front());
+  out.insert(out.begin(), input_shape.front());
   call.emit_view(out);
   return {std::move(out)};
 }
@@ -72,26 +75,26 @@ std::vector<Shape> apply_reshape_function(LayerCall& call) {
 }
 
 std::vector<Shape> apply_flatten(LayerCall& call) {
-  const Shape in = call.input_shape();
-  Shape out = {in.empty() ? 1 : in.front(), element_count(in, 1, in.size())};
+  const Shape input_shape = call.input_shape();
+  Shape out = {input_shape.empty() ? 1 : input_shape.front(), element_count(input_shape, 1, input_shape.size())};
   call.emit_view(out);
   return {std::move(out)};
 }
 
 // Emits a copy in another order of dimensions, because the next operation reads the data in that order.
 std::vector<Shape> emit_transpose(LayerCall& call, const std::vector<std::int64_t>& order) {
-  const Shape in = call.input_shape();
-  std::vector<bool> seen(in.size(), false);
+  const Shape input_shape = call.input_shape();
+  std::vector<bool> is_named_axis(input_shape.size(), false);
   Shape out;
-  for (const std::int64_t each : order) {
-    const std::size_t position = call.normalize_axis(each, in.size());
-    if (position >= in.size() || seen[position]) break;
-    seen[position] = true;
-    out.push_back(in[position]);
+  for (const std::int64_t axis : order) {
+    const std::size_t position = call.normalize_axis(axis, input_shape.size());
+    if (position >= input_shape.size() || is_named_axis[position]) break;
+    is_named_axis[position] = true;
+    out.push_back(input_shape[position]);
   }
-  if (out.size() != in.size()) {
-    call.set_failure(fmt::format("its order does not name each of {} dimensions once", in.size()));
-    return {in};
+  if (out.size() != input_shape.size()) {
+    call.set_failure(fmt::format("its order does not name each of {} dimensions once", input_shape.size()));
+    return {input_shape};
   }
   call.emit_elementwise(Kind::reshape, "transpose", out);
   return {std::move(out)};
@@ -114,21 +117,21 @@ std::vector<Shape> apply_transpose(LayerCall& call) {
 
 std::vector<Shape> apply_swap_axes(LayerCall& call) {
   Shape out = call.input_shape();
-  const std::size_t one =
+  const std::size_t first_axis =
       call.normalize_axis(call.axes_option("axis1").empty() ? 0 : call.axes_option("axis1").front(), out.size());
-  const std::size_t other =
+  const std::size_t second_axis =
       call.normalize_axis(call.axes_option("axis2").empty() ? 0 : call.axes_option("axis2").front(), out.size());
   if (call.failure()) return {out};
-  std::swap(out[one], out[other]);
+  std::swap(out[first_axis], out[second_axis]);
   call.emit_elementwise(Kind::reshape, "transpose", out);
   return {std::move(out)};
 }
 
 std::vector<Shape> apply_repeat_vector(LayerCall& call) {
   call.require_dimension_count(2, 2);
-  const Shape in = call.input_shape();
-  if (in.size() != 2) return {in};
-  Shape out = {in[0], call.required_size_option("n"), in[1]};
+  const Shape input_shape = call.input_shape();
+  if (input_shape.size() != 2) return {input_shape};
+  Shape out = {input_shape[0], call.required_size_option("n"), input_shape[1]};
   call.emit_elementwise(Kind::reshape, "gather", out);
   return {std::move(out)};
 }
@@ -137,24 +140,24 @@ std::vector<Shape> apply_expand_dims(LayerCall& call) {
   Shape out = call.input_shape();
   std::vector<std::int64_t> axes = call.axes_option("axis");
   if (axes.empty()) axes = {-1};
-  for (const std::int64_t each : axes) {
-    out.insert(out.begin() + static_cast<std::ptrdiff_t>(call.normalize_axis(each, out.size() + 1)), 1);
+  for (const std::int64_t axis : axes) {
+    out.insert(out.begin() + static_cast<std::ptrdiff_t>(call.normalize_axis(axis, out.size() + 1)), 1);
   }
   call.emit_view(out);
   return {std::move(out)};
 }
 
 std::vector<Shape> apply_squeeze(LayerCall& call) {
-  const Shape in = call.input_shape();
+  const Shape input_shape = call.input_shape();
   const std::vector<std::int64_t> axes = call.axes_option("axis");
-  std::vector<bool> is_removed_axis(in.size(), false);
-  for (const std::int64_t each : axes) {
-    const std::size_t position = call.normalize_axis(each, in.size());
-    if (position < is_removed_axis.size()) is_removed_axis[position] = in[position] == 1;
+  std::vector<bool> is_removed_axis(input_shape.size(), false);
+  for (const std::int64_t axis : axes) {
+    const std::size_t position = call.normalize_axis(axis, input_shape.size());
+    if (position < is_removed_axis.size()) is_removed_axis[position] = input_shape[position] == 1;
   }
   Shape out;
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    if (!(axes.empty() ? in[i] == 1 : is_removed_axis[i])) out.push_back(in[i]);
+  for (std::size_t i = 0; i < input_shape.size(); ++i) {
+    if (!(axes.empty() ? input_shape[i] == 1 : is_removed_axis[i])) out.push_back(input_shape[i]);
   }
   call.emit_view(out);
   return {std::move(out)};
@@ -162,52 +165,53 @@ std::vector<Shape> apply_squeeze(LayerCall& call) {
 
 // Splits an axis into equal parts, at indices (keras.ops), or into parts of given sizes (TensorFlow).
 std::vector<Shape> apply_split(LayerCall& call) {
-  const Shape in = call.input_shape();
+  const Shape input_shape = call.input_shape();
   const std::vector<std::int64_t> axes = call.axes_option("axis");
-  const std::size_t axis = call.normalize_axis(axes.empty() ? 0 : axes.front(), in.size());
+  const std::size_t axis = call.normalize_axis(axes.empty() ? 0 : axes.front(), input_shape.size());
   const bool is_tensorflow = call.find_option("num_or_size_splits") != nullptr;
   const std::string_view key = is_tensorflow ? "num_or_size_splits" : "indices_or_sections";
-  const DocumentValue* const how = call.find_option(key);
-  if (call.failure() || how == nullptr || axis >= in.size()) {
+  const DocumentValue* const split_option = call.find_option(key);
+  if (call.failure() || split_option == nullptr || axis >= input_shape.size()) {
     call.set_failure("the number of parts is missing");
-    return {in};
+    return {input_shape};
   }
   std::vector<std::int64_t> sizes;
-  if (const std::optional<std::int64_t> parts = how->integer()) {
-    if (*parts < 1 || *parts > kMaxSplitParts || in[axis] % *parts != 0) {
-      call.set_failure(fmt::format("{} cannot be split into {} equal parts", in[axis], *parts));
-      return {in};
+  if (const std::optional<std::int64_t> parts = split_option->integer()) {
+    if (*parts < 1 || *parts > kMaxSplitParts || input_shape[axis] % *parts != 0) {
+      call.set_failure(fmt::format("{} cannot be split into {} equal parts", input_shape[axis], *parts));
+      return {input_shape};
     }
-    sizes.assign(static_cast<std::size_t>(*parts), in[axis] / *parts);
+    sizes.assign(static_cast<std::size_t>(*parts), input_shape[axis] / *parts);
   } else if (is_tensorflow) {
     sizes = integer_list_option(call, key);
   } else {
-    std::int64_t from = 0;
+    std::int64_t part_begin = 0;
     for (const std::int64_t position : integer_list_option(call, key)) {
-      const std::int64_t to = std::clamp<std::int64_t>(position, 0, in[axis]);
-      sizes.push_back(to - from);  // ModelWalk::checked() rejects sizes below 1
-      from = to;
+      const std::int64_t part_end = std::clamp<std::int64_t>(position, 0, input_shape[axis]);
+      sizes.push_back(part_end - part_begin);  // ModelWalk::checked() rejects sizes below 1
+      part_begin = part_end;
     }
-    sizes.push_back(in[axis] - from);
+    sizes.push_back(input_shape[axis] - part_begin);
   }
   std::vector<Shape> parts;
   for (const std::int64_t size : sizes) {
-    parts.push_back(in);
+    parts.push_back(input_shape);
     parts.back()[axis] = size;
   }
-  call.emit_view(in);
+  call.emit_view(input_shape);
   return parts;
 }
 
 // Count of elements that a slice selects from `size`; empty if its step is invalid.
 std::optional<std::int64_t> count_slice_elements(const DocumentValue& slice, std::int64_t size) {
-  const DocumentValue* const inside = slice.find("config") != nullptr ? slice.find("config") : &slice;
-  const std::int64_t step = inside->integer("step").value_or(1);
+  const DocumentValue* const slice_config = slice.find("config") != nullptr ? slice.find("config") : &slice;
+  const std::int64_t step = slice_config->integer("step").value_or(1);
   if (step == 0 || step > kMaxElements || step < -kMaxElements) return std::nullopt;
   const auto position = [&](std::string_view key, std::int64_t default_value) {
-    const std::optional<std::int64_t> found = inside->integer(key);
-    if (!found) return default_value;
-    return std::clamp<std::int64_t>(*found < 0 ? *found + size : *found, step < 0 ? -1 : 0, step < 0 ? size - 1 : size);
+    const std::optional<std::int64_t> slice_bound = slice_config->integer(key);
+    if (!slice_bound) return default_value;
+    return std::clamp<std::int64_t>(*slice_bound < 0 ? *slice_bound + size : *slice_bound, step < 0 ? -1 : 0,
+                                    step < 0 ? size - 1 : size);
   };
   const std::int64_t start = position("start", step < 0 ? size - 1 : 0);
   const std::int64_t stop = position("stop", step < 0 ? -1 : size);
@@ -217,38 +221,42 @@ std::optional<std::int64_t> count_slice_elements(const DocumentValue& slice, std
 }
 
 const DocumentValue* find_slice_spec(const LayerCall& call) {
-  if (const DocumentValue* const spec = call.find_option("slice_spec")) return spec;
+  if (const DocumentValue* const slice_spec = call.find_option("slice_spec")) return slice_spec;
   const DocumentValue* const positional = call.call_json.positional;
-  const DocumentValue::Array* const list = positional == nullptr ? nullptr : positional->array();
-  return list == nullptr || list->size() < 2 ? nullptr : &(*list)[1];
+  const DocumentValue::Array* const call_arguments = positional == nullptr ? nullptr : positional->array();
+  return call_arguments == nullptr || call_arguments->size() < 2 ? nullptr : &(*call_arguments)[1];
 }
 
 std::vector<Shape> apply_get_item(LayerCall& call) {
-  const Shape in = call.input_shape();
-  const DocumentValue* const spec = find_slice_spec(call);
-  const DocumentValue::Array single = spec == nullptr ? DocumentValue::Array{} : DocumentValue::Array{*spec};
-  const DocumentValue::Array& list = spec != nullptr && spec->array() != nullptr ? *spec->array() : single;
+  const Shape input_shape = call.input_shape();
+  const DocumentValue* const slice_spec = find_slice_spec(call);
+  const DocumentValue::Array single_index_array =
+      slice_spec == nullptr ? DocumentValue::Array{} : DocumentValue::Array{*slice_spec};
+  const DocumentValue::Array& indices_json =
+      slice_spec != nullptr && slice_spec->array() != nullptr ? *slice_spec->array() : single_index_array;
   Shape out;
   std::size_t position = 0;
-  for (const DocumentValue& each : list) {
-    if (each.is_null()) {  // a new dimension
+  for (const DocumentValue& index_json : indices_json) {
+    if (index_json.is_null()) {  // a new dimension
       out.push_back(1);
       continue;
     }
-    const std::string word = each.text().value_or(each.text_or_empty("class_name"));
+    const std::string word = index_json.text().value_or(index_json.text_or_empty("class_name"));
     if (word == "Ellipsis" || word == "__ellipsis__") {
-      const std::size_t trailing_index_count = static_cast<std::size_t>(&list.back() - &each);
-      while (position < in.size() && in.size() - position > trailing_index_count) out.push_back(in[position++]);
+      const std::size_t trailing_index_count = static_cast<std::size_t>(&indices_json.back() - &index_json);
+      while (position < input_shape.size() && input_shape.size() - position > trailing_index_count)
+        out.push_back(input_shape[position++]);
       continue;
     }
-    if (position >= in.size()) {
+    if (position >= input_shape.size()) {
       call.set_failure("it indexes more dimensions than the tensor has");
-      return {in};
+      return {input_shape};
     }
-    if (each.table() != nullptr) out.push_back(count_slice_elements(each, in[position]).value_or(in[position]));
+    if (index_json.table() != nullptr)
+      out.push_back(count_slice_elements(index_json, input_shape[position]).value_or(input_shape[position]));
     ++position;  // an integer index removes the dimension
   }
-  while (position < in.size()) out.push_back(in[position++]);
+  while (position < input_shape.size()) out.push_back(input_shape[position++]);
   call.emit_view(out);
   return {std::move(out)};
 }

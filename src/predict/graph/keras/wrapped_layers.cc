@@ -11,12 +11,13 @@ namespace joulemap::predict::keras {
 namespace {
 
 const DocumentValue* parse_wrapped_layer(const Layer& layer, std::string_view key) {
-  const DocumentValue* const inner = layer.config_json == nullptr ? nullptr : layer.config_json->find(key);
-  return inner == nullptr || inner->text_or_empty("class_name").empty() ? nullptr : inner;
+  const DocumentValue* const wrapped_layer_json = layer.config_json == nullptr ? nullptr : layer.config_json->find(key);
+  return wrapped_layer_json == nullptr || wrapped_layer_json->text_or_empty("class_name").empty() ? nullptr
+                                                                                                  : wrapped_layer_json;
 }
 
-Error missing_wrapped_layer_error(const InheritedTraits& inside) {
-  return Error{ErrorCode::malformed, fmt::format("layer {}: the wrapped layer is missing", inside.path),
+Error missing_wrapped_layer_error(const InheritedTraits& inner_traits) {
+  return Error{ErrorCode::malformed, fmt::format("layer {}: the wrapped layer is missing", inner_traits.path),
                "save the model again with model.to_json()"};
 }
 
@@ -24,25 +25,26 @@ Error missing_wrapped_layer_error(const InheritedTraits& inside) {
 
 // The inner layer runs once, with all steps as a larger batch.
 Result<std::vector<Tensor>> ModelWalk::visit_time_distributed_layer(const Layer& layer, std::vector<Input> inputs,
-                                                                    const InheritedTraits& inside) {
-  const DocumentValue* const inner = parse_wrapped_layer(layer, "layer");
-  if (inner == nullptr) return missing_wrapped_layer_error(inside);
+                                                                    const InheritedTraits& inner_traits) {
+  const DocumentValue* const wrapped_layer_json = parse_wrapped_layer(layer, "layer");
+  if (wrapped_layer_json == nullptr) return missing_wrapped_layer_error(inner_traits);
   if (inputs.empty() || inputs.front().tensor.sizes.size() < 3) {
-    return Error{ErrorCode::malformed, fmt::format("layer {}: its input is not a batch of steps", inside.path), ""};
+    return Error{ErrorCode::malformed, fmt::format("layer {}: its input is not a batch of steps", inner_traits.path),
+                 ""};
   }
-  const Shape whole = inputs.front().tensor.sizes;
+  const Shape input_shape = inputs.front().tensor.sizes;
   inputs.resize(1);
   inputs.front().tensor.stack.reset();
   Shape& sizes = inputs.front().tensor.sizes;
   sizes.erase(sizes.begin());
-  sizes.front() = whole[0] * whole[1];
-  const Layer parsed_layer = parse_layer(*inner, 0);
-  TensorsOrError out = visit_layer(parsed_layer, {parsed_layer.config_json}, std::move(inputs), inside, {});
+  sizes.front() = input_shape[0] * input_shape[1];
+  const Layer parsed_layer = parse_layer(*wrapped_layer_json, 0);
+  TensorsOrError out = visit_layer(parsed_layer, {parsed_layer.config_json}, std::move(inputs), inner_traits, {});
   if (!out) return out;
   for (Tensor& tensor : *out) {
-    if (tensor.sizes.empty() || tensor.sizes.front() != whole[0] * whole[1]) continue;
-    tensor.sizes.front() = whole[1];
-    tensor.sizes.insert(tensor.sizes.begin(), whole[0]);
+    if (tensor.sizes.empty() || tensor.sizes.front() != input_shape[0] * input_shape[1]) continue;
+    tensor.sizes.front() = input_shape[1];
+    tensor.sizes.insert(tensor.sizes.begin(), input_shape[0]);
   }
   return out;
 }
@@ -51,65 +53,72 @@ Result<std::vector<Tensor>> ModelWalk::visit_time_distributed_layer(const Layer&
 // `stack` if it is a further layer of it. Returns the operation's index in the graph; empty if there is no such pair.
 std::optional<std::size_t> ModelWalk::merge_bidirectional_passes(std::size_t begin, const std::string& path,
                                                                  std::optional<std::size_t> stack) {
-  std::vector<Operation>& all = graph_.operations;
-  std::vector<std::size_t> found;
-  for (std::size_t index = begin; index < all.size(); ++index) {
-    if (all[index].kind == Kind::recurrent) found.push_back(index);
+  std::vector<Operation>& operations = graph_.operations;
+  std::vector<std::size_t> recurrent_indices;
+  for (std::size_t index = begin; index < operations.size(); ++index) {
+    if (operations[index].kind == Kind::recurrent) recurrent_indices.push_back(index);
   }
-  if (found.size() != 2 || all[found[0]].form != all[found[1]].form) return std::nullopt;
-  if (all[found[0]].parameters != all[found[1]].parameters) return std::nullopt;
-  Operation& both = all[found[0]];
-  both.parameters.set("directions", 2);
-  both.layer = path;
-  all.erase(all.begin() + static_cast<std::ptrdiff_t>(found[1]));
-  if (!stack || !is_next_recurrent_layer(all[*stack], both)) return found[0];
-  append_recurrent_layer(all[*stack], both);
-  all.erase(all.begin() + static_cast<std::ptrdiff_t>(found[0]));
+  if (recurrent_indices.size() != 2 || operations[recurrent_indices[0]].form != operations[recurrent_indices[1]].form)
+    return std::nullopt;
+  if (operations[recurrent_indices[0]].parameters != operations[recurrent_indices[1]].parameters) return std::nullopt;
+  Operation& bidirectional_operation = operations[recurrent_indices[0]];
+  bidirectional_operation.parameters.set("directions", 2);
+  bidirectional_operation.layer = path;
+  operations.erase(operations.begin() + static_cast<std::ptrdiff_t>(recurrent_indices[1]));
+  if (!stack || !is_next_recurrent_layer(operations[*stack], bidirectional_operation)) return recurrent_indices[0];
+  append_recurrent_layer(operations[*stack], bidirectional_operation);
+  operations.erase(operations.begin() + static_cast<std::ptrdiff_t>(recurrent_indices[0]));
   return stack;
 }
 
 Result<std::vector<Tensor>> ModelWalk::visit_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs,
-                                                                 const InheritedTraits& inside, LayerTraits traits) {
+                                                                 const InheritedTraits& inner_traits,
+                                                                 LayerTraits traits) {
   const DocumentValue* const forward_layer = parse_wrapped_layer(layer, "layer");
-  if (forward_layer == nullptr || inputs.empty()) return missing_wrapped_layer_error(inside);
-  const DocumentValue* const back = parse_wrapped_layer(layer, "backward_layer");
-  Layer one = parse_layer(*forward_layer, 0);
-  Layer other = back == nullptr ? one : parse_layer(*back, 0);
-  if (!one.name.starts_with("forward_")) one.name = "forward_" + one.name;
-  if (back == nullptr) other.name = "backward_" + other.name;
-  std::vector<Input> first(inputs.begin(), inputs.begin() + 1);
-  first.front()
+  if (forward_layer == nullptr || inputs.empty()) return missing_wrapped_layer_error(inner_traits);
+  const DocumentValue* const backward_layer_json = parse_wrapped_layer(layer, "backward_layer");
+  Layer parsed_forward_layer = parse_layer(*forward_layer, 0);
+  Layer parsed_backward_layer =
+      backward_layer_json == nullptr ? parsed_forward_layer : parse_layer(*backward_layer_json, 0);
+  if (!parsed_forward_layer.name.starts_with("forward_"))
+    parsed_forward_layer.name = "forward_" + parsed_forward_layer.name;
+  if (backward_layer_json == nullptr) parsed_backward_layer.name = "backward_" + parsed_backward_layer.name;
+  std::vector<Input> direction_inputs(inputs.begin(), inputs.begin() + 1);
+  direction_inputs.front()
       .tensor.stack.reset();  // neither direction alone continues a stack; merge_bidirectional_passes() handles both
-  const std::size_t before = graph_.operations.size();
-  TensorsOrError there = visit_layer(one, {one.config_json}, first, inside, {});
-  if (!there) return there;
-  TensorsOrError again = visit_layer(other, {other.config_json}, first, inside, {});
-  if (!again) return again;
+  const std::size_t initial_operation_count = graph_.operations.size();
+  TensorsOrError forward_outputs =
+      visit_layer(parsed_forward_layer, {parsed_forward_layer.config_json}, direction_inputs, inner_traits, {});
+  if (!forward_outputs) return forward_outputs;
+  TensorsOrError backward_outputs =
+      visit_layer(parsed_backward_layer, {parsed_backward_layer.config_json}, direction_inputs, inner_traits, {});
+  if (!backward_outputs) return backward_outputs;
   const DocumentValue* const mode = layer.config_json->find("merge_mode");
-  if (there->empty() || again->empty() || (mode != nullptr && mode->is_null())) {
-    there->insert(there->end(), again->begin(), again->end());
-    return there;
+  if (forward_outputs->empty() || backward_outputs->empty() || (mode != nullptr && mode->is_null())) {
+    forward_outputs->insert(forward_outputs->end(), backward_outputs->begin(), backward_outputs->end());
+    return forward_outputs;
   }
-  const std::string how = mode == nullptr ? "concat" : mode->text().value_or("concat");
-  const std::optional<std::size_t> both = merge_bidirectional_passes(before, inside.path, inputs.front().tensor.stack);
-  if (both && how == "concat") {  // cuDNN writes both directions side by side, without a copy
-    Tensor merged = there->front();
-    merged.sizes.back() += again->front().sizes.back();
-    if (merged.sizes.size() == 3) merged.stack = both;
-    there->front() = std::move(merged);
-    there->insert(there->end(), again->begin() + 1, again->end());
-    return there;
+  const std::string merge_mode = mode == nullptr ? "concat" : mode->text().value_or("concat");
+  const std::optional<std::size_t> bidirectional_index =
+      merge_bidirectional_passes(initial_operation_count, inner_traits.path, inputs.front().tensor.stack);
+  if (bidirectional_index && merge_mode == "concat") {  // cuDNN writes both directions side by side, without a copy
+    Tensor merged_tensor = forward_outputs->front();
+    merged_tensor.sizes.back() += backward_outputs->front().sizes.back();
+    if (merged_tensor.sizes.size() == 3) merged_tensor.stack = bidirectional_index;
+    forward_outputs->front() = std::move(merged_tensor);
+    forward_outputs->insert(forward_outputs->end(), backward_outputs->begin() + 1, backward_outputs->end());
+    return forward_outputs;
   }
-  LayerCall call(std::move(traits), {}, {{"", there->front()}, {"", again->front()}}, graph_);
-  const LayerRule rule = find_rule(how == "concat" ? "concatenate"
-                                   : how == "mul"  ? "multiply"
-                                   : how == "ave"  ? "Average"
-                                                   : "add");
-  TensorsOrError merged = check_output_shapes(call, rule(call));
-  if (!merged) return merged;
-  merged->insert(merged->end(), there->begin() + 1, there->end());
-  merged->insert(merged->end(), again->begin() + 1, again->end());
-  return merged;
+  LayerCall call(std::move(traits), {}, {{"", forward_outputs->front()}, {"", backward_outputs->front()}}, graph_);
+  const LayerRule rule = find_rule(merge_mode == "concat" ? "concatenate"
+                                   : merge_mode == "mul"  ? "multiply"
+                                   : merge_mode == "ave"  ? "Average"
+                                                          : "add");
+  TensorsOrError merged_outputs = check_output_shapes(call, rule(call));
+  if (!merged_outputs) return merged_outputs;
+  merged_outputs->insert(merged_outputs->end(), forward_outputs->begin() + 1, forward_outputs->end());
+  merged_outputs->insert(merged_outputs->end(), backward_outputs->begin() + 1, backward_outputs->end());
+  return merged_outputs;
 }
 
 }  // namespace joulemap::predict::keras

@@ -14,13 +14,15 @@ Node copy_caller_attributes(const Node& caller, const Function& function, const 
   Node copy = node;
   copy.attributes.clear();
   for (const Attribute& attribute : node.attributes) {
-    const Attribute* given = &attribute;
-    if (!attribute.caller_attribute_name.empty()) given = find_attribute(caller, attribute.caller_attribute_name);
+    const Attribute* resolved_attribute = &attribute;
+    if (!attribute.caller_attribute_name.empty())
+      resolved_attribute = find_attribute(caller, attribute.caller_attribute_name);
     for (const Attribute& standard : function.default_attributes) {
-      if (given == nullptr && standard.name == attribute.caller_attribute_name) given = &standard;
+      if (resolved_attribute == nullptr && standard.name == attribute.caller_attribute_name)
+        resolved_attribute = &standard;
     }
-    if (given == nullptr) continue;  // neither caller nor function has it: the node's default applies
-    copy.attributes.push_back(*given);
+    if (resolved_attribute == nullptr) continue;  // neither caller nor function has it: the node's default applies
+    copy.attributes.push_back(*resolved_attribute);
     copy.attributes.back().name = attribute.name;
   }
   return copy;

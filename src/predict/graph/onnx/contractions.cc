@@ -12,7 +12,7 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-Error malformed_error(const char* what) { return {ErrorCode::malformed, what, ""}; }
+Error malformed_error(const char* error_message) { return {ErrorCode::malformed, error_message, ""}; }
 
 const Sizes* find_input_sizes(const std::vector<const Sizes*>& inputs, std::size_t position) {
   return position < inputs.size() ? inputs[position] : nullptr;
@@ -40,20 +40,21 @@ struct EinsumTerm {
 
 std::optional<EinsumTerm> parse_einsum_term(std::string_view text, const Sizes& sizes) {
   EinsumTerm term;
-  std::string plain;
+  std::string explicit_letters;
   const std::size_t dots_position = text.find("...");
   for (const char letter : text) {
-    if (letter != ' ' && letter != '.') plain += letter;
+    if (letter != ' ' && letter != '.') explicit_letters += letter;
   }
-  if (plain.size() > sizes.size() || sizes.size() - plain.size() > 8) return std::nullopt;
-  const std::size_t hidden = sizes.size() - plain.size();
-  if (hidden > 0 && dots_position == std::string_view::npos) return std::nullopt;
-  std::size_t before = 0;
-  for (std::size_t i = 0; i < std::min(dots_position, text.size()); ++i) before += text[i] != ' ' ? 1 : 0;
-  if (hidden == 0) before = 0;
-  term.letters = plain.substr(0, before);
-  for (std::size_t i = 0; i < hidden; ++i) term.letters += static_cast<char>('0' + (8 - hidden) + i);
-  term.letters += plain.substr(before);
+  if (explicit_letters.size() > sizes.size() || sizes.size() - explicit_letters.size() > 8) return std::nullopt;
+  const std::size_t hidden_dimension_count = sizes.size() - explicit_letters.size();
+  if (hidden_dimension_count > 0 && dots_position == std::string_view::npos) return std::nullopt;
+  std::size_t leading_letter_count = 0;
+  for (std::size_t i = 0; i < std::min(dots_position, text.size()); ++i) leading_letter_count += text[i] != ' ' ? 1 : 0;
+  if (hidden_dimension_count == 0) leading_letter_count = 0;
+  term.letters = explicit_letters.substr(0, leading_letter_count);
+  for (std::size_t i = 0; i < hidden_dimension_count; ++i)
+    term.letters += static_cast<char>('0' + (8 - hidden_dimension_count) + i);
+  term.letters += explicit_letters.substr(leading_letter_count);
   term.sizes = sizes;
   return term;
 }
@@ -62,7 +63,7 @@ using LetterSizes = std::array<std::int64_t, 128>;
 
 bool contains_letter(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
 
-std::string implied_output_letters(const std::vector<EinsumTerm>& terms, std::string_view left) {
+std::string implied_output_letters(const std::vector<EinsumTerm>& terms, std::string_view operands_text) {
   std::string output;
   for (char letter = '0'; letter < '8'; ++letter) {
     if (std::any_of(terms.begin(), terms.end(),
@@ -71,46 +72,46 @@ std::string implied_output_letters(const std::vector<EinsumTerm>& terms, std::st
     }
   }
   for (char letter = 'A'; letter <= 'z'; ++letter) {
-    if (std::count(left.begin(), left.end(), letter) == 1) output += letter;
+    if (std::count(operands_text.begin(), operands_text.end(), letter) == 1) output += letter;
   }
   return output;
 }
 
-void set_product_sizes(const std::vector<EinsumTerm>& terms, const std::string& output, const LetterSizes& size_of,
-                       Contraction& contraction) {
+void set_product_sizes(const std::vector<EinsumTerm>& terms, const std::string& output,
+                       const LetterSizes& size_by_letter, Contraction& contraction) {
   if (terms.size() != 2) return;
   Contraction product{.output_sizes = {}, .batch_count = 1, .m = 1, .k = 1, .n = 1};
-  std::string seen;
+  std::string visited_letters;
   for (const char letter : terms[0].letters + terms[1].letters) {
-    if (contains_letter(seen, letter)) continue;
-    seen += letter;
-    const bool left = contains_letter(terms[0].letters, letter);
-    const bool right = contains_letter(terms[1].letters, letter);
+    if (contains_letter(visited_letters, letter)) continue;
+    visited_letters += letter;
+    const bool is_left_letter = contains_letter(terms[0].letters, letter);
+    const bool is_right_letter = contains_letter(terms[1].letters, letter);
     const bool is_output_letter = contains_letter(output, letter);
-    if (!is_output_letter && !(left && right))
+    if (!is_output_letter && !(is_left_letter && is_right_letter))
       return;  // a letter that is summed over in one operand only: no matrix product
-    std::int64_t& part = !is_output_letter ? product.k
-                         : left && right   ? product.batch_count
-                         : left            ? product.m
-                                           : product.n;
-    part = product_of_sizes({part, size_of[static_cast<unsigned char>(letter)]}, 0, 2);
+    std::int64_t& part = !is_output_letter                   ? product.k
+                         : is_left_letter && is_right_letter ? product.batch_count
+                         : is_left_letter                    ? product.m
+                                                             : product.n;
+    part = product_of_sizes({part, size_by_letter[static_cast<unsigned char>(letter)]}, 0, 2);
   }
   product.output_sizes = std::move(contraction.output_sizes);
   contraction = std::move(product);
 }
 
-std::string parse_explicit_output(std::string_view right, const std::vector<EinsumTerm>& terms) {
+std::string parse_explicit_output(std::string_view output_text, const std::vector<EinsumTerm>& terms) {
   std::string output;
   for (const char letter : implied_output_letters(terms, "")) output += letter;
-  const bool has_ellipsis = right.find("...") != std::string_view::npos;
-  std::string before;
-  std::string after;
-  const std::size_t dots_position = std::min(right.find("..."), right.size());
-  for (std::size_t i = 0; i < right.size(); ++i) {
-    if (right[i] == ' ' || right[i] == '.') continue;
-    (i < dots_position ? before : after) += right[i];
+  const bool has_ellipsis = output_text.find("...") != std::string_view::npos;
+  std::string leading_letters;
+  std::string trailing_letters;
+  const std::size_t dots_position = std::min(output_text.find("..."), output_text.size());
+  for (std::size_t i = 0; i < output_text.size(); ++i) {
+    if (output_text[i] == ' ' || output_text[i] == '.') continue;
+    (i < dots_position ? leading_letters : trailing_letters) += output_text[i];
   }
-  return has_ellipsis ? before + output + after : before + after;
+  return has_ellipsis ? leading_letters + output + trailing_letters : leading_letters + trailing_letters;
 }
 
 }  // namespace
@@ -166,34 +167,34 @@ Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vec
 
 Result<Contraction> parse_contraction(std::string_view equation, const std::vector<const Sizes*>& inputs) {
   const std::size_t arrow_position = equation.find("->");
-  const std::string_view left = equation.substr(0, arrow_position);
-  const std::vector<std::string_view> texts = split(left, ',');
+  const std::string_view operands_text = equation.substr(0, arrow_position);
+  const std::vector<std::string_view> texts = split(operands_text, ',');
   if (texts.size() != inputs.size() || equation.size() > 256)
     return malformed_error("an equation with another number of inputs");
   std::vector<EinsumTerm> terms;
-  LetterSizes size_of{};
-  size_of.fill(0);
+  LetterSizes size_by_letter{};
+  size_by_letter.fill(0);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::optional<EinsumTerm> term =
         inputs[i] == nullptr ? std::nullopt : parse_einsum_term(texts[i], *inputs[i]);
     if (!term) return malformed_error("an equation that does not match the dimensions of its inputs");
     for (std::size_t position = 0; position < term->letters.size(); ++position) {
       const auto letter = static_cast<unsigned char>(term->letters[position]);
-      if (letter >= size_of.size()) return malformed_error("an equation with an invalid letter");
-      size_of[letter] = std::max(size_of[letter], term->sizes[position]);
+      if (letter >= size_by_letter.size()) return malformed_error("an equation with an invalid letter");
+      size_by_letter[letter] = std::max(size_by_letter[letter], term->sizes[position]);
     }
     terms.push_back(*term);
   }
   const std::string output = arrow_position == std::string_view::npos
-                                 ? implied_output_letters(terms, left)
+                                 ? implied_output_letters(terms, operands_text)
                                  : parse_explicit_output(equation.substr(arrow_position + 2), terms);
   Contraction contraction;
   for (const char letter : output) {
-    if (static_cast<unsigned char>(letter) >= size_of.size())
+    if (static_cast<unsigned char>(letter) >= size_by_letter.size())
       return malformed_error("an equation with an invalid letter");
-    contraction.output_sizes.push_back(size_of[static_cast<unsigned char>(letter)]);
+    contraction.output_sizes.push_back(size_by_letter[static_cast<unsigned char>(letter)]);
   }
-  set_product_sizes(terms, output, size_of, contraction);
+  set_product_sizes(terms, output, size_by_letter, contraction);
   return contraction;
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 using ConstantValues = std::vector<double>;
 
-const ConstantValues& constant_input_values(const ShapeInference& at, std::size_t position) {
-  return *at.inputs[position]->constant_values;
+const ConstantValues& constant_input_values(const ShapeInference& shape_inference, std::size_t position) {
+  return *shape_inference.inputs[position]->constant_values;
 }
 
 std::optional<double> fold_unary_value(std::string_view type, double x) {
@@ -38,16 +38,16 @@ std::optional<double> onnx_integer_division(double x, double y, DataType type) {
 
 std::optional<double> onnx_modulo(double x, double y, DataType type) {
   if (y == 0) return std::nullopt;
-  const double rest = std::fmod(x, y);
-  return !is_floating_point(type) && rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+  const double remainder = std::fmod(x, y);
+  return !is_floating_point(type) && remainder != 0 && (remainder < 0) != (y < 0) ? remainder + y : remainder;
 }
 
-std::optional<double> fold_binary_value(std::string_view type, double x, double y, DataType of) {
+std::optional<double> fold_binary_value(std::string_view type, double x, double y, DataType data_type) {
   if (type == "Add" || type == "Sum") return x + y;
   if (type == "Sub") return x - y;
   if (type == "Mul") return x * y;
-  if (type == "Div") return onnx_integer_division(x, y, of);
-  if (type == "Mod") return onnx_modulo(x, y, of);
+  if (type == "Div") return onnx_integer_division(x, y, data_type);
+  if (type == "Mod") return onnx_modulo(x, y, data_type);
   if (type == "Pow") return std::pow(x, y);
   if (type == "Min") return std::min(x, y);
   if (type == "Max") return std::max(x, y);
@@ -62,12 +62,12 @@ std::optional<double> fold_binary_value(std::string_view type, double x, double 
   return std::nullopt;
 }
 
-// Maps element `index` of the broadcast shape `wide` to its element in `sizes`.
-std::size_t broadcast_source_index(std::size_t index, const Sizes& wide, const Sizes& sizes) {
+// Maps element `index` of the broadcast shape `output_sizes` to its element in `sizes`.
+std::size_t broadcast_source_index(std::size_t index, const Sizes& output_sizes, const Sizes& sizes) {
   std::size_t position = 0;
   std::size_t stride = 1;
-  for (std::size_t i = 0; i < wide.size(); ++i) {
-    const auto width = static_cast<std::size_t>(wide[wide.size() - 1 - i]);
+  for (std::size_t i = 0; i < output_sizes.size(); ++i) {
+    const auto width = static_cast<std::size_t>(output_sizes[output_sizes.size() - 1 - i]);
     if (i < sizes.size()) {
       const auto size = static_cast<std::size_t>(sizes[sizes.size() - 1 - i]);
       position += size == 1 ? 0 : index % width * stride;
@@ -78,56 +78,63 @@ std::size_t broadcast_source_index(std::size_t index, const Sizes& wide, const S
   return position;
 }
 
-std::optional<ConstantValues> fold_binary(const ShapeInference& at, const Sizes& out) {
+std::optional<ConstantValues> fold_binary(const ShapeInference& shape_inference, const Sizes& out) {
   // Only types that fold_binary_value() knows are sure to broadcast.
-  if (!at.has_input(1) || !fold_binary_value(at.node.operator_type, 1, 1, DataType::float32)) return std::nullopt;
+  if (!shape_inference.has_input(1) || !fold_binary_value(shape_inference.node.operator_type, 1, 1, DataType::float32))
+    return std::nullopt;
   ConstantValues result;
   const auto count = static_cast<std::size_t>(onnx_element_count(out));
   for (std::size_t i = 0; i < count; ++i) {
-    const double x = constant_input_values(at, 0)[broadcast_source_index(i, out, at.input_sizes(0))];
-    const double y = constant_input_values(at, 1)[broadcast_source_index(i, out, at.input_sizes(1))];
-    const std::optional<double> number = fold_binary_value(at.node.operator_type, x, y, at.inputs[0]->type);
+    const double x =
+        constant_input_values(shape_inference, 0)[broadcast_source_index(i, out, shape_inference.input_sizes(0))];
+    const double y =
+        constant_input_values(shape_inference, 1)[broadcast_source_index(i, out, shape_inference.input_sizes(1))];
+    const std::optional<double> number =
+        fold_binary_value(shape_inference.node.operator_type, x, y, shape_inference.inputs[0]->type);
     if (!number) return std::nullopt;
     result.push_back(*number);
   }
   return result;
 }
 
-ConstantValues fold_where(const ShapeInference& at, const Sizes& out) {
+ConstantValues fold_where(const ShapeInference& shape_inference, const Sizes& out) {
   ConstantValues result;
   const auto count = static_cast<std::size_t>(onnx_element_count(out));
   for (std::size_t i = 0; i < count; ++i) {
-    const bool first = constant_input_values(at, 0)[broadcast_source_index(i, out, at.input_sizes(0))] != 0;
-    const std::size_t from = first ? 1 : 2;
-    result.push_back(constant_input_values(at, from)[broadcast_source_index(i, out, at.input_sizes(from))]);
+    const bool is_condition_true =
+        constant_input_values(shape_inference, 0)[broadcast_source_index(i, out, shape_inference.input_sizes(0))] != 0;
+    const std::size_t source_input = is_condition_true ? 1 : 2;
+    result.push_back(constant_input_values(
+        shape_inference, source_input)[broadcast_source_index(i, out, shape_inference.input_sizes(source_input))]);
   }
   return result;
 }
 
-ConstantValues fold_expand(const ShapeInference& at, const Sizes& out) {
+ConstantValues fold_expand(const ShapeInference& shape_inference, const Sizes& out) {
   ConstantValues result;
   const auto count = static_cast<std::size_t>(onnx_element_count(out));
   for (std::size_t i = 0; i < count; ++i)
-    result.push_back(constant_input_values(at, 0)[broadcast_source_index(i, out, at.input_sizes(0))]);
+    result.push_back(
+        constant_input_values(shape_inference, 0)[broadcast_source_index(i, out, shape_inference.input_sizes(0))]);
   return result;
 }
 
-ConstantValues fold_cast(const ShapeInference& at) {
-  ConstantValues result = constant_input_values(at, 0);
-  const DataType to = at.outputs[0].type;
+ConstantValues fold_cast(const ShapeInference& shape_inference) {
+  ConstantValues result = constant_input_values(shape_inference, 0);
+  const DataType target_type = shape_inference.outputs[0].type;
   for (double& number : result) {
-    if (to == DataType::boolean) number = number != 0 ? 1 : 0;
-    if (to != DataType::boolean && !is_floating_point(to)) number = std::trunc(number);
+    if (target_type == DataType::boolean) number = number != 0 ? 1 : 0;
+    if (target_type != DataType::boolean && !is_floating_point(target_type)) number = std::trunc(number);
   }
   return result;
 }
 
 // Only from one-dimensional data: shapes are lists, and exporters pick entries of them.
-std::optional<ConstantValues> fold_gather(const ShapeInference& at) {
-  if (at.input_sizes(0).size() != 1) return std::nullopt;
-  const ConstantValues& data = constant_input_values(at, 0);
+std::optional<ConstantValues> fold_gather(const ShapeInference& shape_inference) {
+  if (shape_inference.input_sizes(0).size() != 1) return std::nullopt;
+  const ConstantValues& data = constant_input_values(shape_inference, 0);
   ConstantValues result;
-  for (const double index : constant_input_values(at, 1)) {
+  for (const double index : constant_input_values(shape_inference, 1)) {
     const double position = index < 0 ? index + static_cast<double>(data.size()) : index;
     if (!(position >= 0 && position < static_cast<double>(data.size()))) return std::nullopt;
     result.push_back(data[static_cast<std::size_t>(position)]);
@@ -141,18 +148,18 @@ struct StridedAxis {
   std::int64_t step = 0;
 };
 
-std::optional<ConstantValues> fold_strided_view(const ShapeInference& at, const Sizes& out,
+std::optional<ConstantValues> fold_strided_view(const ShapeInference& shape_inference, const Sizes& out,
                                                 const std::vector<StridedAxis>& strided_axes) {
-  const ConstantValues& from = constant_input_values(at, 0);
+  const ConstantValues& source_values = constant_input_values(shape_inference, 0);
   ConstantValues result;
   for (std::int64_t i = 0; i < onnx_element_count(out); ++i) {
-    std::int64_t rest = i;
+    std::int64_t remaining_index = i;
     std::int64_t position = 0;
-    for (std::size_t axis = out.size(); axis-- > 0; rest /= out[axis]) {
-      position += strided_axes[axis].begin + rest % out[axis] * strided_axes[axis].step;
+    for (std::size_t axis = out.size(); axis-- > 0; remaining_index /= out[axis]) {
+      position += strided_axes[axis].begin + remaining_index % out[axis] * strided_axes[axis].step;
     }
-    if (position < 0 || position >= static_cast<std::int64_t>(from.size())) return std::nullopt;
-    result.push_back(from[static_cast<std::size_t>(position)]);
+    if (position < 0 || position >= static_cast<std::int64_t>(source_values.size())) return std::nullopt;
+    result.push_back(source_values[static_cast<std::size_t>(position)]);
   }
   return result;
 }
@@ -163,87 +170,89 @@ std::vector<std::int64_t> row_major_strides(const Sizes& sizes) {
   return strides;
 }
 
-std::optional<ConstantValues> fold_slice(const ShapeInference& at, const Sizes& out) {
-  const std::optional<Sizes> begins = at.constant_input_integers(1);
-  const std::optional<Sizes> axes = at.has_input(3) ? at.constant_input_integers(3) : Sizes();
-  const std::optional<Sizes> steps = at.has_input(4) ? at.constant_input_integers(4) : Sizes();
+std::optional<ConstantValues> fold_slice(const ShapeInference& shape_inference, const Sizes& out) {
+  const std::optional<Sizes> begins = shape_inference.constant_input_integers(1);
+  const std::optional<Sizes> axes = shape_inference.has_input(3) ? shape_inference.constant_input_integers(3) : Sizes();
+  const std::optional<Sizes> steps =
+      shape_inference.has_input(4) ? shape_inference.constant_input_integers(4) : Sizes();
   if (!begins || !axes || !steps) return std::nullopt;
-  const Sizes& from = at.input_sizes(0);
-  const std::vector<std::int64_t> strides = row_major_strides(from);
-  std::vector<StridedAxis> strided_axes(from.size());
-  for (std::size_t i = 0; i < from.size(); ++i) strided_axes[i].step = strides[i];
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  const std::vector<std::int64_t> strides = row_major_strides(input_sizes);
+  std::vector<StridedAxis> strided_axes(input_sizes.size());
+  for (std::size_t i = 0; i < input_sizes.size(); ++i) strided_axes[i].step = strides[i];
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
-    const Result<std::size_t> axis = resolve_axis(number, from.size());
+    const Result<std::size_t> axis = resolve_axis(number, input_sizes.size());
     if (!axis) return std::nullopt;
-    const std::int64_t size = from[*axis];
+    const std::int64_t size = input_sizes[*axis];
     const std::int64_t begin = (*begins)[i] < 0 ? (*begins)[i] + size : (*begins)[i];
-    const std::int64_t most = kMaxStoredConstantValues;
+    const std::int64_t max_step = kMaxStoredConstantValues;
     strided_axes[*axis].begin =
         std::clamp<std::int64_t>(begin, 0, std::max<std::int64_t>(0, size - 1)) * strides[*axis];
-    strided_axes[*axis].step = std::clamp(i < steps->size() ? (*steps)[i] : 1, -most, most) * strides[*axis];
+    strided_axes[*axis].step = std::clamp(i < steps->size() ? (*steps)[i] : 1, -max_step, max_step) * strides[*axis];
   }
-  return fold_strided_view(at, out, strided_axes);
+  return fold_strided_view(shape_inference, out, strided_axes);
 }
 
-std::optional<ConstantValues> fold_transpose(const ShapeInference& at, const Sizes& out) {
-  const Sizes order = integers_attribute(at.node, "perm");
-  const std::vector<std::int64_t> strides = row_major_strides(at.input_sizes(0));
+std::optional<ConstantValues> fold_transpose(const ShapeInference& shape_inference, const Sizes& out) {
+  const Sizes order = integers_attribute(shape_inference.node, "perm");
+  const std::vector<std::int64_t> strides = row_major_strides(shape_inference.input_sizes(0));
   std::vector<StridedAxis> strided_axes(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::size_t reversed = out.size() - 1 - i;
-    const Result<std::size_t> axis = order.empty() ? reversed : resolve_axis(order[i], out.size());
+    const std::size_t reversed_axis = out.size() - 1 - i;
+    const Result<std::size_t> axis = order.empty() ? reversed_axis : resolve_axis(order[i], out.size());
     if (!axis) return std::nullopt;
     strided_axes[i].step = strides[*axis];
   }
-  return fold_strided_view(at, out, strided_axes);
+  return fold_strided_view(shape_inference, out, strided_axes);
 }
 
-std::optional<ConstantValues> fold_concat(const ShapeInference& at) {
-  const std::int64_t axis = integer_attribute(at.node, "axis", 0);
-  if (axis != 0 && axis + static_cast<std::int64_t>(at.input_sizes(0).size()) != 0) return std::nullopt;
+std::optional<ConstantValues> fold_concat(const ShapeInference& shape_inference) {
+  const std::int64_t axis = integer_attribute(shape_inference.node, "axis", 0);
+  if (axis != 0 && axis + static_cast<std::int64_t>(shape_inference.input_sizes(0).size()) != 0) return std::nullopt;
   ConstantValues result;
-  for (std::size_t position = 0; position < at.inputs.size(); ++position) {
-    if (!at.has_input(position)) return std::nullopt;
-    result.insert(result.end(), constant_input_values(at, position).begin(), constant_input_values(at, position).end());
+  for (std::size_t position = 0; position < shape_inference.inputs.size(); ++position) {
+    if (!shape_inference.has_input(position)) return std::nullopt;
+    result.insert(result.end(), constant_input_values(shape_inference, position).begin(),
+                  constant_input_values(shape_inference, position).end());
   }
   return result;
 }
 
-std::optional<ConstantValues> fold_reduce(const ShapeInference& at, const Sizes& out) {
+std::optional<ConstantValues> fold_reduce(const ShapeInference& shape_inference, const Sizes& out) {
   if (onnx_element_count(out) != 1) return std::nullopt;
-  const ConstantValues& numbers = constant_input_values(at, 0);
+  const ConstantValues& numbers = constant_input_values(shape_inference, 0);
   if (numbers.empty()) return std::nullopt;
   double result = numbers[0];
   for (std::size_t i = 1; i < numbers.size(); ++i) {
-    if (at.node.operator_type == "ReduceProd") result *= numbers[i];
-    if (at.node.operator_type == "ReduceSum") result += numbers[i];
-    if (at.node.operator_type == "ReduceMax") result = std::max(result, numbers[i]);
-    if (at.node.operator_type == "ReduceMin") result = std::min(result, numbers[i]);
+    if (shape_inference.node.operator_type == "ReduceProd") result *= numbers[i];
+    if (shape_inference.node.operator_type == "ReduceSum") result += numbers[i];
+    if (shape_inference.node.operator_type == "ReduceMax") result = std::max(result, numbers[i]);
+    if (shape_inference.node.operator_type == "ReduceMin") result = std::min(result, numbers[i]);
   }
   return ConstantValues{result};
 }
 
-std::optional<ConstantValues> try_fold_node(const ShapeInference& at, const Sizes& out) {
-  const std::string_view type = at.node.operator_type;
+std::optional<ConstantValues> try_fold_node(const ShapeInference& shape_inference, const Sizes& out) {
+  const std::string_view type = shape_inference.node.operator_type;
   if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten" || type == "Identity") {
-    return constant_input_values(at, 0);
+    return constant_input_values(shape_inference, 0);
   }
-  if (type == "Cast" || type == "CastLike") return fold_cast(at);
-  if (type == "Gather") return fold_gather(at);
-  if (type == "Slice") return fold_slice(at, out);
-  if (type == "Transpose") return fold_transpose(at, out);
-  if (type == "Concat") return fold_concat(at);
-  if (type == "Where") return fold_where(at, out);
-  if (type == "Expand") return fold_expand(at, out);
+  if (type == "Cast" || type == "CastLike") return fold_cast(shape_inference);
+  if (type == "Gather") return fold_gather(shape_inference);
+  if (type == "Slice") return fold_slice(shape_inference, out);
+  if (type == "Transpose") return fold_transpose(shape_inference, out);
+  if (type == "Concat") return fold_concat(shape_inference);
+  if (type == "Where") return fold_where(shape_inference, out);
+  if (type == "Expand") return fold_expand(shape_inference, out);
   if (type.substr(0, 6) == "Reduce") {
-    const bool known = type == "ReduceProd" || type == "ReduceSum" || type == "ReduceMax" || type == "ReduceMin";
-    return known ? fold_reduce(at, out) : std::nullopt;
+    const bool is_foldable = type == "ReduceProd" || type == "ReduceSum" || type == "ReduceMax" || type == "ReduceMin";
+    return is_foldable ? fold_reduce(shape_inference, out) : std::nullopt;
   }
-  if (at.inputs.size() == 2) return fold_binary(at, out);
-  if (at.inputs.size() != 1) return std::nullopt;
+  if (shape_inference.inputs.size() == 2) return fold_binary(shape_inference, out);
+  if (shape_inference.inputs.size() != 1) return std::nullopt;
   ConstantValues result;
-  for (const double x : constant_input_values(at, 0)) {
+  for (const double x : constant_input_values(shape_inference, 0)) {
     const std::optional<double> number = fold_unary_value(type, x);
     if (!number) return std::nullopt;
     result.push_back(*number);
@@ -253,18 +262,21 @@ std::optional<ConstantValues> try_fold_node(const ShapeInference& at, const Size
 
 }  // namespace
 
-void fold_constant_outputs(ShapeInference& at) {
-  if (at.outputs.size() != 1 || at.outputs[0].constant_values || !at.outputs[0].sizes || at.inputs.empty()) return;
-  if (!at.node.operator_domain.empty()) return;
-  for (const Value* const input : at.inputs) {
+void fold_constant_outputs(ShapeInference& shape_inference) {
+  if (shape_inference.outputs.size() != 1 || shape_inference.outputs[0].constant_values ||
+      !shape_inference.outputs[0].sizes || shape_inference.inputs.empty())
+    return;
+  if (!shape_inference.node.operator_domain.empty()) return;
+  for (const Value* const input : shape_inference.inputs) {
     if (input != nullptr && !input->constant_values) return;
   }
-  if (at.inputs[0] == nullptr) return;
-  const Sizes& out = *at.outputs[0].sizes;
+  if (shape_inference.inputs[0] == nullptr) return;
+  const Sizes& out = *shape_inference.outputs[0].sizes;
   const std::int64_t count = onnx_element_count(out);
   if (count > static_cast<std::int64_t>(kMaxStoredConstantValues)) return;
-  std::optional<ConstantValues> numbers = try_fold_node(at, out);
-  if (numbers && numbers->size() == static_cast<std::size_t>(count)) at.outputs[0].constant_values = std::move(numbers);
+  std::optional<ConstantValues> numbers = try_fold_node(shape_inference, out);
+  if (numbers && numbers->size() == static_cast<std::size_t>(count))
+    shape_inference.outputs[0].constant_values = std::move(numbers);
 }
 
 }  // namespace joulemap::predict::onnx

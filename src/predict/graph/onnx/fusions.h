@@ -34,9 +34,9 @@ std::optional<double> constant_scalar_value(const Program& program, int value);
 int other_input_value(const Program& program, int step, int value);
 // The non-scalar input of a step that adds, multiplies or divides by a single number; else kNoIndex.
 int input_of_scaling_step(const Program& program, int step);
-// Fuses all `parts` into the step `last`, which gets the type, the inputs, and the layer of `main`. Returns false and
+// Fuses all `parts` into the step `last_step`, which gets the type, the inputs, and the layer of `main`. Returns false and
 // changes nothing if another step reads an intermediate value.
-bool fuse_steps(Program& program, const std::vector<int>& parts, int last, std::string_view type,
+bool fuse_steps(Program& program, const std::vector<int>& parts, int last_step, std::string_view type,
                 std::vector<int> inputs, int main);
 
 }  // namespace joulemap::predict::onnx

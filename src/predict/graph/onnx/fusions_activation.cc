@@ -34,23 +34,23 @@ GeluProductMatch match_gelu_product(Program& program, int sum) {
   product.parts.push_back(sum);
   int value = output_value_of_step(program, sum);
   for (int factors = 0; factors < 2; ++factors) {
-    const int next = single_consumer_step(program, value);
-    if (!is_step_of_type(program, next, "Mul")) break;
-    const int other = other_input_value(program, next, value);
-    if (other == kNoIndex) break;
-    if (!constant_scalar_value(program, other)) {
+    const int next_step = single_consumer_step(program, value);
+    if (!is_step_of_type(program, next_step, "Mul")) break;
+    const int other_factor = other_input_value(program, next_step, value);
+    if (other_factor == kNoIndex) break;
+    if (!constant_scalar_value(program, other_factor)) {
       if (product.x != kNoIndex) break;
-      product.x = other;
-      const int scaling = producer_step(program, other);
+      product.x = other_factor;
+      const int scaling = producer_step(program, other_factor);
       const bool scales =
           is_step_of_type(program, scaling, "Mul") && input_of_scaling_step(program, scaling) != kNoIndex;
-      if (scales && single_consumer_step(program, other) == next) {
+      if (scales && single_consumer_step(program, other_factor) == next_step) {
         product.parts.push_back(scaling);
         product.x = input_of_scaling_step(program, scaling);
       }
     }
-    product.parts.push_back(next);
-    value = output_value_of_step(program, next);
+    product.parts.push_back(next_step);
+    value = output_value_of_step(program, next_step);
   }
   return product;
 }
@@ -60,9 +60,9 @@ GeluProductMatch match_gelu_product(Program& program, int sum) {
 bool is_gelu_polynomial(Program& program, int value, int x, std::vector<int>& parts) {
   if (value == x || constant_scalar_value(program, value)) return true;
   const int step = producer_step(program, value);
-  const bool known = is_step_of_type(program, step, "Mul") || is_step_of_type(program, step, "Add") ||
-                     is_step_of_type(program, step, "Pow");
-  if (!known || parts.size() >= 12) return false;
+  const bool is_polynomial_step = is_step_of_type(program, step, "Mul") || is_step_of_type(program, step, "Add") ||
+                                  is_step_of_type(program, step, "Pow");
+  if (!is_polynomial_step || parts.size() >= 12) return false;
   if (std::find(parts.begin(), parts.end(), step) != parts.end()) return true;
   parts.push_back(step);
   const std::vector<int> inputs = find_step(program, step).inputs;
@@ -75,26 +75,26 @@ bool fuse_gelu(Program& program, int main_step, bool uses_tanh) {
   if (!is_step_of_type(program, sum, "Add") || input_of_scaling_step(program, sum) == kNoIndex) return false;
   GeluProductMatch product = match_gelu_product(program, sum);
   if (product.x == kNoIndex) return false;
-  std::vector<int> before;
+  std::vector<int> gelu_parts;
   const int argument = find_step(program, main_step).inputs[0];
-  const bool fits = uses_tanh ? is_gelu_polynomial(program, argument, product.x, before) && before.size() >= 3
-                              : is_scaled_copy(program, argument, product.x, before);
+  const bool fits = uses_tanh ? is_gelu_polynomial(program, argument, product.x, gelu_parts) && gelu_parts.size() >= 3
+                              : is_scaled_copy(program, argument, product.x, gelu_parts);
   if (!fits) return false;
-  before.push_back(main_step);
-  before.insert(before.end(), product.parts.begin(), product.parts.end());
-  const int last = *std::max_element(before.begin(), before.end());
-  return fuse_steps(program, before, last, "Gelu", {product.x}, main_step);
+  gelu_parts.push_back(main_step);
+  gelu_parts.insert(gelu_parts.end(), product.parts.begin(), product.parts.end());
+  const int last_step = *std::max_element(gelu_parts.begin(), gelu_parts.end());
+  return fuse_steps(program, gelu_parts, last_step, "Gelu", {product.x}, main_step);
 }
 
-// Fuses x * f(x), where `gate` are the steps of f.
-bool fuse_gate(Program& program, const std::vector<int>& gate, std::string_view type) {
-  const int x = find_step(program, gate.front()).inputs[0];
-  const int value = output_value_of_step(program, gate.back());
+// Fuses x * f(x), where `gate_steps` are the steps of f.
+bool fuse_gate(Program& program, const std::vector<int>& gate_steps, std::string_view type) {
+  const int x = find_step(program, gate_steps.front()).inputs[0];
+  const int value = output_value_of_step(program, gate_steps.back());
   const int product = single_consumer_step(program, value);
   if (!is_step_of_type(program, product, "Mul") || other_input_value(program, product, value) != x) return false;
-  std::vector<int> parts = gate;
+  std::vector<int> parts = gate_steps;
   parts.push_back(product);
-  return fuse_steps(program, parts, product, type, {x}, gate.front());
+  return fuse_steps(program, parts, product, type, {x}, gate_steps.front());
 }
 
 // Fuses x * clip(x + 3, 0, 6) / 6.
@@ -107,15 +107,16 @@ bool fuse_hard_swish(Program& program, int clip) {
   bool has_argument_factor = false;
   for (int factors = 0; factors < 2; ++factors) {
     const int value = output_value_of_step(program, parts.back());
-    const int next = single_consumer_step(program, value);
-    const bool is_division = is_step_of_type(program, next, "Div") && input_of_scaling_step(program, next) == value;
-    const bool scales =
-        is_division || (is_step_of_type(program, next, "Mul") && input_of_scaling_step(program, next) == value);
+    const int next_step = single_consumer_step(program, value);
+    const bool is_division =
+        is_step_of_type(program, next_step, "Div") && input_of_scaling_step(program, next_step) == value;
+    const bool scales = is_division || (is_step_of_type(program, next_step, "Mul") &&
+                                        input_of_scaling_step(program, next_step) == value);
     const bool is_multiplication =
-        is_step_of_type(program, next, "Mul") && other_input_value(program, next, value) == x;
+        is_step_of_type(program, next_step, "Mul") && other_input_value(program, next_step, value) == x;
     if (!scales && !is_multiplication) break;
     has_argument_factor = has_argument_factor || is_multiplication;
-    parts.push_back(next);
+    parts.push_back(next_step);
   }
   if (!has_argument_factor || parts.size() != 4) return false;
   return fuse_steps(program, parts, parts.back(), "HardSwish", {x}, clip);

@@ -40,10 +40,10 @@ bool find_attention_scores(Program& program, int value, int depth, std::vector<i
   if (inputs.size() > 3) return false;
   for (const int input : inputs) {
     if (input == kNoIndex || onnx_element_count(*find_value(program, input).sizes) != elements) continue;
-    const std::size_t before = parts.size();
+    const std::size_t initial_part_count = parts.size();
     parts.push_back(step);
     if (find_attention_scores(program, input, depth + 1, parts)) return true;
-    parts.resize(before);
+    parts.resize(initial_part_count);
   }
   return false;
 }
@@ -71,30 +71,31 @@ int find_attention_output(Program& program, int softmax, std::vector<int>& parts
   int value = output_value_of_step(program, softmax);
   for (int depth = 0; depth < kMaxAttentionPatternDepth; ++depth) {
     value = skip_nan_guard(program, value, parts);
-    const int next = single_consumer_step(program, value);
-    if (is_step_of_type(program, next, "MatMul")) {
-      const std::vector<int>& inputs = find_step(program, next).inputs;
-      return inputs[0] == value && inputs[1] != value && !find_value(program, inputs[1]).is_constant ? next : kNoIndex;
+    const int next_step = single_consumer_step(program, value);
+    if (is_step_of_type(program, next_step, "MatMul")) {
+      const std::vector<int>& inputs = find_step(program, next_step).inputs;
+      return inputs[0] == value && inputs[1] != value && !find_value(program, inputs[1]).is_constant ? next_step
+                                                                                                     : kNoIndex;
     }
-    if (!is_step_of_any_type(program, next, {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Where"})) return kNoIndex;
-    parts.push_back(next);
-    value = output_value_of_step(program, next);
+    if (!is_step_of_any_type(program, next_step, {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Where"})) return kNoIndex;
+    parts.push_back(next_step);
+    value = output_value_of_step(program, next_step);
   }
   return kNoIndex;
 }
 
-// Skips scales of queries and keys, and with `transposed` a transposition of keys, which the attention kernel includes.
-// Returns the value before them.
-int skip_scaling_steps(Program& program, int value, bool transposed, std::vector<int>& parts) {
+// Skips scales of queries and keys, and with `is_transposition_allowed` a transposition of keys, which the attention
+// kernel includes. Returns the value before them.
+int skip_scaling_steps(Program& program, int value, bool is_transposition_allowed, std::vector<int>& parts) {
   for (int depth = 0; depth < 3; ++depth) {
     const int step = producer_step(program, value);
     const bool scales =
         is_step_of_any_type(program, step, {"Mul", "Div"}) && input_of_scaling_step(program, step) != kNoIndex;
-    const bool transposes = transposed && is_step_of_type(program, step, "Transpose");
+    const bool transposes = is_transposition_allowed && is_step_of_type(program, step, "Transpose");
     if ((!scales && !transposes) || single_consumer_step(program, value) == kNoIndex) break;
     parts.push_back(step);
     value = scales ? input_of_scaling_step(program, step) : find_step(program, step).inputs[0];
-    transposed = transposed && !transposes;
+    is_transposition_allowed = is_transposition_allowed && !transposes;
   }
   return value;
 }
@@ -114,10 +115,11 @@ AttentionSizes fused_attention_sizes(Program& program, int scores, int product) 
                        .key_count = scores_sizes[rank - 1],
                        .width_per_head = queries.back(),
                        .value_width_per_head = result.back()};
-  const std::int64_t all = product_of_sizes(scores_sizes, 0, rank - 2);
+  const std::int64_t matrix_count = product_of_sizes(scores_sizes, 0, rank - 2);
   sizes.head_count = rank >= 4 ? scores_sizes[rank - 3] : 1;
-  if (rank == 3 && program.batch_size > 0 && all % program.batch_size == 0) sizes.head_count = all / program.batch_size;
-  sizes.batch_size = sizes.head_count == 0 ? 0 : all / sizes.head_count;
+  if (rank == 3 && program.batch_size > 0 && matrix_count % program.batch_size == 0)
+    sizes.head_count = matrix_count / program.batch_size;
+  sizes.batch_size = sizes.head_count == 0 ? 0 : matrix_count / sizes.head_count;
   sizes.key_head_count = sizes.head_count;
   return sizes;
 }

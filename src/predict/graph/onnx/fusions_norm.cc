@@ -29,56 +29,57 @@ std::vector<int> match_division_by_rms(Program& program, int mean, int x) {
   const int root = single_consumer_step(program, output_value_of_step(program, sum));
   if (!is_step_of_type(program, root, "Sqrt")) return {};
   parts.push_back(root);
-  int next = single_consumer_step(program, output_value_of_step(program, root));
-  const bool is_reciprocal = is_step_of_type(program, next, "Reciprocal") ||
-                             (is_step_of_type(program, next, "Div") &&
-                              constant_scalar_value(program, find_step(program, next).inputs[0]) == 1);
+  int next_step = single_consumer_step(program, output_value_of_step(program, root));
+  const bool is_reciprocal = is_step_of_type(program, next_step, "Reciprocal") ||
+                             (is_step_of_type(program, next_step, "Div") &&
+                              constant_scalar_value(program, find_step(program, next_step).inputs[0]) == 1);
   if (is_reciprocal) {
-    parts.push_back(next);
-    next = single_consumer_step(program, output_value_of_step(program, next));
+    parts.push_back(next_step);
+    next_step = single_consumer_step(program, output_value_of_step(program, next_step));
   }
-  const bool ends = is_step_of_type(program, next, is_reciprocal ? "Mul" : "Div") &&
-                    other_input_value(program, next, output_value_of_step(program, parts.back())) == x;
+  const bool ends = is_step_of_type(program, next_step, is_reciprocal ? "Mul" : "Div") &&
+                    other_input_value(program, next_step, output_value_of_step(program, parts.back())) == x;
   if (!ends) return {};
-  parts.push_back(next);
+  parts.push_back(next_step);
   return parts;
 }
 
 // Appends a following scale and offset by constants, which are weights of the norm.
 void append_affine_steps(Program& program, std::vector<int>& parts, std::vector<int>& inputs) {
   for (const std::string_view type : {"Mul", "Add"}) {
-    int next = single_consumer_step(program, output_value_of_step(program, parts.back()));
-    std::vector<int> skipped;
-    if (is_step_of_type(program, next, "Cast")) {
-      skipped.push_back(next);
-      next = single_consumer_step(program, output_value_of_step(program, next));
+    int next_step = single_consumer_step(program, output_value_of_step(program, parts.back()));
+    std::vector<int> cast_steps;
+    if (is_step_of_type(program, next_step, "Cast")) {
+      cast_steps.push_back(next_step);
+      next_step = single_consumer_step(program, output_value_of_step(program, next_step));
     }
-    if (!is_step_of_type(program, next, type)) return;
-    const int before = output_value_of_step(program, skipped.empty() ? parts.back() : skipped.back());
-    const int weight = other_input_value(program, next, before);
+    if (!is_step_of_type(program, next_step, type)) return;
+    const int previous_value = output_value_of_step(program, cast_steps.empty() ? parts.back() : cast_steps.back());
+    const int weight = other_input_value(program, next_step, previous_value);
     if (weight == kNoIndex || !find_value(program, weight).is_constant) return;
-    parts.insert(parts.end(), skipped.begin(), skipped.end());
-    parts.push_back(next);
+    parts.insert(parts.end(), cast_steps.begin(), cast_steps.end());
+    parts.push_back(next_step);
     inputs.push_back(weight);
   }
 }
 
 std::int64_t count_elements_per_norm(Program& program, int mean) {
   const ProgramStep& step = find_step(program, mean);
-  const std::int64_t left = onnx_element_count(*find_value(program, step.outputs[0]).sizes);
-  return left == 0 ? 0 : onnx_element_count(*find_value(program, step.inputs[0]).sizes) / left;
+  const std::int64_t mean_element_count = onnx_element_count(*find_value(program, step.outputs[0]).sizes);
+  return mean_element_count == 0 ? 0
+                                 : onnx_element_count(*find_value(program, step.inputs[0]).sizes) / mean_element_count;
 }
 
 bool fuse_layer_norm(Program& program, int mean) {
   const int x = find_step(program, mean).inputs[0];
   const int difference = single_consumer_step(program, output_value_of_step(program, mean));
   if (!is_step_of_type(program, difference, "Sub") || find_step(program, difference).inputs[0] != x) return false;
-  const int centred = output_value_of_step(program, difference);
-  for (const int consumer : find_value(program, centred).consumer_steps) {
-    if (!is_square_of(program, consumer, centred)) continue;
+  const int centred_value = output_value_of_step(program, difference);
+  for (const int consumer : find_value(program, centred_value).consumer_steps) {
+    if (!is_square_of(program, consumer, centred_value)) continue;
     const int variance = single_consumer_step(program, output_value_of_step(program, consumer));
     if (!is_step_of_type(program, variance, "ReduceMean")) continue;
-    std::vector<int> parts = match_division_by_rms(program, variance, centred);
+    std::vector<int> parts = match_division_by_rms(program, variance, centred_value);
     if (parts.empty()) continue;
     const std::int64_t normalized_count = count_elements_per_norm(program, mean);
     std::vector<int> inputs = {x};
@@ -112,13 +113,15 @@ bool fuse_rms_norm(Program& program, int mean) {
 // Fuses a GroupNorm written as InstanceNorm: reshaped to one channel per group, normalized, reshaped back, scaled and
 // shifted.
 bool fuse_group_norm(Program& program, int norm) {
-  const int before = producer_step(program, find_step(program, norm).inputs[0]);
-  const int after = single_consumer_step(program, output_value_of_step(program, norm));
-  if (!is_step_of_type(program, before, "Reshape") || !is_step_of_type(program, after, "Reshape")) return false;
-  if (single_consumer_step(program, output_value_of_step(program, before)) != norm) return false;
-  const int x = find_step(program, before).inputs[0];
-  if (find_value(program, x).sizes != find_value(program, output_value_of_step(program, after)).sizes) return false;
-  std::vector<int> parts = {before, norm, after};
+  const int input_reshape = producer_step(program, find_step(program, norm).inputs[0]);
+  const int output_reshape = single_consumer_step(program, output_value_of_step(program, norm));
+  if (!is_step_of_type(program, input_reshape, "Reshape") || !is_step_of_type(program, output_reshape, "Reshape"))
+    return false;
+  if (single_consumer_step(program, output_value_of_step(program, input_reshape)) != norm) return false;
+  const int x = find_step(program, input_reshape).inputs[0];
+  if (find_value(program, x).sizes != find_value(program, output_value_of_step(program, output_reshape)).sizes)
+    return false;
+  std::vector<int> parts = {input_reshape, norm, output_reshape};
   std::vector<int> inputs = {x};
   append_affine_steps(program, parts, inputs);
   return fuse_steps(program, parts, parts.back(), "GroupNormalization", std::move(inputs), norm);

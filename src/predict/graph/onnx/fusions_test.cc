@@ -54,9 +54,9 @@ TEST(OnnxFusions, GatesBySigmoidAndHardSigmoidAreOneActivation) {
   OnnxModel silu = model_with_token_input();
   silu.node("Sigmoid", {"x"}, {"s"}, {}, "/act/Sigmoid").node("Mul", {"x", "s"}, {"y"}).output("y");
   EXPECT_EQ(computing_operations(silu), Lines{"act activation form=silu;batch=2;rows=5;width=16"});
-  OnnxModel hard = model_with_token_input();
-  hard.node("HardSigmoid", {"x"}, {"s"}, {}, "/act/HardSigmoid").node("Mul", {"s", "x"}, {"y"}).output("y");
-  EXPECT_EQ(computing_operations(hard), Lines{"act activation form=hardswish;batch=2;rows=5;width=16"});
+  OnnxModel hard_swish_model = model_with_token_input();
+  hard_swish_model.node("HardSigmoid", {"x"}, {"s"}, {}, "/act/HardSigmoid").node("Mul", {"s", "x"}, {"y"}).output("y");
+  EXPECT_EQ(computing_operations(hard_swish_model), Lines{"act activation form=hardswish;batch=2;rows=5;width=16"});
 }
 
 TEST(OnnxFusions, DoesNotFuseTensorsWithOtherConsumers) {
@@ -68,9 +68,13 @@ TEST(OnnxFusions, DoesNotFuseTensorsWithOtherConsumers) {
 
 TEST(OnnxFusions, MeansAndRootsAreALayerNorm) {
   OnnxModel model = model_with_token_input();
-  const auto last = std::vector{integers("axes", {-1})};
-  model.weight("ln.weight", {16}).weight("ln.bias", {16}).node("ReduceMean", {"x"}, {"m"}, last, "/ln/ReduceMean");
-  model.node("Sub", {"x", "m"}, {"d"}).node("Pow", {"d", "two"}, {"p"}).node("ReduceMean", {"p"}, {"v"}, last);
+  const auto last_axis_attribute = std::vector{integers("axes", {-1})};
+  model.weight("ln.weight", {16})
+      .weight("ln.bias", {16})
+      .node("ReduceMean", {"x"}, {"m"}, last_axis_attribute, "/ln/ReduceMean");
+  model.node("Sub", {"x", "m"}, {"d"})
+      .node("Pow", {"d", "two"}, {"p"})
+      .node("ReduceMean", {"p"}, {"v"}, last_axis_attribute);
   model.scalar("epsilon", 1e-5F).node("Add", {"v", "epsilon"}, {"e"}).node("Sqrt", {"e"}, {"r"});
   model.node("Div", {"d", "r"}, {"n"}).node("Mul", {"n", "ln.weight"}, {"g"}).node("Add", {"g", "ln.bias"}, {"y"});
   EXPECT_EQ(computing_operations(model.output("y")),

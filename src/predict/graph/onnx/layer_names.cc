@@ -11,15 +11,15 @@ namespace {
 
 // The module in "['', 'layer1', 'layer1.0', 'conv2d']": the entry before the last, which is the operation.
 std::string_view module_path_of_scopes(std::string_view scopes) {
-  std::string_view last;
+  std::string_view last_scope;
   std::string_view module;
-  std::size_t at = 0;
-  while ((at = scopes.find('\'', at)) != std::string_view::npos) {
-    const std::size_t end = scopes.find('\'', at + 1);
+  std::size_t position = 0;
+  while ((position = scopes.find('\'', position)) != std::string_view::npos) {
+    const std::size_t end = scopes.find('\'', position + 1);
     if (end == std::string_view::npos) break;
-    module = last;
-    last = scopes.substr(at + 1, end - at - 1);
-    at = end + 1;
+    module = last_scope;
+    last_scope = scopes.substr(position + 1, end - position - 1);
+    position = end + 1;
   }
   return module;
 }
@@ -34,9 +34,9 @@ std::string module_path_of_node_name(std::string_view name) {
   std::size_t previous_begin = 0;
   for (const std::string_view part : parts) {
     if (part.empty()) continue;
-    const bool continues = !previous.empty() && part.size() > previous.size() &&
-                           part.substr(0, previous.size()) == previous && part[previous.size()] == '.';
-    if (continues) {
+    const bool has_previous_prefix = !previous.empty() && part.size() > previous.size() &&
+                                     part.substr(0, previous.size()) == previous && part[previous.size()] == '.';
+    if (has_previous_prefix) {
       path.resize(previous_begin);
     } else if (!path.empty()) {
       path += '.';

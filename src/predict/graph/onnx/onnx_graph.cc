@@ -35,11 +35,12 @@ Result<Graph> read_onnx(std::string_view bytes, const GraphOptions& options) {
     graph.notes.push_back(fmt::format("opset {} is newer than {}, the newest that joulemap supports",
                                       model->opset_version, kNewestTestedOpset));
   }
-  Result<onnx::Program> before = onnx::Program{};
-  if (!inputs->sizes_in_file.empty()) before = onnx::build_program(*model, *inputs, inputs->sizes_in_file, nullptr);
-  if (!before) return before.error();
-  Result<onnx::Program> program =
-      onnx::build_program(*model, *inputs, inputs->resolved_sizes, inputs->sizes_in_file.empty() ? nullptr : &*before);
+  Result<onnx::Program> program_at_file_batch = onnx::Program{};
+  if (!inputs->sizes_in_file.empty())
+    program_at_file_batch = onnx::build_program(*model, *inputs, inputs->sizes_in_file, nullptr);
+  if (!program_at_file_batch) return program_at_file_batch.error();
+  Result<onnx::Program> program = onnx::build_program(
+      *model, *inputs, inputs->resolved_sizes, inputs->sizes_in_file.empty() ? nullptr : &*program_at_file_batch);
   if (!program) return program.error();
   onnx::fuse_known_patterns(*program);
   onnx::add_operations(*program, options, graph);

@@ -35,10 +35,10 @@ std::string read_resnet18_bytes() {
 }
 
 const Operation* find_layer(const Graph& graph, std::string_view layer, Kind kind) {
-  const auto found = std::find_if(graph.operations.begin(), graph.operations.end(), [&](const Operation& operation) {
-    return operation.layer == layer && operation.kind == kind;
-  });
-  return found == graph.operations.end() ? nullptr : &*found;
+  const auto matching_operation =
+      std::find_if(graph.operations.begin(), graph.operations.end(),
+                   [&](const Operation& operation) { return operation.layer == layer && operation.kind == kind; });
+  return matching_operation == graph.operations.end() ? nullptr : &*matching_operation;
 }
 
 std::int64_t output_size(const OperationParameters& p, std::string_view size) {
@@ -72,20 +72,20 @@ TEST(OnnxGraph, AResNetHasTheOperationsAndModuleNamesOfPyTorch) {
   // torch.utils.flop_counter counts 3,628,146,688.
   EXPECT_NEAR(flops_of(graph) / 3'628'146'688.0, 1, 1e-6);
 
-  const Operation* const first = find_layer(graph, "conv1", Kind::convolution);
-  ASSERT_NE(first, nullptr);
-  EXPECT_EQ(first->source, "Conv");
-  EXPECT_EQ(first->gradient, NeededGradients::weights);
-  EXPECT_EQ(parameters_text(*first),
+  const Operation* const first_convolution = find_layer(graph, "conv1", Kind::convolution);
+  ASSERT_NE(first_convolution, nullptr);
+  EXPECT_EQ(first_convolution->source, "Conv");
+  EXPECT_EQ(first_convolution->gradient, NeededGradients::weights);
+  EXPECT_EQ(parameters_text(*first_convolution),
             "batch=1;channels=3;out=64;height=224;width=224;kernel=7;stride=2;padding=3;dilation=1;groups=1;bias=0");
   const Operation* const norm = find_layer(graph, "layer1.0.bn1", Kind::normalization);
   ASSERT_NE(norm, nullptr);
   EXPECT_EQ(norm->form, "batch-inference");
   EXPECT_EQ(norm->gradient, NeededGradients::all);
   EXPECT_NE(find_layer(graph, "layer4.1.conv2", Kind::convolution), nullptr);
-  const Operation* const last = find_layer(graph, "fc", Kind::dense);
-  ASSERT_NE(last, nullptr);
-  EXPECT_EQ(parameters_text(*last), "rows=1;in=512;out=1000;bias=1");
+  const Operation* const last_dense_operation = find_layer(graph, "fc", Kind::dense);
+  ASSERT_NE(last_dense_operation, nullptr);
+  EXPECT_EQ(parameters_text(*last_dense_operation), "rows=1;in=512;out=1000;bias=1");
 }
 
 TEST(OnnxGraph, UsesAGivenBatchWithANote) {
@@ -119,13 +119,14 @@ TEST(OnnxGraph, RefusesAnInvalidBatchAndOverflowingSizes) {
 }
 
 TEST(OnnxGraph, ReportsAFileCutAnywhereAsTruncated) {
-  const std::string whole = read_resnet18_bytes();
-  for (const std::size_t size : {std::size_t{100}, whole.size() / 2, whole.size() - 1}) {
-    const Error error = expect_read_error(whole.substr(0, size));
+  const std::string model_bytes = read_resnet18_bytes();
+  for (const std::size_t size : {std::size_t{100}, model_bytes.size() / 2, model_bytes.size() - 1}) {
+    const Error error = expect_read_error(model_bytes.substr(0, size));
     EXPECT_EQ(error.code, ErrorCode::malformed);
     EXPECT_FALSE(error.remedy.empty());
   }
-  EXPECT_NE(expect_read_error(whole.substr(0, whole.size() / 2)).message.find("truncated"), std::string::npos);
+  EXPECT_NE(expect_read_error(model_bytes.substr(0, model_bytes.size() / 2)).message.find("truncated"),
+            std::string::npos);
 }
 
 TEST(OnnxGraph, ReportsAFileThatIsNotOnnx) {
@@ -158,9 +159,9 @@ TEST(OnnxGraph, AnOpenBatchIsOneWithANoteAndOtherOpenSizesAreRequired) {
   const Error error = expect_read_error(dense_model(17, {-1, -2, 16}));
   EXPECT_EQ(error.message, "the input 'x' is batchxtokensx16: tokens has no value");
   EXPECT_EQ(error.remedy, "set its sizes: --input x=1x128x16");
-  const Graph given = expect_graph(dense_model(17, {-1, -2, 16}), {.inputs = {{"x", {2, 5, 16}}}});
-  ASSERT_EQ(given.operations.size(), 1U);
-  EXPECT_EQ(parameters_text(given.operations[0]), "rows=10;in=16;out=4;bias=0");
+  const Graph graph_with_sizes = expect_graph(dense_model(17, {-1, -2, 16}), {.inputs = {{"x", {2, 5, 16}}}});
+  ASSERT_EQ(graph_with_sizes.operations.size(), 1U);
+  EXPECT_EQ(parameters_text(graph_with_sizes.operations[0]), "rows=10;in=16;out=4;bias=0");
 }
 
 TEST(OnnxGraph, ListsAnOperationOfAnotherDomainAndLeavesItsSuccessorsUnbounded) {
@@ -194,14 +195,14 @@ TEST(OnnxGraph, QuantisedArithmeticIsUnknownButBounded) {
 
 TEST(OnnxGraph, UsesTheRequestedTypeUnlessTheFileIsHalfPrecision) {
   EXPECT_EQ(expect_graph(dense_model(17, {1, 16}), {.dtype = Dtype::bf16}).operations[0].dtype, Dtype::bf16);
-  const std::string half = OnnxModel()
-                               .input("x", {1, 16}, testing::kOnnxFloat16)
-                               .weight("w", {16, 4}, testing::kOnnxFloat16)
-                               .node("MatMul", {"x", "w"}, {"y"})
-                               .node("Cast", {"y"}, {"z"}, {integer("to", testing::kOnnxFloat)})
-                               .output("z")
-                               .bytes();
-  const Graph graph = expect_graph(half);
+  const std::string half_precision_model = OnnxModel()
+                                               .input("x", {1, 16}, testing::kOnnxFloat16)
+                                               .weight("w", {16, 4}, testing::kOnnxFloat16)
+                                               .node("MatMul", {"x", "w"}, {"y"})
+                                               .node("Cast", {"y"}, {"z"}, {integer("to", testing::kOnnxFloat)})
+                                               .output("z")
+                                               .bytes();
+  const Graph graph = expect_graph(half_precision_model);
   EXPECT_EQ(graph.operations[0].dtype, Dtype::fp16);
   EXPECT_EQ(graph.operations[1].kind, Kind::cast);
   EXPECT_EQ(graph.operations[1].form, "fp32");

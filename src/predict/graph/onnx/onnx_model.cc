@@ -26,7 +26,7 @@ struct ModelReadState {
   void check_message_end(const ProtobufReader& message) { is_damaged = is_damaged || message.damaged(); }
 };
 
-GraphBody read_graph_body(std::string_view bytes, int depth, ModelReadState& reading);
+GraphBody read_graph_body(std::string_view bytes, int depth, ModelReadState& read_state);
 
 void append_integers(const ProtobufReader& field, Sizes& integers) {
   if (!field.is_bytes()) return integers.push_back(field.signed_number());
@@ -37,14 +37,14 @@ void append_integers(const ProtobufReader& field, Sizes& integers) {
 
 void append_reals(const ProtobufReader& field, std::vector<double>& reals) {
   if (!field.is_bytes()) return reals.push_back(field.float_value());
-  for (std::size_t at = 0; at + sizeof(float) <= field.bytes().size(); at += sizeof(float)) {
+  for (std::size_t offset = 0; offset + sizeof(float) <= field.bytes().size(); offset += sizeof(float)) {
     float number = 0;
-    std::memcpy(&number, field.bytes().data() + at, sizeof number);
+    std::memcpy(&number, field.bytes().data() + offset, sizeof number);
     reals.push_back(number);
   }
 }
 
-Attribute read_attribute(std::string_view bytes, int depth, ModelReadState& reading) {
+Attribute read_attribute(std::string_view bytes, int depth, ModelReadState& read_state) {
   Attribute attribute;
   ProtobufReader message(bytes);
   while (message.next()) {
@@ -65,7 +65,7 @@ Attribute read_attribute(std::string_view bytes, int depth, ModelReadState& read
         attribute.tensor.assign(1, read_tensor(message.bytes()));
         break;
       case 6:
-        attribute.subgraph.assign(1, read_graph_body(message.bytes(), depth + 1, reading));
+        attribute.subgraph.assign(1, read_graph_body(message.bytes(), depth + 1, read_state));
         break;
       case 7:
         append_reals(message, attribute.reals);
@@ -83,7 +83,7 @@ Attribute read_attribute(std::string_view bytes, int depth, ModelReadState& read
         break;
     }
   }
-  reading.check_message_end(message);
+  read_state.check_message_end(message);
   return attribute;
 }
 
@@ -98,7 +98,7 @@ std::string_view parse_name_scopes(std::string_view entry) {
   return key == "pkg.torch.onnx.name_scopes" ? value : std::string_view();
 }
 
-Node read_node(std::string_view bytes, int depth, ModelReadState& reading) {
+Node read_node(std::string_view bytes, int depth, ModelReadState& read_state) {
   Node node;
   ProtobufReader message(bytes);
   while (message.next()) {
@@ -116,7 +116,7 @@ Node read_node(std::string_view bytes, int depth, ModelReadState& reading) {
         node.operator_type = message.bytes();
         break;
       case 5:
-        node.attributes.push_back(read_attribute(message.bytes(), depth, reading));
+        node.attributes.push_back(read_attribute(message.bytes(), depth, read_state));
         break;
       case 7:
         node.operator_domain = message.bytes();
@@ -129,8 +129,8 @@ Node read_node(std::string_view bytes, int depth, ModelReadState& reading) {
     }
   }
   if (node.operator_domain == "ai.onnx") node.operator_domain = {};
-  reading.check_message_end(message);
-  if (!node.outputs.empty()) reading.last_node_name = node.name.empty() ? node.outputs[0] : node.name;
+  read_state.check_message_end(message);
+  if (!node.outputs.empty()) read_state.last_node_name = node.name.empty() ? node.outputs[0] : node.name;
   return node;
 }
 
@@ -185,17 +185,17 @@ Tensor read_sparse_tensor(std::string_view bytes) {
   return tensor;
 }
 
-GraphBody read_graph_body(std::string_view bytes, int depth, ModelReadState& reading) {
+GraphBody read_graph_body(std::string_view bytes, int depth, ModelReadState& read_state) {
   GraphBody body;
   if (depth > kMaxSubgraphDepth) {
-    reading.is_too_deep = true;
+    read_state.is_too_deep = true;
     return body;
   }
   ProtobufReader message(bytes);
   while (message.next()) {
     switch (message.field()) {
       case 1:
-        body.nodes.push_back(read_node(message.bytes(), depth, reading));
+        body.nodes.push_back(read_node(message.bytes(), depth, read_state));
         break;
       case 2:
         body.name = message.bytes();
@@ -219,11 +219,11 @@ GraphBody read_graph_body(std::string_view bytes, int depth, ModelReadState& rea
         break;
     }
   }
-  reading.check_message_end(message);
+  read_state.check_message_end(message);
   return body;
 }
 
-Function read_function(std::string_view bytes, ModelReadState& reading) {
+Function read_function(std::string_view bytes, ModelReadState& read_state) {
   Function function;
   ProtobufReader message(bytes);
   while (message.next()) {
@@ -238,13 +238,13 @@ Function read_function(std::string_view bytes, ModelReadState& reading) {
         function.outputs.push_back(message.bytes());
         break;
       case 7:
-        function.nodes.push_back(read_node(message.bytes(), 1, reading));
+        function.nodes.push_back(read_node(message.bytes(), 1, read_state));
         break;
       case 10:
         function.operator_domain = message.bytes();
         break;
       case 11:
-        function.default_attributes.push_back(read_attribute(message.bytes(), 1, reading));
+        function.default_attributes.push_back(read_attribute(message.bytes(), 1, read_state));
         break;
       case 13:
         function.overload_name = message.bytes();
@@ -253,7 +253,7 @@ Function read_function(std::string_view bytes, ModelReadState& reading) {
         break;
     }
   }
-  reading.check_message_end(message);
+  read_state.check_message_end(message);
   return function;
 }
 
@@ -268,9 +268,9 @@ void read_opset_version(std::string_view bytes, Model& model) {
   if (domain.empty() || domain == "ai.onnx") model.opset_version = std::max(model.opset_version, version);
 }
 
-Error truncated_model_error(std::size_t size, const ModelReadState& reading) {
+Error truncated_model_error(std::size_t size, const ModelReadState& read_state) {
   const std::string position =
-      reading.last_node_name.empty() ? "before the first node" : "after node " + quoted(reading.last_node_name);
+      read_state.last_node_name.empty() ? "before the first node" : "after node " + quoted(read_state.last_node_name);
   return {ErrorCode::malformed,
           fmt::format("the ONNX file is truncated or damaged: its {} bytes end {}", size, position),
           "export or download it again"};
@@ -285,34 +285,34 @@ Error not_onnx_error() {
 
 Result<Model> read_model(std::string_view bytes) {
   Model model;
-  ModelReadState reading;
+  ModelReadState read_state;
   bool has_graph_field = false;
   bool has_opset = false;
   ProtobufReader message(bytes);
   while (message.next()) {
     if (message.field() == 7) {
-      model.graph = read_graph_body(message.bytes(), 0, reading);
+      model.graph = read_graph_body(message.bytes(), 0, read_state);
       has_graph_field = !model.graph.nodes.empty() || !model.graph.outputs.empty();
     }
     has_opset = has_opset || message.field() == 8;
     if (message.field() == 8) read_opset_version(message.bytes(), model);
-    if (message.field() == 25) model.functions.push_back(read_function(message.bytes(), reading));
+    if (message.field() == 25) model.functions.push_back(read_function(message.bytes(), read_state));
   }
   if (message.damaged() && message.field() == 7 && !message.truncated_field().empty()) {
-    const GraphBody truncated_field = read_graph_body(message.truncated_field(), 0, reading);
-    if (!truncated_field.nodes.empty()) return truncated_model_error(bytes.size(), reading);
+    const GraphBody truncated_field = read_graph_body(message.truncated_field(), 0, read_state);
+    if (!truncated_field.nodes.empty()) return truncated_model_error(bytes.size(), read_state);
   }
-  if (reading.is_too_deep) return Error{ErrorCode::malformed, "graphs nested more than 16 deep", ""};
-  if (!has_graph_field || (reading.is_damaged && model.graph.nodes.empty())) return not_onnx_error();
-  if (reading.is_damaged || message.damaged()) return truncated_model_error(bytes.size(), reading);
+  if (read_state.is_too_deep) return Error{ErrorCode::malformed, "graphs nested more than 16 deep", ""};
+  if (!has_graph_field || (read_state.is_damaged && model.graph.nodes.empty())) return not_onnx_error();
+  if (read_state.is_damaged || message.damaged()) return truncated_model_error(bytes.size(), read_state);
   if (!has_opset) return not_onnx_error();
   return model;
 }
 
 const Attribute* find_attribute(const Node& node, std::string_view name) {
-  const auto found = std::find_if(node.attributes.begin(), node.attributes.end(),
-                                  [name](const Attribute& attribute) { return attribute.name == name; });
-  return found == node.attributes.end() ? nullptr : &*found;
+  const auto matching_attribute = std::find_if(node.attributes.begin(), node.attributes.end(),
+                                               [name](const Attribute& attribute) { return attribute.name == name; });
+  return matching_attribute == node.attributes.end() ? nullptr : &*matching_attribute;
 }
 
 std::int64_t integer_attribute(const Node& node, std::string_view name, std::int64_t default_value) {

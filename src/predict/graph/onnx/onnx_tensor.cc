@@ -29,9 +29,9 @@ struct ParsedTensorValues {
 
 template <class T>
 void append_fixed_width_values(std::string_view bytes, ParsedTensorValues& data) {
-  for (std::size_t at = 0; at + sizeof(T) <= bytes.size() && !data.has_too_many_values; at += sizeof(T)) {
+  for (std::size_t offset = 0; offset + sizeof(T) <= bytes.size() && !data.has_too_many_values; offset += sizeof(T)) {
     T number;
-    std::memcpy(&number, bytes.data() + at, sizeof(T));
+    std::memcpy(&number, bytes.data() + offset, sizeof(T));
     data.append_value(static_cast<double>(number));
   }
 }
@@ -66,28 +66,28 @@ void decode_16_bit_values(DataType type, std::vector<double>& numbers) {
   }
 }
 
-void append_raw_values(DataType type, std::string_view raw, ParsedTensorValues& data) {
+void append_raw_values(DataType type, std::string_view raw_bytes, ParsedTensorValues& data) {
   switch (type) {
     case DataType::float32:
-      return append_fixed_width_values<float>(raw, data);
+      return append_fixed_width_values<float>(raw_bytes, data);
     case DataType::float64:
-      return append_fixed_width_values<double>(raw, data);
+      return append_fixed_width_values<double>(raw_bytes, data);
     case DataType::int32:
-      return append_fixed_width_values<std::int32_t>(raw, data);
+      return append_fixed_width_values<std::int32_t>(raw_bytes, data);
     case DataType::int64:
-      return append_fixed_width_values<std::int64_t>(raw, data);
+      return append_fixed_width_values<std::int64_t>(raw_bytes, data);
     case DataType::uint64:
-      return append_fixed_width_values<std::uint64_t>(raw, data);
+      return append_fixed_width_values<std::uint64_t>(raw_bytes, data);
     case DataType::boolean:
     case DataType::uint8:
-      return append_fixed_width_values<std::uint8_t>(raw, data);
+      return append_fixed_width_values<std::uint8_t>(raw_bytes, data);
     case DataType::int8:
-      return append_fixed_width_values<std::int8_t>(raw, data);
+      return append_fixed_width_values<std::int8_t>(raw_bytes, data);
     case DataType::int16:
-      return append_fixed_width_values<std::int16_t>(raw, data);
+      return append_fixed_width_values<std::int16_t>(raw_bytes, data);
     case DataType::float16:
     case DataType::bfloat16:
-      return append_fixed_width_values<std::uint16_t>(raw, data);
+      return append_fixed_width_values<std::uint16_t>(raw_bytes, data);
     default:
       data.has_too_many_values = true;
   }

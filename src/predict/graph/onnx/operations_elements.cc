@@ -100,65 +100,72 @@ constexpr std::array<std::string_view, 20> kAdditiveNodeTypes = {"Add",
                                                                  "BitwiseXor",
                                                                  "Where"};
 
-// A binary operation with the form (operation.h) that matches how `second` broadcasts to `output_sizes`.
-TranslatedOperation translate_binary_operation(Kind kind, const Sizes& out, const Sizes& second) {
-  const std::int64_t all = onnx_element_count(out);
-  const std::int64_t few = onnx_element_count(second);
-  if (few <= 1 && all > 1) return {.kind = kind, .form = "scalar", .parameters = tensor_parameters(out)};
-  if (few == all) return {.kind = kind, .form = "same", .parameters = tensor_parameters(out)};
-  // Number of trailing dimensions of `second` that equal those of `output_sizes` (whole), and that are 1 (single).
-  std::size_t whole = 0;
-  std::size_t single = 0;
-  while (whole < std::min(second.size(), out.size()) &&
-         second[second.size() - 1 - whole] == out[out.size() - 1 - whole])
-    ++whole;
-  while (single < std::min(second.size(), out.size()) && second[second.size() - 1 - single] == 1) ++single;
-  if (whole > 0 && whole >= single) {
-    const std::int64_t width = product_of_sizes(out, out.size() - whole, out.size());
+// A binary operation with the form (operation.h) that matches how `second_sizes` broadcasts to `output_sizes`.
+TranslatedOperation translate_binary_operation(Kind kind, const Sizes& out, const Sizes& second_sizes) {
+  const std::int64_t output_element_count = onnx_element_count(out);
+  const std::int64_t second_element_count = onnx_element_count(second_sizes);
+  if (second_element_count <= 1 && output_element_count > 1)
+    return {.kind = kind, .form = "scalar", .parameters = tensor_parameters(out)};
+  if (second_element_count == output_element_count)
+    return {.kind = kind, .form = "same", .parameters = tensor_parameters(out)};
+  // Number of trailing dimensions of `second_sizes` that equal those of `output_sizes` (whole), and that are 1 (single).
+  std::size_t equal_dimension_count = 0;
+  std::size_t unit_dimension_count = 0;
+  while (equal_dimension_count < std::min(second_sizes.size(), out.size()) &&
+         second_sizes[second_sizes.size() - 1 - equal_dimension_count] == out[out.size() - 1 - equal_dimension_count])
+    ++equal_dimension_count;
+  while (unit_dimension_count < std::min(second_sizes.size(), out.size()) &&
+         second_sizes[second_sizes.size() - 1 - unit_dimension_count] == 1)
+    ++unit_dimension_count;
+  if (equal_dimension_count > 0 && equal_dimension_count >= unit_dimension_count) {
+    const std::int64_t width = product_of_sizes(out, out.size() - equal_dimension_count, out.size());
     return {.kind = kind,
             .form = "last",
-            .parameters = {{"batch", 1}, {"rows", width == 0 ? 0 : all / width}, {"width", width}}};
+            .parameters = {{"batch", 1}, {"rows", width == 0 ? 0 : output_element_count / width}, {"width", width}}};
   }
-  const std::int64_t width = product_of_sizes(out, out.size() - single, out.size());
-  const std::int64_t rows = width == 0 ? 0 : all / width;
-  const std::int64_t batch = out.size() > single && rows > 0 ? std::max<std::int64_t>(1, out[0]) : 1;
+  const std::int64_t width = product_of_sizes(out, out.size() - unit_dimension_count, out.size());
+  const std::int64_t rows = width == 0 ? 0 : output_element_count / width;
+  const std::int64_t batch = out.size() > unit_dimension_count && rows > 0 ? std::max<std::int64_t>(1, out[0]) : 1;
   return {.kind = kind, .form = "row", .parameters = {{"batch", batch}, {"rows", rows / batch}, {"width", width}}};
 }
 
-std::vector<TranslatedOperation> translate_variadic_operation(const SizedStep& at, Kind kind) {
+std::vector<TranslatedOperation> translate_variadic_operation(const SizedStep& sized_step, Kind kind) {
   // The condition of Where is not counted: it is small compared to its operands.
-  const std::size_t first = at.step.type == "Where" ? 1 : 0;
+  const std::size_t first_operand = sized_step.step.type == "Where" ? 1 : 0;
   std::vector<TranslatedOperation> translations;
-  for (std::size_t position = first + 1; position < at.input_count(); ++position) {
-    if (!at.has_input(position) || !at.has_input(first)) continue;
-    const bool swapped = onnx_element_count(at.input_sizes(first)) < onnx_element_count(at.input_sizes(position));
-    translations.push_back(translate_binary_operation(kind, at.output_sizes(),
-                                                      swapped ? at.input_sizes(first) : at.input_sizes(position)));
+  for (std::size_t position = first_operand + 1; position < sized_step.input_count(); ++position) {
+    if (!sized_step.has_input(position) || !sized_step.has_input(first_operand)) continue;
+    const bool is_swapped = onnx_element_count(sized_step.input_sizes(first_operand)) <
+                            onnx_element_count(sized_step.input_sizes(position));
+    translations.push_back(translate_binary_operation(
+        kind, sized_step.output_sizes(),
+        is_swapped ? sized_step.input_sizes(first_operand) : sized_step.input_sizes(position)));
   }
-  if (translations.empty()) translations = make_single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
+  if (translations.empty())
+    translations = make_single_operation(Kind::view, "", tensor_parameters(sized_step.output_sizes()));
   return translations;
 }
 
-std::string_view clip_activation_form(const SizedStep& at) {
-  const auto is = [&](std::size_t position, double number) {
-    return at.has_input(position) && at.input_value(position).constant_values &&
-           at.input_value(position).constant_values->size() == 1 &&
-           (*at.input_value(position).constant_values)[0] == number;
+std::string_view clip_activation_form(const SizedStep& sized_step) {
+  const auto has_constant_input = [&](std::size_t position, double number) {
+    return sized_step.has_input(position) && sized_step.input_value(position).constant_values &&
+           sized_step.input_value(position).constant_values->size() == 1 &&
+           (*sized_step.input_value(position).constant_values)[0] == number;
   };
-  if (is(1, 0) && is(2, 6)) return "relu6";
-  return is(1, 0) && !at.has_input(2) ? "relu" : "clip";
+  if (has_constant_input(1, 0) && has_constant_input(2, 6)) return "relu6";
+  return has_constant_input(1, 0) && !sized_step.has_input(2) ? "relu" : "clip";
 }
 
-std::vector<TranslatedOperation> translate_softmax(const SizedStep& at, std::string_view form) {
-  const Sizes& sizes = at.input_sizes();
+std::vector<TranslatedOperation> translate_softmax(const SizedStep& sized_step, std::string_view operation_form) {
+  const Sizes& sizes = sized_step.input_sizes();
   const auto rank = static_cast<std::int64_t>(sizes.size());
-  const std::int64_t given = integer_attribute(*at.step.node, "axis", -1);
-  const auto axis = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(given < 0 ? given + rank : given, 0, std::max<std::int64_t>(0, rank - 1)));
+  const std::int64_t axis_attribute = integer_attribute(*sized_step.step.node, "axis", -1);
+  const auto axis = static_cast<std::size_t>(std::clamp<std::int64_t>(
+      axis_attribute < 0 ? axis_attribute + rank : axis_attribute, 0, std::max<std::int64_t>(0, rank - 1)));
   const std::int64_t width = sizes.empty() ? 1 : sizes[axis];
   const std::int64_t batch = sizes.empty() || width == 0 ? 1 : std::max<std::int64_t>(1, axis == 0 ? 1 : sizes[0]);
   const std::int64_t rows = width == 0 ? 0 : onnx_element_count(sizes) / width / batch;
-  return make_single_operation(Kind::activation, form, {{"batch", batch}, {"rows", rows}, {"width", width}});
+  return make_single_operation(Kind::activation, operation_form, {{"batch", batch}, {"rows", rows}, {"width", width}});
 }
 
 std::string_view reduction_form_of_type(std::string_view type) {
@@ -168,53 +175,64 @@ std::string_view reduction_form_of_type(std::string_view type) {
 
 // As a reduction of a tensor [batch, rows, width] (`over` in operation.h): of all elements, of the width if the last
 // dimension is reduced, else of the rows.
-std::vector<TranslatedOperation> translate_reduction(const SizedStep& at) {
-  const Sizes& from = at.input_sizes();
-  const std::int64_t all = onnx_element_count(from);
-  const std::int64_t left = onnx_element_count(at.output_sizes());
-  const std::string_view form = reduction_form_of_type(at.step.type);
-  if (all == left && form == "mean") return make_single_operation(Kind::view, "", tensor_parameters(from));
-  if (left <= 1)
-    return make_single_operation(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
+std::vector<TranslatedOperation> translate_reduction(const SizedStep& sized_step) {
+  const Sizes& input_sizes = sized_step.input_sizes();
+  const std::int64_t input_element_count = onnx_element_count(input_sizes);
+  const std::int64_t output_element_count = onnx_element_count(sized_step.output_sizes());
+  const std::string_view reduction_form = reduction_form_of_type(sized_step.step.type);
+  if (input_element_count == output_element_count && reduction_form == "mean")
+    return make_single_operation(Kind::view, "", tensor_parameters(input_sizes));
+  if (output_element_count <= 1)
+    return make_single_operation(Kind::reduce, reduction_form,
+                                 {{"batch", 1}, {"rows", 1}, {"width", input_element_count}, {"over", 2}});
   // Whether the last dimension remains in the result.
-  const bool keeps_rank = at.output_sizes().size() == from.size() && from.back() > 1;
-  const bool keeps_last_axis = keeps_rank ? at.output_sizes().back() == from.back()
-                                          : !at.output_sizes().empty() && at.output_sizes().back() == from.back();
+  const bool keeps_rank = sized_step.output_sizes().size() == input_sizes.size() && input_sizes.back() > 1;
+  const bool keeps_last_axis =
+      keeps_rank ? sized_step.output_sizes().back() == input_sizes.back()
+                 : !sized_step.output_sizes().empty() && sized_step.output_sizes().back() == input_sizes.back();
   if (!keeps_last_axis)
-    return make_single_operation(Kind::reduce, form,
-                                 {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});
-  const std::int64_t width = from.back() == 0 ? 1 : from.back();
-  return make_single_operation(Kind::reduce, form,
-                               {{"batch", left / width}, {"rows", all / left}, {"width", width}, {"over", 1}});
+    return make_single_operation(Kind::reduce, reduction_form,
+                                 {{"batch", 1},
+                                  {"rows", output_element_count},
+                                  {"width", input_element_count / output_element_count},
+                                  {"over", 0}});
+  const std::int64_t width = input_sizes.back() == 0 ? 1 : input_sizes.back();
+  return make_single_operation(Kind::reduce, reduction_form,
+                               {{"batch", output_element_count / width},
+                                {"rows", input_element_count / output_element_count},
+                                {"width", width},
+                                {"over", 1}});
 }
 
 }  // namespace
 
-Translations translate_elementwise_node(const SizedStep& at) {
-  const std::string_view type = at.step.type;
-  if (at.input_count() > 0 && !at.has_input(0)) return std::nullopt;
+Translations translate_elementwise_node(const SizedStep& sized_step) {
+  const std::string_view type = sized_step.step.type;
+  if (sized_step.input_count() > 0 && !sized_step.has_input(0)) return std::nullopt;
   if (type == "Softmax" || type == "LogSoftmax")
-    return translate_softmax(at, type == "Softmax" ? "softmax" : "log_softmax");
+    return translate_softmax(sized_step, type == "Softmax" ? "softmax" : "log_softmax");
   if (type == "Clip")
-    return make_single_operation(Kind::activation, clip_activation_form(at), tensor_parameters(at.output_sizes()));
-  if (type == "Dropout") return make_single_operation(Kind::dropout, "", tensor_parameters(at.output_sizes()));
+    return make_single_operation(Kind::activation, clip_activation_form(sized_step),
+                                 tensor_parameters(sized_step.output_sizes()));
+  if (type == "Dropout") return make_single_operation(Kind::dropout, "", tensor_parameters(sized_step.output_sizes()));
   if (type == "BiasGelu") {
     return std::vector<TranslatedOperation>{
-        translate_binary_operation(Kind::add, at.output_sizes(), at.input_sizes(1)),
-        {.kind = Kind::activation, .form = "gelu", .parameters = tensor_parameters(at.output_sizes())}};
+        translate_binary_operation(Kind::add, sized_step.output_sizes(), sized_step.input_sizes(1)),
+        {.kind = Kind::activation, .form = "gelu", .parameters = tensor_parameters(sized_step.output_sizes())}};
   }
-  if (type.substr(0, 6) == "Reduce" || type == "ArgMax" || type == "ArgMin") return translate_reduction(at);
+  if (type.substr(0, 6) == "Reduce" || type == "ArgMax" || type == "ArgMin") return translate_reduction(sized_step);
   if (std::find(kMultiplicativeNodeTypes.begin(), kMultiplicativeNodeTypes.end(), type) !=
       kMultiplicativeNodeTypes.end())
-    return translate_variadic_operation(at, Kind::multiply);
+    return translate_variadic_operation(sized_step, Kind::multiply);
   if (std::find(kAdditiveNodeTypes.begin(), kAdditiveNodeTypes.end(), type) != kAdditiveNodeTypes.end())
-    return translate_variadic_operation(at, Kind::add);
-  const auto found = std::find_if(kActivationNodeTypes.begin(), kActivationNodeTypes.end(),
-                                  [=](const OnnxTypeAndForm& name) { return name.first == type; });
-  if (found == kActivationNodeTypes.end()) return std::nullopt;
-  const Sizes& sizes =
-      at.input_count() > 0 ? larger_tensor_sizes(at.input_sizes(), at.output_sizes()) : at.output_sizes();
-  return make_single_operation(Kind::activation, found->second, tensor_parameters(sizes));
+    return translate_variadic_operation(sized_step, Kind::add);
+  const auto activation_entry = std::find_if(kActivationNodeTypes.begin(), kActivationNodeTypes.end(),
+                                             [=](const OnnxTypeAndForm& name) { return name.first == type; });
+  if (activation_entry == kActivationNodeTypes.end()) return std::nullopt;
+  const Sizes& sizes = sized_step.input_count() > 0
+                           ? larger_tensor_sizes(sized_step.input_sizes(), sized_step.output_sizes())
+                           : sized_step.output_sizes();
+  return make_single_operation(Kind::activation, activation_entry->second, tensor_parameters(sizes));
 }
 
 }  // namespace joulemap::predict::onnx

@@ -56,8 +56,8 @@ struct Program {
   std::int64_t batch_size = 1;    // leading dimension of the first input
 };
 
-inline bool has_value_at(const std::vector<int>& list, std::size_t position) {
-  return position < list.size() && list[position] != kNoIndex;
+inline bool has_value_at(const std::vector<int>& value_ids, std::size_t position) {
+  return position < value_ids.size() && value_ids[position] != kNoIndex;
 }
 
 // Number of elements; 1 without dimensions. Saturates at kMaxElements + 1.

@@ -15,7 +15,7 @@ namespace {
 const NodeRule* find_node_rule(std::string_view type, std::string_view domain) {
   for (const auto find : {&find_elementwise_node_rule, &find_layout_node_rule, &find_indexing_node_rule,
                           &find_convolution_and_matmul_rule, &find_miscellaneous_node_rule}) {
-    if (const NodeRule* const known = find(type, domain)) return known;
+    if (const NodeRule* const matching_rule = find(type, domain)) return matching_rule;
   }
   return nullptr;
 }
@@ -25,8 +25,8 @@ Error unknown_node_error(const Node& node) {
   return invalid_node("an unsupported operation of the domain " + quoted(node.operator_domain));
 }
 
-Status check_output_sizes(const ShapeInference& at) {
-  for (const Value& output : at.outputs) {
+Status check_output_sizes(const ShapeInference& shape_inference) {
+  for (const Value& output : shape_inference.outputs) {
     if (!output.sizes) continue;
     if (output.sizes->size() > kMaxOnnxDimensions) return invalid_node("a tensor of more than 64 dimensions");
     for (const std::int64_t size : *output.sizes) {
@@ -37,24 +37,25 @@ Status check_output_sizes(const ShapeInference& at) {
 }
 
 // Index of the dimension of a reshaped tensor that contains the batch. In the input, the batch began after
-// `values_at_file_batch` elements (the product of the dimensions before it), within a dimension that ended at `around`.
-// Prefers a dimension in this range that equals the batch. Otherwise a dimension that covers the batch: one that begins
-// at `values_at_file_batch`, as with heads, unless it is the last one, which contains features; else one that begins
-// earlier, as with tokens. sizes.size() if there is none.
-std::size_t find_batch_axis(const Sizes& sizes, std::int64_t before, std::int64_t batch, std::int64_t around) {
-  std::size_t behind = sizes.size();
-  std::size_t ahead = sizes.size();
+// `values_at_file_batch` elements (the product of the dimensions before it), within a dimension that ended at
+// `batch_range_end`. Prefers a dimension in this range that equals the batch. Otherwise a dimension that covers the
+// batch: one that begins at `values_at_file_batch`, as with heads, unless it is the last one, which contains features;
+// else one that begins earlier, as with tokens. sizes.size() if there is none.
+std::size_t find_batch_axis(const Sizes& sizes, std::int64_t batch_begin, std::int64_t batch,
+                            std::int64_t batch_range_end) {
+  std::size_t aligned_axis = sizes.size();
+  std::size_t covering_axis = sizes.size();
   std::int64_t begin = 1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::int64_t end = product_of_sizes({begin, sizes[i]}, 0, 2);
-    if (begin >= before && end <= around && sizes[i] == batch) return i;
-    const bool covers_batch = begin <= before && end >= product_of_sizes({before, batch}, 0, 2);
-    if (covers_batch && begin == before && behind == sizes.size()) behind = i;
-    if (covers_batch && begin < before) ahead = i;
+    if (begin >= batch_begin && end <= batch_range_end && sizes[i] == batch) return i;
+    const bool covers_batch = begin <= batch_begin && end >= product_of_sizes({batch_begin, batch}, 0, 2);
+    if (covers_batch && begin == batch_begin && aligned_axis == sizes.size()) aligned_axis = i;
+    if (covers_batch && begin < batch_begin) covering_axis = i;
     begin = end;
   }
-  const bool is_last = behind + 1 == sizes.size() && sizes.size() > 1;
-  return behind < sizes.size() && (!is_last || ahead == sizes.size()) ? behind : ahead;
+  const bool is_last = aligned_axis + 1 == sizes.size() && sizes.size() > 1;
+  return aligned_axis < sizes.size() && (!is_last || covering_axis == sizes.size()) ? aligned_axis : covering_axis;
 }
 
 }  // namespace
@@ -78,29 +79,29 @@ Result<std::size_t> resolve_axis(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
 }
 
-Result<Sizes> broadcast_sizes(const Sizes& a, const Sizes& b) {
-  Sizes both = a.size() >= b.size() ? a : b;
-  const Sizes& shorter = a.size() >= b.size() ? b : a;
-  const std::size_t before = both.size() - shorter.size();
-  for (std::size_t i = 0; i < shorter.size(); ++i) {
-    std::int64_t& size = both[before + i];
-    if (size != shorter[i] && size != 1 && shorter[i] != 1) {
-      return invalid_node(fmt::format("{} is incompatible with {}", sizes_text(a), sizes_text(b)));
+Result<Sizes> broadcast_sizes(const Sizes& left_sizes, const Sizes& right_sizes) {
+  Sizes combined_sizes = left_sizes.size() >= right_sizes.size() ? left_sizes : right_sizes;
+  const Sizes& shorter_sizes = left_sizes.size() >= right_sizes.size() ? right_sizes : left_sizes;
+  const std::size_t axis_offset = combined_sizes.size() - shorter_sizes.size();
+  for (std::size_t i = 0; i < shorter_sizes.size(); ++i) {
+    std::int64_t& size = combined_sizes[axis_offset + i];
+    if (size != shorter_sizes[i] && size != 1 && shorter_sizes[i] != 1) {
+      return invalid_node(fmt::format("{} is incompatible with {}", sizes_text(left_sizes), sizes_text(right_sizes)));
     }
-    if (size == 1) size = shorter[i];
+    if (size == 1) size = shorter_sizes[i];
   }
-  return both;
+  return combined_sizes;
 }
 
-Result<std::vector<std::size_t>> read_axes(const ShapeInference& at, std::size_t input, std::size_t rank) {
-  Sizes given = integers_attribute(at.node, "axes");
-  if (at.has_input(input)) {
-    const std::optional<Sizes> numbers = at.constant_input_integers(input);
+Result<std::vector<std::size_t>> read_axes(const ShapeInference& shape_inference, std::size_t input, std::size_t rank) {
+  Sizes axis_numbers = integers_attribute(shape_inference.node, "axes");
+  if (shape_inference.has_input(input)) {
+    const std::optional<Sizes> numbers = shape_inference.constant_input_integers(input);
     if (!numbers) return invalid_node("axes computed from data");
-    given = *numbers;
+    axis_numbers = *numbers;
   }
   std::vector<std::size_t> axes;
-  for (const std::int64_t number : given) {
+  for (const std::int64_t number : axis_numbers) {
     const Result<std::size_t> axis = resolve_axis(number, rank);
     if (!axis) return axis.error();
     axes.push_back(*axis);
@@ -110,35 +111,37 @@ Result<std::vector<std::size_t>> read_axes(const ShapeInference& at, std::size_t
   return axes;
 }
 
-Result<Sizes> rescale_target_to_batch(const ShapeInference& at, Sizes target) {
-  if (at.values_at_file_batch == nullptr || at.values_at_file_batch->inputs.empty() ||
-      at.values_at_file_batch->outputs.empty())
+Result<Sizes> rescale_target_to_batch(const ShapeInference& shape_inference, Sizes target) {
+  if (shape_inference.values_at_file_batch == nullptr || shape_inference.values_at_file_batch->inputs.empty() ||
+      shape_inference.values_at_file_batch->outputs.empty())
     return target;
-  const Value* const input = at.values_at_file_batch->inputs[0];
-  const Value* const output = at.values_at_file_batch->outputs[0];
+  const Value* const input = shape_inference.values_at_file_batch->inputs[0];
+  const Value* const output = shape_inference.values_at_file_batch->outputs[0];
   if (input == nullptr || output == nullptr || !input->sizes || !output->sizes) return target;
-  const bool stored = at.values_at_file_batch->inputs.size() > 1 && at.values_at_file_batch->inputs[1] != nullptr &&
-                      at.has_input(1) &&
-                      at.values_at_file_batch->inputs[1]->constant_values == at.inputs[1]->constant_values;
-  if (!stored) return target;  // the target was computed from sizes, so it contains the new batch
+  const bool is_target_stored =
+      shape_inference.values_at_file_batch->inputs.size() > 1 &&
+      shape_inference.values_at_file_batch->inputs[1] != nullptr && shape_inference.has_input(1) &&
+      shape_inference.values_at_file_batch->inputs[1]->constant_values == shape_inference.inputs[1]->constant_values;
+  if (!is_target_stored) return target;  // the target was computed from sizes, so it contains the new batch
   const Sizes& old_input_sizes = *input->sizes;
   const Sizes& old_output_sizes = *output->sizes;
-  const Sizes& new_input_sizes = at.input_sizes(0);
+  const Sizes& new_input_sizes = shape_inference.input_sizes(0);
   // Exactly one dimension must have changed, which contains the batch. The number of elements before it is the same in
   // input and output.
   if (old_input_sizes.size() != new_input_sizes.size() || old_output_sizes.size() != target.size()) return target;
-  const auto differing = std::mismatch(old_input_sizes.begin(), old_input_sizes.end(), new_input_sizes.begin());
-  if (differing.first == old_input_sizes.end()) return target;
-  const auto batch_axis = static_cast<std::size_t>(differing.first - old_input_sizes.begin());
+  const auto first_difference = std::mismatch(old_input_sizes.begin(), old_input_sizes.end(), new_input_sizes.begin());
+  if (first_difference.first == old_input_sizes.end()) return target;
+  const auto batch_axis = static_cast<std::size_t>(first_difference.first - old_input_sizes.begin());
   const std::int64_t old_size = old_input_sizes[batch_axis];
   const std::int64_t new_size = new_input_sizes[batch_axis];
-  if (!std::equal(differing.first + 1, old_input_sizes.end(), differing.second + 1) || old_size == 0 || new_size == 0) {
+  if (!std::equal(first_difference.first + 1, old_input_sizes.end(), first_difference.second + 1) || old_size == 0 ||
+      new_size == 0) {
     return target;
   }
   // If the dimension contains more than the batch, as with windows, the batch is its outer factor.
-  const std::int64_t shared = std::gcd(old_size, new_size);
-  const std::int64_t old_batch = old_size / shared;
-  const std::int64_t new_batch = new_size / shared;
+  const std::int64_t common_divisor = std::gcd(old_size, new_size);
+  const std::int64_t old_batch = old_size / common_divisor;
+  const std::int64_t new_batch = new_size / common_divisor;
   const std::size_t position = find_batch_axis(old_output_sizes, product_of_sizes(old_input_sizes, 0, batch_axis),
                                                old_batch, product_of_sizes(old_input_sizes, 0, batch_axis + 1));
   if (position < old_output_sizes.size() && old_output_sizes[position] % old_batch == 0) {
@@ -152,15 +155,16 @@ Result<Sizes> rescale_target_to_batch(const ShapeInference& at, Sizes target) {
                "export the network with a dynamic batch, or predict it at the batch of the file"};
 }
 
-Status infer_shapes(ShapeInference& at) {
-  const NodeRule* const known = find_node_rule(at.node.operator_type, at.node.operator_domain);
-  if (known == nullptr) return unknown_node_error(at.node);
-  for (std::size_t position = 0; position < known->min_inputs; ++position) {
-    if (!at.has_input(position)) return invalid_node(fmt::format("input {} is missing", position + 1));
+Status infer_shapes(ShapeInference& shape_inference) {
+  const NodeRule* const matching_rule =
+      find_node_rule(shape_inference.node.operator_type, shape_inference.node.operator_domain);
+  if (matching_rule == nullptr) return unknown_node_error(shape_inference.node);
+  for (std::size_t position = 0; position < matching_rule->min_inputs; ++position) {
+    if (!shape_inference.has_input(position)) return invalid_node(fmt::format("input {} is missing", position + 1));
   }
-  if (Status status = known->infer_shapes(at); !status) return status;
-  if (Status status = check_output_sizes(at); !status) return status;
-  fold_constant_outputs(at);
+  if (Status status = matching_rule->infer_shapes(shape_inference); !status) return status;
+  if (Status status = check_output_sizes(shape_inference); !status) return status;
+  fold_constant_outputs(shape_inference);
   return Done{};
 }
 

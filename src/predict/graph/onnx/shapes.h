@@ -58,20 +58,20 @@ const NodeRule* find_convolution_and_matmul_rule(std::string_view type, std::str
 const NodeRule* find_miscellaneous_node_rule(std::string_view type, std::string_view domain);
 
 // Computes sizes and numbers of the outputs.
-Status infer_shapes(ShapeInference& at);
+Status infer_shapes(ShapeInference& shape_inference);
 
 // Computes the numbers of an output with known sizes, if the numbers of the inputs are known.
-void fold_constant_outputs(ShapeInference& at);
+void fold_constant_outputs(ShapeInference& shape_inference);
 
 Error invalid_node(std::string message);
 // Resolves an axis that may be negative; an Error if it is out of range.
 Result<std::size_t> resolve_axis(std::int64_t axis, std::size_t rank);
-Result<Sizes> broadcast_sizes(const Sizes& a, const Sizes& b);
+Result<Sizes> broadcast_sizes(const Sizes& left_sizes, const Sizes& right_sizes);
 // Axes from the attribute or, in newer opsets, from the input at index `input`: sorted, each below `rank`.
-Result<std::vector<std::size_t>> read_axes(const ShapeInference& at, std::size_t input, std::size_t rank);
+Result<std::vector<std::size_t>> read_axes(const ShapeInference& shape_inference, std::size_t input, std::size_t rank);
 
 // Converts the target shape of a reshape or expand, which may contain the file's batch as a constant, to the requested
 // batch.
-Result<Sizes> rescale_target_to_batch(const ShapeInference& at, Sizes target);
+Result<Sizes> rescale_target_to_batch(const ShapeInference& shape_inference, Sizes target);
 
 }  // namespace joulemap::predict::onnx

@@ -9,111 +9,116 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-Status infer_same_shape(ShapeInference& at) {
-  for (std::size_t position = 0; position < at.outputs.size(); ++position)
-    at.set_output_sizes(at.input_sizes(0), position);
+Status infer_same_shape(ShapeInference& shape_inference) {
+  for (std::size_t position = 0; position < shape_inference.outputs.size(); ++position)
+    shape_inference.set_output_sizes(shape_inference.input_sizes(0), position);
   return Done{};
 }
 
-Status infer_boolean_shape(ShapeInference& at) {
-  at.outputs[0].type = DataType::boolean;
-  return infer_same_shape(at);
+Status infer_boolean_shape(ShapeInference& shape_inference) {
+  shape_inference.outputs[0].type = DataType::boolean;
+  return infer_same_shape(shape_inference);
 }
 
-Status infer_cast(ShapeInference& at) {
-  at.outputs[0].type = static_cast<DataType>(integer_attribute(at.node, "to", 0) & 0xffff);
-  return infer_same_shape(at);
+Status infer_cast(ShapeInference& shape_inference) {
+  shape_inference.outputs[0].type = static_cast<DataType>(integer_attribute(shape_inference.node, "to", 0) & 0xffff);
+  return infer_same_shape(shape_inference);
 }
 
-Status infer_cast_like(ShapeInference& at) {
-  at.outputs[0].type = at.inputs[1]->type;
-  return infer_same_shape(at);
+Status infer_cast_like(ShapeInference& shape_inference) {
+  shape_inference.outputs[0].type = shape_inference.inputs[1]->type;
+  return infer_same_shape(shape_inference);
 }
 
 // Any number of inputs that broadcast.
-Status infer_broadcast(ShapeInference& at) {
-  Sizes sizes = at.input_sizes(0);
-  for (std::size_t position = 1; position < at.inputs.size(); ++position) {
-    if (!at.has_input(position)) continue;
-    Result<Sizes> both = broadcast_sizes(sizes, at.input_sizes(position));
-    if (!both) return both.error();
-    sizes = *std::move(both);
+Status infer_broadcast(ShapeInference& shape_inference) {
+  Sizes sizes = shape_inference.input_sizes(0);
+  for (std::size_t position = 1; position < shape_inference.inputs.size(); ++position) {
+    if (!shape_inference.has_input(position)) continue;
+    Result<Sizes> combined_sizes = broadcast_sizes(sizes, shape_inference.input_sizes(position));
+    if (!combined_sizes) return combined_sizes.error();
+    sizes = *std::move(combined_sizes);
   }
-  at.set_output_sizes(std::move(sizes));
+  shape_inference.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-Status infer_comparison(ShapeInference& at) {
-  at.outputs[0].type = DataType::boolean;
-  return infer_broadcast(at);
+Status infer_comparison(ShapeInference& shape_inference) {
+  shape_inference.outputs[0].type = DataType::boolean;
+  return infer_broadcast(shape_inference);
 }
 
-Status infer_where(ShapeInference& at) {
-  at.outputs[0].type = at.inputs[1]->type;
-  return infer_broadcast(at);
+Status infer_where(ShapeInference& shape_inference) {
+  shape_inference.outputs[0].type = shape_inference.inputs[1]->type;
+  return infer_broadcast(shape_inference);
 }
 
-Status infer_prelu(ShapeInference& at) { return infer_same_shape(at); }
+Status infer_prelu(ShapeInference& shape_inference) { return infer_same_shape(shape_inference); }
 
-Status infer_dropout(ShapeInference& at) {
-  if (at.outputs.size() > 1) at.outputs[1].type = DataType::boolean;
-  return infer_same_shape(at);
+Status infer_dropout(ShapeInference& shape_inference) {
+  if (shape_inference.outputs.size() > 1) shape_inference.outputs[1].type = DataType::boolean;
+  return infer_same_shape(shape_inference);
 }
 
 // Norms that may also output mean and deviation, which networks do not use at inference.
-Status infer_norm(ShapeInference& at) {
-  at.set_output_sizes(at.input_sizes(0));
-  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", -1), at.input_sizes(0).size());
+Status infer_norm(ShapeInference& shape_inference) {
+  shape_inference.set_output_sizes(shape_inference.input_sizes(0));
+  const Result<std::size_t> axis =
+      resolve_axis(integer_attribute(shape_inference.node, "axis", -1), shape_inference.input_sizes(0).size());
   if (!axis) return axis.error();
-  Sizes statistics = at.input_sizes(0);
+  Sizes statistics = shape_inference.input_sizes(0);
   std::fill(statistics.begin() + static_cast<std::ptrdiff_t>(*axis), statistics.end(), 1);
-  for (std::size_t position = 1; position < at.outputs.size(); ++position) at.set_output_sizes(statistics, position);
+  for (std::size_t position = 1; position < shape_inference.outputs.size(); ++position)
+    shape_inference.set_output_sizes(statistics, position);
   return Done{};
 }
 
-Status infer_batch_norm(ShapeInference& at) {
-  at.set_output_sizes(at.input_sizes(0));
-  for (std::size_t position = 1; position < at.outputs.size(); ++position) {
-    if (at.has_input(position + 2)) at.set_output_sizes(at.input_sizes(position + 2), position);
+Status infer_batch_norm(ShapeInference& shape_inference) {
+  shape_inference.set_output_sizes(shape_inference.input_sizes(0));
+  for (std::size_t position = 1; position < shape_inference.outputs.size(); ++position) {
+    if (shape_inference.has_input(position + 2))
+      shape_inference.set_output_sizes(shape_inference.input_sizes(position + 2), position);
   }
   return Done{};
 }
 
 // SkipLayerNormalization of onnxruntime: its inputs are x and a skip connection, its fourth output is their sum.
-Status infer_skip_layer_norm(ShapeInference& at) {
-  at.set_output_sizes(at.input_sizes(0));
-  at.set_output_sizes(at.input_sizes(0), 3);
+Status infer_skip_layer_norm(ShapeInference& shape_inference) {
+  shape_inference.set_output_sizes(shape_inference.input_sizes(0));
+  shape_inference.set_output_sizes(shape_inference.input_sizes(0), 3);
   return Done{};
 }
 
-Status infer_reduction(ShapeInference& at) {
-  const Sizes& from = at.input_sizes(0);
-  Result<std::vector<std::size_t>> axes = read_axes(at, 1, from.size());
+Status infer_reduction(ShapeInference& shape_inference) {
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  Result<std::vector<std::size_t>> axes = read_axes(shape_inference, 1, input_sizes.size());
   if (!axes) return axes.error();
   if (axes->empty()) {
-    if (integer_attribute(at.node, "noop_with_empty_axes", 0) != 0) return infer_same_shape(at);
-    for (std::size_t i = 0; i < from.size(); ++i) axes->push_back(i);
+    if (integer_attribute(shape_inference.node, "noop_with_empty_axes", 0) != 0)
+      return infer_same_shape(shape_inference);
+    for (std::size_t i = 0; i < input_sizes.size(); ++i) axes->push_back(i);
   }
-  const bool keep = integer_attribute(at.node, "keepdims", 1) != 0;
-  Sizes left;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const bool gone = std::binary_search(axes->begin(), axes->end(), i);
-    if (!gone) left.push_back(from[i]);
-    if (gone && keep) left.push_back(1);
+  const bool keeps_dimensions = integer_attribute(shape_inference.node, "keepdims", 1) != 0;
+  Sizes output_sizes;
+  for (std::size_t i = 0; i < input_sizes.size(); ++i) {
+    const bool is_removed_axis = std::binary_search(axes->begin(), axes->end(), i);
+    if (!is_removed_axis) output_sizes.push_back(input_sizes[i]);
+    if (is_removed_axis && keeps_dimensions) output_sizes.push_back(1);
   }
-  at.set_output_sizes(std::move(left));
+  shape_inference.set_output_sizes(std::move(output_sizes));
   return Done{};
 }
 
-Status infer_arg_reduction(ShapeInference& at) {
-  at.outputs[0].type = DataType::int64;
-  const Sizes& from = at.input_sizes(0);
-  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", 0), from.size());
+Status infer_arg_reduction(ShapeInference& shape_inference) {
+  shape_inference.outputs[0].type = DataType::int64;
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(shape_inference.node, "axis", 0), input_sizes.size());
   if (!axis) return axis.error();
-  Sizes left = from;
-  left[*axis] = 1;
-  if (integer_attribute(at.node, "keepdims", 1) == 0) left.erase(left.begin() + static_cast<std::ptrdiff_t>(*axis));
-  at.set_output_sizes(std::move(left));
+  Sizes output_sizes = input_sizes;
+  output_sizes[*axis] = 1;
+  if (integer_attribute(shape_inference.node, "keepdims", 1) == 0)
+    output_sizes.erase(output_sizes.begin() + static_cast<std::ptrdiff_t>(*axis));
+  shape_inference.set_output_sizes(std::move(output_sizes));
   return Done{};
 }
 
@@ -232,9 +237,10 @@ constexpr std::array kElementwiseNodeRules = {
 }  // namespace
 
 const NodeRule* find_elementwise_node_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kElementwiseNodeRules.begin(), kElementwiseNodeRules.end(),
-                                  [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kElementwiseNodeRules.end() ? nullptr : &*found;
+  const auto matching_rule =
+      std::find_if(kElementwiseNodeRules.begin(), kElementwiseNodeRules.end(),
+                   [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
+  return matching_rule == kElementwiseNodeRules.end() ? nullptr : &*matching_rule;
 }
 
 }  // namespace joulemap::predict::onnx

@@ -13,174 +13,184 @@ namespace {
 
 // Resolves a reshape target: one dimension may be -1, the remainder. 0 copies the dimension of the input, unless
 // `allows_zero_size`.
-Status resolve_reshape_target(const Sizes& from, bool allows_zero_size, Sizes& target) {
-  std::int64_t known = 1;
-  std::size_t rest = target.size();
+Status resolve_reshape_target(const Sizes& input_sizes, bool allows_zero_size, Sizes& target) {
+  std::int64_t known_element_count = 1;
+  std::size_t inferred_axis = target.size();
   for (std::size_t i = 0; i < target.size(); ++i) {
-    if (target[i] == 0 && !allows_zero_size) target[i] = i < from.size() ? from[i] : 0;
+    if (target[i] == 0 && !allows_zero_size) target[i] = i < input_sizes.size() ? input_sizes[i] : 0;
     if (target[i] == -1) {
-      rest = i;
+      inferred_axis = i;
     } else {
-      known = product_of_sizes({known, target[i]}, 0, 2);
+      known_element_count = product_of_sizes({known_element_count, target[i]}, 0, 2);
     }
   }
-  const std::int64_t all = onnx_element_count(from);
-  if (rest < target.size()) target[rest] = known > 0 ? all / known : 0;
-  if (onnx_element_count(target) != all) {
-    return invalid_node(fmt::format("{} cannot be reshaped to {}", sizes_text(from), sizes_text(target)));
+  const std::int64_t total_element_count = onnx_element_count(input_sizes);
+  if (inferred_axis < target.size())
+    target[inferred_axis] = known_element_count > 0 ? total_element_count / known_element_count : 0;
+  if (onnx_element_count(target) != total_element_count) {
+    return invalid_node(fmt::format("{} cannot be reshaped to {}", sizes_text(input_sizes), sizes_text(target)));
   }
   return Done{};
 }
 
-Status infer_reshape(ShapeInference& at) {
-  const std::optional<Sizes> given = at.constant_input_integers(1);
-  if (!given) return invalid_node("a target shape computed from data");
-  Result<Sizes> target = rescale_target_to_batch(at, *given);
+Status infer_reshape(ShapeInference& shape_inference) {
+  const std::optional<Sizes> requested_target = shape_inference.constant_input_integers(1);
+  if (!requested_target) return invalid_node("a target shape computed from data");
+  Result<Sizes> target = rescale_target_to_batch(shape_inference, *requested_target);
   if (!target) return target.error();
-  const bool was_rescaled = *target != *given;
-  Status status = resolve_reshape_target(at.input_sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
+  const bool was_rescaled = *target != *requested_target;
+  Status status = resolve_reshape_target(shape_inference.input_sizes(0),
+                                         integer_attribute(shape_inference.node, "allowzero", 0) != 0, *target);
   if (!status && was_rescaled) {
-    *target = *given;
-    status = resolve_reshape_target(at.input_sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
+    *target = *requested_target;
+    status = resolve_reshape_target(shape_inference.input_sizes(0),
+                                    integer_attribute(shape_inference.node, "allowzero", 0) != 0, *target);
   }
   if (!status) return status;
-  at.set_output_sizes(*std::move(target));
+  shape_inference.set_output_sizes(*std::move(target));
   return Done{};
 }
 
-Status infer_flatten(ShapeInference& at) {
-  const Sizes& from = at.input_sizes(0);
-  const std::int64_t given = integer_attribute(at.node, "axis", 1);
-  const auto rank = static_cast<std::int64_t>(from.size());
-  const std::int64_t axis = given < 0 ? given + rank : given;
+Status infer_flatten(ShapeInference& shape_inference) {
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  const std::int64_t axis_attribute = integer_attribute(shape_inference.node, "axis", 1);
+  const auto rank = static_cast<std::int64_t>(input_sizes.size());
+  const std::int64_t axis = axis_attribute < 0 ? axis_attribute + rank : axis_attribute;
   if (axis < 0 || axis > rank) return invalid_node("an invalid axis");
-  const auto split = static_cast<std::size_t>(axis);
-  at.set_output_sizes({product_of_sizes(from, 0, split), product_of_sizes(from, split, from.size())});
+  const auto split_axis = static_cast<std::size_t>(axis);
+  shape_inference.set_output_sizes(
+      {product_of_sizes(input_sizes, 0, split_axis), product_of_sizes(input_sizes, split_axis, input_sizes.size())});
   return Done{};
 }
 
-Status infer_squeeze(ShapeInference& at) {
-  const Sizes& from = at.input_sizes(0);
-  const Result<std::vector<std::size_t>> axes = read_axes(at, 1, from.size());
+Status infer_squeeze(ShapeInference& shape_inference) {
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  const Result<std::vector<std::size_t>> axes = read_axes(shape_inference, 1, input_sizes.size());
   if (!axes) return axes.error();
-  const bool all = axes->empty() && !at.has_input(1);
-  Sizes left;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const bool gone = all ? from[i] == 1 : std::binary_search(axes->begin(), axes->end(), i);
-    if (gone && from[i] != 1) return invalid_node(fmt::format("dimension {} of {} is not 1", i, sizes_text(from)));
-    if (!gone) left.push_back(from[i]);
+  const bool removes_unit_axes = axes->empty() && !shape_inference.has_input(1);
+  Sizes output_sizes;
+  for (std::size_t i = 0; i < input_sizes.size(); ++i) {
+    const bool is_removed_axis =
+        removes_unit_axes ? input_sizes[i] == 1 : std::binary_search(axes->begin(), axes->end(), i);
+    if (is_removed_axis && input_sizes[i] != 1)
+      return invalid_node(fmt::format("dimension {} of {} is not 1", i, sizes_text(input_sizes)));
+    if (!is_removed_axis) output_sizes.push_back(input_sizes[i]);
   }
-  at.set_output_sizes(std::move(left));
+  shape_inference.set_output_sizes(std::move(output_sizes));
   return Done{};
 }
 
-Status infer_unsqueeze(ShapeInference& at) {
-  const Sizes& from = at.input_sizes(0);
-  const std::optional<Sizes> numbers =
-      at.has_input(1) ? at.constant_input_integers(1) : integers_attribute(at.node, "axes");
+Status infer_unsqueeze(ShapeInference& shape_inference) {
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  const std::optional<Sizes> numbers = shape_inference.has_input(1) ? shape_inference.constant_input_integers(1)
+                                                                    : integers_attribute(shape_inference.node, "axes");
   if (!numbers) return invalid_node("axes computed from data");
-  const Result<std::vector<std::size_t>> axes = read_axes(at, 1, from.size() + numbers->size());
+  const Result<std::vector<std::size_t>> axes = read_axes(shape_inference, 1, input_sizes.size() + numbers->size());
   if (!axes) return axes.error();
-  Sizes more;
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < from.size() + axes->size(); ++i) {
-    const bool added = std::binary_search(axes->begin(), axes->end(), i);
-    more.push_back(added ? 1 : from[next++]);
+  Sizes output_sizes;
+  std::size_t input_axis = 0;
+  for (std::size_t i = 0; i < input_sizes.size() + axes->size(); ++i) {
+    const bool is_added_axis = std::binary_search(axes->begin(), axes->end(), i);
+    output_sizes.push_back(is_added_axis ? 1 : input_sizes[input_axis++]);
   }
-  at.set_output_sizes(std::move(more));
+  shape_inference.set_output_sizes(std::move(output_sizes));
   return Done{};
 }
 
-Status infer_transpose(ShapeInference& at) {
-  const Sizes& from = at.input_sizes(0);
-  const Sizes order = integers_attribute(at.node, "perm");
-  Sizes sizes(from.rbegin(), from.rend());
+Status infer_transpose(ShapeInference& shape_inference) {
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  const Sizes order = integers_attribute(shape_inference.node, "perm");
+  Sizes sizes(input_sizes.rbegin(), input_sizes.rend());
   if (!order.empty()) {
-    if (order.size() != from.size()) return invalid_node("a permutation with a different number of dimensions");
+    if (order.size() != input_sizes.size()) return invalid_node("a permutation with a different number of dimensions");
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const Result<std::size_t> axis = resolve_axis(order[i], from.size());
+      const Result<std::size_t> axis = resolve_axis(order[i], input_sizes.size());
       if (!axis) return axis.error();
-      sizes[i] = from[*axis];
+      sizes[i] = input_sizes[*axis];
     }
-    if (onnx_element_count(sizes) != onnx_element_count(from))
+    if (onnx_element_count(sizes) != onnx_element_count(input_sizes))
       return invalid_node("a permutation that omits dimensions");
   }
-  at.set_output_sizes(std::move(sizes));
+  shape_inference.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-Status infer_expand(ShapeInference& at) {
-  const std::optional<Sizes> target = at.constant_input_integers(1);
+Status infer_expand(ShapeInference& shape_inference) {
+  const std::optional<Sizes> target = shape_inference.constant_input_integers(1);
   if (!target) return invalid_node("sizes computed from data");
   // A target that the file stores contains the file's batch, which is mostly 1 and broadcasts to any other.
-  Result<Sizes> sizes = broadcast_sizes(at.input_sizes(0), *target);
-  if (!sizes && at.values_at_file_batch != nullptr) {
-    const Result<Sizes> rescaled_target = rescale_target_to_batch(at, *target);
+  Result<Sizes> sizes = broadcast_sizes(shape_inference.input_sizes(0), *target);
+  if (!sizes && shape_inference.values_at_file_batch != nullptr) {
+    const Result<Sizes> rescaled_target = rescale_target_to_batch(shape_inference, *target);
     if (!rescaled_target) return rescaled_target.error();
-    sizes = broadcast_sizes(at.input_sizes(0), *rescaled_target);
+    sizes = broadcast_sizes(shape_inference.input_sizes(0), *rescaled_target);
   }
   if (!sizes) return sizes.error();
-  at.set_output_sizes(*std::move(sizes));
+  shape_inference.set_output_sizes(*std::move(sizes));
   return Done{};
 }
 
-Status infer_tile(ShapeInference& at) {
-  const std::optional<Sizes> repeats = at.constant_input_integers(1);
-  Sizes sizes = at.input_sizes(0);
+Status infer_tile(ShapeInference& shape_inference) {
+  const std::optional<Sizes> repeats = shape_inference.constant_input_integers(1);
+  Sizes sizes = shape_inference.input_sizes(0);
   if (!repeats || repeats->size() != sizes.size()) return invalid_node("repeats computed from data");
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = product_of_sizes({sizes[i], (*repeats)[i]}, 0, 2);
-  at.set_output_sizes(std::move(sizes));
+  shape_inference.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
 // Whether a dimension of an input differs between the file's batch and the requested one.
-bool differs_from_file_batch(const ShapeInference& at, std::size_t position, std::size_t dimension) {
-  if (position >= at.values_at_file_batch->inputs.size() || at.values_at_file_batch->inputs[position] == nullptr)
+bool differs_from_file_batch(const ShapeInference& shape_inference, std::size_t position, std::size_t dimension) {
+  if (position >= shape_inference.values_at_file_batch->inputs.size() ||
+      shape_inference.values_at_file_batch->inputs[position] == nullptr)
     return false;
-  const std::optional<Sizes>& old = at.values_at_file_batch->inputs[position]->sizes;
-  return old && dimension < old->size() && (*old)[dimension] != at.input_sizes(position)[dimension];
+  const std::optional<Sizes>& sizes_at_file_batch = shape_inference.values_at_file_batch->inputs[position]->sizes;
+  return sizes_at_file_batch && dimension < sizes_at_file_batch->size() &&
+         (*sizes_at_file_batch)[dimension] != shape_inference.input_sizes(position)[dimension];
 }
 
-Status infer_concat(ShapeInference& at) {
-  Sizes sizes = at.input_sizes(0);
-  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", 0), sizes.size());
+Status infer_concat(ShapeInference& shape_inference) {
+  Sizes sizes = shape_inference.input_sizes(0);
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(shape_inference.node, "axis", 0), sizes.size());
   if (!axis) return axis.error();
-  for (std::size_t position = 1; position < at.inputs.size(); ++position) {
-    if (!at.has_input(position)) continue;
-    const Sizes& part = at.input_sizes(position);
+  for (std::size_t position = 1; position < shape_inference.inputs.size(); ++position) {
+    if (!shape_inference.has_input(position)) continue;
+    const Sizes& part = shape_inference.input_sizes(position);
     if (part.size() != sizes.size()) return invalid_node("inputs with different numbers of dimensions");
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (i == *axis) {
         sizes[i] = std::min(kMaxElements + 1, sizes[i] + part[i]);
       } else if (sizes[i] != part[i]) {
         // A constant part, such as a class token, has the file's batch: it is repeated for the new batch.
-        if (at.values_at_file_batch == nullptr)
+        if (shape_inference.values_at_file_batch == nullptr)
           return invalid_node(fmt::format("{} cannot be concatenated with {}", sizes_text(sizes), sizes_text(part)));
-        if (differs_from_file_batch(at, position, i)) sizes[i] = part[i];
+        if (differs_from_file_batch(shape_inference, position, i)) sizes[i] = part[i];
       }
     }
   }
-  at.set_output_sizes(std::move(sizes));
+  shape_inference.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-Status infer_split(ShapeInference& at) {
-  const Sizes& from = at.input_sizes(0);
-  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", 0), from.size());
+Status infer_split(ShapeInference& shape_inference) {
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(shape_inference.node, "axis", 0), input_sizes.size());
   if (!axis) return axis.error();
-  std::optional<Sizes> lengths = at.has_input(1) ? at.constant_input_integers(1) : integers_attribute(at.node, "split");
+  std::optional<Sizes> lengths = shape_inference.has_input(1) ? shape_inference.constant_input_integers(1)
+                                                              : integers_attribute(shape_inference.node, "split");
   if (!lengths) return invalid_node("lengths computed from data");
-  const auto parts = static_cast<std::int64_t>(at.outputs.size());
+  const auto parts = static_cast<std::int64_t>(shape_inference.outputs.size());
   if (lengths->empty()) {
-    const std::int64_t each = (from[*axis] + parts - 1) / std::max<std::int64_t>(1, parts);
+    const std::int64_t part_length = (input_sizes[*axis] + parts - 1) / std::max<std::int64_t>(1, parts);
     for (std::int64_t i = 0; i < parts; ++i)
-      lengths->push_back(std::max<std::int64_t>(0, std::min(each, from[*axis] - i * each)));
+      lengths->push_back(std::max<std::int64_t>(0, std::min(part_length, input_sizes[*axis] - i * part_length)));
   }
-  if (lengths->size() != at.outputs.size()) return invalid_node("a different number of lengths than of parts");
-  for (std::size_t position = 0; position < at.outputs.size(); ++position) {
-    Sizes sizes = from;
+  if (lengths->size() != shape_inference.outputs.size())
+    return invalid_node("a different number of lengths than of parts");
+  for (std::size_t position = 0; position < shape_inference.outputs.size(); ++position) {
+    Sizes sizes = input_sizes;
     sizes[*axis] = (*lengths)[position];
-    at.set_output_sizes(std::move(sizes), position);
+    shape_inference.set_output_sizes(std::move(sizes), position);
   }
   return Done{};
 }
@@ -198,13 +208,14 @@ std::int64_t slice_length(std::int64_t size, std::int64_t begin, std::int64_t en
   return begin <= end ? 0 : (begin - end - step - 1) / -step;
 }
 
-Status infer_slice(ShapeInference& at) {
-  Sizes sizes = at.input_sizes(0);
-  const std::optional<Sizes> begins = at.constant_input_integers(1);
-  const std::optional<Sizes> ends = at.constant_input_integers(2);
+Status infer_slice(ShapeInference& shape_inference) {
+  Sizes sizes = shape_inference.input_sizes(0);
+  const std::optional<Sizes> begins = shape_inference.constant_input_integers(1);
+  const std::optional<Sizes> ends = shape_inference.constant_input_integers(2);
   if (!begins || !ends || begins->size() != ends->size()) return invalid_node("bounds computed from data");
-  const std::optional<Sizes> axes = at.has_input(3) ? at.constant_input_integers(3) : Sizes();
-  const std::optional<Sizes> steps = at.has_input(4) ? at.constant_input_integers(4) : Sizes();
+  const std::optional<Sizes> axes = shape_inference.has_input(3) ? shape_inference.constant_input_integers(3) : Sizes();
+  const std::optional<Sizes> steps =
+      shape_inference.has_input(4) ? shape_inference.constant_input_integers(4) : Sizes();
   if (!axes || !steps) return invalid_node("axes computed from data");
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
@@ -214,42 +225,44 @@ Status infer_slice(ShapeInference& at) {
     if (step == 0) return invalid_node("a step of 0");
     sizes[*axis] = slice_length(sizes[*axis], (*begins)[i], (*ends)[i], step);
   }
-  at.set_output_sizes(std::move(sizes));
+  shape_inference.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-Status infer_pad(ShapeInference& at) {
-  Sizes sizes = at.input_sizes(0);
-  const std::optional<Sizes> pads = at.constant_input_integers(1);
+Status infer_pad(ShapeInference& shape_inference) {
+  Sizes sizes = shape_inference.input_sizes(0);
+  const std::optional<Sizes> pads = shape_inference.constant_input_integers(1);
   if (!pads) return invalid_node("paddings computed from data");
   std::vector<std::size_t> axes;
-  if (at.has_input(3)) {
-    const Result<std::vector<std::size_t>> given = read_axes(at, 3, sizes.size());
-    if (!given) return given.error();
-    axes = *given;
+  if (shape_inference.has_input(3)) {
+    const Result<std::vector<std::size_t>> padded_axes = read_axes(shape_inference, 3, sizes.size());
+    if (!padded_axes) return padded_axes.error();
+    axes = *padded_axes;
   } else {
     for (std::size_t i = 0; i < sizes.size(); ++i) axes.push_back(i);
   }
   if (pads->size() != 2 * axes.size()) return invalid_node("a different number of paddings than of sides");
   for (std::size_t i = 0; i < axes.size(); ++i) sizes[axes[i]] += (*pads)[i] + (*pads)[i + axes.size()];
-  at.set_output_sizes(std::move(sizes));
+  shape_inference.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-Status infer_depth_to_space(ShapeInference& at) {
-  const Sizes& from = at.input_sizes(0);
-  const std::int64_t block = integer_attribute(at.node, "blocksize", 1);
-  if (from.size() != 4 || block < 1 || block > 4096 || from[1] % (block * block) != 0)
+Status infer_depth_to_space(ShapeInference& shape_inference) {
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  const std::int64_t block = integer_attribute(shape_inference.node, "blocksize", 1);
+  if (input_sizes.size() != 4 || block < 1 || block > 4096 || input_sizes[1] % (block * block) != 0)
     return invalid_node("incompatible blocks");
-  at.set_output_sizes({from[0], from[1] / (block * block), from[2] * block, from[3] * block});
+  shape_inference.set_output_sizes(
+      {input_sizes[0], input_sizes[1] / (block * block), input_sizes[2] * block, input_sizes[3] * block});
   return Done{};
 }
 
-Status infer_space_to_depth(ShapeInference& at) {
-  const Sizes& from = at.input_sizes(0);
-  const std::int64_t block = integer_attribute(at.node, "blocksize", 1);
-  if (from.size() != 4 || block < 1 || block > 4096) return invalid_node("incompatible blocks");
-  at.set_output_sizes({from[0], product_of_sizes({from[1], block, block}, 0, 3), from[2] / block, from[3] / block});
+Status infer_space_to_depth(ShapeInference& shape_inference) {
+  const Sizes& input_sizes = shape_inference.input_sizes(0);
+  const std::int64_t block = integer_attribute(shape_inference.node, "blocksize", 1);
+  if (input_sizes.size() != 4 || block < 1 || block > 4096) return invalid_node("incompatible blocks");
+  shape_inference.set_output_sizes({input_sizes[0], product_of_sizes({input_sizes[1], block, block}, 0, 3),
+                                    input_sizes[2] / block, input_sizes[3] / block});
   return Done{};
 }
 
@@ -272,9 +285,10 @@ constexpr std::array kLayoutNodeRules = {
 }  // namespace
 
 const NodeRule* find_layout_node_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kLayoutNodeRules.begin(), kLayoutNodeRules.end(),
-                                  [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kLayoutNodeRules.end() ? nullptr : &*found;
+  const auto matching_rule = std::find_if(kLayoutNodeRules.begin(), kLayoutNodeRules.end(), [=](const NodeRule& node) {
+    return node.type == type && node.domain == domain;
+  });
+  return matching_rule == kLayoutNodeRules.end() ? nullptr : &*matching_rule;
 }
 
 }  // namespace joulemap::predict::onnx

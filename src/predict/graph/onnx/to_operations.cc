@@ -30,17 +30,17 @@ bool is_untrained_input(std::string_view type, std::size_t position) {
 std::optional<Dtype> dominant_16_bit_weight_dtype(const Program& program) {
   double float16_elements = 0;
   double bfloat16_elements = 0;
-  double all = 0;
+  double total_elements = 0;
   for (std::size_t i = 0; i < program.values.size(); ++i) {
     const Value& value = program.values[i];
     if (value.source_weight != static_cast<int>(i) || !value.sizes) continue;
     const auto elements = static_cast<double>(onnx_element_count(*value.sizes));
-    all += elements;
+    total_elements += elements;
     if (value.type == DataType::float16) float16_elements += elements;
     if (value.type == DataType::bfloat16) bfloat16_elements += elements;
   }
-  if (2 * float16_elements > all) return Dtype::fp16;
-  return 2 * bfloat16_elements > all ? std::optional(Dtype::bf16) : std::nullopt;
+  if (2 * float16_elements > total_elements) return Dtype::fp16;
+  return 2 * bfloat16_elements > total_elements ? std::optional(Dtype::bf16) : std::nullopt;
 }
 
 class OperationEmitter {
@@ -52,11 +52,11 @@ class OperationEmitter {
         is_differentiable_(program.values.size()),
         is_trained_(program.values.size()),
         first_operation_of_step_(program.steps.size()) {
-    const std::optional<Dtype> stored = dominant_16_bit_weight_dtype(program);
-    if (!stored) return;
-    if (*stored != options.dtype) {
+    const std::optional<Dtype> stored_dtype = dominant_16_bit_weight_dtype(program);
+    if (!stored_dtype) return;
+    if (*stored_dtype != options.dtype) {
       graph_.notes.push_back(
-          fmt::format("the weights of the file are {}, and so is the arithmetic on them", name_of(*stored)));
+          fmt::format("the weights of the file are {}, and so is the arithmetic on them", name_of(*stored_dtype)));
     }
     if (real_dtype_ == Dtype::fp16 || real_dtype_ == Dtype::bf16) real_dtype_ = Dtype::fp32;
   }
@@ -105,9 +105,9 @@ class OperationEmitter {
   // Computing type of a step. A cast has the type of its input; operations on indices and masks have the network's
   // type.
   Dtype step_dtype(const ProgramStep& step) const {
-    for (const auto* const list : {&step.outputs, &step.inputs}) {
-      for (const int id : *list) {
-        if (id == kNoIndex || (list == &step.outputs && step.type == "Cast")) continue;
+    for (const auto* const value_ids : {&step.outputs, &step.inputs}) {
+      for (const int id : *value_ids) {
+        if (id == kNoIndex || (value_ids == &step.outputs && step.type == "Cast")) continue;
         if (value(id).type == DataType::float16) return Dtype::fp16;
         if (value(id).type == DataType::bfloat16) return Dtype::bf16;
         if (is_floating_point(value(id).type)) return real_dtype_;
@@ -122,9 +122,9 @@ class OperationEmitter {
   }
 
   bool has_known_sizes(const ProgramStep& step) const {
-    const auto known = [this](int id) { return id == kNoIndex || value(id).sizes.has_value(); };
-    return std::all_of(step.inputs.begin(), step.inputs.end(), known) &&
-           std::all_of(step.outputs.begin(), step.outputs.end(), known);
+    const auto is_size_known = [this](int id) { return id == kNoIndex || value(id).sizes.has_value(); };
+    return std::all_of(step.inputs.begin(), step.inputs.end(), is_size_known) &&
+           std::all_of(step.outputs.begin(), step.outputs.end(), is_size_known);
   }
 
   std::size_t step_index(const ProgramStep& step) const {
@@ -145,20 +145,21 @@ class OperationEmitter {
   };
   RecurrentStack find_recurrent_stack_before(const ProgramStep& step) const {
     RecurrentStack stack;
-    const ProgramStep* at = &step;
-    while (!at->inputs.empty() && at->inputs[0] != kNoIndex &&
+    const ProgramStep* current_step = &step;
+    while (!current_step->inputs.empty() && current_step->inputs[0] != kNoIndex &&
            stack.layout_operations.size() < kMaxStepsBetweenRecurrentLayers) {
-      const Value& read = value(at->inputs[0]);
-      if (read.producer_step == kNoIndex) return stack;
-      at = &program_.steps[to_vector_index(read.producer_step)];
-      const std::optional<std::size_t> first = first_operation_of_step_[step_index(*at)];
-      if (first && graph_.operations[*first].kind == Kind::recurrent) {
+      const Value& input_value = value(current_step->inputs[0]);
+      if (input_value.producer_step == kNoIndex) return stack;
+      current_step = &program_.steps[to_vector_index(input_value.producer_step)];
+      const std::optional<std::size_t> first_operation = first_operation_of_step_[step_index(*current_step)];
+      if (first_operation && graph_.operations[*first_operation].kind == Kind::recurrent) {
         // The first output is the sequence; the others are states.
-        if (at->outputs[0] != kNoIndex && &value(at->outputs[0]) == &read) stack.operation = first;
+        if (current_step->outputs[0] != kNoIndex && &value(current_step->outputs[0]) == &input_value)
+          stack.operation = first_operation;
         return stack;
       }
-      if (!only_moves_elements(*at)) return stack;
-      if (first) stack.layout_operations.push_back(*first);
+      if (!only_moves_elements(*current_step)) return stack;
+      if (first_operation) stack.layout_operations.push_back(*first_operation);
     }
     return stack;
   }
@@ -184,10 +185,10 @@ class OperationEmitter {
 
   void emit_step_operations(const ProgramStep& step, NeededGradients gradient) {
     if (step.failure_reason.empty() && has_known_sizes(step)) {
-      const SizedStep known{program_, step, real_dtype_};
+      const SizedStep sized_step{program_, step, real_dtype_};
       for (const auto translate :
            {&translate_product_node, &translate_image_node, &translate_layout_node, &translate_elementwise_node}) {
-        Translations translations = translate(known);
+        Translations translations = translate(sized_step);
         if (!translations) continue;
         for (TranslatedOperation& translation : *translations)
           emit_translated_operation(step, gradient, std::move(translation));
@@ -212,15 +213,15 @@ class OperationEmitter {
       if (operation.kind == Kind::recurrent) return;
       operation.kind = Kind::view;
     }
-    std::optional<std::size_t>& first = first_operation_of_step_[step_index(step)];
-    if (!first) first = graph_.operations.size();
+    std::optional<std::size_t>& first_operation = first_operation_of_step_[step_index(step)];
+    if (!first_operation) first_operation = graph_.operations.size();
     graph_.operations.push_back(std::move(operation));
   }
 
   void emit_unknown(const ProgramStep& step, NeededGradients gradient) {
-    const bool bounded = has_known_sizes(step);
+    const bool has_lower_bound = has_known_sizes(step);
     TranslatedOperation translation;
-    if (bounded) {
+    if (has_lower_bound) {
       std::int64_t in = 0;
       std::int64_t out = 0;
       for (const int id : step.inputs)
@@ -231,7 +232,7 @@ class OperationEmitter {
     const std::string reason =
         !step.failure_reason.empty() ? step.failure_reason : "an operation that was never measured";
     graph_.unknown_operations.push_back(
-        {.layer = step.layer, .source = operator_name_of(step), .reason = reason, .has_lower_bound = bounded});
+        {.layer = step.layer, .source = operator_name_of(step), .reason = reason, .has_lower_bound = has_lower_bound});
     emit_translated_operation(step, gradient, std::move(translation));
   }
 
@@ -259,13 +260,13 @@ OperationParameters tensor_parameters(const Sizes& sizes) {
            product_of_sizes(sizes, std::min<std::size_t>(sizes.size() - (sizes.empty() ? 0 : 1), 2), sizes.size())}};
 }
 
-const Sizes& larger_tensor_sizes(const Sizes& a, const Sizes& b) {
-  return onnx_element_count(a) >= onnx_element_count(b) ? a : b;
+const Sizes& larger_tensor_sizes(const Sizes& left_sizes, const Sizes& right_sizes) {
+  return onnx_element_count(left_sizes) >= onnx_element_count(right_sizes) ? left_sizes : right_sizes;
 }
 
-std::vector<TranslatedOperation> make_single_operation(Kind kind, std::string_view form,
+std::vector<TranslatedOperation> make_single_operation(Kind kind, std::string_view operation_form,
                                                        OperationParameters parameters) {
-  return {{.kind = kind, .form = std::string(form), .parameters = std::move(parameters)}};
+  return {{.kind = kind, .form = std::string(operation_form), .parameters = std::move(parameters)}};
 }
 
 void add_operations(const Program& program, const GraphOptions& options, Graph& graph) {

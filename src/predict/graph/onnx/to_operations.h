@@ -46,16 +46,16 @@ struct SizedStep {
 };
 
 // Each is in a source file of its own. Empty if it does not know the type of the step.
-Translations translate_product_node(const SizedStep& at);
-Translations translate_image_node(const SizedStep& at);
-Translations translate_layout_node(const SizedStep& at);
-Translations translate_elementwise_node(const SizedStep& at);
+Translations translate_product_node(const SizedStep& sized_step);
+Translations translate_image_node(const SizedStep& sized_step);
+Translations translate_layout_node(const SizedStep& sized_step);
+Translations translate_elementwise_node(const SizedStep& sized_step);
 
 // Sizes of a tensor as the parameters batch (first dimension), rows (second) and width (product of all others). The
 // last dimension is always part of width; missing ones are 1.
 OperationParameters tensor_parameters(const Sizes& sizes);
-const Sizes& larger_tensor_sizes(const Sizes& a, const Sizes& b);
-std::vector<TranslatedOperation> make_single_operation(Kind kind, std::string_view form,
+const Sizes& larger_tensor_sizes(const Sizes& left_sizes, const Sizes& right_sizes);
+std::vector<TranslatedOperation> make_single_operation(Kind kind, std::string_view operation_form,
                                                        OperationParameters parameters);
 
 }  // namespace joulemap::predict::onnx

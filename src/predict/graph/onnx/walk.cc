@@ -39,8 +39,9 @@ struct NameScope {
 
 class GraphWalk {
  public:
-  GraphWalk(const Model& model, const InputSizes& inputs, const std::vector<Sizes>& sizes, const Program* before)
-      : model_(model), inputs_(inputs), input_sizes_(sizes), program_at_file_batch_(before) {
+  GraphWalk(const Model& model, const InputSizes& inputs, const std::vector<Sizes>& sizes,
+            const Program* program_at_file_batch)
+      : model_(model), inputs_(inputs), input_sizes_(sizes), program_at_file_batch_(program_at_file_batch) {
     for (const Function& function : model.functions)
       functions_.try_emplace({function.operator_domain, function.name}, &function);
   }
@@ -70,8 +71,11 @@ class GraphWalk {
     return static_cast<int>(program_.values.size()) - 1;
   }
   static int find_value_index(const NameScope& scope, std::string_view name) {
-    for (const NameScope* at = &scope; at != nullptr && !name.empty(); at = at->outer_scope) {
-      if (const auto found = at->value_by_name.find(name); found != at->value_by_name.end()) return found->second;
+    for (const NameScope* current_scope = &scope; current_scope != nullptr && !name.empty();
+         current_scope = current_scope->outer_scope) {
+      if (const auto value_entry = current_scope->value_by_name.find(name);
+          value_entry != current_scope->value_by_name.end())
+        return value_entry->second;
     }
     return kNoIndex;
   }
@@ -81,8 +85,8 @@ class GraphWalk {
       scope.value_by_name[tensor.name] = add_constant(tensor, true, tensor.name);
   }
   void add_value_infos(const GraphBody& body, NameScope& scope) {
-    for (const auto* const list : {&body.value_infos, &body.outputs}) {
-      for (const ValueInfo& info : *list) scope.value_infos.try_emplace(info.name, &info);
+    for (const auto* const info_list : {&body.value_infos, &body.outputs}) {
+      for (const ValueInfo& info : *info_list) scope.value_infos.try_emplace(info.name, &info);
     }
   }
   // Adds a constant. Single numbers are settings; floating-point tensors with dimensions may be trained weights.
@@ -109,8 +113,8 @@ class GraphWalk {
     return Done{};
   }
 
-  Status visit_node(const Node& stored, NameScope& scope) {
-    const Node& node = resolve_caller_attributes(stored, scope);
+  Status visit_node(const Node& stored_node, NameScope& scope) {
+    const Node& node = resolve_caller_attributes(stored_node, scope);
     const auto function = functions_.find({node.operator_domain, node.operator_type});
     if (function != functions_.end()) return inline_function_call(node, *function->second, scope);
     if (!node.operator_domain.empty()) return add_step(node, scope);
@@ -137,20 +141,21 @@ class GraphWalk {
     if (node.outputs.empty()) return Done{};
     const Tensor tensor = constant_tensor(node);
     // Large constants are weights that the exporter stored as nodes.
-    const bool large = onnx_element_count(tensor.sizes) > static_cast<std::int64_t>(kMaxStoredConstantValues);
-    scope.value_by_name[node.outputs[0]] = add_constant(tensor, large, node.outputs[0]);
+    const bool is_large_constant =
+        onnx_element_count(tensor.sizes) > static_cast<std::int64_t>(kMaxStoredConstantValues);
+    scope.value_by_name[node.outputs[0]] = add_constant(tensor, is_large_constant, node.outputs[0]);
     return Done{};
   }
 
   // Makes the output another name of the input. A weight with a second name counts as a separate weight, because
   // exporters merge equal weights.
   Status alias_output_to_input(const Node& node, NameScope& scope) {
-    const int from = node.inputs.empty() ? kNoIndex : find_value_index(scope, node.inputs[0]);
+    const int source_value = node.inputs.empty() ? kNoIndex : find_value_index(scope, node.inputs[0]);
     if (node.outputs.empty()) return Done{};
-    if (from == kNoIndex) return add_step(node, scope);
-    int id = from;
-    if (value(from).source_weight == from) {
-      Value copy = value(from);
+    if (source_value == kNoIndex) return add_step(node, scope);
+    int id = source_value;
+    if (value(source_value).source_weight == source_value) {
+      Value copy = value(source_value);
       copy.name = node.outputs[0];
       copy.consumer_steps.clear();
       id = add(std::move(copy));
@@ -195,9 +200,10 @@ class GraphWalk {
 
   Status inline_if_branch(const Node& node, NameScope& scope) {
     const std::optional<double> condition = constant_scalar_input(scope, node, 0);
-    const Attribute* const taken = find_attribute(node, condition && *condition == 0 ? "else_branch" : "then_branch");
-    if (!condition || taken == nullptr || taken->subgraph.empty()) return add_step(node, scope);
-    const GraphBody& body = taken->subgraph[0];
+    const Attribute* const taken_branch =
+        find_attribute(node, condition && *condition == 0 ? "else_branch" : "then_branch");
+    if (!condition || taken_branch == nullptr || taken_branch->subgraph.empty()) return add_step(node, scope);
+    const GraphBody& body = taken_branch->subgraph[0];
     NameScope branch_scope = make_inner_scope(scope);
     add_weights(body, branch_scope);
     add_value_infos(body, branch_scope);
@@ -210,35 +216,38 @@ class GraphWalk {
   }
 
   Status inline_loop_body(const Node& node, NameScope& scope) {
-    const std::optional<double> turns = constant_scalar_input(scope, node, 0);
+    const std::optional<double> iteration_count = constant_scalar_input(scope, node, 0);
     const bool may_end_early =
         node.inputs.size() > 1 && !node.inputs[1].empty() && constant_scalar_input(scope, node, 1).value_or(0) == 0;
     const Attribute* const attribute = find_attribute(node, "body");
-    const bool known = turns && *turns >= 1 &&
-                       *turns * static_cast<double>(scope.repeat_count) < static_cast<double>(kMaxLoopIterations);
-    if (!known || may_end_early || attribute == nullptr || attribute->subgraph.empty()) return add_step(node, scope);
+    const bool has_known_count =
+        iteration_count && *iteration_count >= 1 &&
+        *iteration_count * static_cast<double>(scope.repeat_count) < static_cast<double>(kMaxLoopIterations);
+    if (!has_known_count || may_end_early || attribute == nullptr || attribute->subgraph.empty())
+      return add_step(node, scope);
     const GraphBody& body = attribute->subgraph[0];
-    NameScope turn = make_inner_scope(scope);
-    turn.repeat_count = scope.repeat_count * static_cast<std::int64_t>(*turns);
-    add_weights(body, turn);
-    add_value_infos(body, turn);
+    NameScope iteration_scope = make_inner_scope(scope);
+    iteration_scope.repeat_count = scope.repeat_count * static_cast<std::int64_t>(*iteration_count);
+    add_weights(body, iteration_scope);
+    add_value_infos(body, iteration_scope);
     for (std::size_t i = 0; i < body.inputs.size(); ++i) {
-      const int from = i < node.inputs.size() && i >= 2 ? find_value_index(scope, node.inputs[i]) : kNoIndex;
+      const int initial_state_value =
+          i < node.inputs.size() && i >= 2 ? find_value_index(scope, node.inputs[i]) : kNoIndex;
       Value state{.name = body.inputs[i].name, .sizes = Sizes(), .type = i == 0 ? DataType::int64 : DataType::boolean};
-      if (i >= 2) state.sizes = from == kNoIndex ? std::nullopt : value(from).sizes;
-      if (from != kNoIndex) state.type = value(from).type;
-      turn.value_by_name[body.inputs[i].name] = add(std::move(state));
+      if (i >= 2) state.sizes = initial_state_value == kNoIndex ? std::nullopt : value(initial_state_value).sizes;
+      if (initial_state_value != kNoIndex) state.type = value(initial_state_value).type;
+      iteration_scope.value_by_name[body.inputs[i].name] = add(std::move(state));
     }
-    if (Status status = visit_nodes(body.nodes, turn); !status) return status;
+    if (Status status = visit_nodes(body.nodes, iteration_scope); !status) return status;
     const std::size_t loop_state_count = body.inputs.size() >= 2 ? body.inputs.size() - 2 : 0;
     for (std::size_t i = 0; i < node.outputs.size() && i + 1 < body.outputs.size(); ++i) {
-      const int id = find_value_index(turn, body.outputs[i + 1].name);
+      const int id = find_value_index(iteration_scope, body.outputs[i + 1].name);
       if (id == kNoIndex) continue;
       Value result = value(id);
       result.constant_values.reset();
       result.is_constant = false;
       if (i >= loop_state_count && result.sizes)
-        result.sizes->insert(result.sizes->begin(), static_cast<std::int64_t>(*turns));
+        result.sizes->insert(result.sizes->begin(), static_cast<std::int64_t>(*iteration_count));
       scope.value_by_name[node.outputs[i]] = add(std::move(result));
     }
     return Done{};
@@ -264,25 +273,27 @@ std::optional<FileBatchValues> GraphWalk::values_at_file_batch(const Node& node)
   if (program_at_file_batch_ == nullptr || number >= program_at_file_batch_->steps.size() ||
       program_at_file_batch_->steps[number].node != &node)
     return std::nullopt;
-  FileBatchValues before;
+  FileBatchValues file_batch_values;
   const auto find_file_batch_value = [this](int id) {
     return id == kNoIndex ? nullptr : &program_at_file_batch_->values[index(id)];
   };
-  for (const int id : program_at_file_batch_->steps[number].inputs) before.inputs.push_back(find_file_batch_value(id));
+  for (const int id : program_at_file_batch_->steps[number].inputs)
+    file_batch_values.inputs.push_back(find_file_batch_value(id));
   for (const int id : program_at_file_batch_->steps[number].outputs)
-    before.outputs.push_back(find_file_batch_value(id));
-  return before;
+    file_batch_values.outputs.push_back(find_file_batch_value(id));
+  return file_batch_values;
 }
 
 // Sizes of a value that the file declares; empty if there are none, or if another batch was requested.
 std::optional<Sizes> GraphWalk::declared_value_sizes(const NameScope& scope, std::string_view name) const {
-  const auto found = scope.value_infos.find(name);
-  if (program_at_file_batch_ != nullptr || found == scope.value_infos.end() || !found->second->dimensions)
+  const auto info_entry = scope.value_infos.find(name);
+  if (program_at_file_batch_ != nullptr || info_entry == scope.value_infos.end() || !info_entry->second->dimensions)
     return std::nullopt;
   Sizes sizes;
-  for (const Dimension& dimension : *found->second->dimensions) {
+  for (const Dimension& dimension : *info_entry->second->dimensions) {
     const auto bound = inputs_.size_by_symbol.find(dimension.size_symbol);
-    if (!dimension.size && (dimension.size_symbol.empty() || bound == inputs_.size_by_symbol.end())) return std::nullopt;
+    if (!dimension.size && (dimension.size_symbol.empty() || bound == inputs_.size_by_symbol.end()))
+      return std::nullopt;
     sizes.push_back(dimension.size ? *dimension.size : bound->second);
   }
   if (!are_sizes_possible(sizes)) return std::nullopt;
@@ -305,25 +316,26 @@ Status GraphWalk::add_step(const Node& node, NameScope& scope) {
   if (!scope.layer.empty() && !has_path) step.layer = scope.layer;
   for (const std::string_view name : node.inputs) step.inputs.push_back(find_value_index(scope, name));
   step.failure_reason = inherit_input_failure(node, step);
-  ShapeInference at{.node = node, .opset_version = model_.opset_version};
-  for (const int id : step.inputs) at.inputs.push_back(id == kNoIndex ? nullptr : &value(id));
-  at.outputs.resize(node.outputs.size());
-  const std::optional<FileBatchValues> before = values_at_file_batch(node);
-  if (before) at.values_at_file_batch = &*before;
-  for (Value& output : at.outputs) output.type = at.has_input(0) ? at.inputs[0]->type : DataType::undefined;
-  if (step.failure_reason.empty() && !at.outputs.empty()) {
-    const Status status = infer_shapes(at);
+  ShapeInference shape_inference{.node = node, .opset_version = model_.opset_version};
+  for (const int id : step.inputs) shape_inference.inputs.push_back(id == kNoIndex ? nullptr : &value(id));
+  shape_inference.outputs.resize(node.outputs.size());
+  const std::optional<FileBatchValues> file_batch_values = values_at_file_batch(node);
+  if (file_batch_values) shape_inference.values_at_file_batch = &*file_batch_values;
+  for (Value& output : shape_inference.outputs)
+    output.type = shape_inference.has_input(0) ? shape_inference.inputs[0]->type : DataType::undefined;
+  if (step.failure_reason.empty() && !shape_inference.outputs.empty()) {
+    const Status status = infer_shapes(shape_inference);
     if (!status && status.error().code == ErrorCode::unsupported) return Error(status.error()).with_context(step.layer);
     if (!status) step.failure_reason = status.error().message;
   }
-  for (const Value& output : at.outputs) {
+  for (const Value& output : shape_inference.outputs) {
     if (!output.sizes || are_sizes_possible(*output.sizes)) continue;
     return Error{
         ErrorCode::usage,
         fmt::format("{} returns {}, which is larger than any memory", quoted(step.layer), sizes_text(*output.sizes)),
         "use a smaller batch or smaller sizes"};
   }
-  add_output_values(node, scope, step, std::move(at.outputs));
+  add_output_values(node, scope, step, std::move(shape_inference.outputs));
   program_.steps.push_back(std::move(step));
   return Done{};
 }
@@ -366,8 +378,8 @@ void GraphWalk::add_output_values(const Node& node, NameScope& scope, ProgramSte
 }  // namespace
 
 Result<Program> build_program(const Model& model, const InputSizes& inputs, const std::vector<Sizes>& sizes,
-                              const Program* before) {
-  return GraphWalk(model, inputs, sizes, before).run();
+                              const Program* program_at_file_batch) {
+  return GraphWalk(model, inputs, sizes, program_at_file_batch).run();
 }
 
 }  // namespace joulemap::predict::onnx

@@ -12,8 +12,8 @@
 
 namespace joulemap::predict::onnx {
 
-// `before` is the program of the same model with the file's batch, or null (FileBatchValues in shapes.h).
+// `program_at_file_batch` is the program of the same model with the file's batch, or null (FileBatchValues in shapes.h).
 Result<Program> build_program(const Model& model, const InputSizes& inputs, const std::vector<Sizes>& sizes,
-                              const Program* before);
+                              const Program* program_at_file_batch);
 
 }  // namespace joulemap::predict::onnx

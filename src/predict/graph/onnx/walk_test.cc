@@ -21,8 +21,8 @@ Graph expect_graph(const OnnxModel& model, const GraphOptions& options = {}) {
 
 std::string format_last_operation(const Graph& graph) {
   if (graph.operations.empty()) return "nothing";
-  const Operation& last = graph.operations.back();
-  return std::string(name_of(last.kind)) + " " + parameters_text(last);
+  const Operation& last_operation = graph.operations.back();
+  return std::string(name_of(last_operation.kind)) + " " + parameters_text(last_operation);
 }
 
 // Dynamic exports compute the target of a reshape from the sizes of its input.
@@ -92,12 +92,13 @@ TEST(OnnxWalk, AFunctionThatCallsItselfIsRefused) {
   EXPECT_FALSE(read_onnx(model.bytes(), {}));
 }
 
-OnnxModel model_with_branches(const OnnxModel& taken, const OnnxModel& other) {
+OnnxModel model_with_branches(const OnnxModel& taken_branch, const OnnxModel& other_branch) {
   OnnxModel model;
   model.input("x", {2, 3}).list("three", {3}).list("one", {1}).node("Shape", {"x"}, {"sizes"});
   model.node("Gather", {"sizes", "one"}, {"width"}).node("Equal", {"width", "three"}, {"is_three"});
-  model.node("If", {"is_three"}, {"y"},
-             {testing::subgraph("then_branch", taken.graph()), testing::subgraph("else_branch", other.graph())});
+  model.node(
+      "If", {"is_three"}, {"y"},
+      {testing::subgraph("then_branch", taken_branch.graph()), testing::subgraph("else_branch", other_branch.graph())});
   return model.output("y");
 }
 
@@ -114,16 +115,17 @@ TEST(OnnxWalk, UnrollsALoopOfAKnownCountAndListsOthersAsUnknown) {
   OnnxModel body;
   body.input("turn", {}, testing::kOnnxInt64).input("go", {}, 9).input("state", {2, 3}).weight("w", {3, 3});
   body.node("MatMul", {"state", "w"}, {"next"}).output("go").output("next");
-  const auto loop = [&](bool known) {
+  const auto loop = [&](bool has_known_count) {
     OnnxModel model;
     model.input("x", {2, 3}).list("seven", {7}).input("n", {1}, testing::kOnnxInt64);
-    model.node("Loop", {known ? "seven" : "n", "", "x"}, {"y"}, {testing::subgraph("body", body.graph())}).output("y");
+    model.node("Loop", {has_known_count ? "seven" : "n", "", "x"}, {"y"}, {testing::subgraph("body", body.graph())})
+        .output("y");
     return expect_graph(model);
   };
-  const Graph counted = loop(true);
-  ASSERT_EQ(counted.operations.size(), 1U);
-  EXPECT_EQ(counted.operations[0].count, 7);
-  EXPECT_EQ(format_last_operation(counted), "dense rows=2;in=3;out=3;bias=0");
+  const Graph unrolled_graph = loop(true);
+  ASSERT_EQ(unrolled_graph.operations.size(), 1U);
+  EXPECT_EQ(unrolled_graph.operations[0].count, 7);
+  EXPECT_EQ(format_last_operation(unrolled_graph), "dense rows=2;in=3;out=3;bias=0");
   const Graph unknown = loop(false);
   ASSERT_EQ(unknown.unknown_operations.size(), 1U);
   EXPECT_EQ(unknown.unknown_operations[0].source, "Loop");
