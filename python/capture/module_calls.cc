@@ -19,6 +19,10 @@ constexpr std::size_t kMaxModelTypes = 32;
 // Limit of the modules that are distinguished within a step; a call of a further one counts as that of a known one.
 constexpr std::size_t kMaxModulesOfAStep = 64;
 
+constexpr std::uint32_t event_bit(int event) { return std::uint32_t{1} << static_cast<unsigned>(event); }
+constexpr std::uint32_t kTrainingCallEvents =
+    event_bit(JMC_FORWARD_TRAIN) | event_bit(JMC_FORWARD_TRAIN_AFTER_INFER) | event_bit(JMC_FORWARD_TRAIN_OTHER);
+
 // An owned reference, released at the end of its scope.
 class OwnedReference {
  public:
@@ -61,6 +65,7 @@ bool ModuleCalls::is_in_backward(bool& answer) {
 }
 
 bool ModuleCalls::on_training_loop_event(int event) {
+  if (graph_capture_events_) *graph_capture_events_ |= event_bit(event);
   if (jmc_on_event(event) == 1) ThreadCaptureState::of_this_thread().nodes_trained_in_step.clear();
   const bool sampled = jmc_step_is_sampled() != 0;
   const bool traced = jmc_step_is_traced() != 0;
@@ -70,6 +75,28 @@ bool ModuleCalls::on_training_loop_event(int event) {
   const OwnedReference result(PyObject_CallFunction(torch_functions.on_step_sampling_change, "ii",
                                                     static_cast<int>(sampled), static_cast<int>(traced)));
   return static_cast<bool>(result);
+}
+
+void ModuleCalls::begin_graph_capture() {
+  if (ThreadCaptureState::of_this_thread().is_outside_modules()) graph_capture_events_ = 0;
+}
+
+std::uint32_t ModuleCalls::end_graph_capture() {
+  return std::exchange(graph_capture_events_, std::nullopt).value_or(0);
+}
+
+bool ModuleCalls::begin_graph_replay(std::uint32_t events) {
+  if (!ThreadCaptureState::of_this_thread().is_outside_modules()) return true;
+  if ((events & kTrainingCallEvents) != 0) {
+    if (!on_training_loop_event(JMC_FORWARD_TRAIN)) return false;
+  } else if ((events & event_bit(JMC_FORWARD_INFER)) != 0 && !on_training_loop_event(JMC_FORWARD_INFER)) {
+    return false;
+  }
+  return (events & event_bit(JMC_BACKWARD)) == 0 || on_training_loop_event(JMC_BACKWARD);
+}
+
+bool ModuleCalls::end_graph_replay(std::uint32_t events) {
+  return (events & event_bit(JMC_OPTIMIZER_DONE)) == 0 || on_training_loop_event(JMC_OPTIMIZER_DONE);
 }
 
 const KnownModule* ModuleCalls::find_or_resolve_module(PyObject* module, const ThreadCaptureState& thread) {

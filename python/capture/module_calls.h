@@ -15,6 +15,9 @@
 // it did.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "module_scopes.h"
 #include "module_table.h"
 #include "thread_capture_state.h"
@@ -49,6 +52,12 @@ class ModuleCalls {
   bool on_return(PyObject* module, PyObject* output);
   // Reports the loop event; calls torch.on_step_sampling_change when the new step changes what is traced or sampled.
   bool on_training_loop_event(int event);
+  // Collect the loop events while a CUDA graph is captured, as bits 1 << event: its replays repeat them. The result is 0
+  // if the capture began inside a module, whose own calls are events (torch.compile, graphed modules).
+  void begin_graph_capture();
+  std::uint32_t end_graph_capture();
+  bool begin_graph_replay(std::uint32_t events);
+  bool end_graph_replay(std::uint32_t events);
   // Sets `answer` to whether a backward pass already runs on this thread.
   bool is_in_backward(bool& answer);
   void reset_after_fork();
@@ -66,7 +75,8 @@ class ModuleCalls {
   bool attribute_graph_nodes(ThreadCaptureState& thread, PyObject* grad_fn, std::uint32_t node,
                              bool& is_unattributed) const;
 
-  std::vector<PyObject*> hook_tensors_;  // by node in ModuleScopes; owned
+  std::vector<PyObject*> hook_tensors_;                // by node in ModuleScopes; owned
+  std::optional<std::uint32_t> graph_capture_events_;  // none while no graph is captured
   bool is_step_sampled_ = false;
   bool is_step_traced_ = true;
 };

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Any, Optional, Sequence
@@ -43,14 +44,16 @@ class Attachment(Run):
             if module_probe is not None:
                 module_probe.probe_modules(self._probe_limit_s, model)
         finally:
-            self._end_recording()
+            self._end_recording(model)
 
-    def _end_recording(self) -> None:
+    def _end_recording(self, model: Any) -> None:
         from . import _torch_capture
 
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
+        if model is not None:
+            _wait_for_gpus(model)
         if _torch_capture.capture_session is not None:
             _torch_capture.capture_session.pause()
         self.summary = recorder.end()
@@ -65,6 +68,17 @@ class Attachment(Run):
             self._module_probe = None
             diagnose_skipped_probing("an exception ended the with block of jm.attach")
         self.detach()
+
+
+def _wait_for_gpus(model: Any) -> None:
+    """Waits until the GPUs of `model` have run what the program launched: its energy belongs to the recording."""
+    torch = sys.modules["torch"]
+    if not torch.cuda.is_initialized():
+        return
+    devices = {parameter.device for parameter in model.parameters() if parameter.device.type == "cuda"}
+    with contextlib.suppress(RuntimeError):  # after an error of CUDA, which the program sees at its next call
+        for device in devices:
+            torch.cuda.synchronize(device)
 
 
 def _enclosing_recording_path() -> str:

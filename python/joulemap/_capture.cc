@@ -164,6 +164,22 @@ PyObject* on_event(PyObject*, PyObject* event) {
   return make_hook_result(module_calls().on_training_loop_event(static_cast<int>(value)));
 }
 
+PyObject* begin_graph_capture(PyObject*, PyObject*) {
+  module_calls().begin_graph_capture();
+  Py_RETURN_NONE;
+}
+
+PyObject* end_graph_capture(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLong(module_calls().end_graph_capture());
+}
+
+template <bool (ModuleCalls::*kReplayEvent)(std::uint32_t)>
+PyObject* on_graph_replay(PyObject*, PyObject* events) {
+  const unsigned long event_bits = PyLong_AsUnsignedLong(events);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  return make_hook_result((module_calls().*kReplayEvent)(static_cast<std::uint32_t>(event_bits)));
+}
+
 PyObject* backward_begin(PyObject*, PyObject*) {
   ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
   bool is_nested = false;
@@ -326,6 +342,10 @@ PyMethodDef kExtensionFunctions[] = {
     {"begin_phase_gap", begin_phase_gap, METH_VARARGS, "begin_phase_gap(phase)"},
     {"end_phase_gap", end_phase_gap, METH_NOARGS, nullptr},
     {"on_event", on_event, METH_O, "on_event(event)"},
+    {"begin_graph_capture", begin_graph_capture, METH_NOARGS, "Collects loop events until end_graph_capture()."},
+    {"end_graph_capture", end_graph_capture, METH_NOARGS, "end_graph_capture() -> bits of the events"},
+    {"begin_graph_replay", on_graph_replay<&ModuleCalls::begin_graph_replay>, METH_O, "begin_graph_replay(events)"},
+    {"end_graph_replay", on_graph_replay<&ModuleCalls::end_graph_replay>, METH_O, "end_graph_replay(events)"},
     {"backward_begin", backward_begin, METH_NOARGS, "backward_begin() -> whether it runs within another"},
     {"backward_end", backward_end, METH_NOARGS, nullptr},
     {"enter_child_scope", enter_child_scope, METH_VARARGS,

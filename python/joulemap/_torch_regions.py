@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures regions that a program names for other profilers (record_function, NVTX ranges), those profilers themselves,
-and the creation of CUDA graphs."""
+and CUDA graphs."""
 
 from __future__ import annotations
 
 import threading
+import weakref
 
 from . import _capture
 from ._guard import wrap_function
@@ -102,16 +103,38 @@ def _watch_profilers(torch) -> None:
 
 def _watch_cuda_graphs(torch) -> None:
     """The capture closes CUPTI during untraced steps. Kernels of a CUDA graph captured then would have no scopes, so
-    CUPTI stays open from the first graph capture on."""
+    CUPTI stays open from the first graph capture on.
+
+    A replay runs no Python code of the training loop, so it repeats the loop's events of the graph's capture: a replay of
+    a whole training step is a step."""
     graph_type = getattr(torch.cuda, "CUDAGraph", None)
-    if not hasattr(graph_type, "capture_begin"):
+    if not all(hasattr(graph_type, method) for method in ("capture_begin", "capture_end", "replay")):
         return
+    is_compiling = get_is_compiling(torch)
+    events_by_graph: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
     _capture.allow_cupti_detach(True)
 
-    def before_graph_capture(args) -> None:
+    def before_capture_begin(args) -> None:
         _capture.allow_cupti_detach(False)
+        _capture.begin_graph_capture()
 
-    wrap_function(graph_type, "capture_begin", get_is_compiling(torch), before_graph_capture, _ignore_return)
+    def after_capture_end(token, has_returned, args) -> None:
+        events = _capture.end_graph_capture()
+        if events:
+            events_by_graph[args[0]] = events
+
+    def before_replay(args):
+        events = events_by_graph.get(args[0])
+        if events:
+            _capture.begin_graph_replay(events)
+        return events
+
+    def after_replay(events, has_returned, args) -> None:
+        _capture.end_graph_replay(events)
+
+    wrap_function(graph_type, "capture_begin", is_compiling, before_capture_begin, _ignore_return)
+    wrap_function(graph_type, "capture_end", is_compiling, lambda args: True, after_capture_end)
+    wrap_function(graph_type, "replay", is_compiling, before_replay, after_replay)
 
 
 def _is_on_cpu_only(profile) -> bool:

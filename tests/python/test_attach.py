@@ -81,6 +81,21 @@ print(json.dumps([was_recording, jm.is_recording(), ledger.is_complete, [row.pat
     assert not any("gpu" in part for part in parts)
 
 
+def test_detach_waits_for_the_gpus_of_the_model(run):
+    result = run(
+        """
+waited = []
+torch.cuda.is_initialized, torch.cuda.synchronize = lambda: True, waited.append
+with jm.attach(net, file=FILE):
+    train(1)
+    gpu = torch.device("cuda:1")
+    net.parameters = lambda: iter([type("Parameter", (), {"device": gpu}), type("Parameter", (), {"device": gpu})])
+print(json.dumps([str(device) for device in waited]))
+"""
+    )
+    assert result == ["cuda:1"]
+
+
 def test_a_model_trains_identically_whether_attached_or_not(run):
     plain = run("train(5)\nprint(json.dumps(weights()))")
     attached = run("with jm.attach(net, file=FILE):\n    train(5)\nprint(json.dumps(weights()))")

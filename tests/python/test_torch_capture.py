@@ -150,3 +150,75 @@ for i in range(5):
 """
     marks = [line.split() for line in record(program).part.of("mark")]
     assert sum(kind == "2" for _, _, kind, *_ in marks) == 5, "the first pair belongs to the step of the warm-up"
+
+
+# PyTorch without CUDA has no graphs: a graph of nothing, whose methods are watched like those of the real class.
+GRAPH_CLASS = """
+import torch
+from joulemap import _torch_regions
+class Graph:
+    def capture_begin(self): pass
+    def capture_end(self): pass
+    def replay(self): pass
+torch.cuda.CUDAGraph = Graph
+_torch_regions._watch_cuda_graphs(torch)
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(2, 4)
+graph = Graph()
+"""
+
+
+@pytest.mark.parametrize("update", ["in graph", "after replay"])
+def test_a_replayed_cuda_graph_of_a_training_step_is_a_step(record, update):
+    program = f"""{GRAPH_CLASS}
+def step(updates):
+    optimizer.zero_grad()
+    net(x).sum().backward()
+    if updates:
+        optimizer.step()
+for _ in range(3):
+    step(True)
+graph.capture_begin()
+step({update == "in graph"})
+graph.capture_end()
+for _ in range(10):
+    graph.replay()
+    if {update == "after replay"}:
+        optimizer.step()
+"""
+    marks = [line.split() for line in record(program).part.of("mark")]
+    # Without an update, the capture and the first replay look like accumulated gradients.
+    assert sum(kind == "2" for _, _, kind, *_ in marks) == (3 + 1 + 10 if update == "in graph" else 3 + 10)
+    assert not [line for line in marks if line[2] == "9"]
+
+
+def test_a_replayed_cuda_graph_without_gradients_is_an_inference_step(record):
+    program = f"""{GRAPH_CLASS}
+with torch.no_grad():
+    graph.capture_begin()
+    net(x)
+    graph.capture_end()
+for _ in range(10):
+    graph.replay()
+"""
+    marks = [line.split() for line in record(program).part.of("mark")]
+    assert sum(kind == "2" for _, _, kind, *_ in marks) == 1 + 10
+
+
+def test_cuda_graphs_inside_of_a_module_add_no_steps(record):
+    program = f"""{GRAPH_CLASS}
+class Graphed(torch.nn.Module):
+    def forward(self, x):
+        graph.capture_begin()
+        result = net(x)
+        graph.capture_end()
+        graph.replay()
+        return result
+graphed = Graphed()
+for _ in range(4):
+    graphed(x).sum().backward()
+    optimizer.step()
+"""
+    marks = [line.split() for line in record(program).part.of("mark")]
+    assert sum(kind == "2" for _, _, kind, *_ in marks) == 4
