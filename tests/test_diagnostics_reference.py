@@ -58,16 +58,13 @@ def check_codes(text: str) -> list[str]:
     return [f"check_{name}" for name in names.strip('"').split()]
 
 
-# Expressions of codes that are not literals: the codes that they can be, from the text of the file. Copies of other
-# diagnostics have none of their own.
+# Expressions of codes that are not literals: the codes that they can be, from the text of the file.
 COMPUTED_CODES = {
-    "note.code": lambda text: [],  # a copy of another diagnostic
     "std::string(fault.diagnostic_code)": lambda text: CODE_PATTERN.findall(find_constant("kReadFaults", text)),
     "std::string(kind.code)": lambda text: CODE_PATTERN.findall(find_constant("kKinds", text)),
     '"check_" + check.check_name': check_codes,
-    'each.text_or_empty("code")': lambda text: [],
-    "each.code": lambda text: [],
 }
+COPIED_CODE_PATTERN = re.compile(r'\w+\.(?:code|text_or_empty\("code"\))')  # of another diagnostic: no code of its own
 PASSED_CODE_PATTERN = re.compile(
     r"(?:std::string|std::move|text|_encode_text)?\(?code\)?"
 )  # the parameter or variable `code` itself
@@ -107,6 +104,8 @@ def split_elements(text: str, opening: int) -> list[str]:
 def codes_of(expression: str, name: str, text: str) -> list[str]:
     if expression in COMPUTED_CODES:
         return COMPUTED_CODES[expression](text)
+    if COPIED_CODE_PATTERN.fullmatch(expression):
+        return []
     codes = CODE_PATTERN.findall(expression)
     assert codes or PASSED_CODE_PATTERN.fullmatch(expression), (
         f"{name}: how is the code computed? Extend COMPUTED: {expression}"

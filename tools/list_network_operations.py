@@ -173,7 +173,7 @@ def main() -> int:
     known = {(one.package, one.name): one for one in every}
     planned = [one for some in networks.plan_networks(options.each, options.held_out) for one in some]
     tables, begin, failed = NetworkOperationTables(options.out), time.monotonic(), []
-    shard_index, shard_count = map(int, options.shard_index.split("/"))
+    shard_index, shard_count = map(int, options.shard.split("/"))
     shard_networks = [one for index, one in enumerate(every) if index % shard_count == shard_index]
     shard_networks = [one for one in shard_networks if not options.only or one.name in options.only]
     for settings in (read_measured_settings(options.measured, known), planned):
