@@ -17,7 +17,7 @@ import joulemap as jm
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--joules-per-loss", type=float, default=2000)
-    stop = jm.EarlyStop(joules_per_loss=parser.parse_args().joules_per_loss)
+    early_stop = jm.EarlyStop(joules_per_loss=parser.parse_args().joules_per_loss)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10))
     optimizer, loss = torch.optim.AdamW(model.parameters(), 3e-4), nn.CrossEntropyLoss()
@@ -32,8 +32,8 @@ def main() -> None:
                 loss(model(points), classes) for points, classes in map(batch, range(1000, 1000 + EVALUATION_BATCHES))
             ]
         value = torch.stack(losses).mean().item()
-        stops = stop.update(value)
-        print(f"epoch {epoch}: loss {value:.3f}; {stop.reason}")
+        stops = early_stop.update(value)
+        print(f"epoch {epoch}: loss {value:.3f}; {early_stop.reason}")
         if stops:
             break
 

@@ -98,7 +98,7 @@ def main() -> None:
         test_images, test_digits = draw_digits(1024, random)
     network = Network([784, 1024, 512, 10], random)
     for epoch in range(1, arguments.epochs + 1):
-        started = time.perf_counter()
+        epoch_begin_s = time.perf_counter()
         order = random.permutation(arguments.samples)
         batches = np.split(order, range(arguments.batch, arguments.samples, arguments.batch))
         losses = []
@@ -110,9 +110,9 @@ def main() -> None:
         if jm:
             jm.epoch(epoch)
         with part("test"):
-            right = (network.forward(test_images)[-1].argmax(axis=1) == test_digits).mean()
-        seconds = time.perf_counter() - started
-        print(f"epoch {epoch}: loss {np.mean(losses):.3f}, accuracy {right:.1%}, {seconds:.2f} s", flush=True)
+            test_accuracy = (network.forward(test_images)[-1].argmax(axis=1) == test_digits).mean()
+        seconds = time.perf_counter() - epoch_begin_s
+        print(f"epoch {epoch}: loss {np.mean(losses):.3f}, accuracy {test_accuracy:.1%}, {seconds:.2f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ import joulemap as jm
 class Block(nn.Module):
     """A residual block: x + second(relu(first(x)))."""
 
-    def __init__(self, width: int, inner: int) -> None:
+    def __init__(self, width: int, hidden_width: int) -> None:
         super().__init__()
-        self.first, self.second = nn.Linear(width, inner), nn.Linear(inner, width)
+        self.first, self.second = nn.Linear(width, hidden_width), nn.Linear(hidden_width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.second(torch.relu(self.first(x)))

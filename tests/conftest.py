@@ -38,9 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.stats.get("skipped", []) if reporter else []
-    skipped = [report.nodeid for report in reports if "real_time" in report.keywords]
-    if len(skipped) > MAX_SKIPPED:
-        reporter.write_line(f"\n{len(skipped)} tests of the group real_time skipped, {MAX_SKIPPED} may", red=True)
+    skipped_test_ids = [report.nodeid for report in reports if "real_time" in report.keywords]
+    if len(skipped_test_ids) > MAX_SKIPPED:
+        reporter.write_line(
+            f"\n{len(skipped_test_ids)} tests of the group real_time skipped, {MAX_SKIPPED} may", red=True
+        )
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -24,7 +24,7 @@ INFO_FOLDER = "joulemap-1.2.3.dist-info"
 PROGRAM = Path(shutil.which("true") or "/bin/true").read_bytes()
 
 
-def write_wheel(folder: Path, glibc: int = 99, machine: str = MACHINE, **changed: bytes) -> Path:
+def write_wheel(folder: Path, glibc: int = 99, machine: str = MACHINE, **file_overrides: bytes) -> Path:
     tag = f"cp39-abi3-manylinux_2_{glibc}_{machine}"
     files = {
         "joulemap/bin/joulemap": PROGRAM,
@@ -32,16 +32,19 @@ def write_wheel(folder: Path, glibc: int = 99, machine: str = MACHINE, **changed
         f"{INFO_FOLDER}/licenses/LICENSE": b"",
         f"{INFO_FOLDER}/WHEEL": f"Tag: {tag}\n".encode(),
     }
-    files.update((name, changed[name]) for name in files if name in changed)
+    files.update((name, file_overrides[name]) for name in files if name in file_overrides)
     rows = []
     for name, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         rows.append(f"{name},sha256={digest},{len(data)}\n")
     path = folder / f"joulemap-1.2.3-{tag}.whl"
     with zipfile.ZipFile(path, "w") as wheel:
-        for name, data in {**files, f"{INFO_FOLDER}/RECORD": "".join([*rows, f"{INFO_FOLDER}/RECORD,,\n"]).encode()}.items():
+        for name, data in {
+            **files,
+            f"{INFO_FOLDER}/RECORD": "".join([*rows, f"{INFO_FOLDER}/RECORD,,\n"]).encode(),
+        }.items():
             wheel.writestr(name, data)
-        for name, data in changed.items():
+        for name, data in file_overrides.items():
             if name not in files:
                 wheel.writestr(name, data)
     return path
@@ -62,8 +65,8 @@ def test_a_file_that_needs_a_newer_glibc_than_the_tag_is_refused(tmp_path):
 
 
 def test_a_file_of_another_machine_is_refused(tmp_path):
-    other = "x86_64" if MACHINE == "aarch64" else "aarch64"
-    assert f"not for {other}" in check(write_wheel(tmp_path, machine=other)).stderr
+    foreign_machine = "x86_64" if MACHINE == "aarch64" else "aarch64"
+    assert f"not for {foreign_machine}" in check(write_wheel(tmp_path, machine=foreign_machine)).stderr
 
 
 def test_a_file_that_record_does_not_list_is_refused(tmp_path):
@@ -79,8 +82,8 @@ def test_incomplete_metadata_is_refused(tmp_path, field):
 
 def test_wheels_with_different_files_are_refused(tmp_path):
     (tmp_path / "second").mkdir()
-    larger = write_wheel(tmp_path / "second", **{"joulemap/extra.py": b""})
-    assert "only one of the wheels contains joulemap/extra.py" in check(write_wheel(tmp_path), larger).stderr
+    larger_wheel = write_wheel(tmp_path / "second", **{"joulemap/extra.py": b""})
+    assert "only one of the wheels contains joulemap/extra.py" in check(write_wheel(tmp_path), larger_wheel).stderr
 
 
 def test_relative_links_become_text_and_pictures_are_left_out():

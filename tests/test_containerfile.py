@@ -16,24 +16,31 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def read_instructions() -> list[tuple[str, str]]:
     text = re.sub(r"^#.*\n", "", (ROOT / "Containerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
-    return [(name, rest) for name, _, rest in (line.partition(" ") for line in text.splitlines() if line.strip())]
+    return [
+        (name, instruction_arguments)
+        for name, _, instruction_arguments in (line.partition(" ") for line in text.splitlines() if line.strip())
+    ]
 
 
 def test_copied_folders_are_those_that_the_makefile_fills():
     makefile = (ROOT / "Makefile").read_text()
-    copied = [rest.split()[0] for name, rest in read_instructions() if name == "COPY" and not rest.startswith("--from=")]
-    assert copied == ["build/wheels/"]
+    copied_sources = [
+        instruction_arguments.split()[0]
+        for name, instruction_arguments in read_instructions()
+        if name == "COPY" and not instruction_arguments.startswith("--from=")
+    ]
+    assert copied_sources == ["build/wheels/"]
     assert re.search(r"^WHEELS := \$\(BUILD\)/wheels$", makefile, re.MULTILINE)
     assert "!build/wheels/joulemap-*.whl" in (ROOT / ".dockerignore").read_text().splitlines()
 
 
 def test_copies_between_stages_name_an_earlier_stage():
     stages: set[str] = set()
-    for name, rest in read_instructions():
-        if name == "FROM" and " AS " in rest:
-            stages.add(rest.split(" AS ")[1])
-        if name == "COPY" and rest.startswith("--from="):
-            assert rest.split()[0].removeprefix("--from=") in stages
+    for name, instruction_arguments in read_instructions():
+        if name == "FROM" and " AS " in instruction_arguments:
+            stages.add(instruction_arguments.split(" AS ")[1])
+        if name == "COPY" and instruction_arguments.startswith("--from="):
+            assert instruction_arguments.split()[0].removeprefix("--from=") in stages
 
 
 def test_the_image_runs_as_an_unprivileged_user():

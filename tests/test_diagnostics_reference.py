@@ -48,9 +48,9 @@ CODE_VARIABLE_PATTERN = re.compile(r"\bstring(?:_view)? code = ([^;]+);|\.code =
 
 def find_constant(name: str, text: str) -> str:
     """The value of a constant array or text."""
-    found = re.search(rf"\b{name}(?:\[\])? =\s+(\{{.*?\}}|\".*?\");", text, re.DOTALL)
-    assert found, name
-    return found[1]
+    constant_match = re.search(rf"\b{name}(?:\[\])? =\s+(\{{.*?\}}|\".*?\");", text, re.DOTALL)
+    assert constant_match, name
+    return constant_match[1]
 
 
 def check_codes(text: str) -> list[str]:

@@ -23,12 +23,12 @@ CommandSnippet = tuple[str, str]  # a command, and its documented output
 
 
 def extract_snippets(page: Path) -> list[CommandSnippet]:
-    found = []
+    snippets = []
     for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, printed = part.partition("\n")
-            found.append((command, printed))
-    return found
+            command, _, documented_output = part.partition("\n")
+            snippets.append((command, documented_output))
+    return snippets
 
 
 DECISIONS_FOLDER = ROOT / "docs" / "decisions"  # without examples
@@ -64,28 +64,30 @@ def run(binaries: Path, folder: Path, command: str) -> str:
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-def is_partial_output(printed: str) -> bool:
-    return any(line.strip() == "..." for line in printed.split("\n"))
+def is_partial_output(documented_output: str) -> bool:
+    return any(line.strip() == "..." for line in documented_output.split("\n"))
 
 
-def matches_documented(printed: str, text: str) -> bool:
-    lines = printed.rstrip("\n").split("\n")
+def matches_documented(documented_output: str, text: str) -> bool:
+    lines = documented_output.rstrip("\n").split("\n")
     pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + "\n" for line in lines)
     return re.fullmatch(pattern, text) is not None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_on_pages_match_the_output_of_the_program(binaries, folder, page):
-    for command, printed in extract_snippets(page):
+    for command, documented_output in extract_snippets(page):
         text = run(binaries, folder, command)
-        if not printed.strip() or matches_documented(printed, text):
+        if not documented_output.strip() or matches_documented(documented_output, text):
             continue
-        if not os.environ.get("JOULEMAP_UPDATE_GOLDENS") or is_partial_output(printed):
+        if not os.environ.get("JOULEMAP_UPDATE_GOLDENS") or is_partial_output(documented_output):
             remedy = (
-                "correct the part that it shows" if is_partial_output(printed) else "make update-goldens rewrites it"
+                "correct the part that it shows"
+                if is_partial_output(documented_output)
+                else "make update-goldens rewrites it"
             )
             pytest.fail(f"$ {command}\n{text}\nis not what {page.relative_to(ROOT)} shows; {remedy}")
-        page.write_text(page.read_text().replace(f"$ {command}\n{printed}", f"$ {command}\n{text}"))
+        page.write_text(page.read_text().replace(f"$ {command}\n{documented_output}", f"$ {command}\n{text}"))
 
 
 PLOTS = [ROOT / "docs" / "images" / f"{name}.svg" for name in ("bars", "flame", "timeline", "violin")]
@@ -94,7 +96,7 @@ PLOTS = [ROOT / "docs" / "images" / f"{name}.svg" for name in ("bars", "flame", 
 @pytest.mark.parametrize("picture", PLOTS, ids=lambda picture: picture.stem)
 def test_pictures_are_what_the_program_draws(binaries, folder, picture):
     run(binaries, folder, f"joulemap report run.joule --plot {picture.stem} -o {picture.name}")
-    drawn = (folder / picture.name).read_text()
+    drawn_svg = (folder / picture.name).read_text()
     if os.environ.get("JOULEMAP_UPDATE_GOLDENS"):
-        picture.write_text(drawn)
-    assert drawn == picture.read_text(), "make update-goldens draws it again"
+        picture.write_text(drawn_svg)
+    assert drawn_svg == picture.read_text(), "make update-goldens draws it again"

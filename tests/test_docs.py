@@ -23,9 +23,13 @@ def find_options(text: str) -> Iterator[tuple[str, str]]:
         lines = (block or inline).replace("\\\n", " ").splitlines()
         if block.startswith("$ "):
             lines = [line for line in lines if line.startswith("$ ")]  # the others are output
-        for verbs, rest in (found for line in lines for found in COMMAND_PATTERN.findall(re.sub(r"\s#.*", "", line))):
-            own = re.split(r" -- |[|;&>]", f" {rest}")[0]  # options after these are of other programs
-            yield from ((verbs, option) for option in re.findall(r"(?<=\s)--[a-z][\w-]*", own) if verbs)
+        for verbs, argument_text in (
+            command_match for line in lines for command_match in COMMAND_PATTERN.findall(re.sub(r"\s#.*", "", line))
+        ):
+            joulemap_arguments = re.split(r" -- |[|;&>]", f" {argument_text}")[
+                0
+            ]  # options after these are of other programs
+            yield from ((verbs, option) for option in re.findall(r"(?<=\s)--[a-z][\w-]*", joulemap_arguments) if verbs)
 
 
 def test_options_are_found_in_commands():

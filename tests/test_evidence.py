@@ -109,12 +109,12 @@ def test_a_tree_that_agrees_passes(evidence_tree):
 
 def test_a_changed_figure_fails_and_is_rewritten(evidence_tree, capsys):
     replace_in_file(evidence_tree / "docs" / "evidence" / "far.toml", "4.2 %", "5.0 %")
-    before = (evidence_tree / "README.md").read_text()
+    original_readme = (evidence_tree / "README.md").read_text()
     assert check(evidence_tree) == 1
     errors = capsys.readouterr().err
     assert "README.md:2: far.vgg.error is '5.0 %', the page has '4.2 %'" in errors
     assert f"{EVIDENCE_PAGE}:" in errors
-    assert (evidence_tree / "README.md").read_text() == before, "--check writes nothing"
+    assert (evidence_tree / "README.md").read_text() == original_readme, "--check writes nothing"
     assert main(["--root", str(evidence_tree)]) == 0
     assert (evidence_tree / "README.md").read_text() == QUOTED_PAGE.replace("4.2", "5.0")
     assert check(evidence_tree) == 0
@@ -223,5 +223,5 @@ PAGES = sorted(page for pattern in LINTED_PAGES for page in ROOT.glob(pattern))
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_contain_no_figures_of_their_own(page):
-    found = unquoted_figures(page.read_text())
-    assert not found, "quote them from docs/evidence: " + "; ".join(found)
+    stray_figures = unquoted_figures(page.read_text())
+    assert not stray_figures, "quote them from docs/evidence: " + "; ".join(stray_figures)

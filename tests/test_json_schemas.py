@@ -60,23 +60,23 @@ def read_schema(name: str) -> dict:
     return json.loads((SCHEMAS / f"{name}.json").read_text())
 
 
-def undescribed_keys(value: object, schema: dict, root: dict, at: str = "$") -> Iterator[str]:
+def undescribed_keys(value: object, schema: dict, root: dict, json_path: str = "$") -> Iterator[str]:
     """Paths of keys that the schema does not mention."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     if isinstance(value, list):
         for index, element in enumerate(value):
-            yield from undescribed_keys(element, schema.get("items", {}), root, f"{at}[{index}]")
+            yield from undescribed_keys(element, schema.get("items", {}), root, f"{json_path}[{index}]")
     elif isinstance(value, dict):
-        known = dict(schema.get("properties", {}))
+        property_schemas = dict(schema.get("properties", {}))
         for alternative in schema.get("oneOf", []):
-            known.update(alternative["properties"])
+            property_schemas.update(alternative["properties"])
         for key, member in value.items():
-            described = known.get(key, schema.get("additionalProperties"))
-            if described is None and known:
-                yield f"{at}.{key}"
+            described = property_schemas.get(key, schema.get("additionalProperties"))
+            if described is None and property_schemas:
+                yield f"{json_path}.{key}"
             elif described is not None:
-                yield from undescribed_keys(member, described, root, f"{at}.{key}")
+                yield from undescribed_keys(member, described, root, f"{json_path}.{key}")
 
 
 def check(document: dict, name: str) -> dict:
@@ -109,14 +109,14 @@ def test_schemas_are_valid_and_describe_every_key(path):
     schema = json.loads(path.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
 
-    def check_descriptions(part: dict, at: str) -> None:
-        assert part.get("description") or "$ref" in part, at
+    def check_descriptions(part: dict, json_path: str) -> None:
+        assert part.get("description") or "$ref" in part, json_path
         for key, member in part.get("properties", {}).items():
-            check_descriptions(member, f"{at}.{key}")
+            check_descriptions(member, f"{json_path}.{key}")
         if part.get("items", {}).get("properties"):
-            check_descriptions(part["items"], f"{at}[]")
+            check_descriptions(part["items"], f"{json_path}[]")
         for name, definition in part.get("$defs", {}).items():
-            check_descriptions(definition, f"{at}/{name}")
+            check_descriptions(definition, f"{json_path}/{name}")
 
     check_descriptions(schema, path.stem)
 
@@ -124,10 +124,10 @@ def test_schemas_are_valid_and_describe_every_key(path):
 def test_every_schema_of_the_sources_has_a_file_and_is_on_the_page():
     sources = [*ROOT.glob("src/**/*.cc"), *ROOT.glob("src/**/*.h"), *ROOT.glob("python/joulemap/**/*.py")]
     texts = "\n".join(path.read_text() for path in sources if not path.name.endswith("_test.cc"))
-    named = set(re.findall(r"\bjoulemap\.([a-z_]+)/\d\b", texts)) - INTERNAL_SCHEMAS
-    assert named == {path.stem for path in SCHEMAS.glob("*.json")}
+    schema_names = set(re.findall(r"\bjoulemap\.([a-z_]+)/\d\b", texts)) - INTERNAL_SCHEMAS
+    assert schema_names == {path.stem for path in SCHEMAS.glob("*.json")}
     page = (ROOT / "docs" / "reference" / "json.md").read_text()
-    assert named == set(re.findall(r"\]\(schemas/([a-z_]+)\.json\)", page))
+    assert schema_names == set(re.findall(r"\]\(schemas/([a-z_]+)\.json\)", page))
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -148,17 +148,19 @@ def test_stat_and_doctor_of_every_machine(print_and_check_json, sysroots, name):
 
 
 def test_stat_of_several_runs_with_intervals(print_and_check_json, sysroots):
-    stat = print_and_check_json(
+    stat_report = print_and_check_json(
         "stat", "stat", "--sysroot", sysroots / "intel-2socket", "-r", 2, "-I", 20, "--", "sleep", "0.1"
     )
-    assert len(stat["runs"]) == 2 and stat["runs"][0]["intervals"]
+    assert len(stat_report["runs"]) == 2 and stat_report["runs"][0]["intervals"]
 
 
 def test_record_and_share(print_and_check_json, sysroots, tmp_path):
-    made = tmp_path / "made.joule"
-    print_and_check_json("record", "record", "--sysroot", sysroots / "intel-2socket", "-o", made, "--", "true")
-    print_and_check_json("report", "report", made)
-    print_and_check_json("share", "share", made, "-o", tmp_path / "shared.joule")
+    recording_file = tmp_path / "made.joule"
+    print_and_check_json(
+        "record", "record", "--sysroot", sysroots / "intel-2socket", "-o", recording_file, "--", "true"
+    )
+    print_and_check_json("report", "report", recording_file)
+    print_and_check_json("share", "share", recording_file, "-o", tmp_path / "shared.joule")
 
 
 def test_bundle_and_verify(print_and_check_json, tmp_path):
@@ -184,12 +186,12 @@ def test_account_and_disclosures(print_and_check_json, joulemap):
 
 
 def test_announced_recording(binaries, sysroots, tmp_path):
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
-        command = [binaries / "joulemap", "record", "-p", watched.pid, "--announce", "--json",
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched_process:
+        command = [binaries / "joulemap", "record", "-p", watched_process.pid, "--announce", "--json",
                    "-o", tmp_path / "made.joule", "--sysroot", sysroots / "intel-2socket"]  # fmt: skip
         recorder = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
         check(json.loads(recorder.stdout.readline()), "recording")
-        watched.stdin.close()
+        watched_process.stdin.close()
         out, _ = recorder.communicate(timeout=60)
     check(json.loads(out.splitlines()[-1]), "record")
 
@@ -253,7 +255,12 @@ def test_import_of_a_trace(print_and_check_json, tmp_path):
 def test_import_of_an_experiment(print_and_check_json, tmp_path):
     power, epochs = tmp_path / "power.csv", tmp_path / "epochs.csv"
     head = "timestamp, power.draw [W]\n"
-    power.write_text(head + "".join(f"2024/05/01 10:00:{second:02}.000, {90 + second} W\n" for second in range(20)))
+    power.write_text(
+        head
+        + "".join(
+            f"2024/05/01 10:00:{second_of_minute:02}.000, {90 + second_of_minute} W\n" for second_of_minute in range(20)
+        )
+    )
     epochs.write_text("epoch;accuracy;timestamp\n0;0.5;2024-05-01 10:00:08\n1;0.7;2024-05-01 10:00:16\n")
     options = ["--epochs", epochs, "--utc-offset", "+00:00", "-o", tmp_path / "made"]
     print_and_check_json("import", "import", "nvidia-smi", power, *options)
@@ -266,8 +273,8 @@ def test_experiment_from_plan_to_status(print_and_check_json, sysroots, tmp_path
     planned = print_and_check_json("experiment", "experiment", "plan", plan)
     assert planned["forecast"] is None
     options = ["-o", folder, "--sysroot", sysroots / "intel-2socket"]
-    done = print_and_check_json("experiment", "experiment", "run", plan, *options)
-    assert done["counts"]["done"] == 2
+    experiment_result = print_and_check_json("experiment", "experiment", "run", plan, *options)
+    assert experiment_result["counts"]["done"] == 2
     print_and_check_json("experiment", "experiment", "status", folder)
     check(json.loads((folder / "plan.json").read_text()), "plan")
     for row in folder.glob("rows/*/attempt-*/row.json"):
@@ -350,7 +357,9 @@ def test_benchmarks_of_serving(binaries, tmp_path, options):
     (tmp_path / "engine.py").write_text(BENCH_ENGINE_PROGRAM)
     code = "import sys; from joulemap._bench_serve.command import main; sys.exit(main(sys.argv[1:]))"
     tenants = ["--tenant", "chat=3,search", "--output-tokens", "2..4"]
-    printed = run_python(binaries, code, "--engine", f"{tmp_path}/engine.py:Engine", *options, *tenants, "--json")
-    document = check(json.loads(printed), "bench_serve")
+    benchmark_output = run_python(
+        binaries, code, "--engine", f"{tmp_path}/engine.py:Engine", *options, *tenants, "--json"
+    )
+    document = check(json.loads(benchmark_output), "bench_serve")
     assert [level["steady"] is None for level in document["levels"]] == ([True] if 1 in options else [False, False])
     assert any(level["failures"] for level in document["levels"]) == (1 not in options)

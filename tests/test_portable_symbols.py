@@ -16,8 +16,8 @@ OLDEST_GLIBC = (2, 28)  # as in tools/make_dist.sh
 
 def list_newer_symbols(file: Path) -> dict[str, str]:
     """Name -> version of the symbols of glibc that a binary needs and that the oldest supported glibc lacks."""
-    done = subprocess.run(["objdump", "-T", str(file)], capture_output=True, text=True, check=True)
-    needed = re.findall(r"\*UND\*.*\bGLIBC_(\d+)\.(\d+)\)? +(\w+)", done.stdout)
+    completed_process = subprocess.run(["objdump", "-T", str(file)], capture_output=True, text=True, check=True)
+    needed = re.findall(r"\*UND\*.*\bGLIBC_(\d+)\.(\d+)\)? +(\w+)", completed_process.stdout)
     assert needed, f"objdump shows no symbol of glibc in {file}"
     return {name: f"{major}.{minor}" for major, minor, name in needed if (int(major), int(minor)) > OLDEST_GLIBC}
 

@@ -41,7 +41,11 @@ def find_marked_tests(file: Path) -> list[ast.FunctionDef]:
 
 
 def test_the_group_has_at_most_five_tests_with_a_stated_reason_each():
-    group = {f"{file.name}::{one.name}": one for file in sorted(TESTS.rglob("test_*.py")) for one in find_marked_tests(file)}
+    group = {
+        f"{file.name}::{marked_test.name}": marked_test
+        for file in sorted(TESTS.rglob("test_*.py"))
+        for marked_test in find_marked_tests(file)
+    }
     assert len(group) <= MAX_REAL_TIME_TESTS, sorted(group)
     for name, function in group.items():
         assert "real time" in (ast.get_docstring(function) or ""), name

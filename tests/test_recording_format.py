@@ -23,17 +23,17 @@ def test_a_reader_made_from_the_page_reads_every_version(recording):
 
 def test_the_documented_reader_skips_damage():
     data = bytearray(RECORDINGS[0].read_bytes())
-    whole = read_joule.dump(bytes(data))
+    undamaged_lines = read_joule.dump(bytes(data))
     data[data.rfind(read_joule.MAGIC) + 30] ^= 1  # in the payload of the last chunk
     remaining = read_joule.dump(bytes(data))
-    assert len(remaining) < len(whole) and set(remaining) <= set(whole)
+    assert len(remaining) < len(undamaged_lines) and set(remaining) <= set(undamaged_lines)
 
 
 def test_the_bytes_shown_on_the_page_are_those_of_the_golden_file():
     page = (ROOT / "docs" / "reference" / "recording-format.md").read_text()
-    shown = bytes.fromhex("".join(re.findall(r"^    [0-9a-f]{8} ((?: [0-9a-f]{2})+)", page, re.MULTILINE)))
-    assert len(shown) >= 24
-    assert RECORDINGS[0].read_bytes().startswith(shown)
+    documented_bytes = bytes.fromhex("".join(re.findall(r"^    [0-9a-f]{8} ((?: [0-9a-f]{2})+)", page, re.MULTILINE)))
+    assert len(documented_bytes) >= 24
+    assert RECORDINGS[0].read_bytes().startswith(documented_bytes)
 
 
 def test_every_diagnostic_of_the_page_is_one_the_program_makes():

@@ -23,15 +23,17 @@ MACRO_PATTERN = re.compile(r"^\s*#\s*(?:define|if|ifdef|ifndef|undef)[^\n]*", re
 
 def variables_of_sources() -> set[str]:
     """Names in texts of the sources: variables that are read, set, or named in messages."""
-    found = set()
+    variable_names = set()
     for path in [*ROOT.glob("src/**/*.cc"), *ROOT.glob("src/**/*.h"), *ROOT.glob("python/joulemap/**/*.py")]:
         if path.name.endswith("_test.cc"):
             continue
         text = path.read_text()
         if path.suffix != ".py":
             text = MACRO_PATTERN.sub("", COMMENT_PATTERN.sub("", text))
-        found |= {name for literal in LITERAL_PATTERN.findall(text) for name in re.findall(r"\bJOULEMAP_[A-Z_]+\b", literal)}
-    return found
+        variable_names |= {
+            name for literal in LITERAL_PATTERN.findall(text) for name in re.findall(r"\bJOULEMAP_[A-Z_]+\b", literal)
+        }
+    return variable_names
 
 
 def test_generated_pages_are_current(binaries):
@@ -52,15 +54,17 @@ def test_a_stale_page_is_found(binaries, tmp_path, monkeypatch, capsys):
 def test_every_verb_and_option_is_on_the_page(joulemap):
     page = (REFERENCE_FOLDER / "cli.md").read_text()
     sections = dict(re.findall(r"^##+ joulemap ([a-z -]+)\n(.*?)(?=^##+ |\Z)", page, re.MULTILINE | re.DOTALL))
-    common = page.split("## Common options")[1].split("\n## ")[0]
+    common_options_text = page.split("## Common options")[1].split("\n## ")[0]
     verbs = [[verb] for verb in make_reference.parse_verbs(joulemap("help").out)]
     assert len(verbs) > 10
     while verbs:
         verb = verbs.pop()
         text = joulemap("help", *verb).out
         for option in re.findall(r"^  (?:-\w,)?(--[a-z0-9-]+)", text, re.MULTILINE):
-            assert f"`{option}" in sections[" ".join(verb)] + common, (verb, option)
-        verbs += [[*verb, name] for name in re.findall(r"^  ([a-z-]+) +\S", text.partition("Subcommands:")[2], re.MULTILINE)]
+            assert f"`{option}" in sections[" ".join(verb)] + common_options_text, (verb, option)
+        verbs += [
+            [*verb, name] for name in re.findall(r"^  ([a-z-]+) +\S", text.partition("Subcommands:")[2], re.MULTILINE)
+        ]
 
 
 @pytest.mark.parametrize("name", ["cli.md", "python.md"])

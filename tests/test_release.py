@@ -115,10 +115,10 @@ def test_a_dry_run_builds_everything_and_does_not_tag(buildable_tree):
 
 
 def test_a_release_is_an_annotated_tag_and_the_commands_that_publish_it(buildable_tree):
-    printed = release(buildable_tree, "1.2.3")
+    release_output = release(buildable_tree, "1.2.3")
     assert read_tag_type(buildable_tree) == "tag"
-    assert "git push origin v1.2.3" in printed
-    assert "twine upload build/release-1.2.3/*.whl" in printed
+    assert "git push origin v1.2.3" in release_output
+    assert "twine upload build/release-1.2.3/*.whl" in release_output
 
 
 def test_failed_checks_prevent_the_tag(buildable_tree):

@@ -91,13 +91,13 @@ def test_the_site_loads_nothing_from_other_hosts(site_folder):
 
 def anchors_of(page: Path) -> set[str]:
     """Anchors of a page's headings as GitHub makes them."""
-    found: set[str] = set()
+    anchors: set[str] = set()
     for title in re.findall(r"^#+ (.+)$", FENCED_BLOCK_PATTERN.sub("", page.read_text()), re.MULTILINE):
         words = re.sub(r"\]\([^)]*\)", "", title)
         anchor = re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")
-        repeated = (f"{anchor}-{number}" for number in range(1, 100))
-        found.add(anchor if anchor not in found else next(name for name in repeated if name not in found))
-    return found
+        numbered_anchors = (f"{anchor}-{number}" for number in range(1, 100))
+        anchors.add(anchor if anchor not in anchors else next(name for name in numbered_anchors if name not in anchors))
+    return anchors
 
 
 def find_link_fault(page: Path, target: str) -> str | None:

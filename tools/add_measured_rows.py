@@ -31,8 +31,8 @@ HELD_OUT_PREFIX = "held-out-"
 
 def add_rows(new: list[Path], folder: Path) -> None:
     """Merges new rows into the tables of a folder."""
-    with tempfile.TemporaryDirectory() as made:
-        rows = Path(made)
+    with tempfile.TemporaryDirectory() as temporary_folder:
+        rows = Path(temporary_folder)
         for path in [*folder.glob("*.csv.gz"), *folder.glob("*.csv"), *new]:
             shutil.copy(path, rows / path.name.removeprefix(HELD_OUT_PREFIX))
         if command.main(["--out", str(rows), "--tables", str(folder)]) != 0:
@@ -40,24 +40,32 @@ def add_rows(new: list[Path], folder: Path) -> None:
 
 
 def read_measured_settings(folder: Path) -> set[tuple]:
-    found = set()
+    measured_settings = set()
     for row in tables.read_csv_records(folder / "networks.csv.gz"):
         parameters = dict(pair.split("=") for pair in row["parameters"].split(";"))
-        found.add((parameters["name"], parameters["batch"], parameters["size"], row["dtype"], row["pass"]))
-    return found
+        measured_settings.add((parameters["name"], parameters["batch"], parameters["size"], row["dtype"], row["pass"]))
+    return measured_settings
 
 
 def list_networks(held_out: bool, folder: Path) -> None:
     """Lists the networks that no list contains yet."""
     columns = ("network", "batch", "size", "dtype", "pass")
     lines = tables.read_csv_records(DATA_FOLDER / "networks" / "settings.csv.gz")
-    listed = {tuple(line[name] for name in columns) for line in lines}
-    known = {one.name for one in networks.list_all_networks(held_out)}
-    missing = sorted({setting[0] for setting in read_measured_settings(folder) - listed} & known)
-    if not missing:
+    listed_settings = {tuple(line[name] for name in columns) for line in lines}
+    known_network_names = {network.name for network in networks.list_all_networks(held_out)}
+    unlisted_names = sorted(
+        {setting[0] for setting in read_measured_settings(folder) - listed_settings} & known_network_names
+    )
+    if not unlisted_names:
         return
     tool = [sys.executable, str(ROOT / "tools" / "list_network_operations.py"), "--each", "0"]
-    tool += ["--measured", str(folder / "networks.csv.gz"), *(["--held-out"] if held_out else []), "--only", *missing]
+    tool += [
+        "--measured",
+        str(folder / "networks.csv.gz"),
+        *(["--held-out"] if held_out else []),
+        "--only",
+        *unlisted_names,
+    ]
     subprocess.run(tool, check=True)
 
 
@@ -81,12 +89,15 @@ def main() -> int:
     new = sorted(options.folder.glob("*.jsonl.gz"))
     if not new:
         raise SystemExit(f"{options.folder} has no rows (*.jsonl.gz)")
-    alone = [path for path in new if not path.name.startswith(HELD_OUT_PREFIX)]
-    judged = [path for path in new if path.name.startswith(HELD_OUT_PREFIX)]
-    for held_out, paths, folder in ((False, alone, DATA_FOLDER / "h200"), (True, judged, DATA_FOLDER / "held-out")):
+    fitting_paths = [path for path in new if not path.name.startswith(HELD_OUT_PREFIX)]
+    held_out_paths = [path for path in new if path.name.startswith(HELD_OUT_PREFIX)]
+    for is_held_out, paths, folder in (
+        (False, fitting_paths, DATA_FOLDER / "h200"),
+        (True, held_out_paths, DATA_FOLDER / "held-out"),
+    ):
         if paths:
             add_rows(paths, folder)
-            list_networks(held_out, folder)
+            list_networks(is_held_out, folder)
     if not options.no_fit:
         fit_device_profile(options.program)
     return 0

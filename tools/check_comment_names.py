@@ -21,8 +21,8 @@ MENTIONED_NAME_PATTERN = re.compile(r"\bk[A-Z]\w{3,}|\b[a-z_]{3,}(?=\(\))|\b[A-Z
 
 def split_comment(line: str) -> tuple[str, str]:
     """Code and comment of a line."""
-    found = re.search(r"(?<!:)//(.*)", line)
-    return (line[: found.start()], found.group(1)) if found else (line, "")
+    comment_match = re.search(r"(?<!:)//(.*)", line)
+    return (line[: comment_match.start()], comment_match.group(1)) if comment_match else (line, "")
 
 
 def list_files(*patterns: str) -> list[Path]:
@@ -31,18 +31,18 @@ def list_files(*patterns: str) -> list[Path]:
 
 def main() -> int:
     sources = list_files("src/**/*.h", "src/**/*.cc", "include/**/*.h")
-    known: set[str] = set()
+    code_names: set[str] = set()
     comments = []
     for path in sources:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             code, comment = split_comment(line)
-            known.update(re.findall(r"\w+", code))
+            code_names.update(re.findall(r"\w+", code))
             if comment:
                 comments.append((path, number, comment))
     for path in list_files(
         "python/**/*.py", "tools/**/*.py", "tools/*.sh", "fuzz/*.cc", "tests/**/*.cc", "tests/**/*.h"
     ):
-        known.update(re.findall(r"\w+", path.read_text(encoding="utf-8", errors="replace")))
+        code_names.update(re.findall(r"\w+", path.read_text(encoding="utf-8", errors="replace")))
     headers = {path.name for path in list_files("src/**/*.h", "include/**/*.h", "tests/**/*.h", "fuzz/*.h")}
     problems = 0
     for path, number, comment in comments:
@@ -51,7 +51,7 @@ def main() -> int:
             if (
                 name in THIRD_PARTY_NAMES
                 or name.endswith("_")
-                or (name in headers if name.endswith(".h") else name in known)
+                or (name in headers if name.endswith(".h") else name in code_names)
             ):
                 continue
             problems += 1

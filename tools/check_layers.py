@@ -28,22 +28,22 @@ def read_allowed_folders() -> dict[str, set[str]]:
     table: dict[str, set[str]] = {}
     for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
         if row := TABLE_ROW_PATTERN.match(line):
-            uses = set(re.findall(r"\w+", row["uses"]))
-            table[row[1]] = uses
-    for folder, uses in table.items():
-        if "all" in uses:
-            uses |= set(table)
+            allowed_folders = set(re.findall(r"\w+", row["uses"]))
+            table[row[1]] = allowed_folders
+    for folder, allowed_folders in table.items():
+        if "all" in allowed_folders:
+            allowed_folders |= set(table)
         # base uses no other folder; model uses only base.
-        uses |= {"base"} if folder == "model" else set() if folder == "base" else SHARED_LAYERS
-        uses.add(folder)
+        allowed_folders |= {"base"} if folder == "model" else set() if folder == "base" else SHARED_LAYERS
+        allowed_folders.add(folder)
     return table
 
 
 def check_folders(table: dict[str, set[str]]) -> list[str]:
-    present = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
-    problems = [f"src/{name} is not in the table of ARCHITECTURE.md" for name in sorted(present - set(table))]
+    source_folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+    problems = [f"src/{name} is not in the table of ARCHITECTURE.md" for name in sorted(source_folders - set(table))]
     return problems + [
-        f"ARCHITECTURE.md names src/{name}, which does not exist" for name in sorted(set(table) - present)
+        f"ARCHITECTURE.md names src/{name}, which does not exist" for name in sorted(set(table) - source_folders)
     ]
 
 
@@ -61,18 +61,20 @@ def check_includes(table: dict[str, set[str]]) -> list[str]:
             if not include or include[1] not in table:
                 continue
             if include[1] not in table.get(folder, set()):
-                where = path.relative_to(ROOT)
-                problems.append(f"{where}:{number}: {folder} may not include {include[1]}/ (table in ARCHITECTURE.md)")
+                source_path = path.relative_to(ROOT)
+                problems.append(
+                    f"{source_path}:{number}: {folder} may not include {include[1]}/ (table in ARCHITECTURE.md)"
+                )
     return problems
 
 
 def check_linked_libraries(table: dict[str, set[str]]) -> list[str]:
     problems = []
-    for folder, uses in table.items():
+    for folder, allowed_folders in table.items():
         text = (ROOT / "src" / folder / "CMakeLists.txt").read_text()
         _, _, links = text.partition("LINKS")
         for name in LIBRARY_PATTERN.findall(links.partition(")")[0]):
-            if name in table and name not in uses:
+            if name in table and name not in allowed_folders:
                 problems.append(f"src/{folder}/CMakeLists.txt links joulemap_{name}, which the table does not allow")
     return problems
 

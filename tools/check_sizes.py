@@ -19,8 +19,8 @@ MAX_FILE_LINES = 500  # lines
 def tracked_files() -> list[Path]:
     patterns = [f"*{suffix}" for suffix in sorted(CHECKED_SUFFIXES)]
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [ROOT / name for name in listed.splitlines() if (ROOT / name).exists()]
+    file_listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / name for name in file_listing.splitlines() if (ROOT / name).exists()]
 
 
 def main() -> int:
@@ -31,7 +31,9 @@ def main() -> int:
         if len(lines) > MAX_FILE_LINES:
             print(f"check_sizes: {name} has {len(lines)} lines: consider splitting it")
         problems += [
-            f"{name}:{number}: {len(line)} columns" for number, line in enumerate(lines, 1) if len(line) > MAX_LINE_COLUMNS
+            f"{name}:{number}: {len(line)} columns"
+            for number, line in enumerate(lines, 1)
+            if len(line) > MAX_LINE_COLUMNS
         ]
     for problem in problems:
         print(f"check_sizes: {problem}", file=sys.stderr)

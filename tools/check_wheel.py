@@ -57,7 +57,7 @@ def read_elf_requirements(data: bytes) -> ElfRequirements:
 
 
 def find_elf_problems(files: FileContents, machine: str, glibc_minor: int) -> list[str]:
-    own = {Path(name).name for name in files}
+    wheel_file_names = {Path(name).name for name in files}
     problems = []
     for name, data in files.items():
         if not data.startswith(b"\x7fELF"):
@@ -72,7 +72,7 @@ def find_elf_problems(files: FileContents, machine: str, glibc_minor: int) -> li
         missing_libraries = [
             library
             for library in needs.libraries
-            if library not in own and not SYSTEM_LIBRARY_PATTERN.fullmatch(library)
+            if library not in wheel_file_names and not SYSTEM_LIBRARY_PATTERN.fullmatch(library)
         ]
         problems += [f"{name} needs {library}, which the wheel does not contain" for library in missing_libraries]
     return problems
@@ -113,13 +113,15 @@ def read_wheel_files(wheel: Path) -> FileContents:
 
 
 def find_wheel_problems(wheel: Path, files: FileContents) -> list[str]:
-    found = WHEEL_NAME_PATTERN.fullmatch(wheel.name)
-    if not found:
+    wheel_name_match = WHEEL_NAME_PATTERN.fullmatch(wheel.name)
+    if not wheel_name_match:
         return [f"{wheel.name} is not the name of a wheel of joulemap for Linux"]
-    info = f"joulemap-{found['version']}.dist-info"
+    info = f"joulemap-{wheel_name_match['version']}.dist-info"
     tag = wheel.name.removesuffix(".whl").split("-", 2)[2]
-    problems = find_elf_problems(files, found["machine"], int(found["glibc"])) + find_record_problems(files, info)
-    return problems + find_metadata_problems(files, info, found["version"], tag)
+    problems = find_elf_problems(
+        files, wheel_name_match["machine"], int(wheel_name_match["glibc"])
+    ) + find_record_problems(files, info)
+    return problems + find_metadata_problems(files, info, wheel_name_match["version"], tag)
 
 
 def main() -> int:
@@ -128,9 +130,9 @@ def main() -> int:
     for wheel, files in wheels.items():
         problems += [f"{wheel.name}: {problem}" for problem in find_wheel_problems(wheel, files)]
         print(f"check_wheel: {wheel.name}: {len(files)} files, newest glibc symbol 2.{find_newest_glibc(files)}")
-    lists = [set(files) for files in wheels.values()]
-    for other in lists[1:]:
-        problems += [f"only one of the wheels contains {name}" for name in sorted(lists[0] ^ other)]
+    file_sets = [set(files) for files in wheels.values()]
+    for compared_files in file_sets[1:]:
+        problems += [f"only one of the wheels contains {name}" for name in sorted(file_sets[0] ^ compared_files)]
     for problem in problems:
         print(f"check_wheel: {problem}", file=sys.stderr)
     return 1 if problems or not wheels else 0

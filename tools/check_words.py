@@ -86,22 +86,22 @@ def split_words(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ")
 
 
-def split_lines(first: int, text: str, what: str) -> Iterator[TextPiece]:
-    for number, line in enumerate(text.splitlines(), first):
-        yield number, line, what
+def split_lines(first_line_number: int, text: str, piece_kind: str) -> Iterator[TextPiece]:
+    for number, line in enumerate(text.splitlines(), first_line_number):
+        yield number, line, piece_kind
 
 
-def read_comment(first: int, text: str) -> Iterator[TextPiece]:
-    yield from split_lines(first, CODE_NAME_PATTERN.sub(blank_out_match, text), "a comment")
+def read_comment(first_line_number: int, text: str) -> Iterator[TextPiece]:
+    yield from split_lines(first_line_number, CODE_NAME_PATTERN.sub(blank_out_match, text), "a comment")
 
 
 def read_identifier(number: int, name: str) -> Iterator[TextPiece]:
     yield number, split_words(name), name
 
 
-def read_literal(first: int, text: str) -> Iterator[TextPiece]:
+def read_literal(first_line_number: int, text: str) -> Iterator[TextPiece]:
     if not KEY_LITERAL_PATTERN.fullmatch(text) and "text-anchor" not in text:
-        yield from split_lines(first, text.replace("_", " "), "a text")
+        yield from split_lines(first_line_number, text.replace("_", " "), "a text")
 
 
 def read_cc_pieces(text: str) -> Iterator[TextPiece]:
@@ -116,9 +116,16 @@ def read_cc_pieces(text: str) -> Iterator[TextPiece]:
 
 
 def read_python_pieces(text: str) -> Iterator[TextPiece]:
-    before = tokenize.ENCODING  # type of the token before, ignoring comments and line breaks inside of statements
+    previous_token_type = (
+        tokenize.ENCODING
+    )  # type of the token before, ignoring comments and line breaks inside of statements
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        begins_statement = before in (tokenize.ENCODING, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+        begins_statement = previous_token_type in (
+            tokenize.ENCODING,
+            tokenize.NEWLINE,
+            tokenize.INDENT,
+            tokenize.DEDENT,
+        )
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and begins_statement):
             yield from read_comment(token.start[0], token.string)
         elif token.type == tokenize.NAME and token.string not in PYTHON_FOREIGN_NAMES:
@@ -126,7 +133,7 @@ def read_python_pieces(text: str) -> Iterator[TextPiece]:
         elif tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
             yield from read_literal(token.start[0], KEY_NAME_PATTERN.sub(blank_out_match, token.string))
         if token.type not in (tokenize.COMMENT, tokenize.NL):
-            before = token.type
+            previous_token_type = token.type
 
 
 def read_javascript_pieces(text: str) -> Iterator[TextPiece]:
@@ -166,25 +173,27 @@ def find_forbidden_words(words: str) -> list[tuple[str, str]]:
 def find_word_problems(path: Path) -> list[str]:
     """Comments and documents; identifiers and texts of all but tests, whose texts quote old recordings."""
     name = str(path.relative_to(ROOT))
-    found = []
-    for number, words, what in PIECE_READER_BY_SUFFIX[path.suffix](path.read_text()):
-        if is_test(name) and what != "a comment":
+    word_problems = []
+    for number, words, piece_kind in PIECE_READER_BY_SUFFIX[path.suffix](path.read_text()):
+        if is_test(name) and piece_kind != "a comment":
             continue
         for word, write in find_forbidden_words(words):
-            found.append(f"{name}:{number}: '{word}' in {what}: write {write}")
-    return found
+            word_problems.append(f"{name}:{number}: '{word}' in {piece_kind}: write {write}")
+    return word_problems
 
 
 def main() -> int:
-    named = [Path(name).resolve() for name in sys.argv[1:]]
+    argument_paths = [Path(name).resolve() for name in sys.argv[1:]]
     command = ["git", "ls-files", *CHECKED_FILE_PATTERNS]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    every = [ROOT / name for name in listed if name not in FILES_LISTING_WORDS]
-    found = [hit for path in named or every if path.exists() for hit in find_word_problems(path)]
-    for hit in found:
+    tracked_names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    tracked_paths = [ROOT / name for name in tracked_names if name not in FILES_LISTING_WORDS]
+    word_problems = [
+        hit for path in argument_paths or tracked_paths if path.exists() for hit in find_word_problems(path)
+    ]
+    for hit in word_problems:
         print(f"check_words: {hit}", file=sys.stderr)
-    print(f"check_words: {len(found)} problems")
-    return 1 if found else 0
+    print(f"check_words: {len(word_problems)} problems")
+    return 1 if word_problems else 0
 
 
 if __name__ == "__main__":

@@ -51,24 +51,26 @@ def format_operation_columns(operation: dict) -> tuple[str, ...]:
     return operation["kind"], parameters, operation["dtype"], operation["pass"], operation["phase"]
 
 
-def read_measured_settings(tables: list[Path], known: dict) -> list[networks.NetworkSetting]:
-    found = []
+def read_measured_settings(tables: list[Path], network_by_key: dict) -> list[networks.NetworkSetting]:
+    measured_settings = []
     for table in tables:
         with gzip.open(table, "rt", newline="") as file:
             for row in csv.DictReader(file):
                 parameters = dict(pair.split("=") for pair in row["parameters"].split(";"))
-                network = known.get((parameters["package"], parameters["name"]))
+                network = network_by_key.get((parameters["package"], parameters["name"]))
                 if network:
                     batch, size = int(parameters["batch"]), int(parameters["size"])
-                    found.append(networks.NetworkSetting(network, batch, size, row["dtype"], row["pass"]))
-    return found
+                    measured_settings.append(networks.NetworkSetting(network, batch, size, row["dtype"], row["pass"]))
+    return measured_settings
 
 
-def operations_of_setting(loaded: networks.LoadedNetwork, device: str, setting: networks.NetworkSetting) -> dict:
+def operations_of_setting(
+    loaded_network: networks.LoadedNetwork, device: str, setting: networks.NetworkSetting
+) -> dict:
     """Traces what the collector runs for a setting: same network, inputs, loss and optimizer."""
-    own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
-    model = loaded._model.to(own)
-    setting_inputs = networks.make_setting_inputs(torch, device, setting, own)
+    model_dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
+    model = loaded_network._model.to(model_dtype)
+    setting_inputs = networks.make_setting_inputs(torch, device, setting, model_dtype)
     return list_operations(
         model,
         setting_inputs["inputs"],
@@ -112,19 +114,19 @@ class NetworkOperationTables:
         temporary_path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
         os.replace(temporary_path, self._folder / name)
 
-    def add(self, setting: networks.NetworkSetting, traced: dict) -> None:
+    def add(self, setting: networks.NetworkSetting, operation_trace: dict) -> None:
         counts: Counter = Counter()
-        for operation in traced["operations"]:
+        for operation in operation_trace["operations"]:
             counts[format_operation_columns(operation)] += operation["count"]
-        listed = [
+        numbered_counts = [
             f"{self.numbers.setdefault(operation, len(self.numbers))}:{count}" for operation, count in counts.items()
         ]
-        unknown = " ".join(sorted({one["source"] for one in traced["unknown"]}))
+        unknown = " ".join(sorted({unknown_operation["source"] for unknown_operation in operation_trace["unknown"]}))
         self.settings[setting_key(setting)] = [
             *setting_key(setting),
             unknown,
-            " ".join(listed),
-            str(traced["python_calls"]),
+            " ".join(numbered_counts),
+            str(operation_trace["python_calls"]),
         ]
 
 
@@ -135,27 +137,27 @@ def setting_key(setting: networks.NetworkSetting) -> tuple[str, ...]:
 
 
 def list_network(
-    network: networks.Network, wanted: list[networks.NetworkSetting], tables: NetworkOperationTables
+    network: networks.Network, pending_settings: list[networks.NetworkSetting], tables: NetworkOperationTables
 ) -> list[str]:
     """Lists one network. Networks that read their data during construction are constructed with data."""
-    failed = []
+    failures = []
     for device in ("meta", "cpu"):
         try:
-            loaded = networks.LoadedNetwork(torch, device, network)
+            loaded_network = networks.LoadedNetwork(torch, device, network)
         except Exception as error:  # noqa: BLE001 printed below, with the network
-            failed.append(f"{network.name} cannot be constructed on {device}: {str(error).splitlines()[0]}")
+            failures.append(f"{network.name} cannot be constructed on {device}: {str(error).splitlines()[0]}")
             continue
-        left = []
-        for setting in wanted:
+        failed_settings = []
+        for setting in pending_settings:
             try:
-                tables.add(setting, operations_of_setting(loaded, device, setting))
+                tables.add(setting, operations_of_setting(loaded_network, device, setting))
             except Exception as error:  # noqa: BLE001
-                left.append(setting)
-                failed.append(f"{setting.key} on {device}: {type(error).__name__} {str(error).splitlines()[:1]}")
-        wanted = left
-        if not wanted:
+                failed_settings.append(setting)
+                failures.append(f"{setting.key} on {device}: {type(error).__name__} {str(error).splitlines()[:1]}")
+        pending_settings = failed_settings
+        if not pending_settings:
             return []
-    return failed
+    return failures
 
 
 def main() -> int:
@@ -169,27 +171,42 @@ def main() -> int:
     parser.add_argument("--shard", default="0/1", help="part of the networks: 0/2, 1/2; use one folder for each part")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    every = networks.list_all_networks(options.held_out)
-    known = {(one.package, one.name): one for one in every}
-    planned = [one for some in networks.plan_networks(options.each, options.held_out) for one in some]
-    tables, begin, failed = NetworkOperationTables(options.out), time.monotonic(), []
+    available_networks = networks.list_all_networks(options.held_out)
+    network_by_key = {
+        (candidate_network.package, candidate_network.name): candidate_network
+        for candidate_network in available_networks
+    }
+    planned = [
+        setting
+        for network_settings in networks.plan_networks(options.each, options.held_out)
+        for setting in network_settings
+    ]
+    tables, begin, failures = NetworkOperationTables(options.out), time.monotonic(), []
     shard_index, shard_count = map(int, options.shard.split("/"))
-    shard_networks = [one for index, one in enumerate(every) if index % shard_count == shard_index]
-    shard_networks = [one for one in shard_networks if not options.only or one.name in options.only]
-    for settings in (read_measured_settings(options.measured, known), planned):
+    shard_networks = [
+        candidate_network
+        for index, candidate_network in enumerate(available_networks)
+        if index % shard_count == shard_index
+    ]
+    shard_networks = [
+        candidate_network
+        for candidate_network in shard_networks
+        if not options.only or candidate_network.name in options.only
+    ]
+    for settings in (read_measured_settings(options.measured, network_by_key), planned):
         for network in shard_networks:
-            wanted = dict.fromkeys(one for one in settings if one.network == network)
-            wanted = [one for one in wanted if setting_key(one) not in tables.settings]
-            if not wanted:
+            pending_settings = dict.fromkeys(setting for setting in settings if setting.network == network)
+            pending_settings = [setting for setting in pending_settings if setting_key(setting) not in tables.settings]
+            if not pending_settings:
                 continue
             if time.monotonic() - begin > options.seconds:
                 break
             since = time.monotonic()
-            failed += list_network(network, wanted, tables)
+            failures += list_network(network, pending_settings, tables)
             tables.write()
-            print(f"{network.name}: {len(wanted)} settings in {time.monotonic() - since:.1f} s", flush=True)
+            print(f"{network.name}: {len(pending_settings)} settings in {time.monotonic() - since:.1f} s", flush=True)
     print(f"{len(tables.settings)} settings of {len(tables.numbers)} distinct operations in {options.out}")
-    for line in failed:
+    for line in failures:
         print(line, file=sys.stderr)
     return 0
 

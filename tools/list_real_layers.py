@@ -36,9 +36,9 @@ def shape_to_batch_rows_width(shape) -> dict:
     return {"batch": 1, "rows": 1, "width": max(1, torch.Size(sizes).numel())}
 
 
-def convert_convolution_call(x, weight, bias, stride, padding, dilation, transposed, _, groups):
+def convert_convolution_call(x, weight, bias, stride, padding, dilation, is_transposed, _, groups):
     square = len(x.shape) == 4 and weight.shape[2] == weight.shape[3] and len(set(stride)) == len(set(padding)) == 1
-    if transposed or not square:
+    if is_transposed or not square:
         return None
     batch, channels, height, width = x.shape
     parameters = {"batch": batch, "channels": channels, "out": weight.shape[0], "height": height, "width": width}
@@ -46,8 +46,8 @@ def convert_convolution_call(x, weight, bias, stride, padding, dilation, transpo
     return "convolution", {**parameters, "groups": groups, "bias": bias is not None, "channels_last": False}
 
 
-def convert_dense_call(rows, into, out, bias):
-    return "dense", {"rows": rows, "in": into, "out": out, "bias": bias}
+def convert_dense_call(rows, in_features, out, bias):
+    return "dense", {"rows": rows, "in": in_features, "out": out, "bias": bias}
 
 
 def convert_pooling_call(form, x, kernel, stride, padding=(0, 0), *_):
@@ -101,7 +101,7 @@ def convert_dispatched_call(name: str, args) -> tuple | None:
     """Returns the kind and its parameters, or None if the dispatcher's operation is none of the kinds."""
     if name in ACTIVATIONS:
         return "activation", {"form": ACTIVATIONS[name], **shape_to_batch_rows_width(args[0].shape)}
-    found = {
+    converter = {
         "convolution": lambda: convert_convolution_call(*args[:9]),
         "addmm": lambda: convert_dense_call(args[1].shape[0], args[1].shape[1], args[2].shape[1], True),
         "mm": lambda: convert_dense_call(args[0].shape[0], args[0].shape[1], args[1].shape[1], False),
@@ -122,13 +122,13 @@ def convert_dispatched_call(name: str, args) -> tuple | None:
         "_scaled_dot_product_fused_attention_overrideable": lambda: convert_attention_call(*args[:2]),
         "_scaled_dot_product_attention_math": lambda: convert_attention_call(*args[:2]),
     }.get(name)
-    return found() if found else None
+    return converter() if converter else None
 
 
 class LayerListingMode(TorchDispatchMode):
-    def __init__(self, family: str, found: dict) -> None:
+    def __init__(self, family: str, family_by_layer: dict) -> None:
         super().__init__()
-        self._network_family, self._found_layers = family, found
+        self._network_family, self._found_layers = family, family_by_layer
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         layer = convert_dispatched_call(func.overloadpacket.__name__, args)
@@ -147,12 +147,12 @@ RECORDED_ATTENTION_LAYERS: list = []
 LARGE_NETWORKS = {"llama-1b", "gpt2-medium", "opt-350m"}
 
 
-def list_network_layers(network: networks.Network, device: str, found: dict) -> bool:
+def list_network_layers(network: networks.Network, device: str, family_by_layer: dict) -> bool:
     try:
-        loaded = networks.LoadedNetwork(torch, device, network)
+        loaded_network = networks.LoadedNetwork(torch, device, network)
         for size in network.sizes[:2]:
-            with LayerListingMode(network.family, found):
-                loaded.make_call(networks.NetworkSetting(network, 1, size, "fp32", "inference"))()
+            with LayerListingMode(network.family, family_by_layer):
+                loaded_network.make_call(networks.NetworkSetting(network, 1, size, "fp32", "inference"))()
     except Exception as error:  # noqa: BLE001 a network that cannot run here has no layers here
         print(f"{network.name} on {device}: {str(error).splitlines()[0]}", file=sys.stderr)
         return False
@@ -162,19 +162,22 @@ def list_network_layers(network: networks.Network, device: str, found: dict) -> 
 def main() -> int:
     warnings.filterwarnings("ignore")
     torch.nn.functional.scaled_dot_product_attention = record_attention
-    found: dict = {}
+    family_by_layer: dict = {}
     for network in networks.list_all_networks(held_out=False):
         # Some networks read their data; those run with data if they are small.
-        if not list_network_layers(network, "meta", found) and network.name not in LARGE_NETWORKS:
-            list_network_layers(network, "cpu", found)
+        if not list_network_layers(network, "meta", family_by_layer) and network.name not in LARGE_NETWORKS:
+            list_network_layers(network, "cpu", family_by_layer)
         for kind, parameters in RECORDED_ATTENTION_LAYERS:
-            found.setdefault((kind, design.format_parameters(parameters)), network.family)
+            family_by_layer.setdefault((kind, design.format_parameters(parameters)), network.family)
         RECORDED_ATTENTION_LAYERS.clear()
     with real_layers.REAL_LAYERS_FILE.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["kind", "family", "parameters"])
-        writer.writerows(sorted((kind, family, text) for (kind, text), family in found.items()))
-    print(f"{len(found)} layers of {len(set(found.values()))} families in {real_layers.REAL_LAYERS_FILE.name}")
+        writer.writerows(sorted((kind, family, text) for (kind, text), family in family_by_layer.items()))
+    print(
+        f"{len(family_by_layer)} layers of {len(set(family_by_layer.values()))} families "
+        f"in {real_layers.REAL_LAYERS_FILE.name}"
+    )
     return 0
 
 

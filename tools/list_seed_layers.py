@@ -79,10 +79,10 @@ def get_input_tensors(layer) -> list:
 
 
 def check_even_padding(size: int, out: int, kernel: int, stride: int, padding: str) -> int:
-    even = (kernel - 1) // 2 if padding == "same" else 0
-    if (size + 2 * even - kernel) // stride + 1 != out:
+    even_padding = (kernel - 1) // 2 if padding == "same" else 0
+    if (size + 2 * even_padding - kernel) // stride + 1 != out:
         raise ValueError(f"{size} to {out} by a kernel of {kernel} and a stride of {stride} has no even padding")
-    return even
+    return even_padding
 
 
 def sliding_window_parameters(layer, kernel, strides, before, after) -> dict:
@@ -91,17 +91,21 @@ def sliding_window_parameters(layer, kernel, strides, before, after) -> dict:
         for side in (1, 2)
     )
     parameters = {"kernel": kernel[0], "stride": strides[0], "padding": height}
-    more = {"kernel_width": kernel[1], "stride_width": strides[1], "padding_width": width}
-    return parameters, {name: value for name, value in more.items() if value != parameters[name.removesuffix("_width")]}
+    width_parameters = {"kernel_width": kernel[1], "stride_width": strides[1], "padding_width": width}
+    return parameters, {
+        name: value for name, value in width_parameters.items() if value != parameters[name.removesuffix("_width")]
+    }
 
 
 def make_convolution(layer, batch: int, out: int, groups: int, bias: bool) -> OperationSpec:
-    before, after = get_input_tensors(layer)[0].shape, layer.output.shape
-    parameters, more = sliding_window_parameters(layer, layer.kernel_size, layer.strides, before, after)
-    sides = {"height": before[1], "width": before[2]}
-    channels = {"batch": batch, "channels": before[3], "out": out, **sides}
-    rest = {"dilation": 1, "groups": groups, "bias": bias, "channels_last": False}
-    return "convolution", {**channels, **parameters, **rest, **more}
+    input_shape, output_shape = get_input_tensors(layer)[0].shape, layer.output.shape
+    parameters, width_parameters = sliding_window_parameters(
+        layer, layer.kernel_size, layer.strides, input_shape, output_shape
+    )
+    sides = {"height": input_shape[1], "width": input_shape[2]}
+    channels = {"batch": batch, "channels": input_shape[3], "out": out, **sides}
+    remaining_parameters = {"dilation": 1, "groups": groups, "bias": bias, "channels_last": False}
+    return "convolution", {**channels, **parameters, **remaining_parameters, **width_parameters}
 
 
 def list_activation_operations(name: str, batch: int, shape) -> Iterator[OperationSpec]:
@@ -121,19 +125,27 @@ def list_depthwise_operations(layer, batch: int) -> Iterator[OperationSpec]:
 
 
 def list_separable_operations(layer, batch: int) -> Iterator[OperationSpec]:
-    channels, after = get_input_tensors(layer)[0].shape[3], layer.output.shape
+    channels, output_shape = get_input_tensors(layer)[0].shape[3], layer.output.shape
     yield make_convolution(layer, batch, channels, channels, False)
-    parameters = {"batch": batch, "channels": channels, "out": layer.filters, "height": after[1], "width": after[2]}
+    parameters = {
+        "batch": batch,
+        "channels": channels,
+        "out": layer.filters,
+        "height": output_shape[1],
+        "width": output_shape[2],
+    }
     parameters |= {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
     yield "convolution", {**parameters, "bias": layer.use_bias, "channels_last": False}
-    yield from list_activation_operations(layer.activation.__name__, batch, after)
+    yield from list_activation_operations(layer.activation.__name__, batch, output_shape)
 
 
 def make_pooling_lister(form: str):
     def operations(layer, batch: int) -> Iterator[OperationSpec]:
-        before = get_input_tensors(layer)[0].shape
-        sizes, more = sliding_window_parameters(layer, layer.pool_size, layer.strides, before, layer.output.shape)
-        yield "pooling", {"form": form, **image_shape_parameters(batch, before), **sizes, **more}
+        input_shape = get_input_tensors(layer)[0].shape
+        sizes, width_parameters = sliding_window_parameters(
+            layer, layer.pool_size, layer.strides, input_shape, layer.output.shape
+        )
+        yield "pooling", {"form": form, **image_shape_parameters(batch, input_shape), **sizes, **width_parameters}
 
     return operations
 
@@ -143,11 +155,11 @@ def list_global_pooling_operations(layer, batch: int) -> Iterator[OperationSpec]
 
 
 def list_zero_padding_operations(layer, batch: int) -> Iterator[OperationSpec]:
-    before, after = get_input_tensors(layer)[0].shape, layer.output.shape
+    input_shape, output_shape = get_input_tensors(layer)[0].shape, layer.output.shape
     padding = layer.padding[1][0]
-    parameters = {**image_shape_parameters(batch, before), "form": "constant", "padding": padding}
+    parameters = {**image_shape_parameters(batch, input_shape), "form": "constant", "padding": padding}
     if any(sides != (padding, padding) for sides in map(tuple, layer.padding)):
-        parameters |= {"out_height": after[1], "out_width": after[2]}
+        parameters |= {"out_height": output_shape[1], "out_width": output_shape[2]}
     yield "padding", parameters
 
 
@@ -172,7 +184,7 @@ def list_rescaling_operations(layer, batch: int) -> Iterator[OperationSpec]:
 
 def make_merge_lister(kind: str):
     def list_merge_operations(layer, batch: int) -> Iterator[OperationSpec]:
-        shapes, out = [one.shape for one in get_input_tensors(layer)], layer.output.shape
+        shapes, out = [input_tensor.shape for input_tensor in get_input_tensors(layer)], layer.output.shape
         form = "same" if all(shape == out for shape in shapes) else "row"
         for _ in shapes[1:]:
             yield kind, {"form": form, **shape_to_batch_rows_width(batch, out)}
@@ -218,17 +230,17 @@ OPERATION_LISTERS = {
 
 
 def list_dense_operations(batch: int, features: int) -> Iterator[OperationSpec]:
-    for into, out in zip((features, *HIDDEN_WIDTHS), HIDDEN_WIDTHS):
-        yield "dense", {"rows": batch, "in": into, "out": out, "bias": True}
+    for in_features, out in zip((features, *HIDDEN_WIDTHS), HIDDEN_WIDTHS):
+        yield "dense", {"rows": batch, "in": in_features, "out": out, "bias": True}
 
 
 def list_model_operations(model: Any, batch: int) -> Iterator[OperationSpec]:
     for layer in model.layers:
         if type(layer).__name__ not in LAYERS_WITHOUT_WORK:
             yield from OPERATION_LISTERS[type(layer).__name__](layer, batch)
-    last = model.output.shape
-    yield "pooling", {"form": "adaptive", **image_shape_parameters(batch, last), "out": 1}
-    yield from list_dense_operations(batch, last[3])
+    output_shape = model.output.shape
+    yield "pooling", {"form": "adaptive", **image_shape_parameters(batch, output_shape), "out": 1}
+    yield from list_dense_operations(batch, output_shape[3])
 
 
 def operation_row(kind: str, parameters: dict) -> tuple[str, ...]:
@@ -268,16 +280,22 @@ def main() -> int:
     lines, new = [], 0
     for name, family in NETWORKS:
         settings = list(list_settings(name, family))
-        distinct = {operation for _, counts in settings for operation in counts}
-        missing = {operation for operation in distinct - set(numbers) if " ".join(operation[:4]) not in measured_keys}
-        if new + len(missing) > options.rows:
-            print(f"{name}: {len(missing)} new rows exceed the limit of --rows")
+        distinct_operations = {operation for _, counts in settings for operation in counts}
+        unmeasured_operations = {
+            operation
+            for operation in distinct_operations - set(numbers)
+            if " ".join(operation[:4]) not in measured_keys
+        }
+        if new + len(unmeasured_operations) > options.rows:
+            print(f"{name}: {len(unmeasured_operations)} new rows exceed the limit of --rows")
             continue
-        new += len(missing)
+        new += len(unmeasured_operations)
         for setting, counts in settings:
-            listed = [f"{numbers.setdefault(operation, len(numbers))}:{count}" for operation, count in counts.items()]
-            lines.append([*setting, " ".join(listed)])
-        print(f"{name}: {len(missing)} new rows of {len(distinct)}", flush=True)
+            numbered_counts = [
+                f"{numbers.setdefault(operation, len(numbers))}:{count}" for operation, count in counts.items()
+            ]
+            lines.append([*setting, " ".join(numbered_counts)])
+        print(f"{name}: {len(unmeasured_operations)} new rows of {len(distinct_operations)}", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     write(
         options.out / "operations.csv.gz",

@@ -83,25 +83,25 @@ class EvidenceFile:
         return self.values["row"]
 
 
-def line_number_at(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
+def line_number_at(text: str, text_offset: int) -> int:
+    return text.count("\n", 0, text_offset) + 1
 
 
 def check_rows(values: dict) -> None:
-    seen = set()
+    row_ids = set()
     for row in values["row"]:
         name = row.get("id")
         if not isinstance(name, str) or not FILE_NAME_PATTERN.fullmatch(name):
             raise EvidenceError(f"a row has the id {name!r}; an id consists of a-z, 0-9 and _")
-        if name in seen:
+        if name in row_ids:
             raise EvidenceError(f"two rows have the id '{name}'")
-        seen.add(name)
+        row_ids.add(name)
         for column, value in row.items():
             if column != "id" and column not in values["columns"]:
                 raise EvidenceError(f"row '{name}' has '{column}', which is no column")
             if not isinstance(value, str) or not value or "\n" in value or "<!--" in value:
                 raise EvidenceError(f"'{column}' of row '{name}' must be a text of one line")
-    if not seen:
+    if not row_ids:
         raise EvidenceError("there are no rows")
 
 
@@ -149,21 +149,21 @@ def read_evidence(path: Path) -> EvidenceFile:
 
 def read_all_evidence(root: Path) -> tuple[list[EvidenceFile], list[str]]:
     """All evidence files by name, and the problems that were found."""
-    found, problems = [], []
+    evidence_files, problems = [], []
     for path in sorted((root / EVIDENCE_FOLDER).glob("*.toml")):
         try:
-            found.append(read_evidence(path))
+            evidence_files.append(read_evidence(path))
         except EvidenceError as problem:
             problems.append(f"{EVIDENCE_FOLDER / path.name}:1: {problem}")
-    return found, problems
+    return evidence_files, problems
 
 
 def collect_figures(evidence: list[EvidenceFile]) -> dict[str, str]:
     """Texts by FILE.ROW.COLUMN."""
     return {
-        f"{each.name}.{row['id']}.{column}": value
-        for each in evidence
-        for row in each.rows
+        f"{evidence_file.name}.{row['id']}.{column}": value
+        for evidence_file in evidence
+        for row in evidence_file.rows
         for column, value in row.items()
         if column != "id"
     }
@@ -181,21 +181,21 @@ def make_section(each: EvidenceFile) -> Iterator[str]:
     yield f"- Hardware: {values['hardware']}. Software: {values['software']}.\n"
     for note in values["notes"]:
         yield f"- {note}\n"
-    used = [column for column in each.columns if any(column in row for row in each.rows)]
-    yield "\n| " + " | ".join(escape_cell(each.columns[column]) for column in used) + " |\n"
-    yield "|" + "---|" * len(used) + "\n"
+    used_columns = [column for column in each.columns if any(column in row for row in each.rows)]
+    yield "\n| " + " | ".join(escape_cell(each.columns[column]) for column in used_columns) + " |\n"
+    yield "|" + "---|" * len(used_columns) + "\n"
     for row in each.rows:
-        yield "| " + " | ".join(escape_cell(row.get(column, "")) for column in used) + " |\n"
+        yield "| " + " | ".join(escape_cell(row.get(column, "")) for column in used_columns) + " |\n"
     yield f"\nSource: [{each.name}.toml](../evidence/{each.name}.toml)\n"
 
 
 def make_evidence_page(evidence: list[EvidenceFile]) -> str:
     parts = [PAGE_INTRODUCTION]
     for topic in EVIDENCE_TOPICS:
-        chosen = [each for each in evidence if each.values["topic"] == topic]
-        if chosen:
+        topic_evidence = [evidence_file for evidence_file in evidence if evidence_file.values["topic"] == topic]
+        if topic_evidence:
             parts.append(f"## {topic}\n")
-            parts += ["".join(make_section(each)) for each in chosen]
+            parts += ["".join(make_section(evidence_file)) for evidence_file in topic_evidence]
     return "\n".join(parts)
 
 
@@ -208,14 +208,14 @@ def update_quotes(text: str, figures: dict[str, str]) -> tuple[str, list[tuple[i
     """The text with all quotes up to date, and differences as line and description."""
     visible, parts, end, problems = blank_out_code(text), [], 0, []
     for match in QUOTE_PATTERN.finditer(visible):
-        name, shown, line = match[1], text[match.start(2) : match.end(2)], line_number_at(text, match.start())
+        name, quoted_value, line = match[1], text[match.start(2) : match.end(2)], line_number_at(text, match.start())
         value = figures.get(name)
         if value is None:
             problems.append((line, f"{name} is in no evidence file"))
-        elif MARKER_PATTERN.search(shown):
+        elif MARKER_PATTERN.search(quoted_value):
             problems.append((line, f"{name} is not closed by <!-- / -->"))
-        elif shown != value:
-            problems.append((line, f"{name} is '{value}', the page has '{shown}'"))
+        elif quoted_value != value:
+            problems.append((line, f"{name} is '{value}', the page has '{quoted_value}'"))
             parts += [text[end : match.start(2)], value]
             end = match.end(2)
     for match in MARKER_PATTERN.finditer(QUOTE_PATTERN.sub(lambda quote: re.sub(r"[^\n]", " ", quote[0]), visible)):
@@ -226,8 +226,8 @@ def update_quotes(text: str, figures: dict[str, str]) -> tuple[str, list[tuple[i
 def find_first_difference(old: str, new: str) -> int:
     """The line of the first difference."""
     lines = zip(old.split("\n"), new.split("\n"))
-    same = next((i for i, (a, b) in enumerate(lines) if a != b), min(old.count("\n"), new.count("\n")))
-    return same + 1
+    equal_line_count = next((i for i, (a, b) in enumerate(lines) if a != b), min(old.count("\n"), new.count("\n")))
+    return equal_line_count + 1
 
 
 def list_pages(root: Path) -> list[Path]:
@@ -245,25 +245,25 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(problems), file=sys.stderr)
         return 1
     page, text = options.root / EVIDENCE_PAGE, make_evidence_page(evidence)
-    old = page.read_text() if page.is_file() else ""
+    existing_text = page.read_text() if page.is_file() else ""
     failures = []
-    if old != text:
+    if existing_text != text:
         if options.check:
             failures.append(
-                f"{EVIDENCE_PAGE}:{find_first_difference(old, text)}: out of date; run tools/make_evidence.py"
+                f"{EVIDENCE_PAGE}:{find_first_difference(existing_text, text)}: out of date; run tools/make_evidence.py"
             )
         else:
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(text)
     figures = collect_figures(evidence)
     for path in list_pages(options.root):
-        old = path.read_text()
-        new, differences = update_quotes(old, figures)
+        existing_text = path.read_text()
+        new, differences = update_quotes(existing_text, figures)
         if not options.check:
-            if new != old:
+            if new != existing_text:
                 path.write_text(new)
             differences = update_quotes(new, figures)[1]
-        failures += [f"{path.relative_to(options.root)}:{line}: {what}" for line, what in differences]
+        failures += [f"{path.relative_to(options.root)}:{line}: {difference}" for line, difference in differences]
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0

@@ -58,8 +58,8 @@ def make_javascript_module(texts: dict[str, str]) -> str:
     lines = []
     for code, text in texts.items():
         parts = textwrap.wrap(text, LINE_COLUMNS, break_long_words=False, break_on_hyphens=False)
-        pieces = [json.dumps(part if part is parts[-1] else part + " ", ensure_ascii=False) for part in parts]
-        lines.append(f"  {json.dumps(code)}:\n    " + " +\n    ".join(pieces) + ",\n")
+        string_literals = [json.dumps(part if part is parts[-1] else part + " ", ensure_ascii=False) for part in parts]
+        lines.append(f"  {json.dumps(code)}:\n    " + " +\n    ".join(string_literals) + ",\n")
     return f"{NOTE_TEXTS_HEADER}export const NOTE_TEXTS = {{\n{''.join(lines)}}};\n"
 
 
@@ -67,11 +67,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file is out of date")
     arguments = parser.parse_args()
-    made = make_javascript_module(parse_explanations(DIAGNOSTICS_PAGE.read_text(encoding="utf-8")))
+    module_text = make_javascript_module(parse_explanations(DIAGNOSTICS_PAGE.read_text(encoding="utf-8")))
     if not arguments.check:
-        NOTE_TEXTS_FILE.write_text(made, encoding="utf-8")
+        NOTE_TEXTS_FILE.write_text(module_text, encoding="utf-8")
         return 0
-    if NOTE_TEXTS_FILE.exists() and NOTE_TEXTS_FILE.read_text(encoding="utf-8") == made:
+    if NOTE_TEXTS_FILE.exists() and NOTE_TEXTS_FILE.read_text(encoding="utf-8") == module_text:
         return 0
     print(
         f"make_note_help: {NOTE_TEXTS_FILE.relative_to(ROOT)} is out of date: run tools/make_note_help.py",

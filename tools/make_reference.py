@@ -101,13 +101,13 @@ def read_help_text(program: Path, *verb: str) -> str:
 def parse_help(text: str) -> HelpText:
     """The parts of a help text: its first line, usage, sections of entries, and what follows them."""
     lines = text.splitlines()
-    parsed, section = HelpText(lines[0], []), None
+    help_text, section = HelpText(lines[0], []), None
     for line, next_line in zip(lines[1:], [*lines[2:], ""]):
         if match := re.match(r"^(?:Usage(?: with a command)?:|   or:) (.*)$", line):
-            parsed.usages.append(match[1])
+            help_text.usages.append(match[1])
             section = None
         elif re.match(r"^(Positionals|Options|Common options|Subcommands):$", line):
-            section = parsed.sections.setdefault(line[:-1], [])
+            section = help_text.sections.setdefault(line[:-1], [])
         elif section is not None and line.startswith(" " * DESCRIPTION_COLUMN):
             section[-1].text = f"{section[-1].text} {line.strip()}".strip()
         elif section is not None and re.match(r"^  \S", line):
@@ -115,31 +115,31 @@ def parse_help(text: str) -> HelpText:
             section.append(HelpEntry(line[:column].strip(), line[column:]))
         elif line.strip():
             section = None
-            parsed.remarks.append(line)
-    if len(parsed.usages) > 1:  # the general form is less precise than those of the remarks
-        del parsed.usages[0]
-    return parsed
+            help_text.remarks.append(line)
+    if len(help_text.usages) > 1:  # the general form is less precise than those of the remarks
+        del help_text.usages[0]
+    return help_text
 
 
 def make_option_cells(entry: HelpEntry) -> tuple[str, str, str]:
     """The names of an option with its value, its text, and the limits of the value."""
     limits = []
-    rest = entry.names
+    option_text = entry.names
     for key in ("Needs", "Excludes"):
-        if match := re.search(rf" {key}: (\S+(?: -\S+)*)", rest):
-            others = " or ".join(f"`{name}`" for name in match[1].split())
-            limits.append(f"{'only with' if key == 'Needs' else 'not with'} {others}")
-            rest = rest.replace(match[0], "")
-    if rest.endswith(" REQUIRED"):
+        if match := re.search(rf" {key}: (\S+(?: -\S+)*)", option_text):
+            related_options = " or ".join(f"`{name}`" for name in match[1].split())
+            limits.append(f"{'only with' if key == 'Needs' else 'not with'} {related_options}")
+            option_text = option_text.replace(match[0], "")
+    if option_text.endswith(" REQUIRED"):
         limits.append("required")
-        rest = rest.removesuffix(" REQUIRED")
-    repeats = rest.endswith(" ...")
-    names, _, value = rest.removesuffix(" ...").partition(" ")
-    value, _, allowed = value.partition(":")
-    if match := RANGE_PATTERN.match(allowed):
+        option_text = option_text.removesuffix(" REQUIRED")
+    repeats = option_text.endswith(" ...")
+    names, _, value = option_text.removesuffix(" ...").partition(" ")
+    value, _, allowed_values = value.partition(":")
+    if match := RANGE_PATTERN.match(allowed_values):
         limits += format_range(match[1], match[2])
-    elif allowed.startswith("{"):
-        choices = allowed.strip("{}").split(",")
+    elif allowed_values.startswith("{"):
+        choices = allowed_values.strip("{}").split(",")
         if not all(re.search(rf"(?<![\w-]){re.escape(choice)}(?![\w-])", entry.text) for choice in choices):
             limits.append("one of " + ", ".join(f"`{choice}`" for choice in choices))
     if value in VALUE_TYPES and not names.startswith("-"):
@@ -178,19 +178,19 @@ def make_option_table(head: str, rows: list[tuple[str, str, str]]) -> str:
 
 def make_verb_section(program: Path, verb: tuple[str, ...]) -> str:
     """The section of a verb, followed by those of its sub-verbs."""
-    parsed = parse_help(read_help_text(program, *verb))
+    help_text = parse_help(read_help_text(program, *verb))
     name = "joulemap " + " ".join(verb)
-    parts = [f"{'#' * (len(verb) + 1)} {name}", to_sentence(parsed.summary)]
-    parts.append("```text\n" + "\n".join(parsed.usages) + "\n```")
+    parts = [f"{'#' * (len(verb) + 1)} {name}", to_sentence(help_text.summary)]
+    parts.append("```text\n" + "\n".join(help_text.usages) + "\n```")
     for title, head in (("Positionals", "argument"), ("Options", "option")):
         rows = [
-            make_option_cells(entry) for entry in parsed.sections.get(title, []) if not entry.names.startswith("-h,")
+            make_option_cells(entry) for entry in help_text.sections.get(title, []) if not entry.names.startswith("-h,")
         ]
         if rows:
             parts.append(make_option_table(head, rows))
-    if parsed.remarks:
-        parts.append("\n".join(format_remarks(parsed.remarks)))
-    for entry in parsed.sections.get("Subcommands", []):
+    if help_text.remarks:
+        parts.append("\n".join(format_remarks(help_text.remarks)))
+    for entry in help_text.sections.get("Subcommands", []):
         parts.append(make_verb_section(program, (*verb, entry.names)))
     return "\n\n".join(parts)
 
@@ -220,10 +220,14 @@ def collect_options() -> list[tuple[str, str, str]]:
         if getattr(call.func, "attr", "") != "add_argument":
             continue
         name = call.args[0].value
-        given = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
-        value = "" if given.get("action") == "store_true" else " " + (given.get("metavar") or name.strip("-").upper())
-        many = " ..." if given.get("nargs") == "*" else ""
-        rows.append((f"`{name}{value.replace('-', '_')}{many}`", escape_cell(given["help"]), ""))
+        keyword_values = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
+        value = (
+            ""
+            if keyword_values.get("action") == "store_true"
+            else " " + (keyword_values.get("metavar") or name.strip("-").upper())
+        )
+        repetition_mark = " ..." if keyword_values.get("nargs") == "*" else ""
+        rows.append((f"`{name}{value.replace('-', '_')}{repetition_mark}`", escape_cell(keyword_values["help"]), ""))
     return rows
 
 
@@ -233,9 +237,9 @@ def make_cli_page(program: Path) -> str:
     summaries = {verb: parse_help(read_help_text(program, verb)).summary for verb in verbs}
     rows = [f"| [`{verb}`](#joulemap-{verb}) | {summaries[verb]} |" for verb in verbs]
     rows.append("| [`collect`](#joulemap-collect) | measure operations and networks on this GPU |")
-    common = parse_help(help_overview).sections
-    common_option_rows = [make_option_cells(entry) for entry in common["Common options"]]
-    for entry in common["Options"]:
+    overview_sections = parse_help(help_overview).sections
+    common_option_rows = [make_option_cells(entry) for entry in overview_sections["Common options"]]
+    for entry in overview_sections["Options"]:
         if not entry.names.startswith(("-h,", "-V,")):
             names, text, _ = make_option_cells(entry)
             common_option_rows.append((names, text, "before the verb"))
@@ -373,8 +377,12 @@ def read_module(path: Path) -> SourceModule:
     nodes = {node.name: node for node in tree.body if isinstance(node, DEFINITION_TYPES)}
     tokens = tokenize.generate_tokens(StringIO(text).readline)
     comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
-    alone = {number: comment for number, comment in comments.items() if lines[number - 1].lstrip().startswith("#")}
-    comments.update({number + 1: comment for number, comment in alone.items() if number + 1 not in comments})
+    own_line_comments = {
+        number: comment for number, comment in comments.items() if lines[number - 1].lstrip().startswith("#")
+    }
+    comments.update(
+        {number + 1: comment for number, comment in own_line_comments.items() if number + 1 not in comments}
+    )
     return SourceModule(ast.get_docstring(tree) or "", nodes, comments)
 
 
@@ -426,22 +434,24 @@ def format_signature(name: str, function: ast.FunctionDef, *, is_method: bool) -
     defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults[-len(positional) or None :]
     if not positional:
         defaults = []
-    shown = [format_argument(argument, default) for argument, default in zip(positional, defaults)]
+    argument_texts = [format_argument(argument, default) for argument, default in zip(positional, defaults)]
     if arguments.vararg:
-        shown.append(f"*{arguments.vararg.arg}")
+        argument_texts.append(f"*{arguments.vararg.arg}")
     elif arguments.kwonlyargs:
-        shown.append("*")
-    shown += [
+        argument_texts.append("*")
+    argument_texts += [
         format_argument(argument, default) for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
     ]
     if arguments.kwarg:
-        shown.append(f"**{arguments.kwarg.arg}")
+        argument_texts.append(f"**{arguments.kwarg.arg}")
     returned = "" if function.returns is None or is_method is None else format_type(function.returns)
     arrow = f" -> {returned}" if returned not in ("", "None", "Any", "Self") else ""
-    line = f"{name}({', '.join(shown)}){arrow}"
+    line = f"{name}({', '.join(argument_texts)}){arrow}"
     if len(line) <= HELP_COLUMNS:
         return line
-    wrapped = textwrap.fill(", ".join(shown), HELP_COLUMNS - 4, initial_indent="    ", subsequent_indent="    ")
+    wrapped = textwrap.fill(
+        ", ".join(argument_texts), HELP_COLUMNS - 4, initial_indent="    ", subsequent_indent="    "
+    )
     return f"{name}(\n{wrapped}\n){arrow}"
 
 
@@ -506,9 +516,9 @@ def list_own_bases(
     """The class, after those base classes that belong to the package."""
     for base in node.bases:
         name = ast.unparse(base).split(".")[-1]
-        for other in read.values():
-            if name in other.nodes and name not in ("Callback", "TrainerCallback"):
-                yield from list_own_bases(other, other.nodes[name], read)
+        for package_module in read.values():
+            if name in package_module.nodes and name not in ("Callback", "TrainerCallback"):
+                yield from list_own_bases(package_module, package_module.nodes[name], read)
                 break
     yield module, node
 
@@ -521,24 +531,26 @@ def make_class_section(
     if (shown_base_class := lineage[-2][1].name if len(lineage) > 1 else "") in CLASSES_WITH_SHOWN_BASE:
         parts.append(f"Extends `jm.{shown_base_class}`.")
     if node.name in CLASSES_CREATED_BY_USERS:
-        members = [member for _, one in reversed(lineage) for member in one.body]
+        members = [member for _, lineage_class in reversed(lineage) for member in lineage_class.body]
         created = [member for member in members if getattr(member, "name", "") == "__init__"]
         parts.append(make_code_block(format_signature(name, created[0], is_method=True) if created else f"{name}()"))
-    own = ast.get_docstring(node) or ""
-    inherited = [ast.get_docstring(one) or "" for _, one in lineage[:-1] if one.name == "LoopLogger"]
-    parts += [docstring_to_markdown(text) for text in (*inherited, own) if text]
+    own_docstring = ast.get_docstring(node) or ""
+    inherited = [
+        ast.get_docstring(base_class) or "" for _, base_class in lineage[:-1] if base_class.name == "LoopLogger"
+    ]
+    parts += [docstring_to_markdown(text) for text in (*inherited, own_docstring) if text]
     attributes: dict[str, str] = {}
     methods: dict[str, str] = {}
     lineage = [pair for pair in lineage if pair[1] is node or pair[1].name in ("LoopLogger", "Window")]
-    for one_module, one in lineage:
-        found, called = make_class_rows(one_module, one)
-        attributes.update(found)
-        methods.update(called)
+    for one_module, class_node in lineage:
+        attribute_rows, method_rows = make_class_rows(one_module, class_node)
+        attributes.update(attribute_rows)
+        methods.update(method_rows)
     if attributes:
         parts.append(table(("attribute", "meaning"), *attributes.items()))
     if methods:
         one_line_cell = {
-            " ".join(call.split()).replace("( ", "(").replace(" )", ")"): use for call, use in methods.items()
+            " ".join(call.split()).replace("( ", "(").replace(" )", ")"): purpose for call, purpose in methods.items()
         }
         parts.append(table(("method", "purpose"), *one_line_cell.items()))
     return parts
@@ -557,24 +569,24 @@ def make_name_section(path: str, modules: dict[str, str], read: dict[str, Source
         module_name, name = "_hot", STUB_NAME_BY_EXPORT[name]
     module = read[module_name]
     node = module.nodes[name]
-    shown = path.removeprefix(place + ".") if place.startswith("_") else path
-    called = f"jm.{path}" if not place else f"joulemap.{path}" if is_public(place) else shown
-    heading = f"`{called}`"
+    shown_path = path.removeprefix(place + ".") if place.startswith("_") else path
+    qualified_name = f"jm.{path}" if not place else f"joulemap.{path}" if is_public(place) else shown_path
+    heading = f"`{qualified_name}`"
     if isinstance(node, ast.ClassDef):
-        return make_class_section(heading, called, module, node, read)
+        return make_class_section(heading, qualified_name, module, node, read)
     return [
         f"### {heading}",
-        make_code_block(format_signature(called, node, is_method=False)),
+        make_code_block(format_signature(qualified_name, node, is_method=False)),
         docstring_to_markdown(ast.get_docstring(node) or ""),
     ]
 
 
 def make_python_page() -> str:
     public, modules = package_names()
-    listed = [name for names in NAMES_BY_GROUP.values() for name in names]
-    missing = sorted(set(public) - set(listed) - {name.split(".")[-1] for name in listed})
-    if missing:
-        raise SystemExit(f"make_reference: put {', '.join(missing)} into a group")
+    grouped_names = [name for names in NAMES_BY_GROUP.values() for name in names]
+    ungrouped_names = sorted(set(public) - set(grouped_names) - {name.split(".")[-1] for name in grouped_names})
+    if ungrouped_names:
+        raise SystemExit(f"make_reference: put {', '.join(ungrouped_names)} into a group")
     read = {
         str(path.relative_to(PACKAGE_FOLDER).with_suffix("")).replace("/", "."): read_module(path)
         for path in [*sorted(PACKAGE_FOLDER.glob("_*.py")), *sorted(PACKAGE_FOLDER.glob("[a-z]*.py")),
@@ -583,14 +595,14 @@ def make_python_page() -> str:
     parts = [PYTHON_INTRODUCTION.strip()]
     for group, names in NAMES_BY_GROUP.items():
         parts.append(f"## {group}")
-        last = ""
+        previous_module = ""
         for path in names:
             place = path.partition(".")[0]
-            if is_public(place) and place in read and place != last:
+            if is_public(place) and place in read and place != previous_module:
                 parts += [f"### `joulemap.{place}`", docstring_to_markdown(read[place].doc)]
-                last = place
+                previous_module = place
             section = make_name_section(path, modules, read)
-            if place == last:
+            if place == previous_module:
                 section[0] = "#" + section[0]
             parts += section
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -606,16 +618,18 @@ def main() -> int:
     arguments = parser.parse_args()
     pages = {"cli.md": make_cli_page(arguments.program), "python.md": make_python_page()}
     stale_count = 0
-    for name, made in pages.items():
+    for name, page_text in pages.items():
         path = REFERENCE_FOLDER / name
-        kept = path.read_text(encoding="utf-8") if path.exists() else ""
-        if kept == made:
+        existing_text = path.read_text(encoding="utf-8") if path.exists() else ""
+        if existing_text == page_text:
             continue
         stale_count += 1
         if not arguments.check:
-            path.write_text(made, encoding="utf-8")
+            path.write_text(page_text, encoding="utf-8")
             continue
-        changes = difflib.unified_diff(kept.splitlines(), made.splitlines(), "committed", "made", n=0, lineterm="")
+        changes = difflib.unified_diff(
+            existing_text.splitlines(), page_text.splitlines(), "committed", "made", n=0, lineterm=""
+        )
         print("\n".join(list(changes)[:40]), file=sys.stderr)
         print(f"make_reference: docs/reference/{name} is out of date: run tools/make_reference.py", file=sys.stderr)
     return 1 if arguments.check and stale_count else 0

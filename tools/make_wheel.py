@@ -53,9 +53,11 @@ joulemap = joulemap._engine_plugin:install_vllm_adapter
 
 
 def project_version() -> str:
-    found = re.search(r"^project\(joulemap VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
-    assert found, "CMakeLists.txt contains no version"
-    return found[1]
+    version_match = re.search(
+        r"^project\(joulemap VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE
+    )
+    assert version_match, "CMakeLists.txt contains no version"
+    return version_match[1]
 
 
 def strip_binary(binary: Path, strip: str) -> bytes:

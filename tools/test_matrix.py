@@ -50,19 +50,27 @@ def find_interpreter(version: str) -> Optional[str]:
         and subprocess.run([interpreter_path, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0
     ):
         return interpreter_path
-    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
-    return str(found[-1]) if found else None
+    pyenv_interpreters = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    return str(pyenv_interpreters[-1]) if pyenv_interpreters else None
 
 
 def make_environment(folder: Path, python: str, torch: str) -> Path:
     """Creates an environment with the packages that the tests need; returns its Python."""
-    own = folder / "bin" / "python"
-    if not own.exists():
+    environment_python = folder / "bin" / "python"
+    if not environment_python.exists():
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
     numpy = "numpy<2" if torch.startswith("2.0") else "numpy"
-    install = [str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
+    install = [
+        str(environment_python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-cache-dir",
+    ]
     subprocess.run([*install, f"torch=={torch}", numpy, *REQUIRED_PACKAGES], check=True, timeout=3600)
-    return own
+    return environment_python
 
 
 def run_tests(python: Path, wheel: Path) -> tuple[str, bool]:
@@ -70,25 +78,25 @@ def run_tests(python: Path, wheel: Path) -> tuple[str, bool]:
     command = [str(python), "-B", "-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=short"]
     environment = {**os.environ, "JOULEMAP_WHEEL": str(wheel)}
     options = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True, "timeout": 3600}
-    done = subprocess.run([*command, *TESTS], **options)
-    lines = done.stdout.strip().split("\n")
-    if done.returncode != 0:
+    completed_process = subprocess.run([*command, *TESTS], **options)
+    lines = completed_process.stdout.strip().split("\n")
+    if completed_process.returncode != 0:
         print("\n".join(lines[-60:]), file=sys.stderr)
-    return re.sub(r" in [0-9.]+s.*", "", lines[-1]), done.returncode == 0
+    return re.sub(r" in [0-9.]+s.*", "", lines[-1]), completed_process.returncode == 0
 
 
-def run_version_pair(pair: str, wheel: Path, folder: Path, keep: bool) -> PairOutcome:
+def run_version_pair(pair: str, wheel: Path, folder: Path, is_environment_kept: bool) -> PairOutcome:
     version, torch = pair.split("+")
-    found = find_interpreter(version)
-    if found is None:
+    interpreter_path = find_interpreter(version)
+    if interpreter_path is None:
         return PairOutcome(version, torch, f"not tested: Python {version} is not installed", None)
     environment = folder / pair
     try:
-        outcome_text, is_good = run_tests(make_environment(environment, found, torch), wheel)
+        outcome_text, is_good = run_tests(make_environment(environment, interpreter_path, torch), wheel)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         return PairOutcome(version, torch, f"not tested: {str(error)[:120]}", None)
     finally:
-        if not keep:
+        if not is_environment_kept:
             shutil.rmtree(environment, ignore_errors=True)
     return PairOutcome(version, torch, outcome_text, is_good)
 

@@ -73,7 +73,7 @@ def make_metadata(version: str, readme: str, licenses: list[str], source_url: Op
 
 def make_extra_fields() -> list[tuple[str, str]]:
     fields = []
-    for extra, requirements in REQUIREMENTS_BY_EXTRA.items():
-        fields.append(("Provides-Extra", extra))
-        fields += [("Requires-Dist", f'{requirement}; extra == "{extra}"') for requirement in requirements]
+    for extra_name, requirements in REQUIREMENTS_BY_EXTRA.items():
+        fields.append(("Provides-Extra", extra_name))
+        fields += [("Requires-Dist", f'{requirement}; extra == "{extra_name}"') for requirement in requirements]
     return fields

@@ -39,15 +39,17 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        queries, keys, values = (
+            self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        )
         if self.fused:
-            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+            attention_output = F.scaled_dot_product_attention(queries, keys, values, is_causal=self.causal)
         else:
-            scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+            scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
             if self.causal:
                 scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), float("-inf"))
-            mixed = torch.softmax(scores, -1) @ v
-        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+            attention_output = torch.softmax(scores, -1) @ values
+        return self.out(attention_output.transpose(1, 2).reshape(batch, length, width))
 
 
 class Block(nn.Module):

@@ -61,15 +61,15 @@ class Net(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Runs all layers with announcements between them."""
-        way = "forward" if torch.is_grad_enabled() else "evaluation"
-        before = "backward.conv1"
+        pass_name = "forward" if torch.is_grad_enabled() else "evaluation"
+        backward_operation = "backward.conv1"
         for name in LAYER_NAMES:
-            x = OperationMarker.apply(x, f"{way}.{name}", before)
+            x = OperationMarker.apply(x, f"{pass_name}.{name}", backward_operation)
             if name == "fc1":
                 x = x.flatten(1)
             x = getattr(self, name)(x)
-            before = f"backward.{name}"
-        return OperationMarker.apply(x, f"{way}.loss", before)
+            backward_operation = f"backward.{name}"
+        return OperationMarker.apply(x, f"{pass_name}.loss", backward_operation)
 
 
 class PictureDataset(torch.utils.data.Dataset):  # type: ignore[type-arg]

@@ -9,7 +9,11 @@ OPERATION_NAMES = [
     "outside",
     "dataloader",
     "optimizer",
-    *(f"{way}.{layer}" for way in ("forward", "backward", "evaluation") for layer in [*LAYER_NAMES, "loss"]),
+    *(
+        f"{pass_name}.{layer}"
+        for pass_name in ("forward", "backward", "evaluation")
+        for layer in [*LAYER_NAMES, "loss"]
+    ),
     NEIGHBOUR_OPERATION,
 ]
 
@@ -22,8 +26,8 @@ def find_row_operation(path: List[str]) -> str:
         return "optimizer"
     if "dataloader" in path:
         return "dataloader"
-    way = "evaluation" if path[0] == "inference" else "backward" if "backward" in path else "forward"
+    pass_name = "evaluation" if path[0] == "inference" else "backward" if "backward" in path else "forward"
     layers = [element for element in path if element in LAYER_NAMES]
     if layers:
-        return f"{way}.{layers[0]}"
-    return f"{way}.loss" if any("loss" in element.lower() for element in path) else "outside"
+        return f"{pass_name}.{layers[0]}"
+    return f"{pass_name}.loss" if any("loss" in element.lower() for element in path) else "outside"

@@ -80,8 +80,8 @@ class OperationTruthLog:
         )
 
     def _interpolate_column(self, column: int, time_ns: float) -> float:
-        after = min(max(bisect_left(self._times_ns, time_ns), 1), len(self._rows) - 1)
-        before_row, after_row = self._rows[after - 1], self._rows[after]
+        next_row_index = min(max(bisect_left(self._times_ns, time_ns), 1), len(self._rows) - 1)
+        before_row, after_row = self._rows[next_row_index - 1], self._rows[next_row_index]
         share = (time_ns - before_row[0]) / (after_row[0] - before_row[0])
         return before_row[column] + min(max(share, 0.0), 1.0) * (after_row[column] - before_row[column])
 
@@ -107,11 +107,11 @@ def simulate_round(folder: Path, seconds: float, seed: int) -> OperationTruthLog
     kinds = [f"{name} {chance.uniform(0.6, 1.5):.3f} {chance.uniform(0.5, 2):.3f}\n" for name in OPERATION_NAMES]
     (folder / "kinds").write_text("".join(kinds), encoding="ascii")
     (folder / "page").write_bytes(bytes(512))
-    inside = [sys.executable, str(Path(__file__).resolve()), "--inside", str(folder)]
-    inside += ["--seconds", str(seconds), "--seed", str(seed)]
+    inner_command = [sys.executable, str(Path(__file__).resolve()), "--inside", str(folder)]
+    inner_command += ["--seconds", str(seconds), "--seed", str(seed)]
     options = ["--operation-kinds", str(folder / "kinds"), "--operation-page", str(folder / "page")]
     options += ["--seed", str(seed), "--period-us", "2000"]
-    run_on_simulated_machine(folder / "machine", inside, options)
+    run_on_simulated_machine(folder / "machine", inner_command, options)
     return OperationTruthLog(folder / "machine" / "truth_operations.csv")
 
 
@@ -134,30 +134,45 @@ def compare(report_json: Dict[str, Any], truth: OperationTruthLog) -> List[Compa
         name: truth.energy_between(f"{name}.energy_j", begin_ns, end_ns) for name in [*OPERATION_NAMES, "other"]
     }
     true_energies_j["background"] = true_energies_j.pop("other") + true_energies_j.pop(NEIGHBOUR_OPERATION)
-    all_j = sum(joules for name, joules in true_energies_j.items() if name != "background")
-    compared = []
-    for name, true_j in true_energies_j.items():
+    true_total_j = sum(joules for name, joules in true_energies_j.items() if name != "background")
+    compared_operations = []
+    for name, true_energy_j in true_energies_j.items():
         parts = rows.get(name, [])
-        largest = max(parts, key=lambda row: row["energy_j"], default={"basis": "none", "low_j": None, "high_j": None})
+        largest_row = max(
+            parts, key=lambda row: row["energy_j"], default={"basis": "none", "low_j": None, "high_j": None}
+        )
         said_j = sum(row["energy_j"] for row in parts)
         # Errors of several rows of one operation are correlated: their intervals scale with the largest.
-        scale = said_j / largest["energy_j"] if parts and largest["energy_j"] else 1
-        low_j, high_j = (bound if bound is None else scale * bound for bound in (largest["low_j"], largest["high_j"]))
-        compared.append(ComparedOperation(name, true_j, said_j, low_j, high_j, true_j / all_j, largest["basis"]))
-    return compared
+        scale = said_j / largest_row["energy_j"] if parts and largest_row["energy_j"] else 1
+        low_j, high_j = (
+            bound if bound is None else scale * bound for bound in (largest_row["low_j"], largest_row["high_j"])
+        )
+        compared_operations.append(
+            ComparedOperation(
+                name, true_energy_j, said_j, low_j, high_j, true_energy_j / true_total_j, largest_row["basis"]
+            )
+        )
+    return compared_operations
 
 
-def evaluated_operations(compared: List[ComparedOperation]) -> List[ComparedOperation]:
+def evaluated_operations(compared_operations: List[ComparedOperation]) -> List[ComparedOperation]:
     """Returns the operations that are evaluated individually."""
-    return [one for one in compared if one.share >= MIN_ENERGY_SHARE and one.operation not in ("background", "outside")]
+    return [
+        compared_operation
+        for compared_operation in compared_operations
+        if compared_operation.share >= MIN_ENERGY_SHARE
+        and compared_operation.operation not in ("background", "outside")
+    ]
 
 
-def format_wilson_interval(hits: int, tries: int) -> str:
+def format_wilson_interval(hits: int, trial_count: int) -> str:
     """Formats a proportion with its 90 % interval."""
-    z, p = 1.645, hits / tries
-    centre = (p + z * z / (2 * tries)) / (1 + z * z / tries)
-    half = z / (1 + z * z / tries) * math.sqrt(p * (1 - p) / tries + z * z / (4 * tries * tries))
-    return f"{100 * p:.0f} % of {tries} ({100 * (centre - half):.0f} to {100 * (centre + half):.0f})"
+    z, p = 1.645, hits / trial_count
+    centre = (p + z * z / (2 * trial_count)) / (1 + z * z / trial_count)
+    half_width = (
+        z / (1 + z * z / trial_count) * math.sqrt(p * (1 - p) / trial_count + z * z / (4 * trial_count * trial_count))
+    )
+    return f"{100 * p:.0f} % of {trial_count} ({100 * (centre - half_width):.0f} to {100 * (centre + half_width):.0f})"
 
 
 def rms(errors: List[float]) -> float:
@@ -172,19 +187,26 @@ def conservation_error(report_json: Dict[str, Any]) -> float:
     return abs(ledger_total_j / measured_j - 1)
 
 
-def print_round(number: int, compared: Dict[str, List[ComparedOperation]]) -> None:
+def print_round(number: int, operations_by_mode: Dict[str, List[ComparedOperation]]) -> None:
     """Prints a line for each operation."""
     print(f"round {number}")
     print(f"  {'operation':22}{'true J':>9}{'regressed':>11}{'90 %':>18}{'CPU time':>10}")
-    by_time = {one.operation: one for one in compared["integral"]}
-    for one in sorted(compared["regress"], key=lambda one: -one.true_j):
-        if one.share < MIN_ENERGY_SHARE:
+    by_time = {
+        integral_operation.operation: integral_operation for integral_operation in operations_by_mode["integral"]
+    }
+    for compared_operation in sorted(operations_by_mode["regress"], key=lambda operation: -operation.true_j):
+        if compared_operation.share < MIN_ENERGY_SHARE:
             continue
-        interval = "unknown" if one.low_j is None else f"{one.low_j:.0f} .. {one.high_j:.0f}"
-        mark = " " if one.is_truth_in_interval else "!"
+        interval = (
+            "unknown"
+            if compared_operation.low_j is None
+            else f"{compared_operation.low_j:.0f} .. {compared_operation.high_j:.0f}"
+        )
+        mark = " " if compared_operation.is_truth_in_interval else "!"
         print(
-            f"  {one.operation:22}{one.true_j:9.1f}{100 * one.error:+10.1f} %{interval:>17}{mark}"
-            f"{100 * by_time[one.operation].error:+8.1f} %  {one.basis}"
+            f"  {compared_operation.operation:22}{compared_operation.true_j:9.1f}"
+            f"{100 * compared_operation.error:+10.1f} %{interval:>17}{mark}"
+            f"{100 * by_time[compared_operation.operation].error:+8.1f} %  {compared_operation.basis}"
         )
 
 
@@ -195,23 +217,38 @@ def print_summary(rounds: List[Dict[str, List[ComparedOperation]]], max_conserva
     def line(title: str, values: List[str]) -> None:
         print(f"{title:30}" + "".join(f"{value:>24}" for value in values))
 
-    found: Dict[str, float] = {}
+    rms_errors: Dict[str, float] = {}
     for mode in ATTRIBUTION_MODES:
-        ops = [one for compared in rounds for one in evaluated_operations(compared[mode])]
-        found[mode] = rms([one.error for one in ops])
-        background = [one.error for compared in rounds for one in compared[mode] if one.operation == "background"]
-        found[mode + " background"] = rms(background)
-    line("error per operation, RMS", [f"{100 * found[mode]:.1f} %" for mode in ATTRIBUTION_MODES])
-    line("error of background, RMS", [f"{100 * found[mode + ' background']:.1f} %" for mode in ATTRIBUTION_MODES])
-    held = []
+        ops = [
+            compared_operation
+            for operations_by_mode in rounds
+            for compared_operation in evaluated_operations(operations_by_mode[mode])
+        ]
+        rms_errors[mode] = rms([compared_operation.error for compared_operation in ops])
+        background = [
+            compared_operation.error
+            for operations_by_mode in rounds
+            for compared_operation in operations_by_mode[mode]
+            if compared_operation.operation == "background"
+        ]
+        rms_errors[mode + " background"] = rms(background)
+    line("error per operation, RMS", [f"{100 * rms_errors[mode]:.1f} %" for mode in ATTRIBUTION_MODES])
+    line("error of background, RMS", [f"{100 * rms_errors[mode + ' background']:.1f} %" for mode in ATTRIBUTION_MODES])
+    coverage_cells = []
     for mode in ATTRIBUTION_MODES:
-        ops = [one for compared in rounds for one in evaluated_operations(compared[mode])]
-        held.append(format_wilson_interval(sum(one.is_truth_in_interval for one in ops), len(ops)))
-    line("90 % intervals that hold", held)
+        ops = [
+            compared_operation
+            for operations_by_mode in rounds
+            for compared_operation in evaluated_operations(operations_by_mode[mode])
+        ]
+        coverage_cells.append(
+            format_wilson_interval(sum(compared_operation.is_truth_in_interval for compared_operation in ops), len(ops))
+        )
+    line("90 % intervals that hold", coverage_cells)
     print(f"attributed + idle + unattributed against measured: {100 * max_conservation_error:.4f} % at worst")
     met = (
-        found["regress"] <= MAX_RMS_ERROR
-        and found["regress background"] <= MAX_BACKGROUND_ERROR
+        rms_errors["regress"] <= MAX_RMS_ERROR
+        and rms_errors["regress background"] <= MAX_BACKGROUND_ERROR
         and max_conservation_error < 0.001
     )
     print(
@@ -251,11 +288,23 @@ def main() -> int:
                 return EXIT_NOT_PERMITTED
             report_json = {mode: report(folder, mode) for mode in ATTRIBUTION_MODES}
         rounds.append({mode: compare(report_json[mode], truth) for mode in ATTRIBUTION_MODES})
-        max_conservation_error = max(max_conservation_error, *(conservation_error(one) for one in report_json.values()))
+        max_conservation_error = max(
+            max_conservation_error, *(conservation_error(mode_report) for mode_report in report_json.values())
+        )
         print_round(seed, rounds[-1])
     if options.json:
         options.json.write_text(
-            json.dumps([{m: [c._asdict() for c in r[m]] for m in ATTRIBUTION_MODES} for r in rounds])
+            json.dumps(
+                [
+                    {
+                        attribution_mode: [
+                            compared_operation._asdict() for compared_operation in operations_by_mode[attribution_mode]
+                        ]
+                        for attribution_mode in ATTRIBUTION_MODES
+                    }
+                    for operations_by_mode in rounds
+                ]
+            )
         )
     return print_summary(rounds, max_conservation_error)
 

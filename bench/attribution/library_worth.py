@@ -54,24 +54,26 @@ class MethodErrors:
         self.held: dict[str, list[bool]] = {}
         self.halves: dict[str, list[float]] = {}
 
-    def add(self, way: str, row: dict, truth_j: float) -> None:
-        self.errors.setdefault(way, []).append(row["energy_j"] / truth_j - 1)
+    def add(self, method_name: str, row: dict, truth_j: float) -> None:
+        self.errors.setdefault(method_name, []).append(row["energy_j"] / truth_j - 1)
         if row["low_j"] is not None:
-            self.held.setdefault(way, []).append(row["low_j"] <= truth_j <= row["high_j"])
-            self.halves.setdefault(way, []).append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
+            self.held.setdefault(method_name, []).append(row["low_j"] <= truth_j <= row["high_j"])
+            self.halves.setdefault(method_name, []).append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
 
     def print_table(self, title: str) -> None:
         print(f"\n{title}\n\n| | error, RMS | 90 % intervals that hold | half width, median |\n|---|---|---|---|")
-        for way, errors in self.errors.items():
-            held, halves = self.held.get(way, []), self.halves.get(way, [])
+        for method_name, errors in self.errors.items():
+            interval_hits, halves = self.held.get(method_name, []), self.halves.get(method_name, [])
             intervals = (
-                f"{statistics.fmean(held):.0%} of {len(held)} | {statistics.median(halves):.0%}" if held else " | "
+                f"{statistics.fmean(interval_hits):.0%} of {len(interval_hits)} | {statistics.median(halves):.0%}"
+                if interval_hits
+                else " | "
             )
-            print(f"| {way} | {rms(errors):.1%} | {intervals} |")
+            print(f"| {method_name} | {rms(errors):.1%} | {intervals} |")
 
 
 def compare_mixtures(programs: JoulemapPrograms, folder: Path, library: Path, window_s: float, most: int) -> None:
-    ways = MethodErrors()
+    method_errors = MethodErrors()
     for _, evaluated_recording in RECORDING_PAIRS:
         file = folder / f"{evaluated_recording}.joule"
         recording = Recording(programs.joulemap, file, json.loads(file.with_suffix(".json").read_text()))
@@ -81,7 +83,7 @@ def compare_mixtures(programs: JoulemapPrograms, folder: Path, library: Path, wi
         windows = recording.windows(window_s)
         for window in windows[:: max(1, len(windows) // most)]:
             time = ("--time", f"{window[0]:.6f},{window[1]:.6f}")
-            for way, flags in (
+            for method_name, flags in (
                 ("by the library", ("--library", library)),
                 ("by itself", ("--library", "none")),
                 ("by time", ("--mode", "integral")),
@@ -91,8 +93,8 @@ def compare_mixtures(programs: JoulemapPrograms, folder: Path, library: Path, wi
                 total_j = sum(row["energy_j"] for row in rows.values())
                 for kind, row in rows.items():
                     if kind in kernel_j and row["energy_j"] > MIN_ENERGY_SHARE * total_j:
-                        ways.add(way, row, kernel_j[kind] * row["count"])
-    ways.print_table(f"Joules of a kind in windows of {window_s:g} s, each by its own data")
+                        method_errors.add(method_name, row, kernel_j[kind] * row["count"])
+    method_errors.print_table(f"Joules of a kind in windows of {window_s:g} s, each by its own data")
 
 
 def compare_steady_loop(
@@ -103,24 +105,33 @@ def compare_steady_loop(
 
     def rows(*flags: object) -> dict[tuple, dict]:
         result = programs.report(file, "layer", *flags)["rows"]
-        mine = {
+        gpu_rows = {
             tuple(row["path"]): row for row in result if row["device"].startswith("gpu") and row["path"] != ["probe"]
         }
-        total_j = sum(row["energy_j"] for row in mine.values())
-        return {path: {**row, "share": row["energy_j"] / total_j} for path, row in mine.items()}
+        total_j = sum(row["energy_j"] for row in gpu_rows.values())
+        return {path: {**row, "share": row["energy_j"] / total_j} for path, row in gpu_rows.items()}
 
-    probed = rows("--library", "none")
-    known = {path for path, row in probed.items() if row["basis"] in ("probed", "regressed") and row["share"] > 0.002}
+    probed_rows = rows("--library", "none")
+    probed_paths = {
+        path for path, row in probed_rows.items() if row["basis"] in ("probed", "regressed") and row["share"] > 0.002
+    }
     print(
-        f"\nLayers of {file.name} whose powers were probed ({len(known)}), in its training steps alone: their shares\n"
+        f"\nLayers of {file.name} whose powers were probed ({len(probed_paths)}), "
+        "in its training steps alone: their shares\n"
     )
     print("| | differs from the probed, RMS | worst |\n|---|---|---|")
-    for way, flags in [("by time", ("--library", "none"))] + [(n, ("--library", l)) for n, l in libraries.items()]:
-        mine = rows("--time", f"{steps[0]},{steps[1]}", *flags)
-        errors = [mine[path]["share"] / probed[path]["share"] - 1 for path in known if path in mine]
-        weights = [probed[path]["share"] for path in known if path in mine]
-        weighted = math.sqrt(sum(w * e * e for w, e in zip(weights, errors)) / sum(weights))
-        print(f"| {way} | {weighted:.1%} | {min(errors):+.0%} to {max(errors):+.0%} |")
+    for method_name, flags in [("by time", ("--library", "none"))] + [
+        (n, ("--library", l)) for n, l in libraries.items()
+    ]:
+        training_rows = rows("--time", f"{steps[0]},{steps[1]}", *flags)
+        errors = [
+            training_rows[path]["share"] / probed_rows[path]["share"] - 1
+            for path in probed_paths
+            if path in training_rows
+        ]
+        weights = [probed_rows[path]["share"] for path in probed_paths if path in training_rows]
+        weighted = math.sqrt(sum(weight * e * e for weight, e in zip(weights, errors)) / sum(weights))
+        print(f"| {method_name} | {weighted:.1%} | {min(errors):+.0%} to {max(errors):+.0%} |")
 
 
 def main() -> int:

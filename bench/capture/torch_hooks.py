@@ -73,7 +73,9 @@ print(json.dumps(result))
 
 
 def measure(build: Path, recorded: bool) -> dict:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "PYTHONPATH"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "PYTHONPATH"))
+    }
     with tempfile.TemporaryDirectory() as folder:
         if recorded:
             environment["JOULEMAP_RECORDING"] = folder
@@ -95,8 +97,13 @@ def main() -> int:
             results[recorded].append(measure(options.build.resolve(), recorded))
     print(f"{'':28}{'alone':>12}{'recorded':>12}{'difference':>12}")
     for name in results[False][0]:
-        alone, recorded = (statistics.median(run[name] for run in results[which]) for which in (False, True))
-        print(f"{name:28}{alone:12.0f}{recorded:12.0f}{recorded - alone:12.0f}  {100 * (recorded / alone - 1):+.1f} %")
+        baseline_median, recorded = (
+            statistics.median(run[name] for run in results[is_recorded]) for is_recorded in (False, True)
+        )
+        print(
+            f"{name:28}{baseline_median:12.0f}{recorded:12.0f}{recorded - baseline_median:12.0f}  "
+            f"{100 * (recorded / baseline_median - 1):+.1f} %"
+        )
     return 0
 
 

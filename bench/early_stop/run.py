@@ -68,16 +68,16 @@ def run_training(training: Training, energy_prices: list) -> dict:
 
 def rows_of(result: dict) -> list:
     rows = []
-    total_j, best = result["energies_j"][-1], min(result["losses"])
+    total_j, min_loss = result["energies_j"][-1], min(result["losses"])
     for rule in result["rules"]:
-        stop = result["stops"].get(rule, {"evaluation": len(result["losses"]), "reason": "never"})
-        spent_j = result["energies_j"][stop["evaluation"] - 1]
-        given_up = min(result["losses"][: stop["evaluation"]]) - best
+        stop_record = result["stops"].get(rule, {"evaluation": len(result["losses"]), "reason": "never"})
+        spent_j = result["energies_j"][stop_record["evaluation"] - 1]
+        excess_loss = min(result["losses"][: stop_record["evaluation"]]) - min_loss
         rows.append({
-            "training": result["name"], "rule": rule, "stop": stop["evaluation"], "evaluations": len(result["losses"]),
-            "spent_j": spent_j, "total_j": total_j, "saved": 1 - spent_j / total_j, "given_up": given_up, "best": best,
-            "first": result["losses"][0], "price_j": (total_j - spent_j) / given_up if given_up > 0 else None,
-            "reason": stop["reason"],
+            "training": result["name"], "rule": rule, "stop": stop_record["evaluation"],
+            "evaluations": len(result["losses"]), "spent_j": spent_j, "total_j": total_j,
+            "saved": 1 - spent_j / total_j, "given_up": excess_loss, "best": min_loss, "first": result["losses"][0],
+            "price_j": (total_j - spent_j) / excess_loss if excess_loss > 0 else None, "reason": stop_record["reason"],
         })  # fmt: skip
     return rows
 

@@ -44,10 +44,10 @@ def make(folder: Path, rows: int) -> dict[tuple[str, str], list[float]]:
 
 def time_command(command: list[str]) -> tuple[str, bytes]:
     """Formats wall time and CPU time: other load on the machine increases the wall time."""
-    begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin, begin_usage = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     output = subprocess.run(command, check=True, capture_output=True).stdout
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    end_usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = end_usage.ru_utime + end_usage.ru_stime - begin_usage.ru_utime - begin_usage.ru_stime
     return f"{time.perf_counter() - begin:.2f} s ({cpu_s:.2f} s of CPU)", output
 
 
@@ -60,9 +60,9 @@ def measure_scipy_times(cells: dict[tuple[str, str], list[float]]) -> str:
     models = sorted({model for model, _ in cells})
     begin = time.perf_counter()
     for model in models:
-        a, b = cells[model, "PyTorch"], cells[model, "TensorFlow"]
-        stats.wilcoxon(a, b)
-        stats.mannwhitneyu(a, b)
+        pytorch_values, tensorflow_values = cells[model, "PyTorch"], cells[model, "TensorFlow"]
+        stats.wilcoxon(pytorch_values, tensorflow_values)
+        stats.mannwhitneyu(pytorch_values, tensorflow_values)
     tests_s = time.perf_counter() - begin
     part = models[:10]
     begin = time.perf_counter()
@@ -85,14 +85,14 @@ def main() -> int:
         experiment = f"{scratch}/experiment"
         import_s, _ = time_command([arguments.joulemap, "import", "prengdl", f"{scratch}/made", "-o", experiment])
         analyze = [arguments.joulemap, "experiment", "analyze", experiment, "--json"]
-        one_s, one = time_command([*analyze, "--threads", "1"])
-        all_s, all_threads_output = time_command(analyze)
+        single_thread_time, single_thread_output = time_command([*analyze, "--threads", "1"])
+        all_threads_time, all_threads_output = time_command(analyze)
     print(
-        f"{arguments.rows} rows in {len(cells)} cells: import {import_s}, analyze {one_s} with one thread, "
-        f"{all_s} with all; the same bytes: {one == all_threads_output}"
+        f"{arguments.rows} rows in {len(cells)} cells: import {import_s}, analyze {single_thread_time} with one thread, "
+        f"{all_threads_time} with all; the same bytes: {single_thread_output == all_threads_output}"
     )
     print(measure_scipy_times(cells))
-    return 0 if one == all_threads_output else 1
+    return 0 if single_thread_output == all_threads_output else 1
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ ADJUSTMENTS = {"none": "none", "bh": "Benjamini-Hochberg", "holm": "Holm", "bonf
 
 
 def run_experiment_analysis(program: str, folder: str, adjustment: str) -> dict:
-    chosen = [word for metric in METRICS for word in ("--metric", metric)]
-    command = [program, "experiment", "analyze", folder, "--json", "--adjust", adjustment, *chosen]
+    metric_options = [word for metric in METRICS for word in ("--metric", metric)]
+    command = [program, "experiment", "analyze", folder, "--json", "--adjust", adjustment, *metric_options]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -33,15 +33,17 @@ def corrected_p_rows(program: str, folder: str) -> list[str]:
     for adjustment, name in ADJUSTMENTS.items():
         comparisons = run_experiment_analysis(program, folder, adjustment)["comparisons"]
         for test, words in TESTS.items():
-            found = [one for one in comparisons if one["test"] == test]
-            shown = [one for one in found if one["different"]]
+            test_comparisons = [comparison for comparison in comparisons if comparison["test"] == test]
+            different_comparisons = [comparison for comparison in test_comparisons if comparison["different"]]
             phases = {
-                phase: [one for one in shown if one["within"]["phase"] == phase] for phase in ("train", "inference")
+                phase: [comparison for comparison in different_comparisons if comparison["within"]["phase"] == phase]
+                for phase in ("train", "inference")
             }
-            less = [one for one in phases["inference"] if one["difference"] < 0]
+            negative_differences = [comparison for comparison in phases["inference"] if comparison["difference"] < 0]
             lines.append(
-                f"| {words} | {name} | {len(shown)} of {len(found)} ({100 * len(shown) / len(found):.1f} %) "
-                f"| {len(phases['train'])} of 24 | {len(phases['inference'])} of 24 | {len(less)} of 24 |"
+                f"| {words} | {name} | {len(different_comparisons)} of {len(test_comparisons)} "
+                f"({100 * len(different_comparisons) / len(test_comparisons):.1f} %) "
+                f"| {len(phases['train'])} of 24 | {len(phases['inference'])} of 24 | {len(negative_differences)} of 24 |"
             )
     return lines
 
@@ -73,20 +75,20 @@ def main() -> int:
         folder = f"{scratch}/prengdl"
         command = [arguments.joulemap, "import", "prengdl", arguments.data, "-o", folder]
         subprocess.run(command, check=True, capture_output=True)
-        found = [
+        result_lines = [
             *corrected_p_rows(arguments.joulemap, folder),
             "",
             *format_analysis_flags(arguments.joulemap, folder),
             *warm_up(arguments.joulemap, folder),
         ]
-    print("\n".join(found))
+    print("\n".join(result_lines))
     if arguments.check is None:
         return 0
     page = arguments.check.read_text().splitlines()
-    missing = [line for line in found if line not in page]
-    for line in missing:
+    missing_lines = [line for line in result_lines if line not in page]
+    for line in missing_lines:
         print(f"not in {arguments.check}: {line}", file=sys.stderr)
-    return 1 if missing else 0
+    return 1 if missing_lines else 0
 
 
 if __name__ == "__main__":

@@ -61,21 +61,22 @@ def main() -> None:
     binaries = options.build / "bin"
     times: dict[str, list[float]] = {"torch": [], "writer": [], "command": []}
     counts: dict[str, int] = {}
-    with tempfile.TemporaryDirectory() as made:
-        top = Path(made)
+    with tempfile.TemporaryDirectory() as temporary_folder:
+        top = Path(temporary_folder)
         recording = top / "made.joule"
         subprocess.run([binaries / "joulemap-made-recording", recording, str(STEP_COUNT), "2", "1"], check=True)
-        for turn in range(options.rounds):
-            folders = {name: top / f"{name}-{turn}" for name in times}
+        for round_number in range(options.rounds):
+            folders = {name: top / f"{name}-{round_number}" for name in times}
             times["torch"].append(measure_torch_write_s(folders["torch"]))
             times["writer"].append(measure_writer_s(binaries / "joulemap-write-scalars", folders["writer"]))
             times["command"].append(measure_export_s(binaries / "joulemap", recording, folders["command"]))
         counts = {name: count_scalars(folder) for name, folder in folders.items()}
-    each = {name: statistics.median(values) / counts[name] for name, values in times.items()}
+    times_per_scalar_s = {name: statistics.median(values) / counts[name] for name, values in times.items()}
     for name in times:
         print(
             f"{name:8} {counts[name]:8} scalars  {statistics.median(times[name]):8.3f} s  "
-            f"{each[name] * 1e6:7.2f} us each  {each['torch'] / each[name]:6.1f} times as fast as torch"
+            f"{times_per_scalar_s[name] * 1e6:7.2f} us each  "
+            f"{times_per_scalar_s['torch'] / times_per_scalar_s[name]:6.1f} times as fast as torch"
         )
 
 

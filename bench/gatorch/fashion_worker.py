@@ -86,10 +86,16 @@ def measure_with_gatorch(training: Training, steps: int, file: str) -> dict:
     with contextlib.redirect_stdout(captured_output):  # GATorch prints missing devices for each layer
         ga.attach_model(training.model, loss=training.compute_loss)
     timing = time_steps(training, steps)
-    full = ga.get_full_measurements()
-    rows = {f"{name} {way}": sum(values) for name, ways in full.items() for way, values in ways.items() if values}
-    zeros = {f"{name} {way}": sum(value == 0 for value in values) / len(values)
-             for name, ways in full.items() for way, values in ways.items() if values}  # fmt: skip
+    full_measurements = ga.get_full_measurements()
+    rows = {
+        f"{name} {pass_name}": sum(values)
+        for name, values_by_pass in full_measurements.items()
+        for pass_name, values in values_by_pass.items()
+        if values
+    }
+    zeros = {f"{name} {pass_name}": sum(value == 0 for value in values) / len(values)
+             for name, values_by_pass in full_measurements.items()
+             for pass_name, values in values_by_pass.items() if values}  # fmt: skip
     return {**timing, "rows": rows, "zeros": zeros}
 
 

@@ -47,7 +47,11 @@ def run_tool(tool: str, options: argparse.Namespace, folder: Path) -> dict:
 
 def format_time_ratio(results: list, tool: str, time: str) -> str:
     """Ratio of step times, each round relative to its own run without a tool."""
-    ratios = [one[tool][time] / one["nothing"][time] for one in results if time in one[tool]]
+    ratios = [
+        round_result[tool][time] / round_result["nothing"][time]
+        for round_result in results
+        if time in round_result[tool]
+    ]
     if not ratios:
         return "did not run"
     return f"{statistics.median(ratios):.2f} times ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -74,12 +78,15 @@ def print_joulemap(results: dict) -> None:
 
 def print_energy_sums(results: dict) -> None:
     print("\n| | says of the training | true meanwhile |\n|---|---|---|")
-    gatorch, ours = results["gatorch"], results["joulemap"]
+    gatorch, joulemap_results = results["gatorch"], results["joulemap"]
     if "rows" in gatorch:
         model = sum(value for name, value in gatorch["rows"].items() if name.startswith(("NeuralNetwork ", "loss ")))
         print(f"| GATorch, model and loss | {joules(model)} J | {joules(gatorch.get('truth_j'))} J |")
-    stated, true = joules(ours["joules"]), joules(ours.get("truth_j"))
-    print(f"| jm.attach, {ours['steps']} steps and its own beginning and end | {stated} J | {true} J in the steps |")
+    stated_energy, true = joules(joulemap_results["joules"]), joules(joulemap_results.get("truth_j"))
+    print(
+        f"| jm.attach, {joulemap_results['steps']} steps and its own beginning and end | "
+        f"{stated_energy} J | {true} J in the steps |"
+    )
 
 
 def main() -> int:
@@ -106,8 +113,13 @@ def main() -> int:
         )
         if "error" in results[-1][tool]:
             print(f"  it raised: {results[-1][tool]['error']}")
-    equal = {one[tool].get("weights") for one in results for tool in MEASUREMENT_TOOLS if "weights" in one[tool]}
-    print(f"- weights after the training: {'the same under each' if len(equal) == 1 else 'they differ'}")
+    distinct_weights = {
+        round_result[tool].get("weights")
+        for round_result in results
+        for tool in MEASUREMENT_TOOLS
+        if "weights" in round_result[tool]
+    }
+    print(f"- weights after the training: {'the same under each' if len(distinct_weights) == 1 else 'they differ'}")
     if "rows" in results[-1]["gatorch"]:
         print_gatorch(results[-1]["gatorch"])
     print_joulemap(results[-1]["joulemap"])

@@ -39,8 +39,12 @@ class Network(NamedTuple):
         """Energy of the network divided by that of its parts, one ratio per round."""
         if variant not in self.pass_j:
             return None
-        whole, parts = (self._list_pass_energies_j(one, subtracts_idle) for one in (WHOLE_VARIANT, variant))
-        return mean_interval([a / b for a, b in zip(whole, parts) if b > 0] or [math.nan])
+        whole_energies_j, parts = (
+            self._list_pass_energies_j(pass_variant, subtracts_idle) for pass_variant in (WHOLE_VARIANT, variant)
+        )
+        return mean_interval(
+            [whole_j / parts_j for whole_j, parts_j in zip(whole_energies_j, parts) if parts_j > 0] or [math.nan]
+        )
 
     def _list_pass_energies_j(self, variant: str, subtracts_idle: bool) -> list[float]:
         idle_w = self.idle_w if subtracts_idle else 0.0
@@ -54,23 +58,25 @@ class Network(NamedTuple):
 
 
 def read_network(recording: Recording, entry: dict, device: str) -> Network:
-    windows = sorted(entry["windows"], key=lambda one: one["round"])
-    rest, *window_energies = recording.compute_span_energies([drop_rest_begin(entry["rest"]), *windows], device)
+    windows = sorted(entry["windows"], key=lambda entry_window: entry_window["round"])
+    rest_energy_use, *window_energies = recording.compute_span_energies(
+        [drop_rest_begin(entry["rest"]), *windows], device
+    )
     pass_j: dict[str, list[float]] = {}
     pass_s: dict[str, list[float]] = {}
-    for window, drawn in zip(windows, window_energies):
-        pass_j.setdefault(window["variant"], []).append(drawn.joules / window["passes"])
-        pass_s.setdefault(window["variant"], []).append(drawn.seconds / window["passes"])
-    facts = entry["network"], entry["batch"], entry["multiplications"], entry["calls"]
-    return Network(*facts, rest.watts, pass_j, pass_s)
+    for window, energy_use in zip(windows, window_energies):
+        pass_j.setdefault(window["variant"], []).append(energy_use.joules / window["passes"])
+        pass_s.setdefault(window["variant"], []).append(energy_use.seconds / window["passes"])
+    network_properties = entry["network"], entry["batch"], entry["multiplications"], entry["calls"]
+    return Network(*network_properties, rest_energy_use.watts, pass_j, pass_s)
 
 
-def format_interval_cell(found: Interval | None) -> str:
-    if found is None or math.isnan(found.value):
+def format_interval_cell(interval: Interval | None) -> str:
+    if interval is None or math.isnan(interval.value):
         return "-"
-    if math.isinf(found.low):
-        return f"{found.value:.2f}"
-    return f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
+    if math.isinf(interval.low):
+        return f"{interval.value:.2f}"
+    return f"{interval.value:.3f} ± {(interval.high - interval.low) / 2:.3f}"
 
 
 def write_table(findings: Findings, networks: list[Network]) -> None:
@@ -91,20 +97,20 @@ def write_table(findings: Findings, networks: list[Network]) -> None:
         "time of layers alone over the pass",
     ]
     rows = []
-    for one in networks:
+    for network in networks:
         rows.append(
             [
-                one.name,
-                str(one.batch),
-                f"{1e3 * one.mean_s(WHOLE_VARIANT):.3f} ms",
-                f"{mean_interval(one.pass_j[WHOLE_VARIANT]).value:.4f} J",
-                f"{one.watts(WHOLE_VARIANT):.0f} W",
-                f"{one.idle_w:.0f} W",
-                format_interval_cell(one.factor(LAYERS_VARIANT)),
-                format_interval_cell(one.factor(LAYERS_VARIANT, True)),
-                format_interval_cell(one.factor(BLOCKS_VARIANT)),
-                format_interval_cell(one.factor(SYNCHRONIZED_VARIANT)),
-                f"{one.mean_s(LAYERS_VARIANT) / one.mean_s(WHOLE_VARIANT):.2f}",
+                network.name,
+                str(network.batch),
+                f"{1e3 * network.mean_s(WHOLE_VARIANT):.3f} ms",
+                f"{mean_interval(network.pass_j[WHOLE_VARIANT]).value:.4f} J",
+                f"{network.watts(WHOLE_VARIANT):.0f} W",
+                f"{network.idle_w:.0f} W",
+                format_interval_cell(network.factor(LAYERS_VARIANT)),
+                format_interval_cell(network.factor(LAYERS_VARIANT, True)),
+                format_interval_cell(network.factor(BLOCKS_VARIANT)),
+                format_interval_cell(network.factor(SYNCHRONIZED_VARIANT)),
+                f"{network.mean_s(LAYERS_VARIANT) / network.mean_s(WHOLE_VARIANT):.2f}",
             ]
         )
     findings.table(head, rows)
@@ -112,75 +118,81 @@ def write_table(findings: Findings, networks: list[Network]) -> None:
 
 def write_verdicts(findings: Findings, networks: list[Network]) -> None:
     """Writes the verdicts on additivity, on its dependence on size, and on the causes of a factor other than 1."""
-    factors = [(one, one.factor(LAYERS_VARIANT)) for one in networks]
-    verdicts = [verdict_within(found, *ADDITIVE_FACTOR_RANGE) for _, found in factors]
-    verdict_counts = ", ".join(f"{sum(v == kind for v in verdicts)} {kind}" for kind in sorted(set(verdicts)))
-    low, high = min(f.value for _, f in factors), max(f.value for _, f in factors)
+    factors = [(network, network.factor(LAYERS_VARIANT)) for network in networks]
+    verdicts = [verdict_within(factor, *ADDITIVE_FACTOR_RANGE) for _, factor in factors]
+    verdict_counts = ", ".join(
+        f"{sum(verdict == kind for verdict in verdicts)} {kind}" for kind in sorted(set(verdicts))
+    )
+    low, high = min(factor.value for _, factor in factors), max(factor.value for _, factor in factors)
     findings.add_line(
         f"- **Layers add up to the network within 10 %**: {verdict_counts} of {len(networks)}; factors from {low:.2f} to "
         f"{high:.2f}."
     )
     write_time_and_power_ratios(
-        findings, [(one, found) for (one, found), shown in zip(factors, verdicts) if shown != CONFIRMED]
+        findings, [(network, factor) for (network, factor), verdict in zip(factors, verdicts) if verdict != CONFIRMED]
     )
-    above = [one.factor(LAYERS_VARIANT, True) for one in networks]
+    above_idle_factors = [network.factor(LAYERS_VARIANT, True) for network in networks]
     findings.add_line(
-        f"- Above idle power the factors lie between {min(f.value for f in above):.2f} and "
-        f"{max(f.value for f in above):.2f}: what is "
+        f"- Above idle power the factors lie between {min(factor.value for factor in above_idle_factors):.2f} and "
+        f"{max(factor.value for factor in above_idle_factors):.2f}: what is "
         "left there is the layers' own work; the rest is a device that waits for launches, in the network and in the "
         "loops."
     )
     blocks = [
-        (one.factor(LAYERS_VARIANT).value, one.factor(BLOCKS_VARIANT).value)
-        for one in networks
-        if BLOCKS_VARIANT in one.pass_j
+        (network.factor(LAYERS_VARIANT).value, network.factor(BLOCKS_VARIANT).value)
+        for network in networks
+        if BLOCKS_VARIANT in network.pass_j
     ]
     if blocks:
-        layers, whole = (sum(pair[i] for pair in blocks) / len(blocks) for i in (0, 1))
+        layers, mean_block_factor = (sum(pair[i] for pair in blocks) / len(blocks) for i in (0, 1))
         findings.add_line(
-            f"- Residual networks by blocks: {whole:.3f} on average, by layers {layers:.3f}. Sums of residuals are "
-            f"in blocks and in "
-            "no layer; the difference is theirs, and that of layers that find their input in a cache."
+            f"- Residual networks by blocks: {mean_block_factor:.3f} on average, by layers {layers:.3f}. Sums of "
+            "residuals are in blocks and in no layer; the difference is theirs, and that of layers that find their "
+            "input in a cache."
         )
-    waited = [one.factor(SYNCHRONIZED_VARIANT) for one in networks if SYNCHRONIZED_VARIANT in one.pass_j]
-    if waited:
+    synchronized_factors = [
+        network.factor(SYNCHRONIZED_VARIANT) for network in networks if SYNCHRONIZED_VARIANT in network.pass_j
+    ]
+    if synchronized_factors:
         findings.add_line(
             f"- When the device is waited for after every call, as when each layer is timed by hand, factors lie "
-            f"between "
-            f"{min(f.value for f in waited):.2f} and {max(f.value for f in waited):.2f}: the wrong way to measure "
-            f"layers, not a "
-            "property of networks."
+            f"between {min(factor.value for factor in synchronized_factors):.2f} "
+            f"and {max(factor.value for factor in synchronized_factors):.2f}: the wrong way to measure "
+            "layers, not a property of networks."
         )
     write_size_dependence(findings, factors)
 
 
 def write_time_and_power_ratios(findings: Findings, factors: list) -> None:
     """Splits each factor into a ratio of times and a ratio of powers."""
-    for one, found in factors:
-        time = one.mean_s(WHOLE_VARIANT) / one.mean_s(LAYERS_VARIANT)
-        waits = one.mean_s(LAYERS_VARIANT) / one.calls * 1e6
+    for network, factor in factors:
+        time = network.mean_s(WHOLE_VARIANT) / network.mean_s(LAYERS_VARIANT)
+        waits = network.mean_s(LAYERS_VARIANT) / network.calls * 1e6
         findings.add_line(
-            f"  - {one.name}, batch {one.batch}: {found.value:.2f} = {time:.2f} by time x {found.value / time:.2f} "
-            f"by power ({one.watts(WHOLE_VARIANT):.0f} W whole, {one.watts(LAYERS_VARIANT):.0f} W alone, "
-            f"{one.idle_w:.0f} W at rest; a layer's call takes {waits:.0f} us alone)."
+            f"  - {network.name}, batch {network.batch}: {factor.value:.2f} = {time:.2f} by time x "
+            f"{factor.value / time:.2f} by power ({network.watts(WHOLE_VARIANT):.0f} W whole, "
+            f"{network.watts(LAYERS_VARIANT):.0f} W alone, "
+            f"{network.idle_w:.0f} W at rest; a layer's call takes {waits:.0f} us alone)."
         )
 
 
 def write_size_dependence(findings: Findings, factors: list) -> None:
     """Tests DAML's claim that the factor approaches 1 with size."""
-    rows = [[1.0, math.log10(one.multiplications)] for one, _ in factors]
-    absolute_log_factors = [abs(math.log(found.value)) for _, found in factors]
+    rows = [[1.0, math.log10(network.multiplications)] for network, _ in factors]
+    absolute_log_factors = [abs(math.log(factor.value)) for _, factor in factors]
     try:
         slope = least_squares(rows, absolute_log_factors).coefficient(1)
     except ValueError:
         findings.add_line("- Nearer to 1 with size: **not shown**, the networks are all of one size.")
         return
     convergence = verdict_above(slope.scaled_by(-1), 0.0)
-    how = {CONFIRMED: "on average", REFUTED: "away from it"}.get(convergence, "which is no more than chance")
+    convergence_phrase = {CONFIRMED: "on average", REFUTED: "away from it"}.get(
+        convergence, "which is no more than chance"
+    )
     findings.add_line(
         f"- **Nearer to 1 with larger networks: {convergence}.** Ten times the multiplications change how far the factor "
         f"is from "
-        f"1 by {slope.value:+.1%} ({slope.low:+.1%} to {slope.high:+.1%}), {how}."
+        f"1 by {slope.value:+.1%} ({slope.low:+.1%} to {slope.high:+.1%}), {convergence_phrase}."
     )
 
 
@@ -191,10 +203,10 @@ def analyse_recordings(options, findings: Findings) -> None:
     if not networks:
         findings.missed.append("nothing was collected")
         return
-    write_table(findings, sorted(networks, key=lambda one: (one.batch, one.multiplications)))
+    write_table(findings, sorted(networks, key=lambda network: (network.batch, network.multiplications)))
     write_verdicts(findings, networks)
-    for failed in load_log["failed"]:
-        findings.add_line(f"- not measured: {failed}")
+    for failure_text in load_log["failed"]:
+        findings.add_line(f"- not measured: {failure_text}")
 
 
 def main() -> int:

@@ -40,10 +40,10 @@ def mlp(width: int, depth: int) -> tuple[nn.Module, tuple]:
 
 def convnet() -> tuple[nn.Module, tuple]:
     widths, layers = [3, 32, 64, 128], []
-    for before, after in zip(widths, widths[1:]):
+    for input_channels, output_channels in zip(widths, widths[1:]):
         layers += [
-            nn.Conv2d(before, after, 3, padding=1),
-            nn.BatchNorm2d(after),
+            nn.Conv2d(input_channels, output_channels, 3, padding=1),
+            nn.BatchNorm2d(output_channels),
             nn.ReLU(inplace=True),
             nn.MaxPool2d(2),
         ]
@@ -81,26 +81,34 @@ def is_block(module: nn.Module) -> bool:
 
 def group_module_calls(model: nn.Module, x: torch.Tensor, whole_blocks: bool) -> list[MeasuredModule]:
     """Groups the calls of a pass: equal modules with inputs of equal shapes form one part."""
-    inside = {
-        m for block in model.modules() if whole_blocks and is_block(block) for m in block.modules() if m is not block
+    inner_modules = {
+        submodule
+        for block in model.modules()
+        if whole_blocks and is_block(block)
+        for submodule in block.modules()
+        if submodule is not block
     }
-    chosen = [m for m in model.modules() if m not in inside and (is_leaf(m) or (whole_blocks and is_block(m)))]
-    seen: dict[str, list] = {}
+    measured_modules = [
+        submodule
+        for submodule in model.modules()
+        if submodule not in inner_modules and (is_leaf(submodule) or (whole_blocks and is_block(submodule)))
+    ]
+    call_groups: dict[str, list] = {}
 
     def keep(module: nn.Module, inputs: tuple) -> None:
-        key = f"{module} {[(tuple(one.shape), one.stride()) for one in inputs]}"
-        known = seen.setdefault(key, [module, None, 0])
-        known[2] += 1
-        if known[1] is None:
-            known[1] = tuple(one.clone(memory_format=torch.preserve_format) for one in inputs)
+        key = f"{module} {[(tuple(input_tensor.shape), input_tensor.stride()) for input_tensor in inputs]}"
+        call_group = call_groups.setdefault(key, [module, None, 0])
+        call_group[2] += 1
+        if call_group[1] is None:
+            call_group[1] = tuple(input_tensor.clone(memory_format=torch.preserve_format) for input_tensor in inputs)
 
-    hooks = [module.register_forward_pre_hook(keep) for module in chosen]
+    hooks = [module.register_forward_pre_hook(keep) for module in measured_modules]
     model(x)
     for hook in hooks:
         hook.remove()
     return [
         MeasuredModule(lambda module=module, inputs=inputs: module(*inputs), count)
-        for module, inputs, count in seen.values()
+        for module, inputs, count in call_groups.values()
     ]
 
 
@@ -163,15 +171,19 @@ class VariantWindows:
 def run_network_windows(load_log: LoadLog, device: Device, name: str, batch: int, options) -> None:
     windows, chance = VariantWindows(device, name, batch), random.Random(f"{options.seed} {name} {batch}")
     # The cost of synchronization varies little: one window of it is enough.
-    turns = [(number, variant) for number in range(options.rounds) for variant in windows.variants
+    round_variants = [(number, variant) for number in range(options.rounds) for variant in windows.variants
              if variant != SYNCHRONIZED_VARIANT or number == 0]  # fmt: skip
-    turns.sort(key=lambda turn: (turn[0], chance.random()))
+    round_variants.sort(key=lambda round_variant: (round_variant[0], chance.random()))
     window_entries = [
-        {"variant": variant, "round": number, **windows.window(variant, options.window_s)} for number, variant in turns
+        {"variant": variant, "round": number, **windows.window(variant, options.window_s)}
+        for number, variant in round_variants
     ]
-    rest = device.rest(IDLE_REST_S)
-    load_log.add(**windows.facts, windows=window_entries, rest=rest)
-    print_progress(f"{name}, batch {batch}: " + ", ".join(f"{v} {1e3 * s:.3f} ms" for v, s in windows._pass_s.items()))
+    rest_span = device.rest(IDLE_REST_S)
+    load_log.add(**windows.facts, windows=window_entries, rest=rest_span)
+    print_progress(
+        f"{name}, batch {batch}: "
+        + ", ".join(f"{pass_variant} {1e3 * s:.3f} ms" for pass_variant, s in windows._pass_s.items())
+    )
 
 
 def main() -> int:

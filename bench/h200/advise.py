@@ -40,14 +40,14 @@ HEALTHY_CASES = ["healthy_transformer", "healthy_convnet", "healthy_mlp", "healt
 def record(joulemap: str, case: str, file: Path, *options: str) -> str:
     program = [sys.executable, str(SCRIPT_FOLDER / "advise_programs.py"), case, *options]
     command = [joulemap, "record", "-q", "--no-learn", "-o", str(file), "--", *program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
-    return "" if done.returncode == 0 else (done.stdout + done.stderr)[-800:]
+    completed_process = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
+    return "" if completed_process.returncode == 0 else (completed_process.stdout + completed_process.stderr)[-800:]
 
 
 def ask(joulemap: str, verb: str, *arguments: object) -> dict:
     command = [joulemap, verb, *map(str, arguments), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.rstrip().split("\n")[-1])
+    completed_process = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(completed_process.stdout.rstrip().split("\n")[-1])
 
 
 def sum_compared_energy_j(report: dict) -> float:
@@ -69,16 +69,18 @@ def compute_realised_saving(joulemap: str, before: Path, after: Path) -> float:
 
 
 def measure_case(joulemap: str, case: str, folder: Path, options: argparse.Namespace) -> dict:
-    before, after = folder / f"{case}.joule", folder / f"{case}-fixed.joule"
-    if not options.recorded and (failure := record(joulemap, case, before, *options.program.split())):
+    original_recording, fixed_recording = folder / f"{case}.joule", folder / f"{case}-fixed.joule"
+    if not options.recorded and (failure := record(joulemap, case, original_recording, *options.program.split())):
         return {"case": case, "failure": failure}
-    advice = ask(joulemap, "advise", before)
+    advice = ask(joulemap, "advise", original_recording)
     result = {"case": case, "findings": advice["findings"], "gpu_energy_j": advice["gpu_energy_j"]}
     if case in HEALTHY_CASES:
         return result
-    if not options.recorded and (failure := record(joulemap, case, after, "--fixed", *options.program.split())):
+    if not options.recorded and (
+        failure := record(joulemap, case, fixed_recording, "--fixed", *options.program.split())
+    ):
         return {**result, "failure": failure}
-    return {**result, "realised": compute_realised_saving(joulemap, before, after)}
+    return {**result, "realised": compute_realised_saving(joulemap, original_recording, fixed_recording)}
 
 
 def format_result_cells(result: dict) -> list[str]:
@@ -90,10 +92,16 @@ def format_result_cells(result: dict) -> list[str]:
     )
     if "realised" not in result:
         return [result["case"], rules, "", "", "", "yes" if rules == "none" else "no"]
-    found = next((finding for finding in result["findings"] if result["case"].startswith(finding["rule"])), None)
-    result["in_range"] = found is not None and found["low_j"] <= result["realised"] * total_j <= found["high_j"]
-    return [result["case"], rules, f"{found['saves_j'] / total_j:.0%}" if found else "-",
-            f"{found['low_j'] / total_j:.0%} to {found['high_j'] / total_j:.0%}" if found else "-",
+    matching_finding = next(
+        (finding for finding in result["findings"] if result["case"].startswith(finding["rule"])), None
+    )
+    result["in_range"] = (
+        matching_finding is not None
+        and matching_finding["low_j"] <= result["realised"] * total_j <= matching_finding["high_j"]
+    )
+    return [result["case"], rules, f"{matching_finding['saves_j'] / total_j:.0%}" if matching_finding else "-",
+            f"{matching_finding['low_j'] / total_j:.0%} to {matching_finding['high_j'] / total_j:.0%}"
+            if matching_finding else "-",
             f"{result['realised']:.0%}", "yes" if result["in_range"] else "no"]  # fmt: skip
 
 

@@ -17,10 +17,13 @@ from torch.nn import functional as F
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def bottleneck(inside: int, outside: int) -> nn.Module:
-    return nn.Sequential(nn.Conv2d(outside, inside, 1, bias=False), nn.BatchNorm2d(inside), nn.ReLU(),
-                         nn.Conv2d(inside, inside, 3, padding=1, bias=False), nn.BatchNorm2d(inside), nn.ReLU(),
-                         nn.Conv2d(inside, outside, 1, bias=False), nn.BatchNorm2d(outside))  # fmt: skip
+def bottleneck(inner_channels: int, outer_channels: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(outer_channels, inner_channels, 1, bias=False),
+                         nn.BatchNorm2d(inner_channels), nn.ReLU(),
+                         nn.Conv2d(inner_channels, inner_channels, 3, padding=1, bias=False),
+                         nn.BatchNorm2d(inner_channels), nn.ReLU(),
+                         nn.Conv2d(inner_channels, outer_channels, 1, bias=False),
+                         nn.BatchNorm2d(outer_channels))  # fmt: skip
 
 
 class Residual(nn.Module):
@@ -60,14 +63,18 @@ class LlamaBlock(nn.Module):
 
     def attend(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        queries, keys, values = (
+            self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        )
         if self.fused:
-            return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(x.shape)
-        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+            return (
+                F.scaled_dot_product_attention(queries, keys, values, is_causal=True).transpose(1, 2).reshape(x.shape)
+            )
+        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
         scores = scores.masked_fill(
             torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1), float("-inf")
         )
-        return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(x.shape)
+        return (torch.softmax(scores, -1) @ values).transpose(1, 2).reshape(x.shape)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.out(self.attend(self.norm1(x)))
@@ -110,20 +117,20 @@ class DocumentDataset(torch.utils.data.Dataset):
         return torch.tensor([hash(word) % 8192 for word in words][: self.length])
 
 
-def data_loading_text(fixed: bool, steps: int, tiny: bool) -> None:
-    width, batch = (64, 2) if tiny else (1024, 16)
-    options = {"num_workers": 8, "pin_memory": True, "persistent_workers": True} if fixed and not tiny else {}
-    loader = torch.utils.data.DataLoader(DocumentDataset(steps * batch, 64 if tiny else 512), batch, **options)
-    model = nn.Sequential(nn.Embedding(8192, width), llama(width, 2 if tiny else 6)).to(DEVICE)
+def data_loading_text(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    width, batch = (64, 2) if is_tiny_run else (1024, 16)
+    options = {"num_workers": 8, "pin_memory": True, "persistent_workers": True} if fixed and not is_tiny_run else {}
+    loader = torch.utils.data.DataLoader(DocumentDataset(steps * batch, 64 if is_tiny_run else 512), batch, **options)
+    model = nn.Sequential(nn.Embedding(8192, width), llama(width, 2 if is_tiny_run else 6)).to(DEVICE)
     train(model, (tokens.to(DEVICE, non_blocking=True) for tokens in loader), half=True)
 
 
-def launch_bound_recurrent(fixed: bool, steps: int, tiny: bool) -> None:
+def launch_bound_recurrent(fixed: bool, steps: int, is_tiny_run: bool) -> None:
     cell, x = nn.LSTMCell(128, 128).to(DEVICE), torch.randn(8, 128, device=DEVICE)
 
     def run() -> torch.Tensor:
         state = None
-        for _ in range(10 if tiny else 60):
+        for _ in range(10 if is_tiny_run else 60):
             state = cell(x, state)
         return state[0]
 
@@ -138,8 +145,8 @@ def launch_bound_recurrent(fixed: bool, steps: int, tiny: bool) -> None:
             run()
 
 
-def synchronization_metrics(fixed: bool, steps: int, tiny: bool) -> None:
-    model = resnet(16 if tiny else 128, 2 if tiny else 12)
+def synchronization_metrics(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = resnet(16 if is_tiny_run else 128, 2 if is_tiny_run else 12)
     images = torch.randn(8, 3, 32, 32, device=DEVICE)
 
     def after(step, model, optimizer, output, loss) -> None:
@@ -151,13 +158,13 @@ def synchronization_metrics(fixed: bool, steps: int, tiny: bool) -> None:
     train(model, repeat_inputs(images, steps), after=after)
 
 
-def checkpoint_optimizer(fixed: bool, steps: int, tiny: bool) -> None:
-    model = llama(64 if tiny else 768, 2 if tiny else 6)
-    x = torch.randn(2 if tiny else 8, 32 if tiny else 256, 64 if tiny else 768, device=DEVICE)
-    every = max(steps // 2, 1) if fixed else 15
+def checkpoint_optimizer(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = llama(64 if is_tiny_run else 768, 2 if is_tiny_run else 6)
+    x = torch.randn(2 if is_tiny_run else 8, 32 if is_tiny_run else 256, 64 if is_tiny_run else 768, device=DEVICE)
+    checkpoint_interval_steps = max(steps // 2, 1) if fixed else 15
 
     def after(step, model, optimizer, output, loss) -> None:
-        if step % every == 0:
+        if step % checkpoint_interval_steps == 0:
             torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, io.BytesIO())
 
     train(
@@ -169,9 +176,9 @@ def checkpoint_optimizer(fixed: bool, steps: int, tiny: bool) -> None:
     )
 
 
-def host_code_labels(fixed: bool, steps: int, tiny: bool) -> None:
-    model = resnet(16 if tiny else 256, 2 if tiny else 8)
-    images = torch.randn(32, 3, 32 if tiny else 64, 32 if tiny else 64, device=DEVICE)
+def host_code_labels(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = resnet(16 if is_tiny_run else 256, 2 if is_tiny_run else 8)
+    images = torch.randn(32, 3, 32 if is_tiny_run else 64, 32 if is_tiny_run else 64, device=DEVICE)
     table = {i: math.sin(i) for i in range(20000)}
 
     def after(step, model, optimizer, output, loss) -> None:
@@ -181,54 +188,70 @@ def host_code_labels(fixed: bool, steps: int, tiny: bool) -> None:
     train(model, repeat_inputs(images, steps), after=after)
 
 
-def full_precision_convolutions(fixed: bool, steps: int, tiny: bool) -> None:
+def full_precision_convolutions(fixed: bool, steps: int, is_tiny_run: bool) -> None:
     torch.backends.cudnn.allow_tf32 = fixed
     torch.set_float32_matmul_precision("high" if fixed else "highest")
     model, size = (
-        resnet(16 if tiny else 512, 2 if tiny else 8).to(memory_format=torch.channels_last),
-        32 if tiny else 112,
+        resnet(16 if is_tiny_run else 512, 2 if is_tiny_run else 8).to(memory_format=torch.channels_last),
+        32 if is_tiny_run else 112,
     )
     images = torch.randn(32, 3, size, size, device=DEVICE).to(memory_format=torch.channels_last)
     train(model, repeat_inputs(images, steps))
 
 
-def half_precision_transformer(fixed: bool, steps: int, tiny: bool) -> None:
+def half_precision_transformer(fixed: bool, steps: int, is_tiny_run: bool) -> None:
     torch.set_float32_matmul_precision("high")
-    model = llama(64 if tiny else 1536, 2 if tiny else 6)
-    x = torch.randn(2 if tiny else 16, 32 if tiny else 512, 64 if tiny else 1536, device=DEVICE)
+    model = llama(64 if is_tiny_run else 1536, 2 if is_tiny_run else 6)
+    x = torch.randn(2 if is_tiny_run else 16, 32 if is_tiny_run else 512, 64 if is_tiny_run else 1536, device=DEVICE)
     train(model, repeat_inputs(x, steps), half=fixed)
 
 
-def memory_layout_resnet(fixed: bool, steps: int, tiny: bool) -> None:
+def memory_layout_resnet(fixed: bool, steps: int, is_tiny_run: bool) -> None:
     form = torch.channels_last if fixed else torch.contiguous_format
-    model = resnet(16 if tiny else 512, 2 if tiny else 10).to(memory_format=form)
-    images = torch.randn(64, 3, 32 if tiny else 112, 32 if tiny else 112, device=DEVICE).to(memory_format=form)
+    model = resnet(16 if is_tiny_run else 512, 2 if is_tiny_run else 10).to(memory_format=form)
+    images = torch.randn(64, 3, 32 if is_tiny_run else 112, 32 if is_tiny_run else 112, device=DEVICE).to(
+        memory_format=form
+    )
     train(model, repeat_inputs(images, steps), half=True)
 
 
-def unfused_attention_causal(fixed: bool, steps: int, tiny: bool) -> None:
-    model = llama(64 if tiny else 1024, 2 if tiny else 4, fused=fixed).bfloat16()
-    x = torch.randn(2 if tiny else 4, 32 if tiny else 2048, 64 if tiny else 1024, device=DEVICE, dtype=torch.bfloat16)
+def unfused_attention_causal(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = llama(64 if is_tiny_run else 1024, 2 if is_tiny_run else 4, fused=fixed).bfloat16()
+    x = torch.randn(
+        2 if is_tiny_run else 4,
+        32 if is_tiny_run else 2048,
+        64 if is_tiny_run else 1024,
+        device=DEVICE,
+        dtype=torch.bfloat16,
+    )
     train(model, repeat_inputs(x, steps))
 
 
-def unfused_elementwise_norms(fixed: bool, steps: int, tiny: bool) -> None:
-    model = llama(64 if tiny else 768, 2 if tiny else 6).bfloat16()
-    model = torch.compile(model) if fixed and not tiny else model
-    x = torch.randn(2 if tiny else 16, 32 if tiny else 1024, 64 if tiny else 768, device=DEVICE, dtype=torch.bfloat16)
+def unfused_elementwise_norms(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = llama(64 if is_tiny_run else 768, 2 if is_tiny_run else 6).bfloat16()
+    model = torch.compile(model) if fixed and not is_tiny_run else model
+    x = torch.randn(
+        2 if is_tiny_run else 16,
+        32 if is_tiny_run else 1024,
+        64 if is_tiny_run else 768,
+        device=DEVICE,
+        dtype=torch.bfloat16,
+    )
     train(model, repeat_inputs(x, steps))
 
 
-def unfused_optimizer_large(fixed: bool, steps: int, tiny: bool) -> None:
-    model = nn.Sequential(*(nn.Linear(64 if tiny else 1536, 64 if tiny else 1536) for _ in range(30))).to(DEVICE)
+def unfused_optimizer_large(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = nn.Sequential(*(nn.Linear(64 if is_tiny_run else 1536, 64 if is_tiny_run else 1536) for _ in range(30))).to(
+        DEVICE
+    )
     options = {"fused": True} if fixed and DEVICE == "cuda" else {"foreach": False}
-    x = torch.randn(32, 64 if tiny else 1536, device=DEVICE)
+    x = torch.randn(32, 64 if is_tiny_run else 1536, device=DEVICE)
     train(model, repeat_inputs(x, steps), torch.optim.Adam(model.parameters(), lr=1e-4, **options))
 
 
-def host_copies_inference(fixed: bool, steps: int, tiny: bool) -> None:
-    model = resnet(16 if tiny else 128, 2).eval().half()
-    size = 32 if tiny else 256
+def host_copies_inference(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = resnet(16 if is_tiny_run else 128, 2).eval().half()
+    size = 32 if is_tiny_run else 256
     images = torch.randint(0, 255, (128, 3, size, size), dtype=torch.uint8)
     source = images if fixed else images.float()
     source = source.pin_memory() if fixed and DEVICE == "cuda" else source

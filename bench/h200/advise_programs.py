@@ -36,12 +36,16 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        queries, keys, values = (
+            self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        )
         if self.fused:
-            mixed = F.scaled_dot_product_attention(q, k, v)
+            attention_output = F.scaled_dot_product_attention(queries, keys, values)
         else:
-            mixed = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]), -1) @ v
-        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+            attention_output = (
+                torch.softmax(queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1]), -1) @ values
+            )
+        return self.out(attention_output.transpose(1, 2).reshape(batch, length, width))
 
 
 class Block(nn.Module):
@@ -110,20 +114,22 @@ def repeat_batch(inputs: torch.Tensor, targets, steps: int):
     return ((inputs, targets) for _ in range(steps))
 
 
-def data_loading(fixed: bool, steps: int, tiny: bool) -> None:
-    batch = 4 if tiny else 32
+def data_loading(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    batch = 4 if is_tiny_run else 32
     options = (
-        {"num_workers": 8, "pin_memory": DEVICE == "cuda", "persistent_workers": True} if fixed and not tiny else {}
+        {"num_workers": 8, "pin_memory": DEVICE == "cuda", "persistent_workers": True}
+        if fixed and not is_tiny_run
+        else {}
     )
     loader = torch.utils.data.DataLoader(
-        PreprocessedImages(steps * batch, 16 if tiny else 128, 1e-4 if tiny else 1e-3), batch, **options
+        PreprocessedImages(steps * batch, 16 if is_tiny_run else 128, 1e-4 if is_tiny_run else 1e-3), batch, **options
     )
     batches = ((images.to(DEVICE, non_blocking=True), labels.to(DEVICE)) for images, labels in loader)
-    train(convnet(4 if tiny else 64), batches)
+    train(convnet(4 if is_tiny_run else 64), batches)
 
 
-def launch_bound(fixed: bool, steps: int, tiny: bool) -> None:
-    model = transformer(64, 2 if tiny else 24).eval()
+def launch_bound(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = transformer(64, 2 if is_tiny_run else 24).eval()
     x = torch.randn(1, 16, 64, device=DEVICE)
     with torch.no_grad():
         if not fixed or DEVICE == "cpu":
@@ -140,9 +146,9 @@ def launch_bound(fixed: bool, steps: int, tiny: bool) -> None:
     torch.cuda.synchronize()
 
 
-def synchronization(fixed: bool, steps: int, tiny: bool) -> None:
-    model = mlp(64 if tiny else 1024, 8)
-    x, labels = torch.randn(64, 64 if tiny else 1024, device=DEVICE), torch.randint(0, 10, (64,), device=DEVICE)
+def synchronization(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = mlp(64 if is_tiny_run else 1024, 8)
+    x, labels = torch.randn(64, 64 if is_tiny_run else 1024, device=DEVICE), torch.randint(0, 10, (64,), device=DEVICE)
 
     def each(step: int, model: nn.Module, loss: torch.Tensor) -> None:
         if fixed and step % 50:
@@ -154,9 +160,9 @@ def synchronization(fixed: bool, steps: int, tiny: bool) -> None:
     train(model, repeat_batch(x, labels, steps), each=each)
 
 
-def checkpoint(fixed: bool, steps: int, tiny: bool) -> None:
-    model = mlp(64 if tiny else 2048, 8)
-    x = torch.randn(256, 64 if tiny else 2048, device=DEVICE)
+def checkpoint(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = mlp(64 if is_tiny_run else 2048, 8)
+    x = torch.randn(256, 64 if is_tiny_run else 2048, device=DEVICE)
     labels = torch.randint(0, 10, (256,), device=DEVICE)
     with tempfile.TemporaryDirectory() as folder:
 
@@ -167,46 +173,48 @@ def checkpoint(fixed: bool, steps: int, tiny: bool) -> None:
         train(model, repeat_batch(x, labels, steps), each=each)
 
 
-def host_code(fixed: bool, steps: int, tiny: bool) -> None:
-    model, size = convnet(4 if tiny else 64), 16 if tiny else 128
+def host_code(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model, size = convnet(4 if is_tiny_run else 64), 16 if is_tiny_run else 128
     images, labels = torch.randn(32, 3, size, size), torch.randint(0, 10, (32,), device=DEVICE)
     on_gpu = images.to(DEVICE)
 
     def batches():
         for _ in range(steps):
             source = on_gpu if fixed else images
-            mixed = (source + 0.1 * torch.randn_like(source)).clamp(-2, 2).flip(3)  # augmentation
-            yield mixed.to(DEVICE), labels
+            augmented_images = (source + 0.1 * torch.randn_like(source)).clamp(-2, 2).flip(3)  # augmentation
+            yield augmented_images.to(DEVICE), labels
 
     train(model, batches())
 
 
-def full_precision(fixed: bool, steps: int, tiny: bool) -> None:
+def full_precision(fixed: bool, steps: int, is_tiny_run: bool) -> None:
     torch.set_float32_matmul_precision("high" if fixed else "highest")
-    width = 64 if tiny else 2048
+    width = 64 if is_tiny_run else 2048
     x, labels = torch.randn(2048, width, device=DEVICE), torch.randint(0, 10, (2048,), device=DEVICE)
     train(mlp(width, 6), repeat_batch(x, labels, steps))
 
 
-def half_precision(fixed: bool, steps: int, tiny: bool) -> None:
+def half_precision(fixed: bool, steps: int, is_tiny_run: bool) -> None:
     torch.set_float32_matmul_precision("high")
-    width = 64 if tiny else 4096
+    width = 64 if is_tiny_run else 4096
     x, labels = torch.randn(4096, width, device=DEVICE), torch.randint(0, 10, (4096,), device=DEVICE)
     train(mlp(width, 6), repeat_batch(x, labels, steps), autocast=fixed)
 
 
-def memory_layout(fixed: bool, steps: int, tiny: bool, compiled: bool = False) -> None:
+def memory_layout(fixed: bool, steps: int, is_tiny_run: bool, compiled: bool = False) -> None:
     form = torch.channels_last if fixed else torch.contiguous_format
-    model = convnet(4 if tiny else 128).to(memory_format=form)
-    model = torch.compile(model) if compiled and not tiny else model
-    images = torch.randn(32, 3, 16 if tiny else 96, 16 if tiny else 96, device=DEVICE).to(memory_format=form)
+    model = convnet(4 if is_tiny_run else 128).to(memory_format=form)
+    model = torch.compile(model) if compiled and not is_tiny_run else model
+    images = torch.randn(32, 3, 16 if is_tiny_run else 96, 16 if is_tiny_run else 96, device=DEVICE).to(
+        memory_format=form
+    )
     train(model, repeat_batch(images, torch.randint(0, 10, (32,), device=DEVICE), steps), autocast=True)
 
 
-def unfused_attention(fixed: bool, steps: int, tiny: bool, compiled: bool = False) -> None:
-    model = transformer(64 if tiny else 512, 2 if tiny else 4, fused=fixed)
-    model = torch.compile(model) if compiled and not tiny else model
-    x = torch.randn(2 if tiny else 16, 32 if tiny else 1024, 64 if tiny else 512, device=DEVICE)
+def unfused_attention(fixed: bool, steps: int, is_tiny_run: bool, compiled: bool = False) -> None:
+    model = transformer(64 if is_tiny_run else 512, 2 if is_tiny_run else 4, fused=fixed)
+    model = torch.compile(model) if compiled and not is_tiny_run else model
+    x = torch.randn(2 if is_tiny_run else 16, 32 if is_tiny_run else 1024, 64 if is_tiny_run else 512, device=DEVICE)
     train(model, repeat_batch(x, None, steps), autocast=True)
 
 
@@ -217,24 +225,26 @@ class ElementwiseChain(nn.Module):
         return (y - y.mean(-1, keepdim=True)) * torch.exp(-(y * y)) + x
 
 
-def unfused_elementwise(fixed: bool, steps: int, tiny: bool) -> None:
-    width = 64 if tiny else 4096
+def unfused_elementwise(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    width = 64 if is_tiny_run else 4096
     model = nn.Sequential(*(ElementwiseChain() for _ in range(4)), nn.Linear(width, 10)).to(DEVICE)
-    if fixed and not tiny:
+    if fixed and not is_tiny_run:
         model = torch.compile(model)
     x, labels = torch.randn(8192, width, device=DEVICE), torch.randint(0, 10, (8192,), device=DEVICE)
     train(model, repeat_batch(x, labels, steps))
 
 
-def unfused_optimizer(fixed: bool, steps: int, tiny: bool) -> None:
-    model = nn.Sequential(*(nn.Linear(64 if tiny else 512, 64 if tiny else 512) for _ in range(60))).to(DEVICE)
+def unfused_optimizer(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = nn.Sequential(*(nn.Linear(64 if is_tiny_run else 512, 64 if is_tiny_run else 512) for _ in range(60))).to(
+        DEVICE
+    )
     options = {"fused": True} if fixed and DEVICE == "cuda" else {"foreach": False}
-    x = torch.randn(64, 64 if tiny else 512, device=DEVICE)
+    x = torch.randn(64, 64 if is_tiny_run else 512, device=DEVICE)
     train(model, repeat_batch(x, None, steps), torch.optim.AdamW(model.parameters(), lr=1e-4, **options))
 
 
-def host_copies(fixed: bool, steps: int, tiny: bool) -> None:
-    model, size = convnet(4 if tiny else 32), 16 if tiny else 224
+def host_copies(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model, size = convnet(4 if is_tiny_run else 32), 16 if is_tiny_run else 224
     images = torch.randint(0, 255, (64, 3, size, size), dtype=torch.uint8)
     labels = torch.randint(0, 10, (64,), device=DEVICE)
     source = images if fixed else images.float()
@@ -243,39 +253,51 @@ def host_copies(fixed: bool, steps: int, tiny: bool) -> None:
     train(model, batches, autocast=True)
 
 
-def unfused_elementwise_convnet(fixed: bool, steps: int, tiny: bool) -> None:
-    memory_layout(True, steps, tiny, compiled=fixed)
+def unfused_elementwise_convnet(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    memory_layout(True, steps, is_tiny_run, compiled=fixed)
 
 
-def unfused_elementwise_attention(fixed: bool, steps: int, tiny: bool) -> None:
-    unfused_attention(True, steps, tiny, compiled=fixed)
+def unfused_elementwise_attention(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    unfused_attention(True, steps, is_tiny_run, compiled=fixed)
 
 
-def healthy_transformer(fixed: bool, steps: int, tiny: bool) -> None:
-    model = transformer(64 if tiny else 1024, 2 if tiny else 8).bfloat16()
-    model = torch.compile(model) if not tiny else model
-    x = torch.randn(4 if tiny else 16, 32 if tiny else 512, 64 if tiny else 1024, device=DEVICE, dtype=torch.bfloat16)
+def healthy_transformer(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = transformer(64 if is_tiny_run else 1024, 2 if is_tiny_run else 8).bfloat16()
+    model = torch.compile(model) if not is_tiny_run else model
+    x = torch.randn(
+        4 if is_tiny_run else 16,
+        32 if is_tiny_run else 512,
+        64 if is_tiny_run else 1024,
+        device=DEVICE,
+        dtype=torch.bfloat16,
+    )
     train(model, repeat_batch(x, None, steps), torch.optim.AdamW(model.parameters(), lr=1e-4, fused=DEVICE == "cuda"))
 
 
-def healthy_convnet(fixed: bool, steps: int, tiny: bool) -> None:
-    memory_layout(True, steps, tiny, compiled=True)
+def healthy_convnet(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    memory_layout(True, steps, is_tiny_run, compiled=True)
 
 
-def healthy_mlp(fixed: bool, steps: int, tiny: bool) -> None:
-    half_precision(True, steps, tiny)
+def healthy_mlp(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    half_precision(True, steps, is_tiny_run)
 
 
-def healthy_attention(fixed: bool, steps: int, tiny: bool) -> None:
-    model = transformer(64 if tiny else 1024, 2 if tiny else 4)
-    model = torch.compile(model) if not tiny else model
-    x = torch.randn(2 if tiny else 24, 32 if tiny else 1024, 64 if tiny else 1024, device=DEVICE)
+def healthy_attention(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = transformer(64 if is_tiny_run else 1024, 2 if is_tiny_run else 4)
+    model = torch.compile(model) if not is_tiny_run else model
+    x = torch.randn(2 if is_tiny_run else 24, 32 if is_tiny_run else 1024, 64 if is_tiny_run else 1024, device=DEVICE)
     train(model, repeat_batch(x, None, steps), autocast=True)
 
 
-def healthy_inference(fixed: bool, steps: int, tiny: bool) -> None:
-    model = transformer(64 if tiny else 2048, 2 if tiny else 6).bfloat16().eval()
-    x = torch.randn(4 if tiny else 16, 32 if tiny else 512, 64 if tiny else 2048, device=DEVICE, dtype=torch.bfloat16)
+def healthy_inference(fixed: bool, steps: int, is_tiny_run: bool) -> None:
+    model = transformer(64 if is_tiny_run else 2048, 2 if is_tiny_run else 6).bfloat16().eval()
+    x = torch.randn(
+        4 if is_tiny_run else 16,
+        32 if is_tiny_run else 512,
+        64 if is_tiny_run else 2048,
+        device=DEVICE,
+        dtype=torch.bfloat16,
+    )
     with torch.no_grad():
         for _ in range(steps):
             model(x)

@@ -36,15 +36,15 @@ def main() -> int:
         return 0
     options.folder.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
-    findings = [measure(options, way) for way in options.ways.split("; ")]
-    missed = find_missed_bars(findings)
+    findings = [measure(options, start_method) for start_method in options.ways.split("; ")]
+    missed_bars = find_missed_bars(findings)
     print_table(findings)
-    for line in missed:
+    for line in missed_bars:
         print(f"MISSED: {line}")
     print(f"{time.monotonic() - begun:.0f} s")
-    result = {"ways": findings, "missed": missed, "device": options.device, "batch": options.batch}
+    result = {"ways": findings, "missed": missed_bars, "device": options.device, "batch": options.batch}
     (options.folder / "attach.json").write_text(json.dumps(result, indent=1))
-    return 1 if missed else 0
+    return 1 if missed_bars else 0
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -143,8 +143,8 @@ def run_load(options: argparse.Namespace) -> None:
 # Recording and reporting
 
 
-def file_name(way: str) -> str:
-    return way.replace(" ", "-").replace(",", "")
+def file_name(start_method: str) -> str:
+    return start_method.replace(" ", "-").replace(",", "")
 
 
 def package_folder(joulemap: Path) -> Path:
@@ -154,23 +154,23 @@ def package_folder(joulemap: Path) -> Path:
     return folder.parent if (folder / "__init__.py").exists() else folder / "python"
 
 
-def measure(options: argparse.Namespace, way: str) -> dict:
-    file = options.folder / f"{file_name(way)}.joule"
+def measure(options: argparse.Namespace, start_method: str) -> dict:
+    file = options.folder / f"{file_name(start_method)}.joule"
     load = [sys.executable, str(Path(__file__).resolve())]
     for name in ("joulemap", "folder", "seconds", "batch", "device"):
         load += [f"--{name}", str(getattr(options, name))]
-    load += ["--load", way]
+    load += ["--load", start_method]
     program = str(options.joulemap)
     record = [program, "record", "--sensors", "nvml", "--no-learn", "-o", str(file)]
     paths = [str(package_folder(options.joulemap)), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "JOULEMAP_DATA": str(options.folder), "PYTHONPATH": os.pathsep.join(paths)}
-    if way == "record -p":
+    if start_method == "record -p":
         record_running_load(load, record, environment)
     else:
         subprocess.run(
-            [*record, "--", *load] if way == "record" else load, env=environment, check=True, timeout=MAX_RUN_S
+            [*record, "--", *load] if start_method == "record" else load, env=environment, check=True, timeout=MAX_RUN_S
         )
-    return ask(program, file, way)
+    return ask(program, file, start_method)
 
 
 def record_running_load(load: list[str], record: list[str], environment: dict) -> None:
@@ -189,7 +189,7 @@ def report(program: str, file: Path, *arguments: str) -> dict:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=MAX_RUN_S).stdout)
 
 
-def ask(program: str, file: Path, way: str) -> dict:
+def ask(program: str, file: Path, start_method: str) -> dict:
     span = json.loads(file.with_suffix(".json").read_text())
     began_ns = report(program, file)["start_monotonic_ns"]
     begin_s, end_s = ((span[edge] - began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
@@ -198,7 +198,7 @@ def ask(program: str, file: Path, way: str) -> dict:
     background_j = sum(row["energy_j"] or 0 for row in steady["rows"] if row["path"] == ["background"])
     idle_j, unattributed_j = steady["idle_j"] or 0, steady["unattributed_j"] or 0
     return {
-        "way": way, "steps": span["steps"], "measured_j": measured_j, "j_per_step": measured_j / span["steps"],
+        "way": start_method, "steps": span["steps"], "measured_j": measured_j, "j_per_step": measured_j / span["steps"],
         "step_ms": (span["end_ns"] - span["begin_ns"]) * 1e-6 / span["steps"],
         "background": background_j / measured_j, "idle": idle_j / measured_j, "unattributed": unattributed_j / measured_j,
         "owned": ((steady["attributed_j"] or 0) - background_j) / measured_j,
@@ -207,27 +207,29 @@ def ask(program: str, file: Path, way: str) -> dict:
 
 
 def find_missed_bars(findings: list[dict]) -> list[str]:
-    missed = []
-    for one in findings:
-        if one["background"] >= MAX_BACKGROUND_SHARE:
-            missed.append(f"{one['way']}: {100 * one['background']:.1f} % background")
-    runs_without_workers = [one for one in findings if "workers" not in one["way"]]
+    missed_bars = []
+    for finding in findings:
+        if finding["background"] >= MAX_BACKGROUND_SHARE:
+            missed_bars.append(f"{finding['way']}: {100 * finding['background']:.1f} % background")
+    runs_without_workers = [run_finding for run_finding in findings if "workers" not in run_finding["way"]]
     if runs_without_workers:
-        median_j = statistics.median(one["j_per_step"] for one in runs_without_workers)
-        for one in runs_without_workers:
-            difference = one["j_per_step"] / median_j - 1
+        median_j = statistics.median(run_finding["j_per_step"] for run_finding in runs_without_workers)
+        for finding in runs_without_workers:
+            difference = finding["j_per_step"] / median_j - 1
             if abs(difference) > MAX_RELATIVE_DIFFERENCE:
-                missed.append(f"{one['way']}: {100 * difference:+.1f} % joules per step from the median")
-    return missed
+                missed_bars.append(f"{finding['way']}: {100 * difference:+.1f} % joules per step from the median")
+    return missed_bars
 
 
 def print_table(findings: list[dict]) -> None:
     print(f"{'':16}{'steps':>7}{'ms/step':>9}{'J/step':>9}{'owned':>8}{'idle':>8}{'backgr.':>9}{'unattr.':>9}")
-    for one in findings:
+    for finding in findings:
         columns = (("owned", 6), ("idle", 6), ("background", 7), ("unattributed", 7))
-        shares = "".join(f"{100 * one[key]:>{width}.1f} %" for key, width in columns)
-        print(f"{one['way']:16}{one['steps']:>7}{one['step_ms']:>9.2f}{one['j_per_step']:>9.3f}{shares}")
-        for note in one["notes"]:
+        shares = "".join(f"{100 * finding[key]:>{width}.1f} %" for key, width in columns)
+        print(
+            f"{finding['way']:16}{finding['steps']:>7}{finding['step_ms']:>9.2f}{finding['j_per_step']:>9.3f}{shares}"
+        )
+        for note in finding["notes"]:
             print(f"{'':16}note: {note}")
 
 

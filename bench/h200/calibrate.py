@@ -30,10 +30,10 @@ MAX_GAIN_ERROR = 0.03
 def calibrate(joulemap: Path, folder: Path, seconds: float) -> dict:
     command = [str(joulemap), "calibrate", "--json", "--sensors", "nvml", "--seconds", str(seconds)]
     environment = {**os.environ, "JOULEMAP_DATA": str(folder)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60 + 40 * 16)
-    if done.returncode != 0:
-        sys.exit(f"calibrate failed: {done.stderr}")
-    return json.loads(done.stdout.strip().split("\n")[-1])
+    completed_process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60 + 40 * 16)
+    if completed_process.returncode != 0:
+        sys.exit(f"calibrate failed: {completed_process.stderr}")
+    return json.loads(completed_process.stdout.strip().split("\n")[-1])
 
 
 def format_value(value: float | None, scale: float = 1, unit: str = "", digits: int = 1) -> str:
@@ -55,7 +55,7 @@ def table(bench: Findings, entries: list[dict]) -> None:
     )
     for entry in entries:
         low, high = format_value(entry["lag_low_s"], 1e3), format_value(entry["lag_high_s"], 1e3, " ms")
-        gain = (
+        gain_cell = (
             "-" if entry["gain"] is None else f"{100 * (entry['gain'] - 1):+.2f} +- {100 * entry['gain_spread']:.2f} %"
         )
         settle_cell = f"{format_value(entry['settle_s'], 1e3, ' ms', 0)} at {format_value(entry['settle_w'], 1, ' W')}"
@@ -64,25 +64,25 @@ def table(bench: Findings, entries: list[dict]) -> None:
         bench.add_line(
             f"| {entry['channel']} | {format_value(entry['refresh_s'], 1e3, ' ms', 2)} | "
             f"{format_value(entry['lag_s'], 1e3, ' ms')} | "
-            f"{low} .. {high} | {describe_averaging(entry)} | {powers} | {gain} | {settle_cell} | {sleep_cell} |"
+            f"{low} .. {high} | {describe_averaging(entry)} | {powers} | {gain_cell} | {settle_cell} | {sleep_cell} |"
         )
 
 
-def check(bench: Findings, counter: dict, others: list[dict]) -> None:
-    def bar(what: str, good: bool) -> None:
-        bench.add_line(f"- {what}: {bench.bar(what, good)}")
+def check(bench: Findings, counter: dict, power_channels: list[dict]) -> None:
+    def bar(bar_name: str, is_met: bool) -> None:
+        bench.add_line(f"- {bar_name}: {bench.bar(bar_name, is_met)}")
 
     bar("the counter's lag is known", counter["lag_s"] is not None)
     if counter["lag_s"] is not None:
         bar("the counter lags by 0 to 40 ms", LAG_RANGE_S[0] <= counter["lag_s"] <= LAG_RANGE_S[1])
     powers = [counter["idle_w"], counter["active_idle_w"], counter["loaded_w"]]
     bar("idle < active idle < load", None not in powers and powers[0] < powers[1] < powers[2])
-    for entry in others:
+    for entry in power_channels:
         name = entry["channel"].split("-", 1)[1]
         bar(f"what {name} averages over is known", entry["window_s"] is not None or entry["memory_s"] is not None)
         if entry["gain"] is not None:
             bar(f"{name} agrees with the counter within 3 %", abs(entry["gain"] - 1) <= MAX_GAIN_ERROR)
-    bar("a gain was found", any(entry["gain"] is not None for entry in others))
+    bar("a gain was found", any(entry["gain"] is not None for entry in power_channels))
 
 
 def main() -> int:
@@ -117,8 +117,8 @@ def main() -> int:
                 check(bench, counter, [entry for entry in entries if entry is not counter])
                 if counter["lag_s"] is not None:
                     lags.setdefault(domain, []).append(counter["lag_s"])
-    for domain, seen in lags.items():
-        apart_s = max(seen) - min(seen)
+    for domain, domain_lags_s in lags.items():
+        apart_s = max(domain_lags_s) - min(domain_lags_s)
         verdict = bench.bar("the lag is the same in every round", apart_s <= MAX_LAG_DIFFERENCE_S)
         bench.add_line(f"\n{domain}: the counter's lag differs by {apart_s * 1e3:.2f} ms between rounds: {verdict}")
     return bench.conclude(options.markdown)

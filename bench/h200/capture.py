@@ -93,12 +93,12 @@ class CaptureBenchmark(Findings):
 
 def compute_median_interval(ratios: list[float]) -> tuple[float, float, float]:
     """Returns the median and its 95 % interval by order statistics."""
-    ordered = sorted(ratios)
-    count = len(ordered)
-    reach = int(math.floor(count / 2 - 0.98 * math.sqrt(count)))
-    low = ordered[max(reach, 0)]
-    high = ordered[min(count - 1 - reach, count - 1)]
-    return statistics.median(ordered), low, high
+    sorted_ratios = sorted(ratios)
+    count = len(sorted_ratios)
+    lower_rank = int(math.floor(count / 2 - 0.98 * math.sqrt(count)))
+    low = sorted_ratios[max(lower_rank, 0)]
+    high = sorted_ratios[min(count - 1 - lower_rank, count - 1)]
+    return statistics.median(sorted_ratios), low, high
 
 
 def energy_meter():
@@ -116,9 +116,9 @@ def run_interleaved_blocks(bench: CaptureBenchmark, workers: list[Worker], steps
     counter = energy_meter()
     for number in range(bench.rounds):
         for worker in random.Random(number).sample(workers, len(workers)):
-            before = counter.read_energy_mj() if counter else None
+            begin_energy_mj = counter.read_energy_mj() if counter else None
             block = worker.run(steps)
-            block["joules"] = (counter.read_energy_mj() - before) * 1e-3 if counter else None
+            block["joules"] = (counter.read_energy_mj() - begin_energy_mj) * 1e-3 if counter else None
             worker.blocks.append(block)
 
 
@@ -139,27 +139,36 @@ def cost(bench: CaptureBenchmark, network: str, bars: dict[str, float | None], t
     bench.add_line(
         "| tool | step, median | added time | 95 % | added joules | 95 % | bar |\n|---|---|---|---|---|---|---|"
     )
-    nothing = workers["nothing"].blocks
+    baseline_blocks = workers["nothing"].blocks
     for name, worker in workers.items():
-        mine = worker.blocks
-        most = bars.get(name.removeprefix("joulemap "))
-        median, low, high = median_overhead(mine, nothing, "step_s")
+        tool_blocks = worker.blocks
+        max_overhead = bars.get(name.removeprefix("joulemap "))
+        median, low, high = median_overhead(tool_blocks, baseline_blocks, "step_s")
         verdict = (
-            "" if most is None else f"<= {most:.0%}: {bench.bar(f'{network}, {name}: added time', median <= most)}"
+            ""
+            if max_overhead is None
+            else f"<= {max_overhead:.0%}: {bench.bar(f'{network}, {name}: added time', median <= max_overhead)}"
         )
-        more, overhead_low, overhead_high = median_overhead(mine, nothing, "joules")
-        step_ms = 1e3 * statistics.median(block["step_s"] for block in mine)
+        energy_overhead, overhead_low, overhead_high = median_overhead(tool_blocks, baseline_blocks, "joules")
+        step_ms = 1e3 * statistics.median(block["step_s"] for block in tool_blocks)
         bench.add_line(
-            f"| {name} | {step_ms:.3f} ms | {median:+.2%} | {low:+.2%} to {high:+.2%} | {more:+.2%} | "
+            f"| {name} | {step_ms:.3f} ms | {median:+.2%} | {low:+.2%} to {high:+.2%} | {energy_overhead:+.2%} | "
             f"{overhead_low:+.2%} to {overhead_high:+.2%} | {verdict} |"
         )
 
 
-def median_overhead(mine: list[dict], nothing: list[dict], amount: str) -> tuple[float, float, float]:
+def median_overhead(
+    tool_blocks: list[dict], baseline_blocks: list[dict], quantity_key: str
+) -> tuple[float, float, float]:
     """Median overhead of a block over the block without a tool in the same round, with its 95 % interval."""
-    if mine[0][amount] is None:
+    if tool_blocks[0][quantity_key] is None:
         return math.nan, math.nan, math.nan
-    return compute_median_interval([a[amount] / b[amount] - 1 for a, b in zip(mine, nothing)])
+    return compute_median_interval(
+        [
+            tool_block[quantity_key] / baseline_block[quantity_key] - 1
+            for tool_block, baseline_block in zip(tool_blocks, baseline_blocks)
+        ]
+    )
 
 
 def measure_coverage(bench: CaptureBenchmark, networks: list[str]) -> None:
@@ -168,21 +177,23 @@ def measure_coverage(bench: CaptureBenchmark, networks: list[str]) -> None:
     bench.add_line(
         "| network | kernels | with a phase | with a module | bytes a kernel | bars |\n|---|---|---|---|---|---|"
     )
-    recorded = {network: bench.recorded(network, "full") for network in networks}
-    for network, (worker, _) in recorded.items():
+    recorded_workers = {network: bench.recorded(network, "full") for network in networks}
+    for network, (worker, _) in recorded_workers.items():
         if worker.is_ready():
             worker.run(60)
             worker.end()
-    for network, (worker, file) in recorded.items():
+    for network, (worker, file) in recorded_workers.items():
         if not file.exists():
             bench.add_line(f"| {network} | did not start: {worker.failure} | | | | |")
             continue
         coverage = KernelTimeCoverage(bench.joulemap, file)
-        small = coverage.bytes_per_kernel <= MAX_BYTES_PER_KERNEL
-        good = coverage.phase >= MIN_PHASE_COVERAGE and coverage.module >= MIN_MODULE_COVERAGE and small
+        is_trace_compact = coverage.bytes_per_kernel <= MAX_BYTES_PER_KERNEL
+        is_bar_met = (
+            coverage.phase >= MIN_PHASE_COVERAGE and coverage.module >= MIN_MODULE_COVERAGE and is_trace_compact
+        )
         bench.add_line(
             f"| {network} | {coverage.kernels} | {coverage.phase:.2%} | {coverage.module:.2%} | "
-            f"{coverage.bytes_per_kernel:.2f} | {bench.bar(f'{network}: coverage', good)} |"
+            f"{coverage.bytes_per_kernel:.2f} | {bench.bar(f'{network}: coverage', is_bar_met)} |"
         )
 
 
@@ -201,23 +212,23 @@ def main() -> int:
     )
     parser.add_argument("--tools", default="torch-profiler,zeus,codecarbon,gatorch")
     options = parser.parse_args()
-    wanted = options.networks.split(",") if options.networks else None
+    selected_networks = options.networks.split(",") if options.networks else None
     with tempfile.TemporaryDirectory() as folder:
         bench = CaptureBenchmark(str(options.joulemap.resolve()), Path(folder), options.rounds, options.block_s)
         if options.only in (None, "costs"):
             bench.add_line("## What capture costs")
             tools = [tool for tool in options.tools.split(",") if tool]
-            for network in wanted or MAX_OVERHEADS:
+            for network in selected_networks or MAX_OVERHEADS:
                 bars = MAX_OVERHEADS.get(network, {"auto": None})
-                ways = options.ways.split(",") if options.ways else bars
-                cost(bench, network, {way: bars.get(way) for way in ways}, tools)
+                trace_modes = options.ways.split(",") if options.ways else bars
+                cost(bench, network, {trace_mode: bars.get(trace_mode) for trace_mode in trace_modes}, tools)
         if options.only in (None, "light"):
-            for network in wanted or MAX_LIGHT_OVERHEAD:
+            for network in selected_networks or MAX_LIGHT_OVERHEAD:
                 if options.only == "light" or network in MAX_LIGHT_OVERHEAD:
-                    most = MAX_LIGHT_OVERHEAD.get(network, 0.02)
-                    write_light_overhead(bench, network, most, options.processes, options.turns_s)
+                    max_overhead = MAX_LIGHT_OVERHEAD.get(network, 0.02)
+                    write_light_overhead(bench, network, max_overhead, options.processes, options.turns_s)
         if options.only in (None, "coverage"):
-            measure_coverage(bench, wanted or COVERAGE_NETWORKS)
+            measure_coverage(bench, selected_networks or COVERAGE_NETWORKS)
     return bench.conclude(options.markdown)
 
 

@@ -208,16 +208,16 @@ def prepare(network: str, tool: str):
     torch.manual_seed(0)
     model, compute_loss, answer = NETWORKS[network.removesuffix("-inference")]()
     step = inference_step(answer, model) if network.endswith("-inference") else training_step(compute_loss, model)
-    step, around = MEASUREMENT_TOOLS[tool](step, model)
+    step, measurement_context = MEASUREMENT_TOOLS[tool](step, model)
     for _ in range(20):
         step()
     synchronize()
-    return step, around
+    return step, measurement_context
 
 
 def main() -> None:
     try:
-        step, around = prepare(*sys.argv[1:3])
+        step, measurement_context = prepare(*sys.argv[1:3])
     except Exception as error:  # noqa: BLE001 - a tool that does not support this network is a finding
         print(f"failed {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
         return
@@ -230,7 +230,7 @@ def main() -> None:
             print(json.dumps({"steps": run_captured_and_uncaptured(step, float(line.split()[1]))}), flush=True)
             continue
         steps = int(line.split()[1])
-        with around():
+        with measurement_context():
             for _ in range(3):  # warm-up after the pause in which other workers ran
                 step()
             synchronize()

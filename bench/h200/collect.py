@@ -35,24 +35,26 @@ START_AND_EXIT_S = 8
 
 
 def run_collector(folder: Path, seconds: float, more: list[str], log) -> None:
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > MIN_RESTART_S:
+    deadline_s = time.monotonic() + seconds
+    while (remaining_s := deadline_s - time.monotonic()) > MIN_RESTART_S:
         command = [sys.executable, "-c", COLLECTOR_PROGRAM, str(ROOT / "python" / "joulemap"), "--out", str(folder)]
-        command += ["--seconds", f"{left - START_AND_EXIT_S:.0f}", *more]
+        command += ["--seconds", f"{remaining_s - START_AND_EXIT_S:.0f}", *more]
         print("+", " ".join(command[3:]), file=log, flush=True)
         try:
-            ended = subprocess.run(command, stdout=log, stderr=log, timeout=left + 30, check=False).returncode
+            exit_code = subprocess.run(
+                command, stdout=log, stderr=log, timeout=remaining_s + 30, check=False
+            ).returncode
         except subprocess.TimeoutExpired:
-            ended = -1
-        print(f"ended with {ended}", file=log, flush=True)
-        if ended == 0:
+            exit_code = -1
+        print(f"ended with {exit_code}", file=log, flush=True)
+        if exit_code == 0:
             return
 
 
-def copy_earlier_results(earlier: Path | None, folder: Path) -> None:
+def copy_earlier_results(earlier_folder: Path | None, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for kind in ("*.jsonl.gz", "*.csv.gz"):
-        for path in sorted(earlier.glob(kind)) if earlier else []:
+        for path in sorted(earlier_folder.glob(kind)) if earlier_folder else []:
             shutil.copy(path, folder)
 
 
@@ -82,30 +84,39 @@ def main() -> int:
     )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    more = [f"--{argument}" for argument in options.more]
-    with tempfile.TemporaryDirectory() as made, (options.out / "log.txt").open("a") as log:
-        folder = Path(made)
+    collector_arguments = [f"--{argument}" for argument in options.more]
+    with tempfile.TemporaryDirectory() as temporary_folder, (options.out / "log.txt").open("a") as log:
+        folder = Path(temporary_folder)
         copy_earlier_results(options.earlier, folder)
         copy_earlier_results(options.earlier_held_out, folder / "held-out")
         if options.operations:
             run_collector(
-                folder, options.operations, [*(["--kinds", *options.kinds] if options.kinds else []), *more], log
+                folder,
+                options.operations,
+                [*(["--kinds", *options.kinds] if options.kinds else []), *collector_arguments],
+                log,
             )
         if options.recurrent:
-            run_collector(folder, options.recurrent, ["--kinds", "recurrent", *more], log)
+            run_collector(folder, options.recurrent, ["--kinds", "recurrent", *collector_arguments], log)
         if options.recurrent_networks:
-            only = ["--kinds", "network", "--held-out", "--package", "recurrent", "--settings", "4"]
-            run_collector(folder / "held-out", options.recurrent_networks, [*only, *more], log)
+            recurrent_arguments = ["--kinds", "network", "--held-out", "--package", "recurrent", "--settings", "4"]
+            run_collector(
+                folder / "held-out", options.recurrent_networks, [*recurrent_arguments, *collector_arguments], log
+            )
         if options.seed_layers:
-            run_collector(folder, options.seed_layers, ["--listed", str(ROOT / "data" / "seed"), *more], log)
+            run_collector(
+                folder, options.seed_layers, ["--listed", str(ROOT / "data" / "seed"), *collector_arguments], log
+            )
         if options.networks:
-            run_collector(folder, options.networks, ["--kinds", "network", *more], log)
+            run_collector(folder, options.networks, ["--kinds", "network", *collector_arguments], log)
         if options.layers:
-            run_collector(folder, options.layers, ["--kinds", "layers", *more], log)
+            run_collector(folder, options.layers, ["--kinds", "layers", *collector_arguments], log)
         if options.compiled:
-            run_collector(folder, options.compiled, ["--kinds", "compiled", *more], log)
+            run_collector(folder, options.compiled, ["--kinds", "compiled", *collector_arguments], log)
         if options.held_out:
-            run_collector(folder / "held-out", options.held_out, ["--kinds", "network", "--held-out", *more], log)
+            run_collector(
+                folder / "held-out", options.held_out, ["--kinds", "network", "--held-out", *collector_arguments], log
+            )
         timestamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         for path in sorted(folder.rglob("*.jsonl")):
             name = f"held-out-{path.stem}" if path.parent != folder else path.stem

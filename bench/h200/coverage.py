@@ -16,12 +16,12 @@ BOOKKEEPING_COPIES = {"HtoH"}
 
 class KernelTimeCoverage:
     def __init__(self, joulemap: str, file: Path) -> None:
-        layers, kernels = (_report(joulemap, file, by) for by in ("layer", "kernel"))
+        layers, kernels = (_report(joulemap, file, report_level) for report_level in ("layer", "kernel"))
         self.rows = [row for row in layers["rows"] if row["device"].startswith("gpu")]
         # Rows of other processes on the same GPU (background) have no layers and do not count.
-        ours = [row for row in kernels["rows"] if row["path"][:1] != ["background"]]
-        self.kernels = sum(row["count"] or 0 for row in ours)
-        self.total_s = sum(row["time_s"] for row in ours if row["name"] not in BOOKKEEPING_COPIES)
+        program_rows = [row for row in kernels["rows"] if row["path"][:1] != ["background"]]
+        self.kernels = sum(row["count"] or 0 for row in program_rows)
+        self.total_s = sum(row["time_s"] for row in program_rows if row["name"] not in BOOKKEEPING_COPIES)
         self.diagnostics = layers["diagnostics"]
         self.bytes_per_kernel = layers["file_bytes"] / max(self.kernels, 1)
         self.phase = self._sum_time_s(lambda path: bool(PHASES.intersection(path))) / max(self.total_s, 1e-12)
@@ -34,8 +34,8 @@ class KernelTimeCoverage:
         return sum(row["time_s"] for row in self.rows if counts(row["path"]))
 
     def largest_rows(self, count: int) -> list[list]:
-        ordered = sorted(self.rows, key=lambda row: -row["time_s"])
-        return [[" ".join(row["path"]), row["count"], round(row["time_s"], 6)] for row in ordered[:count]]
+        sorted_rows = sorted(self.rows, key=lambda row: -row["time_s"])
+        return [[" ".join(row["path"]), row["count"], round(row["time_s"], 6)] for row in sorted_rows[:count]]
 
 
 def _report(joulemap: str, file: Path, by: str) -> dict:

@@ -55,13 +55,13 @@ def run_captured_and_uncaptured(step: Callable[[], None], seconds: float) -> lis
     _function_samples.time = clock
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
-        watched = random_source.random() < 0.5
-        _capture.set_capture_enabled(watched)
-        (clock.runs.set if watched else clock.runs.clear)()
+        is_captured = random_source.random() < 0.5
+        _capture.set_capture_enabled(is_captured)
+        (clock.runs.set if is_captured else clock.runs.clear)()
         for _ in range(CAPTURE_RUN_STEPS):
             begin = time.perf_counter()
             step()
-            steps.append((time.perf_counter() - begin, watched, watched and _are_modules_traced()))
+            steps.append((time.perf_counter() - begin, is_captured, is_captured and _are_modules_traced()))
     _capture.set_capture_enabled(True)
     clock.runs.set()
     return steps

@@ -74,18 +74,20 @@ def record_programs(options: argparse.Namespace) -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     until_s = time.monotonic() + options.seconds
     longest_s = 0.0
-    turns = [
+    planned_recordings = [
         (n, name, 0) for n in range(0 if options.changed_only else options.recordings) for name in options.programs
     ]
-    turns += [(n, name, DOUBLED_STEP_INTERVAL) for n in range(options.changed) for name in options.programs]
-    for number, name, twice_every in turns:
+    planned_recordings += [
+        (n, name, DOUBLED_STEP_INTERVAL) for n in range(options.changed) for name in options.programs
+    ]
+    for number, name, twice_every in planned_recordings:
         if time.monotonic() + longest_s > until_s:
             return print(f"no time left for {name} {number}{' changed' if twice_every else ''}", flush=True)
         longest_s = max(longest_s, record(options, name, number, twice_every))
 
 
-def pack_recordings(folder: Path, packed: Path) -> None:
-    packed.mkdir(parents=True, exist_ok=True)
+def pack_recordings(folder: Path, archive_folder: Path) -> None:
+    archive_folder.mkdir(parents=True, exist_ok=True)
     parts: list[list[Path]] = [[]]
     size = 0
     for file in sorted(folder.glob("*.joule")):
@@ -95,17 +97,17 @@ def pack_recordings(folder: Path, packed: Path) -> None:
         parts[-1].append(file)
         size += file.stat().st_size
     for number, files in enumerate(parts):
-        with tarfile.open(packed / f"recordings-{number}.tar.gz", "w:gz") as archive:
+        with tarfile.open(archive_folder / f"recordings-{number}.tar.gz", "w:gz") as archive:
             for file in files:
                 archive.add(file, file.name)
 
 
-def unpack_recordings(folder: Path, into: Path) -> Path:
+def unpack_recordings(folder: Path, target_folder: Path) -> Path:
     archives = sorted(folder.glob("recordings-*.tar.gz"))
     for name in archives:
         with tarfile.open(name) as archive:
-            archive.extractall(into, filter="data")
-    return into if archives else folder
+            archive.extractall(target_folder, filter="data")
+    return target_folder if archives else folder
 
 
 # Analysis
@@ -121,9 +123,9 @@ class Program:
         self.found: dict[int, list[dict]] = {1: [], 3: [], 5: []}  # with a known change on one side
 
 
-def run_diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
+def run_diff(options: argparse.Namespace, baseline_files: list[Path], compared_files: list[Path]) -> dict:
     command = [str(options.joulemap), "diff", "--json", "--by", options.by, "--per", "step", *options.diff_option]
-    command += [*map(str, b), "--baseline", *map(str, a)]
+    command += [*map(str, compared_files), "--baseline", *map(str, baseline_files)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if run.returncode not in (0, 1) or not run.stdout:
         raise SystemExit(f"{' '.join(command)}\n{run.stderr}")
@@ -135,17 +137,26 @@ def draw_comparison_sides(files: list[Path], count: int) -> list[tuple[list[Path
     if len(files) < 2 * count:
         return []
     draw = random.Random(5)
-    drawn = [draw.sample(files, 2 * count) for _ in range(SPLIT_COUNT)]
-    return [(sides[:count], sides[count:]) for sides in drawn]
+    file_samples = [draw.sample(files, 2 * count) for _ in range(SPLIT_COUNT)]
+    return [(sides[:count], sides[count:]) for sides in file_samples]
 
 
 def compare_programs(options: argparse.Namespace, programs: list[Program]) -> None:
     jobs: list[tuple[list, list[Path], list[Path]]] = []
     for program in programs:
-        jobs += [(program.pairs, [a], [b]) for a, b in zip(program.same, program.same[1:])]
+        jobs += [
+            (program.pairs, [baseline_file], [compared_file])
+            for baseline_file, compared_file in zip(program.same, program.same[1:])
+        ]
         for count, results in program.repeated.items():
-            jobs += [(results, a, b) for a, b in draw_comparison_sides(program.same, count)]
-        jobs += [(program.found[1], [a], [b]) for a, b in zip(program.same, program.changed)]
+            jobs += [
+                (results, baseline_files, compared_files)
+                for baseline_files, compared_files in draw_comparison_sides(program.same, count)
+            ]
+        jobs += [
+            (program.found[1], [baseline_file], [compared_file])
+            for baseline_file, compared_file in zip(program.same, program.changed)
+        ]
         for count in (3, 5):
             if len(program.changed) >= count:
                 jobs.append((program.found[count], program.same[:count], program.changed[:count]))
@@ -163,14 +174,14 @@ def has_changed_entry(comparison: dict) -> bool:
 
 
 def list_run_energies_j(program: Program) -> list[float]:
-    first = [pair["a"]["recordings"][0]["energy_j"] for pair in program.pairs]
-    return [*first, program.pairs[-1]["b"]["recordings"][0]["energy_j"]]
+    baseline_energies_j = [pair["a"]["recordings"][0]["energy_j"] for pair in program.pairs]
+    return [*baseline_energies_j, program.pairs[-1]["b"]["recordings"][0]["energy_j"]]
 
 
 def relative_deviations(values: list[float]) -> tuple[float, float]:
     """Relative standard deviation over all runs, and from differences of consecutive runs alone, without drift."""
     logs = [math.log(value) for value in values]
-    steps = [b - a for a, b in zip(logs, logs[1:])]
+    steps = [next_log - previous_log for previous_log, next_log in zip(logs, logs[1:])]
     return statistics.stdev(logs), math.sqrt(sum(step * step for step in steps) / (2 * len(steps)))
 
 
@@ -182,13 +193,14 @@ def write_pair_comparisons(findings: Findings, programs: list[Program], options:
     rows, pairs = [], [pair for program in programs for pair in program.pairs]
     for program in programs:
         runs, neighbours = relative_deviations(list_run_energies_j(program))
-        within = statistics.median(pair["a"]["recordings"][0]["within"] for pair in program.pairs)
+        within_run_sd = statistics.median(pair["a"]["recordings"][0]["within"] for pair in program.pairs)
         left_out = [(pair["a"]["recordings"][0]["left_out"] or {}).get("warm_up_steps", 0) for pair in program.pairs]
-        largest = max(abs(pair["total"]["relative"]) for pair in program.pairs)
+        largest_difference = max(abs(pair["total"]["relative"]) for pair in program.pairs)
         rows.append([
             program.name, str(len(program.same)), f"{statistics.mean(list_run_energies_j(program)):.3g} J",
             f"{statistics.median(left_out):.0f}",
-            format_percent(runs, 2), format_percent(neighbours, 2), format_percent(within, 2), format_percent(largest),
+            format_percent(runs, 2), format_percent(neighbours, 2), format_percent(within_run_sd, 2),
+            format_percent(largest_difference),
             f"{sum(map(is_changed, program.pairs))} of {len(program.pairs)}",
             f"{sum(map(has_changed_entry, program.pairs))} of {len(program.pairs)}",
         ])  # fmt: skip
@@ -196,17 +208,19 @@ def write_pair_comparisons(findings: Findings, programs: list[Program], options:
     findings.table(
         ["program", "runs", "a step", "warm-up steps", "sd of runs", "sd by neighbours", "within a run",
          "largest difference", "called changed", "with a changed entry"], rows)  # fmt: skip
-    changed = sum(map(is_changed, pairs))
-    covered = sum(pair["total"]["low_j"] <= 0 <= pair["total"]["high_j"] for pair in pairs)
-    named = sum(map(has_changed_entry, pairs))
+    changed_count = sum(map(is_changed, pairs))
+    covered_count = sum(pair["total"]["low_j"] <= 0 <= pair["total"]["high_j"] for pair in pairs)
+    named_pair_count = sum(map(has_changed_entry, pairs))
     steady = sum(pair["state"] == "steady" for pair in pairs)
-    good = findings.bar("false positives", len(pairs) > 0 and changed <= MAX_FALSE_POSITIVE_RATE * len(pairs))
-    share = format_percent(changed / len(pairs))
+    bar_verdict = findings.bar(
+        "false positives", len(pairs) > 0 and changed_count <= MAX_FALSE_POSITIVE_RATE * len(pairs)
+    )
+    share = format_percent(changed_count / len(pairs))
     findings.add_line(
-        f"**{changed} of {len(pairs)} pairs that differ in nothing are called changed** ({share}; the bar is "
-        f"{format_percent(MAX_FALSE_POSITIVE_RATE, 0)}: {good}). "
-        f"Intervals of 90 % cover 0 in {format_percent(covered / len(pairs))}; "
-        f"an entry by {options.by} is named in {named} pairs; {steady} pairs compare steady states."
+        f"**{changed_count} of {len(pairs)} pairs that differ in nothing are called changed** ({share}; the bar is "
+        f"{format_percent(MAX_FALSE_POSITIVE_RATE, 0)}: {bar_verdict}). "
+        f"Intervals of 90 % cover 0 in {format_percent(covered_count / len(pairs))}; "
+        f"an entry by {options.by} is named in {named_pair_count} pairs; {steady} pairs compare steady states."
     )
 
 
@@ -214,7 +228,9 @@ def write_prior_sensitivity(findings: Findings, programs: list[Program]) -> None
     """Writes the spread between runs of these programs, and how many pairs would be called changed with other priors of
     that spread."""
     deviations = [relative_deviations(list_run_energies_j(program)) for program in programs]
-    rms, neighbour_rms = (math.sqrt(sum(one[i] ** 2 for one in deviations) / len(deviations)) for i in (0, 1))
+    rms, neighbour_rms = (
+        math.sqrt(sum(deviation_pair[i] ** 2 for deviation_pair in deviations) / len(deviations)) for i in (0, 1)
+    )
     prior = programs[0].pairs[0]["run_variation"]
     findings.add_line(
         f"\nStandard deviation between runs, root mean square over programs: {format_percent(rms, 2)} "
@@ -223,24 +239,28 @@ def write_prior_sensitivity(findings: Findings, programs: list[Program]) -> None
     )
     rows = []
     for sd in PRIOR_SDS:
-        called = []
+        changed_flags = []
         for program in programs:
             for pair in program.pairs:
-                within = [pair[side]["recordings"][0]["within"] for side in "ab"]
-                reach = STUDENT_T_90_DF4 * math.sqrt(2 * sd**2 + sum(one**2 for one in within))
-                called.append(abs(pair["total"]["relative"]) > reach)
-        rows.append([format_percent(sd), format_percent(sum(called) / len(called))])
+                within_run_sds = [pair[side]["recordings"][0]["within"] for side in "ab"]
+                half_width = STUDENT_T_90_DF4 * math.sqrt(
+                    2 * sd**2 + sum(within_run_sd**2 for within_run_sd in within_run_sds)
+                )
+                changed_flags.append(abs(pair["total"]["relative"]) > half_width)
+        rows.append([format_percent(sd), format_percent(sum(changed_flags) / len(changed_flags))])
     findings.table(["prior (4 degrees of freedom)", "false positives it would give"], rows)
 
 
 def write_detectable_changes(findings: Findings, programs: list[Program]) -> None:
     rows = []
     for program in programs:
-        printed = {1: program.pairs, 3: program.repeated[3], 5: program.repeated[5]}
+        comparisons_by_count = {1: program.pairs, 3: program.repeated[3], 5: program.repeated[5]}
         cells = []
-        for results in printed.values():
+        for results in comparisons_by_count.values():
             cells.append(
-                format_percent(statistics.median(one["smallest_change"] for one in results)) if results else "-"
+                format_percent(statistics.median(comparison["smallest_change"] for comparison in results))
+                if results
+                else "-"
             )
         false = [f"{sum(map(is_changed, sides))} of {len(sides)}" for sides in program.repeated.values()]
         rows.append([program.name, *cells, *false])
@@ -257,16 +277,16 @@ def write_found_changes(findings: Findings, programs: list[Program]) -> None:
         for count, results in program.found.items():
             if not results:
                 continue
-            change = statistics.median(one["total"]["relative"] for one in results)
-            smallest = statistics.median(one["smallest_change"] for one in results)
-            found = sum(one["total"]["verdict"] == "grew" for one in results)
+            change = statistics.median(comparison["total"]["relative"] for comparison in results)
+            smallest_change = statistics.median(comparison["smallest_change"] for comparison in results)
+            found_count = sum(comparison["total"]["verdict"] == "grew" for comparison in results)
             rows.append(
                 [
                     program.name,
                     str(count),
                     format_percent(change),
-                    format_percent(smallest),
-                    f"{found} of {len(results)}",
+                    format_percent(smallest_change),
+                    f"{found_count} of {len(results)}",
                 ]
             )
     if not rows:

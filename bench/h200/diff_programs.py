@@ -33,10 +33,10 @@ class RepeatedModule(nn.Module):
         return y
 
 
-def convolutions(of: int, to: int) -> nn.Sequential:
+def convolutions(input_channels: int, output_channels: int) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(of, to, 3, padding=1), nn.BatchNorm2d(to), nn.ReLU(inplace=True),
-        nn.Conv2d(to, to, 3, padding=1), nn.BatchNorm2d(to), nn.ReLU(inplace=True),
+        nn.Conv2d(input_channels, output_channels, 3, padding=1), nn.BatchNorm2d(output_channels), nn.ReLU(inplace=True),
+        nn.Conv2d(output_channels, output_channels, 3, padding=1), nn.BatchNorm2d(output_channels), nn.ReLU(inplace=True),
     )  # fmt: skip
 
 
@@ -44,27 +44,44 @@ class UNet(nn.Module):
     def __init__(self, width: int = 48, depth: int = 4) -> None:
         super().__init__()
         sizes = [width * 2**i for i in range(depth)]
-        self.down = nn.ModuleList(convolutions(of, to) for of, to in zip([3, *sizes], sizes))
-        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * to, to, 2, stride=2) for to in reversed(sizes[:-1]))
-        self.join = nn.ModuleList(convolutions(2 * to, to) for to in reversed(sizes[:-1]))
+        self.down = nn.ModuleList(
+            convolutions(input_channels, output_channels) for input_channels, output_channels in zip([3, *sizes], sizes)
+        )
+        self.up = nn.ModuleList(
+            nn.ConvTranspose2d(2 * output_channels, output_channels, 2, stride=2)
+            for output_channels in reversed(sizes[:-1])
+        )
+        self.join = nn.ModuleList(
+            convolutions(2 * output_channels, output_channels) for output_channels in reversed(sizes[:-1])
+        )
         self.head = nn.Conv2d(width, 2, 1)
 
     def forward(self, x):
-        kept = []
+        skip_tensors = []
         for i, block in enumerate(self.down):
             x = block(x if i == 0 else nn.functional.max_pool2d(x, 2))
-            kept.append(x)
-        for up, join, skip in zip(self.up, self.join, reversed(kept[:-1])):
-            x = join(torch.cat([up(x), skip], 1))
+            skip_tensors.append(x)
+        for upsampler, join, skip in zip(self.up, self.join, reversed(skip_tensors[:-1])):
+            x = join(torch.cat([upsampler(x), skip], 1))
         return self.head(x)
 
 
 class Residual(nn.Module):
-    def __init__(self, of: int, to: int, stride: int) -> None:
+    def __init__(self, input_channels: int, output_channels: int, stride: int) -> None:
         super().__init__()
-        self.conv1, self.norm1 = nn.Conv2d(of, to, 3, stride, 1, bias=False), nn.BatchNorm2d(to)
-        self.conv2, self.norm2 = nn.Conv2d(to, to, 3, 1, 1, bias=False), nn.BatchNorm2d(to)
-        self.shortcut = nn.Identity() if of == to else nn.Conv2d(of, to, 1, stride, bias=False)
+        self.conv1, self.norm1 = (
+            nn.Conv2d(input_channels, output_channels, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(output_channels),
+        )
+        self.conv2, self.norm2 = (
+            nn.Conv2d(output_channels, output_channels, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(output_channels),
+        )
+        self.shortcut = (
+            nn.Identity()
+            if input_channels == output_channels
+            else nn.Conv2d(input_channels, output_channels, 1, stride, bias=False)
+        )
 
     def forward(self, x):
         y = torch.relu(self.norm1(self.conv1(x)))
@@ -73,7 +90,11 @@ class Residual(nn.Module):
 
 def resnet18() -> nn.Module:
     stages = [(64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)]
-    blocks = [block for of, to, stride in stages for block in (Residual(of, to, stride), Residual(to, to, 1))]
+    blocks = [
+        block
+        for input_channels, output_channels, stride in stages
+        for block in (Residual(input_channels, output_channels, stride), Residual(output_channels, output_channels, 1))
+    ]
     stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 100))
 

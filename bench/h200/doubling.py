@@ -42,12 +42,14 @@ MAX_RUN_S = 600
 
 def record_network(joulemap: str, network: str, options: argparse.Namespace) -> bool:
     """Returns True when all recordings succeed. A network that fails does not stop the others."""
-    good = record_load(joulemap, network, options, options.folder)
+    has_succeeded = record_load(joulemap, network, options, options.folder)
     if options.dither_s > 0:
-        plain = argparse.Namespace(**{**vars(options), "rounds": 0, "probe_s": 0, "plain_s": options.dither_s})
-        good = record_load(joulemap, network, plain, options.folder / ALONE_METHOD) and good
-        good = record_load(joulemap, network, plain, options.folder / DITHER_METHOD, "--dither") and good
-    return good
+        plain_options = argparse.Namespace(**{**vars(options), "rounds": 0, "probe_s": 0, "plain_s": options.dither_s})
+        has_succeeded = record_load(joulemap, network, plain_options, options.folder / ALONE_METHOD) and has_succeeded
+        has_succeeded = (
+            record_load(joulemap, network, plain_options, options.folder / DITHER_METHOD, "--dither") and has_succeeded
+        )
+    return has_succeeded
 
 
 def record_load(joulemap: str, network: str, options: argparse.Namespace, folder: Path, *more: str) -> bool:
@@ -60,11 +62,15 @@ def record_load(joulemap: str, network: str, options: argparse.Namespace, folder
     print(f"{network}: {' '.join(command)}", file=sys.stderr, flush=True)
     try:
         ran = subprocess.run(command, timeout=MAX_RUN_S, env={**os.environ, "PYTHONUNBUFFERED": "1"}, check=False)
-        good = ran.returncode == 0
+        has_succeeded = ran.returncode == 0
     except subprocess.TimeoutExpired:
-        good = False
-    print(f"{network}: {time.monotonic() - begun:.0f} s, {'done' if good else 'FAILED'}", file=sys.stderr, flush=True)
-    return good
+        has_succeeded = False
+    print(
+        f"{network}: {time.monotonic() - begun:.0f} s, {'done' if has_succeeded else 'FAILED'}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return has_succeeded
 
 
 class Recording(recordings.Recording):
@@ -77,24 +83,32 @@ class Recording(recordings.Recording):
                 self.report(["--by", "layer", *more], span), groups, device, idle_share
             )
 
-        found = {TIME_METHOD: report_interval(load_log["recorded"], "--mode", "integral")}
+        intervals_by_method = {TIME_METHOD: report_interval(load_log["recorded"], "--mode", "integral")}
         if library is not None:
-            found[LIBRARY_METHOD] = report_interval(load_log["recorded"], "--library", str(library))
-        found[REGRESSION_METHOD] = report_interval(load_log["recorded"])
+            intervals_by_method[LIBRARY_METHOD] = report_interval(load_log["recorded"], "--library", str(library))
+        intervals_by_method[REGRESSION_METHOD] = report_interval(load_log["recorded"])
         if load_log["probed"] is not None:
-            found[PROBE_METHOD] = report_interval(load_log["probed"], idle_share=found[REGRESSION_METHOD].idle_share)
-        for way in (ALONE_METHOD, DITHER_METHOD):
-            other = self.file.parent / way / f"{load_log['network']}-{load_log['mode']}.json"
-            if other.exists():
-                found[way] = report_interval_of_other_run(self.joulemap, other, found[REGRESSION_METHOD])
-        return found
+            intervals_by_method[PROBE_METHOD] = report_interval(
+                load_log["probed"], idle_share=intervals_by_method[REGRESSION_METHOD].idle_share
+            )
+        for method_name in (ALONE_METHOD, DITHER_METHOD):
+            load_log_file = self.file.parent / method_name / f"{load_log['network']}-{load_log['mode']}.json"
+            if load_log_file.exists():
+                intervals_by_method[method_name] = report_interval_of_other_run(
+                    self.joulemap, load_log_file, intervals_by_method[REGRESSION_METHOD]
+                )
+        return intervals_by_method
 
 
-def report_interval_of_other_run(joulemap: str, file: Path, plain: doubled.ReportedInterval) -> doubled.ReportedInterval:
+def report_interval_of_other_run(
+    joulemap: str, file: Path, regression_interval: doubled.ReportedInterval
+) -> doubled.ReportedInterval:
     load_log = json.loads(file.read_text())
     recording = recordings.Recording(joulemap, file.parent / f"{load_log['network']}.joule")
     report = recording.report(["--by", "layer", "--library", "none"], load_log["recorded"])
-    return doubled.make_reported_interval(report, load_log["groups"], load_log["device"], plain.idle_share)
+    return doubled.make_reported_interval(
+        report, load_log["groups"], load_log["device"], regression_interval.idle_share
+    )
 
 
 def has_library_option(joulemap: str) -> bool:
@@ -106,14 +120,14 @@ def describe_noise(loops: list, joules: list[float] | None) -> str:
     """Describes the spread between equal loops, by the counter and by windows."""
 
     def spread(values: list[float]) -> float:
-        neighbours = [one / other - 1 for one, other in zip(values, values[1:])]
+        neighbours = [current_value / next_value - 1 for current_value, next_value in zip(values, values[1:])]
         return doubled.rms(neighbours) / math.sqrt(2)
 
-    plain = [i for i, loop in enumerate(loops) if loop.block is None]
-    text = f"{spread([loops[i].pass_j for i in plain]):.2%} by the counter read by hand"
+    plain_indices = [i for i, loop in enumerate(loops) if loop.block is None]
+    text = f"{spread([loops[i].pass_j for i in plain_indices]):.2%} by the counter read by hand"
     if joules is None:
-        return f"{spread([loops[i].pass_j for i in plain]):.2%}"
-    windows = spread([joules[i] / loops[i].passes for i in plain])
+        return f"{spread([loops[i].pass_j for i in plain_indices]):.2%}"
+    windows = spread([joules[i] / loops[i].passes for i in plain_indices])
     ratio = sum(joules) / sum(loop.joules for loop in loops)
     return f"{text}, {windows:.2%} by windows (whose sum is {ratio:.4f} of it)"
 
@@ -123,10 +137,13 @@ def write_network(
 ) -> dict[str, list[float]]:
     loops = [doubled.PassLoop(*loop) for loop in load_log["loops"]]
     pass_j, pass_s = doubled.mean_plain_pass(loops)
-    found = doubled.compute_extra_energies(loops)
-    plain = columns[REGRESSION_METHOD]
+    extra_energies = doubled.compute_extra_energies(loops)
+    regression_interval = columns[REGRESSION_METHOD]
     rows = doubled.compare_blocks(
-        doubled.MeasuredBlocks(pass_j, pass_s, found), plain, load_log["recorded"]["passes"], columns
+        doubled.MeasuredBlocks(pass_j, pass_s, extra_energies),
+        regression_interval,
+        load_log["recorded"]["passes"],
+        columns,
     )
     findings.add_line(f"\n## {load_log['network']}, {load_log['mode']}\n")
     findings.add_line(f"A plain pass takes {pass_s * 1e3:.2f} ms and {pass_j:.3f} J; neighbouring plain loops differ by "
@@ -135,22 +152,25 @@ def write_network(
     findings.add_line("| block | twice | of the pass | working | " + " | ".join(names) + " | basis |")
     findings.add_line("|---|---|---|---|" + "---|" * (len(names) + 1))
     for row in rows:
-        half = "" if row.half_width_j is None else f" +- {row.half_width_j:.4f}"
+        half_width_text = "" if row.half_width_j is None else f" +- {row.half_width_j:.4f}"
         cells = " | ".join(format_error_cell(row.attributed.get(name)) for name in names)
         basis = row.attributed[names[-1]].basis if names[-1] in row.attributed else "-"
-        truth = f"{row.doubled_j:.4f}{half} J | {row.share:.1%} | {row.busy_j:.4f} J"
+        truth = f"{row.doubled_j:.4f}{half_width_text} J | {row.share:.1%} | {row.busy_j:.4f} J"
         findings.add_line(f"| {row.block} | {truth} | {cells} | {basis} |")
     for block, reason in load_log["refused"].items():
         findings.add_line(f"| {block} | not run twice: {reason} |" + " |" * (len(names) + 3))
-    whole = "" if doubled.has_shared_modules({row.block: load_log["groups"][row.block] for row in rows}) else (
+    block_sum_text = "" if doubled.has_shared_modules({row.block: load_log["groups"][row.block] for row in rows}) else (
         f"Blocks add up to {sum(row.share for row in rows):.3f} of the plain pass. ")  # fmt: skip
     widths = [row.half_width_j / row.doubled_j for row in rows if row.half_width_j and row.share >= MIN_ENERGY_SHARE]
     if widths:
-        known = f"+-{statistics.median(widths):.1%} (90 %, median)"
-        findings.add_line(f"\nWhat blocks above {MIN_ENERGY_SHARE:.0%} cost is known to {known}.")
-    recorded_j = plain.total_j / load_log["recorded"]["passes"]
-    recorded = f"The recorded pass used {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
-    findings.add_line(f"\n{whole}{recorded}")
+        uncertainty_text = f"+-{statistics.median(widths):.1%} (90 %, median)"
+        findings.add_line(f"\nWhat blocks above {MIN_ENERGY_SHARE:.0%} cost is known to {uncertainty_text}.")
+    recorded_j = regression_interval.total_j / load_log["recorded"]["passes"]
+    recorded_pass_text = (
+        f"The recorded pass used {recorded_j / pass_j:.3f} of it, "
+        f"{regression_interval.idle_share:.1%} while the GPU waited."
+    )
+    findings.add_line(f"\n{block_sum_text}{recorded_pass_text}")
     return {name: doubled.attribution_errors(rows, name, MIN_ENERGY_SHARE) for name in names}
 
 
@@ -160,21 +180,21 @@ def format_error_cell(attributed: doubled.AttributedEnergy | None) -> str:
 
 def write_summary(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> None:
     """Writes errors by network and mode, then compares all of them with the bars."""
-    known = {name for one in errors.values() for name in one}
+    available_methods = {name for network_errors in errors.values() for name in network_errors}
     names = [
         name
         for name in (TIME_METHOD, LIBRARY_METHOD, REGRESSION_METHOD, PROBE_METHOD, ALONE_METHOD, DITHER_METHOD)
-        if name in known
+        if name in available_methods
     ]
     findings.add_line(f"\n## Blocks above {MIN_ENERGY_SHARE:.0%} of the pass, root mean square error\n")
     findings.add_line("| | blocks | " + " | ".join(names) + " |\n|---|---|" + "---|" * len(names))
-    for network, found in errors.items():
-        cells = " | ".join(f"{doubled.rms(found.get(name, [])):.1%}" for name in names)
-        findings.add_line(f"| {network} | {max(map(len, found.values()), default=0)} | {cells} |")
+    for network, errors_by_method in errors.items():
+        cells = " | ".join(f"{doubled.rms(errors_by_method.get(name, [])):.1%}" for name in names)
+        findings.add_line(f"| {network} | {max(map(len, errors_by_method.values()), default=0)} | {cells} |")
     cells, verdicts = [], []
     for name in names:
-        together = [error for found in errors.values() for error in found.get(name, [])]
-        error = doubled.rms(together)
+        pooled_errors = [error for network_errors in errors.values() for error in network_errors.get(name, [])]
+        error = doubled.rms(pooled_errors)
         cells.append(f"{error:.1%}")
         verdicts.append(
             f"<= {MAX_METHOD_ERRORS[name]:.0%}: {findings.bar(name, error <= MAX_METHOD_ERRORS[name])}"
@@ -188,15 +208,15 @@ def analyse_recordings(joulemap: str, options: argparse.Namespace, findings: Fin
     library = options.library if options.library and has_library_option(joulemap) else None
     if options.library and library is None:
         findings.add_line("This joulemap has no --library: that column is left out.")
-    opened: dict[str, Recording] = {}
+    recordings_by_name: dict[str, Recording] = {}
     errors = {}
     for file in sorted(options.folder.glob("*-*.json")):
         load_log = json.loads(file.read_text())
         try:
             name = load_log["network"]
-            if name not in opened:
-                opened[name] = Recording(joulemap, options.folder / f"{name}.joule")
-            columns = opened[name].report_intervals(load_log, library)
+            if name not in recordings_by_name:
+                recordings_by_name[name] = Recording(joulemap, options.folder / f"{name}.joule")
+            columns = recordings_by_name[name].report_intervals(load_log, library)
             errors[f"{name}, {load_log['mode']}"] = write_network(findings, load_log, columns)
         except (subprocess.SubprocessError, ValueError, LookupError, OSError) as error:
             why = getattr(error, "stderr", None) or str(error)
@@ -230,11 +250,11 @@ def main() -> int:
     joulemap = str(options.joulemap.resolve())
     options.folder.mkdir(parents=True, exist_ok=True)
     networks = NETWORKS if options.networks == "all" else [name for name in options.networks.split(",") if name]
-    failed = [name for name in networks if not record_network(joulemap, name, options)]
+    failed_networks = [name for name in networks if not record_network(joulemap, name, options)]
     if options.collect_only:
-        return 1 if failed else 0
+        return 1 if failed_networks else 0
     findings = Findings()
-    findings.missed += [f"collecting {name}" for name in failed]
+    findings.missed += [f"collecting {name}" for name in failed_networks]
     analyse_recordings(joulemap, options, findings)
     return findings.conclude(options.markdown)
 

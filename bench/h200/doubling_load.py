@@ -84,7 +84,7 @@ class PhaseLockedMeter:
         time.sleep(0.6)
         return self
 
-    def __exit__(self, *details: object) -> None:
+    def __exit__(self, *exception_details: object) -> None:
         self._stop_event.set()
         self._thread.join()
 
@@ -94,23 +94,24 @@ class PhaseLockedMeter:
         for _ in range(3):
             before_ns, _, _ = self._counter.wait_for_update()
             moments.append(before_ns * 1e-9)
-        spread = [
-            (moment - moments[0] + COUNTER_PERIOD_S / 2) % COUNTER_PERIOD_S - COUNTER_PERIOD_S / 2 for moment in moments
+        update_offsets_s = [
+            (update_time_s - moments[0] + COUNTER_PERIOD_S / 2) % COUNTER_PERIOD_S - COUNTER_PERIOD_S / 2
+            for update_time_s in moments
         ]
-        return moments[0] + max(spread)
+        return moments[0] + max(update_offsets_s)
 
     def _read_between_updates(self) -> None:
-        phase_s, number, last = self._find_update_time_s(), 0, None
+        phase_s, number, previous_energy_mj = self._find_update_time_s(), 0, None
         while not self._stop_event.is_set():
             number = max(number + 1, int((time.monotonic() - phase_s) / COUNTER_PERIOD_S + 1 - CHEAP_READ_PHASE))
             time.sleep(max(0.0, phase_s + (number + CHEAP_READ_PHASE) * COUNTER_PERIOD_S - time.monotonic()))
             begin_s, value = time.monotonic(), self._counter.read_energy_mj()
             number = int((begin_s - phase_s) / COUNTER_PERIOD_S)
-            if value == last:  # no update since the last read: find the phase again
+            if value == previous_energy_mj:  # no update since the last read: find the phase again
                 phase_s, number, value = self._find_update_time_s(), 0, None
             else:
                 self._steps[phase_s + number * COUNTER_PERIOD_S] = value * 1e-3
-            last = value
+            previous_energy_mj = value
 
     def begin(self) -> int:
         self._window_spans.append([time.monotonic(), 0.0, self._windows.begin()])
@@ -122,11 +123,13 @@ class PhaseLockedMeter:
 
     def joules(self, number: int) -> float:
         begin_s, end_s, _ = self._window_spans[number]
-        inside = sorted((s, j) for s, j in self._steps.items() if begin_s + MAX_LAG_S < s < end_s)
-        if len(inside) < 4:
-            raise ValueError(f"{len(inside)} counter updates lie in a loop of {end_s - begin_s:.2f} s: --seconds")
-        (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
-        return (last_j - first_j) / (last_s - first_s) * (end_s - begin_s)
+        counter_updates = sorted((s, j) for s, j in self._steps.items() if begin_s + MAX_LAG_S < s < end_s)
+        if len(counter_updates) < 4:
+            raise ValueError(
+                f"{len(counter_updates)} counter updates lie in a loop of {end_s - begin_s:.2f} s: --seconds"
+            )
+        (first_s, first_energy_j), (last_s, last_energy_j) = counter_updates[0], counter_updates[-1]
+        return (last_energy_j - first_energy_j) / (last_s - first_s) * (end_s - begin_s)
 
     def list_window_energies(self) -> list:
         return [self._windows.joules(span[2]) for span in self._window_spans]
@@ -200,15 +203,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     os.environ["JOULEMAP_PROBE"] = str(options.probe_s)  # time limit of replays by jm.attach, s
-    failed = 0
+    exit_code = 0
     for mode in options.modes.split(","):
         try:
             load_log = run_network(options.network, mode, options)
             (options.out / f"{options.network}-{mode}.json").write_text(json.dumps(load_log))
         except Exception:  # noqa: BLE001 - a mode that fails is a finding; the other mode still runs
             print_progress(f"{mode} failed:\n{traceback.format_exc()}")
-            failed = 1
-    return failed
+            exit_code = 1
+    return exit_code
 
 
 if __name__ == "__main__":

@@ -33,29 +33,33 @@ LOAD = str(SCRIPT_FOLDER / "entry_points_load.py")
 
 def list_commands(joulemap: str, device: str, folder: Path) -> dict[str, list[str]]:
     """Name of a call -> its command line. Later commands read what earlier ones wrote."""
-    python, first, second = sys.executable, str(folder / "first.joule"), str(folder / "second.joule")
+    python, first_recording, second_recording = (
+        sys.executable,
+        str(folder / "first.joule"),
+        str(folder / "second.joule"),
+    )
     train = [python, LOAD, "train", "--device", device]
     commands = {
         "doctor": ["doctor"],
         "stat": ["stat", "-r", "2", "--", *train, "--seconds", "2"],
-        "record": ["record", "-o", first, "--", *train],
-        "record --trace full --probe": ["record", "--trace", "full", "--probe", "-o", second, "--", *train],
+        "record": ["record", "-o", first_recording, "--", *train],
+        "record --trace full --probe": ["record", "--trace", "full", "--probe", "-o", second_recording, "--", *train],
         "record -p": ["record", "-p", "{pid}", "-o", str(folder / "pid.joule")],
-        "report": ["report", first],
-        "report --json": ["report", "--json", first],
-        **{f"report --by {level}": ["report", "--by", level, first] for level in
+        "report": ["report", first_recording],
+        "report --json": ["report", "--json", first_recording],
+        **{f"report --by {level}": ["report", "--by", level, first_recording] for level in
            ("module", "op", "kernel", "phase", "step", "epoch", "region", "domain", "function", "stack", "tensor")},
-        "report --html": ["report", "--html", str(folder / "first.html"), first],
-        **{f"report --plot {plot}": ["report", "--plot", plot, "-o", str(folder / f"{plot}.svg"), first] for plot in
-           ("timeline", "violin", "box", "lines", "bars", "loss", "flame", "heatmap")},
-        "report --disclose": ["report", "--disclose", "boamps", "--stage", "training", first],
-        "advise": ["advise", first],
-        "diff": ["diff", first, second],
-        **{f"export {form}": ["export", "--to", form, "-o", str(folder / f"export.{form}"), first] for form in
+        "report --html": ["report", "--html", str(folder / "first.html"), first_recording],
+        **{f"report --plot {plot}": ["report", "--plot", plot, "-o", str(folder / f"{plot}.svg"), first_recording]
+           for plot in ("timeline", "violin", "box", "lines", "bars", "loss", "flame", "heatmap")},
+        "report --disclose": ["report", "--disclose", "boamps", "--stage", "training", first_recording],
+        "advise": ["advise", first_recording],
+        "diff": ["diff", first_recording, second_recording],
+        **{f"export {form}": ["export", "--to", form, "-o", str(folder / f"export.{form}"), first_recording] for form in
            ("tensorboard", "parquet", "perfetto", "pprof", "folded", "speedscope", "dot", "csv", "sqlite")},
         "predict": ["predict", "--device", "h200", str(folder / "operations.json")],
-        "share": ["share", "-o", str(folder / "shared.joule"), first],
-        "bundle": ["bundle", "-o", str(folder / "first.bundle"), first],
+        "share": ["share", "-o", str(folder / "shared.joule"), first_recording],
+        "bundle": ["bundle", "-o", str(folder / "first.bundle"), first_recording],
         "verify": ["verify", str(folder / "first.bundle")],
         "operation": ["operation", "torch.nn.Conv2d"],
     }  # fmt: skip
@@ -66,15 +70,18 @@ def run(name: str, command: list[str], package: Path, outputs: Path) -> dict:
     began = time.monotonic()
     variables = {**os.environ, "PYTHONPATH": f"{package}:{os.environ.get('PYTHONPATH', '')}"}
     try:
-        done = subprocess.run(
+        completed_process = subprocess.run(
             command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False, env=variables, errors="replace"
         )
-        code, text = done.returncode, done.stdout + done.stderr
+        code, text = completed_process.returncode, completed_process.stdout + completed_process.stderr
     except subprocess.TimeoutExpired as expired:
         code, text = 124, str(expired.stdout)[-2000:]
     with outputs.open("a") as file:
         file.write(f"\n===== {name}: exit {code}\n$ {' '.join(command)}\n{text[:6000]}\n")
-    line = next((one for one in reversed(text.splitlines()) if one.startswith('{"joules_per_step"')), "{}")
+    line = next(
+        (output_line for output_line in reversed(text.splitlines()) if output_line.startswith('{"joules_per_step"')),
+        "{}",
+    )
     return {"name": name, "code": code, "time_s": time.monotonic() - began, "text": text, **json.loads(line)}
 
 
@@ -103,7 +110,14 @@ def main() -> int:
     package = Path(joulemap).parent.parent / "python"
     calls = {f"jm.{name}": [sys.executable, LOAD, name, "--device", options.device, "--folder", str(options.folder)]
              for name in FUNCTIONS if name != "train"}  # fmt: skip
-    calls["jm.validate"] = [joulemap, "record", "-o", str(options.folder / "validate.joule"), "--", *calls["jm.validate"]]
+    calls["jm.validate"] = [
+        joulemap,
+        "record",
+        "-o",
+        str(options.folder / "validate.joule"),
+        "--",
+        *calls["jm.validate"],
+    ]
     calls |= list_commands(joulemap, options.device, options.folder)
     findings, results = Findings(), []
     for name, command in calls.items():
@@ -114,13 +128,17 @@ def main() -> int:
         else:
             results.append(run(name, command, package, outputs))
     rows = []
-    for one in results:
-        good = findings.bar(f"{one['name']}: exit {one['code']}", one["code"] == 0)
-        per_step = f"{one['joules_per_step']:.3f} J" if one.get("joules_per_step") else ""
-        last = (one["text"].strip().splitlines() or [""])[-1][:100].replace("|", "/")
-        rows.append([one["name"], good, f"{one['time_s']:.1f} s", per_step, last])
+    for result in results:
+        bar_verdict = findings.bar(f"{result['name']}: exit {result['code']}", result["code"] == 0)
+        per_step = f"{result['joules_per_step']:.3f} J" if result.get("joules_per_step") else ""
+        last_line = (result["text"].strip().splitlines() or [""])[-1][:100].replace("|", "/")
+        rows.append([result["name"], bar_verdict, f"{result['time_s']:.1f} s", per_step, last_line])
     findings.table(["call", "ended well", "time", "energy of a step", "last line"], rows)
-    steps_j = {one["name"]: one["joules_per_step"] for one in results if one.get("joules_per_step")}
+    steps_j = {
+        call_result["name"]: call_result["joules_per_step"]
+        for call_result in results
+        if call_result.get("joules_per_step")
+    }
     if steps_j:
         median_j = statistics.median(steps_j.values())
         for name, energy_j in steps_j.items():

@@ -182,12 +182,12 @@ def early_stop(options) -> None:
     import joulemap as jm
 
     training = Training(options.device)
-    stop = jm.EarlyStop(joules_per_loss=2000)
+    early_stopper = jm.EarlyStop(joules_per_loss=2000)
     for epoch in range(30):
         training.run(0.4)
-        if stop.update(training.evaluate()):
+        if early_stopper.update(training.evaluate()):
             break
-    print(epoch, stop.reason, stop.energy)
+    print(epoch, early_stopper.reason, early_stopper.energy)
 
 
 def layer_value(options) -> None:
@@ -218,9 +218,9 @@ def validate(options) -> None:
     import joulemap as jm
 
     training = Training(options.device)
-    found = jm.validate(training.model, training.images, train=True, seconds=0.4, rounds=2, recorded_s=5,
+    validation_result = jm.validate(training.model, training.images, train=True, seconds=0.4, rounds=2, recorded_s=5,
                         blocks={"first": ["0", "2"], "second": ["5"]})  # fmt: skip
-    print(found)
+    print(validation_result)
 
 
 def callback_lightning(options) -> None:

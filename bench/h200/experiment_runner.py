@@ -58,13 +58,13 @@ def step(options: argparse.Namespace, *words: str, interrupt_after_s: float = 0)
     began = time.monotonic()
     with (options.out / "log.txt").open("a") as log:
         print("+", *command, file=log, flush=True)
-        started = subprocess.Popen(command, stdout=log, stderr=log, cwd=options.out)
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=options.out)
         try:
-            started.wait(interrupt_after_s or options.limit)
+            process.wait(interrupt_after_s or options.limit)
         except subprocess.TimeoutExpired:
-            started.send_signal(signal.SIGINT)
-            started.wait(60)
-        print(f"ended with {started.returncode} after {time.monotonic() - began:.1f} s", file=log, flush=True)
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+        print(f"ended with {process.returncode} after {time.monotonic() - began:.1f} s", file=log, flush=True)
 
 
 def main() -> int:

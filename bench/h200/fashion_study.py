@@ -76,12 +76,12 @@ class Epoch(NamedTuple):
 
 
 def epochs_of(recording: Recording, load_log: dict, run: str) -> list[Epoch]:
-    entries, device = [one for one in load_log["entries"] if one["run"] == run], load_log["device"]
+    entries, device = [log_entry for log_entry in load_log["entries"] if log_entry["run"] == run], load_log["device"]
 
-    def epoch(entry: dict, drawn: EnergyUse) -> Epoch:
+    def epoch(entry: dict, energy_use: EnergyUse) -> Epoch:
         gauges = [recording.gauge(f"{device}-{name}", entry, GAUGE_WINDOW_S) for name in ("sm-clock", "temperature")]
-        facts = entry["epoch"], entry["loss"], entry["steps"]
-        return Epoch(*facts, drawn.joules, drawn.seconds, entry["loading_s"], *gauges)
+        epoch_properties = entry["epoch"], entry["loss"], entry["steps"]
+        return Epoch(*epoch_properties, energy_use.joules, energy_use.seconds, entry["loading_s"], *gauges)
 
     return [epoch(*pair) for pair in zip(entries, recording.compute_span_energies(entries, device))]
 
@@ -92,23 +92,23 @@ def format_gauge(value: float | None, form: str) -> str:
 
 def write_epochs(findings: Findings, epochs: list[Epoch]) -> None:
     rows = []
-    for before, one in zip([None, *epochs], epochs):
-        if one.number in REPORTED_EPOCHS or one is epochs[-1]:
-            fell = before.loss - one.loss if before else None
-            energy_per_loss_cell = f"{one.joules / fell:.0f} J" if fell and fell > 0 else "-"
+    for previous_epoch, current_epoch in zip([None, *epochs], epochs):
+        if current_epoch.number in REPORTED_EPOCHS or current_epoch is epochs[-1]:
+            fell = previous_epoch.loss - current_epoch.loss if previous_epoch else None
+            energy_per_loss_cell = f"{current_epoch.joules / fell:.0f} J" if fell and fell > 0 else "-"
             rows.append(
                 [
-                    str(one.number + 1),
-                    f"{one.loss:.4f}",
-                    f"{one.joules:.1f} J",
-                    f"{one.joules / one.loss:.1f} J",
+                    str(current_epoch.number + 1),
+                    f"{current_epoch.loss:.4f}",
+                    f"{current_epoch.joules:.1f} J",
+                    f"{current_epoch.joules / current_epoch.loss:.1f} J",
                     energy_per_loss_cell,
-                    f"{1e3 * one.step_j:.2f} mJ",
-                    f"{1e6 * one.working_step_s:.0f} us",
-                    f"{1e6 * one.loading_step_s:.0f} us",
-                    f"{one.watts:.1f} W",
-                    format_gauge(one.clock_mhz, ".0f"),
-                    format_gauge(one.temperature_c, ".1f"),
+                    f"{1e3 * current_epoch.step_j:.2f} mJ",
+                    f"{1e6 * current_epoch.working_step_s:.0f} us",
+                    f"{1e6 * current_epoch.loading_step_s:.0f} us",
+                    f"{current_epoch.watts:.1f} W",
+                    format_gauge(current_epoch.clock_mhz, ".0f"),
+                    format_gauge(current_epoch.temperature_c, ".1f"),
                 ]
             )
     head = [
@@ -125,8 +125,8 @@ def write_epochs(findings: Findings, epochs: list[Epoch]) -> None:
         "°C",
     ]
     findings.table(head, rows)
-    total_j = sum(one.joules for one in epochs)
-    per_loss = [one.joules / one.loss for one in epochs]
+    total_j = sum(epoch.joules for epoch in epochs)
+    per_loss = [epoch.joules / epoch.loss for epoch in epochs]
     findings.add_line(
         f"{len(epochs)} epochs, {total_j:.0f} J. Energy over loss, as GATorch plots it, went from {per_loss[0]:.1f} "
         f"to {per_loss[-1]:.1f} J; "
@@ -136,23 +136,23 @@ def write_epochs(findings: Findings, epochs: list[Epoch]) -> None:
 
 def midpoint_epoch(epochs: list[Epoch]) -> int:
     half_loss = (epochs[0].loss + epochs[-1].loss) / 2
-    return next((one.number + 1 for one in epochs if one.loss <= half_loss), len(epochs))
+    return next((epoch.number + 1 for epoch in epochs if epoch.loss <= half_loss), len(epochs))
 
 
 EPOCH_QUANTITIES: dict[str, Callable[[Epoch], float | None]] = {
-    "energy of a step": lambda one: one.step_j,
-    "power": lambda one: one.watts,
-    "time of a step's work": lambda one: one.working_step_s,
-    "time of its loading": lambda one: one.loading_step_s,
-    "SM clock": lambda one: one.clock_mhz,
-    "temperature": lambda one: one.temperature_c,
+    "energy of a step": lambda epoch: epoch.step_j,
+    "power": lambda epoch: epoch.watts,
+    "time of a step's work": lambda epoch: epoch.working_step_s,
+    "time of its loading": lambda epoch: epoch.loading_step_s,
+    "SM clock": lambda epoch: epoch.clock_mhz,
+    "temperature": lambda epoch: epoch.temperature_c,
 }
 
 
-def complete_values(epochs: list[Epoch], of: Callable[[Epoch], float | None]) -> list[float]:
+def complete_values(epochs: list[Epoch], epoch_quantity: Callable[[Epoch], float | None]) -> list[float]:
     """Returns the values of all epochs, or an empty list if one is missing: a trend with gaps would be a different
     one."""
-    values = [of(one) for one in epochs]
+    values = [epoch_quantity(epoch) for epoch in epochs]
     return [] if any(value is None for value in values) else values
 
 
@@ -163,8 +163,8 @@ def write_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
         "another.\n"
     )
     rows, trends = [], {}
-    for name, of in EPOCH_QUANTITIES.items():
-        values = complete_values(steady, of)
+    for name, epoch_quantity in EPOCH_QUANTITIES.items():
+        values = complete_values(steady, epoch_quantity)
         if not values:
             rows.append([name, "not read", "", "", ""])
             continue
@@ -186,9 +186,9 @@ def write_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
 
 def write_time_and_power_changes(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]) -> None:
     """Splits the change of energy per step into change of time at mean power and change of power at mean time."""
-    count, mean_j = len(steady), mean_interval([one.step_j for one in steady]).value
-    watts = mean_interval([one.watts for one in steady]).value
-    step_s = mean_interval([one.seconds / one.steps for one in steady]).value
+    count, mean_j = len(steady), mean_interval([epoch.step_j for epoch in steady]).value
+    watts = mean_interval([epoch.watts for epoch in steady]).value
+    step_s = mean_interval([epoch.seconds / epoch.steps for epoch in steady]).value
 
     def share(name: str, factor: float) -> str:
         return trends[name].slope.scaled_by(count * factor / mean_j).as_text("+.2%")
@@ -206,70 +206,89 @@ def write_time_and_power_changes(findings: Findings, steady: list[Epoch], trends
 
 def fit_power_by_gauges(steady: list[Epoch]) -> dict[str, Interval]:
     """Regresses power on all gauges that varied: W per unit. Empty where they are collinear."""
-    moved = {}
+    varied_gauges = {}
     for name in ("SM clock", "temperature"):
         values = complete_values(steady, EPOCH_QUANTITIES[name])
         if values and max(values) > min(values):
-            moved[name] = values
-    if not moved:
+            varied_gauges[name] = values
+    if not varied_gauges:
         return {}
-    rows = [[1.0, *values] for values in zip(*moved.values())]
+    rows = [[1.0, *values] for values in zip(*varied_gauges.values())]
     try:
-        fit = least_squares(rows, [one.watts for one in steady])
+        fit = least_squares(rows, [epoch.watts for epoch in steady])
     except ValueError:
         return {}
-    return {name: fit.coefficient(1 + at) for at, name in enumerate(moved)}
+    return {name: fit.coefficient(1 + gauge_index) for gauge_index, name in enumerate(varied_gauges)}
 
 
 def write_warm_up(findings: Findings, epochs: list[Epoch], steady: list[Epoch]) -> None:
-    first = mean_interval([one.step_j for one in epochs[:WARM_UP_EPOCHS]])
-    later = mean_interval([one.step_j for one in steady])
-    ratio = first.ratio_to(later)
-    one = epochs[0].step_j / later.value
+    warm_up_step_j = mean_interval([epoch.step_j for epoch in epochs[:WARM_UP_EPOCHS]])
+    steady_step_j = mean_interval([epoch.step_j for epoch in steady])
+    ratio = warm_up_step_j.ratio_to(steady_step_j)
+    first_epoch_ratio = epochs[0].step_j / steady_step_j.value
     findings.add_line(
-        f"- Warm-up: a step of the first epoch used {one:.3f} of a later one's energy, of the first "
+        f"- Warm-up: a step of the first epoch used {first_epoch_ratio:.3f} of a later one's energy, of the first "
         f"{WARM_UP_EPOCHS} epochs {ratio.as_text('.3f')}."
     )
 
 
 def write_rest_power(findings: Findings, recording: Recording, load_log: dict) -> None:
-    rest_spans = [drop_rest_begin(one) for one in load_log["entries"] if one["run"] == "rest"]
-    watts = [recording.energy_of_span(one, load_log["device"]).watts for one in rest_spans]
+    rest_spans = [drop_rest_begin(log_entry) for log_entry in load_log["entries"] if log_entry["run"] == "rest"]
+    watts = [recording.energy_of_span(rest_span, load_log["device"]).watts for rest_span in rest_spans]
     findings.add_line(
         f"- Background: at rest before, between and after, the power of the device was "
-        f"{', '.join(f'{one:.1f}' for one in watts)} W."
+        f"{', '.join(f'{rest_power_w:.1f}' for rest_power_w in watts)} W."
     )
 
 
-def write_warm_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
+def write_warm_repetition(findings: Findings, epochs: list[Epoch], repeated_epochs: list[Epoch], fell: str) -> None:
     """Tests fresh weights on a warm machine: the part of the fall that repeats is due to the training."""
-    count = min(COMPARED_EPOCHS, len(again) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
+    count = min(COMPARED_EPOCHS, len(repeated_epochs) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
     if count < MIN_COMPARED_EPOCHS:
         findings.add_line("- Fresh weights: too few epochs were run again for a result.")
         return
-    first, fresh = (run[WARM_UP_EPOCHS : WARM_UP_EPOCHS + count] for run in (epochs, again))
-    last = epochs[-count:]
-    from_first = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, first)])
-    from_last = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, last)])
+    early_epochs, fresh_weight_epochs = (
+        run[WARM_UP_EPOCHS : WARM_UP_EPOCHS + count] for run in (epochs, repeated_epochs)
+    )
+    late_epochs = epochs[-count:]
+    from_first = mean_interval(
+        [
+            fresh_epoch.step_j / early_epoch.step_j - 1
+            for fresh_epoch, early_epoch in zip(fresh_weight_epochs, early_epochs)
+        ]
+    )
+    from_last = mean_interval(
+        [
+            fresh_epoch.step_j / late_epoch.step_j - 1
+            for fresh_epoch, late_epoch in zip(fresh_weight_epochs, late_epochs)
+        ]
+    )
     findings.add_line(
         f"- Again from fresh weights, {count} epochs after warm-up: a step used {from_first.as_text('+.2%')} against the "
         f"same epochs of the first training, and {from_last.as_text('+.2%')} against its last {count}."
     )
-    energy_decrease_j = sum(one.step_j for one in first) / count - sum(one.step_j for one in last) / count
+    energy_decrease_j = (
+        sum(epoch.step_j for epoch in early_epochs) / count - sum(epoch.step_j for epoch in late_epochs) / count
+    )
     if fell != CONFIRMED or energy_decrease_j <= 0:
         return
-    back = mean_interval([(one.step_j - other.step_j) / energy_decrease_j for one, other in zip(fresh, last)])
+    returned_share = mean_interval(
+        [
+            (fresh_epoch.step_j - late_epoch.step_j) / energy_decrease_j
+            for fresh_epoch, late_epoch in zip(fresh_weight_epochs, late_epochs)
+        ]
+    )
     cause = {
         CONFIRMED: "came back with fresh weights: it is the training's own",
         REFUTED: "did not come back with fresh weights: it is the machine's",
         NOT_SHOWN: "came back in part: its cause cannot be identified",
-    }[verdict_above(back, 0.5)]
-    findings.add_line(f"- **The fall {cause}** ({back.as_text('.0%')} of it came back).")
+    }[verdict_above(returned_share, 0.5)]
+    findings.add_line(f"- **The fall {cause}** ({returned_share.as_text('.0%')} of it came back).")
 
 
 def write_verdict(findings: Findings, trend: Trend) -> str:
-    shown = trend.is_significant()
-    fell = CONFIRMED if shown and trend.slope.value < 0 else REFUTED if shown else NOT_SHOWN
+    is_significant = trend.is_significant()
+    fell = CONFIRMED if is_significant and trend.slope.value < 0 else REFUTED if is_significant else NOT_SHOWN
     words = {
         CONFIRMED: "energy of a step falls over the training",
         REFUTED: "energy of a step rises over the training",
@@ -285,7 +304,7 @@ def write_verdict(findings: Findings, trend: Trend) -> str:
 def analyse_recordings(options, findings: Findings) -> None:
     load_log = read_load_log(options.folder, NAME)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
-    epochs, again = (epochs_of(recording, load_log, run) for run in ("training", "again"))
+    epochs, repeated_epochs = (epochs_of(recording, load_log, run) for run in ("training", "again"))
     if not load_log["real_data"]:
         findings.add_line("**Random images, not Fashion-MNIST: the mechanics alone.**")
     if len(epochs) < MIN_EPOCHS:
@@ -299,7 +318,7 @@ def analyse_recordings(options, findings: Findings) -> None:
     fell = write_verdict(findings, trends["energy of a step"])
     write_warm_up(findings, epochs, steady)
     write_rest_power(findings, recording, load_log)
-    write_warm_repetition(findings, epochs, again, fell)
+    write_warm_repetition(findings, epochs, repeated_epochs, fell)
 
 
 def main() -> int:

@@ -102,8 +102,8 @@ def find_library(name: str) -> str:
         "except OSError: pass\n"
         f"print([l.split()[-1] for l in open('/proc/self/maps') if {name.split('.so')[0]!r} in l][0])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    return done.stdout.strip()
+    completed_process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return completed_process.stdout.strip()
 
 
 class FaultLibraries:
@@ -119,13 +119,13 @@ class FaultLibraries:
         return self.folder / f"libfault_{kind.lower()}.so"
 
     def variables(self, case: FaultCase) -> dict[str, str]:
-        chosen = {}
+        fault_variables = {}
         for kind, fault in (("NVML", case.nvml), ("CUPTI", case.cupti)):
             if fault:
-                chosen[f"JOULEMAP_{kind}"] = str(self.path(kind))
-                chosen[f"JOULEMAP_FAULT_{kind}"] = fault
-                chosen[f"JOULEMAP_REAL_{kind}"] = self.real[kind]
-        return {**chosen, "JOULEMAP_FAULT_AFTER_S": str(FAULT_AFTER_S), **case.variables}
+                fault_variables[f"JOULEMAP_{kind}"] = str(self.path(kind))
+                fault_variables[f"JOULEMAP_FAULT_{kind}"] = fault
+                fault_variables[f"JOULEMAP_REAL_{kind}"] = self.real[kind]
+        return {**fault_variables, "JOULEMAP_FAULT_AFTER_S": str(FAULT_AFTER_S), **case.variables}
 
 
 def training(options: argparse.Namespace, folder: Path, compiled: bool) -> list[str]:
@@ -136,10 +136,14 @@ def training(options: argparse.Namespace, folder: Path, compiled: bool) -> list[
 
 def run(command: list[str], cache: Path, kill: int = 0, **variables: str) -> tuple[int, str, str, float]:
     """Returns exit code, checksum, output and seconds. `kill`: signal sent once Inductor starts to write."""
-    fixed = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    base_variables = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TORCHINDUCTOR_CACHE_DIR": str(cache)}
     begin = time.monotonic()
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **fixed, **variables}
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **base_variables, **variables},
     )
     if kill:
         while not any(cache.glob("*")) and process.poll() is None:
@@ -157,43 +161,47 @@ def run(command: list[str], cache: Path, kill: int = 0, **variables: str) -> tup
 
 def report(joulemap: str, file: Path) -> tuple[dict, str]:
     command = [joulemap, "report", "--json", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    return (json.loads(done.stdout), "") if done.returncode == 0 else ({}, done.stderr.strip())
+    completed_process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return (
+        (json.loads(completed_process.stdout), "")
+        if completed_process.returncode == 0
+        else ({}, completed_process.stderr.strip())
+    )
 
 
 def mean_power_w(result: dict) -> float | None:
     """Mean power over the time that was measured, W."""
-    gpus = [one for one in result["domains"] if one["name"].startswith("gpu") and one["counted"]]
+    gpus = [domain for domain in result["domains"] if domain["name"].startswith("gpu") and domain["counted"]]
     return gpus[0]["mean_w"] if gpus else None
 
 
 def list_unexpected_results(
-    case: FaultCase, outcome: tuple[int, str, str, float], alone: tuple, result: dict, unreadable: str
+    case: FaultCase, outcome: tuple[int, str, str, float], reference_outcome: tuple, result: dict, unreadable: str
 ) -> list[str]:
     code, checksum, errors, took_s = outcome
-    wrong = []
+    unexpected_results = []
     if case.kill_signal:
         if code != 128 + case.kill_signal:
-            wrong.append(f"exit code {code}")
+            unexpected_results.append(f"exit code {code}")
     else:
         if code != 0:
-            wrong.append(f"exit code {code}")
-        if checksum != alone[1] or not checksum:
-            wrong.append(f"computes {checksum or 'nothing'}, alone {alone[1]}")
-    if took_s > alone[3] + MAX_DELAY_S:
-        wrong.append(f"took {took_s:.0f} s, alone {alone[3]:.0f} s")
+            unexpected_results.append(f"exit code {code}")
+        if checksum != reference_outcome[1] or not checksum:
+            unexpected_results.append(f"computes {checksum or 'nothing'}, alone {reference_outcome[1]}")
+    if took_s > reference_outcome[3] + MAX_DELAY_S:
+        unexpected_results.append(f"took {took_s:.0f} s, alone {reference_outcome[3]:.0f} s")
     if unreadable:
-        return [*wrong, f"no report: {unreadable}"]
+        return [*unexpected_results, f"no report: {unreadable}"]
     power_w = mean_power_w(result)
     if power_w is not None and not PLAUSIBLE_POWER_W[0] <= power_w <= PLAUSIBLE_POWER_W[1]:
-        wrong.append(f"{power_w:.0f} W on average")
+        unexpected_results.append(f"{power_w:.0f} W on average")
     if case.is_fault_reported and not result["diagnostics"] and "warning" not in errors:
-        wrong.append("neither a note nor a warning")
-    return wrong
+        unexpected_results.append("neither a note nor a warning")
+    return unexpected_results
 
 
 def run_fault_case(
-    options: argparse.Namespace, case: FaultCase, number: int, libraries: FaultLibraries, alone: dict
+    options: argparse.Namespace, case: FaultCase, number: int, libraries: FaultLibraries, reference_outcomes: dict
 ) -> dict:
     folder = options.folder / f"{number:02d}"
     (folder / "cache").mkdir(parents=True)
@@ -204,7 +212,7 @@ def run_fault_case(
     result, unreadable = report(str(options.joulemap), file)
     return {
         "name": case.name,
-        "wrong": list_unexpected_results(case, outcome, alone[case.compiled], result, unreadable),
+        "wrong": list_unexpected_results(case, outcome, reference_outcomes[case.compiled], result, unreadable),
         "power_w": mean_power_w(result) if result else None,
         "codes": sorted({entry["code"] for entry in result.get("diagnostics", [])}),
         "errors": outcome[2][-1500:],
@@ -231,23 +239,27 @@ def main() -> int:
         nvml, cupti = options.nvml or find_library("libnvidia-ml.so.1"), options.cupti or find_library("libcupti.so")
         libraries = FaultLibraries(options.folder, nvml, cupti)
         compilation_modes = {case.compiled for case in cases}
-        alone = {
-            one: run(training(options, options.folder, one), options.folder / "cache") for one in compilation_modes
+        reference_outcomes = {
+            is_compiled: run(training(options, options.folder, is_compiled), options.folder / "cache")
+            for is_compiled in compilation_modes
         }
         with ThreadPoolExecutor(options.jobs) as pool:
-            tries = [pool.submit(run_fault_case, options, case, n, libraries, alone) for n, case in enumerate(cases)]
-            results = [one.result() for one in tries]
+            case_futures = [
+                pool.submit(run_fault_case, options, case, n, libraries, reference_outcomes)
+                for n, case in enumerate(cases)
+            ]
+            results = [case_future.result() for case_future in case_futures]
     findings = Findings()
     rows = []
-    for one in results:
-        findings.bar(one["name"], not one["wrong"])
-        power = "unknown" if one["power_w"] is None else f"{one['power_w']:.0f} W"
-        outcome, notes = "; ".join(one["wrong"]) or "as alone", ", ".join(one["codes"]) or "-"
-        rows.append([one["name"], outcome, power, f"{one['took_s']:.0f} s", notes])
+    for case_result in results:
+        findings.bar(case_result["name"], not case_result["wrong"])
+        power = "unknown" if case_result["power_w"] is None else f"{case_result['power_w']:.0f} W"
+        outcome, notes = "; ".join(case_result["wrong"]) or "as alone", ", ".join(case_result["codes"]) or "-"
+        rows.append([case_result["name"], outcome, power, f"{case_result['took_s']:.0f} s", notes])
     findings.table(["fault", "training", "GPU", "took", "notes"], rows)
-    for one in results:
-        if one["wrong"]:
-            print(json.dumps(one), file=sys.stderr)
+    for case_result in results:
+        if case_result["wrong"]:
+            print(json.dumps(case_result), file=sys.stderr)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
     return findings.conclude(options.markdown)

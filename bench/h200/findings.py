@@ -23,10 +23,10 @@ class Findings:
         lines = [head, ["---"] * len(head), *rows]
         self.add_line("\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n")
 
-    def bar(self, name: str, good: bool) -> str:
-        if not good:
+    def bar(self, name: str, is_met: bool) -> str:
+        if not is_met:
             self.missed.append(name)
-        return "yes" if good else "**no**"
+        return "yes" if is_met else "**no**"
 
     def conclude(self, markdown: Path | None) -> int:
         """Prints the missed bars, writes all lines to the file, and returns the exit code."""
@@ -40,6 +40,6 @@ class Findings:
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(self.lines).strip()) + "\n"
         page = markdown.read_text() if markdown.exists() else ""
         if RESULTS_BEGIN in page and RESULTS_END in page:
-            before, after = page.split(RESULTS_BEGIN, 1)[0], page.split(RESULTS_END, 1)[1]
-            text = f"{before}{RESULTS_BEGIN}\n\n{text}\n{RESULTS_END}{after}"
+            leading_text, trailing_text = page.split(RESULTS_BEGIN, 1)[0], page.split(RESULTS_END, 1)[1]
+            text = f"{leading_text}{RESULTS_BEGIN}\n\n{text}\n{RESULTS_END}{trailing_text}"
         markdown.write_text(text)

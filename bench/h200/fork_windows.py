@@ -67,23 +67,24 @@ def main() -> int:
     threads = [threading.Thread(target=measure_until_stopped, args=(stop_event,)) for _ in range(2)]
     for thread in threads:
         thread.start()
-    seen = [fork_once() for _ in range(forks)]
+    fork_results = [fork_once() for _ in range(forks)]
     stop_event.set()
     for thread in threads:
         thread.join()
-    failed = [code for _, code, _ in seen if code != 0]
+    failed_exit_codes = [code for _, code, _ in fork_results if code != 0]
     unmeasured_forks = [
-        gpus for _, code, gpus in seen if code == 0 and not any(isinstance(j, float) for j in gpus.values())
+        gpus for _, code, gpus in fork_results if code == 0 and not any(isinstance(j, float) for j in gpus.values())
     ]
-    fork_times_ms = sorted(1000 * took_s for took_s, _, _ in seen)
+    fork_times_ms = sorted(1000 * took_s for took_s, _, _ in fork_results)
     print(f"{'forks':>8} {'hung or failed':>15} {'read no GPU':>12} {'fork median':>12} {'fork P99':>10}")
     p99_ms = fork_times_ms[min(len(fork_times_ms) - 1, int(0.99 * len(fork_times_ms)))]
     print(
-        f"{forks:8} {len(failed):15} {len(unmeasured_forks):12} {statistics.median(fork_times_ms):9.2f} ms {p99_ms:7.2f} ms"
+        f"{forks:8} {len(failed_exit_codes):15} {len(unmeasured_forks):12} "
+        f"{statistics.median(fork_times_ms):9.2f} ms {p99_ms:7.2f} ms"
     )
     for gpus in unmeasured_forks[:3]:
         print(f"  read no GPU: {gpus}")
-    return 1 if failed or len(unmeasured_forks) > MAX_UNMEASURED_FRACTION * forks else 0
+    return 1 if failed_exit_codes or len(unmeasured_forks) > MAX_UNMEASURED_FRACTION * forks else 0
 
 
 if __name__ == "__main__":

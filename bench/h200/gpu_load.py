@@ -34,11 +34,11 @@ class EnergyCounter:
         """Waits for an update of the counter. Returns its earliest time in ns, the end of the read that showed it in
         ns, and the counter in mJ."""
         last_ns = time.monotonic_ns()
-        last = self.read_energy_mj()
+        previous_energy_mj = self.read_energy_mj()
         while True:
             now_ns = time.monotonic_ns()
             value = self.read_energy_mj()
-            if value != last:
+            if value != previous_energy_mj:
                 return last_ns, time.monotonic_ns(), value
             last_ns = now_ns
 
@@ -47,16 +47,16 @@ def run_load_waves(seconds: float, wave_s: float) -> None:
     """Runs matrix products for half of each wave, memory traffic for a quarter, and idles for the rest."""
     import torch
 
-    a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    matrix = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     b = torch.randn(64 * 1024 * 1024, device="cuda")
     torch.cuda.synchronize()
     end = time.monotonic() + seconds
-    while (now := time.monotonic()) < end:
-        into = now % wave_s if wave_s > 0 else 0.0
-        if wave_s == 0 or into < wave_s / 2:
+    while (current_time_s := time.monotonic()) < end:
+        wave_position_s = current_time_s % wave_s if wave_s > 0 else 0.0
+        if wave_s == 0 or wave_position_s < wave_s / 2:
             for _ in range(4):
-                a @ a
-        elif into < wave_s * 3 / 4:
+                matrix @ matrix
+        elif wave_position_s < wave_s * 3 / 4:
             for _ in range(20):
                 b.add_(1)
         else:

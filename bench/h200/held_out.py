@@ -41,7 +41,10 @@ MIN_COVERAGE, MAX_COVERAGE = 0.8, 0.97
 
 
 def compute_covering_span(entries: list[dict]) -> dict:
-    return {"begin_ns": min(one["begin_ns"] for one in entries), "end_ns": max(one["end_ns"] for one in entries)}
+    return {
+        "begin_ns": min(log_entry["begin_ns"] for log_entry in entries),
+        "end_ns": max(log_entry["end_ns"] for log_entry in entries),
+    }
 
 
 def run_prediction(options, file: Path, recording: Recording, span: dict) -> list[dict]:
@@ -54,7 +57,7 @@ def run_prediction(options, file: Path, recording: Recording, span: dict) -> lis
 
 
 def compute_relative_errors(intervals: list[dict], key: str) -> list[float]:
-    return [one[key] / one["measured_j"] - 1 for one in intervals if one["measured_j"] > 0]
+    return [interval[key] / interval["measured_j"] - 1 for interval in intervals if interval["measured_j"] > 0]
 
 
 def compute_rms_interval(errors: list[float]) -> Interval:
@@ -63,37 +66,40 @@ def compute_rms_interval(errors: list[float]) -> Interval:
 
 def write_load_section(findings: Findings, load: str, intervals: list[dict]) -> None:
     findings.add_line(f"\n### {load}: {len(intervals)} intervals\n")
-    rms = {way: compute_rms_interval(compute_relative_errors(intervals, key)) for way, key in PREDICTION_KEYS.items()}
+    rms = {
+        predictor_name: compute_rms_interval(compute_relative_errors(intervals, key))
+        for predictor_name, key in PREDICTION_KEYS.items()
+    }
     findings.table(
         ["way", "RMS error (90 %)", "mean error"],
         [
             [
-                way,
-                found.as_text(".2%"),
-                f"{sum(compute_relative_errors(intervals, PREDICTION_KEYS[way])) / len(intervals):+.2%}",
+                predictor_name,
+                rms_interval.as_text(".2%"),
+                f"{sum(compute_relative_errors(intervals, PREDICTION_KEYS[predictor_name])) / len(intervals):+.2%}",
             ]
-            for way, found in rms.items()
+            for predictor_name, rms_interval in rms.items()
         ],
     )
-    held = sum(one["low_j"] <= one["measured_j"] <= one["high_j"] for one in intervals)
-    low, high = binomial_interval(held, len(intervals))
-    covered = held / len(intervals)
-    good = findings.bar(f"coverage, {load}", MIN_COVERAGE <= covered <= MAX_COVERAGE or low <= 0.9 <= high)
-    widths = sorted((one["high_j"] - one["low_j"]) / 2 / one["measured_j"] for one in intervals)
+    covered_count = sum(interval["low_j"] <= interval["measured_j"] <= interval["high_j"] for interval in intervals)
+    low, high = binomial_interval(covered_count, len(intervals))
+    coverage = covered_count / len(intervals)
+    bar_verdict = findings.bar(f"coverage, {load}", MIN_COVERAGE <= coverage <= MAX_COVERAGE or low <= 0.9 <= high)
+    widths = sorted((interval["high_j"] - interval["low_j"]) / 2 / interval["measured_j"] for interval in intervals)
     findings.add_line(
-        f"90 % intervals hold {covered:.1%} of {len(intervals)} (95 %: {low:.1%} to {high:.1%}; {MIN_COVERAGE:.0%} to "
-        f"{MAX_COVERAGE:.0%} wanted: {good}); half of them are narrower than ±{widths[len(widths) // 2]:.1%}."
+        f"90 % intervals hold {coverage:.1%} of {len(intervals)} (95 %: {low:.1%} to {high:.1%}; {MIN_COVERAGE:.0%} to "
+        f"{MAX_COVERAGE:.0%} wanted: {bar_verdict}); half of them are narrower than ±{widths[len(widths) // 2]:.1%}."
     )
-    for other in ("by time", "hold"):
+    for baseline_predictor in ("by time", "hold"):
         rms_difference = bootstrap(
             intervals,
-            lambda drawn: (
-                doubled.rms(compute_relative_errors(drawn, PREDICTION_KEYS[other]))
-                - doubled.rms(compute_relative_errors(drawn, PREDICTION_KEYS["regress"]))
+            lambda resampled_intervals: (
+                doubled.rms(compute_relative_errors(resampled_intervals, PREDICTION_KEYS[baseline_predictor]))
+                - doubled.rms(compute_relative_errors(resampled_intervals, PREDICTION_KEYS["regress"]))
             ),
         )
         findings.add_line(
-            f"\nThat powers of kernels predict better than `{other}`: **{verdict_above(rms_difference, 0.0)}** "
+            f"\nThat powers of kernels predict better than `{baseline_predictor}`: **{verdict_above(rms_difference, 0.0)}** "
             f"(RMS errors differ by {rms_difference.as_text('+.2%')})."
         )
 
@@ -103,7 +109,7 @@ def analyse_recordings(options, findings: Findings) -> None:
     process, recording = read_load_log(options.folder, NAME), Recording(str(options.joulemap.resolve()), file)
     findings.add_line(f"{process['network']}; blocks of {options.block_s:g} s, intervals of {options.interval_s:g} s.")
     for load in LOAD_NAMES:
-        entries = [one for one in process["entries"] if one["load"] == load]
+        entries = [log_entry for log_entry in process["entries"] if log_entry["load"] == load]
         try:
             if not entries:
                 raise ValueError("nothing was collected")

@@ -21,8 +21,8 @@ MIN_TURN_S, MAX_TURN_S = 0.4, 2.0
 LOADER_DELAY_S = 0.012
 
 
-def network(device: str, tiny: bool) -> tuple[nn.Module, torch.Tensor]:
-    if tiny:
+def network(device: str, is_tiny_model: bool) -> tuple[nn.Module, torch.Tensor]:
+    if is_tiny_model:
         layers = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 1000)]
         return nn.Sequential(*layers).to(device), torch.randn(8, 3, 64, 64, device=device)
     import torchvision
@@ -31,8 +31,8 @@ def network(device: str, tiny: bool) -> tuple[nn.Module, torch.Tensor]:
 
 
 class TrainingTurns:
-    def __init__(self, device: str, tiny: bool) -> None:
-        self.model, self.images = network(device, tiny)
+    def __init__(self, device: str, is_tiny_model: bool) -> None:
+        self.model, self.images = network(device, is_tiny_model)
         self.labels = torch.randint(0, 1000, (len(self.images),), device=device)
         self.small = nn.functional.interpolate(self.images, scale_factor=0.5).contiguous()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4, momentum=0.9)
@@ -56,11 +56,11 @@ class TrainingTurns:
         time.sleep(LOADER_DELAY_S)
 
     def kinds(self) -> dict:
-        small = lambda: self.train(self.small)  # noqa: E731
+        small_image_step = lambda: self.train(self.small)  # noqa: E731
         return {
             "train": self.train,
             "evaluate": self.evaluate,
-            "train small": small,
+            "train small": small_image_step,
             "loader": self.train_after_loading,
         }
 
@@ -71,20 +71,20 @@ def main() -> int:
     options = parser.parse_args()
     torch.manual_seed(0)
     device, chance = Device(torch, options.device), random.Random(options.seed)
-    turns = TrainingTurns(options.device, options.tiny)
+    training_turns = TrainingTurns(options.device, options.tiny)
     load_log = LoadLog(
         options.out, options.device, network="tiny" if options.tiny else "ResNet-50, batch 64", seed=options.seed
     )
-    for call in turns.kinds().values():
+    for call in training_turns.kinds().values():
         device.run(call, 0.3)
     print_progress("warm")
-    span = device.run(turns.train, STEADY_TIME_SHARE * remaining_s(options))
+    span = device.run(training_turns.train, STEADY_TIME_SHARE * remaining_s(options))
     load_log.add(load="steady", turn="train", **span)
     while remaining_s(options) > MIN_TURN_S:
-        for kind in chance.sample(sorted(turns.kinds()), 4):
+        for kind in chance.sample(sorted(training_turns.kinds()), 4):
             seconds = min(chance.uniform(MIN_TURN_S, MAX_TURN_S), remaining_s(options))
             if seconds > 0:
-                load_log.add(load="varied", turn=kind, **device.run(turns.kinds()[kind], seconds))
+                load_log.add(load="varied", turn=kind, **device.run(training_turns.kinds()[kind], seconds))
     print_progress(f"{len(load_log.document['entries'])} turns")
     return 0
 

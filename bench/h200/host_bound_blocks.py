@@ -34,18 +34,18 @@ def examine_case(joulemap: str, case: str, options: argparse.Namespace, folder: 
                "--rounds", str(options.rounds)]  # fmt: skip
     if options.probe:
         command.append("--probe")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
+    completed_process = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
     out = folder / f"{case}.json"
     if not out.exists():
-        return {"case": case, "failure": (done.stdout + done.stderr)[-1500:]}
-    return {"case": case, **json.loads(out.read_text()), "text": done.stdout}
+        return {"case": case, "failure": (completed_process.stdout + completed_process.stderr)[-1500:]}
+    return {"case": case, **json.loads(out.read_text()), "text": completed_process.stdout}
 
 
 def format_result_cells(result: dict) -> list[str]:
     if "failure" in result:
         return [result["case"], "failed", *[""] * 6]
     blocks = [block for block in result["blocks"] if block["share"] >= 0.05 and block["error"] is not None]
-    covered = sum(block["low_j"] <= block["busy_j"] <= block["high_j"] for block in blocks)
+    covered_count = sum(block["low_j"] <= block["busy_j"] <= block["high_j"] for block in blocks)
     # The measured energy has an interval, too.
     overlapping_count = sum(
         block["low_j"] <= block["busy_j"] + (block["half_width_j"] or 0)
@@ -58,7 +58,7 @@ def format_result_cells(result: dict) -> list[str]:
     noise = [block["half_width_j"] / block["busy_j"] for block in blocks if block["half_width_j"]]
     return [result["case"], f"{1e3 * result['pass_s']:.2f} ms", f"{result['pass_j'] / result['pass_s']:.0f} W",
             f"{result['idle_share']:.0%}", f"{100 * rms:.1f} %", f"{100 * rms_by_time:.1f} %",
-            f"{covered} ({overlapping_count}) of {len(blocks)}",
+            f"{covered_count} ({overlapping_count}) of {len(blocks)}",
             f"{100 * sum(noise) / max(len(noise), 1):.1f} %"]  # fmt: skip
 
 

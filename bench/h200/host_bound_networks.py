@@ -21,7 +21,8 @@ def cut(paths: list[str], parts: int) -> dict[str, list[str]]:
     """Splits a list of module paths into consecutive blocks."""
     size = -(-len(paths) // parts)
     return {f"{chunk[0]}..{chunk[-1].rsplit('.', 1)[-1]}": chunk
-            for chunk in (paths[at : at + size] for at in range(0, len(paths), size))}  # fmt: skip
+            for chunk in (paths[begin_index : begin_index + size]
+                          for begin_index in range(0, len(paths), size))}  # fmt: skip
 
 
 def list_numbered_modules(stage: str, count: int) -> list[str]:
@@ -179,14 +180,14 @@ def unet(torch, train: bool):
             self.out = nn.Conv2d(32, 2, 1)
 
         def forward(self, x):
-            down, up = nn.functional.max_pool2d, nn.functional.interpolate
-            first = self.down1(x)
-            second = self.down2(down(first, 2))
-            third = self.down3(down(second, 2))
-            x = self.bottleneck(down(third, 2))
-            x = self.up3(torch.cat([up(x, scale_factor=2), third], 1))
-            x = self.up2(torch.cat([up(x, scale_factor=2), second], 1))
-            return self.out(self.up1(torch.cat([up(x, scale_factor=2), first], 1)))
+            downsample, upsample = nn.functional.max_pool2d, nn.functional.interpolate
+            level1_features = self.down1(x)
+            level2_features = self.down2(downsample(level1_features, 2))
+            level3_features = self.down3(downsample(level2_features, 2))
+            x = self.bottleneck(downsample(level3_features, 2))
+            x = self.up3(torch.cat([upsample(x, scale_factor=2), level3_features], 1))
+            x = self.up2(torch.cat([upsample(x, scale_factor=2), level2_features], 1))
+            return self.out(self.up1(torch.cat([upsample(x, scale_factor=2), level1_features], 1)))
 
     model = UNet().cuda().train(train)
     blocks = {name: [name] for name in ("down1", "down2", "down3", "bottleneck", "up3", "up2", "up1")}
@@ -197,7 +198,13 @@ def recommender(torch, train: bool):
     nn = torch.nn
 
     def layers(*widths: int):
-        return nn.Sequential(*(part for a, b in zip(widths, widths[1:]) for part in (nn.Linear(a, b), nn.ReLU())))
+        return nn.Sequential(
+            *(
+                part
+                for input_width, output_width in zip(widths, widths[1:])
+                for part in (nn.Linear(input_width, output_width), nn.ReLU())
+            )
+        )
 
     class Recommender(nn.Module):
         def __init__(self):
@@ -205,9 +212,9 @@ def recommender(torch, train: bool):
             self.tables = nn.ModuleList(nn.EmbeddingBag(200_000, 64) for _ in range(26))
             self.bottom, self.top = layers(13, 512, 256, 64), layers(27 * 64, 4096, 2048, 1024, 1)[:-1]
 
-        def forward(self, dense, sparse):
-            rows = [table(sparse[i]) for i, table in enumerate(self.tables)]
-            return self.top(torch.cat([self.bottom(dense), *rows], 1))
+        def forward(self, dense_features, sparse_indices):
+            rows = [table(sparse_indices[i]) for i, table in enumerate(self.tables)]
+            return self.top(torch.cat([self.bottom(dense_features), *rows], 1))
 
     model = Recommender().cuda().train(train)
     inputs = (torch.randn(8192, 13, device="cuda"), torch.randint(0, 200_000, (26, 8192, 4), device="cuda"))
@@ -226,8 +233,8 @@ SHUFFLENET_BLOCKS = {f"stage{i}": [f"stage{i}"] for i in (2, 3, 4)}
 SWIN_BLOCKS = {f"features {i}": [f"features.{i}"] for i in (1, 3, 5, 7)}
 
 VIT = cut([f"encoder.layers.encoder_layer_{i}" for i in range(12)], 6)
-VGG = {f"features {a}-{b}": [f"features.{i}" for i in range(a, b + 1)]
-       for a, b in ((0, 4), (5, 9), (10, 16), (17, 23), (24, 30))}  # fmt: skip
+VGG = {f"features {first_index}-{last_index}": [f"features.{i}" for i in range(first_index, last_index + 1)]
+       for first_index, last_index in ((0, 4), (5, 9), (10, 16), (17, 23), (24, 30))}  # fmt: skip
 
 # name: (maker, trains). DEVELOPMENT_CASES was used while attribution was developed. HELD_OUT_CASES was evaluated only
 # after larger changes. NEW_CASES was evaluated once, with the version of 18 November 2026.
@@ -280,9 +287,9 @@ def main() -> int:
     torch.manual_seed(1)
     make, train = CASES[options.case]
     model, inputs, loss, blocks = make(torch, train)
-    found = jm.validate(model, inputs, loss=loss, train=train, blocks=blocks, seconds=options.seconds,
+    validation_result = jm.validate(model, inputs, loss=loss, train=train, blocks=blocks, seconds=options.seconds,
                         rounds=options.rounds, recorded_s=options.recorded_s, probe=options.probe)  # fmt: skip
-    options.out.write_text(json.dumps(dataclasses.asdict(found)))
+    options.out.write_text(json.dumps(dataclasses.asdict(validation_result)))
     return 0
 
 

@@ -74,9 +74,9 @@ def rows_of(joulemap: str, file: Path, by: str) -> dict[tuple, dict]:
     for row in report["rows"]:
         if not row["device"].startswith(device):
             continue
-        known = rows.setdefault(normalize_row_name(row, by), {"count": 0, "time_s": 0.0})
-        known["count"] += row["count"] or 0
-        known["time_s"] += row["time_s"]
+        row_totals = rows.setdefault(normalize_row_name(row, by), {"count": 0, "time_s": 0.0})
+        row_totals["count"] += row["count"] or 0
+        row_totals["time_s"] += row["time_s"]
     return rows
 
 
@@ -86,40 +86,51 @@ def select_pass_rows(rows: dict[tuple, dict]) -> dict[tuple, dict]:
     return {path: row for path, row in rows.items() if phases.intersection(path)}
 
 
-def have_equal_counts(path: tuple, live: dict, imported: dict) -> bool:
+def have_equal_counts(path: tuple, live: dict, imported_row: dict) -> bool:
     """Whether the counts of a row agree. Live capture detects training at the first backward pass, so the loss of the
     first step has no phase and is missing from its row."""
     steps_with_phase = STEP_COUNT - 1 if "loss" in path else STEP_COUNT
-    return live["count"] * STEP_COUNT == imported["count"] * steps_with_phase
+    return live["count"] * STEP_COUNT == imported_row["count"] * steps_with_phase
 
 
-def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict[tuple, dict]) -> None:
-    captured_time_s, imported_time_s = (sum(row["time_s"] for row in rows.values()) for rows in (live, imported))
-    missing, extra = set(live) - set(imported), set(imported) - set(live)
-    apart = {
-        path: (imported[path]["time_s"] / imported_time_s) / (live[path]["time_s"] / captured_time_s) - 1
-        for path in set(live) & set(imported)
+def compare(findings: Findings, by: str, live: dict[tuple, dict], imported_rows: dict[tuple, dict]) -> None:
+    captured_time_s, imported_time_s = (sum(row["time_s"] for row in rows.values()) for rows in (live, imported_rows))
+    live_only_paths, imported_only_paths = set(live) - set(imported_rows), set(imported_rows) - set(live)
+    time_share_differences = {
+        path: (imported_rows[path]["time_s"] / imported_time_s) / (live[path]["time_s"] / captured_time_s) - 1
+        for path in set(live) & set(imported_rows)
         if live[path]["time_s"] > MIN_TIME_SHARE * captured_time_s and path[0] not in HOST_COPY_KINDS
     }
-    worst = max(apart, key=lambda path: abs(apart[path])) if apart else ()
+    worst_path = (
+        max(time_share_differences, key=lambda path: abs(time_share_differences[path]))
+        if time_share_differences
+        else ()
+    )
     together = imported_time_s / captured_time_s - 1 if captured_time_s else 1.0
     count_mismatches = [
-        path for path in sorted(set(live) & set(imported)) if not have_equal_counts(path, live[path], imported[path])
+        path
+        for path in sorted(set(live) & set(imported_rows))
+        if not have_equal_counts(path, live[path], imported_rows[path])
     ]
-    same = not missing and not extra
-    good = same and not count_mismatches and all(abs(value) <= MAX_ROW_DIFFERENCE for value in apart.values())
-    good = good and abs(together) <= MAX_TOTAL_DIFFERENCE
-    findings.add_line(
-        f"| {by} | {len(live)} | {len(missing)} | {len(extra)} | {'no' if count_mismatches else 'yes'} | "
-        f"{apart.get(worst, 0):+.1%} ({' '.join(worst)[:40]}) | {together:+.2%} | "
-        f"{findings.bar(f'the same by {by}', good)} |"
+    has_same_rows = not live_only_paths and not imported_only_paths
+    is_import_equivalent = (
+        has_same_rows
+        and not count_mismatches
+        and all(abs(value) <= MAX_ROW_DIFFERENCE for value in time_share_differences.values())
     )
-    for path in sorted(missing)[:10]:
+    is_import_equivalent = is_import_equivalent and abs(together) <= MAX_TOTAL_DIFFERENCE
+    findings.add_line(
+        f"| {by} | {len(live)} | {len(live_only_paths)} | {len(imported_only_paths)} | "
+        f"{'no' if count_mismatches else 'yes'} | "
+        f"{time_share_differences.get(worst_path, 0):+.1%} ({' '.join(worst_path)[:40]}) | {together:+.2%} | "
+        f"{findings.bar(f'the same by {by}', is_import_equivalent)} |"
+    )
+    for path in sorted(live_only_paths)[:10]:
         print("only live:", path, live[path]["count"])
-    for path in sorted(extra)[:10]:
-        print("only imported:", path, imported[path]["count"])
+    for path in sorted(imported_only_paths)[:10]:
+        print("only imported:", path, imported_rows[path]["count"])
     for path in count_mismatches[:10]:
-        print("counts:", path, live[path]["count"], "live,", imported[path]["count"], "imported")
+        print("counts:", path, live[path]["count"], "live,", imported_rows[path]["count"], "imported")
 
 
 def main() -> int:
@@ -136,26 +147,32 @@ def main() -> int:
     joulemap, findings = str(options.joulemap.resolve()), Findings()
     environment = {**os.environ, "PYTHONPATH": str(options.joulemap.resolve().parent.parent / "python")}
     with tempfile.TemporaryDirectory() as folder:
-        live, trace, imported = (Path(folder) / name for name in ("live.joule", "trace.json", "imported.joule"))
+        live, trace, imported_recording = (
+            Path(folder) / name for name in ("live.joule", "trace.json", "imported.joule")
+        )
         program = [sys.executable, __file__, "--network", options.network, "--train"]
         record = [joulemap, "record", "--trace", "full", "-o", str(live), "--", *program, ""]
         subprocess.run(record, check=True, timeout=200, env=environment)
         subprocess.run([*program, str(trace)], check=True, timeout=300, env=environment)
         modules = ["--modules", f"{trace}.modules"]
         subprocess.run(
-            [joulemap, "import", "kineto", str(trace), *modules, "-o", str(imported)], check=True, timeout=100
+            [joulemap, "import", "kineto", str(trace), *modules, "-o", str(imported_recording)], check=True, timeout=100
         )
         if options.keep:
-            for file in (live, imported):
+            for file in (live, imported_recording):
                 shutil.copy(file, options.keep)
         findings.add_line(f"## {options.network}: captured live, and imported from torch.profiler\n")
         findings.add_line(
             "| by | rows | only live | only imported | same calls | farthest apart | together | the same |"
         )
         findings.add_line("|---|---|---|---|---|---|---|---|")
-        for by in ("layer", "phase"):
-            compare(findings, by, *(select_pass_rows(rows_of(joulemap, file, by)) for file in (live, imported)))
-        compare(findings, "kernel", *(rows_of(joulemap, file, "kernel") for file in (live, imported)))
+        for grouping in ("layer", "phase"):
+            compare(
+                findings,
+                grouping,
+                *(select_pass_rows(rows_of(joulemap, file, grouping)) for file in (live, imported_recording)),
+            )
+        compare(findings, "kernel", *(rows_of(joulemap, file, "kernel") for file in (live, imported_recording)))
     return findings.conclude(options.markdown)
 
 

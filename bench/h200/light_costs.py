@@ -59,25 +59,30 @@ def compare_neighbouring_runs(steps: list) -> dict:
     """Takes (seconds, captured, traced) per step. Returns relative differences of neighbouring runs without traced
     steps, and the added time of runs with traced steps."""
     runs = [
-        steps[at : at + CAPTURE_RUN_STEPS] for at in range(0, len(steps) - CAPTURE_RUN_STEPS + 1, CAPTURE_RUN_STEPS)
+        steps[start_index : start_index + CAPTURE_RUN_STEPS]
+        for start_index in range(0, len(steps) - CAPTURE_RUN_STEPS + 1, CAPTURE_RUN_STEPS)
     ]
     run_summaries = [
         (statistics.fmean(step[0] for step in run), run[0][1], any(step[2] for step in run)) for run in runs
     ]
-    apart, extra_s = [], []
-    for (one_s, one, one_followed), (other_s, other, other_followed) in zip(run_summaries, run_summaries[1:]):
+    relative_differences, extra_s = [], []
+    for (first_run_s, is_first_captured, one_followed), (second_run_s, is_second_captured, other_followed) in zip(
+        run_summaries, run_summaries[1:]
+    ):
         if one_followed or other_followed:
             continue
-        if one != other:
-            apart.append(one_s / other_s - 1 if one else other_s / one_s - 1)
-    usual_s = statistics.median(run_s for run_s, watched, followed in run_summaries if watched and not followed)
+        if is_first_captured != is_second_captured:
+            relative_differences.append(
+                first_run_s / second_run_s - 1 if is_first_captured else second_run_s / first_run_s - 1
+            )
+    usual_s = statistics.median(run_s for run_s, is_captured, followed in run_summaries if is_captured and not followed)
     for run, (run_s, _, followed) in zip(runs, run_summaries):
         if followed:
             extra_s.append(CAPTURE_RUN_STEPS * (run_s - usual_s))
     return {
-        "apart": trim_values(apart),
+        "apart": trim_values(relative_differences),
         "extra_s": extra_s,
-        "alone_s": statistics.median(run_s for run_s, watched, _ in run_summaries if not watched),
+        "alone_s": statistics.median(run_s for run_s, is_captured, _ in run_summaries if not is_captured),
         "watched_s": usual_s,
     }
 
@@ -92,8 +97,8 @@ def mean(values: list[float]) -> float:
     return statistics.fmean(values) if values else 0.0
 
 
-def combine_overheads(apart: list[float], extra_s: list[float], captured_s: float) -> float:
-    return statistics.fmean(apart) + sum(extra_s) / captured_s
+def combine_overheads(relative_differences: list[float], extra_s: list[float], captured_s: float) -> float:
+    return statistics.fmean(relative_differences) + sum(extra_s) / captured_s
 
 
 def bootstrap_over_processes(runs: list[dict]) -> tuple[float, float, float]:
@@ -101,14 +106,14 @@ def bootstrap_over_processes(runs: list[dict]) -> tuple[float, float, float]:
     random_source = random.Random(1)
 
     def draw() -> float:
-        drawn = []
+        process_overheads = []
         for run in random_source.choices(runs, k=len(runs)):
             extra_s = random_source.choices(run["extra_s"], k=len(run["extra_s"])) if run["extra_s"] else []
-            drawn.append(
+            process_overheads.append(
                 combine_overheads(random_source.choices(run["apart"], k=len(run["apart"])), extra_s, run["captured_s"])
             )
-        return statistics.fmean(drawn)
+        return statistics.fmean(process_overheads)
 
-    drawn = sorted(draw() for _ in range(1000))
+    bootstrap_overheads = sorted(draw() for _ in range(1000))
     overhead = statistics.fmean(combine_overheads(run["apart"], run["extra_s"], run["captured_s"]) for run in runs)
-    return overhead, drawn[25], drawn[-26]
+    return overhead, bootstrap_overheads[25], bootstrap_overheads[-26]

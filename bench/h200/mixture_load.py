@@ -46,43 +46,47 @@ def capture_cuda_graph(call):
 
 
 def make_kernel_set_a() -> dict:
-    big, half, wide = randn(64 << 20), randn(8192, 8192, dtype=torch.bfloat16), randn(4096, 4096)
-    rows, small, other = randn(16384, 4096), randn(128, 128), torch.empty(64 << 20, device="cuda")
+    big, bf16_matrix, fp32_matrix = randn(64 << 20), randn(8192, 8192, dtype=torch.bfloat16), randn(4096, 4096)
+    rows, small_matrix, output_vector = randn(16384, 4096), randn(128, 128), torch.empty(64 << 20, device="cuda")
     image, weight = randn(32, 128, 56, 56), randn(128, 128, 3, 3)
     table, tokens = randn(50000, 1024), torch.randint(0, 50000, (32768,), device="cuda")
-    half_out, wide_out, small_out = torch.empty_like(half), torch.empty_like(wide), torch.empty_like(small)
-    gain = randn(4096)
+    half_out, wide_out, small_out = (
+        torch.empty_like(bf16_matrix),
+        torch.empty_like(fp32_matrix),
+        torch.empty_like(small_matrix),
+    )
+    layernorm_gain = randn(4096)
     return {
-        "gemm-bf16": lambda: torch.mm(half, half, out=half_out),
-        "gemm-fp32": lambda: torch.mm(wide, wide, out=wide_out),
-        "add": lambda: torch.add(big, 1.0, out=other),
-        "exp": lambda: torch.exp(big, out=other),
+        "gemm-bf16": lambda: torch.mm(bf16_matrix, bf16_matrix, out=half_out),
+        "gemm-fp32": lambda: torch.mm(fp32_matrix, fp32_matrix, out=wide_out),
+        "add": lambda: torch.add(big, 1.0, out=output_vector),
+        "exp": lambda: torch.exp(big, out=output_vector),
         "conv": lambda: F.conv2d(image, weight, padding=1),
         "softmax": lambda: torch.softmax(rows, 1),
-        "layernorm": lambda: F.layer_norm(rows, (4096,), gain, gain),
-        "tiny-gemm": capture_cuda_graph(lambda: torch.mm(small, small, out=small_out)),
+        "layernorm": lambda: F.layer_norm(rows, (4096,), layernorm_gain, layernorm_gain),
+        "tiny-gemm": capture_cuda_graph(lambda: torch.mm(small_matrix, small_matrix, out=small_out)),
         "embedding": lambda: F.embedding(tokens, table),
-        "copy": lambda: other.copy_(big),
+        "copy": lambda: output_vector.copy_(big),
         "sum": lambda: big.sum(),
-        "tiny-add": capture_cuda_graph(lambda: torch.add(small, 1.0, out=small_out)),
+        "tiny-add": capture_cuda_graph(lambda: torch.add(small_matrix, 1.0, out=small_out)),
     }
 
 
 def make_kernel_set_b() -> dict:
-    big, half, rows = randn(64 << 20), randn(4096, 4096, dtype=torch.float16), randn(8192, 8192)
-    q = randn(16, 12, 512, 64, dtype=torch.bfloat16)
-    image, depthwise, one = randn(32, 256, 56, 56), randn(256, 1, 3, 3), randn(64, 256, 1, 1)
-    out, half_out, gain = torch.empty_like(big), torch.empty_like(half), randn(256)
+    big, fp16_matrix, rows = randn(64 << 20), randn(4096, 4096, dtype=torch.float16), randn(8192, 8192)
+    attention_tensor = randn(16, 12, 512, 64, dtype=torch.bfloat16)
+    image, depthwise, pointwise_weight = randn(32, 256, 56, 56), randn(256, 1, 3, 3), randn(64, 256, 1, 1)
+    out, half_out, batchnorm_gain = torch.empty_like(big), torch.empty_like(fp16_matrix), randn(256)
     index = torch.randint(0, 32 << 20, (8 << 20,), device="cuda")
     batch = randn(64, 256, 256, dtype=torch.bfloat16)
     batch_out, line = torch.empty_like(batch), randn(4096)
     return {
         "add": lambda: torch.add(big, 1.0, out=out),
-        "gemm-fp16": lambda: torch.mm(half, half, out=half_out),
-        "attention": lambda: F.scaled_dot_product_attention(q, q, q),
+        "gemm-fp16": lambda: torch.mm(fp16_matrix, fp16_matrix, out=half_out),
+        "attention": lambda: F.scaled_dot_product_attention(attention_tensor, attention_tensor, attention_tensor),
         "conv-depthwise": lambda: F.conv2d(image, depthwise, padding=1, groups=256),
-        "conv-1x1": lambda: F.conv2d(image, one),
-        "batchnorm": lambda: F.batch_norm(image, None, None, gain, gain, training=True),
+        "conv-1x1": lambda: F.conv2d(image, pointwise_weight),
+        "batchnorm": lambda: F.batch_norm(image, None, None, batchnorm_gain, batchnorm_gain, training=True),
         "maxpool": lambda: F.max_pool2d(image, 3, 2, 1),
         "gelu": lambda: F.gelu(big),
         "transpose": lambda: rows.t().contiguous(),
@@ -141,22 +145,22 @@ class MixtureLoad:
 
     def _run_turns_until(self, name: str | None, end_s: float) -> None:
         while time.monotonic() < end_s:
-            turns = [name, COMPANION_KERNEL, None]
-            self.random.shuffle(turns)
-            for turn in turns:
-                self._run_turn(turn, self.random.uniform(MIN_BURST_S, MAX_BURST_S))
+            kernel_names = [name, COMPANION_KERNEL, None]
+            self.random.shuffle(kernel_names)
+            for kernel_name in kernel_names:
+                self._run_turn(kernel_name, self.random.uniform(MIN_BURST_S, MAX_BURST_S))
 
     def _find_counter_step(self, name: str | None) -> tuple[int, int, int]:
         """Waits for an update of the counter while the load continues."""
-        last_ns, last = time.monotonic_ns(), self.counter.read_energy_mj()
+        last_ns, previous_energy_mj = time.monotonic_ns(), self.counter.read_energy_mj()
         while True:
             self._run_turn(name, MIN_BURST_S)
             self._run_turn(COMPANION_KERNEL, MIN_BURST_S)
             now_ns = time.monotonic_ns()
             value = self.counter.read_energy_mj()
-            if value != last:
+            if value != previous_energy_mj:
                 return last_ns, (now_ns + time.monotonic_ns()) // 2, value
-            last_ns, last = now_ns, value
+            last_ns, previous_energy_mj = now_ns, value
 
     def run_mixture(self, length_s: float) -> dict:
         begin_ns = time.monotonic_ns()

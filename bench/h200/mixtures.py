@@ -81,7 +81,7 @@ class Recording:
     def true_powers_w(self) -> tuple[dict[str, list[float]], float]:
         """Power while a kind's kernels run, one value per measurement, and idle power between bursts, W."""
         call_s, companion = self.call_s(), f"{COMPANION_KERNEL} alone"
-        known: dict[str | None, float] = {None: 0.0, COMPANION_KERNEL: 0.0}
+        known_power_w: dict[str | None, float] = {None: 0.0, COMPANION_KERNEL: 0.0}
         watts: dict[str | None, list[float]] = {}
 
         def estimate(entry: dict) -> float:
@@ -89,15 +89,15 @@ class Recording:
             busy_s = {region: count * call_s[region] for region, count in entry["calls"].items() if region in call_s}
             rest_s = length_s - sum(busy_s.values())
             if entry["kind"] == COMPANION_KERNEL:
-                return (entry["joules"] - known[None] * rest_s) / busy_s[companion]
-            left_j = entry["joules"] - known[COMPANION_KERNEL] * busy_s[companion]
+                return (entry["joules"] - known_power_w[None] * rest_s) / busy_s[companion]
+            left_j = entry["joules"] - known_power_w[COMPANION_KERNEL] * busy_s[companion]
             if entry["kind"] is None:
                 return left_j / rest_s
-            return (left_j - known[None] * rest_s) / busy_s[f"{entry['kind']} alone"]
+            return (left_j - known_power_w[None] * rest_s) / busy_s[f"{entry['kind']} alone"]
 
         for _ in range(20):  # alternates: companion power depends on idle power, and idle power on companion power
             for kind in (COMPANION_KERNEL, None):
-                known[kind] = statistics.fmean(
+                known_power_w[kind] = statistics.fmean(
                     estimate(entry) for entry in self.load_log["truth"] if entry["kind"] == kind
                 )
         for entry in self.load_log["truth"]:
@@ -126,12 +126,12 @@ def rms(values: list[float]) -> float:
     return math.sqrt(statistics.fmean(value * value for value in values)) if values else math.nan
 
 
-def binomial_interval(good: int, count: int) -> tuple[float, float]:
+def binomial_interval(success_count: int, count: int) -> tuple[float, float]:
     """Wilson's interval, 95 %."""
-    z, share = 1.96, good / count
+    z, share = 1.96, success_count / count
     center = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return center - half, center + half
+    half_width = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    return center - half_width, center + half_width
 
 
 class KernelKindErrors:
@@ -154,7 +154,9 @@ class KernelKindErrors:
         }
         print(
             f"{recording.file.name}: idle {idle_w:.1f} W; "
-            + ", ".join(f"{kind} {'/'.join(f'{w:.0f}' for w in values)}" for kind, values in sorted(truth.items()))
+            + ", ".join(
+                f"{kind} {'/'.join(f'{power_w:.0f}' for power_w in values)}" for kind, values in sorted(truth.items())
+            )
         )
         begin, end = recording.windows(1)[0][0], recording.windows(1)[-1][1]
         kernel_s = recording.kernel_s()
@@ -198,27 +200,29 @@ def write_results(findings: Findings, tally: KernelKindErrors, window_s: float) 
         power = statistics.fmean(tally.whole_power_errors[kind])
         findings.add_line(f"| {name} | {statistics.fmean(tally.whole[kind]):+.1%} | {power:+.1%} | {cells} |")
     findings.add_line("\n| | figure | bar |\n|---|---|---|")
-    for name, kinds, most in (
+    for name, kinds, max_rms_error in (
         ("kinds below the power limit", set(tally.whole) - tally.power_capped_kinds, MAX_RMS_ERROR),
         ("kinds at the power limit", tally.power_capped_kinds, MAX_CAPPED_RMS_ERROR),
     ):
-        whole = rms([error for kind in kinds for error in tally.whole[kind]])
+        mixture_rms_error = rms([error for kind in kinds for error in tally.whole[kind]])
         windows = [rms([error for kind in kinds for error in tally.errors[mode][kind]]) for mode in ATTRIBUTION_MODES]
         if kinds:
-            verdict = findings.bar(name, whole <= most)
-            findings.add_line(f"| {name}: RMS error of whole mixtures | {whole:.2%} | <= {most:.1%}: {verdict} |")
+            verdict = findings.bar(name, mixture_rms_error <= max_rms_error)
+            findings.add_line(
+                f"| {name}: RMS error of whole mixtures | {mixture_rms_error:.2%} | <= {max_rms_error:.1%}: {verdict} |"
+            )
             load_log = ", ".join(f"{mode} {error:.1%}" for mode, error in zip(ATTRIBUTION_MODES, windows))
             findings.add_line(f"| {name}: of windows | {load_log} | |")
             power = rms([error for kind in kinds for error in tally.whole_power_errors[kind]])
             findings.add_line(f"| {name}: RMS error of their power | {power:.2%} | |")
     width = statistics.median(tally.half_widths)
-    narrow = findings.bar("half width", width <= MAX_HALF_WIDTH)
-    findings.add_line(f"| median half width of kinds above 2 % | {width:.1%} | <= 6%: {narrow} |")
+    width_verdict = findings.bar("half width", width <= MAX_HALF_WIDTH)
+    findings.add_line(f"| median half width of kinds above 2 % | {width:.1%} | <= 6%: {width_verdict} |")
     share, (low, high) = tally.held / tally.count, binomial_interval(tally.held, tally.count)
-    good = MIN_COVERAGE <= share <= MAX_COVERAGE and tally.count >= MIN_WINDOWS
+    has_target_coverage = MIN_COVERAGE <= share <= MAX_COVERAGE and tally.count >= MIN_WINDOWS
     findings.add_line(
         f"| 90 % intervals that hold the truth | {share:.1%} of {tally.count} (95 %: {low:.1%} to {high:.1%}) | "
-        f"85-95 % of 200: {findings.bar('coverage', good)} |"
+        f"85-95 % of 200: {findings.bar('coverage', has_target_coverage)} |"
     )
     findings.add_line(f"| basis | {tally.bases} | |")
 

@@ -102,10 +102,10 @@ class Attention(nn.Module):
         batch, length, width = x.shape
         q, k, v = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         if self.fused:
-            mixed = F.scaled_dot_product_attention(q, k, v)
+            attention_output = F.scaled_dot_product_attention(q, k, v)
         else:
-            mixed = torch.softmax(q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, -1) @ v
-        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+            attention_output = torch.softmax(q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, -1) @ v
+        return self.out(attention_output.transpose(1, 2).reshape(batch, length, width))
 
 
 class Block(nn.Module):
@@ -158,121 +158,128 @@ def make_training_step(model: nn.Module, next_batch, optimizer=None, after=None,
     return step
 
 
-def full_precision(of: Setting):
+def full_precision(setting: Setting):
     """32-bit products on ordinary cores, where tensor cores (TF32) are allowed."""
-    torch.set_float32_matmul_precision("high" if of.fixed else "highest")
-    width = of.size(4096, 64)
-    dtype = torch.float32 if of.is_cuda or of.fixed else torch.float64  # a CPU has no TF32
-    model, x = make_perceptron(width, 6).to(of.device, dtype), of.random(width, width, dtype=dtype)
+    torch.set_float32_matmul_precision("high" if setting.fixed else "highest")
+    width = setting.size(4096, 64)
+    dtype = torch.float32 if setting.is_cuda or setting.fixed else torch.float64  # a CPU has no TF32
+    model, x = make_perceptron(width, 6).to(setting.device, dtype), setting.random(width, width, dtype=dtype)
     return make_training_step(model, lambda: x)
 
 
-def unfused_normalization(of: Setting):
+def unfused_normalization(setting: Setting):
     """LayerNorm and GELU from their formulas, and as operations of PyTorch."""
-    width = of.size(2048, 64)
-    norm, gelu = (nn.LayerNorm, lambda: nn.GELU("tanh")) if of.fixed else (HandWrittenNorm, HandWrittenGelu)
+    width = setting.size(2048, 64)
+    norm, gelu = (nn.LayerNorm, lambda: nn.GELU("tanh")) if setting.fixed else (HandWrittenNorm, HandWrittenGelu)
     model = nn.Sequential(*(part for _ in range(6) for part in (norm(width), nn.Linear(width, width), gelu())))
-    x = of.random(of.size(32768, 256), width, dtype=of.half)
-    return make_inference_step(model.to(of.device, of.half), x)
+    x = setting.random(setting.size(32768, 256), width, dtype=setting.half)
+    return make_inference_step(model.to(setting.device, setting.half), x)
 
 
-def needless_recompute(of: Setting):
+def needless_recompute(setting: Setting):
     """Activation checkpointing where memory suffices without."""
-    model = TransformerBlocks(of.size(1024, 64), 6, recompute=not of.fixed).to(of.device)
-    x = of.random(of.size(16, 2), of.size(512, 32), of.size(1024, 64))
+    model = TransformerBlocks(setting.size(1024, 64), 6, recompute=not setting.fixed).to(setting.device)
+    x = setting.random(setting.size(16, 2), setting.size(512, 32), setting.size(1024, 64))
     return make_training_step(model, lambda: x, autocast=True)
 
 
-def memory_layout(of: Setting):
+def memory_layout(setting: Setting):
     """Convolutions of a network in NCHW format, which cuDNN computes in NHWC."""
-    form = torch.channels_last if of.fixed else torch.contiguous_format
-    width = of.size(128, 8)
+    form = torch.channels_last if setting.fixed else torch.contiguous_format
+    width = setting.size(128, 8)
     layers: list[nn.Module] = [nn.Conv2d(3, width, 3, padding=1), nn.ReLU()]
     for _ in range(5):
         layers += [nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
-    model = nn.Sequential(*layers).to(of.device).to(memory_format=form)
-    x = of.random(of.size(32, 2), 3, of.size(96, 16), of.size(96, 16)).to(memory_format=form)
+    model = nn.Sequential(*layers).to(setting.device).to(memory_format=form)
+    x = setting.random(setting.size(32, 2), 3, setting.size(96, 16), setting.size(96, 16)).to(memory_format=form)
     return make_training_step(model, lambda: x, autocast=True)
 
 
-def host_copies(of: Setting):
+def host_copies(setting: Setting):
     """The same batch is copied from ordinary host memory in every step, as 32-bit numbers."""
-    width = of.size(64, 4)
+    width = setting.size(64, 4)
     model = nn.Sequential(nn.Conv2d(3, width, 7, stride=4), nn.ReLU(), nn.Conv2d(width, width, 3), nn.ReLU()).to(
-        of.device
+        setting.device
     )
-    images = torch.randn(of.size(128, 4), 3, of.size(256, 32), of.size(256, 32))
-    device_images = images.to(of.device)
-    return make_training_step(model, lambda: device_images if of.fixed else images.to(of.device), autocast=True)
+    images = torch.randn(setting.size(128, 4), 3, setting.size(256, 32), setting.size(256, 32))
+    device_images = images.to(setting.device)
+    return make_training_step(
+        model, lambda: device_images if setting.fixed else images.to(setting.device), autocast=True
+    )
 
 
-def explicit_attention(of: Setting):
+def explicit_attention(setting: Setting):
     """Attention as two products and a softmax, and as scaled_dot_product_attention."""
-    model = TransformerBlocks(of.size(1024, 64), 4, fused=of.fixed).to(of.device, of.half)
-    return make_inference_step(model, of.random(of.size(16, 2), of.size(1024, 32), of.size(1024, 64), dtype=of.half))
+    model = TransformerBlocks(setting.size(1024, 64), 4, fused=setting.fixed).to(setting.device, setting.half)
+    return make_inference_step(
+        model, setting.random(setting.size(16, 2), setting.size(1024, 32), setting.size(1024, 64), dtype=setting.half)
+    )
 
 
-def padding(of: Setting):
+def padding(setting: Setting):
     """Sequences of at most 320 tokens are padded to 1024, and to a multiple of 64."""
-    model = TransformerBlocks(of.size(768, 64), 6).to(of.device)
-    length = of.size(320, 16) if of.fixed else of.size(1024, 64)
-    x = of.random(of.size(32, 2), length, of.size(768, 64))
+    model = TransformerBlocks(setting.size(768, 64), 6).to(setting.device)
+    length = setting.size(320, 16) if setting.fixed else setting.size(1024, 64)
+    x = setting.random(setting.size(32, 2), length, setting.size(768, 64))
     return make_training_step(model, lambda: x, autocast=True)
 
 
 class CachedLayer(nn.Module):
     """Decodes tokens with a cache of keys and values that grows by concatenation, or that is allocated once."""
 
-    def __init__(self, heads: int, length: int, batch: int, concatenates_cache: bool, of: Setting) -> None:
+    def __init__(self, heads: int, length: int, batch: int, concatenates_cache: bool, setting: Setting) -> None:
         super().__init__()
         self.heads, self.length, self.concatenates_cache = heads, length, concatenates_cache
         self.qkv = nn.Linear(64 * heads, 192 * heads)
         self.out = nn.Linear(64 * heads, 64 * heads)
-        self.cache = [of.random(batch, heads, length + 8, 64, dtype=of.half) for _ in range(2)]
+        self.cache = [setting.random(batch, heads, length + 8, 64, dtype=setting.half) for _ in range(2)]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch = x.shape[0]
-        grown = [cache[:, :, : self.length] for cache in self.cache]
+        key_value_cache = [cache[:, :, : self.length] for cache in self.cache]
         for token in range(8):
             query, *new = self.qkv(x).view(batch, 3, self.heads, 1, 64).unbind(1)
             end = self.length + token
             if self.concatenates_cache:
-                grown = [torch.cat([cache, one], 2) for cache, one in zip(grown, new)]
+                key_value_cache = [torch.cat([cache, new_entry], 2) for cache, new_entry in zip(key_value_cache, new)]
             else:
-                for cache, one in zip(self.cache, new):
-                    cache[:, :, end : end + 1] = one
-                grown = [cache[:, :, : end + 1] for cache in self.cache]
-            mixed = F.scaled_dot_product_attention(query, *grown)
-            x = x + self.out(mixed.reshape(batch, -1))
+                for cache, cache_entry in zip(self.cache, new):
+                    cache[:, :, end : end + 1] = cache_entry
+                key_value_cache = [cache[:, :, : end + 1] for cache in self.cache]
+            attention_output = F.scaled_dot_product_attention(query, *key_value_cache)
+            x = x + self.out(attention_output.reshape(batch, -1))
         return x
 
 
-def cache_concatenation(of: Setting):
+def cache_concatenation(setting: Setting):
     """Decoding that concatenates the cache of keys and values with every token."""
-    heads, length, batch = of.size(16, 2), of.size(2048, 32), of.size(32, 2)
-    layers = (CachedLayer(heads, length, batch, not of.fixed, of) for _ in range(4))
-    model = nn.Sequential(*layers).to(of.device, of.half)
-    return make_inference_step(model, of.random(batch, 64 * heads, dtype=of.half))
+    heads, length, batch = setting.size(16, 2), setting.size(2048, 32), setting.size(32, 2)
+    layers = (CachedLayer(heads, length, batch, not setting.fixed, setting) for _ in range(4))
+    model = nn.Sequential(*layers).to(setting.device, setting.half)
+    return make_inference_step(model, setting.random(batch, 64 * heads, dtype=setting.half))
 
 
-def optimizer_loop(of: Setting):
+def optimizer_loop(setting: Setting):
     """An optimizer that updates one parameter after the other, and a fused one."""
-    width = of.size(1024, 32)
-    model = nn.Sequential(*(nn.Linear(width, width) for _ in range(40))).to(of.device)
-    options = {"fused": True} if of.fixed else {"foreach": False}
-    x = of.random(64, width)
+    width = setting.size(1024, 32)
+    model = nn.Sequential(*(nn.Linear(width, width) for _ in range(40))).to(setting.device)
+    options = {"fused": True} if setting.fixed else {"foreach": False}
+    x = setting.random(64, width)
     return make_training_step(model, lambda: x, torch.optim.AdamW(model.parameters(), lr=1e-5, **options))
 
 
-def synchronization(of: Setting):
+def synchronization(setting: Setting):
     """The norm of each gradient is read by the host, one by one, after every step."""
-    model, x = make_perceptron(of.size(1024, 64), 24).to(of.device), of.random(of.size(1024, 32), of.size(1024, 64))
+    model, x = (
+        make_perceptron(setting.size(1024, 64), 24).to(setting.device),
+        setting.random(setting.size(1024, 32), setting.size(1024, 64)),
+    )
 
     def read_gradient_norms(model: nn.Module, loss: torch.Tensor) -> None:
         for parameter in model.parameters():
             parameter.grad.norm().item()
 
-    return make_training_step(model, lambda: x, after=None if of.fixed else read_gradient_norms, autocast=True)
+    return make_training_step(model, lambda: x, after=None if setting.fixed else read_gradient_norms, autocast=True)
 
 
 class LanguageHead(nn.Module):
@@ -285,20 +292,24 @@ class LanguageHead(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        hidden = self.body(x)
-        return self.head(hidden[:, -1:] if self.last_token_only else hidden)[:, -1]
+        hidden_states = self.body(x)
+        return self.head(hidden_states[:, -1:] if self.last_token_only else hidden_states)[:, -1]
 
 
-def all_logits(of: Setting):
+def all_logits(setting: Setting):
     """Logits of all positions of a prompt, of which only the last are used."""
-    model = LanguageHead(of.size(1024, 64), of.size(50_304, 512), of.fixed).to(of.device, of.half)
-    return make_inference_step(model, of.random(of.size(16, 2), of.size(512, 32), of.size(1024, 64), dtype=of.half))
+    model = LanguageHead(setting.size(1024, 64), setting.size(50_304, 512), setting.fixed).to(
+        setting.device, setting.half
+    )
+    return make_inference_step(
+        model, setting.random(setting.size(16, 2), setting.size(512, 32), setting.size(1024, 64), dtype=setting.half)
+    )
 
 
-def unchanged(of: Setting):
+def unchanged(setting: Setting):
     """Equal variants."""
-    model = TransformerBlocks(of.size(768, 64), 6).to(of.device)
-    x = of.random(of.size(32, 2), of.size(320, 16), of.size(768, 64))
+    model = TransformerBlocks(setting.size(768, 64), 6).to(setting.device)
+    x = setting.random(setting.size(32, 2), setting.size(320, 16), setting.size(768, 64))
     return make_training_step(model, lambda: x, autocast=True)
 
 
@@ -344,21 +355,21 @@ def record(options: argparse.Namespace, case: str) -> str:
                    "--device", options.device, "--seconds", str(options.seconds)]  # fmt: skip
         command = [str(options.joulemap), "record", "-q", "--no-learn", "-o", str(file), "--", *program]
         begin = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
-        output_tail = (done.stdout + done.stderr)[-800:]
-        if done.returncode:
+        completed_process = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
+        output_tail = (completed_process.stdout + completed_process.stderr)[-800:]
+        if completed_process.returncode:
             return output_tail
         print(f"{time.perf_counter() - begin:5.1f} s  {output_tail.strip()}", file=sys.stderr, flush=True)
     return ""
 
 
 def compare(joulemap: Path, folder: Path, case: str) -> dict:
-    fixed, wasteful = list_variant_files(folder, case)
-    command = [str(joulemap), "diff", str(fixed), str(wasteful), "--by", "operator", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {"failure": (done.stdout + done.stderr)[-400:]}
-    return json.loads(done.stdout.rstrip().split("\n")[-1])
+    fixed_recording, wasteful = list_variant_files(folder, case)
+    command = [str(joulemap), "diff", str(fixed_recording), str(wasteful), "--by", "operator", "--json"]
+    completed_process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed_process.returncode:
+        return {"failure": (completed_process.stdout + completed_process.stderr)[-400:]}
+    return json.loads(completed_process.stdout.rstrip().split("\n")[-1])
 
 
 def make_result_line(case: str, expected: tuple[set, set], result: dict) -> tuple[list[str], bool]:
@@ -366,32 +377,35 @@ def make_result_line(case: str, expected: tuple[set, set], result: dict) -> tupl
         return [case, "failed", result["failure"].replace("\n", " ")[:80], "", "**no**"], False
     total, causes = result["total"], result.get("causes", [])
     change = "unknown" if total["relative"] is None else f"{total['relative']:+.0%}"
-    grown = [entry for entry in result["entries"] if (entry["difference_j"] or 0) > 0]
-    group = grown[0]["display_name"] if grown else "none"
+    increased_entries = [entry for entry in result["entries"] if (entry["difference_j"] or 0) > 0]
+    group = increased_entries[0]["display_name"] if increased_entries else "none"
     codes, kinds = expected
     if codes:
-        right = bool(causes) and causes[0]["code"] in codes and bool(kinds & set(causes[0]["kinds"]))
+        is_case_correct = bool(causes) and causes[0]["code"] in codes and bool(kinds & set(causes[0]["kinds"]))
     else:
-        right = not causes
-    stated = causes[0]["text"] if causes else "none"
-    return [case, change, group, stated, "yes" if right else "**no**"], right
+        is_case_correct = not causes
+    stated_cause = causes[0]["text"] if causes else "none"
+    return [case, change, group, stated_cause, "yes" if is_case_correct else "**no**"], is_case_correct
 
 
 def analyse_recordings(options: argparse.Namespace, cases: list[str]) -> int:
     findings = Findings()
     for name, expected in (("adjusted to", DEVELOPMENT_CASES), ("looked at once", HELD_OUT_CASES)):
-        chosen = {case: expected[case] for case in cases if case in expected}
-        if not chosen:
+        expected_by_case = {case: expected[case] for case in cases if case in expected}
+        if not expected_by_case:
             continue
         results = [
-            make_result_line(case, of, compare(options.joulemap, options.folder, case)) for case, of in chosen.items()
+            make_result_line(case, expected_causes, compare(options.joulemap, options.folder, case))
+            for case, expected_causes in expected_by_case.items()
         ]
         findings.add_line(f"\nWastes {name}, energy of a step of the wasteful variant against the fixed one:")
         head = ["waste", "difference", "group that grew most", "cause stated", "right"]
         findings.table(head, [line for line, _ in results])
-        right = sum(is_case_correct for _, is_case_correct in results)
-        met = findings.bar(f"causes, {name}", right >= MIN_CORRECT_SHARE * len(results))
-        findings.add_line(f"wastes {name}: {right} of {len(results)} right; goal {MIN_CORRECT_SHARE:.0%}: {met}")
+        correct_count = sum(is_case_correct for _, is_case_correct in results)
+        met = findings.bar(f"causes, {name}", correct_count >= MIN_CORRECT_SHARE * len(results))
+        findings.add_line(
+            f"wastes {name}: {correct_count} of {len(results)} right; goal {MIN_CORRECT_SHARE:.0%}: {met}"
+        )
     return findings.conclude(options.markdown)
 
 

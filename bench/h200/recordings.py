@@ -57,7 +57,7 @@ class Recording:
     def energy_of_span(self, span: dict, device: str) -> EnergyUse:
         late_ns = 0 if device == "cpu" else COUNTER_LAG_NS
         report = self.report([], {edge: span[edge] + late_ns for edge in ("begin_ns", "end_ns")})
-        widths = [one["uncertainty_j"] or 0.0 for one in report["domains"] if is_domain_of(one, device)]
+        widths = [domain["uncertainty_j"] or 0.0 for domain in report["domains"] if is_domain_of(domain, device)]
         seconds = (span["end_ns"] - span["begin_ns"]) * 1e-9
         return EnergyUse(doubled.device_total_j(report, device), sum(widths), seconds)
 
@@ -72,8 +72,8 @@ class Recording:
             if track["name"] == name:
                 slice_s = self.whole["power"]["slice_s"]
                 begin, end = ((span[edge] - self.began_ns) * 1e-9 / slice_s for edge in ("begin_ns", "end_ns"))
-                more = margin_s / slice_s
-                values = track["values"][max(0, int(begin - more)) : int(end + more) + 1]
+                margin_slices = margin_s / slice_s
+                values = track["values"][max(0, int(begin - margin_slices)) : int(end + margin_slices) + 1]
                 read = [value for value in values if value is not None]
                 return sum(read) / len(read) if read else None
         return None
@@ -89,19 +89,32 @@ def collect(options: argparse.Namespace, name: str, load: list[str], seconds: fl
     """Records one load into FOLDER/NAME.joule and passes it its deadline. True when recording succeeds."""
     options.folder.mkdir(parents=True, exist_ok=True)
     until_ns = time.monotonic_ns() + int(max(1.0, seconds - RECORDER_EXIT_S) * 1e9)
-    common = ["--out", str(options.folder / f"{name}.json"), "--until-ns", str(until_ns), "--device", options.device]
+    load_arguments = [
+        "--out",
+        str(options.folder / f"{name}.json"),
+        "--until-ns",
+        str(until_ns),
+        "--device",
+        options.device,
+    ]
     command = [str(options.joulemap.resolve()), "record", *record, "-o", str(options.folder / f"{name}.joule"), "--"]
-    command += [sys.executable, *load, *common]
+    command += [sys.executable, *load, *load_arguments]
     print(f"{name}: {' '.join(command)}", file=sys.stderr, flush=True)
     begun = time.monotonic()
     # Powers of kernels learned in the run are stored beside it.
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "JOULEMAP_DATA": str(options.folder.resolve())}
     try:
-        good = subprocess.run(command, timeout=seconds + 60, env=environment, check=False).returncode == 0
+        is_recording_successful = (
+            subprocess.run(command, timeout=seconds + 60, env=environment, check=False).returncode == 0
+        )
     except subprocess.TimeoutExpired:
-        good = False
-    print(f"{name}: {time.monotonic() - begun:.0f} s, {'done' if good else 'FAILED'}", file=sys.stderr, flush=True)
-    return good
+        is_recording_successful = False
+    print(
+        f"{name}: {time.monotonic() - begun:.0f} s, {'done' if is_recording_successful else 'FAILED'}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return is_recording_successful
 
 
 def drop_rest_begin(span: dict) -> dict:

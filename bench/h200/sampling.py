@@ -48,8 +48,8 @@ class SamplingBenchmark(Findings):
         except subprocess.TimeoutExpired:
             for task in sorted(Path(f"/proc/{process.pid}/task").iterdir()):
                 status = (task / "status").read_text().split("\n")
-                wanted = [line for line in status if line.startswith(("Name", "State", "SigBlk", "ShdPnd"))]
-                print(task.name, wanted, (task / "wchan").read_text(), file=sys.stderr)
+                status_lines = [line for line in status if line.startswith(("Name", "State", "SigBlk", "ShdPnd"))]
+                print(task.name, status_lines, (task / "wchan").read_text(), file=sys.stderr)
             process.kill()
             raise
         if process.returncode != 0:
@@ -99,10 +99,10 @@ def compare_with_direct_reads(bench: SamplingBenchmark, rounds: int, seconds: fl
         # 75 to 140 W.
         expected_j = direct_result["joules"] + unloaded_s * 110
         difference = gpu["joules"] / expected_j - 1
-        good = abs(difference) <= MAX_RELATIVE_DIFFERENCE
+        is_within_tolerance = abs(difference) <= MAX_RELATIVE_DIFFERENCE
         bench.add_line(
             f"| {number} | {gpu['joules']:.1f} J | {gpu['uncertainty_j']:.1f} J | {direct_result['joules']:.1f} J | "
-            f"{100 * difference:+.2f} % | {bench.bar('stat agrees with the hand', good)} | "
+            f"{100 * difference:+.2f} % | {bench.bar('stat agrees with the hand', is_within_tolerance)} | "
             f"{unloaded_s:.2f} s at about 110 W |"
         )
 
@@ -111,13 +111,13 @@ def find_update_bounds() -> tuple[float, float, float]:
     """Reads the counter back to back for 3 s. Returns bounds of one update, with a period of 100 ms, and their
     number."""
     counter = EnergyCounter()
-    reads = []
+    counter_reads = []
     end = time.monotonic() + 3
     while time.monotonic() < end:
-        before = time.monotonic_ns()
+        read_begin_ns = time.monotonic_ns()
         value = counter.read_energy_mj()
-        reads.append((before, time.monotonic_ns(), value))
-    bounds = [(a[0], b[1]) for a, b in zip(reads, reads[1:]) if a[2] != b[2]]
+        counter_reads.append((read_begin_ns, time.monotonic_ns(), value))
+    bounds = [(a[0], b[1]) for a, b in zip(counter_reads, counter_reads[1:]) if a[2] != b[2]]
     low, high = bounds[0]
     for step_low_ns, step_high_ns in bounds:
         shift = round((step_low_ns - bounds[0][0]) / 1e8) * 1e8
@@ -128,40 +128,41 @@ def find_update_bounds() -> tuple[float, float, float]:
 def recording(bench: SamplingBenchmark, name: str, command: list, checks_bytes: bool) -> None:
     file = bench.folder / f"{name}.joule"
     result = bench.run_json("record", "--json", "-o", file, "--", *command)
-    low_ns, high_ns, seen = find_update_bounds()
+    low_ns, high_ns, update_count = find_update_bounds()
     report = bench.run_json("report", "--json", file)
     cost = find_nvml_cost(result["overhead"])
     share = cost["cpu_s"] / result["elapsed_s"]
-    late = cost["late_us"]
+    lateness_us = cost["late_us"]
     size = f"{report['samples']} samples, {report['file_bytes']} bytes"
     bench.add_line(f"\n## Recording, {name}: {result['elapsed_s']:.1f} s, {size}\n")
     bench.add_line("| what | measured | bar | met |\n|---|---|---|---|")
     cost_verdict = bench.bar(name + ": cost", share < MAX_CPU_CORE_SHARE)
     bench.add_line(f"| CPU time of sampling the GPU | {100 * share:.2f} % of a core | 1 % | {cost_verdict} |")
-    whole = result["overhead"]["share"]
-    bench.add_line(f"| CPU time of joulemap altogether | {100 * whole:.2f} % of a core | - | - |")
-    delays = ", ".join(f"{name} {late[name]:.0f}" for name in ("p50", "p90", "p99", "max"))
+    total_cpu_share = result["overhead"]["share"]
+    bench.add_line(f"| CPU time of joulemap altogether | {100 * total_cpu_share:.2f} % of a core | - | - |")
+    delays = ", ".join(f"{name} {lateness_us[name]:.0f}" for name in ("p50", "p90", "p99", "max"))
     bench.add_line(f"| reads begun late by | {delays} us | - | - |")
     bytes_per_sample = report["file_bytes"] / report["samples"]
-    good = (
+    sample_size_verdict = (
         bench.bar(name + ": bytes a sample", bytes_per_sample <= 4)
         if checks_bytes
         else "(short: the fixed parts dominate)"
     )
-    bench.add_line(f"| bytes a sample | {bytes_per_sample:.2f} | 4 | {good} |")
+    bench.add_line(f"| bytes a sample | {bytes_per_sample:.2f} | 4 | {sample_size_verdict} |")
     steps = next((entry for entry in report["counter_steps"] if entry["channel"] == "gpu0-energy"), None)
     if steps is None:
         bench.add_line(f"| counter steps | not known | 2 ms | {bench.bar(name + ': steps', False)} |")
         return
     period_ns = steps["period_s"] * 1e9
     midpoint_ns = (low_ns + high_ns) / 2
-    ahead = round((midpoint_ns - steps["last_step_monotonic_ns"]) / period_ns)
-    midpoint_error_ns = steps["last_step_monotonic_ns"] + ahead * period_ns - midpoint_ns
-    known = bench.bar(name + ": steps", steps["half_width_s"] <= MAX_UPDATE_UNCERTAINTY_S)
+    periods_ahead = round((midpoint_ns - steps["last_step_monotonic_ns"]) / period_ns)
+    midpoint_error_ns = steps["last_step_monotonic_ns"] + periods_ahead * period_ns - midpoint_ns
+    steps_verdict = bench.bar(name + ": steps", steps["half_width_s"] <= MAX_UPDATE_UNCERTAINTY_S)
     width = f"+-{1e3 * steps['half_width_s']:.2f} ms ({steps['slips']} slips)"
-    bench.add_line(f"| counter steps known to | {width} | 2 ms | {known} |")
+    bench.add_line(f"| counter steps known to | {width} | 2 ms | {steps_verdict} |")
     bench.add_line(
-        f"| the same steps read densely afterwards ({seen}, themselves known to +-{(high_ns - low_ns) / 2e6:.2f} ms) | "
+        f"| the same steps read densely afterwards ({update_count}, "
+        f"themselves known to +-{(high_ns - low_ns) / 2e6:.2f} ms) | "
         f"{midpoint_error_ns / 1e6:+.2f} ms away | - | - |"
     )
 

@@ -30,24 +30,24 @@ class LoadLog:
     """Log of what was done and when. It is written to disk after every entry, so that an interrupted load loses
     nothing."""
 
-    def __init__(self, file: Path, device: str, **facts: Any) -> None:
+    def __init__(self, file: Path, device: str, **load_metadata: Any) -> None:
         self._file = file
-        self.document = {"device": "gpu0" if device == "cuda" else "cpu", **facts, "entries": [], "failed": []}
+        self.document = {"device": "gpu0" if device == "cuda" else "cpu", **load_metadata, "entries": [], "failed": []}
 
     def add(self, **entry: Any) -> None:
         self.document["entries"].append(entry)
         self._write()
 
-    def log_exception(self, what: str) -> None:
+    def log_exception(self, part_description: str) -> None:
         """Logs the current exception; call it from an exception handler. The other parts of the load continue."""
-        print_progress(f"{what} failed:\n{traceback.format_exc()}")
-        self.document["failed"].append(f"{what}: {sys.exc_info()[1]!r}"[:300])
+        print_progress(f"{part_description} failed:\n{traceback.format_exc()}")
+        self.document["failed"].append(f"{part_description}: {sys.exc_info()[1]!r}"[:300])
         self._write()
 
     def _write(self) -> None:
-        written = self._file.with_suffix(".writing")
-        written.write_text(json.dumps(self.document))
-        os.replace(written, self._file)
+        temporary_file = self._file.with_suffix(".writing")
+        temporary_file.write_text(json.dumps(self.document))
+        os.replace(temporary_file, self._file)
 
 
 class Device:

@@ -43,18 +43,18 @@ class Interval(NamedTuple):
         return Interval(self.value / other.value, self.low / other.high, self.high / other.low)
 
 
-def verdict_above(found: Interval, least: float) -> str:
-    """Verdict on the claim that the value is above `least`."""
-    if found.low > least:
+def verdict_above(interval: Interval, lower_limit: float) -> str:
+    """Verdict on the claim that the value is above `lower_limit`."""
+    if interval.low > lower_limit:
         return CONFIRMED
-    return REFUTED if found.high < least else NOT_SHOWN
+    return REFUTED if interval.high < lower_limit else NOT_SHOWN
 
 
-def verdict_within(found: Interval, low: float, high: float) -> str:
+def verdict_within(interval: Interval, low: float, high: float) -> str:
     """Verdict on the claim that the value lies between `low` and `high`."""
-    if low <= found.low and found.high <= high:
+    if low <= interval.low and interval.high <= high:
         return CONFIRMED
-    return REFUTED if found.high < low or found.low > high else NOT_SHOWN
+    return REFUTED if interval.high < low or interval.low > high else NOT_SHOWN
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
@@ -62,8 +62,8 @@ def mean_interval(values: Sequence[float]) -> Interval:
     mean = statistics.fmean(values)
     if len(values) < 2:
         return Interval(mean, -math.inf, math.inf)
-    half = t_quantile_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
-    return Interval(mean, mean - half, mean + half)
+    half_width = t_quantile_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return Interval(mean, mean - half_width, mean + half_width)
 
 
 def sum_interval(parts: Sequence[Interval]) -> Interval:
@@ -81,11 +81,11 @@ class Fit(NamedTuple):
 
     def linear_combination(self, weights: Sequence[float]) -> Interval:
         """Linear combination of the coefficients, with its interval."""
-        value = sum(w * c for w, c in zip(weights, self.coefficients))
+        value = sum(weight * coefficient for weight, coefficient in zip(weights, self.coefficients))
         columns = range(len(weights))
         variance = sum(weights[i] * weights[j] * self.covariance[i][j] for i in columns for j in columns)
-        half = t_quantile_95(self.degrees) * math.sqrt(max(0.0, variance)) if self.degrees > 0 else math.inf
-        return Interval(value, value - half, value + half)
+        half_width = t_quantile_95(self.degrees) * math.sqrt(max(0.0, variance)) if self.degrees > 0 else math.inf
+        return Interval(value, value - half_width, value + half_width)
 
     def coefficient(self, number: int) -> Interval:
         return self.linear_combination([float(i == number) for i in range(len(self.coefficients))])
@@ -95,13 +95,20 @@ def least_squares(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> 
     """Fits by least squares; ValueError where columns are collinear."""
     count = len(rows[0])
     normal = [[sum(row[i] * row[j] for row in rows) for j in range(count)] for i in range(count)]
-    inverse = invert_matrix(normal)
-    right = [sum(row[i] * target for row, target in zip(rows, targets)) for i in range(count)]
-    coefficients = [sum(inverse[i][j] * right[j] for j in range(count)) for i in range(count)]
-    residuals = [target - sum(c * x for c, x in zip(coefficients, row)) for row, target in zip(rows, targets)]
+    inverse_matrix = invert_matrix(normal)
+    right_hand_side = [sum(row[i] * target for row, target in zip(rows, targets)) for i in range(count)]
+    coefficients = [sum(inverse_matrix[i][j] * right_hand_side[j] for j in range(count)) for i in range(count)]
+    residuals = [
+        target - sum(coefficient * x for coefficient, x in zip(coefficients, row)) for row, target in zip(rows, targets)
+    ]
     degrees = len(rows) - count
-    noise = sum(one * one for one in residuals) / degrees if degrees > 0 else 0.0
-    return Fit(coefficients, [[noise * one for one in line] for line in inverse], degrees, residuals)
+    noise = sum(residual * residual for residual in residuals) / degrees if degrees > 0 else 0.0
+    return Fit(
+        coefficients,
+        [[noise * matrix_element for matrix_element in line] for line in inverse_matrix],
+        degrees,
+        residuals,
+    )
 
 
 def invert_matrix(matrix: list[list[float]]) -> list[list[float]]:
@@ -111,16 +118,16 @@ def invert_matrix(matrix: list[list[float]]) -> list[list[float]]:
     lines = [[matrix[i][j] / (scale[i] * scale[j]) for j in range(size)] + [float(i == j) for j in range(size)]
              for i in range(size)]  # fmt: skip
     for column in range(size):
-        best = max(range(column, size), key=lambda line: abs(lines[line][column]))
-        if abs(lines[best][column]) < 1e-10:
+        pivot_line = max(range(column, size), key=lambda line: abs(lines[line][column]))
+        if abs(lines[pivot_line][column]) < 1e-10:
             raise ValueError("columns that are linearly dependent")
-        lines[column], lines[best] = lines[best], lines[column]
+        lines[column], lines[pivot_line] = lines[pivot_line], lines[column]
         pivot = lines[column][column]
         lines[column] = [value / pivot for value in lines[column]]
         for line in range(size):
             if line != column:
                 factor = lines[line][column]
-                lines[line] = [value - factor * of for value, of in zip(lines[line], lines[column])]
+                lines[line] = [value - factor * pivot_value for value, pivot_value in zip(lines[line], lines[column])]
     return [[lines[i][size + j] / (scale[i] * scale[j]) for j in range(size)] for i in range(size)]
 
 
@@ -159,10 +166,10 @@ def mann_kendall_trend(values: Sequence[float]) -> Trend:
     variance = count * (count - 1) * (2 * count + 5) / 18 * inflation
     z = (score - sign(score)) / math.sqrt(variance)
     median = statistics.median(flat)
-    drawn = []
-    for noise in block_bootstrap_samples([one - median for one in flat]):
-        drawn.append(draw_theil_sen_slope(slope, noise))
-    low, high = central_interval(drawn)
+    resampled_slopes = []
+    for noise in block_bootstrap_samples([detrended_value - median for detrended_value in flat]):
+        resampled_slopes.append(draw_theil_sen_slope(slope, noise))
+    low, high = central_interval(resampled_slopes)
     p = math.erfc(abs(z) / math.sqrt(2))
     return Trend(Interval(slope, low, high), p, 2 * score / (count * (count - 1)), inflation)
 
@@ -184,25 +191,33 @@ def autocorrelation_inflation(values: Sequence[float]) -> float:
     count = len(values)
     ranks, total = compute_ranks(values), 0.0
     for lag in range(1, min(count - 3, count // 2)):
-        r = autocorrelation(ranks, lag)
-        if abs(r) > 1.96 / math.sqrt(count):
-            total += (count - lag) * (count - lag - 1) * (count - lag - 2) * r
-    first = autocorrelation(ranks, 1)
-    first = min(0.95, first + (1 + 4 * first) / count)
+        rank_autocorrelation = autocorrelation(ranks, lag)
+        if abs(rank_autocorrelation) > 1.96 / math.sqrt(count):
+            total += (count - lag) * (count - lag - 1) * (count - lag - 2) * rank_autocorrelation
+    lag1_autocorrelation = autocorrelation(ranks, 1)
+    lag1_autocorrelation = min(0.95, lag1_autocorrelation + (1 + 4 * lag1_autocorrelation) / count)
     # With negative autocorrelation the factor stays 1: the plain test is conservative there.
-    return max(1.0, 1 + 2 / (count * (count - 1) * (count - 2)) * total, (1 + first) / (1 - first))
+    return max(
+        1.0,
+        1 + 2 / (count * (count - 1) * (count - 2)) * total,
+        (1 + lag1_autocorrelation) / (1 - lag1_autocorrelation),
+    )
 
 
 def compute_ranks(values: Sequence[float]) -> list[float]:
     """Ranks of the values; ties get the mean of their ranks."""
-    ordered = sorted(values)
-    return [(bisect_left(ordered, value) + bisect_right(ordered, value) - 1) / 2 for value in values]
+    sorted_values = sorted(values)
+    return [(bisect_left(sorted_values, value) + bisect_right(sorted_values, value) - 1) / 2 for value in values]
 
 
 def autocorrelation(values: Sequence[float], lag: int) -> float:
     mean = statistics.fmean(values)
-    whole = sum((value - mean) ** 2 for value in values)
-    return sum((a - mean) * (b - mean) for a, b in zip(values, values[lag:])) / whole if whole else 0.0
+    squared_deviation_sum = sum((value - mean) ** 2 for value in values)
+    return (
+        sum((a - mean) * (b - mean) for a, b in zip(values, values[lag:])) / squared_deviation_sum
+        if squared_deviation_sum
+        else 0.0
+    )
 
 
 def block_bootstrap_samples(values: Sequence[float], replicates: int = 400) -> list[list[float]]:
@@ -211,22 +226,24 @@ def block_bootstrap_samples(values: Sequence[float], replicates: int = 400) -> l
     length = max(1, round(count ** (1 / 3) * (2 if autocorrelation(values, 1) > 0.2 else 1)))
     draws = []
     for _ in range(replicates):
-        drawn: list[float] = []
-        while len(drawn) < count:
-            at = chance.randrange(count - length + 1)
-            drawn += values[at : at + length]
-        draws.append(drawn[:count])
+        bootstrap_sample: list[float] = []
+        while len(bootstrap_sample) < count:
+            block_start = chance.randrange(count - length + 1)
+            bootstrap_sample += values[block_start : block_start + length]
+        draws.append(bootstrap_sample[:count])
     return draws
 
 
 def bootstrap(values: Sequence, statistic: Callable[[Sequence], float]) -> Interval:
     """Bootstrap interval of a statistic of independent values."""
     chance = random.Random(SEED)
-    drawn = [statistic(chance.choices(values, k=len(values))) for _ in range(REPLICATE_COUNT)]
-    return Interval(statistic(values), *central_interval(drawn))
+    bootstrap_statistics = [statistic(chance.choices(values, k=len(values))) for _ in range(REPLICATE_COUNT)]
+    return Interval(statistic(values), *central_interval(bootstrap_statistics))
 
 
 def central_interval(values: Sequence[float], share: float = 0.9) -> tuple[float, float]:
-    ordered = sorted(values)
-    outside = (1 - share) / 2 * (len(ordered) - 1)
-    return ordered[math.floor(outside)], ordered[math.ceil(len(ordered) - 1 - outside)]
+    sorted_values = sorted(values)
+    lower_bound_rank = (1 - share) / 2 * (len(sorted_values) - 1)
+    return sorted_values[math.floor(lower_bound_rank)], sorted_values[
+        math.ceil(len(sorted_values) - 1 - lower_bound_rank)
+    ]

@@ -51,47 +51,54 @@ def run(command: list[str]) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment, check=False)
 
 
-def list_commands(folder: Path, wanted: list[str]) -> dict[str, list[str]]:
-    chosen = {name: [sys.executable, str(SCRIPT_FOLDER / "gpu_programs.py"), name] for name in PROGRAMS}
+def list_commands(folder: Path, program_names: list[str]) -> dict[str, list[str]]:
+    commands_by_program = {name: [sys.executable, str(SCRIPT_FOLDER / "gpu_programs.py"), name] for name in PROGRAMS}
     compiler = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     if Path(compiler).exists():
         source, program = folder / "scale.cu", folder / "scale"
         source.write_text(CUDA_PROGRAM)
         subprocess.run([compiler, "-O2", "-o", str(program), str(source)], check=True)
-        chosen["cuda"] = [str(program)]
-    return {name: command for name, command in chosen.items() if not wanted or name in wanted}
+        commands_by_program["cuda"] = [str(program)]
+    return {
+        name: command for name, command in commands_by_program.items() if not program_names or name in program_names
+    }
 
 
 def check_survival(findings: Findings, joulemap: str, name: str, command: list[str], folder: Path) -> None:
     file = folder / f"{name}.joule"
-    alone = run(command)
-    recorded = run([joulemap, "record", "--trace", "full", "-o", str(file), "--", *command])
-    code = alone.returncode if alone.returncode >= 0 else 128 - alone.returncode  # exit code of a shell for a signal
-    has_same_exit_code = code == recorded.returncode
-    has_same_output = alone.stdout.splitlines()[-1:] == recorded.stdout.splitlines()[-1:] and bool(alone.stdout)
+    unrecorded_process = run(command)
+    recorded_process = run([joulemap, "record", "--trace", "full", "-o", str(file), "--", *command])
+    code = (
+        unrecorded_process.returncode if unrecorded_process.returncode >= 0 else 128 - unrecorded_process.returncode
+    )  # exit code of a shell for a signal
+    has_same_exit_code = code == recorded_process.returncode
+    has_same_output = unrecorded_process.stdout.splitlines()[-1:] == recorded_process.stdout.splitlines()[-1:] and bool(
+        unrecorded_process.stdout
+    )
     if not file.exists():
         return findings.add_line(
-            f"| {name} | {findings.bar(name, False)} | no recording: {recorded.stderr[-300:]!r} | | | | |"
+            f"| {name} | {findings.bar(name, False)} | no recording: {recorded_process.stderr[-300:]!r} | | | | |"
         )
     coverage = KernelTimeCoverage(joulemap, file)
     min_phase_coverage, min_module_coverage = MIN_COVERAGE_BY_PROGRAM.get(name, DEFAULT_MIN_COVERAGE)
-    covered = (
+    is_coverage_sufficient = (
         coverage.kernels >= MIN_KERNELS.get(name, 1)
         and coverage.phase >= min_phase_coverage
         and coverage.module >= min_module_coverage
     )
     codes = ", ".join(sorted({entry["code"] for entry in coverage.diagnostics})) or "none"
     output_bar = findings.bar(f"{name}: exit and output", has_same_exit_code and has_same_output)
-    coverage_bar = findings.bar(f"{name}: coverage", covered)
+    coverage_bar = findings.bar(f"{name}: coverage", is_coverage_sufficient)
     findings.add_line(
         f"| {name} | {output_bar} | {coverage.kernels} | {100 * coverage.phase:.1f} % | "
         f"{100 * coverage.module:.1f} % | {coverage_bar} | {codes} |"
     )
-    if not (has_same_exit_code and has_same_output and covered):
+    if not (has_same_exit_code and has_same_output and is_coverage_sufficient):
         print(
-            f"alone {alone.returncode} {alone.stdout[-200:]!r} recorded {recorded.returncode} {recorded.stdout[-200:]!r}"
+            f"alone {unrecorded_process.returncode} {unrecorded_process.stdout[-200:]!r} "
+            f"recorded {recorded_process.returncode} {recorded_process.stdout[-200:]!r}"
         )
-        print(recorded.stderr[-1500:])
+        print(recorded_process.stderr[-1500:])
         print(json.dumps(coverage.largest_rows(12), indent=1), json.dumps(coverage.diagnostics, indent=1))
 
 
@@ -108,17 +115,17 @@ def main() -> int:
     )
     findings.add_line("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.at_once) as several:
-        wanted = [name for name in options.programs.split(",") if name]
+        program_names = [name for name in options.programs.split(",") if name]
 
         def one(entry: tuple[str, list[str]]) -> None:
             try:
                 check_survival(findings, str(options.joulemap.resolve()), *entry, Path(folder))
-            except subprocess.TimeoutExpired as late:
+            except subprocess.TimeoutExpired as timeout_error:
                 findings.add_line(
-                    f"| {entry[0]} | {findings.bar(entry[0], False)} | ran past {late.timeout} s | | | | |"
+                    f"| {entry[0]} | {findings.bar(entry[0], False)} | ran past {timeout_error.timeout} s | | | | |"
                 )
 
-        list(several.map(one, list_commands(Path(folder), wanted).items()))
+        list(several.map(one, list_commands(Path(folder), program_names).items()))
     return findings.conclude(options.markdown)
 
 

@@ -47,10 +47,10 @@ class Recording:
         if run is not None:
             begin_s, end_s = ((run[edge] + lag_ns - self.began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
             command += ["--time", f"{max(begin_s, 0):.6f},{end_s:.6f}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"{' '.join(command)}: {done.stderr}")
-        return json.loads(done.stdout)
+        completed_process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if completed_process.returncode != 0:
+            raise SystemExit(f"{' '.join(command)}: {completed_process.stderr}")
+        return json.loads(completed_process.stdout)
 
     def energy_j(self, run: dict) -> float:
         """Energy of all counted domains during a run, measured or, without counters, estimated."""
@@ -83,16 +83,16 @@ def run_load(arguments: argparse.Namespace, shape: str, folder: Path, recorded: 
     package = Path(arguments.joulemap).resolve().parent.parent / "python"
     paths = [str(package), os.environ.get("PYTHONPATH", "")]
     began = time.monotonic()
-    done = subprocess.run(program, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(program)}: exit code {done.returncode}")
+    completed_process = subprocess.run(program, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, check=False)
+    if completed_process.returncode != 0:
+        raise SystemExit(f"{' '.join(program)}: exit code {completed_process.returncode}")
     print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     return file, json.loads(load_log.read_text())
 
 
 def compare_replays(serving: dict, runs: list[dict], energies: list[float]) -> list[dict]:
     """One case for each mixture and class that was left out."""
-    found = []
+    replay_cases = []
     for mix in dict.fromkeys(run["mix"] for run in runs if run["kind"] == "replay"):
         numbers = [number for number, run in enumerate(runs) if run.get("mix") == mix]
         runs_by_class = {name: [] for name in dict.fromkeys(runs[number]["left_out"] for number in numbers)}
@@ -100,50 +100,64 @@ def compare_replays(serving: dict, runs: list[dict], energies: list[float]) -> l
             runs_by_class[runs[number]["left_out"]].append(number)
         # A shared host stalls now and then, which only adds energy: of repeated runs, the one of least energy is the least
         # disturbed. Medians are compared, too.
-        least = {name: min(of, key=lambda one: energies[one]) for name, of in runs_by_class.items()}
-        median_j = {name: statistics.median(energies[one] for one in of) for name, of in runs_by_class.items()}
-        for name in [one for one in runs_by_class if one is not None]:
-            case = class_shares(serving, f"{name}@{least[None]}")
-            whole_j = energies[least[None]]
-            avoidable_j = [class_shares(serving, f"{name}@{one}")["avoidable"] for one in runs_by_class[None]]
+        least_energy_runs = {
+            name: min(class_runs, key=lambda run_index: energies[run_index])
+            for name, class_runs in runs_by_class.items()
+        }
+        median_j = {
+            name: statistics.median(energies[run_index] for run_index in class_runs)
+            for name, class_runs in runs_by_class.items()
+        }
+        for name in [left_out_class for left_out_class in runs_by_class if left_out_class is not None]:
+            case = class_shares(serving, f"{name}@{least_energy_runs[None]}")
+            mixture_energy_j = energies[least_energy_runs[None]]
+            avoidable_j = [
+                class_shares(serving, f"{name}@{run_index}")["avoidable"] for run_index in runs_by_class[None]
+            ]
             medians = {"saved_j": median_j[None] - median_j[name], "avoidable": statistics.median(avoidable_j)}
-            saved_j = whole_j - energies[least[name]]
-            found.append(
-                {"mix": mix, "class": name, "whole_j": whole_j, "saved_j": saved_j, **case, "medians": medians}
+            saved_j = mixture_energy_j - energies[least_energy_runs[name]]
+            replay_cases.append(
+                {"mix": mix, "class": name, "whole_j": mixture_energy_j, "saved_j": saved_j, **case, "medians": medians}
             )
-    return found
+    return replay_cases
 
 
 def class_shares(serving: dict, tenant: str) -> dict:
-    label = next(one for one in serving["labels"] if one["kind"] == "tenant" and one["name"] == tenant)
-    requests = [one for one in serving["requests"] if one["tenant"] == tenant]
+    label = next(
+        label_entry
+        for label_entry in serving["labels"]
+        if label_entry["kind"] == "tenant" and label_entry["name"] == tenant
+    )
+    requests = [request for request in serving["requests"] if request["tenant"] == tenant]
     return {
         "avoidable": label["avoidable_j"],
         "low": label["avoidable_low_j"],
         "high": label["avoidable_high_j"],
         "shapley": label["energy_j"],
-        "token": sum(one["token_j"] for one in requests),
-        "time": sum(one["time_j"] for one in requests),
+        "token": sum(request["token_j"] for request in requests),
+        "time": sum(request["time_j"] for request in requests),
     }
 
 
 def compare_phases(serving: dict, runs: list[dict], energies: list[float]) -> list[dict]:
     """For each batch: energy of prefill and decode by the report, and of runs with only prefill and only decode."""
-    found = []
+    phase_cases = []
     for key in dict.fromkeys((run["batch"], run["prompt"]) for run in runs if run["kind"] == "phases"):
         batch, prompt = key
         numbers = {
             run["phase"]: number for number, run in enumerate(runs) if (run.get("batch"), run.get("prompt")) == key
         }
-        both = [one for one in serving["requests"] if one["tenant"] == f"both@{numbers['both']}"]
+        two_phase_requests = [
+            request for request in serving["requests"] if request["tenant"] == f"both@{numbers['both']}"
+        ]
         for phase in ("prefill", "decode"):
             alone_j = energies[numbers[phase]] / runs[numbers[phase]]["rounds"]
-            reported_j = sum(one[f"{phase}_j"] for one in both) / runs[numbers["both"]]["rounds"]
+            reported_j = sum(request[f"{phase}_j"] for request in two_phase_requests) / runs[numbers["both"]]["rounds"]
             relative = serving[phase]["high_j"] / serving[phase]["energy_j"] - 1  # of the whole recording
             low, high = reported_j * (1 - relative), reported_j * (1 + relative)
             case = {"batch": batch, "prompt": prompt, "phase": phase, "alone_j": alone_j, "report_j": reported_j}
-            found.append({**case, "low": low, "high": high})
-    return found
+            phase_cases.append({**case, "low": low, "high": high})
+    return phase_cases
 
 
 def tokens_per_s(load_log: dict) -> float:
@@ -151,21 +165,20 @@ def tokens_per_s(load_log: dict) -> float:
     return statistics.median(run["output_tokens"] / ((run["end_ns"] - run["begin_ns"]) * 1e-9) for run in runs)
 
 
-def error(found: float, true: float) -> float:
-    return (found - true) / true if true else float("nan")
+def error(estimated_value: float, true: float) -> float:
+    return (estimated_value - true) / true if true else float("nan")
 
 
 def print_replays(shape: str, cases: list[dict]) -> None:
     print(f"\n### {shape}: energy saved by leaving out a class, and what the report gave it\n")
     print("| mixture | class | whole J | saved J | avoidable | in its interval | Shapley | by tokens | by time |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for one in cases:
-        errors = [f"{error(one[share], one['saved_j']):+.1%}" for share in SHARE_METHODS]
-        covered = "yes" if one["low"] <= one["saved_j"] <= one["high"] else "no"
+    for case in cases:
+        errors = [f"{error(case[share], case['saved_j']):+.1%}" for share in SHARE_METHODS]
+        coverage_cell = "yes" if case["low"] <= case["saved_j"] <= case["high"] else "no"
         print(
-            f"| {one['mix']} | {one['class']} | {one['whole_j']:.0f} | {one['saved_j']:.1f} | {errors[0]} | {covered} | "
-            + " | ".join(errors[1:])
-            + " |"
+            f"| {case['mix']} | {case['class']} | {case['whole_j']:.0f} | {case['saved_j']:.1f} | "
+            f"{errors[0]} | {coverage_cell} | " + " | ".join(errors[1:]) + " |"
         )
 
 
@@ -173,16 +186,19 @@ def print_phases(shape: str, cases: list[dict]) -> None:
     print(f"\n### {shape}: prefill and decode in a batch, and each alone\n")
     print("| batch | prompt tokens | phase | alone J | report J | error | in its interval |")
     print("|---|---|---|---|---|---|---|")
-    for one in cases:
-        covered = "yes" if one["low"] <= one["alone_j"] <= one["high"] else "no"
+    for case in cases:
+        coverage_cell = "yes" if case["low"] <= case["alone_j"] <= case["high"] else "no"
         print(
-            f"| {one['batch']} | {one['prompt']} | {one['phase']} | {one['alone_j']:.2f} | {one['report_j']:.2f} | "
-            f"{error(one['report_j'], one['alone_j']):+.1%} | {covered} |"
+            f"| {case['batch']} | {case['prompt']} | {case['phase']} | {case['alone_j']:.2f} | {case['report_j']:.2f} | "
+            f"{error(case['report_j'], case['alone_j']):+.1%} | {coverage_cell} |"
         )
 
 
-def print_throughput(shape: str, alone: float, recorded: float) -> None:
-    print(f"\n{shape}: {alone:.1f} output tokens per s alone, {recorded:.1f} recorded: {1 - recorded / alone:.1%} lost")
+def print_throughput(shape: str, unrecorded_tokens_per_s: float, recorded: float) -> None:
+    print(
+        f"\n{shape}: {unrecorded_tokens_per_s:.1f} output tokens per s alone, {recorded:.1f} recorded: "
+        f"{1 - recorded / unrecorded_tokens_per_s:.1%} lost"
+    )
 
 
 def summarize(results: list[dict]) -> bool:
@@ -192,26 +208,26 @@ def summarize(results: list[dict]) -> bool:
     print("\n### All shapes\n")
     for share in SHARE_METHODS:
         errors = [abs(error(case[share], case["saved_j"])) for case in cases]
-        within = sum(one <= MAX_RELATIVE_ERROR for one in errors)
+        accurate_count = sum(absolute_error <= MAX_RELATIVE_ERROR for absolute_error in errors)
         print(
             f"- {share}: median error {statistics.median(errors):.1%}, largest {max(errors):.1%}, "
-            f"{within} of {len(errors)} within {MAX_RELATIVE_ERROR:.0%}"
+            f"{accurate_count} of {len(errors)} within {MAX_RELATIVE_ERROR:.0%}"
         )
     median_errors = [abs(error(case["medians"]["avoidable"], case["medians"]["saved_j"])) for case in cases]
     print(f"- avoidable, medians of repeated runs: median error {statistics.median(median_errors):.1%}")
     of_whole = [abs(case["avoidable"] - case["saved_j"]) / case["whole_j"] for case in cases]
     print(f"- avoidable, as a share of the whole mixture: median error {statistics.median(of_whole):.1%}")
     max_phase_error = max(abs(error(case["report_j"], case["alone_j"])) for case in phases)
-    covered = sum(case["low"] <= case["saved_j"] <= case["high"] for case in cases)
-    covered += sum(case["low"] <= case["alone_j"] <= case["high"] for case in phases)
+    covered_count = sum(case["low"] <= case["saved_j"] <= case["high"] for case in cases)
+    covered_count += sum(case["low"] <= case["alone_j"] <= case["high"] for case in phases)
     losses = [result["lost"] for result in results if result["lost"] is not None]
     print(f"- phases: largest error {max_phase_error:.1%}")
-    print(f"- 90 % intervals: {covered} of {len(cases) + len(phases)} cover")
+    print(f"- 90 % intervals: {covered_count} of {len(cases) + len(phases)} cover")
     if losses:
         print(f"- tokens per s lost to recording: at most {max(losses):.1%}")
-    worst = max(abs(error(case["avoidable"], case["saved_j"])) for case in cases)
+    max_avoidable_error = max(abs(error(case["avoidable"], case["saved_j"])) for case in cases)
     return (
-        worst <= MAX_RELATIVE_ERROR
+        max_avoidable_error <= MAX_RELATIVE_ERROR
         and max_phase_error <= MAX_RELATIVE_ERROR
         and max(losses, default=0) <= MAX_THROUGHPUT_LOSS
     )
@@ -246,10 +262,10 @@ def main() -> int:
         folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         for shape in arguments.shapes.split(","):
-            alone = None if arguments.only_replays else run_load(arguments, shape, folder, recorded=False)[1]
+            unrecorded_log = None if arguments.only_replays else run_load(arguments, shape, folder, recorded=False)[1]
             file, load_log = run_load(arguments, shape, folder, recorded=True)
             if arguments.only_throughput:
-                print_throughput(shape, tokens_per_s(alone), tokens_per_s(load_log))
+                print_throughput(shape, tokens_per_s(unrecorded_log), tokens_per_s(load_log))
                 continue
             recording = Recording(arguments.joulemap, file, options, arguments.device)
             serving = recording.serving()
@@ -258,17 +274,19 @@ def main() -> int:
                 "shape": shape,
                 "replays": compare_replays(serving, load_log["runs"], energies),
                 "phases": compare_phases(serving, load_log["runs"], energies),
-                "alone_tokens_per_s": tokens_per_s(alone) if alone else None,
-                "recorded_tokens_per_s": tokens_per_s(load_log) if alone else None,
+                "alone_tokens_per_s": tokens_per_s(unrecorded_log) if unrecorded_log else None,
+                "recorded_tokens_per_s": tokens_per_s(load_log) if unrecorded_log else None,
                 "runs": [{**run, "energy_j": energy_j} for run, energy_j in zip(load_log["runs"], energies)],
                 "serving": {key: value for key, value in serving.items() if key not in ("requests", "labels")},
             }
-            result["lost"] = 1 - result["recorded_tokens_per_s"] / result["alone_tokens_per_s"] if alone else None
+            result["lost"] = (
+                1 - result["recorded_tokens_per_s"] / result["alone_tokens_per_s"] if unrecorded_log else None
+            )
             results.append(result)
             print_replays(shape, result["replays"])
             print_phases(shape, result["phases"])
-            if alone:
-                print_throughput(shape, tokens_per_s(alone), tokens_per_s(load_log))
+            if unrecorded_log:
+                print_throughput(shape, tokens_per_s(unrecorded_log), tokens_per_s(load_log))
             if arguments.json:  # after each shape, in case time runs out
                 arguments.json.write_text(json.dumps({"device": arguments.device, "results": results}, indent=1))
     if not results:

@@ -72,11 +72,11 @@ class ServingLoad:
         draw = random.Random(seed)
         arrivals = []
         for name, rate in ARRIVAL_RATES[mix].items():
-            at = draw.expovariate(rate)
+            arrival_step = draw.expovariate(rate)
             arrivals += [(0, name)]
-            while at < steps:
-                arrivals.append((int(at), name))
-                at += draw.expovariate(rate)
+            while arrival_step < steps:
+                arrivals.append((int(arrival_step), name))
+                arrival_step += draw.expovariate(rate)
         return sorted(arrivals)
 
     def serve_arrivals(
@@ -90,11 +90,11 @@ class ServingLoad:
                 pending.append((step, request))
         time.sleep(PAUSE_BETWEEN_RUNS_S)
         begin_ns = time.monotonic_ns()
-        step, tokens, at = 0, 0, 0
-        while (at < len(pending) or self.engine.has_work()) and step < max_steps:
-            while at < len(pending) and pending[at][0] <= step:
-                self.engine.submit(pending[at][1])
-                at += 1
+        step, tokens, next_request_index = 0, 0, 0
+        while (next_request_index < len(pending) or self.engine.has_work()) and step < max_steps:
+            while next_request_index < len(pending) and pending[next_request_index][0] <= step:
+                self.engine.submit(pending[next_request_index][1])
+                next_request_index += 1
             if self.engine.has_work():
                 tokens += sum(len(request.output) for request in self.engine.step())
             step += 1

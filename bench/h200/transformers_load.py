@@ -77,8 +77,8 @@ class TaskModel:
         self.inputs = {"input_ids": tokens}
         if task == "pre-training":
             masked = torch.rand(tokens.shape, device=device) < 0.15
-            other = "next_sentence_label" if is_bert else "sentence_order_label"
-            self.inputs |= {"labels": torch.where(masked, tokens, -100), other: answers}
+            sentence_label_name = "next_sentence_label" if is_bert else "sentence_order_label"
+            self.inputs |= {"labels": torch.where(masked, tokens, -100), sentence_label_name: answers}
         elif self.trains:
             self.inputs["labels"] = answers
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-5) if self.trains else None
@@ -103,24 +103,29 @@ class Study:
         self.sizes = (
             ModelSizes(2, 8, 100, 64, 2) if options.tiny else ModelSizes(BATCH_SIZE, SEQUENCE_LENGTH, 30522, 768, 12)
         )
-        facts = {"sizes": self.sizes._asdict(), "transformers": transformers.__version__, "seed": options.seed}
-        self.load_log = LoadLog(options.out, options.device, **facts)
+        load_metadata = {"sizes": self.sizes._asdict(), "transformers": transformers.__version__, "seed": options.seed}
+        self.load_log = LoadLog(options.out, options.device, **load_metadata)
 
-    def _run_task(self, what: dict, make: Callable[[], TaskModel], seconds: float, forward_s: float) -> None:
+    def _run_task(self, case_fields: dict, make: Callable[[], TaskModel], seconds: float, forward_s: float) -> None:
         try:
-            work = make()
-            self.device.run(work.step, min(WARM_UP_S, seconds / 4))
-            parameters = sum(p.numel() for p in work.model.parameters())
-            self.load_log.add(**what, part="step", parameters=parameters, **self.device.run(work.step, seconds))
-            if work.trains and forward_s > 0:
-                self.device.run(work.forward, min(WARM_UP_S, forward_s) / 2)
+            task_model = make()
+            self.device.run(task_model.step, min(WARM_UP_S, seconds / 4))
+            parameters = sum(p.numel() for p in task_model.model.parameters())
+            self.load_log.add(
+                **case_fields, part="step", parameters=parameters, **self.device.run(task_model.step, seconds)
+            )
+            if task_model.trains and forward_s > 0:
+                self.device.run(task_model.forward, min(WARM_UP_S, forward_s) / 2)
                 self.load_log.add(
-                    **what, part="forward", parameters=parameters, **self.device.run(work.forward, forward_s)
+                    **case_fields,
+                    part="forward",
+                    parameters=parameters,
+                    **self.device.run(task_model.forward, forward_s),
                 )
-            print_progress(str(what))
+            print_progress(str(case_fields))
         except Exception:  # noqa: BLE001 - a case that fails must not stop the others
-            self.load_log.log_exception(str(what))
-        work = None
+            self.load_log.log_exception(str(case_fields))
+        task_model = None
         gc.collect()
         self.device.free_memory()
 
@@ -130,10 +135,10 @@ class Study:
             import joulemap as jm  # the package that record puts on the path
 
             os.environ["JOULEMAP_PROBE"] = str(seconds)
-            work = make()
-            with jm.attach(work.model, probe=True):
+            task_model = make()
+            with jm.attach(task_model.model, probe=True):
                 for _ in range(PROBED_STEPS):
-                    work.step()
+                    task_model.step()
                 self.device.wait()
             print_progress("probed")
         except Exception:  # noqa: BLE001 - results without probing remain valid
@@ -144,36 +149,44 @@ class Study:
         bert = bert_config(self.sizes, self.sizes.hidden, self.sizes.layers)
         models = {"BERT": bert, "ALBERT": albert_config(self.sizes)}
         plan = [(task, name, False) for task in TASKS for name in models] + [("pre-training", "BERT", True)]
-        for at, (task, name, half) in enumerate(plan):
+        for case_index, (task, name, is_bfloat16) in enumerate(plan):
             forward = FORWARD_SHARE if task != "prediction" else 0.0
-            probe_s = self.options.probe_s + SETUP_TIME_S if at == 0 and self.options.probe_s > 0 else 0.0
-            share_s = (remaining_s(self.options) - probe_s) / (len(plan) - at) - SETUP_TIME_S * (not self.options.tiny)
+            probe_s = self.options.probe_s + SETUP_TIME_S if case_index == 0 and self.options.probe_s > 0 else 0.0
+            share_s = (remaining_s(self.options) - probe_s) / (len(plan) - case_index) - SETUP_TIME_S * (
+                not self.options.tiny
+            )
             seconds = share_s / (1 + forward)
             if seconds < MIN_SPAN_S:
                 print_progress("out of time")
                 return
-            what = {"model": name, "task": task, "precision": "bf16" if half else "fp32"}
-            make = lambda: TaskModel(models[name], task, self.sizes, self.options.device, half)  # noqa: E731, B023
-            self._run_task(what, make, seconds, forward * seconds)
-            if at == 0 and self.options.probe_s > 0:
+            case_fields = {"model": name, "task": task, "precision": "bf16" if is_bfloat16 else "fp32"}
+            make = lambda: TaskModel(models[name], task, self.sizes, self.options.device, is_bfloat16)  # noqa: E731, B023
+            self._run_task(case_fields, make, seconds, forward * seconds)
+            if case_index == 0 and self.options.probe_s > 0:
                 self._probe_modules(make, self.options.probe_s)
         self.load_log.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
 
     def run_size_sweep(self) -> None:
-        plan = [(hidden, layers) for hidden in HIDDEN for layers in LAYERS]
+        plan = [(hidden_width, layers) for hidden_width in HIDDEN for layers in LAYERS]
         if self.options.tiny:
-            plan = [(hidden, layers) for hidden in (32, 64) for layers in (1, 2, 4)]
+            plan = [(hidden_width, layers) for hidden_width in (32, 64) for layers in (1, 2, 4)]
         random.Random(self.options.seed).shuffle(plan)
         self.load_log.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
-        for at, (hidden, layers) in enumerate(plan):
-            seconds = remaining_s(self.options) / (len(plan) - at) - (0.9 if not self.options.tiny else 0.1)
+        for case_index, (hidden_size, layers) in enumerate(plan):
+            seconds = remaining_s(self.options) / (len(plan) - case_index) - (0.9 if not self.options.tiny else 0.1)
             if seconds < MIN_SPAN_S:
                 print_progress("out of time")
                 return
-            what = {"model": "BERT", "task": "fine-tuning", "precision": "fp32", "hidden": hidden, "layers": layers}
-            config = bert_config(self.sizes, hidden, layers)
+            case_fields = {
+                "model": "BERT",
+                "task": "fine-tuning",
+                "precision": "fp32",
+                "hidden": hidden_size,
+                "layers": layers,
+            }
+            config = bert_config(self.sizes, hidden_size, layers)
             make = lambda: TaskModel(config, "fine-tuning", self.sizes, self.options.device)  # noqa: E731, B023
-            self._run_task(what, make, seconds, 0.0)
+            self._run_task(case_fields, make, seconds, 0.0)
 
 
 def main() -> int:

@@ -60,9 +60,14 @@ class TaskCase(NamedTuple):
         return f"{self.model}, {self.task}" + ("" if self.precision == "fp32" else f", {self.precision}")
 
 
-def energy_per_pass(drawn: EnergyUse, passes: int) -> Interval:
-    half = drawn.half_width_j
-    return Interval(*(joules / passes for joules in (drawn.joules, drawn.joules - half, drawn.joules + half)))
+def energy_per_pass(energy_use: EnergyUse, passes: int) -> Interval:
+    half_width_j = energy_use.half_width_j
+    return Interval(
+        *(
+            joules / passes
+            for joules in (energy_use.joules, energy_use.joules - half_width_j, energy_use.joules + half_width_j)
+        )
+    )
 
 
 def is_device_energy_row(row: dict, device: str) -> bool:
@@ -92,14 +97,16 @@ class CaseRecording:
         self._library_options = ["--library", str(library)] if library.exists() else []
 
     def all(self) -> list[TaskCase]:
-        steps = [one for one in self.load_log["entries"] if one["part"] == "step"]
-        return [self._make_case(one) for one in steps]
+        steps = [log_entry for log_entry in self.load_log["entries"] if log_entry["part"] == "step"]
+        return [self._make_case(step_entry) for step_entry in steps]
 
     def _make_case(self, entry: dict) -> TaskCase:
         device, passes, recording = self.load_log["device"], entry["passes"], self.recording
         key = ("model", "task", "precision")
         forward = [
-            one for one in self.load_log["entries"] if one["part"] == "forward" and all(one[k] == entry[k] for k in key)
+            log_entry
+            for log_entry in self.load_log["entries"]
+            if log_entry["part"] == "forward" and all(log_entry[k] == entry[k] for k in key)
         ]
 
         def rows(by: str, *more: str) -> list[dict]:
@@ -117,8 +124,10 @@ class CaseRecording:
             energy_per_pass(recording.energy_of_span(forward[0], device), forward[0]["passes"]) if forward else None,
             sum_by_group(layers, transformer_part_of, passes),
             {
-                name: one.value
-                for name, one in sum_by_group(rows("layer", "--mode", "integral"), transformer_part_of, passes).items()
+                name: part_energy.value
+                for name, part_energy in sum_by_group(
+                    rows("layer", "--mode", "integral"), transformer_part_of, passes
+                ).items()
             },
             sum_by_group(rows("phase", *self._library_options), lambda path: path[-1], passes),
             sorted(rows("tensor", *self._library_options), key=lambda row: -row["energy_j"])[:LISTED_TENSOR_COUNT],
@@ -127,9 +136,9 @@ class CaseRecording:
 
 def combine_verdicts(verdicts: list[str]) -> str:
     """Combines verdicts: the claim must hold in all of them."""
-    if verdicts and all(one == CONFIRMED for one in verdicts):
+    if verdicts and all(verdict == CONFIRMED for verdict in verdicts):
         return CONFIRMED
-    return REFUTED if verdicts and all(one == REFUTED for one in verdicts) else NOT_SHOWN
+    return REFUTED if verdicts and all(verdict == REFUTED for verdict in verdicts) else NOT_SHOWN
 
 
 def write_part_energies(findings: Findings, cases: list[TaskCase]) -> None:
@@ -140,13 +149,20 @@ def write_part_energies(findings: Findings, cases: list[TaskCase]) -> None:
     rows = []
     for case in cases:
         total_j, time_j = (
-            sum(values) or 1.0 for values in ([one.value for one in case.parts.values()], case.by_time.values())
+            sum(values) or 1.0
+            for values in ([part_energy.value for part_energy in case.parts.values()], case.by_time.values())
         )
         for part in [name for name in TRANSFORMER_PARTS if name in case.parts]:
-            found = case.parts[part]
+            energy_interval = case.parts[part]
             by_time = case.by_time.get(part, 0.0) / time_j
             rows.append(
-                [case.name, part, f"{found.as_text('.3f')} J", f"{found.value / total_j:.1%}", f"{by_time:.1%}"]
+                [
+                    case.name,
+                    part,
+                    f"{energy_interval.as_text('.3f')} J",
+                    f"{energy_interval.value / total_j:.1%}",
+                    f"{by_time:.1%}",
+                ]
             )
         rows.append([case.name, "**all**, by the counter", f"**{case.step_j.as_text('.3f')} J**", "", ""])
     findings.table(["", "part", "energy", "share", "by time"], rows)
@@ -154,7 +170,7 @@ def write_part_energies(findings: Findings, cases: list[TaskCase]) -> None:
 
 def write_backward(findings: Findings, cases: list[TaskCase]) -> None:
     """Compares attribution with the counter alone: a step against the same step without backward pass and update."""
-    rows, verdicts, counted = [], [], []
+    rows, verdicts, counter_verdicts = [], [], []
     for case in cases:
         if "backward" not in case.phases or "forward" not in case.phases:
             continue
@@ -163,18 +179,18 @@ def write_backward(findings: Findings, cases: list[TaskCase]) -> None:
         counter_ratio_cell = "-"
         if case.forward_j is not None:
             forward, step = case.forward_j, case.step_j
-            rest = Interval(step.value - forward.value, step.low - forward.high, step.high - forward.low).ratio_to(
-                forward
-            )
-            counted.append(verdict_above(rest, 1.0))
-            counter_ratio_cell = rest.as_text(".2f")
+            counter_ratio = Interval(
+                step.value - forward.value, step.low - forward.high, step.high - forward.low
+            ).ratio_to(forward)
+            counter_verdicts.append(verdict_above(counter_ratio, 1.0))
+            counter_ratio_cell = counter_ratio.as_text(".2f")
         rows.append([case.name, ratio.as_text(".2f"), verdicts[-1], counter_ratio_cell])
     findings.add_line("\n### Backward against forward\n")
     head = ["", "backward / forward, attributed", "above 1", "(backward + update) / forward, by the counter"]
     findings.table(head, rows)
     findings.add_line(
         f"**The backward pass dominates: {combine_verdicts(verdicts)}** by attribution; with the update, by the counter "
-        f"alone: {combine_verdicts(counted)}."
+        f"alone: {combine_verdicts(counter_verdicts)}."
     )
 
 
@@ -184,12 +200,21 @@ def write_attention(findings: Findings, cases: list[TaskCase]) -> None:
         if ATTENTION_PART not in case.parts or FEED_FORWARD_PART not in case.parts:
             continue
         ratio = case.parts[ATTENTION_PART].ratio_to(case.parts[FEED_FORWARD_PART])
-        others = [case.parts[name] for name in TRANSFORMER_PARTS if name in case.parts and name not in LAYER_PARTS]
+        other_part_energies = [
+            case.parts[name] for name in TRANSFORMER_PARTS if name in case.parts and name not in LAYER_PARTS
+        ]
         encoder = sum_interval([case.parts[name] for name in LAYER_PARTS if name in case.parts])
-        outside = encoder.ratio_to(sum_interval(others)) if others else None
+        encoder_ratio = encoder.ratio_to(sum_interval(other_part_energies)) if other_part_energies else None
         ratio_verdicts.append(verdict_above(ratio, 1.0))
-        layers += [verdict_above(outside, 1.0)] if outside else []
-        rows.append([case.name, ratio.as_text(".2f"), ratio_verdicts[-1], outside.as_text(".1f") if outside else "-"])
+        layers += [verdict_above(encoder_ratio, 1.0)] if encoder_ratio else []
+        rows.append(
+            [
+                case.name,
+                ratio.as_text(".2f"),
+                ratio_verdicts[-1],
+                encoder_ratio.as_text(".1f") if encoder_ratio else "-",
+            ]
+        )
     findings.add_line("\n### Self-attention\n")
     findings.table(["", "self-attention / feed-forward", "above 1", "transformer layers / all else"], rows)
     findings.add_line(
@@ -200,20 +225,20 @@ def write_attention(findings: Findings, cases: list[TaskCase]) -> None:
 
 
 def write_albert(findings: Findings, cases: list[TaskCase]) -> None:
-    by_name = {(one.model, one.task, one.precision): one for one in cases}
-    rows, halves, large = [], [], []
+    by_name = {(case.model, case.task, case.precision): case for case in cases}
+    rows, halves, large_part_verdicts = [], [], []
     for (model, task, precision), bert in by_name.items():
         albert = by_name.get(("ALBERT", task, precision))
         if model != "BERT" or albert is None:
             continue
-        total_j = sum(one.value for one in bert.parts.values())
+        total_j = sum(part_energy.value for part_energy in bert.parts.values())
         for part in [name for name in TRANSFORMER_PARTS if name in bert.parts and name in albert.parts]:
             ratio = albert.parts[part].ratio_to(bert.parts[part])
-            half = verdict_above(ratio.scaled_by(-1), -MAX_ALBERT_RATIO)
+            part_verdict = verdict_above(ratio.scaled_by(-1), -MAX_ALBERT_RATIO)
             if bert.parts[part].value >= MIN_ENERGY_SHARE * total_j:
-                large.append(half)
-                halves += [f"{part} ({task})"] if half == CONFIRMED else []
-            rows.append([task, part, f"{bert.parts[part].value:.4f} J", ratio.as_text(".2f"), half])
+                large_part_verdicts.append(part_verdict)
+                halves += [f"{part} ({task})"] if part_verdict == CONFIRMED else []
+            rows.append([task, part, f"{bert.parts[part].value:.4f} J", ratio.as_text(".2f"), part_verdict])
         rows.append(
             [
                 task,
@@ -225,11 +250,17 @@ def write_albert(findings: Findings, cases: list[TaskCase]) -> None:
         )
     findings.add_line("\n### ALBERT against BERT\n")
     findings.table(["task", "part", "BERT", "ALBERT / BERT", f"at most {MAX_ALBERT_RATIO}"], rows)
-    some = CONFIRMED if halves else REFUTED if large and all(one == REFUTED for one in large) else NOT_SHOWN
-    where = f": {', '.join(halves)}" if halves else ""
+    albert_verdict = (
+        CONFIRMED
+        if halves
+        else REFUTED
+        if large_part_verdicts and all(verdict == REFUTED for verdict in large_part_verdicts)
+        else NOT_SHOWN
+    )
+    halved_parts_text = f": {', '.join(halves)}" if halves else ""
     findings.add_line(
         f"**ALBERT needs about half or less in some modules (of those above {MIN_ENERGY_SHARE:.0%} of BERT's energy): "
-        f"{some}**{where}."
+        f"{albert_verdict}**{halved_parts_text}."
     )
 
 
@@ -256,9 +287,10 @@ def write_size_sweep(findings: Findings, options) -> None:
     load_log = read_load_log(options.folder, SWEEP_RECORDING)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{SWEEP_RECORDING}.joule")
     entries = sorted(
-        (one for one in load_log["entries"] if one["part"] == "step"), key=lambda one: (one["hidden"], one["layers"])
+        (log_entry for log_entry in load_log["entries"] if log_entry["part"] == "step"),
+        key=lambda log_entry: (log_entry["hidden"], log_entry["layers"]),
     )
-    drawn = recording.compute_span_energies(entries, load_log["device"])
+    energy_uses = recording.compute_span_energies(entries, load_log["device"])
     findings.add_line("\n### Hidden size and number of layers: BERT, fine-tuning\n")
     findings.table(
         ["hidden", "layers", "parameters", "a step", "energy", "power"],
@@ -271,13 +303,15 @@ def write_size_sweep(findings: Findings, options) -> None:
                 f"{energy_per_pass(d, e['passes']).as_text('.3f')} J",
                 f"{d.watts:.0f} W",
             ]
-            for e, d in zip(entries, drawn)
+            for e, d in zip(entries, energy_uses)
         ],
     )
-    sizes = [(one["hidden"], one["layers"]) for one in entries]
+    sizes = [(log_entry["hidden"], log_entry["layers"]) for log_entry in entries]
     try:
-        energy = fit_power_law(sizes, [one.joules / entry["passes"] for entry, one in zip(entries, drawn)])
-        power = fit_power_law(sizes, [one.watts for one in drawn])
+        energy = fit_power_law(
+            sizes, [energy_use.joules / entry["passes"] for entry, energy_use in zip(entries, energy_uses)]
+        )
+        power = fit_power_law(sizes, [energy_use.watts for energy_use in energy_uses])
     except (ValueError, IndexError) as error:
         findings.add_line(f"**Hidden size outweighs layers: not shown**, too few sizes were run ({error}).")
         return
@@ -313,7 +347,7 @@ def main() -> int:
     parser.add_argument("--probe-s", type=float, default=12, help="of replaying modules, once; 0: none")
     parser.add_argument("--library", type=Path, help="of kernels; else kernels.joule in the folder")
     options = parser.parse_args()
-    more = ["--probe-s", str(options.probe_s), *(["--tiny"] if options.device == "cpu" else [])]
+    extra_arguments = ["--probe-s", str(options.probe_s), *(["--tiny"] if options.device == "cpu" else [])]
     load, cases_time_s = str(SCRIPT_FOLDER / "transformers_load.py"), options.seconds * CASES_TIME_SHARE
     plan = [
         (CASES_RECORDING, cases_time_s, ["--trace", "full"]),
@@ -321,8 +355,11 @@ def main() -> int:
     ]
 
     def collect_recordings() -> list[str]:
-        good = [collect(options, name, [load, name, *more], s, *trace, "--period", "100") for name, s, trace in plan]
-        return [name for (name, _, _), is_good in zip(plan, good) if not is_good]
+        success_flags = [
+            collect(options, name, [load, name, *extra_arguments], s, *trace, "--period", "100")
+            for name, s, trace in plan
+        ]
+        return [name for (name, _, _), is_good in zip(plan, success_flags) if not is_good]
 
     return run_study(options, collect_recordings, analyse_recordings)
 

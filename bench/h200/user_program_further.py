@@ -18,7 +18,10 @@ def vision_transformer(seconds: float) -> None:
     model = torchvision.models.vit_b_16(num_classes=100).cuda()
     for parameter in model.conv_proj.parameters():
         parameter.requires_grad_(False)
-    optimizer = torch.optim.AdamW([one for one in model.parameters() if one.requires_grad], lr=1e-4)
+    optimizer = torch.optim.AdamW(
+        [trainable_parameter for trainable_parameter in model.parameters() if trainable_parameter.requires_grad],
+        lr=1e-4,
+    )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
     pictures = torch.utils.data.TensorDataset(torch.randn(512, 3, 224, 224), torch.randint(0, 100, (512,)))
     loader = torch.utils.data.DataLoader(
@@ -80,8 +83,8 @@ def diffusion(seconds: float) -> None:
             self.first, self.second = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
 
         def forward(self, x, time):
-            hidden = self.first(nn.functional.silu(self.norm(x))) + self.time(time)[:, :, None, None]
-            return x + self.second(nn.functional.silu(hidden))
+            hidden_features = self.first(nn.functional.silu(self.norm(x))) + self.time(time)[:, :, None, None]
+            return x + self.second(nn.functional.silu(hidden_features))
 
     class Predictor(nn.Module):
         def __init__(self) -> None:
@@ -111,8 +114,8 @@ def diffusion(seconds: float) -> None:
         loss.backward()
         optimizer.step()
         with torch.no_grad():
-            for mean, now in zip(average.parameters(), model.parameters()):
-                mean.lerp_(now, 0.01)
+            for mean, model_parameter in zip(average.parameters(), model.parameters()):
+                mean.lerp_(model_parameter, 0.01)
     loop.print()
 
 

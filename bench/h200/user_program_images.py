@@ -65,11 +65,11 @@ def image_training(seconds: float, architecture: str, compiled: bool) -> None:
                 scaler.update()
                 optimizer.zero_grad()
             model.eval()
-            right = 0
+            correct_count = 0
             with torch.no_grad():
                 for pictures, labels in loaders["validation"]:
-                    right += (call(pictures.cuda()).argmax(1) == labels.cuda()).sum().item()
-            torch.save({"model": model.state_dict(), "epoch": epoch, "right": right}, f"{folder}/last.pt")
+                    correct_count += (call(pictures.cuda()).argmax(1) == labels.cuda()).sum().item()
+            torch.save({"model": model.state_dict(), "epoch": epoch, "right": correct_count}, f"{folder}/last.pt")
 
 
 def efficientnet_amp(seconds: float) -> None:
@@ -84,13 +84,13 @@ def unet(seconds: float) -> None:
     torch = set_up_torch()
     nn = torch.nn
 
-    def double(narrow: int, wide: int):
+    def double(in_channels: int, out_channels: int):
         return nn.Sequential(
-            nn.Conv2d(narrow, wide, 3, padding=1),
-            nn.BatchNorm2d(wide),
+            nn.Conv2d(in_channels, out_channels, 3, padding=1),
+            nn.BatchNorm2d(out_channels),
             nn.ReLU(inplace=True),
-            nn.Conv2d(wide, wide, 3, padding=1),
-            nn.BatchNorm2d(wide),
+            nn.Conv2d(out_channels, out_channels, 3, padding=1),
+            nn.BatchNorm2d(out_channels),
             nn.ReLU(inplace=True),
         )
 
@@ -100,18 +100,20 @@ def unet(seconds: float) -> None:
             widths = [32, 64, 128, 256]
             self.down = nn.ModuleList(double(a, b) for a, b in zip([3, *widths], widths))
             self.bottom = double(256, 512)
-            self.turn = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, stride=2) for w in reversed(widths))
-            self.up = nn.ModuleList(double(2 * w, w) for w in reversed(widths))
+            self.turn = nn.ModuleList(
+                nn.ConvTranspose2d(2 * channel_count, channel_count, 2, stride=2) for channel_count in reversed(widths)
+            )
+            self.up = nn.ModuleList(double(2 * channel_count, channel_count) for channel_count in reversed(widths))
             self.head = nn.Conv2d(32, 2, 1)
 
         def forward(self, x):
-            kept = []
+            skip_features = []
             for block in self.down:
-                kept.append(block(x))
-                x = nn.functional.max_pool2d(kept[-1], 2)
+                skip_features.append(block(x))
+                x = nn.functional.max_pool2d(skip_features[-1], 2)
             x = self.bottom(x)
-            for turn, block in zip(self.turn, self.up):
-                x = block(torch.cat((turn(x), kept.pop()), 1))
+            for upsampling_layer, block in zip(self.turn, self.up):
+                x = block(torch.cat((upsampling_layer(x), skip_features.pop()), 1))
             return self.head(x)
 
     model = UNet().cuda()
@@ -158,18 +160,18 @@ def gan(seconds: float) -> None:
     ).cuda()
     generator_optimizer = torch.optim.Adam(generator_network.parameters(), lr=2e-4, betas=(0.5, 0.999))
     discriminator_optimizer = torch.optim.Adam(discriminator.parameters(), lr=2e-4, betas=(0.5, 0.999))
-    real = torch.randn(256, 3, 32, 32, device="cuda")
+    real_images = torch.randn(256, 3, 32, 32, device="cuda")
     ones, zeros = torch.ones(256, 1, device="cuda"), torch.zeros(256, 1, device="cuda")
     criterion = nn.BCEWithLogitsLoss()
     loop = TimedLoop(seconds, checksum_of_module(generator_network))
     for _ in loop:
-        made = generator_network(torch.randn(256, 100, 1, 1, device="cuda"))
+        generated_images = generator_network(torch.randn(256, 100, 1, 1, device="cuda"))
         discriminator_optimizer.zero_grad()
-        loss = criterion(discriminator(real), ones) + criterion(discriminator(made.detach()), zeros)
+        loss = criterion(discriminator(real_images), ones) + criterion(discriminator(generated_images.detach()), zeros)
         loss.backward()
         discriminator_optimizer.step()
         generator_optimizer.zero_grad()
-        criterion(discriminator(made), ones).backward()
+        criterion(discriminator(generated_images), ones).backward()
         generator_optimizer.step()
         loss.item()
     loop.print()

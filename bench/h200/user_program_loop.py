@@ -27,10 +27,10 @@ class TimedLoop:
                 self.digest = self.checksum()
                 began = previous = time.perf_counter()
             if step > CHECKED_STEPS:
-                now = time.perf_counter()
-                self.durations_s.append(now - previous)
-                previous = now
-                if now - began > self.seconds:
+                current_time_s = time.perf_counter()
+                self.durations_s.append(current_time_s - previous)
+                previous = current_time_s
+                if current_time_s - began > self.seconds:
                     return
             yield step
 

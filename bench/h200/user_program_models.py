@@ -32,9 +32,9 @@ def translator(seconds: float) -> None:
             self.attention, self.out = nn.Linear(512, 512), nn.Linear(1024, 8000)
 
         def forward(self, word, state, memory):
-            hidden, state = self.rnn(self.embedding(word), state)
-            weights = (self.attention(hidden) @ memory.transpose(1, 2)).softmax(-1)
-            return self.out(torch.cat([hidden, weights @ memory], -1)), state
+            rnn_output, state = self.rnn(self.embedding(word), state)
+            weights = (self.attention(rnn_output) @ memory.transpose(1, 2)).softmax(-1)
+            return self.out(torch.cat([rnn_output, weights @ memory], -1)), state
 
     encoder, decoder = Encoder().cuda(), Decoder().cuda()
     optimizers = [torch.optim.Adam(model.parameters(), lr=1e-3) for model in (encoder, decoder)]
@@ -68,8 +68,10 @@ def distillation(seconds: float) -> None:
     for _ in loop:
         with torch.autocast("cuda", dtype=torch.float16):
             with torch.no_grad():
-                wanted = teacher(images).softmax(-1)
-            loss = torch.nn.functional.kl_div(student(images).log_softmax(-1), wanted, reduction="batchmean")
+                teacher_probabilities = teacher(images).softmax(-1)
+            loss = torch.nn.functional.kl_div(
+                student(images).log_softmax(-1), teacher_probabilities, reduction="batchmean"
+            )
         optimizer.zero_grad()
         scaler.scale(loss).backward()
         scaler.step(optimizer)
@@ -93,9 +95,9 @@ def clip(seconds: float) -> None:
             self.scale = nn.Parameter(torch.tensor(2.0))
 
         def forward(self, images, words):
-            first = nn.functional.normalize(self.image(images), dim=-1)
-            second = nn.functional.normalize(self.text(self.words(words)).mean(1), dim=-1)
-            return self.scale.exp() * first @ second.T
+            image_embeddings = nn.functional.normalize(self.image(images), dim=-1)
+            text_embeddings = nn.functional.normalize(self.text(self.words(words)).mean(1), dim=-1)
+            return self.scale.exp() * image_embeddings @ text_embeddings.T
 
     class Pairs(torch.utils.data.Dataset):
         def __len__(self) -> int:
@@ -111,11 +113,14 @@ def clip(seconds: float) -> None:
     batches = iter(torch.utils.data.DataLoader(Pairs(), batch_size=64, num_workers=6, pin_memory=True))
     loop = TimedLoop(seconds, checksum_of_module(model))
     for _ in loop:
-        images, words = (one.cuda(non_blocking=True) for one in next(batches))
+        images, words = (batch_tensor.cuda(non_blocking=True) for batch_tensor in next(batches))
         with torch.autocast("cuda", dtype=torch.bfloat16):
             logits = model(images, words)
-            wanted = torch.arange(len(logits), device="cuda")
-            loss = (nn.functional.cross_entropy(logits, wanted) + nn.functional.cross_entropy(logits.T, wanted)) / 2
+            target_indices = torch.arange(len(logits), device="cuda")
+            loss = (
+                nn.functional.cross_entropy(logits, target_indices)
+                + nn.functional.cross_entropy(logits.T, target_indices)
+            ) / 2
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -166,11 +171,11 @@ def graphs(seconds: float) -> None:
     nn = torch.nn
     model = nn.Sequential(*(nn.Sequential(nn.Linear(512, 512), nn.LayerNorm(512), nn.GELU()) for _ in range(12))).cuda()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, capturable=True)
-    inputs, wanted = torch.randn(256, 512, device="cuda"), torch.randn(256, 512, device="cuda")
+    inputs, target_outputs = torch.randn(256, 512, device="cuda"), torch.randn(256, 512, device="cuda")
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.mse_loss(model(inputs), wanted)
+        loss = nn.functional.mse_loss(model(inputs), target_outputs)
         loss.backward()
         optimizer.step()
 
@@ -268,16 +273,16 @@ def mean_teacher(seconds: float) -> None:
     for step in loop:
         student.train()
         with torch.no_grad():
-            wanted = teacher(images)
+            teacher_logits = teacher(images)
         logits = student(images + 0.1 * torch.randn_like(images))
-        loss = torch.nn.functional.cross_entropy(logits, labels) + torch.nn.functional.mse_loss(logits, wanted)
+        loss = torch.nn.functional.cross_entropy(logits, labels) + torch.nn.functional.mse_loss(logits, teacher_logits)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(student.parameters(), 1.0)
         optimizer.step()
         with torch.no_grad():
-            for mean, now in zip(teacher.parameters(), student.parameters()):
-                mean.lerp_(now, 0.01)
+            for mean, student_parameter in zip(teacher.parameters(), student.parameters()):
+                mean.lerp_(student_parameter, 0.01)
         if step % 20 == 19:
             student.eval()
             with torch.inference_mode():

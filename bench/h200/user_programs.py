@@ -40,11 +40,11 @@ MIN_ATTRIBUTED_SHARE = 0.98
 
 def run(command: list[str], **variables: str) -> tuple[subprocess.CompletedProcess, dict]:
     """Returns a finished process and the content of its last line of JSON."""
-    done = subprocess.run(
+    completed_process = subprocess.run(
         command, capture_output=True, text=True, timeout=240, env={**os.environ, **variables}, check=False
     )
-    lines = [line for line in done.stdout.splitlines() if line.startswith('{"checksum"')]
-    return done, json.loads(lines[-1]) if lines else {}
+    lines = [line for line in completed_process.stdout.splitlines() if line.startswith('{"checksum"')]
+    return completed_process, json.loads(lines[-1]) if lines else {}
 
 
 def report(joulemap: str, file: Path, level: str) -> dict:
@@ -58,8 +58,8 @@ class Energy:
     def __init__(self, joulemap: str, file: Path) -> None:
         self.layers = report(joulemap, file, "layer")
         rows = [row for row in self.layers["rows"] if row["device"].startswith("gpu")]
-        gpus = [one for one in self.layers["domains"] if one["name"].startswith("gpu") and one["counted"]]
-        total_j = sum(one["measured_j"] or 0 for one in gpus)
+        gpus = [domain for domain in self.layers["domains"] if domain["name"].startswith("gpu") and domain["counted"]]
+        total_j = sum(gpu_domain["measured_j"] or 0 for gpu_domain in gpus)
         background_j = sum(row["energy_j"] or 0 for row in rows if row["path"][:1] == ["background"])
         owned_j = sum(row["energy_j"] or 0 for row in rows) - background_j
         self.total_j = total_j
@@ -87,8 +87,8 @@ def record(joulemap: str, name: str, command: list[str], file: Path) -> tuple[su
 def relative_slowdown(pairs: list[tuple[dict, dict]], key: str) -> float | None:
     """Relative difference of medians, recorded against alone; `key`: step_s (median step of a run) or mean_s (mean
     step)."""
-    times = [(alone[key], recorded[key]) for alone, recorded in pairs]
-    if not all(alone and recorded for alone, recorded in times):
+    times = [(unrecorded_run[key], recorded_run[key]) for unrecorded_run, recorded_run in pairs]
+    if not all(unrecorded_step_s and recorded_step_s for unrecorded_step_s, recorded_step_s in times):
         return None
     unrecorded_s, recorded_s = (statistics.median(column) for column in zip(*times))
     return recorded_s / unrecorded_s - 1
@@ -97,28 +97,31 @@ def relative_slowdown(pairs: list[tuple[dict, dict]], key: str) -> float | None:
 def examine_program(joulemap: str, name: str, options: argparse.Namespace, folder: Path, findings: Findings) -> dict:
     file = folder / f"{name}.joule"
     command = [sys.executable, str(SCRIPT_FOLDER / "user_program_set.py"), name, "--seconds", str(options.seconds)]
-    alone, plain = run(command)
-    if not plain:
+    unrecorded_process, unrecorded_result = run(command)
+    if not unrecorded_result:
         findings.bar(f"{name}: runs alone", False)
-        return {"name": name, "failure": f"the program alone: {alone.stderr[-600:]}"}
-    recorded, result = record(joulemap, name, command, file)
+        return {"name": name, "failure": f"the program alone: {unrecorded_process.stderr[-600:]}"}
+    recorded_process, result = record(joulemap, name, command, file)
     if not result or not file.exists():
         findings.bar(f"{name}: recorded", False)
-        return {"name": name, "failure": f"recorded: exit {recorded.returncode}: {recorded.stderr[-900:]}"}
+        return {
+            "name": name,
+            "failure": f"recorded: exit {recorded_process.returncode}: {recorded_process.stderr[-900:]}",
+        }
     energy = Energy(joulemap, file)
-    equal = plain["checksum"] == result["checksum"]
-    repeats = equal or run(command)[1].get("checksum") == plain["checksum"]
-    missing = sorted(PHASES[name] - energy.paths)
-    findings.bar(f"{name}: bit-equal", equal or not repeats)
-    findings.bar(f"{name}: phases {missing}", not missing)
+    has_equal_checksum = unrecorded_result["checksum"] == result["checksum"]
+    repeats = has_equal_checksum or run(command)[1].get("checksum") == unrecorded_result["checksum"]
+    missing_phases = sorted(PHASES[name] - energy.paths)
+    findings.bar(f"{name}: bit-equal", has_equal_checksum or not repeats)
+    findings.bar(f"{name}: phases {missing_phases}", not missing_phases)
     findings.bar(f"{name}: background", energy.background <= MAX_BACKGROUND_SHARE)
     findings.bar(f"{name}: owner of {energy.attributed_share:.3f}", energy.attributed_share >= MIN_ATTRIBUTED_SHARE)
-    pairs = [(plain, result)]
+    pairs = [(unrecorded_result, result)]
     pairs += [(run(command)[1], record(joulemap, name, command, file)[1]) for _ in range(options.rounds - 1)]
     return {
         "name": name,
-        "equal": "yes" if equal else "**no**" if repeats else "not repeatable alone",
-        "missing_phases": missing,
+        "equal": "yes" if has_equal_checksum else "**no**" if repeats else "not repeatable alone",
+        "missing_phases": missing_phases,
         "owned": energy.owned,
         "with_owner": energy.attributed_share,
         "waiting": energy.waiting,
@@ -128,9 +131,9 @@ def examine_program(joulemap: str, name: str, options: argparse.Namespace, folde
         "steps": result["steps"],
         "time_lost": relative_slowdown(pairs, "step_s"),
         "mean_time_lost": relative_slowdown(pairs, "mean_s"),
-        "step_times_s": [[(one["step_s"], one["mean_s"]) for one in pair] for pair in pairs],
+        "step_times_s": [[(run_result["step_s"], run_result["mean_s"]) for run_result in pair] for pair in pairs],
         "diagnostics": energy.layers["diagnostics"],
-        "notes": recorded.stderr[-3000:],
+        "notes": recorded_process.stderr[-3000:],
         "bytes": file.stat().st_size,
         "costliest": [
             [row["path"], row["energy_j"], row["low_j"], row["high_j"], row["basis"]] for row in energy.costliest
@@ -140,19 +143,22 @@ def examine_program(joulemap: str, name: str, options: argparse.Namespace, folde
 
 def table(findings: Findings, results: list[dict]) -> None:
     lines = []
-    for one in results:
-        if "failure" in one:
-            lines.append([one["name"], "**failed**", *[""] * 9])
+    for result in results:
+        if "failure" in result:
+            lines.append([result["name"], "**failed**", *[""] * 9])
             continue
-        lost = [
-            "-" if value is None else f"{100 * value:+.1f} %" for value in (one["time_lost"], one["mean_time_lost"])
+        slowdown_cells = [
+            "-" if value is None else f"{100 * value:+.1f} %"
+            for value in (result["time_lost"], result["mean_time_lost"])
         ]
-        shares = [f"{one[key]:.2f}" for key in ("owned", "idle", "with_owner")]
-        waiting = sorted(one["waiting"].items(), key=lambda entry: -entry[1])
+        shares = [f"{result[key]:.2f}" for key in ("owned", "idle", "with_owner")]
+        waiting = sorted(result["waiting"].items(), key=lambda entry: -entry[1])
         shares.append(", ".join(f"{cause} {share:.2f}" for cause, share in waiting if share >= 0.01))
-        codes = ", ".join(sorted({entry["code"] for entry in one["diagnostics"]})) or "none"
-        phases = ", ".join(one["missing_phases"])
-        lines.append([one["name"], one["equal"], phases or "all", *shares, *lost, str(one["steps"]), codes])
+        codes = ", ".join(sorted({entry["code"] for entry in result["diagnostics"]})) or "none"
+        phases = ", ".join(result["missing_phases"])
+        lines.append(
+            [result["name"], result["equal"], phases or "all", *shares, *slowdown_cells, str(result["steps"]), codes]
+        )
     shares = ["ran", "idle", "with an owner", "idle waiting for"]
     findings.table(["program", "bit-equal", "phases", *shares, "median step", "mean step", "steps", "notes"], lines)
 
@@ -182,9 +188,9 @@ def main() -> int:
             if options.json:  # written after each program, so that a time limit loses no results
                 options.json.write_text(json.dumps(results, indent=1))
     table(findings, results)
-    for one in results:
-        if "failure" in one:
-            findings.add_line(f"- {one['name']}: {one['failure']}")
+    for result in results:
+        if "failure" in result:
+            findings.add_line(f"- {result['name']}: {result['failure']}")
     return findings.conclude(options.markdown)
 
 

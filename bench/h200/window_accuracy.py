@@ -52,13 +52,13 @@ class UpdateReader:
     def find_update_phase(self) -> None:
         """Finds the time of an update from back-to-back reads. It lies after the start of the last read with the old
         value and before the end of the first read with the new one."""
-        last_ns, last = time.monotonic_ns(), self.counter.read_energy_mj()
+        last_ns, previous_energy_mj = time.monotonic_ns(), self.counter.read_energy_mj()
         bounds = []
         while len(bounds) < PHASE_LOCK_UPDATES:
             now_ns, value, end_ns = time.monotonic_ns(), self.counter.read_energy_mj(), time.monotonic_ns()
-            if value != last:
+            if value != previous_energy_mj:
                 bounds.append((last_ns, end_ns))
-            last_ns, last = now_ns, value
+            last_ns, previous_energy_mj = now_ns, value
         self.origin_ns = bounds[0][0]
         for low_ns, high_ns in bounds:
             shift_ns = round((low_ns - self.origin_ns) / COUNTER_PERIOD_NS) * COUNTER_PERIOD_NS
@@ -86,13 +86,15 @@ def read_densely(seconds: float, out: Path) -> None:
     reader = UpdateReader(EnergyCounter())
     reader.find_update_phase()
     reader.read_after_updates(time.monotonic() + seconds)
-    late = [number for (number, _), (other, _) in zip(reader.updates, reader.updates[1:]) if other != number + 1]
+    updates_before_gaps = [
+        number for (number, _), (next_number, _) in zip(reader.updates, reader.updates[1:]) if next_number != number + 1
+    ]
     out.write_text(
         json.dumps(
             {
                 "updates": [[reader.update_ns(number), joules / 1e3] for number, joules in reader.updates],
                 "phase_known_to_ns": (reader.high_ns - reader.low_ns) // 2,
-                "missed": len(late),
+                "missed": len(updates_before_gaps),
             }
         )
     )
@@ -125,21 +127,25 @@ def draw_windows(updates: list, length_s: float, count: int, chance: random.Rand
     by_time = {round((at_ns - updates[0][0]) / COUNTER_PERIOD_NS): (at_ns, joules) for at_ns, joules in updates}
     periods = round(length_s * 1e9 / COUNTER_PERIOD_NS)
     begins = [number for number in by_time if number + periods in by_time]
-    found = []
+    measured_windows = []
     for number in chance.sample(begins, min(count, len(begins))):
         (begin_ns, begin_j), (end_ns, end_j) = by_time[number], by_time[number + periods]
-        found.append((begin_ns, end_ns, end_j - begin_j))
-    return found
+        measured_windows.append((begin_ns, end_ns, end_j - begin_j))
+    return measured_windows
 
 
 def compare(bench: WindowBenchmark, updates: list, count: int, seed: int) -> None:
-    whole = bench.report()
-    start_ns, elapsed_s = whole["start_monotonic_ns"], whole["elapsed_s"]
-    inside = [[at, joules] for at, joules in updates if start_ns + 3e9 < at < start_ns + (elapsed_s - 1.5) * 1e9]
+    recording_report = bench.report()
+    start_ns, elapsed_s = recording_report["start_monotonic_ns"], recording_report["elapsed_s"]
+    recorded_updates = [
+        [update_ns, joules]
+        for update_ns, joules in updates
+        if start_ns + 3e9 < update_ns < start_ns + (elapsed_s - 1.5) * 1e9
+    ]
     chance = random.Random(seed)
     rows = []
     for length_s in WINDOW_LENGTHS_S:
-        windows = draw_windows(inside, length_s, count, chance)
+        windows = draw_windows(recorded_updates, length_s, count, chance)
 
         def ask(window: tuple[int, int, float]) -> tuple[float, float]:
             begin_s, end_s = ((at_ns - start_ns) / 1e9 - COUNTER_LAG_S for at_ns in window[:2])
@@ -148,14 +154,17 @@ def compare(bench: WindowBenchmark, updates: list, count: int, seed: int) -> Non
         with ThreadPoolExecutor(max_workers=8) as pool:
             answers = list(pool.map(ask, windows))
         errors = [joules / truth - 1 for (joules, _), (_, _, truth) in zip(answers, windows, strict=True)]
-        covered = [abs(joules - truth) <= half for (joules, half), (_, _, truth) in zip(answers, windows, strict=True)]
+        coverage_flags = [
+            abs(joules - truth) <= half_width_j
+            for (joules, half_width_j), (_, _, truth) in zip(answers, windows, strict=True)
+        ]
         powers = [truth / (end - begin) * 1e9 for begin, end, truth in windows]
         rms = math.sqrt(sum(error**2 for error in errors) / len(errors))
         met = bench.bar(f"{length_s} s", rms <= MAX_RELATIVE_ERROR)
         rows.append(
             [f"{length_s} s", str(len(windows)), f"{min(powers):.0f} to {max(powers):.0f} W", f"{100 * rms:.2f} %",
              f"{100 * sum(errors) / len(errors):+.2f} %", f"{100 * max(map(abs, errors)):.1f} %",
-             f"{100 * sum(covered) / len(covered):.0f} %", met]
+             f"{100 * sum(coverage_flags) / len(coverage_flags):.0f} %", met]
         )  # fmt: skip
     bench.table(
         ["window", "n", "mean powers", "RMS error", "mean", "largest", "inside its 90 % interval", "within 2 %"], rows
@@ -183,7 +192,7 @@ def main() -> int:
         dense_reads_file = Path(folder) / "dense.json"
         # The load takes some seconds to import torch, and idles for a second at both ends.
         dense_s = arguments.seconds + 12
-        dense = subprocess.Popen(
+        dense_reader_process = subprocess.Popen(
             [
                 sys.executable,
                 str(SCRIPT_FOLDER / "window_accuracy.py"),
@@ -195,10 +204,10 @@ def main() -> int:
         )
         try:
             bench.record(arguments.seconds, arguments.seed, arguments.load)
-            dense.wait(timeout=60)
+            dense_reader_process.wait(timeout=60)
         finally:
-            if dense.poll() is None:
-                dense.kill()
+            if dense_reader_process.poll() is None:
+                dense_reader_process.kill()
         read = json.loads(dense_reads_file.read_text())
         bench.add_line(
             f"## Windows of a varying load: {arguments.seconds:.0f} s, seed {arguments.seed}; "

@@ -17,13 +17,13 @@ def make_work_kinds() -> list:
     """Returns kinds of work with different power; each call takes less than a few milliseconds."""
     import torch
 
-    wide = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
-    small = torch.randn(2048, 2048, device="cuda")
+    bf16_matrix = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    fp32_matrix = torch.randn(2048, 2048, device="cuda")
     line = torch.randn(64 << 20, device="cuda")
-    wide_out, small_out, line_out = torch.empty_like(wide), torch.empty_like(small), torch.empty_like(line)
+    wide_out, small_out, line_out = torch.empty_like(bf16_matrix), torch.empty_like(fp32_matrix), torch.empty_like(line)
     return [
-        lambda: torch.mm(wide, wide, out=wide_out),
-        lambda: torch.mm(small, small, out=small_out),
+        lambda: torch.mm(bf16_matrix, bf16_matrix, out=wide_out),
+        lambda: torch.mm(fp32_matrix, fp32_matrix, out=small_out),
         lambda: torch.add(line, 1.0, out=line_out),
         lambda: torch.exp(line, out=line_out),
     ]
@@ -38,20 +38,22 @@ def main() -> None:
 
     chance = random.Random(arguments.seed)
     works = make_work_kinds()
-    for work in works:
-        work()
+    for work_function in works:
+        work_function()
     torch.cuda.synchronize()
     time.sleep(1)
     end = time.monotonic() + arguments.seconds
-    while (now := time.monotonic()) < end:
-        until = now + (chance.uniform(0.03, 0.15) if chance.random() < 0.5 else chance.uniform(0.15, 1.5))
+    while (current_time_s := time.monotonic()) < end:
+        segment_end_s = current_time_s + (
+            chance.uniform(0.03, 0.15) if chance.random() < 0.5 else chance.uniform(0.15, 1.5)
+        )
         if chance.random() < 0.3:
-            time.sleep(until - now)
+            time.sleep(segment_end_s - current_time_s)
             continue
-        work = chance.choice(works)
-        while time.monotonic() < until:
+        work_function = chance.choice(works)
+        while time.monotonic() < segment_end_s:
             for _ in range(4):
-                work()
+                work_function()
             torch.cuda.synchronize()
     time.sleep(1)
 

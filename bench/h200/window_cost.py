@@ -64,13 +64,13 @@ def codecarbon():
 def main() -> None:
     window, calls = {"joulemap": joulemap, "zeus": zeus, "pyjoules": pyjoules, "codecarbon": codecarbon}[sys.argv[1]]()
     window()
-    best = float("inf")
+    min_window_ns = float("inf")
     for _ in range(20 if calls > 100 else 3):
         begin = time.perf_counter_ns()
         for _ in range(calls):
             window()
-        best = min(best, (time.perf_counter_ns() - begin) / calls)
-    print(json.dumps({"tool": sys.argv[1], "ns": best}))
+        min_window_ns = min(min_window_ns, (time.perf_counter_ns() - begin) / calls)
+    print(json.dumps({"tool": sys.argv[1], "ns": min_window_ns}))
 
 
 if __name__ == "__main__":

@@ -68,8 +68,8 @@ def measure_json_loads_s(text: bytes) -> float:
 
 
 def run_joulemap(program: Path, trace: Path) -> dict:
-    done = subprocess.run([str(program), str(trace)], check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
+    completed_process = subprocess.run([str(program), str(trace)], check=True, capture_output=True, text=True)
+    return json.loads(completed_process.stdout)
 
 
 def prepare_hta_python(build: Path) -> Path | None:
@@ -88,24 +88,26 @@ def prepare_hta_python(build: Path) -> Path | None:
 def measure_hta_s(python: Path | None, trace: Path) -> float | None:
     if python is None:
         return None
-    done = subprocess.run([str(python), "-c", HTA, str(trace)], check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        print(f"HolisticTraceAnalysis failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+    completed_process = subprocess.run(
+        [str(python), "-c", HTA, str(trace)], check=False, capture_output=True, text=True
+    )
+    if completed_process.returncode != 0:
+        print(f"HolisticTraceAnalysis failed: {completed_process.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
         return None
-    return json.loads(done.stdout)["seconds"]
+    return json.loads(completed_process.stdout)["seconds"]
 
 
 def provide_both_forms(trace: Path, folder: Path) -> tuple[Path, Path]:
     """Returns the trace plain and compressed, whichever form was given."""
-    plain, packed = folder / "trace.json", folder / "trace.json.gz"
+    plain_trace, compressed_trace = folder / "trace.json", folder / "trace.json.gz"
     is_compressed = trace.read_bytes()[:2] == b"\x1f\x8b"
     if is_compressed:
-        packed.write_bytes(trace.read_bytes())
-        plain.write_bytes(gzip.decompress(trace.read_bytes()))
+        compressed_trace.write_bytes(trace.read_bytes())
+        plain_trace.write_bytes(gzip.decompress(trace.read_bytes()))
     else:
-        shutil.copy(trace, plain)
-        packed.write_bytes(gzip.compress(plain.read_bytes(), 6))
-    return plain, packed
+        shutil.copy(trace, plain_trace)
+        compressed_trace.write_bytes(gzip.compress(plain_trace.read_bytes(), 6))
+    return plain_trace, compressed_trace
 
 
 def judge_speed_and_memory(result: dict, ratio: float, text_bytes: int, events: int) -> str:
@@ -117,30 +119,30 @@ def judge_speed_and_memory(result: dict, ratio: float, text_bytes: int, events: 
 def compare(trace: Path, arguments: argparse.Namespace, hta_interpreter: Path | None) -> list[Row]:
     reader, command = (arguments.build / "bin" / name for name in ("bench_read_trace", "joulemap"))
     with tempfile.TemporaryDirectory() as folder:
-        forms = provide_both_forms(trace, Path(folder))
-        text = forms[0].read_bytes()
+        trace_forms = provide_both_forms(trace, Path(folder))
+        text = trace_forms[0].read_bytes()
         json_loads_s = float("inf")
-        reads, import_results = ([{"seconds": float("inf")}] * 2 for _ in range(2))
+        read_results, import_results = ([{"seconds": float("inf")}] * 2 for _ in range(2))
         for _ in range(arguments.repeats):
             json_loads_s = min(json_loads_s, measure_json_loads_s(text))
-            for i, form in enumerate(forms):
-                reads[i] = min(reads[i], run_joulemap(reader, form), key=lambda result: result["seconds"])
+            for i, form in enumerate(trace_forms):
+                read_results[i] = min(read_results[i], run_joulemap(reader, form), key=lambda result: result["seconds"])
                 import_results[i] = min(
                     import_results[i], run_import(command, "kineto", form), key=lambda result: result["seconds"]
                 )
-        size, events = len(text) / 1e6, reads[0]["events"]
+        size, events = len(text) / 1e6, read_results[0]["events"]
 
         def row_of(name: str, result: dict) -> Row:
             ratio = json_loads_s / result["seconds"]
             return Row(trace.name, size, events, name, result["seconds"], ratio, result["peak_bytes"] / 1e6)
 
         rows = [Row(trace.name, size, events, "json.loads, text in memory", json_loads_s, 1.0)]
-        for form, read, whole in zip(("plain", "gzip"), reads, import_results):
+        for form, read, import_result in zip(("plain", "gzip"), read_results, import_results):
             rows.append(row_of(f"joulemap, {form}", read))
             rows[-1].bar = judge_speed_and_memory(read, rows[-1].ratio, len(text), events)
-            rows.append(row_of(f"joulemap import, whole command, {form}", whole))
-            rows[-1].command_verdict = judge_speed_and_memory(whole, rows[-1].ratio, len(text), events)
-        hta_s = measure_hta_s(hta_interpreter, forms[1])
+            rows.append(row_of(f"joulemap import, whole command, {form}", import_result))
+            rows[-1].command_verdict = judge_speed_and_memory(import_result, rows[-1].ratio, len(text), events)
+        hta_s = measure_hta_s(hta_interpreter, trace_forms[1])
         if hta_s is not None:
             rows.append(Row(trace.name, size, events, "HolisticTraceAnalysis, gzip", hta_s, json_loads_s / hta_s))
     return rows

@@ -82,9 +82,9 @@ class TraceMaker:
         """Yields a runtime call, the kernel that it launches, and the flow between them."""
         self.correlation += self.random.choice((1, 2, 5))
         number, start_ns = self.correlation, self.now_ns
-        ids = f'"External id": {self.index}, "cbid": 211, "correlation": {number}'
+        launch_id_fields = f'"External id": {self.index}, "cbid": 211, "correlation": {number}'
         yield self._complete_event(
-            "cuda_runtime", "cudaLaunchKernel", tid, start_ns, self.random.randrange(3000, 9000), ids
+            "cuda_runtime", "cudaLaunchKernel", tid, start_ns, self.random.randrange(3000, 9000), launch_id_fields
         )
         yield self._flow_event("s", PROCESS_ID, tid, number, start_ns)
         begin_ns, duration_ns = start_ns + 40_000, self.random.randrange(1500, 400_000)
@@ -145,11 +145,11 @@ def write_trace(path: Path, size: int, seed: int = 1) -> None:
     """Writes at least `size` bytes."""
     maker = TraceMaker(seed)
     with path.open("w") as out:
-        written = out.write(HEADER)
+        written_size = out.write(HEADER)
         for event in maker.events():
-            if written >= size:
+            if written_size >= size:
                 break
-            written += out.write(event + ",\n")
+            written_size += out.write(event + ",\n")
         out.write('  {\n    "name": "Record Window End", "ph": "i", "s": "g",\n')
         out.write('    "pid": "", "tid": "", "ts": 3845405773131.261\n  }\n')
         out.write('  ],\n  "traceName": "bench.json"\n}\n')

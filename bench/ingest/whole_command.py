@@ -24,5 +24,5 @@ def run_import(program: Path, format_name: str, trace: Path) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "import", format_name, trace, "-o", Path(folder) / "run.joule"]
         runner = [sys.executable, "-I", "-S", "-c", RUNNER_PROGRAM]
-        done = subprocess.run([*runner, *map(str, command)], check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
+        completed_process = subprocess.run([*runner, *map(str, command)], check=True, capture_output=True, text=True)
+    return json.loads(completed_process.stdout)

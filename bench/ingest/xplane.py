@@ -29,8 +29,8 @@ MIN_TRACE_BYTES = 20_000_000  # bytes; no bar applies to smaller profiles
 
 
 def read_once(program: Path, profile: Path) -> dict:
-    done = subprocess.run([program, "xplane", profile], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    completed_process = subprocess.run([program, "xplane", profile], capture_output=True, text=True, check=True)
+    return json.loads(completed_process.stdout)
 
 
 def measure_bytes_s(profile: Path) -> float:
@@ -46,19 +46,22 @@ def measure(programs: Path, profile: Path, repeats: int) -> bool:
         summaries.append(read_once(programs / "trace_summary", profile))
         plain_s.append(measure_bytes_s(profile))
         command_s.append(run_import(programs / "joulemap", "xplane", profile)["seconds"])
-    best = min(summaries, key=lambda one: one["read_s"])
-    read_mb_per_s = megabytes / best["read_s"]
+    fastest_summary = min(summaries, key=lambda summary: summary["read_s"])
+    read_mb_per_s = megabytes / fastest_summary["read_s"]
     command_mb_per_s = megabytes / min(command_s)
     is_small = profile.stat().st_size < MIN_TRACE_BYTES
-    verdicts = ["met" if is_small or some >= MIN_MB_PER_S else "MISSED" for some in (read_mb_per_s, command_mb_per_s)]
+    verdicts = [
+        "met" if is_small or throughput_mb_per_s >= MIN_MB_PER_S else "MISSED"
+        for throughput_mb_per_s in (read_mb_per_s, command_mb_per_s)
+    ]
     numbers = [
         f"{megabytes:.1f}",
-        best["events_read"],
-        f"{best['read_s']:.3f}",
+        fastest_summary["events_read"],
+        f"{fastest_summary['read_s']:.3f}",
         f"{read_mb_per_s:.0f}",
-        f"{best['cpu_s']:.3f}",
+        f"{fastest_summary['cpu_s']:.3f}",
         f"{min(plain_s):.3f}",
-        f"{best['peak_rss_bytes'] / 1e6:.0f}",
+        f"{fastest_summary['peak_rss_bytes'] / 1e6:.0f}",
     ]
     command = [f"{min(command_s):.3f}", f"{command_mb_per_s:.0f}", verdicts[1]]
     print("| " + " | ".join(map(str, [profile.name, *numbers, verdicts[0], *command])) + " |")
@@ -70,19 +73,19 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("profiles", type=Path, nargs="*")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(
         "| profile | MB | events | seconds | MB/s | CPU seconds | its bytes alone, s | peak MB | bar: 200 MB/s "
         "| whole import, s | MB/s | bar: 200 MB/s |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        profiles = list(given.profiles)
+        profiles = list(arguments.profiles)
         if not profiles:
             profiles = [Path(folder) / "kernels.xplane.pb", Path(folder) / "functions.xplane.pb"]
             write_profile(profiles[0], kernels=300_000, calls=10_000)
             write_profile(profiles[1], kernels=1_000, calls=150_000)
-        return 0 if all([measure(given.build / "bin", profile, given.repeats) for profile in profiles]) else 1
+        return 0 if all([measure(arguments.build / "bin", profile, arguments.repeats) for profile in profiles]) else 1
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def gpu_plane(kernels: int) -> bytes:
     events = []
     for i in range(kernels):
         layer = i % 240
-        details = (
+        kernel_stat_values = (
             i + 1,
             "$$1",
             44,
@@ -100,7 +100,7 @@ def gpu_plane(kernels: int) -> bytes:
             "jit_step",
             10605,
         )
-        values = b"".join(plane.value(key, value) for key, value in zip(KERNEL_STAT_NAMES, details))
+        values = b"".join(plane.value(key, value) for key, value in zip(KERNEL_STAT_NAMES, kernel_stat_values))
         events.append(plane.event(f"gemm_fusion_dot_{layer}", 5000 * i, 4000, values))
     plane.line(14, "Stream #14(Compute)", events)
     plane.line(99, "XLA Ops", events[: kernels // 4])  # a derived line, as profile viewers add
@@ -117,9 +117,9 @@ def host_plane(calls: int) -> bytes:
             python.append(
                 plane.event(f"$file_{depth}.py:{i % 300} function_{i % 300}", 5000 * i + depth, 4900 - 2 * depth)
             )
-        ids = plane.value("_pt", 15) + plane.value("_p", i)
+        producer_stats = plane.value("_pt", 15) + plane.value("_p", i)
         for name in ("Record", "StartRegion", "StopRegion"):
-            pool.append(plane.event(f"ThreadpoolListener::{name}", 5000 * i, 0, ids))
+            pool.append(plane.event(f"ThreadpoolListener::{name}", 5000 * i, 0, producer_stats))
         run = plane.value("hlo_op", f"fusion.{i % 240}") + plane.value("hlo_module", "jit_step")
         run += plane.value("program_id", 7)
         pool.append(plane.event(f"fusion.{i % 240}", 5000 * i, 3000, run))

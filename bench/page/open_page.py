@@ -32,12 +32,12 @@ BENCHMARK_NOTE = (
 
 def time_command(*command: object) -> tuple[float, float]:
     """Returns wall time and CPU time, s."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    initial_usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.monotonic()
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
     wall_s = time.monotonic() - begin
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    final_usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall_s, final_usage.ru_utime + final_usage.ru_stime - initial_usage.ru_utime - initial_usage.ru_stime
 
 
 def measure_opening_s(page: Path) -> float | None:
@@ -49,17 +49,17 @@ def measure_opening_s(page: Path) -> float | None:
         return None
     if chromium is None:
         return None
-    took = []
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    opening_times_s = []
+    with sync_playwright() as playwright_session:
+        browser = playwright_session.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for _ in range(ROUNDS):
-            opened = browser.new_page(viewport={"width": 1440, "height": 900})
-            opened.goto(page.as_uri())
-            opened.wait_for_selector("html[data-ready]")
-            took.append(opened.evaluate(OPENING_TIME_SCRIPT) / 1e3)
-            opened.close()
+            browser_page = browser.new_page(viewport={"width": 1440, "height": 900})
+            browser_page.goto(page.as_uri())
+            browser_page.wait_for_selector("html[data-ready]")
+            opening_times_s.append(browser_page.evaluate(OPENING_TIME_SCRIPT) / 1e3)
+            browser_page.close()
         browser.close()
-    return statistics.median(took)
+    return statistics.median(opening_times_s)
 
 
 def main() -> int:
@@ -75,7 +75,7 @@ def main() -> int:
         for _ in range(ROUNDS):
             layers.append(time_command(BINARIES / "joulemap", "report", "--by", "layer", recording))
             pages.append(time_command(BINARIES / "joulemap", "report", "--html", page, recording))
-        ratio = statistics.median(mine[1] / theirs[1] for mine, theirs in zip(pages, layers))
+        ratio = statistics.median(page_times[1] / theirs[1] for page_times, theirs in zip(pages, layers))
         print(f"{recording.stat().st_size / 1e6:.1f} MB of recording, 2.7 million kernels")
         lines = ["## The report and its page\n", f"{BENCHMARK_NOTE}\n", "| | time | CPU time |\n|---|---:|---:|"]
         for name, rounds in (("report --by layer", layers), ("report --html", pages)):

@@ -62,29 +62,31 @@ def _run_one_wrap_scene(
 
 def _add_errors(result: Dict[str, Any], load: Dict[str, Any], truth: TruthLog) -> Dict[str, Any]:
     """Adds the true energy to a meter's result: over the load, and over the meter's own window."""
-    full = dict(result)
+    result_with_errors = dict(result)
     if "begin_ns" in result:
-        full["opened_early_ms"] = (load["begin_ns"] - result["begin_ns"]) * 1e-6
-        full["closed_late_ms"] = (result["end_ns"] - load["end_ns"]) * 1e-6
+        result_with_errors["opened_early_ms"] = (load["begin_ns"] - result["begin_ns"]) * 1e-6
+        result_with_errors["closed_late_ms"] = (result["end_ns"] - load["end_ns"]) * 1e-6
     for domain, name in [("package", "package-0"), ("dram", "dram-0")]:
         joules = result.get(f"{domain}_j")
         if joules is None or result.get("error"):
             continue
         load_true_j = truth.joules(name, load["begin_ns"], load["end_ns"])
-        own_j = truth.joules(name, result["begin_ns"], result["end_ns"])
-        full[f"{domain}_true_j"] = load_true_j
-        full[f"{domain}_own_true_j"] = own_j
-        full[f"{domain}_error_percent"] = 100 * (joules / load_true_j - 1)
-        full[f"{domain}_own_error_percent"] = 100 * (joules / own_j - 1)
-    return full
+        window_true_j = truth.joules(name, result["begin_ns"], result["end_ns"])
+        result_with_errors[f"{domain}_true_j"] = load_true_j
+        result_with_errors[f"{domain}_own_true_j"] = window_true_j
+        result_with_errors[f"{domain}_error_percent"] = 100 * (joules / load_true_j - 1)
+        result_with_errors[f"{domain}_own_error_percent"] = 100 * (joules / window_true_j - 1)
+    return result_with_errors
 
 
-def _collect_rounds(scene: MeasuredScene, into: Dict[str, List[Dict[str, Any]]], name_of: Callable[[str], str]) -> None:
+def _collect_rounds(
+    scene: MeasuredScene, rounds_by_name: Dict[str, List[Dict[str, Any]]], load_name_function: Callable[[str], str]
+) -> None:
     for this in scene.rounds:
         begin_ns, end_ns = this["begin_ns"], this["end_ns"]
         seconds = (end_ns - begin_ns) * 1e-9
         meters = {name: _add_errors(result, this, scene.truth) for name, result in this["meters"].items()}
-        into.setdefault(name_of(this["load"]), []).append(
+        rounds_by_name.setdefault(load_name_function(this["load"]), []).append(
             {
                 "seconds": seconds,
                 "mean_w": scene.truth.joules("package-0", begin_ns, end_ns) / seconds,

@@ -46,9 +46,9 @@ def _error_cell(results: List[Dict[str, Any]], domain: str, key: str) -> str:
     values = [result[f"{domain}_j"] for result in results if result.get(f"{domain}_j") is not None]
     if len(values) < len(results):
         return "none"
-    negative = [value for value in values if value < 0]
-    if negative:
-        return f"{_energy_text(min(negative))} ({len(negative)} of {len(values)})"
+    negative_energies_j = [value for value in values if value < 0]
+    if negative_energies_j:
+        return f"{_energy_text(min(negative_energies_j))} ({len(negative_energies_j)} of {len(values)})"
     errors = [result[key] for result in results]
     if max(errors) - min(errors) > MAX_SPREAD_PERCENT:
         return f"{min(errors):+.2f} to {max(errors):+.2f}"
@@ -64,13 +64,13 @@ def _error_table(measured: Dict[str, Any], title: str, domain: str, key: str) ->
 
 
 def _list_failures(measured: Dict[str, Any]) -> List[str]:
-    found: Dict[str, None] = {}  # an ordered set
+    failure_messages: Dict[str, None] = {}  # an ordered set
     for load in LOAD_NAMES:
         for plan in METER_PLANS:
             for result in list_results(measured, load, plan.name):
                 if result.get("error"):
-                    found[f'{plan.name} fails: "{result["error"]}".'] = None
-    return list(found)
+                    failure_messages[f'{plan.name} fails: "{result["error"]}".'] = None
+    return list(failure_messages)
 
 
 def _large_error_notes(measured: Dict[str, Any]) -> List[str]:
@@ -86,8 +86,8 @@ def _large_error_notes(measured: Dict[str, Any]) -> List[str]:
 
 def _median_error(measured: Dict[str, Any], load: str) -> Optional[float]:
     errors = [result.get("package_error_percent") for result in list_results(measured, load, "joulemap")]
-    known = [error for error in errors if error is not None]
-    return statistics.median(known) if known and len(known) == len(errors) else None
+    available_errors = [error for error in errors if error is not None]
+    return statistics.median(available_errors) if available_errors and len(available_errors) == len(errors) else None
 
 
 def _make_error_bars(measured: Dict[str, Any]) -> List[Bar]:
@@ -96,9 +96,9 @@ def _make_error_bars(measured: Dict[str, Any]) -> List[Bar]:
     bars = []
     for load in LOAD_NAMES:
         error = _median_error(measured, load)
-        shown = "no figure" if error is None else f"{error:+.2f} %"
+        error_text = "no figure" if error is None else f"{error:+.2f} %"
         met = error is not None and abs(error) <= limit
-        bars.append(Bar(f"error of package energy, {load}", f"{limit:.1f} %", shown, met))
+        bars.append(Bar(f"error of package energy, {load}", f"{limit:.1f} %", error_text, met))
     return bars
 
 
@@ -125,17 +125,17 @@ def _interval_note(measured: Dict[str, Any]) -> List[str]:
 
 def _unfavourable_results(measured: Dict[str, Any]) -> List[str]:
     interval_results = _results_with_interval(measured)
-    inside = sum(map(_is_truth_in_interval, interval_results))
-    if inside >= STATED_COVERAGE * len(interval_results):
+    covered_count = sum(map(_is_truth_in_interval, interval_results))
+    if covered_count >= STATED_COVERAGE * len(interval_results):
         return []
-    worst = max(
+    max_error_ratio = max(
         abs(result["package_j"] - result["package_own_true_j"]) / result["package_uncertainty_j"]
         for result in interval_results
     )
     return [
-        f"The interval that joulemap states for a measured energy held the truth in {inside} of "
+        f"The interval that joulemap states for a measured energy held the truth in {covered_count} of "
         f"{len(interval_results)} runs; it is meant to hold {STATED_COVERAGE:.0%} of them. The worst error was "
-        f"{worst:.1f} times the half width."
+        f"{max_error_ratio:.1f} times the half width."
     ]
 
 

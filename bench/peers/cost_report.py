@@ -28,12 +28,14 @@ def _unfavourable_results(measured: Dict[str, Any]) -> List[str]:
         for plan in METER_PLANS
         if not any(result.get("error") for result in list_results(measured, "idle", plan.name))
     }
-    own = medians.pop("joulemap", 0.0)
-    cheaper_meters = [f"{name} ({used:.1f} s)" for name, used in medians.items() if used < own]
+    joulemap_cpu_s = medians.pop("joulemap", 0.0)
+    cheaper_meters = [
+        f"{name} ({meter_cpu_s:.1f} s)" for name, meter_cpu_s in medians.items() if meter_cpu_s < joulemap_cpu_s
+    ]
     if not cheaper_meters:
         return []
     return [
-        f"While it measures, joulemap uses more CPU time ({own:.1f} s per hour) than "
+        f"While it measures, joulemap uses more CPU time ({joulemap_cpu_s:.1f} s per hour) than "
         f"{', '.join(cheaper_meters)}: it reads every 50 ms, they once a second or not at all."
     ]
 
@@ -46,12 +48,16 @@ def report(measured: Dict[str, Any]) -> ReportSection:
         for plan in METER_PLANS
     ]
     results = list_results(measured, "idle", "joulemap")
-    stated = [100 * result["overhead"]["share"] for result in results if "overhead" in result]
+    stated_cpu_percents = [100 * result["overhead"]["share"] for result in results if "overhead" in result]
     notes = [
         "CPU time of the meter's processes and helpers, seen from outside by their CPU clocks between the "
         "load's two ends: start-up and the calls that begin and end are not in it. A Python process that "
         "only waits uses none, so nothing is taken off.",
-        *([f"joulemap says of itself, idle: {median_and_half_range(stated, '{:.3f}')} % of a CPU."] if stated else []),
+        *(
+            [f"joulemap says of itself, idle: {median_and_half_range(stated_cpu_percents, '{:.3f}')} % of a CPU."]
+            if stated_cpu_percents
+            else []
+        ),
         "pyJoules does nothing between its two readings, which is why it costs nothing and cannot see a wrap.",
         "The simulated counters are ordinary files, which joulemap reads twice to be sure of them; those "
         "of the kernel it reads once. A real counter costs a register read in the kernel besides.",

@@ -52,11 +52,11 @@ def _compare_with_truth(result: Dict[str, Any], true_w: float) -> Dict[str, Any]
     if result.get("error") or joules is None:
         return {"error": result.get("error", "nothing")}
     seconds = (result["end_ns"] - result["begin_ns"]) * 1e-9
-    true_j = true_w * seconds
-    case: Dict[str, Any] = {"mean_w": joules / seconds, "error_percent": 100 * (joules / true_j - 1)}
+    true_energy_j = true_w * seconds
+    case: Dict[str, Any] = {"mean_w": joules / seconds, "error_percent": 100 * (joules / true_energy_j - 1)}
     uncertainty_j = result.get("package_uncertainty_j")
     if uncertainty_j is not None:
-        case["inside"] = abs(joules - true_j) <= uncertainty_j
+        case["inside"] = abs(joules - true_energy_j) <= uncertainty_j
         case["uncertainty_percent"] = 100 * uncertainty_j / joules
     return case
 
@@ -71,8 +71,8 @@ def measure(seconds: float, print_progress: Callable[[str], None]) -> Dict[str, 
     for kind in KINDS:
         for load, this in zip(LOAD_UTILISATIONS, rounds):
             true_w = kind.power_w(this["busy_share"])
-            compared = {name: _compare_with_truth(result, true_w) for name, result in this["meters"].items()}
-            cases.append({"kind": kind.name, "load": load, "true_w": true_w, **compared})
+            comparison_by_meter = {name: _compare_with_truth(result, true_w) for name, result in this["meters"].items()}
+            cases.append({"kind": kind.name, "load": load, "true_w": true_w, **comparison_by_meter})
     return {"seconds": seconds, "limit_w": POWER_LIMIT_W, "cases": cases}
 
 
@@ -83,23 +83,23 @@ def _format_estimate_cells(result: Dict[str, Any]) -> List[str]:
 
 
 def _format_case_row(case: Dict[str, Any]) -> List[str]:
-    own = case["joulemap"]
-    stated = f"{own['uncertainty_percent']:.0f}" if "inside" in own else "-"
-    inside = {True: "yes", False: "no", None: "-"}[own.get("inside")]
+    joulemap_result = case["joulemap"]
+    uncertainty_cell = f"{joulemap_result['uncertainty_percent']:.0f}" if "inside" in joulemap_result else "-"
+    coverage_cell = {True: "yes", False: "no", None: "-"}[joulemap_result.get("inside")]
     name = f"{case['kind']}, {case['load']}"
     return [
         name,
         f"{case['true_w']:.1f}",
-        *_format_estimate_cells(own),
-        stated,
-        inside,
+        *_format_estimate_cells(joulemap_result),
+        uncertainty_cell,
+        coverage_cell,
         *_format_estimate_cells(case["codecarbon"]),
     ]
 
 
 def _count_covered(cases: List[Dict[str, Any]], load: Optional[str] = None) -> Tuple[int, int]:
-    chosen = [case["joulemap"].get("inside") for case in cases if load in (None, case["load"])]
-    return sum(1 for inside in chosen if inside), len(chosen)
+    coverage_flags = [case["joulemap"].get("inside") for case in cases if load in (None, case["load"])]
+    return sum(1 for is_covered in coverage_flags if is_covered), len(coverage_flags)
 
 
 def _mean_error(cases: List[Dict[str, Any]], name: str) -> str:
@@ -108,13 +108,13 @@ def _mean_error(cases: List[Dict[str, Any]], name: str) -> str:
 
 
 def _unfavourable_results(cases: List[Dict[str, Any]]) -> List[str]:
-    inside, count = _count_covered(cases)
-    if inside >= STATED_COVERAGE * count:
+    covered_count, count = _count_covered(cases)
+    if covered_count >= STATED_COVERAGE * count:
         return []
-    outside = [f"{case['kind']}, {case['load']}" for case in cases if not case["joulemap"].get("inside")]
+    uncovered_cases = [f"{case['kind']}, {case['load']}" for case in cases if not case["joulemap"].get("inside")]
     return [
-        f"The interval that joulemap states for its estimate held the truth in {inside} of {count} cases and "
-        f"not in: {'; '.join(outside)}. It is meant to hold {STATED_COVERAGE:.0%} of them."
+        f"The interval that joulemap states for its estimate held the truth in {covered_count} of {count} cases and "
+        f"not in: {'; '.join(uncovered_cases)}. It is meant to hold {STATED_COVERAGE:.0%} of them."
     ]
 
 

@@ -52,10 +52,10 @@ class FakeProcStat:
 
     def _update(self) -> None:
         with self._lock:
-            now = time.monotonic()
-            self._busy_s += self._busy_share * (now - self._last)
-            self._idle_s += (1 - self._busy_share) * (now - self._last)
-            self._last = now
+            current_time_s = time.monotonic()
+            self._busy_s += self._busy_share * (current_time_s - self._last)
+            self._idle_s += (1 - self._busy_share) * (current_time_s - self._last)
+            self._last = current_time_s
             os.pwrite(self._stat_fd, self._format_proc_stat().encode(), 0)
 
     def _format_proc_stat(self) -> str:
@@ -98,8 +98,12 @@ def run_scene_on_simulated_machine(
         folder = Path(name)
         plan = {"meters": meters, "shares": shares, "limit_w": limit_w, "seconds": seconds}
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        inner = [str(SCRIPT_FOLDER / "estimate_scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
-        run_on_simulated_machine(folder / "machine", [sys.executable, *inner], PowerLaw().options())
+        scene_arguments = [
+            str(SCRIPT_FOLDER / "estimate_scene.py"),
+            str(folder / "plan.json"),
+            str(folder / "result.json"),
+        ]
+        run_on_simulated_machine(folder / "machine", [sys.executable, *scene_arguments], PowerLaw().options())
         return json.loads((folder / "result.json").read_text(encoding="utf-8"))
 
 

@@ -86,13 +86,13 @@ class LoadProcesses:
             process.communicate()
 
     def _run(self, tasks: List[Tuple[str, float]]) -> LoadSpan:
-        used = self._processes[: len(tasks)]
-        for process, (activity, seconds) in zip(used, tasks):
+        assigned_processes = self._processes[: len(tasks)]
+        for process, (activity, seconds) in zip(assigned_processes, tasks):
             assert process.stdin
             process.stdin.write(f"{activity} {seconds}\n")
             process.stdin.flush()
         spans = []
-        for process in used:
+        for process in assigned_processes:
             assert process.stdout
             spans.append([int(word) for word in process.stdout.readline().split()])
         return LoadSpan(min(span[0] for span in spans), max(span[1] for span in spans))

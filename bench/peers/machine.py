@@ -61,7 +61,7 @@ def run_on_simulated_machine(root: Path, command: List[str], options: List[str],
     """Runs a command on a simulated machine whose files are in root, and returns the true energies."""
     program = [str(SIMULATED_MACHINE), "--root", str(root), "--mount", *options]
     try:
-        done = subprocess.run(
+        completed_process = subprocess.run(
             [*program, "--", *command],
             timeout=timeout_s,
             stdin=subprocess.DEVNULL,
@@ -70,10 +70,12 @@ def run_on_simulated_machine(root: Path, command: List[str], options: List[str],
         )
     except subprocess.TimeoutExpired as error:
         raise SimulatedMachineError(f"no end after {error.timeout:.0f} s: {' '.join(command)}") from error
-    if done.returncode == EXIT_NOT_PERMITTED:
-        raise NotPermittedError(" ".join(done.stderr.split()))
-    if done.returncode != 0:
-        raise SimulatedMachineError(f"exit code {done.returncode}: {' '.join(command)}\n{done.stderr.strip()}")
+    if completed_process.returncode == EXIT_NOT_PERMITTED:
+        raise NotPermittedError(" ".join(completed_process.stderr.split()))
+    if completed_process.returncode != 0:
+        raise SimulatedMachineError(
+            f"exit code {completed_process.returncode}: {' '.join(command)}\n{completed_process.stderr.strip()}"
+        )
     return TruthLog(str(root / "truth.csv"))
 
 

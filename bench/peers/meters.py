@@ -34,12 +34,12 @@ def list_process_tree(pid: int) -> List[int]:
                 parents[int(entry)] = int(fields.rpartition(")")[2].split()[1])
             except (OSError, IndexError, ValueError):
                 continue  # the process has just ended
-    found: Set[int] = {pid}
+    tree_pids: Set[int] = {pid}
     while True:
-        more = {child for child, parent in parents.items() if parent in found} - found
-        if not more:
-            return sorted(found)
-        found |= more
+        new_child_pids = {child for child, parent in parents.items() if parent in tree_pids} - tree_pids
+        if not new_child_pids:
+            return sorted(tree_pids)
+        tree_pids |= new_child_pids
 
 
 class JoulemapMeter:

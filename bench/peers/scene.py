@@ -120,13 +120,18 @@ def _run_round(this: LoadRound, meters: List[Meter], loads: LoadProcesses) -> Di
     if this.wrap_ahead_j is not None:
         _burn_until_wrap_is_near(loads, this.wrap_ahead_j)
     open_windows(meters)
-    before = _read_cpu_times(meters)
+    initial_cpu_times = _read_cpu_times(meters)
     span: LoadSpan = loads.run(this.load, this.seconds)
-    after = {name: {pid: cpu_s(pid) for pid in used} for name, used in before.items()}
+    final_cpu_times = {
+        name: {pid: cpu_s(pid) for pid in process_cpu_times} for name, process_cpu_times in initial_cpu_times.items()
+    }
     results = close_windows(meters)
     for name, result in results.items():
         # A process that ended in between counts as 0 instead of a negative time.
-        result["cpu_s"] = sum(max(0.0, after[name][pid] - used) for pid, used in before[name].items())
+        result["cpu_s"] = sum(
+            max(0.0, final_cpu_times[name][pid] - initial_cpu_s)
+            for pid, initial_cpu_s in initial_cpu_times[name].items()
+        )
     return {"load": this.load, "begin_ns": span.begin_ns, "end_ns": span.end_ns, "meters": results}
 
 
@@ -165,9 +170,9 @@ def run_scene_on_simulated_machine(
         folder = Path(name)
         plan = {"patience_s": patience_s, "meters": meters, "rounds": rounds}
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        inner = [str(SCRIPT_FOLDER / "scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
+        scene_arguments = [str(SCRIPT_FOLDER / "scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
         truth = run_on_simulated_machine(
-            folder / "machine", [sys.executable, *inner], [*law.options(), *(options or [])]
+            folder / "machine", [sys.executable, *scene_arguments], [*law.options(), *(options or [])]
         )
         return MeasuredScene(json.loads((folder / "result.json").read_text(encoding="utf-8")), truth)
 

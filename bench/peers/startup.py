@@ -58,7 +58,7 @@ def _perf_command(perf: str) -> List[str]:
 def list_commands() -> Dict[str, List[str]]:
     """Commands by their name in the table; the first is the reference for the others."""
     codecarbon = Path(sys.executable).parent / "codecarbon"
-    known = {
+    commands_by_name = {
         TRUE_COMMAND: [TRUE_COMMAND],
         JOULEMAP_STAT: [str(JOULEMAP_PROGRAM), "stat", "--", TRUE_COMMAND],
         "python, no meter": [sys.executable, "-c", _PYTHON_PROGRAM],
@@ -76,14 +76,14 @@ def list_commands() -> Dict[str, List[str]]:
     }
     perf = shutil.which("perf")
     if perf:
-        known["perf stat -- true"] = _perf_command(perf)
-    return known
+        commands_by_name["perf stat -- true"] = _perf_command(perf)
+    return commands_by_name
 
 
 def _failure_message(command: List[str], folder: str, environment: Dict[str, str]) -> str:
     """Runs a command once, which also warms up caches. Returns the last line of output if it fails, otherwise empty."""
     try:
-        done = subprocess.run(
+        completed_process = subprocess.run(
             command,
             cwd=folder,
             env=environment,
@@ -94,14 +94,18 @@ def _failure_message(command: List[str], folder: str, environment: Dict[str, str
         )
     except OSError as error:
         return str(error.strerror)
-    if done.returncode == 0:
+    if completed_process.returncode == 0:
         return ""
-    lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+    lines = (
+        completed_process.stderr.strip()
+        or completed_process.stdout.strip()
+        or f"exit code {completed_process.returncode}"
+    ).splitlines()
     return lines[-1]
 
 
 def _measure_wall_ms(command: List[str], folder: str, environment: Dict[str, str]) -> float:
-    started = time.perf_counter()
+    start_time_s = time.perf_counter()
     subprocess.run(
         command,
         cwd=folder,
@@ -110,16 +114,16 @@ def _measure_wall_ms(command: List[str], folder: str, environment: Dict[str, str
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    return (time.perf_counter() - started) * 1e3
+    return (time.perf_counter() - start_time_s) * 1e3
 
 
 def measure_here(rounds: int) -> Dict[str, Any]:
     """Returns times of every round for every tool, and the messages of failing tools."""
     with tempfile.TemporaryDirectory(prefix="joulemap-bench-startup-") as folder:
         environment = {**os.environ, "HOME": folder}
-        known = list_commands()
-        failures = {name: _failure_message(command, folder, environment) for name, command in known.items()}
-        runnable = {name: command for name, command in known.items() if not failures[name]}
+        commands_by_name = list_commands()
+        failures = {name: _failure_message(command, folder, environment) for name, command in commands_by_name.items()}
+        runnable = {name: command for name, command in commands_by_name.items() if not failures[name]}
         times_ms: Dict[str, List[float]] = {name: [] for name in runnable}
         for _ in range(rounds):
             for name, command in runnable.items():
@@ -140,7 +144,7 @@ def measure_on_simulated_machine(rounds: int) -> Dict[str, Any]:
 def added_startup_ms(measured: Dict[str, Any], name: str) -> List[float]:
     """Time added to true, by round, ms."""
     times = measured["times_ms"]
-    return [with_tool - alone for with_tool, alone in zip(times[name], times[TRUE_COMMAND])]
+    return [with_tool - reference_ms for with_tool, reference_ms in zip(times[name], times[TRUE_COMMAND])]
 
 
 def _format_startup_cell(measured: Dict[str, Any], name: str) -> str:
@@ -160,12 +164,12 @@ def report(measured: Dict[str, Any]) -> ReportSection:
     names = [name for name in list_commands() if name != TRUE_COMMAND]
     rows = [[name, *(_format_startup_cell(machine, name) for machine in machines.values())] for name in names]
     notes = [
-        f"true alone took {statistics.median(machine['times_ms'][TRUE_COMMAND]):.1f} ms on {where}."
-        for where, machine in machines.items()
+        f"true alone took {statistics.median(machine['times_ms'][TRUE_COMMAND]):.1f} ms on {machine_name}."
+        for machine_name, machine in machines.items()
     ]
     notes += [
-        f'{name} fails on {where}: "{words}".'
-        for where, machine in machines.items()
+        f'{name} fails on {machine_name}: "{words}".'
+        for machine_name, machine in machines.items()
         for name, words in machine["failures"].items()
     ]
     notes += [
@@ -183,16 +187,16 @@ def report(measured: Dict[str, Any]) -> ReportSection:
         "own round.",
         [Table("Milliseconds over true", ["", *machines], rows)],
         notes,
-        [_make_startup_bar(where, machine) for where, machine in machines.items()],
+        [_make_startup_bar(machine_name, machine) for machine_name, machine in machines.items()],
     )
 
 
-def _make_startup_bar(where: str, machine: Dict[str, Any]) -> Bar:
-    what, limit = f"start-up on {where}", f"{MAX_STARTUP_MS:.0f} ms over true"
+def _make_startup_bar(machine_name: str, machine: Dict[str, Any]) -> Bar:
+    bar_title, limit = f"start-up on {machine_name}", f"{MAX_STARTUP_MS:.0f} ms over true"
     if JOULEMAP_STAT in machine["failures"]:
-        return Bar(what, limit, "fails", False)
+        return Bar(bar_title, limit, "fails", False)
     median_ms = statistics.median(added_startup_ms(machine, JOULEMAP_STAT))
-    return Bar(what, limit, f"{median_ms:.1f} ms", median_ms <= MAX_STARTUP_MS)
+    return Bar(bar_title, limit, f"{median_ms:.1f} ms", median_ms <= MAX_STARTUP_MS)
 
 
 if __name__ == "__main__":

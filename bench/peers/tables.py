@@ -48,8 +48,8 @@ class ReportSection:
 
 def median_and_half_range(values: Sequence[float], form: str) -> str:
     """Median, and half of the range: "+0.12 +-0.06" for "{:+.2f}"."""
-    spread = (max(values) - min(values)) / 2
-    return f"{form.format(statistics.median(values))} +-{form.replace('+', '').format(spread)}"
+    half_range = (max(values) - min(values)) / 2
+    return f"{form.format(statistics.median(values))} +-{form.replace('+', '').format(half_range)}"
 
 
 def median_and_quartiles(values: Sequence[float], form: str) -> str:
@@ -65,7 +65,10 @@ def format_list(texts: Sequence[str]) -> str:
 
 def bars_table(bars: List[Bar]) -> Table:
     """All bars in one table."""
-    rows = [[bar.what, bar.limit, bar.measured, bar.verdict] for bar in bars]
+    rows = [
+        [acceptance_bar.what, acceptance_bar.limit, acceptance_bar.measured, acceptance_bar.verdict]
+        for acceptance_bar in bars
+    ]
     return Table("What joulemap has to keep to", ["bar", "limit", "measured", "verdict"], rows)
 
 
@@ -75,8 +78,8 @@ def table_as_text(table: Table) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(table.columns))]
 
     def aligned(cells: List[str]) -> str:
-        others = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:])]
-        return "  " + "  ".join([cells[0].ljust(widths[0]), *others]).rstrip()
+        right_aligned_cells = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:])]
+        return "  " + "  ".join([cells[0].ljust(widths[0]), *right_aligned_cells]).rstrip()
 
     rule = "  " + "-" * (sum(widths) + 2 * (len(widths) - 1))
     return "\n".join([f"  {table.title}", "", aligned(table.columns), rule, *map(aligned, table.rows)])

@@ -55,9 +55,11 @@ class CompiledCase(NamedTuple):
         )
         return measured_ratio, predicted_ratio
 
-    def error(self, of: str) -> float:
+    def error(self, quantity_name: str) -> float:
         """Error of a mode's joules or of the `ratio`, in percent of the measured value."""
-        measured_value, predicted_value = self.ratios if of == "ratio" else (self.measured[of], self.predicted[of])
+        measured_value, predicted_value = (
+            self.ratios if quantity_name == "ratio" else (self.measured[quantity_name], self.predicted[quantity_name])
+        )
         return 100 * (predicted_value - measured_value) / measured_value
 
 
@@ -70,13 +72,13 @@ def read(table: Path) -> dict[Setting, dict[str, float]]:
             numbers = int(result["batch"]), int(result["size"])
             setting = Setting(result["package"], result["name"], *numbers, row["dtype"], row["pass"])
             by_run[setting, row["slice"]][row["way"]].append(float(row["energy_j"]))
-    whole: dict = defaultdict(list)
-    for (setting, _), ways in by_run.items():
-        if all(ways[mode] for mode in EXECUTION_MODES):
-            whole[setting].append({mode: statistics.mean(ways[mode]) for mode in EXECUTION_MODES})
+    runs_by_setting: dict = defaultdict(list)
+    for (setting, _), joules_by_mode in by_run.items():
+        if all(joules_by_mode[mode] for mode in EXECUTION_MODES):
+            runs_by_setting[setting].append({mode: statistics.mean(joules_by_mode[mode]) for mode in EXECUTION_MODES})
     return {
         setting: {mode: statistics.mean(run[mode] for run in runs) for mode in EXECUTION_MODES}
-        for setting, runs in whole.items()
+        for setting, runs in runs_by_setting.items()
     }
 
 
@@ -85,23 +87,32 @@ def trace_operations(setting: Setting) -> dict:
     sys.path.insert(0, str(ROOT / "tools"))
     import list_network_operations as lister
 
-    known = {(one.package, one.name): one for one in lister.networks.list_all_networks(held_out=False)}
-    network = known[setting.package, setting.name]
-    whole = lister.networks.NetworkSetting(network, *setting[2:])
+    networks_by_name = {
+        (listed_network.package, listed_network.name): listed_network
+        for listed_network in lister.networks.list_all_networks(held_out=False)
+    }
+    network = networks_by_name[setting.package, setting.name]
+    network_setting = lister.networks.NetworkSetting(network, *setting[2:])
     try:
-        return lister.operations_of_setting(lister.networks.LoadedNetwork(lister.torch, "meta", network), "meta", whole)
+        return lister.operations_of_setting(
+            lister.networks.LoadedNetwork(lister.torch, "meta", network), "meta", network_setting
+        )
     except (RuntimeError, NotImplementedError, ValueError):  # construction reads data, which "meta" tensors lack
-        return lister.operations_of_setting(lister.networks.LoadedNetwork(lister.torch, "cpu", network), "cpu", whole)
+        return lister.operations_of_setting(
+            lister.networks.LoadedNetwork(lister.torch, "cpu", network), "cpu", network_setting
+        )
 
 
 def make_predictor(program: Path, more: Sequence[str]) -> Callable[[dict, str], float]:
     def predict(operations: dict, mode: str) -> float:
         command = [str(program), "predict", "-", "--execution", mode, "--json", *more]
         result = json.dumps(operations)
-        ended = subprocess.run(command, input=result, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
-        if not ended.stdout.strip():
-            raise SystemExit(f"{' '.join(command)}: {ended.stderr.strip()}")
-        return json.loads(ended.stdout)["energy_j"]
+        completed_process = subprocess.run(
+            command, input=result, capture_output=True, text=True, timeout=MAX_RUN_S, check=False
+        )
+        if not completed_process.stdout.strip():
+            raise SystemExit(f"{' '.join(command)}: {completed_process.stderr.strip()}")
+        return json.loads(completed_process.stdout)["energy_j"]
 
     return predict
 
@@ -110,7 +121,9 @@ def predict_cases(
     measured: dict[Setting, dict[str, float]], trace: Callable[[Setting], dict], predict: Callable[[dict, str], float]
 ) -> list[CompiledCase]:
     cases = []
-    for setting in sorted(measured, key=lambda one: (one.which, one.name, one.batch)):
+    for setting in sorted(
+        measured, key=lambda case_setting: (case_setting.which, case_setting.name, case_setting.batch)
+    ):
         operations = trace(setting)
         cases.append(
             CompiledCase(setting, measured[setting], {mode: predict(operations, mode) for mode in EXECUTION_MODES})
@@ -118,8 +131,8 @@ def predict_cases(
     return cases
 
 
-def summarize_errors(cases: Sequence[CompiledCase], of: str) -> dict[str, float]:
-    errors = [case.error(of) for case in cases]
+def summarize_errors(cases: Sequence[CompiledCase], quantity_name: str) -> dict[str, float]:
+    errors = [case.error(quantity_name) for case in cases]
     return {
         "settings": len(errors),
         "rmspe": math.sqrt(statistics.mean(error**2 for error in errors)),
@@ -135,22 +148,26 @@ def format_cases(cases: Sequence[CompiledCase]) -> str:
         f"|---|{'---:|' * 9}",
     ]
     for case in cases:
-        joules = [f"{one[mode]:.3g}" for mode in EXECUTION_MODES for one in (case.measured, case.predicted)]
+        joules = [
+            f"{joules_by_mode[mode]:.3g}"
+            for mode in EXECUTION_MODES
+            for joules_by_mode in (case.measured, case.predicted)
+        ]
         ratios = [f"{ratio:.2f}" for ratio in case.ratios]
-        errors = [f"{case.error(of):+.1f} %" for of in (*EXECUTION_MODES, "ratio")]
+        errors = [f"{case.error(error_quantity):+.1f} %" for error_quantity in (*EXECUTION_MODES, "ratio")]
         lines.append(f"| {' | '.join([f'{case.setting.which}: {case.setting.title}', *joules, *ratios, *errors])} |")
     lines += ["", "| | | settings | RMSPE | median | bias |", "|---|---|---:|---:|---:|---:|"]
-    for which, some in group_by_pass(cases).items():
-        for of in (*EXECUTION_MODES, "ratio"):
-            result = summarize_errors(some, of)
+    for pass_name, pass_cases in group_by_pass(cases).items():
+        for quantity_name in (*EXECUTION_MODES, "ratio"):
+            result = summarize_errors(pass_cases, quantity_name)
             errors = " | ".join(f"{result[name]:.1f} %" for name in ("rmspe", "median", "bias"))
-            lines.append(f"| {which} | {of} | {result['settings']} | {errors} |")
+            lines.append(f"| {pass_name} | {quantity_name} | {result['settings']} | {errors} |")
     return "\n".join(lines)
 
 
 def group_by_pass(cases: Sequence[CompiledCase]) -> dict[str, list[CompiledCase]]:
     passes = sorted({case.setting.which for case in cases})
-    groups = {which: [case for case in cases if case.setting.which == which] for which in passes}
+    groups = {pass_name: [case for case in cases if case.setting.which == pass_name] for pass_name in passes}
     return {**groups, "all": list(cases)} if len(passes) > 1 else groups
 
 
@@ -166,8 +183,12 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     measured = read(options.table)
     if not measured:
         raise SystemExit(f"{options.table}: no setting was measured both eagerly and compiled")
-    more = ["--host-factor", options.host_factor, *(["--profile", options.profile] if options.profile else [])]
-    cases = predict_cases(measured, trace_operations, make_predictor(options.program, more))
+    extra_arguments = [
+        "--host-factor",
+        options.host_factor,
+        *(["--profile", options.profile] if options.profile else []),
+    ]
+    cases = predict_cases(measured, trace_operations, make_predictor(options.program, extra_arguments))
     print(format_cases(cases))
     if options.json:
         results = [

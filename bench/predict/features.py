@@ -40,26 +40,29 @@ PER_LINE_FIELDS = ("features", "flops", "bytes", "roofline_s", "energy_j", "time
 
 def make_tables(data: PredictionData) -> dict[str, Table]:
     measured = data.operations[[*OPERATION_KEY, "energy_j", "time_s"]]
-    every = pandas.concat([measured, make_listed_operations(data)])
-    every = every[~every.index.duplicated()]
-    every = every[~every["kind"].isin(work.ZERO_COST_KINDS)]
-    return {str(kind): table(str(kind), rows) for kind, rows in every.groupby("kind")}
+    all_operations = pandas.concat([measured, make_listed_operations(data)])
+    all_operations = all_operations[~all_operations.index.duplicated()]
+    all_operations = all_operations[~all_operations["kind"].isin(work.ZERO_COST_KINDS)]
+    return {str(kind): table(str(kind), rows) for kind, rows in all_operations.groupby("kind")}
 
 
 def make_listed_operations(data: PredictionData) -> pandas.DataFrame:
     """Operations of networks with warm caches, because DAML measured layers so, one at a time."""
-    listed = data.listed.assign(cold="0")
-    if listed.empty:
+    listed_operations = data.listed.assign(cold="0")
+    if listed_operations.empty:
         return pandas.DataFrame(columns=OPERATION_KEY)
-    return listed.assign(key=join_columns(listed, OPERATION_KEY)).set_index("key")[OPERATION_KEY]
+    return listed_operations.assign(key=join_columns(listed_operations, OPERATION_KEY)).set_index("key")[OPERATION_KEY]
 
 
 def table(kind: str, rows: pandas.DataFrame) -> Table:
     parameters = [work.canonical_parameters(kind, parse(text)) for text in rows["parameters"]]
-    costs = [work.compute_operation_size(kind, *one) for one in zip(parameters, rows["dtype"], rows["pass"])]
+    costs = [
+        work.compute_operation_size(kind, *operation_arguments)
+        for operation_arguments in zip(parameters, rows["dtype"], rows["pass"])
+    ]
     frame = pandas.DataFrame(parameters, index=rows.index)
     frame = frame.assign(dtype=rows["dtype"], cold=rows["cold"].astype(int), **{"pass": rows["pass"]})
-    frame["input_size"], frame["output_size"] = [one.inputs for one in costs], [one.outputs for one in costs]
+    frame["input_size"], frame["output_size"] = [cost.inputs for cost in costs], [cost.outputs for cost in costs]
     texts = [name for name in TEXT_COLUMNS if name in frame]
     numbers = frame.drop(columns=texts).apply(pandas.to_numeric, errors="coerce").fillna(0)
     marks = pandas.get_dummies(frame[texts].astype(str)).astype(float)
@@ -72,9 +75,9 @@ def table(kind: str, rows: pandas.DataFrame) -> Table:
         names=list(features.columns),
         features=features.to_numpy(),
         is_number=numpy.array([name in numbers.columns and name != "cold" for name in features.columns]),
-        flops=numpy.array([one.flops for one in costs], float),
-        bytes=numpy.array([one.bytes for one in costs], float),
-        roofline_s=numpy.array([work.roofline_s(one, dtype) for one, dtype in zip(costs, rows["dtype"])]),
+        flops=numpy.array([cost.flops for cost in costs], float),
+        bytes=numpy.array([cost.bytes for cost in costs], float),
+        roofline_s=numpy.array([work.roofline_s(cost, dtype) for cost, dtype in zip(costs, rows["dtype"])]),
         energy_j=rows["energy_j"].to_numpy(float),
         time_s=rows["time_s"].to_numpy(float),
     )
@@ -84,9 +87,12 @@ def network_flops(data: PredictionData) -> dict[str, float]:
     """FLOPs of one pass of a network or of one training step, by key."""
     rows = data.listed
     by_id = {
-        number: work.compute_operation_size(kind, parse(text), dtype, which).flops
-        for number, kind, text, dtype, which in zip(
+        number: work.compute_operation_size(kind, parse(text), dtype, pass_name).flops
+        for number, kind, text, dtype, pass_name in zip(
             rows.index, rows["kind"], rows["parameters"], rows["dtype"], rows["pass"]
         )
     }
-    return {key: sum(by_id[number] * count for number, count in listed) for key, listed in data.lists.items()}
+    return {
+        key: sum(by_id[number] * count for number, count in operation_counts)
+        for key, operation_counts in data.lists.items()
+    }

@@ -71,8 +71,11 @@ def own_features(rows: Table) -> numpy.ndarray:
 
 
 def features_with_physics(rows: Table) -> numpy.ndarray:
-    amounts = [numpy.log(numpy.maximum(one, least)) for one, least in _list_physics_amounts(rows)]
-    return numpy.column_stack([rows.features, *amounts])
+    log_physics_features = [
+        numpy.log(numpy.maximum(physics_values, lower_bound))
+        for physics_values, lower_bound in _list_physics_amounts(rows)
+    ]
+    return numpy.column_stack([rows.features, *log_physics_features])
 
 
 def _list_physics_amounts(rows: Table) -> list:
@@ -84,9 +87,11 @@ def _list_physics_amounts(rows: Table) -> list:
     ]
 
 
-def _fit_logarithms(model, train: Table, seen: Callable[[Table], numpy.ndarray] = own_features) -> PredictFunction:
-    model.fit(seen(train), numpy.log(train.energy_j))
-    return lambda rows: numpy.exp(model.predict(seen(rows)))
+def _fit_logarithms(
+    model, train: Table, extract_features: Callable[[Table], numpy.ndarray] = own_features
+) -> PredictFunction:
+    model.fit(extract_features(train), numpy.log(train.energy_j))
+    return lambda rows: numpy.exp(model.predict(extract_features(rows)))
 
 
 class PolynomialTerms:
@@ -104,8 +109,8 @@ class PolynomialTerms:
         parts = [PolynomialFeatures(self._degree, include_bias=True).fit_transform(sizes), marks]
         if self._uses_physics:
             # Arithmetic and memory terms for each form, type and pass: NeuralPower has one type and one pass.
-            amounts = numpy.column_stack([rows.flops, rows.bytes, rows.roofline_s])
-            parts += [amounts] + [amounts * marks[:, [column]] for column in range(marks.shape[1])]
+            physics_features = numpy.column_stack([rows.flops, rows.bytes, rows.roofline_s])
+            parts += [physics_features] + [physics_features * marks[:, [column]] for column in range(marks.shape[1])]
         return numpy.hstack(parts) / self._scale
 
 
@@ -132,19 +137,23 @@ def fit_lasso(train: Table, target: numpy.ndarray, terms: PolynomialTerms) -> Pr
     """Lasso on relative errors: rows and target are divided by the target. Clipped below at the training minimum."""
     columns = terms(train) / target[:, None]
     norms = numpy.maximum(numpy.sqrt((columns**2).mean(axis=0)), 1e-30)
-    columns, ones = columns / norms, numpy.ones(len(target))
-    chosen = numpy.random.default_rng(RANDOM_STATE).random(len(target)) >= VALIDATION_SHARE
+    columns, unit_targets = columns / norms, numpy.ones(len(target))
+    training_mask = numpy.random.default_rng(RANDOM_STATE).random(len(target)) >= VALIDATION_SHARE
 
     def fitted(penalty: float, rows: numpy.ndarray) -> Lasso:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return Lasso(penalty, fit_intercept=False, max_iter=200, tol=1e-3).fit(columns[rows], ones[rows])
+            return Lasso(penalty, fit_intercept=False, max_iter=200, tol=1e-3).fit(columns[rows], unit_targets[rows])
 
     def held_back_error(penalty: float) -> float:
-        return float(numpy.mean((fitted(penalty, chosen).predict(columns[~chosen]) - 1) ** 2))
+        return float(numpy.mean((fitted(penalty, training_mask).predict(columns[~training_mask]) - 1) ** 2))
 
-    best = min(LASSO_PENALTIES, key=held_back_error) if 0 < chosen.sum() < len(chosen) else LASSO_PENALTIES[0]
-    coefficients = fitted(best, numpy.ones(len(target), bool)).coef_ / norms
+    best_penalty = (
+        min(LASSO_PENALTIES, key=held_back_error)
+        if 0 < training_mask.sum() < len(training_mask)
+        else LASSO_PENALTIES[0]
+    )
+    coefficients = fitted(best_penalty, numpy.ones(len(target), bool)).coef_ / norms
     return lambda rows: numpy.maximum(terms(rows) @ coefficients, target.min())
 
 
@@ -155,10 +164,16 @@ def predict_from_datasheet(rows: Table) -> numpy.ndarray:
 
 def fit_flops(flops: numpy.ndarray, energy_j: numpy.ndarray) -> Callable[[numpy.ndarray], numpy.ndarray]:
     """Linear fit of logarithms over all kinds. Without FLOPs: the geometric mean of training rows without FLOPs."""
-    some = flops > 0
-    slope, offset = numpy.polyfit(numpy.log(flops[some]), numpy.log(energy_j[some]), 1)
-    without = float(numpy.exp(numpy.log(energy_j[~some]).mean())) if (~some).any() else float(numpy.median(energy_j))
-    return lambda given: numpy.where(given > 0, numpy.exp(offset + slope * numpy.log(numpy.maximum(given, 1))), without)
+    has_flops = flops > 0
+    slope, offset = numpy.polyfit(numpy.log(flops[has_flops]), numpy.log(energy_j[has_flops]), 1)
+    zero_flops_energy_j = (
+        float(numpy.exp(numpy.log(energy_j[~has_flops]).mean()))
+        if (~has_flops).any()
+        else float(numpy.median(energy_j))
+    )
+    return lambda query_flops: numpy.where(
+        query_flops > 0, numpy.exp(offset + slope * numpy.log(numpy.maximum(query_flops, 1))), zero_flops_energy_j
+    )
 
 
 FIT_FUNCTIONS: dict[str, Fit] = {

@@ -51,56 +51,76 @@ def keys_by_id(data: PredictionData) -> dict[int, str]:
     return dict(zip(data.listed.index, join_columns(data.listed.assign(cold="0"), OPERATION_KEY)))
 
 
-def predict_by_sums(data: PredictionData, folds: Iterable[Fold], sums: dict, chosen: Iterable[str]) -> list[tuple]:
+def predict_by_sums(data: PredictionData, folds: Iterable[Fold], sums: dict, model_names: Iterable[str]) -> list[tuple]:
     """Predictions by sums over layers. Kinds without measurements, and views, contribute nothing."""
-    ids, lines = keys_by_id(data), []
-    whole = total(data, ids, sums["everything", "all"].get("rf", {}))
+    key_by_id, lines = keys_by_id(data), []
+    total_j_by_network = total(data, key_by_id, sums["everything", "all"].get("rf", {}))
     flops = features.network_flops(data)
     for fold in folds:
         tested = [key for key in sorted(fold.test) if key in data.lists]
         for model, joules in sums[fold.split, fold.name].items() if tested else ():
-            found = by_total_flops(data, fold, flops) if model == "flops" else total(data, ids, joules, tested)
-            lines += [(model, fold.split, fold.name, key, found[key]) for key in tested if key in found]
-            if model == "rf" and "rf-scaled" in chosen:
-                scaled = scale_sums(data, fold, whole, found)
-                lines += [("rf-scaled", fold.split, fold.name, key, scaled[key]) for key in tested if key in scaled]
+            predicted_j_by_network = (
+                by_total_flops(data, fold, flops) if model == "flops" else total(data, key_by_id, joules, tested)
+            )
+            lines += [
+                (model, fold.split, fold.name, key, predicted_j_by_network[key])
+                for key in tested
+                if key in predicted_j_by_network
+            ]
+            if model == "rf" and "rf-scaled" in model_names:
+                scaled_j_by_network = scale_sums(data, fold, total_j_by_network, predicted_j_by_network)
+                lines += [
+                    ("rf-scaled", fold.split, fold.name, key, scaled_j_by_network[key])
+                    for key in tested
+                    if key in scaled_j_by_network
+                ]
     return lines
 
 
 def sums_of_operations(data: PredictionData, sums: dict) -> list[tuple]:
     """Sums for every network by models of all rows: not a prediction, but the energy of its operations run alone."""
-    ids = keys_by_id(data)
+    key_by_id = keys_by_id(data)
     return [
         (model, "everything", "all", key, joules)
         for model, joules_by_key in sums["everything", "all"].items()
-        for key, joules in total(data, ids, joules_by_key).items()
+        for key, joules in total(data, key_by_id, joules_by_key).items()
     ]
 
 
 def total(
     data: PredictionData, ids: dict[int, str], joules: dict[str, float], keys: "Iterable[str] | None" = None
 ) -> dict:
-    wanted = data.lists if keys is None else keys
-    return {key: sum(count * joules.get(ids[number], 0.0) for number, count in data.lists[key]) for key in wanted}
+    network_keys = data.lists if keys is None else keys
+    return {key: sum(count * joules.get(ids[number], 0.0) for number, count in data.lists[key]) for key in network_keys}
 
 
-def scale_sums(data: PredictionData, fold: Fold, whole: dict[str, float], found: dict[str, float]) -> dict[str, float]:
+def scale_sums(
+    data: PredictionData, fold: Fold, total_j_by_network: dict[str, float], predicted_j_by_network: dict[str, float]
+) -> dict[str, float]:
     """Sums times the median ratio of network energy to sum over training networks, by pass."""
-    trained = data.networks[~data.networks.index.isin(fold.excluded_keys) & data.networks.index.isin(list(whole))]
-    factors = trained["energy_j"] / pandas.Series(whole).reindex(trained.index)
+    trained = data.networks[
+        ~data.networks.index.isin(fold.excluded_keys) & data.networks.index.isin(list(total_j_by_network))
+    ]
+    factors = trained["energy_j"] / pandas.Series(total_j_by_network).reindex(trained.index)
     median_factor = factors.groupby(trained["pass"]).median()
     passes = data.networks["pass"]
-    return {key: joules * median_factor[passes[key]] for key, joules in found.items() if passes[key] in median_factor}
+    return {
+        key: joules * median_factor[passes[key]]
+        for key, joules in predicted_j_by_network.items()
+        if passes[key] in median_factor
+    }
 
 
 def by_total_flops(data: PredictionData, fold: Fold, flops: dict[str, float]) -> dict[str, float]:
-    found = {}
+    predicted_j_by_network = {}
     for _, rows in data.networks[data.networks.index.isin(list(flops))].groupby("pass"):
         train, test = rows[~rows.index.isin(fold.excluded_keys)], rows[rows.index.isin(fold.test)]
         if len(train) > 1 and len(test):
             line = models.fit_flops(numpy.array([flops[key] for key in train.index]), train["energy_j"].to_numpy())
-            found.update(zip(test.index, line(numpy.array([flops[key] for key in test.index])).tolist()))
-    return found
+            predicted_j_by_network.update(
+                zip(test.index, line(numpy.array([flops[key] for key in test.index])).tolist())
+            )
+    return predicted_j_by_network
 
 
 class NetworkInputs(NamedTuple):
@@ -113,17 +133,21 @@ class NetworkInputs(NamedTuple):
     target: numpy.ndarray  # logarithm of joules
 
 
-def predict_by_network(data: PredictionData, folds: Iterable[Fold], chosen: Iterable[str], jobs: int) -> list[tuple]:
-    names = [name for name in MODEL_WISE if name in chosen]
-    seen = make_network_inputs(data)
-    if not seen.keys or not names:
+def predict_by_network(
+    data: PredictionData, folds: Iterable[Fold], model_names: Iterable[str], jobs: int
+) -> list[tuple]:
+    names = [name for name in MODEL_WISE if name in model_names]
+    network_inputs = make_network_inputs(data)
+    if not network_inputs.keys or not names:
         return []
     cases = [(fold, name) for fold in merge_family_folds(folds) for name in names]
-    done = Parallel(n_jobs=jobs, batch_size=1)(delayed(predict_networks)(seen, *case) for case in cases)
+    case_predictions = Parallel(n_jobs=jobs, batch_size=1)(
+        delayed(predict_networks)(network_inputs, *case) for case in cases
+    )
     return [
         (name, split_of(fold), fold.name, key, joules)
-        for (fold, name), found in zip(cases, done)
-        for key, joules in found
+        for (fold, name), network_predictions in zip(cases, case_predictions)
+        for key, joules in network_predictions
     ]
 
 
@@ -131,7 +155,7 @@ def merge_family_folds(folds: Iterable[Fold]) -> list[Fold]:
     """Merges the folds of families into FAMILY_FOLD_COUNT folds; keeps other network folds."""
     folds = list(folds)
     one_by_one = select_folds(folds, "network-family")
-    groups = [one_by_one[first::FAMILY_FOLD_COUNT] for first in range(FAMILY_FOLD_COUNT)]
+    groups = [one_by_one[fold_offset::FAMILY_FOLD_COUNT] for fold_offset in range(FAMILY_FOLD_COUNT)]
     together = [
         Fold("network-family", f"group {number}", frozenset().union(*(fold.test for fold in group)), frozenset())
         for number, group in enumerate(groups)
@@ -151,32 +175,44 @@ def make_network_inputs(data: PredictionData) -> NetworkInputs:
     described = {number: encode_operation(*row) for number, row in zip(data.listed.index, data.listed[COLUMNS].values)}
     keys = [key for key in data.networks.index if key in data.lists]
     rows = data.networks.loc[keys]
-    amounts, kinds, steps = [], [], []
+    network_features, kinds, steps = [], [], []
     for key, row in rows.iterrows():
-        listed = [(described[number], count) for number, count in data.lists[key] if described[number] is not None]
+        encoded_operations = [
+            (described[number], count) for number, count in data.lists[key] if described[number] is not None
+        ]
         run = [math.log(int(row["batch"])), math.log(int(row["size"])), float(row["pass"] == "training")]
         run += [float(row["dtype"] == dtype) for dtype in RUN_DTYPES]
-        amounts.append([*run, *by_kind(listed)])
-        kinds.append(numpy.array([one[0] for one, _ in listed[:MAX_STEPS]]))
-        steps.append(numpy.array([[*one[1], math.log(count)] for one, count in listed[:MAX_STEPS]], numpy.float32))
+        network_features.append([*run, *by_kind(encoded_operations)])
+        kinds.append(numpy.array([encoded_operation[0] for encoded_operation, _ in encoded_operations[:MAX_STEPS]]))
+        steps.append(
+            numpy.array(
+                [
+                    [*encoded_operation[1], math.log(count)]
+                    for encoded_operation, count in encoded_operations[:MAX_STEPS]
+                ],
+                numpy.float32,
+            )
+        )
     return NetworkInputs(
-        keys, numpy.array(amounts, numpy.float32), kinds, steps, numpy.log(rows["energy_j"].to_numpy())
+        keys, numpy.array(network_features, numpy.float32), kinds, steps, numpy.log(rows["energy_j"].to_numpy())
     )
 
 
 COLUMNS = ["kind", "parameters", "dtype", "pass"]
 
 
-def encode_operation(kind: str, text: str, dtype: str, which: str) -> "tuple[int, list[float], float, float] | None":
+def encode_operation(
+    kind: str, text: str, dtype: str, pass_name: str
+) -> "tuple[int, list[float], float, float] | None":
     """Kind, features of a step, input and output size; None for views."""
     if kind == "view":
         return None
     parameters = work.canonical_parameters(kind, parse(text))
-    cost = work.compute_operation_size(kind, parameters, dtype, which)
+    cost = work.compute_operation_size(kind, parameters, dtype, pass_name)
     sizes = [
         math.log1p(float(parameters[name])) if isinstance(parameters.get(name), (int, float)) else 0.0 for name in SIZES
     ]
-    marks = [float(dtype == one) for one in DTYPES] + [float(which == one) for one in PASSES]
+    marks = [float(dtype == category) for category in DTYPES] + [float(pass_name == category) for category in PASSES]
     return (
         KINDS.index(kind),
         [*sizes, math.log1p(cost.inputs), math.log1p(cost.outputs), *marks],
@@ -185,25 +221,28 @@ def encode_operation(kind: str, text: str, dtype: str, which: str) -> "tuple[int
     )
 
 
-def by_kind(listed: list) -> list[float]:
-    amounts = numpy.zeros((len(KINDS), 3))
-    for (kind, _, inputs, outputs), count in listed:
-        amounts[kind] += count * numpy.array([1.0, inputs, outputs])
-    return numpy.log1p(amounts).ravel().tolist()
+def by_kind(encoded_operations: list) -> list[float]:
+    totals_by_kind = numpy.zeros((len(KINDS), 3))
+    for (kind, _, inputs, outputs), count in encoded_operations:
+        totals_by_kind[kind] += count * numpy.array([1.0, inputs, outputs])
+    return numpy.log1p(totals_by_kind).ravel().tolist()
 
 
-def predict_networks(seen: NetworkInputs, fold: Fold, name: str) -> list[tuple[str, float]]:
+def predict_networks(network_inputs: NetworkInputs, fold: Fold, name: str) -> list[tuple[str, float]]:
     from recurrent import fit_mlp, fit_recurrent
 
-    train = [number for number, key in enumerate(seen.keys) if key not in fold.excluded_keys]
-    test = [number for number, key in enumerate(seen.keys) if key in fold.test]
+    train = [number for number, key in enumerate(network_inputs.keys) if key not in fold.excluded_keys]
+    test = [number for number, key in enumerate(network_inputs.keys) if key in fold.test]
     if len(train) < 8 or not test:
         return []
     if name == "mlp":
-        logarithms = fit_mlp(seen.amounts[train], seen.target[train], seen.amounts[test])
+        logarithms = fit_mlp(network_inputs.amounts[train], network_inputs.target[train], network_inputs.amounts[test])
     else:
-        pick = [([seen.kinds[n] for n in some], [seen.steps[n] for n in some]) for some in (train, test)]
+        pick = [
+            ([network_inputs.kinds[n] for n in network_indices], [network_inputs.steps[n] for n in network_indices])
+            for network_indices in (train, test)
+        ]
         logarithms = fit_recurrent(
-            *pick[0], seen.target[train], *pick[1], len(KINDS), uses_embedding=name == "embedded-rnn"
+            *pick[0], network_inputs.target[train], *pick[1], len(KINDS), uses_embedding=name == "embedded-rnn"
         )
-    return [(seen.keys[number], float(numpy.exp(value))) for number, value in zip(test, logarithms)]
+    return [(network_inputs.keys[number], float(numpy.exp(value))) for number, value in zip(test, logarithms)]

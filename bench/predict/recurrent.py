@@ -15,14 +15,14 @@ HIDDEN_SIZE, EMBEDDING_SIZE, BATCH_SIZE = 48, 8, 32
 
 def mean_and_scale(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Mean and standard deviation, which is 1 for columns that are constant in training."""
-    spread = values.std(axis=0)
-    return values.mean(axis=0), numpy.where(spread < 1e-3, 1.0, spread)
+    standard_deviation = values.std(axis=0)
+    return values.mean(axis=0), numpy.where(standard_deviation < 1e-3, 1.0, standard_deviation)
 
 
 def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) -> numpy.ndarray:
     start()
-    (mean, spread), (center, width) = mean_and_scale(train), mean_and_scale(target)
-    x, y = float_tensor((train - mean) / spread), float_tensor((target - center) / width)
+    (mean, standard_deviation), (center, width) = mean_and_scale(train), mean_and_scale(target)
+    x, y = float_tensor((train - mean) / standard_deviation), float_tensor((target - center) / width)
     model = nn.Sequential(nn.Linear(x.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-2)
     for _ in range(MLP_EPOCHS):
@@ -30,7 +30,7 @@ def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) ->
         nn.functional.mse_loss(model(x)[:, 0], y).backward()
         optimizer.step()
     with torch.no_grad():
-        return model(float_tensor((test - mean) / spread))[:, 0].numpy() * width + center
+        return model(float_tensor((test - mean) / standard_deviation))[:, 0].numpy() * width + center
 
 
 class RecurrentRegressor(nn.Module):
@@ -44,27 +44,33 @@ class RecurrentRegressor(nn.Module):
         self.out = nn.Linear(HIDDEN_SIZE, 1)
 
     def forward(self, kinds: torch.Tensor, steps: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        packed = pack_padded_sequence(torch.cat([self.kind(kinds), steps], 2), lengths, True, enforce_sorted=False)
-        _, last = self.layers(packed)
-        return self.out(last[0])[:, 0]
+        packed_sequence = pack_padded_sequence(
+            torch.cat([self.kind(kinds), steps], 2), lengths, True, enforce_sorted=False
+        )
+        _, final_hidden_state = self.layers(packed_sequence)
+        return self.out(final_hidden_state[0])[:, 0]
 
 
 def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, uses_embedding: bool) -> numpy.ndarray:
     """Trains on batches of sequences with similar lengths, which limits padding."""
     start()
-    (mean, spread), (center, width) = mean_and_scale(numpy.concatenate(steps)), mean_and_scale(target)
+    (mean, standard_deviation), (center, width) = mean_and_scale(numpy.concatenate(steps)), mean_and_scale(target)
 
     def padded(some_kinds, some_steps):
-        lengths = torch.tensor([len(one) for one in some_kinds])
-        sequences = [float_tensor((one - mean) / spread) for one in some_steps]
-        return pad_sequence([torch.tensor(one) for one in some_kinds], True), pad_sequence(sequences, True), lengths
+        lengths = torch.tensor([len(operation_kinds) for operation_kinds in some_kinds])
+        sequences = [float_tensor((step_features - mean) / standard_deviation) for step_features in some_steps]
+        return (
+            pad_sequence([torch.tensor(operation_kinds) for operation_kinds in some_kinds], True),
+            pad_sequence(sequences, True),
+            lengths,
+        )
 
     order = sorted(range(len(kinds)), key=lambda number: len(kinds[number]))
-    batches = [order[first : first + BATCH_SIZE] for first in range(0, len(order), BATCH_SIZE)]
+    batches = [order[batch_start : batch_start + BATCH_SIZE] for batch_start in range(0, len(order), BATCH_SIZE)]
     inputs = [padded([kinds[n] for n in batch], [steps[n] for n in batch]) for batch in batches]
     targets = [float_tensor((target[batch] - center) / width) for batch in batches]
     model = RecurrentRegressor(steps[0].shape[1], count, uses_embedding)
-    optimizer = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], lr=5e-3)
+    optimizer = torch.optim.Adam([parameter for parameter in model.parameters() if parameter.requires_grad], lr=5e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=RNN_EPOCHS * len(batches))
     for _ in range(RNN_EPOCHS):
         for number in torch.randperm(len(batches)).tolist():

@@ -51,61 +51,67 @@ def join_columns(frame: pandas.DataFrame, columns: list[str]) -> pandas.Series:
     return frame[columns].astype(str).agg("|".join, axis=1)
 
 
-def read(measured: Path = MEASURED_FOLDER, lists: Path = OPERATION_LISTS_FOLDER) -> PredictionData:
+def read(measured: Path = MEASURED_FOLDER, operation_lists_folder: Path = OPERATION_LISTS_FOLDER) -> PredictionData:
     operations, networks = _operations(measured), _read_networks(measured)
-    raw = pandas.concat([operations, networks])
-    found = set(raw["source"]) & HELD_OUT_FAMILIES
-    if found:
+    measurements = pandas.concat([operations, networks])
+    leaked_families = set(measurements["source"]) & HELD_OUT_FAMILIES
+    if leaked_families:
         raise SystemExit(
-            f"{measured}: rows of {', '.join(sorted(found))}, which are held out: nothing may be fitted to them"
+            f"{measured}: rows of {', '.join(sorted(leaked_families))}, which are held out: nothing may be fitted to them"
         )
-    listed, by_network = read_operation_lists(lists)
+    listed_operations, by_network = read_operation_lists(operation_lists_folder)
     return PredictionData(
         mean_per_key(operations, OPERATION_KEY + ["flops", "bytes"]), mean_per_key(networks, NETWORK_KEY),
-        raw, listed, by_network,
+        measurements, listed_operations, by_network,
     )  # fmt: skip
 
 
-def mean_per_key(raw: pandas.DataFrame, kept: list[str]) -> pandas.DataFrame:
+def mean_per_key(measurements: pandas.DataFrame, kept_columns: list[str]) -> pandas.DataFrame:
     """One row per key: means over its measurements, sorted by key and independent of the file's order."""
-    grouped = raw.groupby("key", sort=True)
-    rows = grouped[[*kept, "source"]].first().rename(columns={"source": "family"})
+    grouped = measurements.groupby("key", sort=True)
+    rows = grouped[[*kept_columns, "source"]].first().rename(columns={"source": "family"})
     rows["time_s"], rows["energy_j"] = grouped["time_s"].mean(), grouped["energy_j"].mean()
     return rows.assign(times=grouped.size())
 
 
 def _operations(folder: Path) -> pandas.DataFrame:
-    raw = pandas.read_csv(folder / "operations.csv.gz", dtype={"cold": str})
-    return raw.assign(key=join_columns(raw, OPERATION_KEY))
+    measurements = pandas.read_csv(folder / "operations.csv.gz", dtype={"cold": str})
+    return measurements.assign(key=join_columns(measurements, OPERATION_KEY))
 
 
 # The same limits as in src/predict/model/network_tables.cc, which contains the reasons.
 MAX_LAUNCH_RATIO, MAX_TIME_RATIO, MIN_BUSY_FRACTION, MAX_ISSUE_FRACTION = 1.25, 1.3, 0.9, 0.5
 
 
-def select_undisturbed(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.DataFrame:
+def select_undisturbed(measurements: pandas.DataFrame, busy_s: pandas.Series) -> pandas.DataFrame:
     """Selects the measurements of networks for training and evaluation: for each setting the rows with an undisturbed
     host. If there are none, it keeps settings whose time did not depend on the host."""
-    busy = raw["key"].map(busy_s).fillna(0.0)
-    quickest = raw.groupby("slice")["launch_s"].transform("min")
-    has_issue_time = (raw["issue_s"] > 0) & (busy > 0)
+    busy = measurements["key"].map(busy_s).fillna(0.0)
+    min_launch_s = measurements.groupby("slice")["launch_s"].transform("min")
+    has_issue_time = (measurements["issue_s"] > 0) & (busy > 0)
     is_explained = ~has_issue_time | (
-        raw["time_s"] < MAX_TIME_RATIO * pandas.concat([raw["issue_s"], busy], axis=1).max(axis=1)
+        measurements["time_s"] < MAX_TIME_RATIO * pandas.concat([measurements["issue_s"], busy], axis=1).max(axis=1)
     )
     # Rank of a measurement: 2 if the host was undisturbed, 1 if only its launch time is known, 0 otherwise. Of each
     # setting, only the rows with the highest rank count.
-    rank = (raw["launch_s"] > 0).astype(int)
+    rank = (measurements["launch_s"] > 0).astype(int)
     has_idle_host_windows = (
-        raw["quiet_windows"] != 0 if "quiet_windows" in raw else True
+        measurements["quiet_windows"] != 0 if "quiet_windows" in measurements else True
     )  # 0: no idle-host window was found
-    rank = rank.mask((raw["launch_s"] < MAX_LAUNCH_RATIO * quickest) & is_explained & has_idle_host_windows, 2)
-    best = raw.assign(rank=rank, busy_s=busy)[rank == rank.groupby(raw["key"]).transform("max")]
-    means = best.groupby("key")[["rank", "busy_s", "time_s", "issue_s"]].mean()
+    rank = rank.mask(
+        (measurements["launch_s"] < MAX_LAUNCH_RATIO * min_launch_s) & is_explained & has_idle_host_windows, 2
+    )
+    best_measurements = measurements.assign(rank=rank, busy_s=busy)[
+        rank == rank.groupby(measurements["key"]).transform("max")
+    ]
+    means = best_measurements.groupby("key")[["rank", "busy_s", "time_s", "issue_s"]].mean()
     was_ahead = (
         (means["busy_s"] == 0) & (means["issue_s"] > 0) & (means["issue_s"] < MAX_ISSUE_FRACTION * means["time_s"])
     )
-    kept = means.index[(means["rank"] == 2) | was_ahead | (means["busy_s"] >= MIN_BUSY_FRACTION * means["time_s"])]
-    return best[best["key"].isin(kept)].drop(columns=["rank", "busy_s"])
+    accepted_keys = means.index[
+        (means["rank"] == 2) | was_ahead | (means["busy_s"] >= MIN_BUSY_FRACTION * means["time_s"])
+    ]
+    return best_measurements[best_measurements["key"].isin(accepted_keys)].drop(columns=["rank", "busy_s"])
 
 
 def _busy_seconds(folder: Path) -> pandas.Series:
@@ -118,10 +124,10 @@ def _busy_seconds(folder: Path) -> pandas.Series:
 
 
 def _read_networks(folder: Path) -> pandas.DataFrame:
-    raw = pandas.read_csv(folder / "networks.csv.gz")
-    table = pandas.DataFrame([parse(text) for text in raw["parameters"]])
-    raw = raw.assign(**{name: table[name].astype(str) for name in ("name", "batch", "size")})
-    return select_undisturbed(raw.assign(key=join_columns(raw, NETWORK_KEY)), _busy_seconds(folder))
+    measurements = pandas.read_csv(folder / "networks.csv.gz")
+    table = pandas.DataFrame([parse(text) for text in measurements["parameters"]])
+    measurements = measurements.assign(**{name: table[name].astype(str) for name in ("name", "batch", "size")})
+    return select_undisturbed(measurements.assign(key=join_columns(measurements, NETWORK_KEY)), _busy_seconds(folder))
 
 
 def read_operation_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int, int]]]]:
@@ -129,10 +135,10 @@ def read_operation_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list
     are missing: then no sum over layers predicts networks, and compare.py prints that."""
     if not (folder / "settings.csv.gz").exists():
         return pandas.DataFrame(columns=["kind", "parameters", "dtype", "pass", "phase"]), {}
-    listed = pandas.read_csv(folder / "operations.csv.gz", keep_default_na=False).set_index("id")
+    listed_operations = pandas.read_csv(folder / "operations.csv.gz", keep_default_na=False).set_index("id")
     settings = pandas.read_csv(folder / "settings.csv.gz", dtype=str).rename(columns={"network": "name"})
     keys = join_columns(settings, NETWORK_KEY)
-    return listed, {key: parse_counts(text) for key, text in zip(keys, settings["operations"])}
+    return listed_operations, {key: parse_counts(text) for key, text in zip(keys, settings["operations"])}
 
 
 def parse_counts(text: str) -> list[tuple[int, int]]:

@@ -67,34 +67,34 @@ def make_all_folds(data: PredictionData, flops: "dict[str, float] | None" = None
     return folds
 
 
-def select_folds(folds: Iterable[Fold], split: str) -> list[Fold]:
-    return [fold for fold in folds if fold.split == split]
+def select_folds(folds: Iterable[Fold], split_name: str) -> list[Fold]:
+    return [fold for fold in folds if fold.split == split_name]
 
 
 def cross_validation_folds(
-    split: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable = ()
+    split_name: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable = ()
 ) -> Iterator[Fold]:
     """Tests every row once. Rows of a kind or family are distributed in turn, so that each part contains some of
     them."""
     chance = numpy.random.default_rng(seed)
     shuffled = rows.iloc[chance.permutation(len(rows))]
-    turn = shuffled.groupby(by).cumcount() % FOLD_COUNT
+    part_numbers = shuffled.groupby(by).cumcount() % FOLD_COUNT
     for part in range(FOLD_COUNT):
-        yield Fold(split, str(part), frozenset(turn.index[turn == part]), frozenset(out))
+        yield Fold(split_name, str(part), frozenset(part_numbers.index[part_numbers == part]), frozenset(out))
 
 
 def layers_of_networks(data: PredictionData) -> dict[str, frozenset]:
     """Keys of measured operations, warm or cold, by key of the network that contains them."""
-    known: dict = defaultdict(set)
+    keys_by_signature: dict = defaultdict(set)
     for key, row in zip(data.operations.index, data.operations[IDENTITY_COLUMNS].values):
-        known[work.operation_signature(*row)].add(key)
+        keys_by_signature[work.operation_signature(*row)].add(key)
     by_id = {
-        number: known.get(work.operation_signature(*row))
+        number: keys_by_signature.get(work.operation_signature(*row))
         for number, row in zip(data.listed.index, data.listed[IDENTITY_COLUMNS].values)
     }
     return {
-        key: frozenset().union(*(by_id[number] for number, _ in listed if by_id[number]))
-        for key, listed in data.lists.items()
+        key: frozenset().union(*(by_id[number] for number, _ in operation_counts if by_id[number]))
+        for key, operation_counts in data.lists.items()
     }
 
 
@@ -102,9 +102,9 @@ def family_operation_keys(
     family: str, operations: pandas.DataFrame, layers: dict, networks: pandas.DataFrame
 ) -> frozenset:
     """Operations with this family's name in the data, and operations of other families that its networks contain."""
-    own = frozenset(operations.index[operations["family"] == family])
-    shared = (layers.get(key, frozenset()) for key in networks.index[networks["family"] == family])
-    return own.union(*shared)
+    family_keys = frozenset(operations.index[operations["family"] == family])
+    network_layer_keys = (layers.get(key, frozenset()) for key in networks.index[networks["family"] == family])
+    return family_keys.union(*network_layer_keys)
 
 
 def families(operations: pandas.DataFrame, layers: dict, data: PredictionData) -> Iterator[Fold]:
@@ -123,19 +123,21 @@ def network_family_folds(networks, operations, layers: dict, data: PredictionDat
 
 
 def largest_keys(size: pandas.Series) -> frozenset:
-    ordered = size.sort_values(kind="stable")
-    return frozenset(ordered.index[round(TRAINING_SHARE * len(ordered)) :])
+    sorted_sizes = size.sort_values(kind="stable")
+    return frozenset(sorted_sizes.index[round(TRAINING_SHARE * len(sorted_sizes)) :])
 
 
 def larger_sizes_fold(operations: pandas.DataFrame) -> Fold:
     size = numpy.log(operations["bytes"].clip(lower=1)) + numpy.log(operations["flops"].clip(lower=1))
-    test = frozenset().union(*(largest_keys(some) for _, some in size.groupby(operations["kind"])))
+    test = frozenset().union(*(largest_keys(group_sizes) for _, group_sizes in size.groupby(operations["kind"])))
     return Fold("larger", "all", test, frozenset())
 
 
 def larger_networks_fold(networks: pandas.DataFrame, flops: dict[str, float], out: frozenset) -> Fold:
     size = pandas.Series(flops).reindex(networks.index).dropna()
-    test = frozenset().union(*(largest_keys(some) for _, some in size.groupby(networks["pass"].reindex(size.index))))
+    test = frozenset().union(
+        *(largest_keys(group_sizes) for _, group_sizes in size.groupby(networks["pass"].reindex(size.index)))
+    )
     return Fold("network-larger", "all", test, out)
 
 

@@ -22,27 +22,43 @@ class Study(NamedTuple):
     lines: list[str]
 
 
-def all_studies(data: PredictionData, flops: dict[str, float], found: pandas.DataFrame) -> list[Study]:
-    """Runs all studies. `found`: predictions of baselines; their split `everything` comes from models of all rows."""
-    return [study_noise_floor(data), study_flops_against_energy(data, flops), study_additivity(data, found)]
+def all_studies(data: PredictionData, flops: dict[str, float], baseline_predictions: pandas.DataFrame) -> list[Study]:
+    """Runs all studies. `baseline_predictions`: predictions of baselines; their split `everything` comes from models of
+    all rows."""
+    return [
+        study_noise_floor(data),
+        study_flops_against_energy(data, flops),
+        study_additivity(data, baseline_predictions),
+    ]
 
 
 def study_noise_floor(data: PredictionData) -> Study:
     """Compares one measurement with the mean of the others of its key: a lower bound for errors of predictions."""
-    raw = data.raw[data.raw.groupby("key")["energy_j"].transform("size") > 1]
-    by_key = raw.groupby("key")["energy_j"]
-    others = (by_key.transform("sum") - raw["energy_j"]) / (by_key.transform("size") - 1)
-    kinds = raw["kind"].where(raw["kind"] != "network", "networks")
+    repeated_measurements = data.raw[data.raw.groupby("key")["energy_j"].transform("size") > 1]
+    by_key = repeated_measurements.groupby("key")["energy_j"]
+    other_runs_mean_j = (by_key.transform("sum") - repeated_measurements["energy_j"]) / (by_key.transform("size") - 1)
+    kinds = repeated_measurements["kind"].where(repeated_measurements["kind"] != "network", "networks")
     values, lines = {}, ["## Noise floor", "", "One measurement, predicted by the others of the same key.", ""]
     lines += ["| | keys | RMSPE, % | median, % | p90, % |", "|---|---:|---:|---:|---:|"]
-    groups = {**{str(kind): some.index for kind, some in raw.reset_index(drop=True).groupby(kinds.to_numpy())}}
-    raw, others = raw.reset_index(drop=True), others.reset_index(drop=True)
-    groups["**operations**"] = raw.index[raw["kind"] != "network"]
+    groups = {
+        **{
+            str(kind): kind_rows.index
+            for kind, kind_rows in repeated_measurements.reset_index(drop=True).groupby(kinds.to_numpy())
+        }
+    }
+    repeated_measurements, other_runs_mean_j = (
+        repeated_measurements.reset_index(drop=True),
+        other_runs_mean_j.reset_index(drop=True),
+    )
+    groups["**operations**"] = repeated_measurements.index[repeated_measurements["kind"] != "network"]
     for name, index in groups.items():
-        stats = metrics.compute_error_measures(raw["energy_j"][index].to_numpy(), others[index].to_numpy())
-        values[name] = {**stats, "keys": int(raw["key"][index].nunique())}
+        error_measures = metrics.compute_error_measures(
+            repeated_measurements["energy_j"][index].to_numpy(), other_runs_mean_j[index].to_numpy()
+        )
+        values[name] = {**error_measures, "keys": int(repeated_measurements["key"][index].nunique())}
         lines.append(
-            f"| {name} | {values[name]['keys']} | {stats['rmspe']:.1f} | {stats['median']:.1f} | {stats['p90']:.1f} |"
+            f"| {name} | {values[name]['keys']} | {error_measures['rmspe']:.1f} | "
+            f"{error_measures['median']:.1f} | {error_measures['p90']:.1f} |"
         )
     return Study("noise_floor", values, [*lines, ""])
 
@@ -54,25 +70,27 @@ def study_flops_against_energy(data: PredictionData, flops: dict[str, float]) ->
     )
     lines += ["| | rows | correlation | of logarithms | RMSPE of proportional, % |", "|---|---:|---:|---:|---:|"]
     rows = data.networks.assign(flops=pandas.Series(flops, dtype=float)).dropna(subset=["flops"])
-    first = rows["batch"] == "1"
+    is_batch_one = rows["batch"] == "1"
     groups = {
         "operations": data.operations[data.operations["flops"] > 0],
         "operations, fp32 forward": data.operations.query("flops > 0 and dtype == 'fp32' and `pass` == 'forward'"),
         "dense alone": data.operations[data.operations["kind"] == "dense"],
         "convolution alone": data.operations[data.operations["kind"] == "convolution"],
         "inference": rows[rows["pass"] == "inference"],
-        "inference, batch 1": rows[(rows["pass"] == "inference") & first],
+        "inference, batch 1": rows[(rows["pass"] == "inference") & is_batch_one],
         "inference, default type": rows[(rows["pass"] == "inference") & (rows["dtype"] == "default")],
         "training": rows[rows["pass"] == "training"],
         "fully connected": rows[rows["family"] == "mlp"],
     }
-    for name, some in groups.items():
-        if len(some) < 3:
+    for name, group_rows in groups.items():
+        if len(group_rows) < 3:
             continue
-        values[name] = stats = fit_proportional(some["flops"].to_numpy(float), some["energy_j"].to_numpy())
+        values[name] = fit_measures = fit_proportional(
+            group_rows["flops"].to_numpy(float), group_rows["energy_j"].to_numpy()
+        )
         lines.append(
-            f"| {name} | {stats['rows']} | {stats['correlation']:.2f} | "
-            f"{stats['log_correlation']:.2f} | {stats['rmspe']:.0f} |"
+            f"| {name} | {fit_measures['rows']} | {fit_measures['correlation']:.2f} | "
+            f"{fit_measures['log_correlation']:.2f} | {fit_measures['rmspe']:.0f} |"
         )
     return Study("flops_against_energy", values, [*lines, ""])
 
@@ -80,45 +98,48 @@ def study_flops_against_energy(data: PredictionData, flops: dict[str, float]) ->
 def fit_proportional(flops: numpy.ndarray, joules: numpy.ndarray) -> dict:
     """Fits joules proportional to FLOPs with the least root mean square percentage error."""
     shares = flops / joules
-    stats = metrics.compute_error_measures(joules, flops * shares.sum() / (shares**2).sum())
+    error_measures = metrics.compute_error_measures(joules, flops * shares.sum() / (shares**2).sum())
     correlation = float(numpy.corrcoef(flops, joules)[0, 1])
     logarithms = float(numpy.corrcoef(numpy.log(flops), numpy.log(joules))[0, 1])
-    return {**stats, "correlation": correlation, "log_correlation": logarithms}
+    return {**error_measures, "correlation": correlation, "log_correlation": logarithms}
 
 
-def study_additivity(data: PredictionData, found: pandas.DataFrame) -> Study:
+def study_additivity(data: PredictionData, baseline_predictions: pandas.DataFrame) -> Study:
     head = ["## Additivity", ""]
-    alone = found[(found["split"] == "everything") & (found["model"] == ADDITIVITY_MODEL)].set_index("key")[
-        "predicted_j"
-    ]
-    if alone.empty:
+    layer_sum_j = baseline_predictions[
+        (baseline_predictions["split"] == "everything") & (baseline_predictions["model"] == ADDITIVITY_MODEL)
+    ].set_index("key")["predicted_j"]
+    if layer_sum_j.empty:
         return Study(
             "additivity", {}, [*head, f"Needs the lists of operations (data/networks) and {ADDITIVITY_MODEL}.", ""]
         )
-    rows = data.networks[data.networks.index.isin(alone.index)]
-    factor = rows["energy_j"] / alone.reindex(rows.index)
-    large = rows["energy_j"] > rows.groupby("pass")["energy_j"].transform("median")
+    rows = data.networks[data.networks.index.isin(layer_sum_j.index)]
+    factor = rows["energy_j"] / layer_sum_j.reindex(rows.index)
+    is_above_median = rows["energy_j"] > rows.groupby("pass")["energy_j"].transform("median")
     batch = rows["batch"].astype(int)
     groups = {
         "fully connected": rows["family"] == "mlp",
         "fully connected, batch 1": (rows["family"] == "mlp") & (batch == 1),
     }
-    for which in ("inference", "training"):
-        here = rows["pass"] == which
+    for pass_name in ("inference", "training"):
+        row_mask = rows["pass"] == pass_name
         groups |= {
-            which: here,
-            f"{which}, batch 1": here & (batch == 1),
-            f"{which}, batch 2 to 31": here & batch.between(2, 31),
+            pass_name: row_mask,
+            f"{pass_name}, batch 1": row_mask & (batch == 1),
+            f"{pass_name}, batch 2 to 31": row_mask & batch.between(2, 31),
         }
-        groups |= {f"{which}, batch 32 and more": here & (batch >= 32)}
-        groups |= {f"{which}, more joules than half of them": here & large, f"{which}, fewer joules": here & ~large}
+        groups |= {f"{pass_name}, batch 32 and more": row_mask & (batch >= 32)}
+        groups |= {
+            f"{pass_name}, more joules than half of them": row_mask & is_above_median,
+            f"{pass_name}, fewer joules": row_mask & ~is_above_median,
+        }
     values, lines = {}, [*head, re.sub(r"\s+", " ", ADDITIVITY_NOTE), ""]
     lines += ["| | rows | P10 | median | P90 |", "|---|---:|---:|---:|---:|"]
-    for name, here in groups.items():
-        if here.any():
-            low, median, high = factor[here].quantile([0.1, 0.5, 0.9])
-            values[name] = {"rows": int(here.sum()), "p10": low, "median": median, "p90": high}
-            lines.append(f"| {name} | {here.sum()} | {low:.2f} | {median:.2f} | {high:.2f} |")
+    for name, row_mask in groups.items():
+        if row_mask.any():
+            low, median, high = factor[row_mask].quantile([0.1, 0.5, 0.9])
+            values[name] = {"rows": int(row_mask.sum()), "p10": low, "median": median, "p90": high}
+            lines.append(f"| {name} | {row_mask.sum()} | {low:.2f} | {median:.2f} | {high:.2f} |")
     return Study("additivity", values, [*lines, ""])
 
 

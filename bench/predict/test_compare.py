@@ -36,11 +36,13 @@ def test_our_predictions_have_a_column_and_intervals(tmp_path):
     folds = splits.select_folds(splits.make_all_folds(data), "larger")
     keys = sorted(folds[0].test)
     joules = data.operations["energy_j"].reindex(keys)
-    ours = pandas.DataFrame({"split": "larger", "key": keys, "predicted_j": joules.to_numpy() * 1.1})
-    ours = ours.assign(low_j=ours["predicted_j"] * 0.8, high_j=ours["predicted_j"] * 1.2)
-    ours.to_csv(tmp_path / "ours.csv", index=False)
-    found = compare.read_our_predictions(tmp_path / "ours.csv", folds)
-    result = compare.compute_measures(data, found, "larger")
+    our_predictions = pandas.DataFrame({"split": "larger", "key": keys, "predicted_j": joules.to_numpy() * 1.1})
+    our_predictions = our_predictions.assign(
+        low_j=our_predictions["predicted_j"] * 0.8, high_j=our_predictions["predicted_j"] * 1.2
+    )
+    our_predictions.to_csv(tmp_path / "ours.csv", index=False)
+    loaded_predictions = compare.read_our_predictions(tmp_path / "ours.csv", folds)
+    result = compare.compute_measures(data, loaded_predictions, "larger")
     assert result[compare.ALL_ROWS_LABEL][compare.OUR_MODEL]["rmspe"] == pytest.approx(10)
     text = "\n".join(compare.format_split("larger", result, compare.REPORTED_MEASURES))
     assert "| dense |" in text and "| 100.0 % | 20.0 % |" in text
@@ -64,5 +66,5 @@ def test_rows_with_a_disturbed_host_are_dropped():
         ("odd", "s", 9e-3, 5e-3, 6e-6),
     ]
     busy_s = pandas.Series({"waits": 2e-3, "slow": 2e-3, "works": 8.9e-3, "odd": 2e-3})
-    kept = rows.select_undisturbed(pandas.DataFrame(measured, columns=columns), busy_s)
-    assert kept[["key", "time_s"]].values.tolist() == [["waits", 5e-3], ["works", 9e-3]]
+    undisturbed_rows = rows.select_undisturbed(pandas.DataFrame(measured, columns=columns), busy_s)
+    assert undisturbed_rows[["key", "time_s"]].values.tolist() == [["waits", 5e-3], ["works", 9e-3]]

@@ -24,8 +24,8 @@ def table(tmp_path):
         ("c", "inference", "eager", 5, 1),
     ]  # fmt: skip
     lines = [
-        f"compiled,name={name};package=made-up;batch=8;size=224,default,{which},{way},{joules},{run}"
-        for name, which, way, joules, run in rows
+        f"compiled,name={name};package=made-up;batch=8;size=224,default,{pass_name},{execution_mode},{joules},{run}"
+        for name, pass_name, execution_mode, joules, run in rows
     ]
     path = tmp_path / "compiled.csv.gz"
     path.write_bytes(gzip.compress("\n".join([COLUMNS, *lines]).encode()))
@@ -49,12 +49,16 @@ def test_runs_without_both_modes_are_ignored(table):
 
 
 def test_errors_are_percentages_of_what_was_measured(table):
-    first, second = compiled.predict_cases(compiled.read(table), trace, predict)
-    assert (first.setting.which, second.setting.which) == ("inference", "training")
-    assert first.ratios == pytest.approx((0.8, 0.8)) and second.ratios == pytest.approx((0.5, 0.75))
-    assert [first.error(of) for of in ("eager", "compiled", "ratio")] == pytest.approx([10, 10, 0], abs=1e-9)
-    assert [second.error(of) for of in ("eager", "compiled", "ratio")] == pytest.approx([0, 50, 50])
-    result = compiled.summarize_errors([first, second], "compiled")
+    inference_case, training_case = compiled.predict_cases(compiled.read(table), trace, predict)
+    assert (inference_case.setting.which, training_case.setting.which) == ("inference", "training")
+    assert inference_case.ratios == pytest.approx((0.8, 0.8)) and training_case.ratios == pytest.approx((0.5, 0.75))
+    assert [inference_case.error(measure_name) for measure_name in ("eager", "compiled", "ratio")] == pytest.approx(
+        [10, 10, 0], abs=1e-9
+    )
+    assert [training_case.error(measure_name) for measure_name in ("eager", "compiled", "ratio")] == pytest.approx(
+        [0, 50, 50]
+    )
+    result = compiled.summarize_errors([inference_case, training_case], "compiled")
     assert result["rmspe"] == pytest.approx((2600 / 2) ** 0.5) and result["median"] == pytest.approx(30)
 
 

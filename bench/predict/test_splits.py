@@ -26,17 +26,19 @@ def folds(data):
 
 def test_rows_that_were_measured_again_are_one_row_with_their_mean(data):
     assert data.operations.index.is_unique and data.networks.index.is_unique
-    again = data.operations[data.operations["times"] > 1]
-    assert len(again) > 50
-    raw = data.raw[data.raw["key"] == again.index[0]]
-    assert again["energy_j"].iloc[0] == pytest.approx(raw["energy_j"].mean())
+    repeated_operations = data.operations[data.operations["times"] > 1]
+    assert len(repeated_operations) > 50
+    measurements = data.raw[data.raw["key"] == repeated_operations.index[0]]
+    assert repeated_operations["energy_j"].iloc[0] == pytest.approx(measurements["energy_j"].mean())
 
 
 def test_no_key_is_tested_and_left_out_or_tested_twice_in_a_split(folds):
-    for split in {fold.split for fold in folds}:
-        some = splits.select_folds(folds, split)
-        assert all(not fold.test & fold.out for fold in some)
-        assert sum(len(fold.test) for fold in some) == len(frozenset().union(*(fold.test for fold in some)))
+    for split_name in {fold.split for fold in folds}:
+        split_folds = splits.select_folds(folds, split_name)
+        assert all(not fold.test & fold.out for fold in split_folds)
+        assert sum(len(fold.test) for fold in split_folds) == len(
+            frozenset().union(*(fold.test for fold in split_folds))
+        )
 
 
 def test_random_folds_test_every_operation_once(data, folds):
@@ -60,16 +62,18 @@ def test_designed_shapes_are_never_tested_by_family(data, folds):
 def test_larger_fold_tests_only_rows_larger_than_training(data, folds):
     (fold,) = splits.select_folds(folds, "larger")
     size = data.operations["bytes"].clip(lower=1).astype(float) * data.operations["flops"].clip(lower=1)
-    for _, some in size.groupby(data.operations["kind"]):
-        tested = some.index.isin(fold.test)
-        assert some[~tested].max() <= some[tested].min() * (1 + 1e-9)
+    for _, kind_sizes in size.groupby(data.operations["kind"]):
+        tested = kind_sizes.index.isin(fold.test)
+        assert kind_sizes[~tested].max() <= kind_sizes[tested].min() * (1 + 1e-9)
 
 
 def test_seed_split_has_only_daml_layers_and_forward_passes(data, folds):
     for fold in splits.select_folds(folds, "seed"):
         trained = data.operations.drop(index=list(fold.excluded_keys))
-        for some in (trained, data.operations.loc[list(fold.test)]):
-            assert set(some["kind"]) <= set(splits.DAML_LAYER_KINDS) and set(some["pass"]) == {"forward"}
+        for fold_operations in (trained, data.operations.loc[list(fold.test)]):
+            assert set(fold_operations["kind"]) <= set(splits.DAML_LAYER_KINDS) and set(fold_operations["pass"]) == {
+                "forward"
+            }
 
 
 def test_a_layer_that_another_family_has_as_well_is_left_out_with_either():
@@ -80,20 +84,20 @@ def test_a_layer_that_another_family_has_as_well_is_left_out_with_either():
     ).assign(**{"pass": "forward", "cold": "0", "family": ["BERT", "GPT-2"], "flops": 1.0, "bytes": 1.0})
     operations = operations.set_index(rows.join_columns(operations, rows.OPERATION_KEY).rename("key"))
     networks = pandas.DataFrame({"family": ["GPT-2"], "pass": "inference"}, index=["gpt2|1|64|fp32|inference"])
-    listed = operations.reset_index(drop=True)[["kind", "parameters", "dtype", "pass"]]
+    listed_operations = operations.reset_index(drop=True)[["kind", "parameters", "dtype", "pass"]]
     data = rows.PredictionData(
-        operations, networks, operations, listed, {"gpt2|1|64|fp32|inference": [(0, 12), (1, 1)]}
+        operations, networks, operations, listed_operations, {"gpt2|1|64|fp32|inference": [(0, 12), (1, 1)]}
     )
     layers = splits.layers_of_networks(data)
     by_name = {fold.name: fold for fold in splits.families(operations, layers, data)}
-    first, second = operations.index
-    assert by_name["GPT-2"].test == {second} and by_name["GPT-2"].out == {first}
-    assert by_name["BERT"].test == {first} and by_name["BERT"].out == frozenset()
+    bert_operation_key, gpt2_operation_key = operations.index
+    assert by_name["GPT-2"].test == {gpt2_operation_key} and by_name["GPT-2"].out == {bert_operation_key}
+    assert by_name["BERT"].test == {bert_operation_key} and by_name["BERT"].out == frozenset()
 
 
 def test_folds_are_the_same_each_time_and_other_ones_with_another_seed(data):
-    again = [splits.make_all_folds(data, seed=seed) for seed in (1, 1, 2)]
-    assert again[0] == again[1] != again[2]
+    folds_per_seed = [splits.make_all_folds(data, seed=seed) for seed in (1, 1, 2)]
+    assert folds_per_seed[0] == folds_per_seed[1] != folds_per_seed[2]
 
 
 def test_folds_are_written_with_their_roles(tmp_path, folds):

@@ -32,14 +32,14 @@ class OperationSize(NamedTuple):
     outputs: float
 
 
-def compute_operation_size(kind: str, parameters: dict, dtype: str, which: str) -> OperationSize:
+def compute_operation_size(kind: str, parameters: dict, dtype: str, pass_name: str) -> OperationSize:
     if kind in ZERO_COST_KINDS:
         return OperationSize(0, 0, 0, 0)
     p = canonical_parameters(kind, parameters)
-    work = compute_forward_work(kind, p)
-    cost = operation_cost(work, dtype, which if which != "optimizer" else "forward")
-    inputs = work.inputs or work.weights if kind in ("bmm", "attention") else work.inputs
-    return OperationSize(cost.flops, cost.bytes, inputs, work.outputs)
+    forward_work = compute_forward_work(kind, p)
+    cost = operation_cost(forward_work, dtype, pass_name if pass_name != "optimizer" else "forward")
+    inputs = forward_work.inputs or forward_work.weights if kind in ("bmm", "attention") else forward_work.inputs
+    return OperationSize(cost.flops, cost.bytes, inputs, forward_work.outputs)
 
 
 def roofline_s(cost: "OperationSize | OperationCost", dtype: str) -> float:
@@ -54,8 +54,8 @@ def canonical_parameters(kind: str, parameters: dict) -> dict:
     elif kind == "reduce":
         p["over"] = NORMALIZED_AXES.get(p.get("over", "last"), p.get("over", "last"))
     elif kind == "optimizer":
-        way = "fused" if p.pop("fused", 0) else "default" if p.pop("foreach", 1) else "one-by-one"
-        p.setdefault("way", way)
+        implementation = "fused" if p.pop("fused", 0) else "default" if p.pop("foreach", 1) else "one-by-one"
+        p.setdefault("way", implementation)
         p["form"] = p.get("form") or "sgd"
     elif kind == "dropout":
         p.setdefault("rate", 0.1)
@@ -67,10 +67,10 @@ def canonical_parameters(kind: str, parameters: dict) -> dict:
     return p
 
 
-def operation_signature(kind: str, text: str, dtype: str, which: str) -> tuple:
+def operation_signature(kind: str, text: str, dtype: str, pass_name: str) -> tuple:
     """Returns equal values for equal operations, measured or listed, whatever their notation."""
     parameters = canonical_parameters(kind, parse(text))
-    return kind, dtype, which, frozenset((name, value) for name, value in parameters.items() if value != 0)
+    return kind, dtype, pass_name, frozenset((name, value) for name, value in parameters.items() if value != 0)
 
 
 def compute_forward_work(kind: str, p: dict) -> ForwardWork:
@@ -89,7 +89,7 @@ def compute_forward_work(kind: str, p: dict) -> ForwardWork:
     if kind == "unknown":
         size = p["batch"] * p["rows"] * p["width"]
         return ForwardWork(size, size, size)
-    usual = {
+    default_parameters = {
         "bias": 0,
         "pinned": 0,
         "bytes": 0,
@@ -99,7 +99,7 @@ def compute_forward_work(kind: str, p: dict) -> ForwardWork:
         "over": "last",
         "padding": 0,
     }
-    return OPERATION_KINDS[kind].forward_work({**usual, **p})
+    return OPERATION_KINDS[kind].forward_work({**default_parameters, **p})
 
 
 def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
@@ -108,32 +108,34 @@ def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int
 
 def pair(p: dict, name: str, default_value: int) -> tuple[int, int]:
     """Height and width; a single value applies to both."""
-    first = p.get(name, default_value)
-    return first, p.get(f"{name}_width", first)
+    height_value = p.get(name, default_value)
+    return height_value, p.get(f"{name}_width", height_value)
 
 
 def output_sizes(p: dict) -> tuple[int, int]:
     kernel, stride = pair(p, "kernel", 1), pair(p, "stride", 1)
     padding, dilation = pair(p, "padding", 0), pair(p, "dilation", 1)
     sizes = (p["height"], p["width"])
-    usual = [output_size(*one) for one in zip(sizes, kernel, stride, padding, dilation)]
-    return p.get("out_height", usual[0]), p.get("out_width", usual[1])
+    inferred_output_sizes = [
+        output_size(*window_parameters) for window_parameters in zip(sizes, kernel, stride, padding, dilation)
+    ]
+    return p.get("out_height", inferred_output_sizes[0]), p.get("out_width", inferred_output_sizes[1])
 
 
 def convolution(p: dict) -> ForwardWork:
-    deep = p.get("depth", 1)
+    depth = p.get("depth", 1)
     kernel = pair(p, "kernel", 1)
     filters = p["out"] * (p["channels"] // p.get("groups", 1)) * math.prod(kernel) * p.get("kernel_depth", 1)
-    into = p["batch"] * p["channels"] * p["height"] * p["width"] * deep
-    pixels = math.prod(output_sizes(p)) * p.get("out_depth", deep)
-    computed_pixels = p["height"] * p["width"] * deep if p.get("transposed") else pixels
+    input_elements = p["batch"] * p["channels"] * p["height"] * p["width"] * depth
+    pixels = math.prod(output_sizes(p)) * p.get("out_depth", depth)
+    computed_pixels = p["height"] * p["width"] * depth if p.get("transposed") else pixels
     weights = filters + p.get("bias", 0) * p["out"]
     return ForwardWork(
         2 * p["batch"] * computed_pixels * filters,
-        into,
+        input_elements,
         p["batch"] * p["out"] * pixels,
         weights,
-        saved_for_backward=into,
+        saved_for_backward=input_elements,
     )
 
 

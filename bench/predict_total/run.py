@@ -56,10 +56,10 @@ def use_cpu_time_energy() -> None:
 
 def run_training(training: Training, device: str) -> dict:
     """Predictions at each of SHARES, the prediction from the first epoch, and the measured total."""
-    every = {"evaluation": training.evaluate_every, "checkpoint": training.save_every}
+    event_intervals = {"evaluation": training.evaluate_every, "checkpoint": training.save_every}
     points = {max(2, round(share * training.steps)): share for share in TRAINING_FRACTIONS}
     predictions, epoch = {}, jm.begin("first epoch")
-    forecast = jm.predict_total(training.steps, every=every, evaluation_steps=training.validation)
+    forecast = jm.predict_total(training.steps, every=event_intervals, evaluation_steps=training.validation)
     for index in training.run():
         forecast.step()
         if index in points:
@@ -74,8 +74,8 @@ def run_training(training: Training, device: str) -> dict:
 
 
 def rows_of(result: dict) -> list:
-    energy, first = result["energy"], result["first_epoch"]
-    epoch_extrapolation_j = None if first.joules is None else result["epochs"] * first.joules
+    energy, first_epoch = result["energy"], result["first_epoch"]
+    epoch_extrapolation_j = None if first_epoch.joules is None else result["epochs"] * first_epoch.joules
     rows = []
     for share, total in result["predictions"].items():
         rows.append({
@@ -94,12 +94,12 @@ def error_text(predicted: float | None, final: float | None) -> str:
 
 
 def print_row(row: dict) -> None:
-    covered = row["low_j"] is not None and row["low_j"] <= row["final_j"] <= row["high_j"]
+    is_energy_in_interval = row["low_j"] is not None and row["low_j"] <= row["final_j"] <= row["high_j"]
     covered_s = row["low_s"] is not None and row["low_s"] <= row["final_s"] <= row["high_s"]
     interval = "-" if row["low_j"] is None else f"{row['low_j']:.0f} .. {row['high_j']:.0f}"
     print(
         f"{row['training']:12} {row['share']:5.0%} {row['predicted_j'] or 0:9.0f} {interval:>16} {row['final_j'] or 0:9.0f} "
-        f"{error_text(row['predicted_j'], row['final_j']):>8} {'yes' if covered else 'no':>7} "
+        f"{error_text(row['predicted_j'], row['final_j']):>8} {'yes' if is_energy_in_interval else 'no':>7} "
         f"{error_text(row['predicted_s'], row['final_s']):>8} {'yes' if covered_s else 'no':>7} "
         f"{error_text(row['carbontracker_j'], row['final_j']):>13}",
         flush=True,

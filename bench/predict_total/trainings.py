@@ -118,9 +118,9 @@ def image_batches(count: int, size: int, seed: int, device: str) -> list:
 def text_batches(count: int, held_out: int, size: int, device: str) -> tuple:
     """Batches for training and validation: shuffled pieces of the text."""
     length = CONTEXT_LENGTH + 1
-    pieces = read_text((count + held_out) * size * length).view(-1, length)
-    pieces = pieces[torch.randperm(len(pieces), generator=torch.Generator().manual_seed(1))]
-    batches = [batch.to(device) for batch in pieces.split(size)]
+    text_pieces = read_text((count + held_out) * size * length).view(-1, length)
+    text_pieces = text_pieces[torch.randperm(len(text_pieces), generator=torch.Generator().manual_seed(1))]
+    batches = [batch.to(device) for batch in text_pieces.split(size)]
     return batches[:count], batches[count:]
 
 
@@ -145,8 +145,8 @@ class Transformer(nn.Module):
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(CONTEXT_LENGTH))
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
-        hidden = self.token_embedding(text) + self.positions.weight[: text.shape[1]]
-        return self.head(self.layers(hidden, mask=self.mask, is_causal=True))
+        hidden_states = self.token_embedding(text) + self.positions.weight[: text.shape[1]]
+        return self.head(self.layers(hidden_states, mask=self.mask, is_causal=True))
 
 
 class Lstm(nn.Module):
@@ -171,26 +171,26 @@ def mlp(width: int) -> nn.Module:
                          nn.Linear(width, 10))  # fmt: skip
 
 
-def make_training(name: str, device: str, length: float, wide: int) -> Training:
-    """One of NAMES. `length` multiplies the steps of an epoch, `wide` the width of the network."""
+def make_training(name: str, device: str, length: float, width_factor: int) -> Training:
+    """One of TRAINING_NAMES. `length` multiplies the steps of an epoch, `width_factor` the width of the network."""
     torch.manual_seed(0)
     if name in ("mlp", "cnn"):
-        model = (mlp(512 * wide) if name == "mlp" else cnn(16 * wide)).to(device)
+        model = (mlp(512 * width_factor) if name == "mlp" else cnn(16 * width_factor)).to(device)
         per_epoch, epochs = (120, 20) if name == "mlp" else (60, 10)
         count = max(4, math.ceil(length * per_epoch))
         data = image_batches(count, 128, 1, device), image_batches(max(2, count // 4), 128, 2, device), image_loss
-        every = (count, 5 * count) if name == "mlp" else (count, count)
+        event_intervals = (count, 5 * count) if name == "mlp" else (count, count)
     else:
-        model = (Transformer(64 * wide, 2) if name == "transformer" else Lstm(96 * wide)).to(device)
+        model = (Transformer(64 * width_factor, 2) if name == "transformer" else Lstm(96 * width_factor)).to(device)
         per_epoch, epochs = (400, 2) if name == "transformer" else (80, 8)
         count = max(20, math.ceil(length * per_epoch))
-        held_out = max(2, count // 20 if name == "transformer" else count // 5)
-        data = *text_batches(count, held_out, 32, device), text_loss
+        validation_batch_count = max(2, count // 20 if name == "transformer" else count // 5)
+        data = *text_batches(count, validation_batch_count, 32, device), text_loss
         # The transformer evaluates and saves by steps, as language models do; the LSTM at the end of each epoch.
-        every = (max(1, count // 10), max(1, count // 2)) if name == "transformer" else (count, 2 * count)
+        event_intervals = (max(1, count // 10), max(1, count // 2)) if name == "transformer" else (count, 2 * count)
     batches, validation, loss = data
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
-    return Training(name, model, optimizer, loss, batches, validation, epochs, *every)
+    return Training(name, model, optimizer, loss, batches, validation, epochs, *event_intervals)
 
 
 TRAINING_NAMES = ("mlp", "cnn", "transformer", "lstm")

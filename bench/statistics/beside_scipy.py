@@ -35,9 +35,9 @@ def make_samples(count: int, n: int, ties: bool) -> NumberLists:
     return [[round(draw.gauss(1000, 10), 0 if ties else 6) for _ in range(n)] for _ in range(count)]
 
 
-def run_our_statistics(program: Path, job: str, lists: NumberLists) -> tuple[float, list[list[float]]]:
+def run_our_statistics(program: Path, job: str, samples: NumberLists) -> tuple[float, list[list[float]]]:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write("\n".join(" ".join(map(repr, one)) for one in lists) + "\n")
+        file.write("\n".join(" ".join(map(repr, sample)) for sample in samples) + "\n")
         file.flush()
         lines = subprocess.run(
             [program, job, file.name], check=True, capture_output=True, text=True
@@ -51,52 +51,54 @@ def time_action(action: Callable[[], list]) -> tuple[float, list]:
     return time.process_time() - begin, results
 
 
-def scipy_intervals(lists: NumberLists, statistic: Callable) -> list[list[float]]:
-    found = []
-    for cell in lists[::10]:
+def scipy_intervals(samples: NumberLists, statistic: Callable) -> list[list[float]]:
+    intervals = []
+    for cell in samples[::10]:
         interval = stats.bootstrap(
             (np.array(cell),), statistic, n_resamples=10_000, method="BCa", rng=1
         ).confidence_interval
-        found.append([interval.low, interval.high])
-    return found
+        intervals.append([interval.low, interval.high])
+    return intervals
 
 
 def format_bootstrap_row(program: Path, name: str, statistic: Callable, n: int, rounds: int) -> str:
-    lists = make_samples(100, n, ties=False)
+    samples = make_samples(100, n, ties=False)
     pairs = []
     for _ in range(rounds):
-        our_s, our_intervals = run_our_statistics(program, name, lists)
-        scipy_s, scipy_found = time_action(lambda: scipy_intervals(lists, statistic))
+        our_s, our_intervals = run_our_statistics(program, name, samples)
+        scipy_s, scipy_found = time_action(lambda: scipy_intervals(samples, statistic))
         pairs.append((our_s, 10 * scipy_s))
     # Intervals of a median may differ more, because it jumps from one value of the sample to another.
-    near = 0.1 if name == "mean" else 0.5
+    relative_tolerance = 0.1 if name == "mean" else 0.5
     for (_, low, high), (scipy_low, scipy_high) in zip(our_intervals[::10], scipy_found):
         width = scipy_high - scipy_low
-        assert abs(low - scipy_low) <= near * width and abs(high - scipy_high) <= near * width, (low, scipy_low)
+        assert (
+            abs(low - scipy_low) <= relative_tolerance * width and abs(high - scipy_high) <= relative_tolerance * width
+        ), (low, scipy_low)
     return row(f"BCa of the {name}, 100 cells of {n}, 10,000 resamples", pairs)
 
 
 def format_test_row(program: Path, job: str, test: Callable, n: int, ties: bool, rounds: int) -> str:
-    lists = make_samples(20 if ties else 1000, n, ties)
+    samples = make_samples(20 if ties else 1000, n, ties)
     pairs = []
     for _ in range(rounds):
-        our_s, our_p = run_our_statistics(program, job, lists)
-        scipy_s, scipy_p = time_action(lambda: [test(a, b).pvalue for a, b in zip(lists[::2], lists[1::2])])
+        our_s, our_p = run_our_statistics(program, job, samples)
+        scipy_s, scipy_p = time_action(lambda: [test(a, b).pvalue for a, b in zip(samples[::2], samples[1::2])])
         pairs.append((our_s, scipy_s))
     if not ties:
         assert max(abs(a[0] - b) for a, b in zip(our_p, scipy_p)) < 1e-9
-    return row(f"{job}, {len(lists) // 2} of n = {n}{', ties' if ties else ''}", pairs)
+    return row(f"{job}, {len(samples) // 2} of n = {n}{', ties' if ties else ''}", pairs)
 
 
-def exact_rank_sum(first: list[float], second: list[float]) -> object:
-    return stats.mannwhitneyu(first, second, method="exact")
+def exact_rank_sum(first_sample: list[float], second_sample: list[float]) -> object:
+    return stats.mannwhitneyu(first_sample, second_sample, method="exact")
 
 
-def row(what: str, pairs: list[tuple[float, float]]) -> str:
-    our_s = statistics.median(a for a, _ in pairs)
+def row(benchmark_label: str, pairs: list[tuple[float, float]]) -> str:
+    our_s = statistics.median(our_duration_s for our_duration_s, _ in pairs)
     scipy_s = statistics.median(b for _, b in pairs)
     ratio = statistics.median(b / a for a, b in pairs)
-    return f"| {what} | {our_s * 1e3:.3g} ms | {scipy_s * 1e3:.0f} ms | {float(f'{ratio:.2g}'):g} |"
+    return f"| {benchmark_label} | {our_s * 1e3:.3g} ms | {scipy_s * 1e3:.0f} ms | {float(f'{ratio:.2g}'):g} |"
 
 
 def main() -> None:

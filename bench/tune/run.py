@@ -45,14 +45,19 @@ def search(
     return search_optuna(train, space, default, target, int(method.split()[1]), seed)
 
 
-def row_of(found: SearchResult, method: str, space: str, seed: int, runs: int, default_j: float, best_j: float) -> dict:
+def row_of(
+    search_result: SearchResult, method: str, space: str, seed: int, runs: int, default_j: float, best_j: float
+) -> dict:
     """`default_j` and `best_j`: expected energy of a later run with the default and with what was found."""
-    reached = sum(state == "reached" for _, _, state in found.costs)
-    net = lambda done: (found.search_j + max(0, runs - done) * best_j) / (runs * default_j)  # noqa: E731
+    target_reached_count = sum(state == "reached" for _, _, state in search_result.costs)
+    net = lambda completed_runs: (  # noqa: E731
+        (search_result.search_j + max(0, runs - completed_runs) * best_j) / (runs * default_j)
+    )
     return {
-        "space": space, "method": method, "seed": seed, "net": net(found.runs_done), "credited": net(reached),
-        "search": found.search_j / default_j, "found": best_j / default_j, "trials": found.trials, "config": found.config,
-        "accuracy": found.accuracy, "default_j": default_j, "reason": found.reason,
+        "space": space, "method": method, "seed": seed, "net": net(search_result.runs_done),
+        "credited": net(target_reached_count), "search": search_result.search_j / default_j,
+        "found": best_j / default_j, "trials": search_result.trials, "config": search_result.config,
+        "accuracy": search_result.accuracy, "default_j": default_j, "reason": search_result.reason,
     }  # fmt: skip
 
 
@@ -78,9 +83,17 @@ def run_simulated_trainings(options: argparse.Namespace) -> list:
                 def train(config: dict, trial: Any) -> None:
                     task.train(machine, source, config, trial)  # noqa: B023
 
-                found = search(method, train, space, default, TARGET_ACCURACY, options.runs, seed)
+                search_result = search(method, train, space, default, TARGET_ACCURACY, options.runs, seed)
                 rows.append(
-                    row_of(found, method, name, seed, options.runs, default_j, expected_cost_j(task, found.config))
+                    row_of(
+                        search_result,
+                        method,
+                        name,
+                        seed,
+                        options.runs,
+                        default_j,
+                        expected_cost_j(task, search_result.config),
+                    )
                 )
         print_table([row for row in rows if row["space"] == name])
     return rows
@@ -98,30 +111,34 @@ def run_real_trainings(options: argparse.Namespace) -> list:
         if name not in (options.training or TRAININGS):
             continue
         train = make_train_function(name, options.device, options.samples)
-        first = [_Epochs(TARGET_EPOCHS) for _ in range(3)]  # also because the first runs of a process are slower
-        for trial in first:
+        baseline_trials = [
+            _Epochs(TARGET_EPOCHS) for _ in range(3)
+        ]  # also because the first runs of a process are slower
+        for trial in baseline_trials:
             train(default, trial)
-        target = statistics.fmean(trial.accuracy for trial in first)
+        target = statistics.fmean(trial.accuracy for trial in baseline_trials)
         print(f"{name}: the target is an accuracy of {target:.4f}", flush=True)
         # Energies of later runs: the mean over all trainings of a configuration, of any search, and of three more.
-        found = {}
-        observed: dict = {}
+        search_results = {}
+        joules_by_config: dict = {}
         for seed in range(options.seeds):
             for method in options.only or METHODS:
-                result = found[method, seed] = search(method, train, space, default, target, options.runs, seed)
+                result = search_results[method, seed] = search(
+                    method, train, space, default, target, options.runs, seed
+                )
                 for config, joules, state in result.costs:
                     if state == "reached":
-                        observed.setdefault(_config_key(config), []).append(joules)
+                        joules_by_config.setdefault(_config_key(config), []).append(joules)
                 print(f"{name}, seed {seed}, {method}: {result.config}, {result.search_j:.0f} J, {result.trials} trials, "
                       f"accuracy {result.accuracy}", flush=True)  # fmt: skip
-        for config in [default, *(result.config for result in found.values())]:
-            values = observed.setdefault(_config_key(config), [])
+        for config in [default, *(result.config for result in search_results.values())]:
+            values = joules_by_config.setdefault(_config_key(config), [])
             while len(values) < 3:
                 trial = _UnmeasuredTraining(target)
                 train(config, trial)
                 values.append(trial.joules)
-        mean_j = {key: statistics.fmean(values) for key, values in observed.items()}
-        for (method, seed), result in found.items():
+        mean_j = {key: statistics.fmean(values) for key, values in joules_by_config.items()}
+        for (method, seed), result in search_results.items():
             rows.append(
                 row_of(
                     result,
@@ -168,13 +185,14 @@ def print_table(rows: list) -> None:
           f"{'least accuracy':>15} {'tune wins':>10}")  # fmt: skip
     tune = {row["seed"]: row for row in rows if row["method"] == "tune"}
     for method in dict.fromkeys(row["method"] for row in rows):
-        own = [row for row in rows if row["method"] == method]
+        method_rows = [row for row in rows if row["method"] == method]
         columns = ("net", "credited", "search", "found", "trials")
-        mean = {name: statistics.fmean(row[name] for row in own) for name in columns}
-        accuracies = [row["accuracy"] for row in own if row["accuracy"] is not None]
-        tune_wins = sum(tune[row["seed"]]["net"] <= row["net"] for row in own) if tune else 0
+        mean = {name: statistics.fmean(row[name] for row in method_rows) for name in columns}
+        accuracies = [row["accuracy"] for row in method_rows if row["accuracy"] is not None]
+        tune_wins = sum(tune[row["seed"]]["net"] <= row["net"] for row in method_rows) if tune else 0
         print(f"{method:12} {mean['net']:7.3f} {mean['credited']:9.3f} {mean['search']:7.2f} {mean['found']:7.3f} "
-              f"{mean['trials']:7.1f} {min(accuracies, default=0):15.4f} {tune_wins:5}/{len(own)}", flush=True)  # fmt: skip
+              f"{mean['trials']:7.1f} {min(accuracies, default=0):15.4f} {tune_wins:5}/{len(method_rows)}",
+              flush=True)  # fmt: skip
 
 
 def main() -> None:

@@ -59,9 +59,9 @@ class Run:
 def search_tune(train: Callable, space: Mapping, default: dict, target: float, runs: int, seed: int) -> SearchResult:
     result = jm.tune(train, space, at_least={"accuracy": target}, default=default, runs_planned=runs, seed=seed)
     config = default if result.best is None else result.best
-    best = result.best_trial
+    best_trial = result.best_trial
     costs = [(row.config, row.energy_j, row.state) for row in result.trials]
-    accuracy = None if best is None else best.metrics["accuracy"]
+    accuracy = None if best_trial is None else best_trial.metrics["accuracy"]
     return SearchResult(config, result.search_j or 0.0, len(result.trials), accuracy, reason=result.reason, costs=costs)
 
 
@@ -72,7 +72,7 @@ def search_optuna(
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
     study.enqueue_trial(default)
     factors, window, costs = ConfigSpace(space), _tune.begin("optuna"), []
-    best: tuple = (math.inf, default, None)
+    best_run: tuple = (math.inf, default, None)
     for _ in range(trials):
         trial = study.ask(factors.to_optuna_distributions())
         config, run = dict(trial.params), Run(target)
@@ -81,12 +81,12 @@ def search_optuna(
         costs.append((config, run.joules, "reached" if run.reached else "missed"))
         if run.reached:
             study.tell(trial, run.joules)
-            best = min(best, (run.joules, config, run.accuracy), key=lambda one: one[0])
+            best_run = min(best_run, (run.joules, config, run.accuracy), key=lambda candidate_run: candidate_run[0])
         else:
             trial.report(-run.accuracy, 0)
             study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     window.end()
-    return SearchResult(best[1], window.wait().joules or 0.0, trials, best[2], costs=costs)
+    return SearchResult(best_run[1], window.wait().joules or 0.0, trials, best_run[2], costs=costs)
 
 
 def search_zeus(train: Callable, batch_sizes: list, default: dict, target: float, runs: int, seed: int) -> SearchResult:
@@ -99,26 +99,28 @@ def search_zeus(train: Callable, batch_sizes: list, default: dict, target: float
     job = Job("data", "network", "optimizer", target, 1000, default["batch_size"])
     optimizer = PruningGTSBatchSizeOptimizer(seed=seed, verbose=False)
     optimizer.register_job(job, batch_sizes)
-    window, least_j, costs = _tune.begin("zeus"), math.inf, []
-    best: tuple = (math.inf, default, None)
-    done = 0
+    window, min_spent_j, costs = _tune.begin("zeus"), math.inf, []
+    best_run: tuple = (math.inf, default, None)
+    completed_runs = 0
     for _ in range(runs):
         spent_j = 0.0
         for _ in range(ZEUS_RETRIES):
             config = {**default, "batch_size": int(optimizer.predict(job))}
-            run = Run(target, ZEUS_BETA * least_j)
+            run = Run(target, ZEUS_BETA * min_spent_j)
             train(config, run)
             run.end()
             costs.append((config, run.joules, "reached" if run.reached else "missed"))
             spent_j += run.joules
             optimizer.observe(job, config["batch_size"], run.joules, run.reached)
             if run.reached:
-                least_j, done = min(least_j, spent_j), done + 1
-                best = min(best, (run.joules, config, run.accuracy), key=lambda one: one[0])
+                min_spent_j, completed_runs = min(min_spent_j, spent_j), completed_runs + 1
+                best_run = min(best_run, (run.joules, config, run.accuracy), key=lambda candidate_run: candidate_run[0])
                 break
-            if not done:
+            if not completed_runs:
                 break  # Zeus assumes that the default reaches the target
-        if not done:
+        if not completed_runs:
             break
     window.end()
-    return SearchResult(best[1], window.wait().joules or 0.0, len(costs), best[2], runs_done=done, costs=costs)
+    return SearchResult(
+        best_run[1], window.wait().joules or 0.0, len(costs), best_run[2], runs_done=completed_runs, costs=costs
+    )

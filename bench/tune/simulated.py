@@ -68,9 +68,9 @@ class SimulatedTask:
         batch, width = config["batch_size"], config.get("width", 128)
         rate, slowdown = config.get("lr"), 1.0
         if rate is not None:
-            best = self.rate / (1 + self.noise_batch / batch)
-            slowdown = math.exp(math.log(rate / best) ** 2 / (2 * self.tolerance**2))
-            if rate > 30 * best:
+            optimal_learning_rate = self.rate / (1 + self.noise_batch / batch)
+            slowdown = math.exp(math.log(rate / optimal_learning_rate) ** 2 / (2 * self.tolerance**2))
+            if rate > 30 * optimal_learning_rate:
                 slowdown = 1e9  # diverges
         highest = {64: 0.925, 128: 0.95, 256: 0.96}[width]
         needed = self.samples * (1 + batch / self.noise_batch) * slowdown * source.lognormvariate(0, self.noise)
@@ -86,10 +86,11 @@ class SimulatedTask:
 
 def make_task(seed: int) -> SimulatedTask:
     source = random.Random(f"task {seed}")
-    between = lambda low, high: low * (high / low) ** source.random()  # noqa: E731
+    draw_log_uniform = lambda low, high: low * (high / low) ** source.random()  # noqa: E731
     return SimulatedTask(
-        sample_j=between(0.001, 0.1), fixed=between(10, 200), noise_batch=between(30, 1000), samples=between(3e4, 1.2e5),
-        power=source.uniform(0.7, 2), rate=between(3e-3, 3e-2), tolerance=source.uniform(0.8, 1.8),
+        sample_j=draw_log_uniform(0.001, 0.1), fixed=draw_log_uniform(10, 200),
+        noise_batch=draw_log_uniform(30, 1000), samples=draw_log_uniform(3e4, 1.2e5),
+        power=source.uniform(0.7, 2), rate=draw_log_uniform(3e-3, 3e-2), tolerance=source.uniform(0.8, 1.8),
         noise=source.uniform(0.02, 0.08), default=source.choice([16, 32, 64, 128, 256]), watts=300,
     )  # fmt: skip
 

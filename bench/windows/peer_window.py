@@ -22,15 +22,15 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # peers print to standard output
     peer = PEER_METERS[sys.argv[1]]({})
-    best = float("inf")
+    min_window_ns = float("inf")
     for number in range(ROUNDS):
         if number == 0 or sys.argv[1] == "codecarbon":  # a tracker of codecarbon serves one window only
             peer.prepare()
         begin = time.perf_counter_ns()
         peer.begin()
         peer.end()
-        best = min(best, time.perf_counter_ns() - begin)
-    print(json.dumps({"ns": best}), file=answers, flush=True)
+        min_window_ns = min(min_window_ns, time.perf_counter_ns() - begin)
+    print(json.dumps({"ns": min_window_ns}), file=answers, flush=True)
     for helper in multiprocessing.active_children():  # Zeus's helpers would wait forever
         helper.kill()
     os._exit(0)

@@ -26,6 +26,9 @@ def write_tables(folder: Path, make_cell_table: Callable[[str], list[str]], comb
     for file in sorted((folder / "results").glob("*-cells.csv")):
         plan = file.name.removesuffix("-cells.csv")
         lines = [*make_cell_table(plan), "", f"Verdicts over all {combinations}:", "", *read_verdicts(folder, plan)]
-        before, _, rest = text.partition(f"<!-- {plan} -->\n")
-        text = f"{before}<!-- {plan} -->\n{chr(10).join(lines)}\n{rest[rest.index('<!-- / -->') :]}"
+        text_before_marker, _, text_after_marker = text.partition(f"<!-- {plan} -->\n")
+        text = (
+            f"{text_before_marker}<!-- {plan} -->\n{chr(10).join(lines)}\n"
+            f"{text_after_marker[text_after_marker.index('<!-- / -->') :]}"
+        )
     page.write_text(text)

@@ -22,9 +22,17 @@ class BenchEngine:
         self.engine.capture_graphs()
         self.vocabulary = SHAPES[shape].vocabulary
 
-    def submit(self, asked: Any) -> None:
-        """`asked` has id, prompt (token ids), max_new_tokens, tenant, and on_token(token, is_last)."""
-        self.engine.submit(Request(asked.id, asked.prompt, asked.max_new_tokens, asked.tenant, asked.on_token))
+    def submit(self, submitted_request: Any) -> None:
+        """`submitted_request` has id, prompt (token ids), max_new_tokens, tenant, and on_token(token, is_last)."""
+        self.engine.submit(
+            Request(
+                submitted_request.id,
+                submitted_request.prompt,
+                submitted_request.max_new_tokens,
+                submitted_request.tenant,
+                submitted_request.on_token,
+            )
+        )
 
     def step(self) -> None:
         self.engine.step()

@@ -69,8 +69,8 @@ class Request:
 
     def tokens(self, begin: int, end: int) -> list[int]:
         """Tokens of its prompt and output."""
-        at = len(self.prompt)
-        return self.prompt[begin:end] + self.output[max(begin - at, 0) : max(end - at, 0)]
+        prompt_length = len(self.prompt)
+        return self.prompt[begin:end] + self.output[max(begin - prompt_length, 0) : max(end - prompt_length, 0)]
 
     @property
     def is_finished(self) -> bool:
@@ -96,12 +96,12 @@ class PagedCache:
 
     def reserve_blocks(self, request: Request, tokens: int) -> bool:
         """Allocates blocks for so many tokens; False if there are too few."""
-        missing = math.ceil(tokens / self.BLOCK_TOKENS) - len(request.blocks)
-        if missing > len(self.free):
+        missing_block_count = math.ceil(tokens / self.BLOCK_TOKENS) - len(request.blocks)
+        if missing_block_count > len(self.free):
             return False
         if request.row is None:
             request.row = self.free_rows.pop()
-        for _ in range(missing):
+        for _ in range(missing_block_count):
             self.pending_table_entries[request.row, len(request.blocks)] = self.free[-1]
             request.blocks.append(self.free.pop())
         return True
@@ -164,9 +164,9 @@ class Network(torch.nn.Module):
         x = functional.embedding(batch.tokens, self.embedding)
         cos, sin = self.angles(batch.positions)
         for layer in range(shape.layers):
-            mixed = functional.linear(functional.rms_norm(x, norm), self.qkv_projections[layer])
-            mixed = mixed.view(len(x), -1, shape.head_size)
-            rotated, value = mixed.split((shape.heads + shape.kv_heads, shape.kv_heads), dim=1)
+            qkv_activations = functional.linear(functional.rms_norm(x, norm), self.qkv_projections[layer])
+            qkv_activations = qkv_activations.view(len(x), -1, shape.head_size)
+            rotated, value = qkv_activations.split((shape.heads + shape.kv_heads, shape.kv_heads), dim=1)
             a, b = rotated.chunk(2, dim=-1)
             rotated = torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
             query, key = rotated.split((shape.heads, shape.kv_heads), dim=1)
@@ -174,8 +174,10 @@ class Network(torch.nn.Module):
             cache.values[layer].index_copy_(1, batch.slots, value.transpose(0, 1))
             attention_output = batch.compute_attention(query, cache.keys[layer], cache.values[layer])
             x = x + functional.linear(attention_output, self.output_projections[layer])
-            gate, up = functional.linear(functional.rms_norm(x, norm), self.gate_up_projections[layer]).chunk(2, dim=-1)
-            x = x + functional.linear(functional.silu(gate) * up, self.down_projections[layer])
+            gate_projection, up_projection = functional.linear(
+                functional.rms_norm(x, norm), self.gate_up_projections[layer]
+            ).chunk(2, dim=-1)
+            x = x + functional.linear(functional.silu(gate_projection) * up_projection, self.down_projections[layer])
         logits = functional.linear(functional.rms_norm(x[batch.last_token_rows], norm), self.unembedding)
         return logits.argmax(dim=-1)
 
@@ -221,15 +223,15 @@ class PromptBatch:
 class DecodeBatch:
     """One token of each request. `inputs`: token, position and row of the block table of each request, on the device."""
 
-    def __init__(self, inputs: torch.Tensor, cache: PagedCache, longest: Optional[int]) -> None:
-        """`longest` context of the requests; None: the attention finds it itself."""
+    def __init__(self, inputs: torch.Tensor, cache: PagedCache, max_context_length: Optional[int]) -> None:
+        """`max_context_length`: longest context of the requests; None: the attention finds it itself."""
         self.tokens, self.positions, self.rows = inputs
         self.cache, self.lengths = cache, self.positions + 1
         self.slots = cache.slots(self.rows, self.positions)
         self.last_token_rows = slice(None)
         self.context = None
-        if longest is not None:
-            self.context = cache.slots(self.rows[:, None], torch.arange(longest, device=inputs.device))
+        if max_context_length is not None:
+            self.context = cache.slots(self.rows[:, None], torch.arange(max_context_length, device=inputs.device))
 
     def compute_attention(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         if self.context is not None:
@@ -302,7 +304,7 @@ class Engine:
 
     def submit(self, request: Request) -> None:
         needed = math.ceil((len(request.prompt) + request.max_new_tokens) / PagedCache.BLOCK_TOKENS)
-        blocks = len(self.cache.free) + sum(len(one.blocks) for one in self.running)
+        blocks = len(self.cache.free) + sum(len(running_request.blocks) for running_request in self.running)
         if not request.prompt or request.max_new_tokens < 1 or needed > blocks:
             raise ValueError(f"request {request.id} needs a prompt, and at most {blocks} cache blocks, not {needed}")
         self.waiting.append(request)
@@ -328,21 +330,21 @@ class Engine:
                 break
             self.running.append(self.waiting.popleft())
         for request in list(self.running):
-            missing = request.length - request.computed
-            count = min(missing, budget) if missing > 1 else missing
+            uncomputed_tokens = request.length - request.computed
+            count = min(uncomputed_tokens, budget) if uncomputed_tokens > 1 else uncomputed_tokens
             if count == 0 or request in preempted:
                 continue
             while not self.cache.reserve_blocks(request, request.computed + count):
-                last = self.running.pop()
-                self.cache.release(last)
-                self.waiting.appendleft(last)
-                preempted.append(last)
-                if last is request:
+                preempted_request = self.running.pop()
+                self.cache.release(preempted_request)
+                self.waiting.appendleft(preempted_request)
+                preempted.append(preempted_request)
+                if preempted_request is request:
                     break
             if request in preempted:
                 continue
             chunks.append((request, count))
-            budget -= count if missing > 1 else 0
+            budget -= count if uncomputed_tokens > 1 else 0
         return [chunk for chunk in chunks if chunk[0] not in preempted], preempted
 
     @torch.inference_mode()
@@ -388,11 +390,11 @@ class Engine:
                     finished=request.is_finished,
                     tenant=request.tenant,
                 )
-        finished = [request for request, _ in chunks if request.is_finished]
-        for request in finished:
+        finished_requests = [request for request, _ in chunks if request.is_finished]
+        for request in finished_requests:
             self.running.remove(request)
             self.cache.release(request)
-        return finished
+        return finished_requests
 
     def _decode_next_tokens(self, requests: list[Request]) -> torch.Tensor:
         inputs = torch.tensor(
@@ -405,6 +407,6 @@ class Engine:
         sizes = [size for size in self.GRAPH_BATCH_SIZES if size >= len(requests)]
         if self.use_graphs and sizes:
             return self._find_or_capture_graph(sizes[0]).run(inputs.pin_memory())
-        longest = None if triton is not None and self.device != "cpu" else int(inputs[1].max()) + 1
-        batch = DecodeBatch(inputs.to(self.device), self.cache, longest)
+        max_context_length = None if triton is not None and self.device != "cpu" else int(inputs[1].max()) + 1
+        batch = DecodeBatch(inputs.to(self.device), self.cache, max_context_length)
         return self.network(batch, self.cache)

@@ -237,7 +237,7 @@ class ModelStateRestorer(contextlib.AbstractContextManager):
             _restore_tensor(self._torch, gradient, saved_gradient)
         tensor.grad = gradient
 
-    def __exit__(self, *details: object) -> None:
+    def __exit__(self, *exception_details: object) -> None:
         self.restore_model()
 
 

@@ -62,14 +62,14 @@ class LayerValues:
     """The result of layer_value(). Printing it shows a table, sorted by cost per unit earned, highest first."""
 
     def __init__(
-        self, rows: list, baseline: float, provenance: Optional[str], source: str, refused: dict, notes: list,
+        self, rows: list, baseline: float, provenance: Optional[str], source: str, skip_refusal_reasons: dict, notes: list,
         higher_is_better: bool,
     ) -> None:  # fmt: skip
         self.rows: list = _sort_by_value(_mark_pareto_front(rows))  # a list of LayerValue
         self.baseline = baseline  # result of evaluate with all layers
         self.provenance = provenance  # provenance of the energies: "measured", "estimated" or None
         self.source = source  # source of the energies: "skipping" (energy of one evaluation) or "recording"
-        self.refused = refused  # layers that cannot be skipped: name -> reason
+        self.refused = skip_refusal_reasons  # layers that cannot be skipped: name -> reason
         self.notes = notes  # what limits the numbers
         self.higher_is_better = higher_is_better  # true if evaluate returns an accuracy rather than a loss
 

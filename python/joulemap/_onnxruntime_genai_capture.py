@@ -66,9 +66,11 @@ class GeneratorSequences:
         if self.complete_prompt(min(decoded_tokens, 1) * self._returned_sequence_count) or decoded_tokens == 0:
             return
         computed_tokens = max(decoded_tokens * self._rows_per_sequence, 1)
-        work = [RequestWork(id, tokens_before - 1, computed_tokens, False) for id in self._request_ids]
-        self.log.launch_step(work, work)
-        self.log.complete_step(work, [(decoded_tokens * self._returned_sequence_count, None)] * len(work))
+        request_work = [RequestWork(id, tokens_before - 1, computed_tokens, False) for id in self._request_ids]
+        self.log.launch_step(request_work, request_work)
+        self.log.complete_step(
+            request_work, [(decoded_tokens * self._returned_sequence_count, None)] * len(request_work)
+        )
 
     def end(self) -> None:
         self.complete_prompt(0)

@@ -53,11 +53,11 @@ class SchedulerSteps:
             ]
         if not forward_mode.is_extend() or forward_mode.name not in ("EXTEND", "MIXED"):
             return []
-        work = []
+        request_work = []
         for request, start, tokens in zip(batch.reqs, batch.prefix_lens, batch.extend_lens):
             is_prompt = start < len(request.origin_input_ids) or tokens > 1
-            work.append(RequestWork(request.rid, start, tokens, is_prompt, request))
-        return work
+            request_work.append(RequestWork(request.rid, start, tokens, is_prompt, request))
+        return request_work
 
     def launch_batch(self, work: List[RequestWork], result: Any) -> None:
         for request_work in work:
@@ -124,9 +124,11 @@ def _before_run_batch(scheduler: Any, batch: Any, *args: Any, **kwargs: Any) -> 
     return steps.list_request_work(batch)
 
 
-def _after_run_batch(work: Optional[List[RequestWork]], result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
-    if work is not None and result is not None:
-        _find_or_create_steps(scheduler).launch_batch(work, result)
+def _after_run_batch(
+    request_work: Optional[List[RequestWork]], result: Any, scheduler: Any, *args: Any, **kwargs: Any
+) -> None:
+    if request_work is not None and result is not None:
+        _find_or_create_steps(scheduler).launch_batch(request_work, result)
 
 
 def _after_process_batch_result(

@@ -65,10 +65,10 @@ class ModuleNames:
         """The path of the module; its class if it has none."""
         return self._path_by_node.get(_capture.find_module_node(module), "") or type(module).__name__
 
-    def _should_rescan(self, outermost) -> bool:
+    def _should_rescan(self, outermost_module) -> bool:
         """Whether to traverse the model again, because a module was called that it did not contain. After the 1st, 2nd,
         4th, 8th ... such call only: some models create modules in every call and do not keep them."""
-        node = _capture.find_module_node(outermost)
+        node = _capture.find_module_node(outermost_module)
         miss_count = self._miss_counts[node] = self._miss_counts.get(node, 0) + 1
         return miss_count & (miss_count - 1) == 0
 

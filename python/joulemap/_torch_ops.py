@@ -139,7 +139,7 @@ def _make_name_lookup(torch):
 
 
 def _make_operation_mode_class(torch, tensor_texts: TensorTextFormatter):
-    name_of = _make_name_lookup(torch)
+    lookup_operation_name = _make_name_lookup(torch)
     name_by_function: dict = {}
 
     class OperationMode(torch.overrides.TorchFunctionMode):
@@ -156,7 +156,7 @@ def _make_operation_mode_class(torch, tensor_texts: TensorTextFormatter):
                 name = (
                     name_by_function[func]
                     if func in name_by_function
-                    else name_by_function.setdefault(func, name_of(func))
+                    else name_by_function.setdefault(func, lookup_operation_name(func))
                 )
                 if name is not None:
                     depth = _capture.enter_child_scope(

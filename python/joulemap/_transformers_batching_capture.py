@@ -84,13 +84,13 @@ def _after_clear_cancelled_requests(cancelled: Optional[List[str]], states: Any,
 
 
 def _before_prepare_batch_tensors(tensors: Any, requests_in_batch: Any, *args: Any, **kwargs: Any) -> None:
-    work = []
+    request_work = []
     for future in requests_in_batch:
         state = future.state
         first_position = state.position_offset
         is_prompt = first_position < len(state.initial_tokens)
-        work.append(RequestWork(state.request_id, first_position, future.query_length, is_prompt, state))
-    _step_in_preparation.work = work
+        request_work.append(RequestWork(state.request_id, first_position, future.query_length, is_prompt, state))
+    _step_in_preparation.work = request_work
 
 
 def _after_prepare_batch_tensors(token: Any, result: Any, tensors: Any, *args: Any, **kwargs: Any) -> None:
@@ -98,14 +98,14 @@ def _after_prepare_batch_tensors(token: Any, result: Any, tensors: Any, *args: A
 
 
 def _after_prepare_next_batch(token: Any, has_requests: Any, processor: Any) -> None:
-    work, _step_in_preparation.work = getattr(_step_in_preparation, "work", None), None
+    request_work, _step_in_preparation.work = getattr(_step_in_preparation, "work", None), None
     step, _step_in_preparation.step = getattr(_step_in_preparation, "step", None), None
     _step_in_preparation.log = None
     steps = _find_or_create_steps(processor)
     if not has_requests:
         steps.complete_steps_without_requests()
-    elif work and steps.is_reporting_rank:
-        steps.log.launch_step(step, work)
+    elif request_work and steps.is_reporting_rank:
+        steps.log.launch_step(step, request_work)
 
 
 def _before_generation_step(processor: Any, model: Any) -> None:

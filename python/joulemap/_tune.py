@@ -384,7 +384,7 @@ class _ConfigSearch:
         candidate_points = [self._config_space.encode(config) for config in untried_configs]
         gains = model.expected_gains(candidate_points, 1.0 if best_cost is None else best_cost)
         savings_and_costs = [
-            self._expected_saving_and_cost(gain, 1.0 if best_cost is None else best_cost) for gain in gains
+            self._expected_saving_and_cost(trial_gain, 1.0 if best_cost is None else best_cost) for trial_gain in gains
         ]
         best_index = max(
             range(len(savings_and_costs)),
@@ -405,13 +405,13 @@ class _ConfigSearch:
                 return None, None
         return self._enqueue_config(untried_configs[best_index]), untried_configs[best_index]
 
-    def _expected_saving_and_cost(self, gain: TrialGain, best_cost: float) -> tuple:
+    def _expected_saving_and_cost(self, trial_gain: TrialGain, best_cost: float) -> tuple:
         """(saving in all later runs, cost of the trial), relative to the default."""
         stopped_share = (PRIOR_STOPPED_TRIALS + sum(self._stopped_cost_shares)) / (
             PRIOR_STOPPED_TRIALS + len(self._stopped_cost_shares)
         )
-        return self._runs_planned * gain.saving, max(
-            gain.target_cost + gain.pruning_probability * best_cost * stopped_share, 1e-9
+        return self._runs_planned * trial_gain.saving, max(
+            trial_gain.target_cost + trial_gain.pruning_probability * best_cost * stopped_share, 1e-9
         )
 
     def _ask_sampler(self, tried_keys: set) -> Any:

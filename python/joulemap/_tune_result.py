@@ -53,10 +53,12 @@ class SearchOutcome:
 class TuneResult:
     """The result of tune(). Printing it shows the best configuration, what the search cost and saves, and all trials."""
 
-    def __init__(self, best: Optional[TrialRow], default: TrialRow, trials: list, outcome: SearchOutcome,
+    def __init__(self, best_trial: Optional[TrialRow], default: TrialRow, trials: list, outcome: SearchOutcome,
                  energy: Energy, runs: int, unit: str, reason: str, notes: list, study: Any) -> None:  # fmt: skip
-        self.best: Optional[dict] = None if best is None else dict(best.config)  # None if no trial reached the target
-        self.best_trial, self.default_trial = best, default  # a TrialRow each
+        self.best: Optional[dict] = (
+            None if best_trial is None else dict(best_trial.config)
+        )  # None if no trial reached the target
+        self.best_trial, self.default_trial = best_trial, default  # a TrialRow each
         self.trials: list = trials  # a list of TrialRow
         self.runs_planned = runs  # number of later runs that the saving is for
         self.unit = unit  # of the costs: "J", "s" or "times the default"

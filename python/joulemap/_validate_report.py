@@ -65,10 +65,10 @@ class Validated:
         no attributed energy. It is 1 if energies add up. Above 1, the second run of a block costs more than its first,
         in which kernels of other blocks hide host time; the errors of blocks include that difference."""
         attributed_j = [block.attributed_j for block in self.blocks]
-        known_j = [joules for joules in attributed_j if joules is not None]
-        if not known_j or len(known_j) < len(attributed_j):
+        known_attributed_j = [joules for joules in attributed_j if joules is not None]
+        if not known_attributed_j or len(known_attributed_j) < len(attributed_j):
             return None
-        return self.sum_of_shares + 1 - sum(known_j) / self.pass_j
+        return self.sum_of_shares + 1 - sum(known_attributed_j) / self.pass_j
 
     def rms_error(self, of: str = "error", least_share: float = MIN_BLOCK_SHARE) -> Optional[float]:
         """RMS of "error", "by_time_error" or "probed_error" over blocks of at least `least_share` of the pass, by

@@ -60,7 +60,7 @@ class WindowMeter:
             raise ValueError(f"the energy of {self._domain_name} is not measured here: run joulemap doctor")
         return self
 
-    def __exit__(self, *details: object) -> None:
+    def __exit__(self, *exception_details: object) -> None:
         pass
 
     def begin(self) -> int:

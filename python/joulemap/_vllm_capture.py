@@ -41,13 +41,13 @@ class SchedulerSteps:
             start_by_request[new_request.req_id] = new_request.num_computed_tokens
         speculative_tokens = output.scheduled_spec_decode_tokens
         requests = self._scheduler.requests
-        work = []
+        request_work = []
         for id, tokens in scheduled_counts.items():
             request, start = requests[id], start_by_request[id]
             # After a preemption, tokens that were generated before it are computed like a prompt.
             is_prompt = start < request.num_prompt_tokens or tokens - len(speculative_tokens.get(id, ())) > 1
-            work.append(RequestWork(id, start, tokens, is_prompt, request))
-        self.log.launch_step(output, work)
+            request_work.append(RequestWork(id, start, tokens, is_prompt, request))
+        self.log.launch_step(output, request_work)
         self._has_known_step = True
 
     def output_token_counts(self, output: Any) -> List[int]:

@@ -70,8 +70,19 @@ def hostile_recording(binaries: Path, folder: Path, names: Sequence[str], file: 
         trace.kernel(name, begin + 1000, 20_000, trace.launch(begin + 200))
     power = folder / "power.csv"
     times = [begin_ns() + i * 10**8 for i in range(len(names) // 2 + 3)]
-    power.write_text("time_unix_ns,domain,kind,value\n" + "".join(f"{at},gpu0,power_w,300\n" for at in times))
-    made = folder / file
-    run = [binaries / "joulemap", "import", "kineto", trace.write(folder / trace_file), "--power", power, "-o", made]
+    power.write_text(
+        "time_unix_ns,domain,kind,value\n" + "".join(f"{sample_time_ns},gpu0,power_w,300\n" for sample_time_ns in times)
+    )
+    recording_file = folder / file
+    run = [
+        binaries / "joulemap",
+        "import",
+        "kineto",
+        trace.write(folder / trace_file),
+        "--power",
+        power,
+        "-o",
+        recording_file,
+    ]
     subprocess.run(run, check=True, timeout=60, capture_output=True)
-    return made
+    return recording_file

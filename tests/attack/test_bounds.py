@@ -77,11 +77,11 @@ def write_kernel_trace(path: Path, kernels: int, name_length: int = 0) -> Path:
 
 
 def test_many_different_kernels_are_grouped_with_a_diagnostic(program, tmp_path):
-    made = tmp_path / "many.joule"
+    recording_file = tmp_path / "many.joule"
     trace = write_kernel_trace(tmp_path / "many.json", 200_000)
-    outcome = run_with_limits(program, "import", "kineto", trace, "-o", made)
+    outcome = run_with_limits(program, "import", "kineto", trace, "-o", recording_file)
     assert outcome.returncode == 0, outcome.stderr
-    outcome = run_with_limits(program, "report", made, "--by", "kernel", "--json")
+    outcome = run_with_limits(program, "report", recording_file, "--by", "kernel", "--json")
     assert outcome.returncode == 0, outcome.stderr
     result = json.loads(outcome.stdout)
     rows = {row["name"]: row for row in result["rows"]}
@@ -93,8 +93,10 @@ def test_many_different_kernels_are_grouped_with_a_diagnostic(program, tmp_path)
 
 @pytest.mark.parametrize("plot", ["bars", "flame", "heatmap"])
 def test_very_long_names_are_plotted_within_the_cpu_limit(program, tmp_path, plot):
-    made = tmp_path / "long.joule"
+    recording_file = tmp_path / "long.joule"
     trace = write_kernel_trace(tmp_path / "long.json", 60, name_length=100_000)
-    assert run_with_limits(program, "import", "kineto", trace, "-o", made).returncode == 0
-    outcome = run_with_limits(program, "report", made, "--by", "kernel", "--plot", plot, "-o", tmp_path / "long.svg")
+    assert run_with_limits(program, "import", "kineto", trace, "-o", recording_file).returncode == 0
+    outcome = run_with_limits(
+        program, "report", recording_file, "--by", "kernel", "--plot", plot, "-o", tmp_path / "long.svg"
+    )
     assert outcome.returncode in (0, 1, 2), outcome  # -9 or -24: killed for exceeding the CPU limit

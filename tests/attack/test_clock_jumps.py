@@ -41,7 +41,9 @@ def clock_shim(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("shim")
     (folder / "clock.c").write_text(CLOCK_SHIM_SOURCE)
     library = folder / "clock.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, folder / "clock.c", "-ldl"], check=True, timeout=60)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", library, folder / "clock.c", "-ldl"], check=True, timeout=60
+    )
     return library
 
 
@@ -55,7 +57,7 @@ def test_a_wall_clock_that_is_set_changes_no_energy(binaries, joulemap, clock_sh
     assert outcome.code == 0, outcome.err
     report = joulemap("report", "--json", file).json
     assert 2.4 < report["elapsed_s"] < 60
-    domain = next(one for one in report["domains"] if one["name"] == "gpu0")
+    domain = next(report_domain for report_domain in report["domains"] if report_domain["name"] == "gpu0")
     assert domain["measured_j"] == pytest.approx(WATTS * report["elapsed_s"], rel=0.03)
-    shown = joulemap("report", "--json", file, "--time", f"0.5,{report['elapsed_s'] - 0.2}").json
-    assert shown["measured_j"] == pytest.approx(WATTS * shown["elapsed_s"], rel=0.05)
+    time_range_report = joulemap("report", "--json", file, "--time", f"0.5,{report['elapsed_s'] - 0.2}").json
+    assert time_range_report["measured_j"] == pytest.approx(WATTS * time_range_report["elapsed_s"], rel=0.05)

@@ -31,23 +31,23 @@ EXTREME_VALUES = [
 ]
 
 
-def mutate(original: bytes, rng: random.Random) -> bytes:
-    made = bytearray(original or b"\0")
+def mutate(original_bytes: bytes, rng: random.Random) -> bytes:
+    mutated_bytes = bytearray(original_bytes or b"\0")
     for _ in range(rng.choice([1, 1, 2, 4, 16])):
-        at = rng.randrange(len(made) + 1)
+        byte_offset = rng.randrange(len(mutated_bytes) + 1)
         length = rng.randrange(1, 9)
         kind = rng.randrange(5)
         if kind == 0:
-            made[at : at + 1] = bytes([rng.randrange(256)])
+            mutated_bytes[byte_offset : byte_offset + 1] = bytes([rng.randrange(256)])
         elif kind == 1:
-            made[at:at] = rng.randbytes(length)
+            mutated_bytes[byte_offset:byte_offset] = rng.randbytes(length)
         elif kind == 2:
-            del made[at : at + length]
+            del mutated_bytes[byte_offset : byte_offset + length]
         elif kind == 3:
-            made[at : at + length] = rng.choice(EXTREME_VALUES)
+            mutated_bytes[byte_offset : byte_offset + length] = rng.choice(EXTREME_VALUES)
         else:
-            made[at:at] = made[at : at + 64 * length]
-    return bytes(made)
+            mutated_bytes[byte_offset:byte_offset] = mutated_bytes[byte_offset : byte_offset + 64 * length]
+    return bytes(mutated_bytes)
 
 
 @pytest.mark.parametrize("target", FUZZ_TARGETS)

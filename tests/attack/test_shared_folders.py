@@ -64,12 +64,12 @@ def test_a_folder_of_another_user_is_neither_used_nor_removed(joulemap, sysroots
 
 
 def test_a_planted_symlink_for_the_parts_folder_is_not_followed(joulemap, sysroots, sticky_folder, tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "kept").write_text("kept")
-    run_as_attacker("ln", "-s", elsewhere, sticky_folder / "run.joule.d")
+    symlink_target_folder = tmp_path / "elsewhere"
+    symlink_target_folder.mkdir()
+    (symlink_target_folder / "kept").write_text("kept")
+    run_as_attacker("ln", "-s", symlink_target_folder, sticky_folder / "run.joule.d")
     record(joulemap, sticky_folder / "run.joule", sysroots)
-    assert [path.name for path in elsewhere.iterdir()] == ["kept"]
+    assert [path.name for path in symlink_target_folder.iterdir()] == ["kept"]
 
 
 @pytest.mark.parametrize("output", ["report.txt", "page.html"])

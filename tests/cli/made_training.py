@@ -15,11 +15,13 @@ LAYER_COUNT = 8
 def made(binaries: Path, tmp_path_factory) -> Path:
     """A training run of 120 steps in four epochs with 8 layers and a falling loss; one layer name looks like markup."""
     file = tmp_path_factory.mktemp("export") / "made.joule"
-    subprocess.run([binaries / "joulemap-made-recording", file, str(STEPS), str(LAYER_COUNT), "3"], check=True, timeout=60)
+    subprocess.run(
+        [binaries / "joulemap-made-recording", file, str(STEPS), str(LAYER_COUNT), "3"], check=True, timeout=60
+    )
     return file
 
 
 @pytest.fixture
 def load_report(joulemap, made):
     """Returns the output of report --json at a level."""
-    return lambda by: joulemap("report", "--json", "--by", by, made).json
+    return lambda report_level: joulemap("report", "--json", "--by", report_level, made).json

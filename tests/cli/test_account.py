@@ -25,24 +25,37 @@ def report(joulemap):
 
 
 def test_carbon_and_price_stand_beside_the_joules_with_their_assumptions(report):
-    plain = report("--json").json
-    assert plain.pop("account") is None
-    given = ("--region", "FR", "--pue", 1.5, "--price-per-kwh", 0.2, "--embodied-kg", 1500, "--lifetime-years", 5)
-    counted = report("--json", *given).json
-    account = counted.pop("account")
-    assert counted == plain, "the account changes nothing else"
+    report_without_account = report("--json").json
+    assert report_without_account.pop("account") is None
+    account_options = (
+        "--region",
+        "FR",
+        "--pue",
+        1.5,
+        "--price-per-kwh",
+        0.2,
+        "--embodied-kg",
+        1500,
+        "--lifetime-years",
+        5,
+    )
+    report_with_account = report("--json", *account_options).json
+    account = report_with_account.pop("account")
+    assert report_with_account == report_without_account, "the account changes nothing else"
     assert account["carbon"] == {
         "gco2_per_kwh": 56, "time_series": False, "region": "France", "year": 2023,
         "source": "Ember, Yearly Electricity Data, via Our World in Data",
     }  # fmt: skip
     entry = account["entries"][0]
     kwh = 1.5 * entry["energy_j"] / JOULES_PER_KWH
-    assert entry["provenance"] == "measured" and entry["energy_j"] < plain["measured_j"], "probing is not included"
+    assert entry["provenance"] == "measured" and entry["energy_j"] < report_without_account["measured_j"], (
+        "probing is not included"
+    )
     assert entry["gco2"] == pytest.approx(56 * kwh) and entry["price"] == pytest.approx(0.2 * kwh)
     assert entry["gco2_low"] < entry["gco2"] < entry["gco2_high"]
-    elapsed_s = plain["elapsed_s"] - plain["overhead"]["probe_s"]
+    elapsed_s = report_without_account["elapsed_s"] - report_without_account["overhead"]["probe_s"]
     assert account["embodied_gco2"] == pytest.approx(1.5e6 * elapsed_s / (5 * 365.25 * 86400))
-    text = report(*given).out
+    text = report(*account_options).out
     for part in ("g CO2e", "France, average of 2023, Ember", "PUE 1.5", "per kWh", "1500 kg over 5", "8.887 kg CO2"):
         assert part in text, text
     assert "total measured" in text
@@ -79,9 +92,9 @@ def test_tables_and_time_series_of_the_user(joulemap, report, tmp_path: Path):
 
 
 def test_a_time_series_is_weighted_without_probing(report, tmp_path: Path):
-    whole = report("--json").json
-    start_s = whole["start_unix_ns"] / 1e9
-    probing_s = start_s + whole["elapsed_s"] - whole["overhead"]["probe_s"]
+    full_report = report("--json").json
+    start_s = full_report["start_unix_ns"] / 1e9
+    probing_s = start_s + full_report["elapsed_s"] - full_report["overhead"]["probe_s"]
     series = tmp_path / "grid.csv"
     series.write_text(f"\ufefftime,gco2_per_kwh\n{start_s - 1},100\n{probing_s},900\n{start_s + 100},900\n")
     entry = report("--json", "--carbon-data", series).json["account"]["entries"][0]
@@ -140,10 +153,10 @@ def test_cyclonedx_disclosure_contains_the_energy(report):
     assert consumption["activity"] == "training"
     assert consumption["activityEnergyCost"]["value"] == pytest.approx(truth["energy_j"] / JOULES_PER_KWH)
     assert consumption["co2CostEquivalent"]["value"] == pytest.approx(truth["gco2"] / 1e6)
-    properties = {one["name"]: one["value"] for one in consumption["properties"]}
+    properties = {property_entry["name"]: property_entry["value"] for property_entry in consumption["properties"]}
     assert properties["joulemap:provenance"] == "measured"
     assert float(properties["joulemap:low_kwh"]) < consumption["activityEnergyCost"]["value"]
-    properties = {one["name"]: one["value"] for one in estimate["properties"]}
+    properties = {property_entry["name"]: property_entry["value"] for property_entry in estimate["properties"]}
     assert properties["joulemap:provenance"] == "estimated" and float(properties["joulemap:low_kwh"]) >= 0
 
 
@@ -161,21 +174,21 @@ def test_spdx3_disclosure_contains_the_energy(report):
 def test_boamps_states_what_it_cannot_know(report, tmp_path: Path):
     outcome = report("--disclose", "boamps", *MODEL_OPTIONS)
     assert "task.taskFamily" in outcome.err and "infrastructure.infraType" in outcome.err
-    given = {
+    base_disclosure = {
         "task": {"taskFamily": "image classification", "dataset": [{"dataUsage": "input", "dataType": "image"}]},
         "infrastructure": {"infraType": "publicCloud"},
         "quality": "low",
     }
-    (tmp_path / "base.json").write_text(json.dumps(given))
+    (tmp_path / "base.json").write_text(json.dumps(base_disclosure))
     outcome = report("--disclose", "boamps", *MODEL_OPTIONS, "--into", tmp_path / "base.json")
     assert outcome.err == ""
-    made = outcome.json
-    assert made["task"]["taskFamily"] == "image classification" and made["task"]["taskStage"] == "training"
-    assert made["quality"] == "low", "values of the user are kept"
-    measure, estimate = made["measures"]
+    disclosure = outcome.json
+    assert disclosure["task"]["taskFamily"] == "image classification" and disclosure["task"]["taskStage"] == "training"
+    assert disclosure["quality"] == "low", "values of the user are kept"
+    measure, estimate = disclosure["measures"]
     assert measure["measurementMethod"] == "joulemap (measured)" and measure["gpuTrackingMode"] == "nvml"
     assert estimate["measurementMethod"] == "joulemap (estimated)" and "gpuTrackingMode" not in estimate
-    assert made["environment"]["country"] == "France"
+    assert disclosure["environment"]["country"] == "France"
 
 
 def test_sci_per_step(report):
@@ -189,13 +202,15 @@ def test_sci_per_step(report):
 
 
 def test_eu_ai_act_disclosure_contains_the_energy(report):
-    made = report("--disclose", "eu-ai-act", *MODEL_OPTIONS).json
-    energy, estimate = made["energy"]
+    disclosure = report("--disclose", "eu-ai-act", *MODEL_OPTIONS).json
+    energy, estimate = disclosure["energy"]
     assert energy["provenance"] == "measured" and energy["low_mwh"] < energy["energy_mwh"] < energy["high_mwh"]
     assert estimate["provenance"] == "estimated" and 0 < estimate["low_mwh"] < estimate["energy_mwh"]
-    whole = report("--json").json
-    assert made["elapsed_s"] == pytest.approx(whole["elapsed_s"] - whole["overhead"]["probe_s"]), "as the energy"
-    assert "resnet50 during training" in made["statement"]
+    full_report = report("--json").json
+    assert disclosure["elapsed_s"] == pytest.approx(full_report["elapsed_s"] - full_report["overhead"]["probe_s"]), (
+        "as the energy"
+    )
+    assert "resnet50 during training" in disclosure["statement"]
 
 
 def test_measured_and_estimated_energy_are_never_added(joulemap, sysroots, tmp_path: Path):
@@ -203,6 +218,6 @@ def test_measured_and_estimated_energy_are_never_added(joulemap, sysroots, tmp_p
     recording = tmp_path / "estimated.joule"
     sysroot = sysroots / "no-sensors"
     assert joulemap("record", "--sysroot", sysroot, "-o", recording, "--", "sleep", "0.2").code == 0
-    made = joulemap("report", recording, "--disclose", "eu-ai-act").json
-    assert [energy["provenance"] for energy in made["energy"]] == ["estimated"]
-    assert "estimated:" in made["statement"] and "measured" not in made["statement"]
+    disclosure = joulemap("report", recording, "--disclose", "eu-ai-act").json
+    assert [energy["provenance"] for energy in disclosure["energy"]] == ["estimated"]
+    assert "estimated:" in disclosure["statement"] and "measured" not in disclosure["statement"]

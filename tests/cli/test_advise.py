@@ -21,8 +21,8 @@ def recording(sysroots):
 def test_a_training_in_nchw_is_told_to_use_channels_last(joulemap, recording):
     advice = joulemap("advise", recording, "--json").json
     assert advice["schema"] == "joulemap.advice/1"
-    found = {finding["rule"]: finding for finding in advice["findings"]}
-    layout = found["memory_layout"]
+    finding_by_rule = {finding["rule"]: finding for finding in advice["findings"]}
+    layout = finding_by_rule["memory_layout"]
     assert "channels_last" in layout["change"]
     assert 0 < layout["low_j"] < layout["saves_j"] < layout["high_j"]
     assert 0.02 * advice["gpu_energy_j"] < layout["saves_j"] < 0.3 * advice["gpu_energy_j"]
@@ -81,10 +81,10 @@ def test_a_training_on_a_cpu_has_findings_about_the_energy_of_the_program(joulem
     assert joulemap("record", "--sensors", "estimate", "--", *program, cwd=tmp_path, env=environment).code == 0
     advice = joulemap("advise", "--json", cwd=tmp_path).json
     assert (advice["processor"], advice["gpu_energy_j"]) == ("cpu", None)
-    found = advice["findings"][0]
-    assert found["rule"] == "data_loading"
-    assert 0.5 * advice["energy_j"] < found["energy_j"] <= advice["energy_j"]
-    assert "tanh" in found["evidence"][0]
+    first_finding = advice["findings"][0]
+    assert first_finding["rule"] == "data_loading"
+    assert 0.5 * advice["energy_j"] < first_finding["energy_j"] <= advice["energy_j"]
+    assert "tanh" in first_finding["evidence"][0]
 
 
 def test_a_missing_recording_fails_with_a_remedy(joulemap, tmp_path):

@@ -18,11 +18,11 @@ COMMAND = ["sh", "-c", "exit 0", "x", "--api-key", SECRET, f"HF_TOKEN={SECRET}",
 
 def read_all_bytes(folder: Path) -> bytes:
     """All bytes of the files in a folder."""
-    found = b""
+    concatenated_bytes = b""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            found += path.read_bytes()
-    return found
+            concatenated_bytes += path.read_bytes()
+    return concatenated_bytes
 
 
 def test_a_recording_its_page_and_its_exports_contain_no_secret(joulemap, tmp_path: Path) -> None:

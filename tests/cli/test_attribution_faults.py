@@ -83,8 +83,8 @@ def test_energy_lost_at_a_counter_reset_is_reported_and_the_rest_kept(import_and
 
 def test_power_samples_with_a_clock_set_back_are_reported(import_and_report):
     """After 1 s the clock is set back by 0.5 s: two sections of the log cover the same time."""
-    late = power_csv_lines(600.0, begin_s=0.5, end_s=1.5)
-    result = import_and_report(training(), power_csv_lines(300.0, end_s=1.0) + late)()
+    overlapping_power_lines = power_csv_lines(600.0, begin_s=0.5, end_s=1.5)
+    result = import_and_report(training(), power_csv_lines(300.0, end_s=1.0) + overlapping_power_lines)()
     assert "power_out_of_order" in codes(result)
 
 
@@ -130,12 +130,12 @@ def test_events_of_zero_length_count_and_negative_ones_are_dropped_and_reported(
 
 def test_a_gpu_with_an_unexpected_index_is_not_mistaken_for_the_first(import_and_report):
     trace = training()
-    odd = KinetoTrace(device=5000)
-    odd.kernel("elsewhere", 250_000, 1000, 0)
-    trace.events += odd.events
+    unexpected_gpu_trace = KinetoTrace(device=5000)
+    unexpected_gpu_trace.kernel("elsewhere", 250_000, 1000, 0)
+    trace.events += unexpected_gpu_trace.events
     result = import_and_report(trace, power_csv_lines(300.0))("kernel")
-    elsewhere = next(row for row in result["rows"] if row["name"] == "elsewhere")
-    assert elsewhere["device"] != "gpu0" and elsewhere["energy_j"] is None
+    unmeasured_kernel_row = next(row for row in result["rows"] if row["name"] == "elsewhere")
+    assert unmeasured_kernel_row["device"] != "gpu0" and unmeasured_kernel_row["energy_j"] is None
     assert codes(result)["import.odd-devices"] == 1 and "gpu_not_measured" in codes(result)
 
 

@@ -39,16 +39,16 @@ def test_the_options_reach_the_package(joulemap, environment, tmp_path):
     trace.write_text("arrival_s,prompt_tokens,output_tokens\n0,4,2\n0.01,5,3\n")
     with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         words = ["--endpoint", server.url, "--model", "m", "--warm-up", "0", "--arrivals", "trace", trace, "--chat"]
-        ended = joulemap("bench", "serve", *words, "--json", env=environment)
-    assert ended.code == 0, ended.err
-    document = ended.json
+        bench_outcome = joulemap("bench", "serve", *words, "--json", env=environment)
+    assert bench_outcome.code == 0, bench_outcome.err
+    document = bench_outcome.json
     assert document["schema"] == "joulemap.bench_serve/1" and document["target"]["api"] == "chat"
     assert document["workload"]["trace_file"] == str(trace) and document["levels"][0]["requests"]["succeeded"] == 2
 
 
 def test_output_file_and_quiet_options_reach_the_package(joulemap, environment, tmp_path):
     with serving(answer_with_bytes(GOOD_ANSWER)) as server:
-        ended = joulemap(
+        bench_outcome = joulemap(
             "bench",
             "serve",
             "--endpoint",
@@ -59,34 +59,34 @@ def test_output_file_and_quiet_options_reach_the_package(joulemap, environment, 
             tmp_path / "table.txt",
             env=environment,
         )
-    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    assert (bench_outcome.code, bench_outcome.out, bench_outcome.err) == (0, "", "")
     assert "TTFT" in (tmp_path / "table.txt").read_text() and "note:" not in (tmp_path / "table.txt").read_text()
 
 
 def test_sysroot_option_selects_the_measured_machine(joulemap, environment, sysroots):
     with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         words = ["--endpoint", server.url, *FAST_LOAD_OPTIONS, "--json", "--sysroot", sysroots / "intel-2socket"]
-        ended = joulemap("bench", "serve", *words, env=environment)
-    domains = [domain["name"] for domain in json.loads(ended.out)["levels"][0]["energy"]["domains"]]
+        bench_outcome = joulemap("bench", "serve", *words, env=environment)
+    domains = [domain["name"] for domain in json.loads(bench_outcome.out)["levels"][0]["energy"]["domains"]]
     assert "package-1" in domains
 
 
 def test_the_exit_code_is_that_of_the_benchmark(joulemap, environment):
     with serving(answer_with_bytes(b"HTTP/1.1 500 Broken\r\n\r\n")) as server:
         assert joulemap("bench", "serve", "--endpoint", server.url, *FAST_LOAD_OPTIONS, env=environment).code == 1
-    ended = joulemap("bench", "serve", "--endpoint", "http://127.0.0.1:1/v1", "--ramp", "95%", env=environment)
-    assert ended.code == 2 and "--ramp" in ended.err
-    ended = joulemap("bench", "serve")
-    assert ended.code == 2 and "--endpoint or --engine" in ended.err
+    bench_outcome = joulemap("bench", "serve", "--endpoint", "http://127.0.0.1:1/v1", "--ramp", "95%", env=environment)
+    assert bench_outcome.code == 2 and "--ramp" in bench_outcome.err
+    bench_outcome = joulemap("bench", "serve")
+    assert bench_outcome.code == 2 and "--endpoint or --engine" in bench_outcome.err
 
 
 def test_a_python_that_is_not_there_is_reported_with_a_remedy(joulemap, environment, tmp_path):
     words = ["bench", "serve", "--endpoint", "http://127.0.0.1:1/v1"]
-    ended = joulemap(*words, env={**environment, "JOULEMAP_PYTHON": str(tmp_path / "none")})
-    assert ended.code == 77 and "JOULEMAP_PYTHON" in ended.err
+    bench_outcome = joulemap(*words, env={**environment, "JOULEMAP_PYTHON": str(tmp_path / "none")})
+    assert bench_outcome.code == 77 and "JOULEMAP_PYTHON" in bench_outcome.err
     fake = tmp_path / "python"
     code = "import sys; sys.modules['joulemap'] = None; exec(sys.argv[1])"
     fake.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -c "{code}" "$@"\n')
     fake.chmod(0o755)
-    ended = joulemap(*words, env={**environment, "JOULEMAP_PYTHON": str(fake)})
-    assert ended.code == 77 and "a Python with the joulemap package" in ended.err
+    bench_outcome = joulemap(*words, env={**environment, "JOULEMAP_PYTHON": str(fake)})
+    assert bench_outcome.code == 77 and "a Python with the joulemap package" in bench_outcome.err

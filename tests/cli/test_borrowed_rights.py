@@ -73,11 +73,11 @@ def test_another_users_recording_stays_unread(installed: InstalledProgram) -> No
 @pytest.mark.parametrize("verb", ["report", "stat", "record", "doctor", "experiment"])
 def test_files_in_folders_the_user_cannot_enter_are_not_opened(installed: InstalledProgram, verb: str) -> None:
     """Folders that the user cannot enter stay inaccessible, both for what a verb writes and for what it reads."""
-    closed = installed.folder / "closed"
-    (closed / "open").mkdir(parents=True)
-    (closed / "open").chmod(0o777)
-    closed.chmod(0o700)
-    file = closed / "open" / "file"
+    inaccessible_folder = installed.folder / "closed"
+    (inaccessible_folder / "open").mkdir(parents=True)
+    (inaccessible_folder / "open").chmod(0o777)
+    inaccessible_folder.chmod(0o700)
+    file = inaccessible_folder / "open" / "file"
     words = {
         "report": ["report", RECORDING, "--html", file],
         "stat": ["stat", "-o", file, "--", "true"],
@@ -86,7 +86,7 @@ def test_files_in_folders_the_user_cannot_enter_are_not_opened(installed: Instal
         "experiment": ["experiment", "plan", file],
     }[verb]
     assert installed.run(*words).returncode == 1
-    assert not list((closed / "open").iterdir())
+    assert not list((inaccessible_folder / "open").iterdir())
 
 
 def test_a_metric_file_is_read_in_the_attempts_folder_only(installed: InstalledProgram) -> None:
@@ -96,15 +96,15 @@ def test_a_metric_file_is_read_in_the_attempts_folder_only(installed: InstalledP
     text += f'command = "ln -s {secret} {{folder}}/metrics.json"\n'
     text += "[factors]\na = [1]\n[checks]\nrequire = []\n[metrics.accuracy]\n"
     plan.write_text(text)
-    ended = installed.run("experiment", "run", plan, "-o", "exp")
-    assert ended.returncode == 0, ended.stderr
+    completed_process = installed.run("experiment", "run", plan, "-o", "exp")
+    assert completed_process.returncode == 0, completed_process.stderr
     row = json.loads((installed.home / "exp/rows/00000/attempt-1/row.json").read_text())
     assert row["metrics"]["accuracy"] is None
     assert any("symbolic link" in note["message"] for note in row["diagnostics"])
     plan.write_text(text + f'file = "{secret}"\n')
-    refused = installed.run("experiment", "run", plan, "-o", "absolute")
-    assert refused.returncode == 2 and "folder of the attempt" in refused.stderr
-    assert "4321" not in ended.stdout + ended.stderr + refused.stderr
+    refused_process = installed.run("experiment", "run", plan, "-o", "absolute")
+    assert refused_process.returncode == 2 and "folder of the attempt" in refused_process.stderr
+    assert "4321" not in completed_process.stdout + completed_process.stderr + refused_process.stderr
 
 
 def powercap_of_root(installed: InstalledProgram, *arguments: object) -> subprocess.CompletedProcess:
@@ -130,10 +130,10 @@ def find_sensor(outcome: subprocess.CompletedProcess, name: str) -> dict:
 def test_counters_of_root_are_read(
     binaries: Path, public_directory: Path, installed: InstalledProgram, skip_without_mounts
 ) -> None:
-    without = public_directory / "without"
-    without.mkdir()
-    denied = powercap_of_root(InstalledProgram(binaries, without, ""), "doctor", "--json")
-    assert find_sensor(denied, "powercap")["state"] == "denied"
+    unprivileged_folder = public_directory / "without"
+    unprivileged_folder.mkdir()
+    unprivileged_process = powercap_of_root(InstalledProgram(binaries, unprivileged_folder, ""), "doctor", "--json")
+    assert find_sensor(unprivileged_process, "powercap")["state"] == "denied"
     assert find_sensor(powercap_of_root(installed, "doctor", "--json"), "powercap")["state"] == "measured"
 
 
@@ -144,8 +144,8 @@ def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(
     outcome = powercap_of_root(installed, "record", "-o", "run.joule", "--", "sh", "-c", print_rights_script)
     assert outcome.returncode == 0, outcome.stderr
     sets = ("CapInh", "CapPrm", "CapEff", "CapAmb")
-    held = {line.split()[1] for line in outcome.stdout.splitlines() if line.startswith(sets)}
-    assert held == {"0" * 16}, outcome.stdout
+    capability_masks = {line.split()[1] for line in outcome.stdout.splitlines() if line.startswith(sets)}
+    assert capability_masks == {"0" * 16}, outcome.stdout
     assert "energy_uj" not in outcome.stdout
     outcome = installed.run("report", "--json", "run.joule")
     assert "package-0" in {domain["name"] for domain in json.loads(outcome.stdout)["domains"]}, outcome.stderr
@@ -185,8 +185,8 @@ def test_a_setuid_or_setgid_program_is_refused(binaries: Path, public_directory:
 
 
 def test_root_keeps_its_rights_for_its_commands(joulemap, tmp_path: Path) -> None:
-    held = [sys.executable, "-c", "print(open('/proc/self/status').read())"]
-    plain = subprocess.run(held, capture_output=True, text=True, check=True).stdout
-    outcome = joulemap("record", "-o", tmp_path / "run.joule", "--", *held)
-    capabilities = [line for line in plain.splitlines() if line.startswith("CapEff")]
+    print_status_command = [sys.executable, "-c", "print(open('/proc/self/status').read())"]
+    status_text = subprocess.run(print_status_command, capture_output=True, text=True, check=True).stdout
+    outcome = joulemap("record", "-o", tmp_path / "run.joule", "--", *print_status_command)
+    capabilities = [line for line in status_text.splitlines() if line.startswith("CapEff")]
     assert capabilities[0] in outcome.out

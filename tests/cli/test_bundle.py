@@ -23,8 +23,8 @@ TAR_BLOCK_BYTES = 512
 def bundle(joulemap, tmp_path: Path) -> Path:
     """A bundle of a small recording."""
     recording = Path(shutil.copy(SMALL_RECORDING, tmp_path / "run.joule"))
-    made = joulemap("bundle", recording)
-    assert made.code == 0, made.err
+    bundle_outcome = joulemap("bundle", recording)
+    assert bundle_outcome.code == 0, bundle_outcome.err
     return tmp_path / "run.bundle"
 
 
@@ -45,12 +45,12 @@ def write(path: Path, members: dict[str, bytes]) -> Path:
     members["manifest.json"] = json.dumps(manifest, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     digest = hashlib.sha256(members["manifest.json"]).hexdigest()
     members["manifest.sha256"] = f"{digest}  manifest.json\n".encode()
-    raw = io.BytesIO()
+    tar_buffer = io.BytesIO()
     for name, content in members.items():
         header = tarfile.TarInfo(name)
         header.size = len(content)
-        raw.write(header.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % TAR_BLOCK_BYTES))
-    path.write_bytes(raw.getvalue() + bytes(2 * TAR_BLOCK_BYTES))
+        tar_buffer.write(header.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % TAR_BLOCK_BYTES))
+    path.write_bytes(tar_buffer.getvalue() + bytes(2 * TAR_BLOCK_BYTES))
     return path
 
 
@@ -70,27 +70,31 @@ def test_a_bundle_is_a_standard_tar_with_matching_hashes(bundle: Path, tmp_path:
 def test_the_reports_of_a_bundle_are_those_of_report(joulemap, bundle: Path):
     members = read_members(bundle)
     for level in ("layer", "domain"):
-        stated = json.loads(members[f"reports/{level}.json"])
-        printed = joulemap("report", "--by", level, "--json", SMALL_RECORDING).json
-        assert stated.pop("inputs") == ["recordings/run.joule"] and printed.pop("inputs") == [str(SMALL_RECORDING)]
-        assert stated == printed
+        bundled_report = json.loads(members[f"reports/{level}.json"])
+        printed_report = joulemap("report", "--by", level, "--json", SMALL_RECORDING).json
+        assert bundled_report.pop("inputs") == ["recordings/run.joule"] and printed_report.pop("inputs") == [
+            str(SMALL_RECORDING)
+        ]
+        assert bundled_report == printed_report
 
 
 def test_a_bundle_of_a_real_run_is_verified(joulemap, tmp_path: Path):
     target = tmp_path / "h200.bundle"
-    made = joulemap(
+    bundle_outcome = joulemap(
         "bundle", EXAMPLE_RECORDING, "-o", target, "--mode", "integral", "--exclude", "ram", "--time", "2,12", "--json"
     )
-    assert made.code == 0, made.err
+    assert bundle_outcome.code == 0, bundle_outcome.err
     verified = joulemap("verify", target, "--json")
     assert verified.code == 0, verified.out
-    assert verified.json["verified"] and verified.json["manifest_sha256"] == made.json["manifest_sha256"]
-    assert verified.json["verdict"] == made.json["verdict"]
+    assert verified.json["verified"] and verified.json["manifest_sha256"] == bundle_outcome.json["manifest_sha256"]
+    assert verified.json["verdict"] == bundle_outcome.json["verdict"]
     manifest = json.loads(read_members(target)["manifest.json"])
     assert manifest["options"] == {"mode": "integral", "time": "2,12", "exclude": ["ram"], "library": None}
-    again = tmp_path / "again.bundle"
-    joulemap("bundle", EXAMPLE_RECORDING, "-o", again, "--mode", "integral", "--exclude", "ram", "--time", "2,12")
-    assert again.read_bytes() == target.read_bytes(), "the same recording and options give the same bytes"
+    second_bundle = tmp_path / "again.bundle"
+    joulemap(
+        "bundle", EXAMPLE_RECORDING, "-o", second_bundle, "--mode", "integral", "--exclude", "ram", "--time", "2,12"
+    )
+    assert second_bundle.read_bytes() == target.read_bytes(), "the same recording and options give the same bytes"
 
 
 def test_the_kernel_library_of_the_report_is_in_the_bundle(joulemap, bundle: Path, tmp_path: Path):
@@ -104,31 +108,38 @@ def test_the_kernel_library_of_the_report_is_in_the_bundle(joulemap, bundle: Pat
 
 
 def test_verify_detects_every_changed_byte(joulemap, bundle: Path, tmp_path: Path):
-    whole = bundle.read_bytes()
+    bundle_bytes = bundle.read_bytes()
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     random_source = random.Random(seed)
-    changed = tmp_path / "changed.bundle"
-    for at in random_source.sample(range(len(whole)), 40):
-        changed.write_bytes(whole[:at] + bytes([whole[at] ^ random_source.randrange(1, 256)]) + whole[at + 1 :])
-        assert joulemap("verify", changed).code == 1, f"byte {at}"
-    for size in random_source.sample(range(len(whole)), 5):
-        changed.write_bytes(whole[:size])
-        assert joulemap("verify", changed).code == 1, f"cut at {size}"
+    changed_bundle = tmp_path / "changed.bundle"
+    for byte_offset in random_source.sample(range(len(bundle_bytes)), 40):
+        changed_bundle.write_bytes(
+            bundle_bytes[:byte_offset]
+            + bytes([bundle_bytes[byte_offset] ^ random_source.randrange(1, 256)])
+            + bundle_bytes[byte_offset + 1 :]
+        )
+        assert joulemap("verify", changed_bundle).code == 1, f"byte {byte_offset}"
+    for size in random_source.sample(range(len(bundle_bytes)), 5):
+        changed_bundle.write_bytes(bundle_bytes[:size])
+        assert joulemap("verify", changed_bundle).code == 1, f"cut at {size}"
 
 
 def test_a_changed_number_with_correct_hashes_is_named(joulemap, bundle: Path, tmp_path: Path):
     members = read_members(bundle)
     report = json.loads(members["reports/domain.json"])
-    known = next(index for index, domain in enumerate(report["domains"]) if domain["measured_j"])
-    truth = report["domains"][known]["measured_j"]
-    report["domains"][known]["measured_j"] = 0.9 * truth
+    measured_domain_index = next(index for index, domain in enumerate(report["domains"]) if domain["measured_j"])
+    truth = report["domains"][measured_domain_index]["measured_j"]
+    report["domains"][measured_domain_index]["measured_j"] = 0.9 * truth
     members["reports/domain.json"] = json.dumps(report).encode()
     forged_bundle = write(tmp_path / "forged.bundle", members)
     outcome = joulemap("verify", forged_bundle, "--json")
     assert outcome.code == 1 and outcome.json["damage"] == [] and not outcome.json["verified"]
     (difference,) = outcome.json["differences"]
-    assert difference["member"] == "reports/domain.json" and difference["path"] == f"domains[{known}].measured_j"
+    assert (
+        difference["member"] == "reports/domain.json"
+        and difference["path"] == f"domains[{measured_domain_index}].measured_j"
+    )
     assert float(difference["computed"]) == pytest.approx(truth)
     assert "not verified" in joulemap("verify", forged_bundle).out
 
@@ -143,8 +154,8 @@ def test_rounding_of_the_last_digits_is_no_difference(joulemap, bundle: Path, tm
 
 def test_verify_detects_a_changed_verdict(joulemap, tmp_path: Path):
     target = tmp_path / "short.bundle"
-    made = joulemap("bundle", SMALL_RECORDING, "-o", target, "--json")
-    assert made.json["verdict"]["reasons"], "the example of this test has a verdict to soften"
+    bundle_outcome = joulemap("bundle", SMALL_RECORDING, "-o", target, "--json")
+    assert bundle_outcome.json["verdict"]["reasons"], "the example of this test has a verdict to soften"
     members = read_members(target)
     manifest = json.loads(members["manifest.json"])
     manifest["verdict"] = {"valid": True, "reasons": []}
@@ -199,10 +210,10 @@ def test_the_name_of_a_recording_changes_nothing(joulemap, tmp_path: Path, name:
     (tmp_path / "c").mkdir()
     shutil.copy(EXAMPLE_RECORDING, tmp_path / name)
     assert joulemap("bundle", name, "-o", "run.bundle", cwd=tmp_path).code == 0
-    stated = json.loads(read_members(tmp_path / "run.bundle")["reports/domain.json"])
-    printed = joulemap("report", "--by", "domain", "--json", EXAMPLE_RECORDING).json
-    assert stated.pop("inputs") == ["recordings/" + Path(name).name] and printed.pop("inputs")
-    assert stated == printed
+    bundled_report = json.loads(read_members(tmp_path / "run.bundle")["reports/domain.json"])
+    printed_report = joulemap("report", "--by", "domain", "--json", EXAMPLE_RECORDING).json
+    assert bundled_report.pop("inputs") == ["recordings/" + Path(name).name] and printed_report.pop("inputs")
+    assert bundled_report == printed_report
     assert joulemap("verify", tmp_path / "run.bundle").code == 0
 
 
@@ -262,14 +273,14 @@ def make_hostile_header(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0,
     ],
 )
 def test_hostile_members_are_refused_and_nothing_is_extracted(joulemap, bundle: Path, tmp_path: Path, member: bytes):
-    whole = bundle.read_bytes()
-    bad = tmp_path / "bad" / "bad.bundle"
-    bad.parent.mkdir()
-    bad.write_bytes(whole[: -2 * TAR_BLOCK_BYTES] + member + bytes(2 * TAR_BLOCK_BYTES))
-    before = sorted(tmp_path.rglob("*"))
-    outcome = joulemap("verify", bad, cwd=bad.parent)
+    bundle_bytes = bundle.read_bytes()
+    hostile_bundle = tmp_path / "bad" / "bad.bundle"
+    hostile_bundle.parent.mkdir()
+    hostile_bundle.write_bytes(bundle_bytes[: -2 * TAR_BLOCK_BYTES] + member + bytes(2 * TAR_BLOCK_BYTES))
+    files_before_verify = sorted(tmp_path.rglob("*"))
+    outcome = joulemap("verify", hostile_bundle, cwd=hostile_bundle.parent)
     assert outcome.code == 1 and "\x1b" not in outcome.err
-    assert sorted(tmp_path.rglob("*")) == before
+    assert sorted(tmp_path.rglob("*")) == files_before_verify
 
 
 def test_wrong_usage_and_wrong_files(joulemap, bundle: Path, tmp_path: Path):
@@ -277,8 +288,11 @@ def test_wrong_usage_and_wrong_files(joulemap, bundle: Path, tmp_path: Path):
     assert joulemap("verify", tmp_path / "missing").code == 1
     assert joulemap("verify", SMALL_RECORDING).code == 1
     assert joulemap("bundle", bundle).code == 2
-    missing = joulemap("bundle", tmp_path / "missing.joule")
-    assert missing.code == joulemap("report", tmp_path / "missing.joule").code == 1 and "No such file" in missing.err
+    missing_file_outcome = joulemap("bundle", tmp_path / "missing.joule")
+    assert (
+        missing_file_outcome.code == joulemap("report", tmp_path / "missing.joule").code == 1
+        and "No such file" in missing_file_outcome.err
+    )
     assert (
         joulemap("bundle", SMALL_RECORDING, "--library", tmp_path / "missing.joule", "-o", tmp_path / "x.bundle").code
         == 1

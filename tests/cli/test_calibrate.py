@@ -58,16 +58,16 @@ def test_calibration_by_square_waves_is_stored_in_recordings(joulemap, machine, 
     environment = machine("counter_lag_ms 10", "history_memory_ms 200", "sleep 0.8 100", "counter_spin_us 2000")
     result = calibrate(joulemap, environment, seconds=1)
     assert result["loaded"] == ["gpu0"] and "gpu_not_loaded" not in messages_by_code(result)
-    found = channels_of(result)
+    calibrated_channels = channels_of(result)
     for name in ("gpu0-energy", "gpu0-power-instant", "gpu0-power-average", "gpu0-power-history"):
-        levels = [found[name][level] for level in ("idle_w", "active_idle_w", "loaded_w")]
+        levels = [calibrated_channels[name][level] for level in ("idle_w", "active_idle_w", "loaded_w")]
         assert None not in levels and levels == sorted(levels), (name, levels, result["diagnostics"])
 
     recording = tmp_path / "run.joule"
     assert joulemap("record", "-o", recording, "--sensors", "nvml", "--", "true", env=environment).code == 0
-    kept = channels_of(joulemap("report", "--json", recording).json)
+    recorded_channels = channels_of(joulemap("report", "--json", recording).json)
     for name, key in (("gpu0-energy", "lag_s"), ("gpu0-energy", "loaded_w"), ("gpu0-power-history", "memory_s")):
-        assert kept[name][key] == found[name][key], (name, key)
+        assert recorded_channels[name][key] == calibrated_channels[name][key], (name, key)
 
 
 def test_no_load_option_runs_no_gpu_load(joulemap, machine, tmp_path):

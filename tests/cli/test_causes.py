@@ -33,20 +33,20 @@ def reports(binaries):
         command = [binaries / "joulemap", "report", RECORDING, "--mode", "integral", "--by", by, "--json"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=300).stdout)
 
-    return {by: report(by) for by in ("function", "kernel", "domain")}
+    return {report_level: report(report_level) for report_level in ("function", "kernel", "domain")}
 
 
 def row(rows: list[dict], name: str, device: str) -> dict:
-    return next(one for one in rows if one["name"] == name and one["device"] == device)
+    return next(report_row for report_row in rows if report_row["name"] == name and report_row["device"] == device)
 
 
 def test_every_function_has_a_cause_whose_times_are_its_own(reports):
-    rows = [one for one in reports["function"]["rows"] if one["name"] != "background"]
-    for one in rows:
-        assert one["cause"] in CAUSE_CLASSES and one["cause_basis"] in ("ledger", "name")
-        assert list(one["cause_s"]) == CAUSE_CLASSES
-        assert sum(one["cause_s"].values()) == pytest.approx(one["time_s"], rel=1e-6, abs=1e-9)
-        assert one["cause_s"][one["cause"]] == max(one["cause_s"].values())
+    rows = [report_row for report_row in reports["function"]["rows"] if report_row["name"] != "background"]
+    for function_row in rows:
+        assert function_row["cause"] in CAUSE_CLASSES and function_row["cause_basis"] in ("ledger", "name")
+        assert list(function_row["cause_s"]) == CAUSE_CLASSES
+        assert sum(function_row["cause_s"].values()) == pytest.approx(function_row["time_s"], rel=1e-6, abs=1e-9)
+        assert function_row["cause_s"][function_row["cause"]] == max(function_row["cause_s"].values())
     background = row(reports["function"]["rows"], "background", "cpu")
     assert background["cause"] is None and background["cause_s"] is None
 
@@ -56,30 +56,32 @@ def test_gpu_and_host_activity_determine_the_cause(reports):
     assert row(rows, CONV_FUNCTION, "gpu0")["cause"] == "compute"
     assert row(rows, CONV_FUNCTION, "cpu")["cause"] == "launch"
     assert row(rows, CONV_FUNCTION, "cpu")["cause_basis"] == "ledger"
-    on_gpu = [one for one in rows if one["device"] == "gpu0"]
-    assert all(one["cause_basis"] == "ledger" for one in on_gpu), "kernels and copies are known one by one"
+    on_gpu = [function_row for function_row in rows if function_row["device"] == "gpu0"]
+    assert all(function_row["cause_basis"] == "ledger" for function_row in on_gpu), (
+        "kernels and copies are known one by one"
+    )
     synchronize_row = row(rows, "torch.cuda.synchronize", "cpu")
     assert (synchronize_row["cause"], synchronize_row["cause_basis"]) == ("synchronisation", "name")
 
 
 def test_copies_are_memory_and_domains_have_no_cause(reports):
-    causes = {one["name"]: one["cause"] for one in reports["kernel"]["rows"]}
+    causes = {kernel_row["name"]: kernel_row["cause"] for kernel_row in reports["kernel"]["rows"]}
     assert causes["HtoD"] == "memory"
     assert any(cause == "compute" for cause in causes.values())
-    assert all(one["cause"] is None for one in reports["domain"]["rows"])
+    assert all(domain_row["cause"] is None for domain_row in reports["domain"]["rows"])
 
 
 def test_exports_contain_the_same_causes(joulemap, reports):
     def exported(form: str) -> str:
         return joulemap("export", RECORDING, "--mode", "integral", "--to", form, "--by", "function").out
 
-    rows = {(one["name"], one["device"]): one for one in csv.DictReader(io.StringIO(exported("csv")))}
-    for one in reports["function"]["rows"]:
-        line = rows[one["name"], one["device"]]
-        assert line["cause"] == (one["cause"] or "")
-        assert line["cause_basis"] == (one["cause_basis"] or "")
-        if one["cause"]:
-            assert float(line["launch_s"]) == one["cause_s"]["launch"]
+    rows = {(csv_row["name"], csv_row["device"]): csv_row for csv_row in csv.DictReader(io.StringIO(exported("csv")))}
+    for function_row in reports["function"]["rows"]:
+        line = rows[function_row["name"], function_row["device"]]
+        assert line["cause"] == (function_row["cause"] or "")
+        assert line["cause_basis"] == (function_row["cause_basis"] or "")
+        if function_row["cause"]:
+            assert float(line["launch_s"]) == function_row["cause_s"]["launch"]
     graph = exported("dot")
     label = next(line for line in graph.splitlines() if line.startswith('  "ConvolutionBackward0" ['))
     assert "\\ncompute" in label
@@ -91,21 +93,26 @@ def experiment(joulemap, reports, tmp_path) -> Path:
     (tmp_path / "experiment.toml").write_text(PLAN_TOML)
     folder = tmp_path / "exp"
     assert joulemap("experiment", "plan", tmp_path / "experiment.toml", "-o", folder).code == 0
-    recorded = [one for one in reports["function"]["rows"] if one["name"] not in ("probe", "background")]
+    recorded_functions = [
+        function_row
+        for function_row in reports["function"]["rows"]
+        if function_row["name"] not in ("probe", "background")
+    ]
     members = ("name", "device", "count", "time_s", "energy_j")
     with (folder / "run_table.csv").open() as file:
         table = list(csv.DictReader(file))
     for number, planned in enumerate(table):
         names = [{"name": "cudaMemcpyAsync", "device": "cpu", "count": 3, "time_s": 0.5, "energy_j": 4.0}]
-        functions = recorded if planned["framework"] == "torch" else names
-        kept = [
-            {key: one[key] for key in (*members, *(key for key in one if key.startswith("cause")))} for one in functions
+        functions = recorded_functions if planned["framework"] == "torch" else names
+        function_entries = [
+            {key: function_row[key] for key in (*members, *(key for key in function_row if key.startswith("cause")))}
+            for function_row in functions
         ]
         attempt = folder / "rows" / f"{number:05}" / "attempt-1"
         attempt.mkdir(parents=True)
         (attempt / "row.json").write_text(json.dumps({
             "schema": "joulemap.row/1", "number": number, "block": int(planned["block"]), "state": "done",
-            "levels": {"framework": planned["framework"]}, "exit_code": 0, "functions": kept,
+            "levels": {"framework": planned["framework"]}, "exit_code": 0, "functions": function_entries,
             "elapsed_s": 49.0 + number, "energy_j": 17000.0 + number, "throttled_share": 0.0 if number else 0.5,
             "metrics": {"accuracy": 0.75 if number else None},
         }))  # fmt: skip
@@ -114,8 +121,8 @@ def experiment(joulemap, reports, tmp_path) -> Path:
 
 def test_an_experiment_reports_functions_of_each_cell_and_the_evidence_for_their_causes(joulemap, experiment, reports):
     result = joulemap("experiment", "analyze", experiment, "--json").json
-    torch, other = (
-        next(c for c in result["cells"] if c["factors"]["framework"] == name) for name in ("torch", "other")
+    torch, other_cell = (
+        next(cell for cell in result["cells"] if cell["factors"]["framework"] == name) for name in ("torch", "other")
     )
     conv = row(torch["functions"], CONV_FUNCTION, "gpu0")
     expected = row(reports["function"]["rows"], CONV_FUNCTION, "gpu0")
@@ -124,13 +131,15 @@ def test_an_experiment_reports_functions_of_each_cell_and_the_evidence_for_their
     assert conv["count"] == expected["count"]
     assert conv["share"] == pytest.approx(expected["energy_j"] / 17000, rel=1e-3)
     assert row(torch["functions"], CONV_FUNCTION, "cpu")["cause"] == "launch"
-    copied = row(other["functions"], "cudaMemcpyAsync", "cpu")
-    assert (copied["cause"], copied["cause_basis"]) == ("memory", "name")
+    copy_row = row(other_cell["functions"], "cudaMemcpyAsync", "cpu")
+    assert (copy_row["cause"], copy_row["cause_basis"]) == ("memory", "name")
 
 
 def test_every_table_of_an_experiment_has_the_causes(joulemap, experiment, tmp_path):
-    exact = csv.DictReader(io.StringIO(joulemap("experiment", "analyze", experiment, "--csv-functions").out))
-    lines = {(line["framework"], line["function"], line["device"]): line for line in exact}
+    function_csv_rows = csv.DictReader(
+        io.StringIO(joulemap("experiment", "analyze", experiment, "--csv-functions").out)
+    )
+    lines = {(line["framework"], line["function"], line["device"]): line for line in function_csv_rows}
     assert lines["torch", CONV_FUNCTION, "cpu"]["cause"] == "launch"
     assert lines["torch", CONV_FUNCTION, "cpu"]["cause_basis"] == "ledger"
     assert lines["other", "cudaMemcpyAsync", "cpu"]["cause_basis"] == "name"

@@ -58,59 +58,64 @@ def record_run(joulemap, tmp_path: Path):
 
 
 def test_warm_up_is_excluded_and_reported_as_excluded(joulemap, record_run):
-    plain, slow_start_recording = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
-    found = joulemap("diff", plain, slow_start_recording, "--json", "--fail-over", "0%")
-    assert found.code == 0 and found.json["state"] == "steady"
-    assert found.json["total"]["verdict"] == "within_noise"
-    assert found.json["total"]["relative"] == pytest.approx(0, abs=0.01)
-    left_out = found.json["b"]["recordings"][0]["left_out"]
+    steady_recording, slow_start_recording = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
+    diff_outcome = joulemap("diff", steady_recording, slow_start_recording, "--json", "--fail-over", "0%")
+    assert diff_outcome.code == 0 and diff_outcome.json["state"] == "steady"
+    assert diff_outcome.json["total"]["verdict"] == "within_noise"
+    assert diff_outcome.json["total"]["relative"] == pytest.approx(0, abs=0.01)
+    left_out = diff_outcome.json["b"]["recordings"][0]["left_out"]
     assert left_out["warm_up_steps"] >= 6 and left_out["energy_j"] > 6 * STEP_S * 800
-    assert {entry["verdict"] for entry in found.json["entries"]} == {"within_noise"}
-    text = joulemap("diff", plain, slow_start_recording).out
+    assert {entry["verdict"] for entry in diff_outcome.json["entries"]} == {"within_noise"}
+    text = joulemap("diff", steady_recording, slow_start_recording).out
     assert "steady state" in text and "Excluded from B" in text and "smallest detectable change" in text
 
 
 def test_diff_compares_whole_runs_on_request(joulemap, record_run):
-    plain, slow_start_recording = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
-    found = joulemap("diff", plain, slow_start_recording, "--whole-run", "--json").json
-    assert found["state"] == "whole_run" and found["total"]["verdict"] == "grew"
-    assert found["b"]["recordings"][0]["left_out"] is None
+    steady_recording, slow_start_recording = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
+    diff_report = joulemap("diff", steady_recording, slow_start_recording, "--whole-run", "--json").json
+    assert diff_report["state"] == "whole_run" and diff_report["total"]["verdict"] == "grew"
+    assert diff_report["b"]["recordings"][0]["left_out"] is None
 
 
 def test_run_to_run_variation_of_one_program_is_not_a_change(joulemap, record_run):
-    found = joulemap("diff", record_run(300.0), record_run(292.0), "--json").json
-    assert found["total"]["verdict"] == "within_noise", "2.7 % between two runs on an H200"
-    assert found["smallest_change"] > 0.05
-    variation = found["run_variation"]
+    diff_report = joulemap("diff", record_run(300.0), record_run(292.0), "--json").json
+    assert diff_report["total"]["verdict"] == "within_noise", "2.7 % between two runs on an H200"
+    assert diff_report["smallest_change"] > 0.05
+    variation = diff_report["run_variation"]
     assert variation["prior_sd"] == 0.02 and variation["prior_is_given"] is False
     small_sd_diff = joulemap("diff", record_run(300.0), record_run(292.0), "--run-sd", "0.1%", "--json").json
     assert small_sd_diff["total"]["verdict"] == "shrank" and small_sd_diff["run_variation"]["prior_is_given"] is True
 
 
 def test_several_recordings_of_each_establish_a_smaller_change(joulemap, record_run):
-    before = [record_run(watts) for watts in (299.0, 300.0, 301.0)]
-    after = [record_run(watts) for watts in (314.0, 315.0, 316.0)]
-    assert joulemap("diff", before[1], after[1], "--json").json["total"]["verdict"] == "within_noise"
-    found = joulemap("diff", *after, "--json", "--fail-over", "3%", "--baseline", *before)
-    assert found.code == 1 and found.json["failed"]
-    assert found.json["total"]["verdict"] == "grew"
-    assert found.json["total"]["relative"] == pytest.approx(0.05, abs=0.005)
-    assert [len(found.json[side]["recordings"]) for side in "ab"] == [3, 3]
-    assert found.json["a"]["inputs"] == [str(file) for file in before]
-    assert found.json["smallest_change"] < 0.05
-    assert "3 recordings" in joulemap("diff", *after, "--baseline", *before).out
+    baseline_recordings = [record_run(watts) for watts in (299.0, 300.0, 301.0)]
+    changed_recordings = [record_run(watts) for watts in (314.0, 315.0, 316.0)]
+    assert (
+        joulemap("diff", baseline_recordings[1], changed_recordings[1], "--json").json["total"]["verdict"]
+        == "within_noise"
+    )
+    diff_outcome = joulemap(
+        "diff", *changed_recordings, "--json", "--fail-over", "3%", "--baseline", *baseline_recordings
+    )
+    assert diff_outcome.code == 1 and diff_outcome.json["failed"]
+    assert diff_outcome.json["total"]["verdict"] == "grew"
+    assert diff_outcome.json["total"]["relative"] == pytest.approx(0.05, abs=0.005)
+    assert [len(diff_outcome.json[side]["recordings"]) for side in "ab"] == [3, 3]
+    assert diff_outcome.json["a"]["inputs"] == [str(file) for file in baseline_recordings]
+    assert diff_outcome.json["smallest_change"] < 0.05
+    assert "3 recordings" in joulemap("diff", *changed_recordings, "--baseline", *baseline_recordings).out
 
 
 def test_a_gate_below_the_detectable_change_reports_it(joulemap, record_run):
-    found = joulemap("diff", record_run(300.0), record_run(300.0), "--fail-over", "1%", "--json")
-    assert found.code == 0
-    assert "gate_below_noise" in {note["code"] for note in found.json["diagnostics"]}
+    diff_outcome = joulemap("diff", record_run(300.0), record_run(300.0), "--fail-over", "1%", "--json")
+    assert diff_outcome.code == 0
+    assert "gate_below_noise" in {note["code"] for note in diff_outcome.json["diagnostics"]}
 
 
 def test_recordings_with_few_steps_are_compared_as_a_whole_and_report_it(joulemap, recording):
-    found = joulemap("diff", recording(300.0), recording(300.0), "--json").json
-    assert found["state"] == "whole_run"
-    assert "no_steady_state" in {note["code"] for note in found["diagnostics"]}
+    diff_report = joulemap("diff", recording(300.0), recording(300.0), "--json").json
+    assert diff_report["state"] == "whole_run"
+    assert "no_steady_state" in {note["code"] for note in diff_report["diagnostics"]}
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -139,9 +144,9 @@ def test_a_run_against_itself_is_all_noise(joulemap):
 def test_diff_fails_when_the_total_grew_by_more_than_allowed(joulemap, recording):
     little, much = recording(300.0), recording(450.0)
     assert joulemap("diff", little, much).code == 0, "nobody asked"
-    failed = joulemap("diff", little, much, "--fail-over", "20%", "--json")
-    assert failed.code == 1 and failed.json["failed"]
-    assert failed.json["total"]["relative"] == pytest.approx(0.5, rel=0.02)
+    diff_outcome = joulemap("diff", little, much, "--fail-over", "20%", "--json")
+    assert diff_outcome.code == 1 and diff_outcome.json["failed"]
+    assert diff_outcome.json["total"]["relative"] == pytest.approx(0.5, rel=0.02)
     assert joulemap("diff", little, much, "--fail-over", "60%").code == 0
     assert joulemap("diff", much, little, "--fail-over", "1%").code == 0, "it shrank"
     assert "Failed" in joulemap("diff", little, much, "--fail-over", "0.2").out
@@ -184,18 +189,18 @@ def test_the_total_of_an_estimate_is_that_of_the_command_at_every_level(joulemap
     pytest.importorskip("torch")
     environment = {**os.environ, "PYTHONPATH": str(binaries.parent / "python")}
     file = tmp_path / "run.joule"
-    recorded = joulemap(
+    record_outcome = joulemap(
         "record", "--sensors", "estimate", "-o", file, "--", sys.executable, "-c", TRAINING_ON_A_CPU, env=environment
     )
-    assert recorded.code == 0, recorded.err
+    assert record_outcome.code == 0, record_outcome.err
     by_layer = joulemap("diff", file, file, "--json").json["total"]["a"]["energy_j"]
     for level in ("domain", "phase", "module", "op", "function", "kernel"):
-        found = joulemap("diff", file, file, "--by", level, "--json").json
-        assert found["total"]["a"]["energy_j"] == pytest.approx(by_layer, rel=1e-9), level
-        assert found["total"]["verdict"] == "within_noise"
+        diff_report = joulemap("diff", file, file, "--by", level, "--json").json
+        assert diff_report["total"]["a"]["energy_j"] == pytest.approx(by_layer, rel=1e-9), level
+        assert diff_report["total"]["verdict"] == "within_noise"
     run = joulemap("report", file, "--by", "phase", "--json").json
     background_j = sum(row["energy_j"] for row in run["rows"] if row["path"] == ["background"])
-    excluded = found["a"]["recordings"][0]["left_out"]
-    kept_j = by_layer * (found["a"]["units"] + excluded["long_steps"])
+    exclusion_summary = diff_report["a"]["recordings"][0]["left_out"]
+    kept_j = by_layer * (diff_report["a"]["units"] + exclusion_summary["long_steps"])
     command_j = run["attributed_j"] + run["idle_j"] + run["unattributed_j"] - background_j
-    assert excluded["energy_j"] + kept_j == pytest.approx(command_j, rel=1e-6)
+    assert exclusion_summary["energy_j"] + kept_j == pytest.approx(command_j, rel=1e-6)

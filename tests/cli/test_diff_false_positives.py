@@ -46,22 +46,22 @@ def test_runs_that_differ_as_the_prior_says_pass_and_a_change_is_found(record, a
         folder = record(f"unet-same-{number:02d}", watts)
     for number, watts in enumerate([360, 362, 358]):
         record(f"unet-changed-{number:02d}", watts)
-    packed = tmp_path / "packed"
+    packed_folder = tmp_path / "packed"
     subprocess.run(
-        [sys.executable, ANALYSIS_SCRIPT, "--joulemap", "joulemap", "--folder", folder, "--pack", packed],
+        [sys.executable, ANALYSIS_SCRIPT, "--joulemap", "joulemap", "--folder", folder, "--pack", packed_folder],
         check=True,
         timeout=60,
     )
-    found = analyze(packed, "--markdown", tmp_path / "out.md")
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert "**0 of 5 pairs that differ in nothing are called changed**" in found.stdout
-    assert "| unet | 3 | 19.7 %" in found.stdout and "1 of 1" in found.stdout
+    analysis_process = analyze(packed_folder, "--markdown", tmp_path / "out.md")
+    assert analysis_process.returncode == 0, analysis_process.stdout + analysis_process.stderr
+    assert "**0 of 5 pairs that differ in nothing are called changed**" in analysis_process.stdout
+    assert "| unet | 3 | 19.7 %" in analysis_process.stdout and "1 of 1" in analysis_process.stdout
     assert "Missed: nothing" in (tmp_path / "out.md").read_text()
 
 
 def test_false_positives_above_the_limit_fail_the_benchmark(record, analyze):
     for number, watts in enumerate([300, 400, 300, 400]):
         folder = record(f"mlp-same-{number:02d}", watts)
-    found = analyze(folder)
-    assert found.returncode == 1
-    assert "Missed: false positives" in found.stdout
+    analysis_process = analyze(folder)
+    assert analysis_process.returncode == 1
+    assert "Missed: false positives" in analysis_process.stdout

@@ -45,63 +45,70 @@ TENSOR_CORE_KERNEL, SIMT_KERNEL = "cutlass_80_tensorop_s1688gemm_128x128", "cutl
 INPUT_SHAPES = [[32, 128, 768], [2304, 768]]
 
 
-def find_group(found: dict, *path: str) -> dict:
-    return next(entry for entry in found["entries"] if entry["path"] == list(path))
+def find_group(diff_report: dict, *path: str) -> dict:
+    return next(entry for entry in diff_report["entries"] if entry["path"] == list(path))
 
 
 def test_equal_work_under_other_names_is_matched_and_its_precision_is_the_cause(joulemap, record_run):
-    fast = record_run("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
-    slow = record_run("slow", SIMT_KERNEL, "Dense_7", 0.6, INPUT_SHAPES)
-    found = joulemap("diff", fast, slow, "--by", "operator", "--run-sd", "0.5%", "--json").json
-    assert found["by"] == "operator" and found["total"]["verdict"] == "grew"
-    entry = find_group(found, "matmul", "forward", "4096x2304x768")
+    tensor_core_recording = record_run("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
+    simt_recording = record_run("slow", SIMT_KERNEL, "Dense_7", 0.6, INPUT_SHAPES)
+    diff_report = joulemap(
+        "diff", tensor_core_recording, simt_recording, "--by", "operator", "--run-sd", "0.5%", "--json"
+    ).json
+    assert diff_report["by"] == "operator" and diff_report["total"]["verdict"] == "grew"
+    entry = find_group(diff_report, "matmul", "forward", "4096x2304x768")
     assert entry["a"]["count"] == pytest.approx(1, abs=0.05) and entry["b"]["count"] == pytest.approx(1, abs=0.05)
     assert entry["group"]["cause"] == "precision"
     assert entry["group"]["a"]["precision"] == "tf32" and entry["group"]["b"]["precision"] == "float32"
-    assert "precision" in {cause["code"] for cause in found["causes"]}
-    text = joulemap("diff", fast, slow, "--by", "operator", "--run-sd", "0.5%").out
+    assert "precision" in {cause["code"] for cause in diff_report["causes"]}
+    text = joulemap("diff", tensor_core_recording, simt_recording, "--by", "operator", "--run-sd", "0.5%").out
     assert "precision: matmul in float32 in B, in tf32 in A" in " ".join(text.split())
 
 
 def test_a_larger_shape_is_a_cause(joulemap, record_run):
     short = record_run("short", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
-    padded = record_run("padded", TENSOR_CORE_KERNEL, "Linear_0", 0.6, [[32, 512, 768], [2304, 768]])
-    found = joulemap("diff", short, padded, "--by", "operator", "--run-sd", "0.5%", "--json").json
-    entry = find_group(found, "matmul", "forward", "4096x2304x768 -> 16384x2304x768")
+    padded_recording = record_run("padded", TENSOR_CORE_KERNEL, "Linear_0", 0.6, [[32, 512, 768], [2304, 768]])
+    diff_report = joulemap("diff", short, padded_recording, "--by", "operator", "--run-sd", "0.5%", "--json").json
+    entry = find_group(diff_report, "matmul", "forward", "4096x2304x768 -> 16384x2304x768")
     assert entry["group"]["cause"] == "shapes"
 
 
 def test_groups_add_up_to_the_total(joulemap, record_run):
-    fast = record_run("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
-    slow = record_run("slow", SIMT_KERNEL, "Dense_7", 0.6, INPUT_SHAPES)
-    for pair in ((fast, slow), (fast, RECORDING)):
-        found = joulemap("diff", *pair, "--by", "operator", "--per", "step", "--json").json
-        assert sum(entry["difference_j"] for entry in found["entries"]) == pytest.approx(
-            found["total"]["difference_j"], rel=1e-6, abs=1e-9
+    tensor_core_recording = record_run("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
+    simt_recording = record_run("slow", SIMT_KERNEL, "Dense_7", 0.6, INPUT_SHAPES)
+    for pair in ((tensor_core_recording, simt_recording), (tensor_core_recording, RECORDING)):
+        diff_report = joulemap("diff", *pair, "--by", "operator", "--per", "step", "--json").json
+        assert sum(entry["difference_j"] for entry in diff_report["entries"]) == pytest.approx(
+            diff_report["total"]["difference_j"], rel=1e-6, abs=1e-9
         )
         for side in "ab":
-            energies = [entry[side]["energy_j"] for entry in found["entries"] if entry[side]]
-            assert sum(energies) == pytest.approx(found["total"][side]["energy_j"], rel=1e-6)
+            energies = [entry[side]["energy_j"] for entry in diff_report["entries"] if entry[side]]
+            assert sum(energies) == pytest.approx(diff_report["total"][side]["energy_j"], rel=1e-6)
 
 
 def test_a_run_against_itself_has_no_cause(joulemap):
-    found = joulemap("diff", RECORDING, RECORDING, "--by", "operator", "--json").json
-    assert found["causes"] == []
-    assert {entry["verdict"] for entry in found["entries"]} <= {"within_noise", "unknown"}
-    kinds = {entry["group"]["kind"] for entry in found["entries"]}
+    diff_report = joulemap("diff", RECORDING, RECORDING, "--by", "operator", "--json").json
+    assert diff_report["causes"] == []
+    assert {entry["verdict"] for entry in diff_report["entries"]} <= {"within_noise", "unknown"}
+    kinds = {entry["group"]["kind"] for entry in diff_report["entries"]}
     assert {"convolution", "normalization", "layout conversion", "optimizer"} <= kinds
-    convolutions = [entry for entry in found["entries"] if entry["group"]["kind"] == "convolution"]
+    convolutions = [entry for entry in diff_report["entries"] if entry["group"]["kind"] == "convolution"]
     assert any(entry["path"][-1].startswith("[") for entry in convolutions), "shapes of the sampled steps"
 
 
 def test_diff_at_other_levels_has_neither_groups_nor_causes(joulemap):
-    found = joulemap("diff", RECORDING, RECORDING, "--json").json
-    assert found["causes"] == [] and all(entry["group"] is None for entry in found["entries"])
+    diff_report = joulemap("diff", RECORDING, RECORDING, "--json").json
+    assert diff_report["causes"] == [] and all(entry["group"] is None for entry in diff_report["entries"])
 
 
 def test_the_page_shows_groups(joulemap, record_run, tmp_path):
     page = tmp_path / "diff.html"
-    fast = record_run("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
-    slow = record_run("slow", SIMT_KERNEL, "Dense_7", 0.6, INPUT_SHAPES)
-    assert joulemap("diff", fast, slow, "--by", "operator", "--run-sd", "0.5%", "--html", page).code == 0
+    tensor_core_recording = record_run("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
+    simt_recording = record_run("slow", SIMT_KERNEL, "Dense_7", 0.6, INPUT_SHAPES)
+    assert (
+        joulemap(
+            "diff", tensor_core_recording, simt_recording, "--by", "operator", "--run-sd", "0.5%", "--html", page
+        ).code
+        == 0
+    )
     assert "4096x2304x768" in page.read_text() and "precision" in page.read_text()

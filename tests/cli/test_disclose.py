@@ -19,8 +19,8 @@ def test_a_part_of_a_run_is_named_as_one(joulemap, format):
     )
     assert partial_outcome.code == 0 and "only 5.00 s of the run" in partial_outcome.out, partial_outcome.err
     assert "not included: package-0, dram-0" in partial_outcome.out
-    whole = joulemap("report", EXAMPLE_RECORDING, "--disclose", format, *MODEL_OPTIONS)
-    assert whole.code == 0 and "of the run" not in whole.out
+    whole_run_outcome = joulemap("report", EXAMPLE_RECORDING, "--disclose", format, *MODEL_OPTIONS)
+    assert whole_run_outcome.code == 0 and "of the run" not in whole_run_outcome.out
 
 
 def test_the_model_card_and_the_citation_name_the_part(joulemap):
@@ -39,10 +39,10 @@ def test_a_part_of_a_run_has_no_score_per_run(joulemap):
 
 
 def test_excluded_domains_are_listed(joulemap):
-    made = joulemap("report", EXAMPLE_RECORDING, "--disclose", "eu-ai-act", "--exclude", "cpu,ram").json
-    assert made["not_included"] == ["package-0", "dram-0"] and len(made["energy"]) == 1
-    made = joulemap("report", EXAMPLE_RECORDING, "--disclose", "eu-ai-act", "--exclude", "gpu").json
-    assert made["not_included"] == ["gpu0"] and "not included: gpu0" in made["statement"]
+    disclosure = joulemap("report", EXAMPLE_RECORDING, "--disclose", "eu-ai-act", "--exclude", "cpu,ram").json
+    assert disclosure["not_included"] == ["package-0", "dram-0"] and len(disclosure["energy"]) == 1
+    disclosure = joulemap("report", EXAMPLE_RECORDING, "--disclose", "eu-ai-act", "--exclude", "gpu").json
+    assert disclosure["not_included"] == ["gpu0"] and "not included: gpu0" in disclosure["statement"]
 
 
 def test_the_exclusion_of_everything_is_the_reason_for_an_unknown_energy(joulemap):
@@ -53,16 +53,18 @@ def test_the_exclusion_of_everything_is_the_reason_for_an_unknown_energy(joulema
 
 def test_boamps_adds_the_energy_of_the_run_to_the_measures_of_the_user(joulemap, tmp_path: Path):
     base = tmp_path / "base.json"
-    given = {"measurementMethod": "codecarbon", "powerConsumption": 0.5}
-    for measures in ([given], [], None):
+    codecarbon_measure = {"measurementMethod": "codecarbon", "powerConsumption": 0.5}
+    for measures in ([codecarbon_measure], [], None):
         base.write_text(json.dumps({"task": {"taskStage": "", "dataset": {}}, "measures": measures}))
         outcome = joulemap("report", EXAMPLE_RECORDING, "--disclose", "boamps", *MODEL_OPTIONS, "--into", base)
-        made = outcome.json
-        *others, measured, estimated = made["measures"]
-        assert others == (measures or [])
+        disclosure = outcome.json
+        *user_measures, measured, estimated_measure = disclosure["measures"]
+        assert user_measures == (measures or [])
         assert measured["powerConsumption"] == pytest.approx(7066 / 3.6e6, rel=1e-3)
-        assert measured["measurementDuration"] == estimated["measurementDuration"] < 25
-        assert made["task"]["taskStage"] == "training" and "task.dataset" in outcome.err
+        assert measured["measurementDuration"] == estimated_measure["measurementDuration"] < 25
+        assert disclosure["task"]["taskStage"] == "training" and "task.dataset" in outcome.err
     base.write_text(outcome.out)
-    again = joulemap("report", EXAMPLE_RECORDING, "--disclose", "boamps", *MODEL_OPTIONS, "--into", base).json
-    assert again["measures"] == made["measures"], "a completed report does not count the run twice"
+    repeated_disclosure = joulemap(
+        "report", EXAMPLE_RECORDING, "--disclose", "boamps", *MODEL_OPTIONS, "--into", base
+    ).json
+    assert repeated_disclosure["measures"] == disclosure["measures"], "a completed report does not count the run twice"

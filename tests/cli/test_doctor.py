@@ -49,9 +49,9 @@ def test_doctor_succeeds_on_the_real_machine(joulemap):
 
 def test_sysroot_is_taken_before_and_after_the_verb(joulemap, sysroots):
     machine = sysroots / "intel-2socket"
-    before = joulemap("--sysroot", machine, "doctor", "--json")
-    after = joulemap("doctor", "--sysroot", machine, "--json")
-    assert before.json == after.json
+    sysroot_first_outcome = joulemap("--sysroot", machine, "doctor", "--json")
+    sysroot_last_outcome = joulemap("doctor", "--sysroot", machine, "--json")
+    assert sysroot_first_outcome.json == sysroot_last_outcome.json
 
 
 def test_two_sockets_show_four_counters(joulemap, sysroots):
@@ -102,8 +102,10 @@ def test_output_goes_to_a_file_when_asked(joulemap, tmp_path):
 
 
 def test_a_full_disk_is_reported_as_a_failure(binaries):
-    with open("/dev/full", "w") as full:
-        process = subprocess.run([binaries / "joulemap", "doctor"], stdout=full, stderr=subprocess.PIPE, text=True)
+    with open("/dev/full", "w") as full_device:
+        process = subprocess.run(
+            [binaries / "joulemap", "doctor"], stdout=full_device, stderr=subprocess.PIPE, text=True
+        )
     assert process.returncode == 1
     assert "No space left" in process.stderr
 
@@ -125,14 +127,14 @@ def test_a_user_without_permission_gets_the_exact_remedy(binaries, sysroots, pub
     assert "setcap cap_dac_read_search" in powercap["remedy"] or "--security-opt" in powercap["remedy"]
     assert "PLATYPUS" in powercap["remedy"]
 
-    stat = subprocess.run(
+    stat_process = subprocess.run(
         [*nobody_command, program, "stat", "--json", "--sysroot", machine, "--", "true"],
         capture_output=True,
         text=True,
         cwd="/",
     )
-    run = json.loads(stat.stdout)
-    assert stat.returncode == 0
+    run = json.loads(stat_process.stdout)
+    assert stat_process.returncode == 0
     domains = {domain["name"]: domain for domain in run["runs"][0]["domains"]}
     assert domains["package-0"]["provenance"] == domains["dram-0"]["provenance"] == "estimated"
     assert domains["core-0"]["joules"] is None and domains["core-0"]["reason"] == "denied"

@@ -44,9 +44,9 @@ def published_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def experiment(joulemap, published_folder, tmp_path) -> Path:
-    done = joulemap("import", "prengdl", str(published_folder), "-o", str(tmp_path / "exp"))
-    assert done.code == 0, done.err
-    assert "40 rows in 4 cells" in done.err
+    import_outcome = joulemap("import", "prengdl", str(published_folder), "-o", str(tmp_path / "exp"))
+    assert import_outcome.code == 0, import_outcome.err
+    assert "40 rows in 4 cells" in import_outcome.err
     return tmp_path / "exp"
 
 
@@ -55,13 +55,13 @@ def test_published_data_are_analysed_and_their_faults_are_reported(joulemap, exp
     assert result["schema"] == "joulemap.analysis/1"
     codes = {flag["code"] for flag in result["flags"]}
     assert {"arbitrary_pairing", "not_interleaved", "warm_up", "drift", "cool_down", "sum_of_samples"} <= codes
-    wanted = {"framework": "TensorFlow", "model": "ncf"}
-    ncf_cell = next(cell for cell in result["cells"] if wanted.items() <= cell["factors"].items())
+    ncf_factors = {"framework": "TensorFlow", "model": "ncf"}
+    ncf_cell = next(cell for cell in result["cells"] if ncf_factors.items() <= cell["factors"].items())
     assert ncf_cell["time_s"]["values"] == pytest.approx(WARM_UP_RUN_TIMES_S)
     assert ncf_cell["time_s"]["median"] == pytest.approx(43)
     assert {"warm_up", "large_spread"} <= {flag["code"] for flag in ncf_cell["flags"]}
-    assert all(one["factor"] == "framework" for one in result["comparisons"])
-    tests = {one["test"] for one in result["comparisons"]}
+    assert all(comparison["factor"] == "framework" for comparison in result["comparisons"])
+    tests = {comparison["test"] for comparison in result["comparisons"]}
     assert tests == {"wilcoxon-signed-rank", "mann-whitney"}, "without blocks both stand there"
     assert any(note["code"] == "order_assumed" for note in result["diagnostics"])
 
@@ -71,20 +71,20 @@ def test_p_values_are_adjusted_by_the_requested_method(joulemap, experiment):
         out = joulemap("experiment", "analyze", str(experiment), "--json", "--metric", "time_s", *flags).out
         return json.loads(out)["comparisons"]
 
-    for one in adjusted("--adjust", "bonferroni"):
-        assert one["family"] == 2
-        assert one["p_adjusted"] == pytest.approx(min(1, 2 * one["p"]))
-    for one in adjusted("--adjust", "none"):
-        assert one["p_adjusted"] == one["p"]
+    for comparison in adjusted("--adjust", "bonferroni"):
+        assert comparison["family"] == 2
+        assert comparison["p_adjusted"] == pytest.approx(min(1, 2 * comparison["p"]))
+    for comparison in adjusted("--adjust", "none"):
+        assert comparison["p_adjusted"] == comparison["p"]
 
 
 def test_every_format_contains_the_same_numbers(joulemap, experiment, tmp_path):
     result = json.loads(joulemap("experiment", "analyze", str(experiment), "--json").out)
     rows = list(csv.DictReader(io.StringIO(joulemap("experiment", "analyze", str(experiment), "--csv").out)))
     assert len(rows) == len(result["comparisons"])
-    for row, one in zip(rows, result["comparisons"]):
-        assert float(row["p"]) == one["p"]
-        assert row["verdict"] == one["verdict"]
+    for row, comparison in zip(rows, result["comparisons"]):
+        assert float(row["p"]) == comparison["p"]
+        assert row["verdict"] == comparison["verdict"]
     markdown = joulemap("experiment", "analyze", str(experiment), "--markdown").out
     latex = joulemap("experiment", "analyze", str(experiment), "--latex").out
     assert "## Methods" in markdown
@@ -94,11 +94,11 @@ def test_every_format_contains_the_same_numbers(joulemap, experiment, tmp_path):
 
 
 def test_the_page_is_one_file_that_loads_nothing(joulemap, experiment, tmp_path):
-    first, second = tmp_path / "a.html", tmp_path / "b.html"
-    for page, threads in ((first, "1"), (second, "3")):
+    single_thread_page, multi_thread_page = tmp_path / "a.html", tmp_path / "b.html"
+    for page, threads in ((single_thread_page, "1"), (multi_thread_page, "3")):
         assert joulemap("experiment", "analyze", str(experiment), "--threads", threads, "--html", str(page)).code == 0
-    page = first.read_text()
-    assert page == second.read_text(), "the same bytes at any number of threads"
+    page = single_thread_page.read_text()
+    assert page == multi_thread_page.read_text(), "the same bytes at any number of threads"
     assert not re.findall(r"(?:src|href)\s*=", page)
     assert page.count("<svg") >= 8
     for part in ("Flags of the experiment", "Verdicts", "Methods", "warm_up"):
@@ -112,13 +112,13 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
         for run in (1, 2, 3):
             gauges = "temperature.gpu, memory.used [MiB], utilization.gpu [%], utilization.memory [%]"
             lines = [f"timestamp, power.draw [W], {gauges}"]
-            for second in range(10, 31):
-                lines.append(f"2023/05/08 01:48:{second:02}.500, {watts + run}.00 W, 40, 512 MiB, 50 %, 5 %")
+            for second_of_minute in range(10, 31):
+                lines.append(f"2023/05/08 01:48:{second_of_minute:02}.500, {watts + run}.00 W, 40, 512 MiB, 50 %, 5 %")
             (logs / f"run{run}-{framework}-ENERGY.csv").write_text("\n".join(lines) + "\n")
             epochs = ["epoch;precision;recall;accuracy;f1;timestamp"]
             epochs += [f"{i};0.1;0.2;0.{3 + i};0.4;2023-05-08 01:48:{20 + 5 * i}" for i in range(3)]
             (logs / f"run{run}-{framework}_MODEL.csv").write_text("\n".join(epochs) + "\n")
-    done = joulemap(
+    import_outcome = joulemap(
         "import",
         "nvidia-smi",
         str(logs),
@@ -132,8 +132,8 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
         str(tmp_path / "exp"),
         "--json",
     )
-    assert done.code == 0, done.err
-    assert json.loads(done.out)["epochs"] == 18
+    assert import_outcome.code == 0, import_outcome.err
+    assert json.loads(import_outcome.out)["epochs"] == 18
     result = json.loads(joulemap("experiment", "analyze", str(tmp_path / "exp"), "--json").out)
     torch = next(cell for cell in result["cells"] if cell["factors"]["framework"] == "torch")
     assert torch["energy_j"]["values"] == pytest.approx([20 * 101, 20 * 102, 20 * 103])
@@ -141,11 +141,13 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
     assert torch["epochs"]["later_j"] == pytest.approx(5 * 102)
     assert torch["metrics"]["accuracy"]["mean"] == pytest.approx(0.5)
     assert torch["metrics"]["gpu_utilization"]["mean"] == pytest.approx(50)
-    assert "gpu_utilization" not in {one["metric"] for one in result["comparisons"]}, "told beside, not compared"
-    first, *_, last = torch["epochs"]["each"]
-    assert (first["number"], first["n"], last["number"]) == (1, 3, 3)
-    assert first["power_w"] == pytest.approx(102)
-    assert first["values"] == pytest.approx(
+    assert "gpu_utilization" not in {comparison["metric"] for comparison in result["comparisons"]}, (
+        "told beside, not compared"
+    )
+    first_epoch, *_, last_epoch = torch["epochs"]["each"]
+    assert (first_epoch["number"], first_epoch["n"], last_epoch["number"]) == (1, 3, 3)
+    assert first_epoch["power_w"] == pytest.approx(102)
+    assert first_epoch["values"] == pytest.approx(
         {
             "gpu_utilization": 50,
             "memory_utilization": 5,
@@ -157,7 +159,7 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
             "f1": 0.4,
         }
     )
-    assert last["values"]["accuracy"] == pytest.approx(0.5)
+    assert last_epoch["values"]["accuracy"] == pytest.approx(0.5)
     rows = list(csv.DictReader(io.StringIO(joulemap("experiment", "analyze", tmp_path / "exp", "--csv-epochs").out)))
     assert len(rows) == 6 and {row["epoch"] for row in rows} == {"1", "2", "3"}
     row = next(row for row in rows if row["framework"] == "torch" and row["epoch"] == "2")
@@ -197,8 +199,8 @@ def many_cell_experiment(tmp_path_factory) -> Path:
 def test_one_run_over_time_of_chosen_cells_has_epoch_marks(joulemap, many_cell_experiment, tmp_path):
     picture = tmp_path / "runs.svg"
     cells = ["--cell", "framework=torch,model=r101,batch=128", "--cell", "framework=tf,model=r101,batch=128"]
-    done = joulemap("experiment", "analyze", many_cell_experiment, "--plot", "timeline", *cells, "-o", picture)
-    assert done.code == 0, done.err
+    plot_outcome = joulemap("experiment", "analyze", many_cell_experiment, "--plot", "timeline", *cells, "-o", picture)
+    assert plot_outcome.code == 0, plot_outcome.err
     svg = picture.read_text()
     assert "torch, r101, 128 (row" in svg and "tf, r101, 128 (row" in svg
     assert svg.count('stroke-dasharray="2 3"') == 4, "two runs with two epochs each"
@@ -209,10 +211,10 @@ def test_cells_of_a_plot_must_be_named_completely(joulemap, many_cell_experiment
     def plot(*flags):
         return joulemap("experiment", "analyze", many_cell_experiment, *flags, "-o", tmp_path / "p.svg")
 
-    done = plot("--plot", "timeline", "--cell", "framework=torch,model=r50")
-    assert done.code == 2 and "4 cells match" in done.err and "batch=LEVEL" in done.err
-    done = plot("--plot", "timeline", "--cell", "framework=jax")
-    assert done.code == 2 and "torch, tf" in done.err
+    plot_outcome = plot("--plot", "timeline", "--cell", "framework=torch,model=r50")
+    assert plot_outcome.code == 2 and "4 cells match" in plot_outcome.err and "batch=LEVEL" in plot_outcome.err
+    plot_outcome = plot("--plot", "timeline", "--cell", "framework=jax")
+    assert plot_outcome.code == 2 and "torch, tf" in plot_outcome.err
     assert plot("--plot", "timeline", "--cell", "weather=rain").code == 2
     assert plot("--plot", "bars", "--cell", "framework=torch").code == 2
     assert plot("--plot", "bars", "--json").code == 2
@@ -221,8 +223,8 @@ def test_cells_of_a_plot_must_be_named_completely(joulemap, many_cell_experiment
 
 def test_accuracy_against_energy_numbers_every_cell_and_draws_the_front(joulemap, many_cell_experiment, tmp_path):
     picture = tmp_path / "tradeoff.svg"
-    done = joulemap("experiment", "analyze", many_cell_experiment, "--plot", "tradeoff", "-o", picture)
-    assert done.code == 0, done.err
+    plot_outcome = joulemap("experiment", "analyze", many_cell_experiment, "--plot", "tradeoff", "-o", picture)
+    assert plot_outcome.code == 0, plot_outcome.err
     svg = picture.read_text()
     assert "accuracy against energy" in svg
     for number in range(1, 25):
@@ -231,17 +233,17 @@ def test_accuracy_against_energy_numbers_every_cell_and_draws_the_front(joulemap
 
 
 def test_an_experiment_without_the_data_of_a_plot_says_what_is_missing(joulemap, experiment, tmp_path):
-    for plot, missing in (("timeline", "power over time"), ("tradeoff", "metric"), ("epochs", "epochs")):
-        done = joulemap("experiment", "analyze", experiment, "--plot", plot, "-o", tmp_path / "p.svg")
-        assert done.code == 1 and missing in done.err, plot
+    for plot, missing_data in (("timeline", "power over time"), ("tradeoff", "metric"), ("epochs", "epochs")):
+        plot_outcome = joulemap("experiment", "analyze", experiment, "--plot", plot, "-o", tmp_path / "p.svg")
+        assert plot_outcome.code == 1 and missing_data in plot_outcome.err, plot
         assert not (tmp_path / "p.svg").exists()
     for plot in ("bars", "violins", "bubbles"):
         assert joulemap("experiment", "analyze", experiment, "--plot", plot, "-o", tmp_path / "p.svg").code == 0, plot
 
 
 def test_invalid_queries_are_rejected_with_the_valid_choices(joulemap, experiment, tmp_path):
-    done = joulemap("experiment", "analyze", str(experiment), "--metric", "happiness")
-    assert done.code == 2 and "energy_j" in done.err
+    analysis_outcome = joulemap("experiment", "analyze", str(experiment), "--metric", "happiness")
+    assert analysis_outcome.code == 2 and "energy_j" in analysis_outcome.err
     assert joulemap("experiment", "analyze", str(experiment), "--factor", "weather").code == 2
     assert joulemap("experiment", "analyze", str(experiment), "--adjust", "sidak").code == 2
     assert joulemap("experiment", "analyze", str(tmp_path / "nothing")).code == 1
@@ -251,11 +253,11 @@ def test_invalid_queries_are_rejected_with_the_valid_choices(joulemap, experimen
 
 def test_a_long_analysis_is_summarized_on_a_screen_with_its_details_in_files(joulemap, experiment):
     folder = experiment
-    full = joulemap("experiment", "analyze", str(folder), "--full").out
-    assert full.count("\n") > 50
+    full_report = joulemap("experiment", "analyze", str(folder), "--full").out
+    assert full_report.count("\n") > 50
     summary = joulemap("experiment", "analyze", str(folder)).out
     assert summary.count("\n") <= 50 and "analysis.html" in summary
-    assert (folder / "analysis" / "analysis.txt").read_text() == full
+    assert (folder / "analysis" / "analysis.txt").read_text() == full_report
     comparisons = joulemap("experiment", "analyze", str(folder), "--csv").out
     assert (folder / "analysis" / "comparisons.csv").read_text() == comparisons
     assert joulemap("experiment", "analyze", str(folder)).out == summary  # its own files are no rows
@@ -286,9 +288,9 @@ def analyze_effects(joulemap, tmp_path):
         assert summary.count("\n") <= 50
         result = joulemap("experiment", "analyze", folder, "--factor", "framework", "--json").json
         rows = csv.DictReader(io.StringIO(joulemap("experiment", "analyze", folder, "--csv-effects").out))
-        by_metric = {one["metric"]: one for one in result["main_effects"]}
+        by_metric = {main_effect["metric"]: main_effect for main_effect in result["main_effects"]}
         assert {row["metric"]: row["verdict"] for row in rows if row["kind"] == "main effect"} == {
-            metric: one["verdict"] for metric, one in by_metric.items()
+            metric: main_effect["verdict"] for metric, main_effect in by_metric.items()
         }
         assert " ".join(by_metric["energy_j"]["verdict"].split()) in " ".join(summary.split())
         for flag in ("--markdown", "--latex", "--full"):
@@ -301,12 +303,14 @@ def analyze_effects(joulemap, tmp_path):
 @pytest.mark.parametrize("order", ["random", "blocked"])
 def test_a_consistent_effect_across_small_combinations_is_found(analyze_effects, order):
     result = analyze_effects(lambda model: 1.32, order)
-    assert not any(one["different"] for one in result["comparisons"])
+    assert not any(comparison["different"] for comparison in result["comparisons"])
     energy = result["effects"]["energy_j"]
     assert (energy["result"], energy["combinations"], energy["lower"]) == ("general", 36, 36)
     assert energy["percent_low"] < 100 * (1 / 1.32 - 1) < energy["percent_high"]
-    wanted = r"tensorflow uses 3\d(\.\d)? % more energy than pytorch over 36 combinations of dataset, model and batch "
-    assert re.match(wanted + r"\(.* to .* %; higher in 36 of 36; p < 1e-9", energy["verdict"])
+    verdict_pattern = (
+        r"tensorflow uses 3\d(\.\d)? % more energy than pytorch over 36 combinations of dataset, model and batch "
+    )
+    assert re.match(verdict_pattern + r"\(.* to .* %; higher in 36 of 36; p < 1e-9", energy["verdict"])
     assert result["effects"]["time_s"]["result"] == "not shown"
     assert result["summary"].index("Effects over all combinations") < result["summary"].index("Flags")
 
@@ -318,7 +322,9 @@ def test_effects_of_opposite_direction_have_no_general_verdict(analyze_effects):
     assert energy["verdict"].startswith("no general effect of framework on energy: tensorflow is higher than pytorch")
     assert "in 24 of 36 combinations" in energy["verdict"]
     interacting_factors = {
-        one["other"] for one in result["interactions"] if one["metric"] == "energy_j" and one["different"]
+        interaction["other"]
+        for interaction in result["interactions"]
+        if interaction["metric"] == "energy_j" and interaction["different"]
     }
     assert interacting_factors == {"model"}
     assert "the effect of framework on energy depends on model" in " ".join(result["summary"].split())

@@ -73,9 +73,9 @@ def assert_near(text: str, value, rel: float = 6e-3) -> None:
     if value is None:
         assert text == "-"
         return
-    found = re.fullmatch(r"([+-]?[\d.]+(?:e-?\d+)?) ?([a-zA-Z%]*)", text)
-    assert found, text
-    assert float(found[1]) * UNIT_SCALES[found[2]] == pytest.approx(value, rel=rel, abs=1e-9), text
+    quantity_match = re.fullmatch(r"([+-]?[\d.]+(?:e-?\d+)?) ?([a-zA-Z%]*)", text)
+    assert quantity_match, text
+    assert float(quantity_match[1]) * UNIT_SCALES[quantity_match[2]] == pytest.approx(value, rel=rel, abs=1e-9), text
 
 
 def assert_near_p(text: str, p) -> None:
@@ -88,9 +88,18 @@ def join_levels(entry: dict) -> str:
 
 def test_there_is_no_other_table_than_those_compared_here(page_and_json):
     tables, _ = page_and_json
-    wanted = {"cells", "verdicts", "comparisons", "epoch-table", "each-epoch", "functions", "pareto", "associations"}
-    wanted.add("cell-flags")
-    assert set(tables) == wanted
+    expected_table_names = {
+        "cells",
+        "verdicts",
+        "comparisons",
+        "epoch-table",
+        "each-epoch",
+        "functions",
+        "pareto",
+        "associations",
+    }
+    expected_table_names.add("cell-flags")
+    assert set(tables) == expected_table_names
 
 
 def test_cells_match_the_means_and_intervals_in_json(page_and_json):
@@ -116,28 +125,34 @@ def test_comparisons_and_verdicts_match_json(page_and_json):
     _, *rows = tables["comparisons"]
     _, *verdicts = tables["verdicts"]
     assert len(rows) == len(verdicts) == len(result["comparisons"]) > 3
-    for row, verdict, one in zip(rows, verdicts, result["comparisons"]):
-        within, metric, pair, difference, percent, a12, test, p, adjusted, _ = row
-        assert (within, metric, pair) == (join_levels(one["within"]), one["metric"], f"{one['a']} - {one['b']}")
-        assert_near(difference, one["difference"])
-        assert float(percent.split()[0]) == pytest.approx(one["percent"], abs=0.06)
-        assert float(a12) == pytest.approx(one["a12"], abs=6e-3)
-        assert test in one["test"]
-        assert_near_p(p, one["p"])
-        assert_near_p(adjusted, one["p_adjusted"])
-        assert verdict == [within, metric, test, one["verdict"]]
+    for row, verdict, comparison in zip(rows, verdicts, result["comparisons"]):
+        stratum, metric, pair, difference, percent, a12, test, p, adjusted, _ = row
+        assert (stratum, metric, pair) == (
+            join_levels(comparison["within"]),
+            comparison["metric"],
+            f"{comparison['a']} - {comparison['b']}",
+        )
+        assert_near(difference, comparison["difference"])
+        assert float(percent.split()[0]) == pytest.approx(comparison["percent"], abs=0.06)
+        assert float(a12) == pytest.approx(comparison["a12"], abs=6e-3)
+        assert test in comparison["test"]
+        assert_near_p(p, comparison["p"])
+        assert_near_p(adjusted, comparison["p_adjusted"])
+        assert verdict == [stratum, metric, test, comparison["verdict"]]
 
 
 def test_each_epoch_matches_json(page_and_json):
     tables, result = page_and_json
     heads, *rows = tables["each-epoch"]
     assert heads == ["cell", "epoch", "n", "energy", "time", "power"]
-    each = [(join_levels(cell["factors"]), one) for cell in result["cells"] for one in cell["epochs"]["each"]]
-    assert len(rows) == len(each) == 4
-    for row, (name, one) in zip(rows, each):
-        assert (row[0], int(row[1]), int(row[2])) == (name, one["number"], one["n"])
+    expected_epochs = [
+        (join_levels(cell["factors"]), cell_epoch) for cell in result["cells"] for cell_epoch in cell["epochs"]["each"]
+    ]
+    assert len(rows) == len(expected_epochs) == 4
+    for row, (name, epoch) in zip(rows, expected_epochs):
+        assert (row[0], int(row[1]), int(row[2])) == (name, epoch["number"], epoch["n"])
         for text, key in zip(row[3:], ("energy_j", "time_s", "power_w")):
-            assert_near(text, one[key])
+            assert_near(text, epoch[key])
 
 
 def test_epochs_match_json(page_and_json):
@@ -153,12 +168,14 @@ def test_epochs_match_json(page_and_json):
 def test_functions_match_json(page_and_json):
     tables, result = page_and_json
     _, *rows = tables["functions"]
-    wanted = [(join_levels(cell["factors"]), function) for cell in result["cells"] for function in cell["functions"]]
-    assert len(rows) == len(wanted) == 2
-    for row, (where, function) in zip(rows, wanted):
-        cell, name, device, energy, share, time, calls, cause, cause_time_share, by = row
-        assert (cell, name, device) == (where, function["name"], function["device"])
-        assert (cause, by) == (function["cause"], function["cause_basis"])
+    expected_functions = [
+        (join_levels(cell["factors"]), function) for cell in result["cells"] for function in cell["functions"]
+    ]
+    assert len(rows) == len(expected_functions) == 2
+    for row, (cell_label, function) in zip(rows, expected_functions):
+        cell, name, device, energy, share, time, calls, cause, cause_time_share, cause_basis = row
+        assert (cell, name, device) == (cell_label, function["name"], function["device"])
+        assert (cause, cause_basis) == (function["cause"], function["cause_basis"])
         assert_near(energy, function["energy_j"])
         assert_near(share, function["share"], rel=0.01)
         assert_near(time, function["time_s"])
@@ -180,13 +197,13 @@ def test_associations_match_json(page_and_json):
     tables, result = page_and_json
     _, *rows = tables["associations"]
     assert len(rows) == len(result["associations"])
-    for (cell, n, spearman, p, kendall, kendall_p), one in zip(rows, result["associations"]):
-        assert cell == (join_levels(one["factors"]) if one["factors"] else "medians of all cells")
-        assert int(n) == one["n"]
-        assert float(spearman) == pytest.approx(one["spearman"], abs=6e-3)
-        assert_near_p(p, one["spearman_p"])
-        assert float(kendall) == pytest.approx(one["kendall"], abs=6e-3)
-        assert_near_p(kendall_p, one["kendall_p"])
+    for (cell, n, spearman, p, kendall, kendall_p), association in zip(rows, result["associations"]):
+        assert cell == (join_levels(association["factors"]) if association["factors"] else "medians of all cells")
+        assert int(n) == association["n"]
+        assert float(spearman) == pytest.approx(association["spearman"], abs=6e-3)
+        assert_near_p(p, association["spearman_p"])
+        assert float(kendall) == pytest.approx(association["kendall"], abs=6e-3)
+        assert_near_p(kendall_p, association["kendall_p"])
 
 
 def test_flags_match_json(page_and_json):
@@ -194,8 +211,8 @@ def test_flags_match_json(page_and_json):
     _, *rows = tables["cell-flags"]
     flags = [("the experiment", flag) for flag in result["flags"]]
     flags += [(join_levels(cell["factors"]), flag) for cell in result["cells"] for flag in cell["flags"]]
-    wanted = [[where, flag["code"], flag["message"], flag["remedy"] or ""] for where, flag in flags]
-    assert rows == wanted
+    expected_rows = [[flag_scope, flag["code"], flag["message"], flag["remedy"] or ""] for flag_scope, flag in flags]
+    assert rows == expected_rows
 
 
 FACTORS = {"framework": ["a", "b"], "model": ["m", "n", "o"], "batch": ["1", "2"]}
@@ -224,24 +241,29 @@ def test_effects_over_all_combinations_match_json(tmp_path, binaries):
     tables = Tables((tmp_path / "page.html").read_text()).tables
     _, *rows = tables["main-effects"]
     assert len(rows) == len(result["main_effects"]) == 2  # energy, time
-    for row, one in zip(rows, result["main_effects"]):
-        factor, metric, pair, percent, _, higher, test, p, adjusted, found, verdict = row
-        assert (factor, metric, pair) == ("framework", one["metric"], "a - b")
-        assert float(percent.split()[0]) == pytest.approx(one["percent"], abs=0.06)
-        assert higher == f"{one['higher']} of {one['combinations']}"
-        assert (test, found, verdict) == (one["test"], one["result"], one["verdict"])
-        assert_near_p(p, one["p"])
-        assert_near_p(adjusted, one["p_adjusted"])
+    for row, json_entry in zip(rows, result["main_effects"]):
+        factor, metric, pair, percent, _, higher, test, p, adjusted, effect_conclusion, verdict = row
+        assert (factor, metric, pair) == ("framework", json_entry["metric"], "a - b")
+        assert float(percent.split()[0]) == pytest.approx(json_entry["percent"], abs=0.06)
+        assert higher == f"{json_entry['higher']} of {json_entry['combinations']}"
+        assert (test, effect_conclusion, verdict) == (json_entry["test"], json_entry["result"], json_entry["verdict"])
+        assert_near_p(p, json_entry["p"])
+        assert_near_p(adjusted, json_entry["p_adjusted"])
     _, *rows = tables["interactions"]
     assert len(rows) == len(result["interactions"]) == 4
-    for row, one in zip(rows, result["interactions"]):
-        assert row[:3] == [one["factor"], one["other"], one["metric"]]
-        assert_near_p(row[5], one["p"])
-        assert_near_p(row[7], one["rank_p"])
-        assert row[8] == one["verdict"]
+    for row, json_entry in zip(rows, result["interactions"]):
+        assert row[:3] == [json_entry["factor"], json_entry["other"], json_entry["metric"]]
+        assert_near_p(row[5], json_entry["p"])
+        assert_near_p(row[7], json_entry["rank_p"])
+        assert row[8] == json_entry["verdict"]
     _, *rows = tables["correlations"]
     assert len(rows) == len(result["correlations"]) > 4
-    for (level, energy, other, n, spearman, p), one in zip(rows, result["correlations"]):
-        assert (level, energy, other, int(n)) == (one["level"] or "all cells", one["x"], one["y"], one["n"])
-        assert float(spearman) == pytest.approx(one["spearman"], abs=6e-3)
-        assert_near_p(p, one["p"])
+    for (level, energy, correlated_metric, n, spearman, p), json_entry in zip(rows, result["correlations"]):
+        assert (level, energy, correlated_metric, int(n)) == (
+            json_entry["level"] or "all cells",
+            json_entry["x"],
+            json_entry["y"],
+            json_entry["n"],
+        )
+        assert float(spearman) == pytest.approx(json_entry["spearman"], abs=6e-3)
+        assert_near_p(p, json_entry["p"])

@@ -29,18 +29,22 @@ def codes(result: dict) -> set[str]:
 
 
 def find_energy_comparison(result: dict) -> dict:
-    return next(one for one in result["comparisons"] if one["metric"] == "energy_j")
+    return next(comparison for comparison in result["comparisons"] if comparison["metric"] == "energy_j")
 
 
 def test_different_estimates_do_not_change_equal_measurements(analyzed):
     result = analyzed(lambda level, block: [make_domain("gpu0", 100 + deterministic_noise(block + 5 * level)),
                                             make_domain("package-0", 1000 * (1 + level), "estimated")])  # fmt: skip
-    one = find_energy_comparison(result)
-    assert not one["different"], one["verdict"]
-    assert (one["provenance"], one["domains"], one["left_out"]) == ("measured", ["gpu0"], [])
+    energy_comparison = find_energy_comparison(result)
+    assert not energy_comparison["different"], energy_comparison["verdict"]
+    assert (energy_comparison["provenance"], energy_comparison["domains"], energy_comparison["left_out"]) == (
+        "measured",
+        ["gpu0"],
+        [],
+    )
     assert all(cell["energy_j"]["mean"] < 102 for cell in result["cells"])
     assert [cell["domains"]["package"]["mean"] for cell in result["cells"]] == [1000, 2000]
-    assert not [one for one in result["comparisons"] if one["metric"] == "package"]
+    assert not [comparison for comparison in result["comparisons"] if comparison["metric"] == "package"]
     assert "estimates_not_added" in codes(result)
     assert "Energy is measured: the sum of gpu0." in result["methods"]
 
@@ -49,18 +53,18 @@ def test_comparisons_of_only_estimates_are_marked_estimated(analyzed):
     result = analyzed(
         lambda level, block: [make_domain("package-0", 100 * (1 + level) + deterministic_noise(block), "estimated")]
     )
-    one = find_energy_comparison(result)
-    assert one["different"] and one["provenance"] == "estimated"
-    assert "less estimated energy than b" in one["verdict"]
+    energy_comparison = find_energy_comparison(result)
+    assert energy_comparison["different"] and energy_comparison["provenance"] == "estimated"
+    assert "less estimated energy than b" in energy_comparison["verdict"]
     assert "estimated_energy" in codes(result)
 
 
 def test_rows_of_different_domains_are_compared_by_those_they_share(analyzed):
     result = analyzed(lambda level, block: [make_domain("gpu0", 100 + deterministic_noise(block + 5 * level)),
                                             *([make_domain("package-0", 500)] if level else [])])  # fmt: skip
-    one = find_energy_comparison(result)
-    assert not one["different"], one["verdict"]
-    assert (one["domains"], one["left_out"]) == (["gpu0"], ["package-0"])
+    energy_comparison = find_energy_comparison(result)
+    assert not energy_comparison["different"], energy_comparison["verdict"]
+    assert (energy_comparison["domains"], energy_comparison["left_out"]) == (["gpu0"], ["package-0"])
     assert "domains_differ" in codes(result)
     message = next(flag["message"] for flag in result["flags"] if flag["code"] == "domains_differ")
     assert "gpu0" in message and "excluded: package-0" in message
@@ -68,9 +72,9 @@ def test_rows_of_different_domains_are_compared_by_those_they_share(analyzed):
 
 def test_rows_that_share_no_domain_are_not_compared_and_the_verdict_says_why(analyzed):
     result = analyzed(lambda level, block: [make_domain("gpu0" if level else "psys", 100 + 100 * level)])
-    one = find_energy_comparison(result)
-    assert one["p"] is None and not one["different"]
-    assert "no common domain" in one["verdict"]
+    energy_comparison = find_energy_comparison(result)
+    assert energy_comparison["p"] is None and not energy_comparison["different"]
+    assert "no common domain" in energy_comparison["verdict"]
     assert "no_common_domain" in codes(result)
     assert all(cell["energy_j"] is None and cell["time_s"] is not None for cell in result["cells"])
 
@@ -107,8 +111,8 @@ def test_an_older_folder_is_read_and_its_mixed_sums_are_ignored(joulemap, tmp_pa
             make_domain("gpu0", 100 + deterministic_noise(block)),
             make_domain("package-0", 1000 * (1 + level), "estimated"),
         ]
-        mixed = {"energy_j": 1100 + 1000 * level, "baseline_w": 100, "first_w": 900}
-        return {"elapsed_s": 10 + deterministic_noise(block), "domains": domains, **mixed}
+        mixed_provenance_sums = {"energy_j": 1100 + 1000 * level, "baseline_w": 100, "first_w": 900}
+        return {"elapsed_s": 10 + deterministic_noise(block), "domains": domains, **mixed_provenance_sums}
 
     result = joulemap("experiment", "analyze", write_rows(tmp_path / "exp", row_of), "--json").json
     assert not find_energy_comparison(result)["different"]

@@ -61,9 +61,11 @@ def row(folder: Path, number: int, attempt: int = 1, kind: str = "rows") -> dict
 
 def files(folder: Path, without: str = "") -> dict[str, bytes]:
     """Contents of the files of all attempts, except those of row `without`, which may still change."""
-    attempts = [one for one in folder.glob("*/*/attempt-*") if one.parent.name != without]
-    kept = [path for attempt in attempts for path in attempt.rglob("*") if path.is_file()]
-    return {str(path): path.read_bytes() for path in kept}
+    attempts = [
+        attempt_folder for attempt_folder in folder.glob("*/*/attempt-*") if attempt_folder.parent.name != without
+    ]
+    attempt_files = [path for attempt in attempts for path in attempt.rglob("*") if path.is_file()]
+    return {str(path): path.read_bytes() for path in attempt_files}
 
 
 def test_every_row_is_run_measured_and_kept(joulemap, plan, tmp_path):
@@ -109,15 +111,15 @@ def test_a_row_that_fails_is_kept_and_run_again(joulemap, plan, tmp_path):
     assert outcome.code == 1
     assert "3 of 4 rows done" in outcome.out and "exit code 3" in outcome.err
     assert row(folder, 1)["exit_code"] == 3 and table(folder)[1]["__done"] == "FAILED"
-    before = files(folder)
+    contents_before_resume = files(folder)
     assert joulemap("experiment", "run", folder).code == 2  # rows have run: only resume is allowed
     (tmp_path / "good").touch()
     resumed = joulemap("experiment", "resume", folder)
     assert resumed.code == 0, resumed.err
     assert table(folder)[1]["attempts"] == "2" and row(folder, 1, 2)["state"] == "done"
-    after = files(folder)
-    assert before.items() <= after.items(), "what was there is as it was"
-    assert len([path for path in after if path.endswith("row.json")]) == 5
+    contents_after_resume = files(folder)
+    assert contents_before_resume.items() <= contents_after_resume.items(), "what was there is as it was"
+    assert len([path for path in contents_after_resume if path.endswith("row.json")]) == 5
 
 
 def test_a_killed_runner_leaves_a_folder_that_can_be_resumed(binaries, joulemap, plan, tmp_path):
@@ -137,7 +139,7 @@ def test_a_killed_runner_leaves_a_folder_that_can_be_resumed(binaries, joulemap,
     assert blocked.code == 2 and "another runner" in blocked.err
     runner.send_signal(signal.SIGKILL)
     runner.wait()
-    before = files(folder, without="00002")
+    contents_before_resume = files(folder, without="00002")
     (tmp_path / "go").touch()
     status = joulemap("experiment", "status", folder, "--json").json
     assert status["counts"] == {"todo": 1, "running": 0, "done": 2, "failed": 1}
@@ -145,7 +147,7 @@ def test_a_killed_runner_leaves_a_folder_that_can_be_resumed(binaries, joulemap,
     assert resumed.code == 0, resumed.err
     assert resumed.json["counts"]["done"] == 4
     assert table(folder)[2]["attempts"] == "2"
-    assert before and before.items() <= files(folder, without="00002").items()
+    assert contents_before_resume and contents_before_resume.items() <= files(folder, without="00002").items()
 
 
 def test_an_interrupted_row_counts_as_failed(binaries, joulemap, plan, tmp_path):

@@ -60,10 +60,10 @@ def test_only_settings_that_joulemap_changes_are_restored(
     lines += [f"{unrestored_experiment.governor.parent}/../cpufreq/scaling_governor,powersave,performance"]
     unrestored_experiment.memory.write_text("\n".join(lines) + "\n")
     unrestored_experiment.memory.chmod(0o644)
-    printed = unrestored_experiment.resume()
+    resume_stderr = unrestored_experiment.resume()
     assert stranger.read_text() == "precious\n"
     assert unrestored_experiment.governor.read_text() == "performance\n"
-    assert printed.count("not restored") == 4 and "evil" in printed
+    assert resume_stderr.count("not restored") == 4 and "evil" in resume_stderr
 
 
 def test_a_link_in_the_place_of_a_setting_is_not_followed(
@@ -88,8 +88,8 @@ def test_refused_reads_are_reported(unrestored_experiment: UnrestoredExperiment,
         f"{stranger},gone,gone\n{unrestored_experiment.governor},powersave,performance\n"
     )
     unrestored_experiment.memory.chmod(0o644)
-    printed = unrestored_experiment.resume()
-    assert "not restored" in printed and str(stranger) in printed
+    resume_stderr = unrestored_experiment.resume()
+    assert "not restored" in resume_stderr and str(stranger) in resume_stderr
     assert stranger.read_text() == "precious\n"
     assert unrestored_experiment.governor.read_text() == "powersave\n", "ours is restored all the same"
 
@@ -114,13 +114,13 @@ def test_settings_that_somebody_else_may_have_written_are_not_restored(
 
 @pytest.mark.parametrize("name", ["../x", "{here}/x", ".", "..", "a/b", "a\\nb", "\\u001b[31m", "x" * 101, ""])
 def test_an_experiment_name_that_is_a_path_is_refused(joulemap, tmp_path: Path, name: str) -> None:
-    here = tmp_path / "here"
-    here.mkdir()
-    file = plan(here, more=f'name = "{name}"\n'.replace("{here}", str(here)))
-    before = sorted(tmp_path.rglob("*"))
-    outcome = joulemap("experiment", "run", file, cwd=here)
+    working_folder = tmp_path / "here"
+    working_folder.mkdir()
+    file = plan(working_folder, more=f'name = "{name}"\n'.replace("{here}", str(working_folder)))
+    initial_paths = sorted(tmp_path.rglob("*"))
+    outcome = joulemap("experiment", "run", file, cwd=working_folder)
     assert outcome.code == 2 and "name" in outcome.err and "\x1b" not in outcome.err
-    assert sorted(tmp_path.rglob("*")) == before
+    assert sorted(tmp_path.rglob("*")) == initial_paths
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_a_level_beside_a_here_document_is_quoted(joulemap, tmp_path: Path) -> N
     file = plan(tmp_path, command="cat <<EOF; printf '%s' {variant}\nit's $((1 + 1))\nEOF\n")
     outcome = joulemap("experiment", "run", file, "-o", tmp_path / "exp", cwd=tmp_path)
     assert outcome.code == 0, outcome.err
-    printed = {path.read_text() for path in (tmp_path / "exp/rows").rglob("stdout.txt")}
-    assert any("it's 2\n$(touch injected)" in text for text in printed)
+    row_outputs = {path.read_text() for path in (tmp_path / "exp/rows").rglob("stdout.txt")}
+    assert any("it's 2\n$(touch injected)" in text for text in row_outputs)
     assert not (tmp_path / "injected").exists()
 
 

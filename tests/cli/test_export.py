@@ -12,8 +12,8 @@ from made_training import LAYER_COUNT, STEPS, made, load_report  # noqa: F401  f
 
 @pytest.fixture
 def run_folder(joulemap, made, tmp_path) -> Path:
-    ended = joulemap("export", made, "--to", "tensorboard", "-o", tmp_path / "runs" / "made")
-    assert ended.code == 0, ended.err
+    export_outcome = joulemap("export", made, "--to", "tensorboard", "-o", tmp_path / "runs" / "made")
+    assert export_outcome.code == 0, export_outcome.err
     return tmp_path / "runs" / "made"
 
 
@@ -30,15 +30,15 @@ def read_scalars(events, tag: str) -> dict[int, float]:
 
 def test_tensorboard_reads_energy_power_and_loss_of_every_step_and_epoch(run_folder, load_report):
     events = read_tensorboard_events(run_folder)
-    for group, by, count in (("step", "step", STEPS), ("epoch", "epoch", 4)):
+    for group, report_level, count in (("step", "step", STEPS), ("epoch", "epoch", 4)):
         energies = read_scalars(events, f"joulemap_{group}/energy_j")
         assert list(energies) == list(range(count))
-        for row in load_report(by)["rows"]:
+        for row in load_report(report_level)["rows"]:
             assert energies[int(row["name"].split()[-1])] == pytest.approx(row["energy_j"], rel=1e-6)
         assert set(read_scalars(events, f"joulemap_{group}/loss")) == set(energies)
         assert len(read_scalars(events, f"joulemap_{group}/power_w")) == count
-    last = list(read_scalars(events, "joulemap_step/energy_so_far_j").values())[-1]
-    assert last == pytest.approx(sum(read_scalars(events, "joulemap_step/energy_j").values()), rel=1e-5)
+    final_cumulative_j = list(read_scalars(events, "joulemap_step/energy_so_far_j").values())[-1]
+    assert final_cumulative_j == pytest.approx(sum(read_scalars(events, "joulemap_step/energy_j").values()), rel=1e-5)
     energies, losses = read_scalars(events, "joulemap_epoch/energy_j"), read_scalars(events, "joulemap_epoch/loss")
     per_loss = read_scalars(events, "joulemap_epoch/joules_per_loss")
     assert per_loss == {i: pytest.approx(energies[i] / (losses[i - 1] - losses[i]), rel=1e-4) for i in (1, 2, 3)}
@@ -50,8 +50,8 @@ def test_tensorboard_reads_each_layer_forward_and_backward(run_folder):
         for layer in ("</script><b>bold</b>", *(f"blocks.{i // 4}.conv{i % 4}" for i in range(1, LAYER_COUNT))):
             tag = f"joulemap_gpu0_train_{phase}/{layer}"
             assert list(read_scalars(events, tag)) == list(range(STEPS))
-            spreads = events.Tensors(tag + "/spread")
-            assert sum(sum_bucket_counts(event) for event in spreads) == STEPS
+            histogram_events = events.Tensors(tag + "/spread")
+            assert sum(sum_bucket_counts(event) for event in histogram_events) == STEPS
     plugin = events.SummaryMetadata("joulemap_gpu0_train_forward/blocks.1.conv1/spread").plugin_data.plugin_name
     assert plugin == "histograms"
 
@@ -91,7 +91,7 @@ def sum_bucket_counts(event) -> float:
 def test_power_over_time_keeps_the_energy(run_folder, load_report):
     events = read_tensorboard_events(run_folder).Scalars("joulemap_power/gpu0_w")
     times = [event.wall_time for event in events]
-    slices = [later - earlier for earlier, later in zip(times, times[1:])]
+    slices = [end_s - begin_s for begin_s, end_s in zip(times, times[1:])]
     domain = next(domain for domain in load_report("domain")["domains"] if domain["name"] == "gpu0")
     shown_j = sum(event.value for event in events) * sum(slices) / len(slices)
     # Slices after the last reading have no power; their energy is part of the uncertainty.
@@ -138,11 +138,11 @@ def test_tensorboard_export_keeps_existing_event_files(joulemap, made, tmp_path)
 
 
 def test_tensorboard_needs_a_folder(joulemap, made, tmp_path):
-    ended = joulemap("export", made, "--to", "tensorboard")
-    assert ended.code == 2 and "-o runs/" in ended.err
+    export_outcome = joulemap("export", made, "--to", "tensorboard")
+    assert export_outcome.code == 2 and "-o runs/" in export_outcome.err
     (tmp_path / "file").write_text("mine")
-    ended = joulemap("export", made, "--to", "tensorboard", "-o", tmp_path / "file")
-    assert ended.code == 1 and str(tmp_path / "file") in ended.err
+    export_outcome = joulemap("export", made, "--to", "tensorboard", "-o", tmp_path / "file")
+    assert export_outcome.code == 1 and str(tmp_path / "file") in export_outcome.err
     assert (tmp_path / "file").read_text() == "mine"
 
 
@@ -153,14 +153,14 @@ def test_parquet_without_pyarrow_says_what_to_install(joulemap, made, tmp_path):
     fake.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -c "{code}" "$@"\n')
     fake.chmod(0o755)
     environment = {**os.environ, "JOULEMAP_PYTHON": str(fake)}
-    ended = joulemap("export", made, "--to", "parquet", "-o", tmp_path / "run.parquet", env=environment)
-    assert ended.code == 77 and "pip install pyarrow" in ended.err
+    export_outcome = joulemap("export", made, "--to", "parquet", "-o", tmp_path / "run.parquet", env=environment)
+    assert export_outcome.code == 77 and "pip install pyarrow" in export_outcome.err
     assert joulemap("export", made, "--to", "parquet").code == 2
 
 
 def test_unreadable_input_is_an_error_and_leaves_no_event_file(joulemap, tmp_path):
-    ended = joulemap("export", tmp_path / "none.joule", "--to", "tensorboard", "-o", tmp_path / "run")
-    assert ended.code == 1 and "none.joule" in ended.err
+    export_outcome = joulemap("export", tmp_path / "none.joule", "--to", "tensorboard", "-o", tmp_path / "run")
+    assert export_outcome.code == 1 and "none.joule" in export_outcome.err
     assert list((tmp_path / "run").iterdir()) == []
 
 
@@ -173,7 +173,7 @@ def test_unreadable_input_is_an_error_and_leaves_no_event_file(joulemap, tmp_pat
     ],
 )
 def test_a_level_that_a_format_does_not_contain_is_an_error(joulemap, made, tmp_path, form, by, message):
-    ended = joulemap("export", made, "--to", form, "--by", by, "-o", tmp_path / "out")
-    assert ended.code == 2
-    assert message in ended.err
+    export_outcome = joulemap("export", made, "--to", form, "--by", by, "-o", tmp_path / "out")
+    assert export_outcome.code == 2
+    assert message in export_outcome.err
     assert not (tmp_path / "out").exists()

@@ -18,10 +18,10 @@ from made_training import STEPS, made, load_report  # noqa: F401  fixtures
 def exported(joulemap, made, tmp_path):
     """exported(format, *options): the file that an export writes."""
 
-    def write(to: str, *options: str) -> Path:
-        ended = joulemap("export", made, "--to", to, *options, "-o", tmp_path / to)
-        assert ended.code == 0, ended.err
-        return tmp_path / to
+    def write(export_format: str, *options: str) -> Path:
+        export_outcome = joulemap("export", made, "--to", export_format, *options, "-o", tmp_path / export_format)
+        assert export_outcome.code == 0, export_outcome.err
+        return tmp_path / export_format
 
     return write
 
@@ -38,12 +38,12 @@ def message_types(package: str, fields: dict[str, list[tuple]]) -> dict:
 
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for message, members in fields.items():
-        made = file.message_type.add(name=message)
-        for name, number, kind, repeated, of in members:
-            field = made.field.add(name=name, number=number, label=3 if repeated else 1)
+        message_descriptor = file.message_type.add(name=message)
+        for name, number, kind, is_repeated, message_type_name in members:
+            field = message_descriptor.field.add(name=name, number=number, label=3 if is_repeated else 1)
             field.type = {"int64": 3, "uint64": 4, "string": 9, "message": 11}[kind]
-            if of:
-                field.type_name = f".{package}.{of}"
+            if message_type_name:
+                field.type_name = f".{package}.{message_type_name}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in fields}
@@ -106,8 +106,8 @@ def test_the_call_graph_names_every_caller(exported):
 
 
 def test_stacks_can_include_kernels(joulemap, made):
-    ended = joulemap("export", made, "--to", "folded", "--by", "kernel")
-    assert ended.code == 0 and "gpu0;gemm_32x64 " in ended.out
+    export_outcome = joulemap("export", made, "--to", "folded", "--by", "kernel")
+    assert export_outcome.code == 0 and "gpu0;gemm_32x64 " in export_outcome.out
 
 
 def test_speedscope_has_a_profile_of_joules_and_one_of_time(exported, load_report):
@@ -147,10 +147,10 @@ def test_sqlite_contains_all_tables(exported, load_report):
     assert database.execute("SELECT count(*) FROM steps").fetchone() == (STEPS,)
     assert database.execute("SELECT count(*) FROM metrics WHERE name = 'loss'").fetchone() == (STEPS,)
     for level in ("layer", "kernel", "phase", "op"):
-        (found,) = database.execute("SELECT sum(energy_j) FROM rows WHERE level = ?", (level,)).fetchone()
-        assert found == pytest.approx(sum(row["energy_j"] for row in load_report(level)["rows"]), rel=1e-9)
-        (waited,) = database.execute("SELECT sum(waiting_j) FROM rows WHERE level = ?", (level,)).fetchone()
-        assert (waited or 0) == pytest.approx(
+        (stored_energy_j,) = database.execute("SELECT sum(energy_j) FROM rows WHERE level = ?", (level,)).fetchone()
+        assert stored_energy_j == pytest.approx(sum(row["energy_j"] for row in load_report(level)["rows"]), rel=1e-9)
+        (waiting_energy_j,) = database.execute("SELECT sum(waiting_j) FROM rows WHERE level = ?", (level,)).fetchone()
+        assert (waiting_energy_j or 0) == pytest.approx(
             sum(row["waiting_j"] or 0 for row in load_report(level)["rows"]), rel=1e-9
         )
         causes = dict(
@@ -158,11 +158,11 @@ def test_sqlite_contains_all_tables(exported, load_report):
         )
         assert sum(causes.values()) == pytest.approx(load_report(level)["idle_j"], rel=1e-9)
         assert causes["launch"] > 0
-    drawn = "SELECT sum(power_w * (end_s - begin_s)) FROM samples WHERE domain = 'gpu0'"
+    energy_query = "SELECT sum(power_w * (end_s - begin_s)) FROM samples WHERE domain = 'gpu0'"
     (energy,) = database.execute("SELECT energy_j FROM domains WHERE name = 'gpu0'").fetchone()
     # Slices after the last reading have no power; their energy is part of the uncertainty.
     uncertain = next(domain["uncertainty_j"] for domain in load_report("domain")["domains"] if domain["name"] == "gpu0")
-    assert database.execute(drawn).fetchone()[0] == pytest.approx(energy, abs=uncertain)
+    assert database.execute(energy_query).fetchone()[0] == pytest.approx(energy, abs=uncertain)
     messages = {message for (message,) in database.execute("SELECT message FROM diagnostics")}
     assert any("made up" in message for message in messages)
 
@@ -177,20 +177,20 @@ def test_perfetto_has_power_beside_steps_and_phases(exported, load_report):
         if packet.HasField("track_descriptor")
     }
     events = [packet for packet in trace.packet if packet.HasField("track_event")]
-    counted: Counter = Counter()
+    event_counts: Counter = Counter()
     open_since_ns: dict[int, int] = {}
     for packet in events:
         event = packet.track_event
-        counted[tracks[event.track_uuid].name, event.type] += 1
+        event_counts[tracks[event.track_uuid].name, event.type] += 1
         if event.type == schema.TrackEvent.TYPE_SLICE_BEGIN:
             assert event.track_uuid not in open_since_ns
             open_since_ns[event.track_uuid] = packet.timestamp
         if event.type == schema.TrackEvent.TYPE_SLICE_END:
             assert packet.timestamp >= open_since_ns.pop(event.track_uuid)
     assert not open_since_ns
-    assert counted["steps", schema.TrackEvent.TYPE_SLICE_BEGIN] == STEPS
-    assert counted["epochs", schema.TrackEvent.TYPE_SLICE_BEGIN] == 4
-    assert counted["phases", schema.TrackEvent.TYPE_SLICE_BEGIN] > 0
+    assert event_counts["steps", schema.TrackEvent.TYPE_SLICE_BEGIN] == STEPS
+    assert event_counts["epochs", schema.TrackEvent.TYPE_SLICE_BEGIN] == 4
+    assert event_counts["phases", schema.TrackEvent.TYPE_SLICE_BEGIN] > 0
     power = [packet for packet in events if tracks[packet.track_event.track_uuid].name == "power gpu0"]
     assert tracks[power[0].track_event.track_uuid].counter.unit_name == "W"
     report = load_report("domain")

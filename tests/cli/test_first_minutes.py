@@ -37,13 +37,13 @@ def run(binaries, tmp_path):
 
 
 def test_the_bare_program_shows_its_verbs_by_task_with_examples(run):
-    shown = run()
-    assert shown.returncode == 0 and not shown.stderr
+    help_process = run()
+    assert help_process.returncode == 0 and not help_process.stderr
     for title in ("Measure", "Look", "Compare", "Predict", "Maintain"):
-        assert f"\n{title}\n" in shown.stdout
-    assert "joulemap record -- python train.py" in shown.stdout
-    assert max(map(len, shown.stdout.splitlines()[:-1])) <= 80
-    assert run("--help").stdout.startswith(shown.stdout)
+        assert f"\n{title}\n" in help_process.stdout
+    assert "joulemap record -- python train.py" in help_process.stdout
+    assert max(map(len, help_process.stdout.splitlines()[:-1])) <= 80
+    assert run("--help").stdout.startswith(help_process.stdout)
     assert run("help").stdout == run("--help").stdout
 
 
@@ -59,8 +59,8 @@ def test_a_version_is_printed_by_the_short_option_too(run):
 
 
 def test_report_reads_run_joule_by_default(run, tmp_path):
-    missing = run("report")
-    assert missing.returncode == 2 and "joulemap record -- python train.py" in missing.stderr
+    report_process = run("report")
+    assert report_process.returncode == 2 and "joulemap record -- python train.py" in report_process.stderr
     shutil.copy(OLD_RECORDING, tmp_path / "run.joule")
     assert run("report").stdout == run("report", "run.joule").stdout
     assert run("run.joule").stdout == run("report").stdout
@@ -91,19 +91,19 @@ def test_open_writes_the_page_and_starts_the_browser(run, tmp_path):
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > "{tmp_path}/asked"\n')
     browser.chmod(0o755)
     reader = os.open(tmp_path / "asked", os.O_RDWR)  # the browser outlives the program: wait for what it was asked
-    opened = run("open", env={"BROWSER": str(browser)})
-    assert opened.returncode == 0 and "run.joule.html" in opened.stderr
+    open_process = run("open", env={"BROWSER": str(browser)})
+    assert open_process.returncode == 0 and "run.joule.html" in open_process.stderr
     assert os.read(reader, 4096).decode() == str(tmp_path / "run.joule.html")
     os.close(reader)
     assert (tmp_path / "run.joule.html").read_text().lower().startswith("<!doctype html>")
-    without = run("open", "--no-browser", "-o", "other.html")
-    assert without.returncode == 0 and (tmp_path / "other.html").exists()
+    no_browser_process = run("open", "--no-browser", "-o", "other.html")
+    assert no_browser_process.returncode == 0 and (tmp_path / "other.html").exists()
 
 
 def test_open_without_a_browser_says_what_to_do(run, tmp_path):
     shutil.copy(OLD_RECORDING, tmp_path / "run.joule")
-    opened = run("open", env={"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""})
-    assert opened.returncode == 0 and "no browser was found" in opened.stderr
+    open_process = run("open", env={"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""})
+    assert open_process.returncode == 0 and "no browser was found" in open_process.stderr
 
 
 def test_bash_completes_verbs_options_and_values(run, tmp_path):
@@ -146,8 +146,8 @@ def test_a_configuration_file_sets_defaults_that_options_override(run, tmp_path)
     assert "\x1b[" in run("report", OLD_RECORDING).stdout
     assert "\x1b[" not in run("report", OLD_RECORDING, "--color", "never").stdout
     assert "\x1b[" not in run("report", OLD_RECORDING, env={"JOULEMAP_CONFIG": "none"}).stdout
-    recorded = run("record", "--json", "--", "true")
-    assert json.loads(recorded.stdout.splitlines()[-1])["estimated_j"] is not None
+    record_process = run("record", "--json", "--", "true")
+    assert json.loads(record_process.stdout.splitlines()[-1])["estimated_j"] is not None
     (tmp_path / "config" / "joulemap").mkdir(parents=True)
     (tmp_path / "config" / "joulemap" / "joulemap.toml").write_text('color = "never"\n')
     assert "\x1b[" in run("report", OLD_RECORDING).stdout  # the folder's file wins
@@ -164,9 +164,9 @@ def test_a_configuration_file_sets_defaults_that_options_override(run, tmp_path)
 )
 def test_a_wrong_configuration_is_refused(run, tmp_path, text, said):
     (tmp_path / "joulemap.toml").write_text(text)
-    refused = run("report", OLD_RECORDING)
-    assert refused.returncode == 2 or "joulemap.toml" in refused.stderr
-    assert said in refused.stderr and refused.stdout == ""
+    report_process = run("report", OLD_RECORDING)
+    assert report_process.returncode == 2 or "joulemap.toml" in report_process.stderr
+    assert said in report_process.stderr and report_process.stdout == ""
 
 
 def test_import_detects_the_trace_format(run, tmp_path):
@@ -202,28 +202,28 @@ def record(run, tmp_path, binaries, *options: str):
 
 
 def test_record_ends_with_a_summary_and_the_next_command(run, tmp_path, binaries):
-    ended = record(run, tmp_path, binaries)
-    assert ended.returncode == 0, ended.stderr
-    assert "12 steps" in ended.stderr and "costliest layers" in ended.stderr
-    assert "joulemap report --by module run.joule" in ended.stderr
+    record_process = record(run, tmp_path, binaries)
+    assert record_process.returncode == 0, record_process.stderr
+    assert "12 steps" in record_process.stderr and "costliest layers" in record_process.stderr
+    assert "joulemap report --by module run.joule" in record_process.stderr
     # Whether there is a finding depends on the speed of the machine.
-    next_verb = "advise" if "to try: " in ended.stderr else "open"
-    assert f"joulemap {next_verb} run.joule" in ended.stderr
-    assert "by this command" in ended.stderr
-    assert "run.joule.old" not in ended.stderr
-    assert "\x1b" not in ended.stderr  # no live line and no colour in a pipe
+    next_verb = "advise" if "to try: " in record_process.stderr else "open"
+    assert f"joulemap {next_verb} run.joule" in record_process.stderr
+    assert "by this command" in record_process.stderr
+    assert "run.joule.old" not in record_process.stderr
+    assert "\x1b" not in record_process.stderr  # no live line and no colour in a pipe
 
 
 def test_a_second_recording_names_the_renamed_first_one(run, tmp_path, binaries):
     (tmp_path / "run.joule").write_bytes((binaries.parents[1] / "tests/data/recordings/v1.0.joule").read_bytes())
-    ended = run("record", "--trace", "off", "--", "true")
-    assert "the previous run.joule is now run.joule.old" in ended.stderr, ended.stderr
+    record_process = run("record", "--trace", "off", "--", "true")
+    assert "the previous run.joule is now run.joule.old" in record_process.stderr, record_process.stderr
     assert (tmp_path / "run.joule.old").exists()
 
 
 def test_record_quiet_prints_nothing(run, tmp_path, binaries):
-    ended = record(run, tmp_path, binaries, "-q")
-    assert ended.returncode == 0 and ended.stderr == ""
+    record_process = record(run, tmp_path, binaries, "-q")
+    assert record_process.returncode == 0 and record_process.stderr == ""
 
 
 def test_record_shows_and_clears_a_status_line_on_a_terminal(binaries, tmp_path):
@@ -237,16 +237,20 @@ def test_record_shows_and_clears_a_status_line_on_a_terminal(binaries, tmp_path)
         command, stdin=terminal, stdout=terminal, stderr=terminal, cwd=tmp_path, env={**os.environ, "TERM": "xterm"}
     )
     os.close(terminal)
-    shown = ""
-    while not re.search(r"joulemap: [\d.]+ m?s ", shown):
-        shown += os.read(pty_controller, 65536).decode()
+    terminal_output = ""
+    while not re.search(r"joulemap: [\d.]+ m?s ", terminal_output):
+        terminal_output += os.read(pty_controller, 65536).decode()
     (tmp_path / "go").write_text("\n")
     while True:
         try:
-            more = os.read(pty_controller, 65536).decode()
+            output_chunk = os.read(pty_controller, 65536).decode()
         except OSError:  # the terminal is closed
             break
-        shown += more
+        terminal_output += output_chunk
     assert process.wait(60) == 0
-    assert "\x1b[1;23r" in shown  # the last line does not scroll
-    assert shown.index("\x1b[1;23r") < shown.rindex("\x1b[r") < shown.index("next: joulemap report")
+    assert "\x1b[1;23r" in terminal_output  # the last line does not scroll
+    assert (
+        terminal_output.index("\x1b[1;23r")
+        < terminal_output.rindex("\x1b[r")
+        < terminal_output.index("next: joulemap report")
+    )

@@ -98,9 +98,11 @@ class Machine:
         (folder / "proc").mkdir()
         gpu = FakeGpu(power=[(0.0, 300.0)], statements=[f"clients {clients}"])
         nvml = FakeNvml(folder, binaries / "libjoulemap-fake-nvml.so", gpu)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
+        inherited_environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))
+        }
         self.environment = {
-            **kept, **nvml.environment, "FAKE_UVM": str(folder / "nvidia-uvm"), "CLIENTS": str(clients),
+            **inherited_environment, **nvml.environment, "FAKE_UVM": str(folder / "nvidia-uvm"), "CLIENTS": str(clients),
             "CLIENT": CLIENT_PROGRAM, "LISTED_AS": listed_as,
             "HOST_PROC": str(folder / "proc") if prefix else "/proc", "WORK": WORK_PROGRAM,
             "RUN": str(folder / "run.joule"), "PYTHONPATH": str(binaries.parent / "python"),
@@ -114,10 +116,10 @@ class Machine:
         print(UNKNOWN_PID, 30, file=self.stranger, flush=True)
 
     def _run(self, *command: str) -> None:
-        done = subprocess.run(
+        completed_process = subprocess.run(
             [*self.prefix, *command], env=self.environment, capture_output=True, text=True, timeout=120
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert completed_process.returncode == 0, completed_process.stdout + completed_process.stderr
 
     def record(self) -> None:
         client = (sys.executable, "-c", CLIENT_PROGRAM, sys.executable, "-c", WORK_PROGRAM)
@@ -238,17 +240,19 @@ def test_a_worker_that_outlives_its_parent_is_still_measured(machine_outside_con
 def test_ranks_with_separate_recorders_recognize_each_other(machine_outside_container):
     machine = machine_outside_container("namespace")
 
-    def record(rank: int, *work: str) -> list[str]:
+    def record(rank: int, *program_arguments: str) -> list[str]:
         file = f"{machine.file}{rank}"
-        client = (sys.executable, "-c", CLIENT_PROGRAM, sys.executable, "-c", *work)
+        client = (sys.executable, "-c", CLIENT_PROGRAM, sys.executable, "-c", *program_arguments)
         return [machine.program, "record", "--run", "job", "--sensors", "nvml", "-o", file, "--", *client]
 
     waits = record(0, "import sys; sys.stdin.read()")
-    with subprocess.Popen(waits, env=machine.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
-        assert first.stdout.readline() == b"listed\n"
+    with subprocess.Popen(
+        waits, env=machine.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as first_rank_process:
+        assert first_rank_process.stdout.readline() == b"listed\n"
         machine._run(*record(1, WORK_PROGRAM))
-        first.stdin.close()
-        assert first.wait(timeout=120) == 0
+        first_rank_process.stdin.close()
+        assert first_rank_process.wait(timeout=120) == 0
     report = machine.joulemap("report", "--json", "--by", "phase", f"{machine.file}1").json
     assert background_s(report) == 0
     assert not codes(report)

@@ -20,13 +20,31 @@ class SharedMachine:
     def __init__(self, joulemap, binaries: Path, folder: Path, statements: tuple[str, ...]) -> None:
         gpu = FakeGpu(uuid=GPU, power=[(0.0, 300.0)], statements=list(statements))
         nvml = FakeNvml(folder, binaries / "libjoulemap-fake-nvml.so", gpu)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
-        self.environment = {**kept, **nvml.environment, "JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}
+        inherited_environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))
+        }
+        self.environment = {
+            **inherited_environment,
+            **nvml.environment,
+            "JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so"),
+        }
         self.joulemap, self.program, self.file = joulemap, binaries / "joulemap-fake-cuda-program", folder / "run.joule"
 
     def record(self, steps: str = "60", startup_s: float = 0) -> dict:
-        late = ("sh", "-c", f'sleep {startup_s}; exec "$@"', "sh")
-        command = ("record", "--json", "--sensors", "nvml", "-o", self.file, "--", *late, self.program, steps, "8")
+        delay_command = ("sh", "-c", f'sleep {startup_s}; exec "$@"', "sh")
+        command = (
+            "record",
+            "--json",
+            "--sensors",
+            "nvml",
+            "-o",
+            self.file,
+            "--",
+            *delay_command,
+            self.program,
+            steps,
+            "8",
+        )
         outcome = self.joulemap(*command, env=self.environment)
         assert outcome.code == 0, outcome.err
         return outcome.json
@@ -57,10 +75,10 @@ def select_background_rows(report: dict) -> list[dict]:
 @pytest.mark.parametrize("startup_s", [0, 0.4])
 def test_energy_of_other_processes_on_a_gpu_is_background(machine, startup_s):
     """Independent of load: the program's kernels fill at most half of any interval, other processes 40 % of it."""
-    shared = machine(f"process {UNKNOWN_PID} 30", f"process {UNKNOWN_PID + 1} 10")
-    shared.record(startup_s=startup_s)
+    shared_machine = machine(f"process {UNKNOWN_PID} 30", f"process {UNKNOWN_PID + 1} 10")
+    shared_machine.record(startup_s=startup_s)
     for level in ("kernel", "region"):
-        result = shared.report("--by", level, "--mode", "integral")
+        result = shared_machine.report("--by", level, "--mode", "integral")
         (row,) = select_background_rows(result)
         assert row["basis"] == "time-share"
         assert row["energy_j"] == pytest.approx(0.4 * result["measured_j"], rel=0.02)
@@ -68,59 +86,61 @@ def test_energy_of_other_processes_on_a_gpu_is_background(machine, startup_s):
         total = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
         assert total == pytest.approx(result["measured_j"], rel=1e-6)
         # The GPU has constant power, so energies are proportional to time.
-        own_gpu_s = sum(one["time_s"] for one in result["rows"] if one["device"] == "gpu0") - row["time_s"]
+        own_gpu_s = (
+            sum(result_row["time_s"] for result_row in result["rows"] if result_row["device"] == "gpu0") - row["time_s"]
+        )
         idle_j = (0.6 - own_gpu_s / result["elapsed_s"]) * result["measured_j"]
         assert result["idle_j"] == pytest.approx(idle_j, abs=0.02 * result["measured_j"])
         assert "gpu_shared" in codes(result)
-    (fitted,) = select_background_rows(shared.report("--by", "kernel"))
-    assert fitted["basis"] == "time-share"
-    assert fitted["low_j"] < fitted["energy_j"] < fitted["high_j"]
-    assert shared.report("--by", "kernel") == shared.report("--by", "kernel")
+    (background_row,) = select_background_rows(shared_machine.report("--by", "kernel"))
+    assert background_row["basis"] == "time-share"
+    assert background_row["low_j"] < background_row["energy_j"] < background_row["high_j"]
+    assert shared_machine.report("--by", "kernel") == shared_machine.report("--by", "kernel")
 
 
 def test_without_other_processes_a_report_does_not_mention_them(machine):
-    alone = machine()
-    alone.record("20")
-    result = alone.report("--by", "kernel")
+    unshared_machine = machine()
+    unshared_machine.record("20")
+    result = unshared_machine.report("--by", "kernel")
     assert not select_background_rows(result)
     assert not {"gpu_shared", "gpu_shared_untold"} & codes(result)
     assert "others-utilization" not in json.dumps(result)
-    assert "gpu_shared" not in codes(alone.doctor())
+    assert "gpu_shared" not in codes(unshared_machine.doctor())
 
 
 @pytest.mark.parametrize("what", ["denied", "unsupported"])
 def test_co_tenants_with_unreadable_utilization_are_reported_and_not_estimated(machine, what):
-    closed = machine(f"process {UNKNOWN_PID} 40", f"{what} process_utilization")
-    assert "gpu_shared_untold" in codes(closed.record("20"))
-    result = closed.report("--by", "kernel")
+    restricted_machine = machine(f"process {UNKNOWN_PID} 40", f"{what} process_utilization")
+    assert "gpu_shared_untold" in codes(restricted_machine.record("20"))
+    result = restricted_machine.report("--by", "kernel")
     assert "gpu_shared_untold" in codes(result)
     assert not select_background_rows(result)
 
 
 def test_a_driver_that_lists_no_process_causes_no_diagnostic(machine):
-    closed = machine(f"process {UNKNOWN_PID} 40", "denied processes process_utilization")
-    assert not {"gpu_shared", "gpu_shared_untold"} & codes(closed.record("20"))
-    assert not select_background_rows(closed.report("--by", "kernel"))
+    restricted_machine = machine(f"process {UNKNOWN_PID} 40", "denied processes process_utilization")
+    assert not {"gpu_shared", "gpu_shared_untold"} & codes(restricted_machine.record("20"))
+    assert not select_background_rows(restricted_machine.report("--by", "kernel"))
 
 
 def test_doctor_lists_the_processes_on_a_gpu(machine):
     sensor = machine(f"process {UNKNOWN_PID} 0").doctor()
-    (found,) = [entry for entry in sensor["diagnostics"] if entry["code"] == "gpu_shared"]
-    assert str(UNKNOWN_PID) in found["message"] and "background" in found["remedy"]
+    (shared_gpu_diagnostic,) = [entry for entry in sensor["diagnostics"] if entry["code"] == "gpu_shared"]
+    assert str(UNKNOWN_PID) in shared_gpu_diagnostic["message"] and "background" in shared_gpu_diagnostic["remedy"]
 
 
 @pytest.mark.skipif(
     os.readlink("/proc/self/ns/pid") != INITIAL_PID_NAMESPACE, reason="in a container nobody who comes later is known"
 )
 def test_a_process_that_starts_later_is_background_from_then_on(machine):
-    shared = machine(f"process {UNKNOWN_PID} 40 3")
-    shared.record("750")
-    result = shared.report("--by", "kernel")
+    shared_machine = machine(f"process {UNKNOWN_PID} 40 3")
+    shared_machine.record("750")
+    result = shared_machine.report("--by", "kernel")
     (row,) = select_background_rows(result)
     assert 0 < row["time_s"] < 0.4 * (result["elapsed_s"] - 1)
 
 
 def test_a_shared_gpu_adds_nothing_to_the_kernel_library(machine, tmp_path):
-    shared = machine(f"process {UNKNOWN_PID} 40")
-    shared.record("300")
+    shared_machine = machine(f"process {UNKNOWN_PID} 40")
+    shared_machine.record("300")
     assert not (tmp_path / "data" / "kernels.joule").exists()

@@ -87,13 +87,14 @@ def test_by_tensor_operations_of_different_shapes_are_rows_of_their_own(imported
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 300.0, "package-0": lambda _: 100.0})
     report = imported("kineto", trace.write(tmp_path / "trace.json"), "--power", power)
     result = report("tensor")
-    found = {(row["path"][-1], row["device"]): row for row in result["rows"] if "matmul" in row["path"][-1]}
-    small, large = "aten::matmul [2,3] float16[4,3]", "aten::matmul [2,3] float16[8,3]"
-    assert {key: row["count"] for key, row in found.items()} == {
-        (small, "cpu"): 4, (small, "gpu0"): 4, (large, "cpu"): 2, (large, "gpu0"): 2,
+    matmul_rows = {(row["path"][-1], row["device"]): row for row in result["rows"] if "matmul" in row["path"][-1]}
+    small_matmul_name, large_matmul_name = "aten::matmul [2,3] float16[4,3]", "aten::matmul [2,3] float16[8,3]"
+    assert {key: row["count"] for key, row in matmul_rows.items()} == {
+        (small_matmul_name, "cpu"): 4, (small_matmul_name, "gpu0"): 4,
+        (large_matmul_name, "cpu"): 2, (large_matmul_name, "gpu0"): 2,
     }  # fmt: skip
-    assert found[small, "cpu"]["time_s"] == pytest.approx(0.02)
-    assert all(row["energy_j"] > 0 for row in found.values())
+    assert matmul_rows[small_matmul_name, "cpu"]["time_s"] == pytest.approx(0.02)
+    assert all(row["energy_j"] > 0 for row in matmul_rows.values())
     by_op = [row for row in report("op")["rows"] if row["path"][-1] == "aten::matmul" and row["device"] == "cpu"]
     assert [row["count"] for row in by_op] == [6]
     unknown = next(entry for entry in result["diagnostics"] if entry["code"] == "shapes_unknown")
@@ -127,8 +128,8 @@ def test_only_where_trace_and_samples_overlap_is_energy(imported, tmp_path):
 def test_power_outside_the_trace_is_reported_and_gives_no_energy(imported, tmp_path):
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 200.0}, begin_s=100, end_s=101)
     report = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)
-    for by in ("domain", "layer"):
-        assert report(by)["measured_j"] is None
+    for report_level in ("domain", "layer"):
+        assert report(report_level)["measured_j"] is None
     assert all(row["energy_j"] is None for row in report("layer")["rows"])
     assert "power_does_not_overlap" in codes(report())
 
@@ -141,9 +142,9 @@ def test_offset_option_shifts_the_trace_in_time(imported, tmp_path):
 
 def test_ranks_are_processes_of_one_recording_each_with_its_gpu(imported, tmp_path):
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 100.0, "gpu1": lambda _: 200.0})
-    first = training(pid=1).write(tmp_path / "rank0.json")
-    second = training(pid=2).write(tmp_path / "rank1.json")
-    result = imported("kineto", first, second, "--power", power, "--map", "1:0=gpu1")("kernel")
+    first_rank_trace = training(pid=1).write(tmp_path / "rank0.json")
+    second_rank_trace = training(pid=2).write(tmp_path / "rank1.json")
+    result = imported("kineto", first_rank_trace, second_rank_trace, "--power", power, "--map", "1:0=gpu1")("kernel")
     assert rows(result, "gpu0")["gemm"]["energy_j"] == pytest.approx(20, rel=0.03)
     assert rows(result, "gpu1")["gemm"]["energy_j"] == pytest.approx(40, rel=0.03)
 
@@ -172,11 +173,14 @@ def test_a_counter_and_polls_of_it_give_the_energy_between_the_edges(imported, t
 
 def test_a_package_is_counted_once_where_the_platform_was_sampled_too(imported, tmp_path):
     trace = training().write(tmp_path / "trace.json")
-    alone = power_csv(tmp_path / "alone.csv", {"package-0": lambda _: 50.0, "core-0": lambda _: 20.0})
+    package_power_csv = power_csv(tmp_path / "alone.csv", {"package-0": lambda _: 50.0, "core-0": lambda _: 20.0})
     platform_power_csv = power_csv(tmp_path / "all.csv", {"psys": lambda _: 80.0, "package-0": lambda _: 50.0})
-    parts = {domain["name"]: domain["part_of"] for domain in imported("kineto", trace, "--power", alone)()["domains"]}
+    parts = {
+        domain["name"]: domain["part_of"]
+        for domain in imported("kineto", trace, "--power", package_power_csv)()["domains"]
+    }
     assert parts == {"package-0": None, "core-0": "package-0"}
-    assert imported("kineto", trace, "--power", alone)()["measured_j"] == pytest.approx(50, rel=1e-3)
+    assert imported("kineto", trace, "--power", package_power_csv)()["measured_j"] == pytest.approx(50, rel=1e-3)
     assert imported("kineto", trace, "--power", platform_power_csv)()["measured_j"] == pytest.approx(80, rel=1e-3)
 
 

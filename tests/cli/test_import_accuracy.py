@@ -24,12 +24,12 @@ class LinearGpu:
         self.kernels: list[tuple[int, float, float]] = []  # kind, start, duration
         self.truth_j = [0.0] * KINDS
         self._segment_starts_s, self._segment_joules, self._segment_watts = [], [], []
-        now = joules = self.idle_j = 0.0
-        while now < seconds:
+        simulated_time_s = joules = self.idle_j = 0.0
+        while simulated_time_s < seconds:
             length = chance.uniform(0.002, 0.05)
             kind = None if chance.random() < 0.25 else chance.randrange(KINDS)
             watts = IDLE_W if kind is None else powers[kind]
-            self._segment_starts_s.append(now)
+            self._segment_starts_s.append(simulated_time_s)
             self._segment_joules.append(joules)
             self._segment_watts.append(watts)
             if kind is None:
@@ -37,14 +37,14 @@ class LinearGpu:
             else:
                 self.truth_j[kind] += watts * length
                 count = max(1, int(length / 0.0005))
-                self.kernels += [(kind, now + i * length / count, length / count) for i in range(count)]
-            now += length
+                self.kernels += [(kind, simulated_time_s + i * length / count, length / count) for i in range(count)]
+            simulated_time_s += length
             joules += watts * length
-        self.end = now
+        self.end = simulated_time_s
 
-    def joules_at(self, second: float) -> float:
-        segment = max(0, bisect.bisect_right(self._segment_starts_s, second) - 1)
-        return self._segment_joules[segment] + (second - self._segment_starts_s[segment]) * self._segment_watts[segment]
+    def joules_at(self, time_s: float) -> float:
+        segment = max(0, bisect.bisect_right(self._segment_starts_s, time_s) - 1)
+        return self._segment_joules[segment] + (time_s - self._segment_starts_s[segment]) * self._segment_watts[segment]
 
     def write_trace(self, path) -> None:
         events = []
@@ -63,8 +63,8 @@ class LinearGpu:
         """A counter that updates every 100 ms, polled every `poll_s`."""
         lines = ["time_unix_ns,domain,kind,value"]
         for poll in range(int(self.end / poll_s)):
-            updated = int(poll * poll_s / UPDATE_S + 1e-9) * UPDATE_S
-            lines.append(f"{BASE_NS + int(poll * poll_s * 1e9)},gpu0,energy_j,{self.joules_at(updated):.6f}")
+            last_update_s = int(poll * poll_s / UPDATE_S + 1e-9) * UPDATE_S
+            lines.append(f"{BASE_NS + int(poll * poll_s * 1e9)},gpu0,energy_j,{self.joules_at(last_update_s):.6f}")
         path.write_text("\n".join(lines) + "\n")
 
 
@@ -74,8 +74,10 @@ def test_kernel_energies_of_an_import_are_within_three_percent(joulemap, tmp_pat
     gpu.write_trace(tmp_path / "trace.json")
     gpu.write_counter_csv(tmp_path / "power.csv", poll_s)
     recording = tmp_path / "run.joule"
-    imported = joulemap("import", "kineto", tmp_path / "trace.json", "--power", tmp_path / "power.csv", "-o", recording)
-    assert imported.code == 0, imported.err
+    import_outcome = joulemap(
+        "import", "kineto", tmp_path / "trace.json", "--power", tmp_path / "power.csv", "-o", recording
+    )
+    assert import_outcome.code == 0, import_outcome.err
     report = joulemap("report", "--by", "kernel", "--json", recording).json
     rows = {row["name"]: row for row in report["rows"]}
     errors = [rows[f"kernel_{kind}"]["energy_j"] / joules - 1 for kind, joules in enumerate(gpu.truth_j)]

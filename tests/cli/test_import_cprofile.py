@@ -35,26 +35,26 @@ def profile(tmp_path_factory) -> Path:
 
 def reference_times(profile: Path) -> dict[str, tuple]:
     """By name of the function: calls, own time, cumulative time."""
-    stats = pstats.Stats(str(profile)).stats
+    function_stats = pstats.Stats(str(profile)).stats
     return {
-        key[2]: (calls, own, cumulative)
-        for key, (_, calls, own, cumulative, _) in stats.items()
+        key[2]: (calls, own_time_s, cumulative)
+        for key, (_, calls, own_time_s, cumulative, _) in function_stats.items()
         if key[0] != "~"  # joulemap shortens names of built-ins
     }
 
 
 def test_a_profile_becomes_a_recording_with_calls_and_own_times(joulemap, profile, tmp_path):
-    made = tmp_path / "run.joule"
-    done = joulemap("import", profile, "-o", made, "--json")
-    assert done.code == 0, done.err
-    assert json.loads(done.out)["format"] == "cprofile", "recognized by its content"
-    report = joulemap("report", made, "--by", "function", "--json").json
+    recording_path = tmp_path / "run.joule"
+    import_outcome = joulemap("import", profile, "-o", recording_path, "--json")
+    assert import_outcome.code == 0, import_outcome.err
+    assert json.loads(import_outcome.out)["format"] == "cprofile", "recognized by its content"
+    report = joulemap("report", recording_path, "--by", "function", "--json").json
     rows = {row["path"][-1].split(" (")[0]: row for row in report["rows"]}
-    for name, (calls, own, _) in reference_times(profile).items():
-        if own < 1e-6:
+    for name, (calls, own_time_s, _) in reference_times(profile).items():
+        if own_time_s < 1e-6:
             continue
         assert rows[name]["count"] == calls
-        assert rows[name]["time_s"] == pytest.approx(own, abs=2e-9)
+        assert rows[name]["time_s"] == pytest.approx(own_time_s, abs=2e-9)
         assert rows[name]["energy_j"] is None, "without a power log, the energy is unknown, not 0"
 
 
@@ -64,31 +64,33 @@ def test_a_power_log_gives_the_energy_of_functions(joulemap, profile, tmp_path):
     lines = ["time_unix_ns,domain,kind,value"]
     lines += [f"{begin + round(i * seconds * 1e9 / 50)},package-0,power_w,80" for i in range(51)]
     (tmp_path / "power.csv").write_text("\n".join(lines) + "\n")
-    made = tmp_path / "run.joule"
-    done = joulemap("import", "cprofile", profile, "--power", tmp_path / "power.csv", "-o", made, "--json")
-    assert done.code == 0, done.err
-    codes = {note["code"] for note in json.loads(done.out)["diagnostics"]}
+    recording_path = tmp_path / "run.joule"
+    import_outcome = joulemap(
+        "import", "cprofile", profile, "--power", tmp_path / "power.csv", "-o", recording_path, "--json"
+    )
+    assert import_outcome.code == 0, import_outcome.err
+    codes = {note["code"] for note in json.loads(import_outcome.out)["diagnostics"]}
     assert {"clock_not_known", "profile_without_times"} <= codes
-    report = joulemap("report", made, "--by", "function", "--json").json
+    report = joulemap("report", recording_path, "--by", "function", "--json").json
     rows = {row["path"][-1].split(" (")[0]: row for row in report["rows"]}
-    own = reference_times(profile)["fibonacci"][1]
-    assert rows["fibonacci"]["energy_j"] == pytest.approx(80 * own, rel=0.1)
+    own_time_s = reference_times(profile)["fibonacci"][1]
+    assert rows["fibonacci"]["energy_j"] == pytest.approx(80 * own_time_s, rel=0.1)
 
 
 @pytest.fixture
 def experiment(joulemap, profile, tmp_path) -> Path:
     folder = tmp_path / "profiles"
     folder.mkdir()
-    stats = marshal.loads(profile.read_bytes())
+    function_stats = marshal.loads(profile.read_bytes())
     for number, name in enumerate(
         ["transformer_xl_pytorch_train", "transformer_xl_tensorflow_train", "ssd_pytorch_train"]
     ):
         # Versions 0 to 2 are those of older Pythons.
-        (folder / f"{name}.prof").write_bytes(marshal.dumps(stats, [4, 2, 0][number]))
+        (folder / f"{name}.prof").write_bytes(marshal.dumps(function_stats, [4, 2, 0][number]))
     (folder / "ssd_tensorflow_train.prof").write_bytes(b"no profile")
-    done = joulemap("import", "cprofile", folder, "--pattern", PATTERN, "-o", tmp_path / "exp", "--json")
-    assert done.code == 0, done.err
-    result = json.loads(done.out)
+    import_outcome = joulemap("import", "cprofile", folder, "--pattern", PATTERN, "-o", tmp_path / "exp", "--json")
+    assert import_outcome.code == 0, import_outcome.err
+    result = json.loads(import_outcome.out)
     assert (result["rows"], result["cells"], result["rows_failed"]) == (4, 4, 1)
     assert {"profile_without_power", "damaged_file"} <= {note["code"] for note in result["diagnostics"]}
     return tmp_path / "exp"
@@ -96,7 +98,7 @@ def experiment(joulemap, profile, tmp_path) -> Path:
 
 def test_profiles_become_an_experiment_with_function_tables(joulemap, experiment, profile):
     result = joulemap("experiment", "analyze", experiment, "--json").json
-    wanted = reference_times(profile)
+    expected_times = reference_times(profile)
     cells = {tuple(cell["factors"].values()): cell for cell in result["cells"]}
     assert {("transformer_xl", "pytorch"), ("transformer_xl", "tensorflow")} <= {key[:2] for key in cells}
     for key, cell in cells.items():
@@ -104,10 +106,10 @@ def test_profiles_become_an_experiment_with_function_tables(joulemap, experiment
             assert cell["functions"] == [] and cell["n"] == 0
             continue
         assert cell["energy_j"] is None
-        functions = {one["name"].split(" (")[0]: one for one in cell["functions"]}
-        calls, own, cumulative = wanted["fibonacci"]
+        functions = {function_entry["name"].split(" (")[0]: function_entry for function_entry in cell["functions"]}
+        calls, own_time_s, cumulative = expected_times["fibonacci"]
         assert functions["fibonacci"]["count"] == calls
-        assert functions["fibonacci"]["time_s"] == pytest.approx(own)
+        assert functions["fibonacci"]["time_s"] == pytest.approx(own_time_s)
         assert functions["fibonacci"]["cumulative_s"] == pytest.approx(cumulative)
         assert functions["fibonacci"]["energy_j"] is None
     assert "profile_without_power" in {note["code"] for note in result["diagnostics"]}
@@ -125,8 +127,14 @@ def test_functions_are_printed_and_written_as_csv(joulemap, experiment, profile)
 
 def test_damaged_profiles_and_conflicting_options_are_refused(joulemap, profile, tmp_path):
     (tmp_path / "bad.prof").write_bytes(profile.read_bytes()[:-20])
-    done = joulemap("import", "cprofile", tmp_path / "bad.prof", "-o", tmp_path / "run.joule")
-    assert done.code == 1 and "not a marshal file of cProfile" in done.err and "cProfile -o" in done.err
+    import_outcome = joulemap("import", "cprofile", tmp_path / "bad.prof", "-o", tmp_path / "run.joule")
+    assert (
+        import_outcome.code == 1
+        and "not a marshal file of cProfile" in import_outcome.err
+        and "cProfile -o" in import_outcome.err
+    )
     assert not (tmp_path / "run.joule").exists()
-    done = joulemap("import", "cprofile", profile, "--pattern", "{name}.prof", "--power", tmp_path / "p.csv", "-o", "x")
-    assert done.code == 2 and "--power" in done.err
+    import_outcome = joulemap(
+        "import", "cprofile", profile, "--pattern", "{name}.prof", "--power", tmp_path / "p.csv", "-o", "x"
+    )
+    assert import_outcome.code == 2 and "--power" in import_outcome.err

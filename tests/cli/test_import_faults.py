@@ -26,7 +26,7 @@ def imported(joulemap, tmp_path: Path):
 
 @pytest.fixture
 def report_import(joulemap, tmp_path: Path):
-    return lambda by: joulemap("report", tmp_path / "imported.joule", "--json", "--by", by).json
+    return lambda report_level: joulemap("report", tmp_path / "imported.joule", "--json", "--by", report_level).json
 
 
 def result(report: dict) -> dict[str, int]:
@@ -74,15 +74,15 @@ def test_one_damaged_time_does_not_move_or_stretch_the_trace(imported, report_im
                                                   ("python_function", "nn.Module: M_", "layer")])  # fmt: skip
 def test_unbounded_nesting_is_counted_with_its_enclosing_scope(imported, report_import, tmp_path, category, prefix, by):
     trace = KinetoTrace()
-    deep = 20_000
-    for i in range(deep):
-        trace.add(category, f"{prefix}{i}", i, 2 * (deep - i))
+    nesting_depth = 20_000
+    for i in range(nesting_depth):
+        trace.add(category, f"{prefix}{i}", i, 2 * (nesting_depth - i))
     summary = imported("kineto", trace.write(tmp_path / "t.json"))
     limit = 64 if by == "region" else 256
-    assert result(summary)["nested_too_deep"] == deep - limit
+    assert result(summary)["nested_too_deep"] == nesting_depth - limit
     rows = report_import(by)["rows"]
     assert len(rows) == limit
-    assert sum(row["time_s"] for row in rows) == pytest.approx(2 * deep * 1e-6)
+    assert sum(row["time_s"] for row in rows) == pytest.approx(2 * nesting_depth * 1e-6)
 
 
 def test_threads_outside_of_any_scope_cost_nothing(imported, report_import, tmp_path):
@@ -145,12 +145,12 @@ def test_every_format_that_is_text_may_be_compressed(imported, tmp_path):
     trace.write_bytes(gzip.compress(json.dumps(ONNXRUNTIME_TRACE).encode()))
     power = tmp_path / "power.csv.gz"
     rows = "".join(f"{BASE_NS + i * 100_000_000},package-0,power_w,{100 + i % 7}\n" for i in range(1000))
-    packed = gzip.compress(("time_unix_ns,domain,kind,value\n" + rows).encode())
-    power.write_bytes(packed)
+    compressed_log = gzip.compress(("time_unix_ns,domain,kind,value\n" + rows).encode())
+    power.write_bytes(compressed_log)
     summary = imported("onnxruntime", trace, "--power", power, "--start", BASE_NS)
     assert summary["samples"] == 1000 and summary["thread_s"] == pytest.approx(0.5, rel=0.2)
     assert "file_cut" not in result(summary)
-    power.write_bytes(packed[: len(packed) // 2])
+    power.write_bytes(compressed_log[: len(compressed_log) // 2])
     summary = imported("onnxruntime", trace, "--power", power, "--start", BASE_NS)
     assert 0 < summary["samples"] < 1000 and result(summary)["file_cut"] == 1
 
@@ -166,7 +166,7 @@ def test_a_truncated_power_log_of_an_experiment_is_reported(joulemap, tmp_path):
     rows = [f"{i}00000000,gpu0,power_w,{100 + i * i % 97}\n" for i in range(1, 2000)]
     compressed = gzip.compress(("time_unix_ns,domain,kind,value\n" + "".join(rows)).encode())
     (tmp_path / "run1-a.csv").write_bytes(compressed[: len(compressed) // 2])
-    made = joulemap("import", "csv", tmp_path, "--pattern", "run{run}-{variant}.csv", "-o", tmp_path / "exp")
-    assert made.code == 0, made.err
-    kept = [json.loads(file.read_text()) for file in (tmp_path / "exp").rglob("*.json")]
-    assert "file_cut" in json.dumps(kept), kept
+    import_outcome = joulemap("import", "csv", tmp_path, "--pattern", "run{run}-{variant}.csv", "-o", tmp_path / "exp")
+    assert import_outcome.code == 0, import_outcome.err
+    experiment_documents = [json.loads(file.read_text()) for file in (tmp_path / "exp").rglob("*.json")]
+    assert "file_cut" in json.dumps(experiment_documents), experiment_documents

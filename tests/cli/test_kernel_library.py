@@ -83,8 +83,11 @@ def recording_and_library(record, tmp_path):
 
 def test_a_named_kernel_library_provides_powers_that_a_short_run_cannot(recording_and_library, report, tmp_path):
     file, powers = recording_and_library
-    before, result = report(file), report(file, "--library", write_library(tmp_path / "library.joule", powers))
-    assert {row["basis"] for row in rows_of(before).values()} == {"time-share"}
+    report_without_library, result = (
+        report(file),
+        report(file, "--library", write_library(tmp_path / "library.joule", powers)),
+    )
+    assert {row["basis"] for row in rows_of(report_without_library).values()} == {"time-share"}
     gemm, relu = rows_of(result)["gemm"], rows_of(result)["relu"]
     assert gemm["basis"] == relu["basis"] == "library"
     assert gemm["power_w"] / relu["power_w"] == pytest.approx(3, rel=0.05)
@@ -96,10 +99,12 @@ def test_a_named_kernel_library_provides_powers_that_a_short_run_cannot(recordin
 
 def test_a_kernel_library_of_another_gpu_changes_nothing(recording_and_library, report, tmp_path):
     file, powers = recording_and_library
-    before = report(file)
-    assert report(file, "--library", "none") == before
-    other = [KernelPower("Another", power.name, power.size, power.watts) for power in powers]
-    assert report(file, "--library", write_library(tmp_path / "other.joule", other)) == before
+    report_without_library = report(file)
+    assert report(file, "--library", "none") == report_without_library
+    other_gpu_powers = [KernelPower("Another", power.name, power.size, power.watts) for power in powers]
+    assert (
+        report(file, "--library", write_library(tmp_path / "other.joule", other_gpu_powers)) == report_without_library
+    )
 
 
 def test_known_kernel_powers_are_stored_in_the_recording(recording_and_library, record, report, tmp_path):

@@ -83,15 +83,17 @@ def test_a_gpu_at_its_power_limit_is_reported(record):
 
 def test_a_time_range_has_its_share_of_energy_and_kernels(record, joulemap, tmp_path):
     report = record("150", "20", flags=("--trace", "full"))
-    whole = report("kernel")
-    assert whole["elapsed_s"] > 2.5
-    begin, end = 0.25 * whole["elapsed_s"], 0.75 * whole["elapsed_s"]
-    half = report("kernel", "--time", f"{begin},{end}")
-    assert half["elapsed_s"] == pytest.approx(end - begin)
-    assert half["measured_j"] == pytest.approx(300 * (end - begin), rel=0.05)
-    assert rows_of(half)["gemm"]["count"] == pytest.approx(rows_of(whole)["gemm"]["count"] / 2, rel=0.25)
-    total = half["attributed_j"] + half["idle_j"] + half["unattributed_j"]
-    assert total == pytest.approx(half["measured_j"], rel=1e-3)
+    whole_run_report = report("kernel")
+    assert whole_run_report["elapsed_s"] > 2.5
+    begin, end = 0.25 * whole_run_report["elapsed_s"], 0.75 * whole_run_report["elapsed_s"]
+    half_run_report = report("kernel", "--time", f"{begin},{end}")
+    assert half_run_report["elapsed_s"] == pytest.approx(end - begin)
+    assert half_run_report["measured_j"] == pytest.approx(300 * (end - begin), rel=0.05)
+    assert rows_of(half_run_report)["gemm"]["count"] == pytest.approx(
+        rows_of(whole_run_report)["gemm"]["count"] / 2, rel=0.25
+    )
+    total = half_run_report["attributed_j"] + half_run_report["idle_j"] + half_run_report["unattributed_j"]
+    assert total == pytest.approx(half_run_report["measured_j"], rel=1e-3)
     for window, code in (("1,2", 0), ("1", 0), ("1000", 2), ("2,1", 2), ("-1", 2), ("x", 2), ("1,", 2)):
         outcome = joulemap("report", "--time", window, tmp_path / "run.joule")
         assert outcome.code == code, window

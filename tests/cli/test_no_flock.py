@@ -38,9 +38,9 @@ def test_a_command_is_recorded_and_the_summary_lists_missing_data(
 ):
     recording = tmp_path / "run.joule"
     words = ("--sysroot", sysroots / "intel-2socket", "record", "--json", "-o", recording, "--", "true")
-    ended = joulemap(*words, env=environment_without_flock)
-    assert ended.code == 0, ended.err
-    notes = [note for note in ended.json["diagnostics"] if note["code"] == "flock_missing"]
+    record_outcome = joulemap(*words, env=environment_without_flock)
+    assert record_outcome.code == 0, record_outcome.err
+    notes = [note for note in record_outcome.json["diagnostics"] if note["code"] == "flock_missing"]
     assert len(notes) == 1 and notes[0]["remedy"]
     assert sorted(path.name for path in tmp_path.glob("run.joule*")) == ["run.joule"]
     reported = joulemap("report", "--json", recording)
@@ -51,7 +51,7 @@ def test_an_experiment_runs(joulemap, sysroots, environment_without_flock, tmp_p
     plan = tmp_path / "experiment.toml"
     plan.write_text(PLAN_TOML)
     words = ("--sysroot", sysroots / "intel-2socket", "experiment", "run", plan, "-o", tmp_path / "tiny", "--json")
-    ended = joulemap(*words, env=environment_without_flock, cwd=tmp_path)
-    assert ended.code == 0, ended.err
-    assert [row["state"] for row in ended.json["rows"]] == 4 * ["done"]
+    experiment_outcome = joulemap(*words, env=environment_without_flock, cwd=tmp_path)
+    assert experiment_outcome.code == 0, experiment_outcome.err
+    assert [row["state"] for row in experiment_outcome.json["rows"]] == 4 * ["done"]
     assert list((tmp_path / "tiny").glob("owner-*")) == []

@@ -49,9 +49,9 @@ def true_joules(machine: FakeNvml, run: dict, gpu: int = 0) -> float:
     return machine.joules(begin, begin + run["elapsed_s"], gpu)
 
 
-def is_energy_accurate(domain: dict, true_j: float) -> bool:
+def is_energy_accurate(domain: dict, true_energy_j: float) -> bool:
     """True to 1 % or within the reported uncertainty: on a busy machine some readings come late."""
-    return abs(domain["joules"] - true_j) <= max(0.01 * true_j, domain["uncertainty_j"])
+    return abs(domain["joules"] - true_energy_j) <= max(0.01 * true_energy_j, domain["uncertainty_j"])
 
 
 def test_doctor_lists_the_gpu_and_its_channels(joulemap, fake_nvml):
@@ -77,8 +77,8 @@ def test_a_sysroot_takes_a_named_library_but_not_the_real_one(joulemap, sysroots
     arguments = ["doctor", "--json", "--sensors", "nvml", "--sysroot", sysroots / "no-sensors"]
     environment = {name: value for name, value in os.environ.items() if name != "JOULEMAP_NVML"}
     assert joulemap(*arguments, env=environment).json["sensors"][0]["state"] == "absent"
-    named = joulemap(*arguments, env={**environment, **machine.environment})
-    assert named.json["sensors"][0]["state"] == "measured"
+    doctor_outcome = joulemap(*arguments, env={**environment, **machine.environment})
+    assert doctor_outcome.json["sensors"][0]["state"] == "measured"
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,19 @@ def test_an_old_driver_provides_power_samples(joulemap, fake_nvml):
 
 
 def test_a_gpu_lost_from_the_bus_keeps_its_data_so_far_and_other_gpus_keep_all(joulemap, fake_nvml, tmp_path):
-    gone = tmp_path / "gone"
+    loss_trigger_file = tmp_path / "gone"
     machine = fake_nvml(
-        FakeGpu(FIRST_GPU, power=[(0, 200)], statements=[f"lost_when {gone}"]), FakeGpu(SECOND_GPU, power=[(0, 300)])
+        FakeGpu(FIRST_GPU, power=[(0, 200)], statements=[f"lost_when {loss_trigger_file}"]),
+        FakeGpu(SECOND_GPU, power=[(0, 300)]),
     )
-    run, domains = run_stat(joulemap, machine, "sh", "-c", f"sleep 1.2; touch {gone}; sleep 1.2")
-    lost_unix_s = gone.stat().st_mtime_ns * 1e-9
+    run, domains = run_stat(joulemap, machine, "sh", "-c", f"sleep 1.2; touch {loss_trigger_file}; sleep 1.2")
+    lost_unix_s = loss_trigger_file.stat().st_mtime_ns * 1e-9
     used_j = 200 * (lost_unix_s - run["start_unix_ns"] * 1e-9)
-    lost = domains["gpu0"]
-    assert 0 < lost["joules"] < used_j + lost["uncertainty_j"]
-    assert lost["joules"] + lost["uncertainty_j"] > true_joules(machine, run)  # it may have kept its power
+    lost_gpu_domain = domains["gpu0"]
+    assert 0 < lost_gpu_domain["joules"] < used_j + lost_gpu_domain["uncertainty_j"]
+    assert lost_gpu_domain["joules"] + lost_gpu_domain["uncertainty_j"] > true_joules(
+        machine, run
+    )  # it may have kept its power
     assert {"sensor_vanished", "energy_missing"} <= codes(run["diagnostics"])
     assert is_energy_accurate(domains["gpu1"], true_joules(machine, run, 1))
 

@@ -35,9 +35,12 @@ def small_network(batch: object = 2, *more: bytes) -> bytes:
         node("Relu", ["c"], ["y"]),
         *more,
     ]
-    last = "z" if more else "y"
+    output_name = "z" if more else "y"
     return model(
-        nodes, [value("x", [batch, 3, 32, 32])], [value(last, [batch, 16, 32, 32])], [weight_tensor("w", [16, 3, 3, 3])]
+        nodes,
+        [value("x", [batch, 3, 32, 32])],
+        [value(output_name, [batch, 16, 32, 32])],
+        [weight_tensor("w", [16, 3, 3, 3])],
     )
 
 
@@ -79,11 +82,13 @@ def test_resnet18_has_the_flops_that_it_is_known_for(joulemap):
 
 
 def test_batch_overrides_the_file_and_reports_it(joulemap):
-    one, many = (joulemap("predict", RESNET, "--batch", batch, "--json").json for batch in (1, 64))
-    assert many["batch"] == 64 and one["batch"] == 1
-    assert many["flops"] == pytest.approx(64 * one["flops"], rel=0.01)
-    assert many["energy_j"] > 5 * one["energy_j"]
-    assert any("64" in note for note in many["notes"])
+    single_sample_prediction, large_batch_prediction = (
+        joulemap("predict", RESNET, "--batch", batch, "--json").json for batch in (1, 64)
+    )
+    assert large_batch_prediction["batch"] == 64 and single_sample_prediction["batch"] == 1
+    assert large_batch_prediction["flops"] == pytest.approx(64 * single_sample_prediction["flops"], rel=0.01)
+    assert large_batch_prediction["energy_j"] > 5 * single_sample_prediction["energy_j"]
+    assert any("64" in note for note in large_batch_prediction["notes"])
     assert "per sample" in joulemap("predict", RESNET, "--batch", 64).out
 
 
@@ -99,9 +104,9 @@ def test_a_training_step_uses_more_energy_than_a_pass_and_has_an_optimizer(joule
 @pytest.mark.parametrize("options", [["--precision", "bf16"], ["--execution", "compiled"], ["--precision", "amp-bf16"]])
 def test_precision_and_mode_change_what_is_predicted(joulemap, options):
     precision = [] if "--precision" in options else ["--precision", "fp32"]
-    plain = joulemap("predict", RESNET, "--batch", 64, "--precision", "fp32", "--json").json
-    other = joulemap("predict", RESNET, "--batch", 64, *precision, *options, "--json").json
-    assert 0 < other["energy_j"] < plain["energy_j"]
+    fp32_prediction = joulemap("predict", RESNET, "--batch", 64, "--precision", "fp32", "--json").json
+    variant_prediction = joulemap("predict", RESNET, "--batch", 64, *precision, *options, "--json").json
+    assert 0 < variant_prediction["energy_j"] < fp32_prediction["energy_j"]
 
 
 def test_a_model_may_come_from_stdin(joulemap):
@@ -112,30 +117,39 @@ def test_a_model_may_come_from_stdin(joulemap):
 
 
 def test_a_traced_list_contains_its_sizes_and_types(joulemap):
-    dense = {"rows": 64, "in": 512, "out": 512, "bias": 1}
-    operation = {"layer": "fc", "source": "aten.addmm", "kind": "dense", "form": "", "parameters": dense}
+    dense_parameters = {"rows": 64, "in": 512, "out": 512, "bias": 1}
+    operation = {"layer": "fc", "source": "aten.addmm", "kind": "dense", "form": "", "parameters": dense_parameters}
     operation |= {"dtype": "bf16", "pass": "forward", "phase": "forward", "gradient": "all", "count": 1}
-    listed = {"schema": "joulemap.operations/1", "name": "Net", "format": "torch", "pass": "inference", "notes": []}
-    listed |= {"operations": [operation], "unknown": [], "weight_tensors": 2, "weight_elements": 512 * 513}
-    text = json.dumps(listed)
+    operation_list = {
+        "schema": "joulemap.operations/1",
+        "name": "Net",
+        "format": "torch",
+        "pass": "inference",
+        "notes": [],
+    }
+    operation_list |= {"operations": [operation], "unknown": [], "weight_tensors": 2, "weight_elements": 512 * 513}
+    text = json.dumps(operation_list)
     outcome = joulemap("predict", "-", "--json", input=text)
     assert outcome.code == 0, outcome.err
     assert outcome.json["precision"] == "traced" and outcome.json["format"] == "torch"
     assert [layer["name"] for layer in outcome.json["layers"]] == ["fc"]
     for options in (["--batch", "8"], ["--input", "8x512"], ["--precision", "fp16"]):
-        refused = joulemap("predict", "-", *options, input=text)
-        assert refused.code == 2 and "->" in refused.err, options
+        conflict_outcome = joulemap("predict", "-", *options, input=text)
+        assert conflict_outcome.code == 2 and "->" in conflict_outcome.err, options
 
 
 def test_an_unspecified_batch_size_must_be_given(joulemap, network):
     file = network(small_network("batch"))
     outcome = joulemap("predict", file, "--json")
-    given = joulemap("predict", file, "--batch", 2, "--json")
-    assert given.code == 0, given.err
-    assert given.json["energy_j"] == joulemap("predict", network(small_network(2)), "--json").json["energy_j"]
+    explicit_batch_outcome = joulemap("predict", file, "--batch", 2, "--json")
+    assert explicit_batch_outcome.code == 0, explicit_batch_outcome.err
+    assert (
+        explicit_batch_outcome.json["energy_j"]
+        == joulemap("predict", network(small_network(2)), "--json").json["energy_j"]
+    )
     assert outcome.code == 1 or outcome.json["notes"], "either it says that a size is missing, or which one it took"
-    named = joulemap("predict", file, "--input", "x=2x3x32x32", "--json")
-    assert named.json["energy_j"] == given.json["energy_j"]
+    input_shape_outcome = joulemap("predict", file, "--input", "x=2x3x32x32", "--json")
+    assert input_shape_outcome.json["energy_j"] == explicit_batch_outcome.json["energy_j"]
 
 
 @pytest.mark.parametrize(
@@ -179,9 +193,9 @@ def test_input_that_is_not_a_network_is_rejected_with_a_reason(joulemap, network
 
 
 def test_predict_handles_truncated_files(joulemap, network):
-    whole = small_network()
-    for length in range(0, len(whole), 23):
-        assert joulemap("predict", network(whole[:length])).code in (0, 1)
+    model_bytes = small_network()
+    for length in range(0, len(model_bytes), 23):
+        assert joulemap("predict", network(model_bytes[:length])).code in (0, 1)
 
 
 def test_files_and_folders_that_are_not_there_are_named(joulemap, tmp_path):
@@ -193,14 +207,14 @@ def test_files_and_folders_that_are_not_there_are_named(joulemap, tmp_path):
 
 
 def test_a_gpu_that_was_never_measured_is_marked_and_has_wider_intervals(joulemap):
-    measured, scaled = (joulemap("predict", RESNET, "--device", name, "--json") for name in ("H200", "a100"))
-    assert scaled.code == 0 and scaled.json["basis"] == "datasheet"
-    assert "datasheet_only" in {one["code"] for one in scaled.json["diagnostics"]}
+    measured, datasheet_outcome = (joulemap("predict", RESNET, "--device", name, "--json") for name in ("H200", "a100"))
+    assert datasheet_outcome.code == 0 and datasheet_outcome.json["basis"] == "datasheet"
+    assert "datasheet_only" in {diagnostic["code"] for diagnostic in datasheet_outcome.json["diagnostics"]}
 
     def width(result: dict) -> float:
         return (result["high_j"] - result["low_j"]) / result["energy_j"]
 
-    assert width(scaled.json) > width(measured.json)
+    assert width(datasheet_outcome.json) > width(measured.json)
     unknown = joulemap("predict", RESNET, "--device", "abacus")
     assert unknown.code != 0 and "->" in unknown.err and "H200" in unknown.err
 
@@ -237,8 +251,8 @@ def test_explain_shows_features_and_physics_of_a_layer(joulemap):
         assert {"flops", "bytes", "granted_s", "physical_s", "tree_factor", "trust", "features", "bound"} <= set(
             operation
         )
-    same = joulemap("predict", RESNET, "--explain", result["layer"], "--json").json["explanation"]
-    assert same == result
+    layer_explanation = joulemap("predict", RESNET, "--explain", result["layer"], "--json").json["explanation"]
+    assert layer_explanation == result
     text = joulemap("predict", "--explain", RESNET).out
     assert f"Explanation of {result['layer']}" in text and "weight" in text and "feature" in text
 
@@ -294,8 +308,8 @@ def test_model_verbs_report_missing_files(joulemap, tmp_path):
 def measured_folder(tmp_path_factory):
     """A folder with every 24th measured operation of the H200."""
     folder = tmp_path_factory.mktemp("measured")
-    with gzip.open(ROOT / "data" / "h200" / "operations.csv.gz", "rt") as full:
-        lines = full.read().splitlines()
+    with gzip.open(ROOT / "data" / "h200" / "operations.csv.gz", "rt") as full_csv_file:
+        lines = full_csv_file.read().splitlines()
     with gzip.open(folder / "operations.csv.gz", "wt") as part:
         part.write("\n".join([lines[0], *lines[1::24]]) + "\n")
     return folder
@@ -304,20 +318,22 @@ def measured_folder(tmp_path_factory):
 @pytest.mark.parametrize("learner", ["boosting", "forest", "linear", "none"])
 def test_profiles_of_every_learner_predict(joulemap, measured_folder, tmp_path, learner):
     profile = tmp_path / "profile.json"
-    fitted = joulemap("model", "fit", measured_folder, "--learner", learner, "-o", profile)
-    assert fitted.code == 0, fitted.err
-    usual = joulemap("predict", RESNET, "--json").json["energy_j"]
+    fit_outcome = joulemap("model", "fit", measured_folder, "--learner", learner, "-o", profile)
+    assert fit_outcome.code == 0, fit_outcome.err
+    default_energy_j = joulemap("predict", RESNET, "--json").json["energy_j"]
     energy_j = joulemap("predict", RESNET, "--profile", profile, "--json").json["energy_j"]
-    assert usual / 2 < energy_j < 2 * usual
+    assert default_energy_j / 2 < energy_j < 2 * default_energy_j
 
 
 def test_learners_are_compared_and_shown_on_a_page(joulemap, measured_folder, tmp_path):
     page, table = tmp_path / "evaluation.html", tmp_path / "evaluation.json"
-    compared = joulemap(
+    evaluation_outcome = joulemap(
         "model", "eval", measured_folder, "--folds", "2", "--compare-learners", "--html", page, "--json", "-o", table
     )
-    assert compared.code == 0, compared.err
-    learners = {one["learner"]: one["scores"] for one in json.loads(table.read_text())["learners"]}
+    assert evaluation_outcome.code == 0, evaluation_outcome.err
+    learners = {
+        learner_entry["learner"]: learner_entry["scores"] for learner_entry in json.loads(table.read_text())["learners"]
+    }
     assert set(learners) == {"boosting", "forest", "linear", "none"}
     rmspe = {name: {row["name"]: row["rmspe"] for row in scores}["operations"] for name, scores in learners.items()}
     assert len({round(error, 6) for error in rmspe.values()}) == len(learners), "each learner was fitted"
@@ -328,11 +344,13 @@ def test_learners_are_compared_and_shown_on_a_page(joulemap, measured_folder, tm
 
 
 def test_two_outputs_of_an_evaluation_must_not_be_one_file(joulemap, measured_folder, tmp_path):
-    same = tmp_path / "same"
-    refused = joulemap("model", "eval", measured_folder, "--html", same, "-o", same)
-    assert refused.code == 2
-    assert "two outputs have the name" in refused.err
-    assert not same.exists()
+    shared_output_file = tmp_path / "same"
+    evaluation_outcome = joulemap(
+        "model", "eval", measured_folder, "--html", shared_output_file, "-o", shared_output_file
+    )
+    assert evaluation_outcome.code == 2
+    assert "two outputs have the name" in evaluation_outcome.err
+    assert not shared_output_file.exists()
 
 
 SIMULATED_PYTHON = """#!/bin/sh
@@ -349,17 +367,17 @@ def test_a_profile_of_this_machine_is_measured_fitted_and_then_used(joulemap, bi
     python.write_text(SIMULATED_PYTHON.format(python=sys.executable))
     python.chmod(0o755)
     environment = {**os.environ, "JOULEMAP_DATA": str(tmp_path / "data"), "PYTHONPATH": str(binaries.parent / "python")}
-    made = joulemap("calibrate", "--predict", "--minutes", "0.2", "--python", python, env=environment)
-    assert made.code == 0, made.err
-    device = made.out.rstrip().split('"')[-2]
+    calibration_outcome = joulemap("calibrate", "--predict", "--minutes", "0.2", "--python", python, env=environment)
+    assert calibration_outcome.code == 0, calibration_outcome.err
+    device = calibration_outcome.out.rstrip().split('"')[-2]
     result = joulemap("predict", RESNET, "--device", device, "--json", env=environment).json
     assert result["basis"] == "fitted" and result["device"] == device and result["energy_j"] > 0
 
 
 def test_a_python_without_the_package_is_reported(joulemap, tmp_path):
     environment = {**os.environ, "JOULEMAP_DATA": str(tmp_path / "data")}
-    failed = joulemap("calibrate", "--predict", "--python", "/bin/false", env=environment)
-    assert failed.code != 0 and "--python" in failed.err
+    calibration_outcome = joulemap("calibrate", "--predict", "--python", "/bin/false", env=environment)
+    assert calibration_outcome.code != 0 and "--python" in calibration_outcome.err
 
 
 def test_a_device_on_the_command_line_overrides_the_profile_of_the_configuration(joulemap, tmp_path):

@@ -36,17 +36,23 @@ def model_with_unknown_operation(tmp_path: Path) -> Path:
 def test_unknown_operations_are_listed(joulemap, model_with_unknown_operation):
     outcome = joulemap("predict", model_with_unknown_operation, "--json")
     result = outcome.json
-    assert [one["op"] for one in result["unknown_ops"]] and all("reason" in one for one in result["unknown_ops"])
-    is_bounded = all(one["bounded"] for one in result["unknown_ops"])
+    assert [unknown_operation["op"] for unknown_operation in result["unknown_ops"]] and all(
+        "reason" in unknown_operation for unknown_operation in result["unknown_ops"]
+    )
+    is_bounded = all(unknown_operation["bounded"] for unknown_operation in result["unknown_ops"])
     assert result["is_total_sound"] == is_bounded and outcome.code == (0 if is_bounded else 1)
-    assert {"unknown_operations", "unbounded_operations"} & {one["code"] for one in result["diagnostics"]}
+    assert {"unknown_operations", "unbounded_operations"} & {diagnostic["code"] for diagnostic in result["diagnostics"]}
     assert "Mystery" in joulemap("predict", model_with_unknown_operation).out
 
 
 def test_a_total_with_an_unknown_operation_is_printed_as_a_lower_bound(joulemap, model_with_unknown_operation):
     outcome = joulemap("predict", model_with_unknown_operation)
-    first = "\n".join(outcome.out.strip().splitlines()[:5])
-    assert "WARNING" in first and "lower bound" in first and "com.acme.Mystery" in first
+    first_output_lines = "\n".join(outcome.out.strip().splitlines()[:5])
+    assert (
+        "WARNING" in first_output_lines
+        and "lower bound" in first_output_lines
+        and "com.acme.Mystery" in first_output_lines
+    )
     assert ">= " in outcome.out and "warning" in outcome.err and "lower bound" in outcome.err
 
 
@@ -55,7 +61,7 @@ def test_json_of_a_lower_bound_has_no_upper_bound_and_a_reason(joulemap, model_w
     result = outcome.json
     assert result["is_lower_bound"] and result["high_j"] is None and result["lifetime"]["high_j"] is None
     assert result["energy_j"] > 0 and result["low_j"] > 0
-    by_code = {one["code"]: one["message"] for one in result["diagnostics"]}
+    by_code = {diagnostic["code"]: diagnostic["message"] for diagnostic in result["diagnostics"]}
     assert "com.acme.Mystery" in by_code["unknown_operations"]
     assert [layer["high_j"] is None for layer in result["layers"]].count(True) == 1
     assert "lower bound" in outcome.err

@@ -53,10 +53,12 @@ def record(binaries: Path, joulemap, tmp_path):
 @pytest.mark.parametrize("end", ["tidy", "untidy"])
 def test_the_cost_of_probing_is_reported_separately(record, end):
     report = record(sys.executable, "-c", PROBING_PROGRAM, end)
-    for by in ("domain", "layer", "step"):
-        result = report(by)
-        assert result["overhead"]["probe_s"] >= 2, by
-        assert result["overhead"]["probe_j"] == pytest.approx(300 * result["overhead"]["probe_s"], rel=0.1), by
+    for report_level in ("domain", "layer", "step"):
+        result = report(report_level)
+        assert result["overhead"]["probe_s"] >= 2, report_level
+        assert result["overhead"]["probe_j"] == pytest.approx(300 * result["overhead"]["probe_s"], rel=0.1), (
+            report_level
+        )
         assert "not_probed" not in {entry["code"] for entry in result["diagnostics"]}
     rows = {row["display_name"]: row for row in report("step")["rows"]}
     assert rows["probe"]["time_s"] == pytest.approx(result["overhead"]["probe_s"], rel=0.01)

@@ -12,16 +12,16 @@ from commands import make_busy_command, wait_for
 
 
 def test_a_process_is_watched_until_it_ends(binaries):
-    watched = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    watched_process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     process = subprocess.Popen(
-        [binaries / "joulemap", "stat", "--json", "-p", str(watched.pid)], stdout=subprocess.PIPE, text=True
+        [binaries / "joulemap", "stat", "--json", "-p", str(watched_process.pid)], stdout=subprocess.PIPE, text=True
     )
     wait_for(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 1)  # the sensor threads have started
-    watched.communicate(timeout=20)
+    watched_process.communicate(timeout=20)
     out, _ = process.communicate(timeout=20)
     report = json.loads(out)
     assert process.returncode == 0
-    assert report["pid"] == watched.pid
+    assert report["pid"] == watched_process.pid
     assert report["runs"][0]["exit_code"] is None
     assert report["runs"][0]["elapsed_s"] > 0
 
@@ -47,13 +47,13 @@ def test_children_and_orphans_of_the_command_are_counted(joulemap, tmp_path):
 def test_a_busy_neighbour_shows_in_the_process_share(joulemap):
     neighbour = subprocess.Popen(make_busy_command(60))
     try:
-        (alone,) = joulemap("stat", "--json", "--", "sleep", "1").json["runs"]
-        (beside,) = joulemap("stat", "--json", "--", *make_busy_command(1)).json["runs"]
+        (sleeping_run,) = joulemap("stat", "--json", "--", "sleep", "1").json["runs"]
+        (busy_run,) = joulemap("stat", "--json", "--", *make_busy_command(1)).json["runs"]
     finally:
         neighbour.kill()
         neighbour.wait()
-    assert alone["process_share"] < 0.1
-    assert alone["process_share"] < beside["process_share"] < 0.95
+    assert sleeping_run["process_share"] < 0.1
+    assert sleeping_run["process_share"] < busy_run["process_share"] < 0.95
 
 
 def test_energy_left_from_an_earlier_run_is_not_attributed_to_the_next(joulemap, tmp_path):
@@ -67,11 +67,11 @@ def test_energy_left_from_an_earlier_run_is_not_attributed_to_the_next(joulemap,
         f" until [ -e {tmp_path}/done ]; do sleep 0.01; done; fi"
     )
     try:
-        first, second = joulemap("stat", "-r", "2", "--json", "--", "sh", "-c", script).json["runs"]
+        first_run, second_run = joulemap("stat", "-r", "2", "--json", "--", "sh", "-c", script).json["runs"]
     finally:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-    assert first["process_cpu_s"] >= 0.39
-    assert second["process_cpu_s"] < 0.2
+    assert first_run["process_cpu_s"] >= 0.39
+    assert second_run["process_cpu_s"] < 0.2
 
 
 def test_without_a_command_there_is_no_share_and_no_exit_code(binaries):

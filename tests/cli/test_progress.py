@@ -15,7 +15,7 @@ def run_on_terminal(command: list) -> tuple[int, str]:
     terminal, stderr = pty.openpty()
     with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=stderr) as process:
         os.close(stderr)
-        shown = b""
+        terminal_output = b""
         while True:
             try:
                 part = os.read(terminal, 4096)
@@ -23,17 +23,17 @@ def run_on_terminal(command: list) -> tuple[int, str]:
                 break
             if not part:
                 break
-            shown += part
+            terminal_output += part
     os.close(terminal)
-    return process.returncode, shown.decode()
+    return process.returncode, terminal_output.decode()
 
 
 def test_a_calibration_shows_how_long_it_takes_and_clears_the_line(binaries, tmp_path):
     calibrate = [binaries / "joulemap", "calibrate", "--seconds", "3", "--no-load", "--sysroot", SYSROOT]
-    code, shown = run_on_terminal([*calibrate, "-o", tmp_path / "found.txt"])
-    assert code == 0, shown
-    lines = shown.replace("\x1b[K", "").split("\r")
-    assert any(line.startswith("calibrating: ") and line.endswith(" s left") for line in lines), shown
+    code, terminal_output = run_on_terminal([*calibrate, "-o", tmp_path / "found.txt"])
+    assert code == 0, terminal_output
+    lines = terminal_output.replace("\x1b[K", "").split("\r")
+    assert any(line.startswith("calibrating: ") and line.endswith(" s left") for line in lines), terminal_output
     assert lines[-1] == ""
 
 
@@ -41,5 +41,5 @@ def test_neither_a_pipe_nor_a_quiet_terminal_shows_progress(binaries, tmp_path):
     calibrate = [binaries / "joulemap", "calibrate", "--seconds", "1.5", "--no-load", "--sysroot", SYSROOT]
     process = subprocess.run([str(word) for word in calibrate], capture_output=True, text=True, check=True)
     assert "calibrating" not in process.stderr
-    code, shown = run_on_terminal([*calibrate, "-q", "-o", tmp_path / "found.txt"])
-    assert code == 0 and "calibrating" not in shown
+    code, terminal_output = run_on_terminal([*calibrate, "-q", "-o", tmp_path / "found.txt"])
+    assert code == 0 and "calibrating" not in terminal_output

@@ -69,7 +69,7 @@ def test_recordings_of_one_run_are_put_together_and_others_are_not(joulemap, sys
         command = ("record", *flags, "--sysroot", sysroots / "no-sensors", "-o", tmp_path / file, "--", "true")
         assert joulemap(*command).code == 0
     assert joulemap("report", tmp_path / "a", tmp_path / "b").code == 0
-    for other in ("c", "d"):
-        refused = joulemap("report", tmp_path / "a", tmp_path / other)
-        assert refused.code == 2 and "--run NAME" in refused.err
+    for unrelated_file_name in ("c", "d"):
+        report_outcome = joulemap("report", tmp_path / "a", tmp_path / unrelated_file_name)
+        assert report_outcome.code == 2 and "--run NAME" in report_outcome.err
     assert joulemap("record", "--run", "", "--", "true").code == 2

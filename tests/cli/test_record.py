@@ -69,8 +69,8 @@ def test_a_recording_contains_the_energy_of_the_command(machine, report, tmp_pat
     start_ns = result["start_monotonic_ns"]
     end_ns = start_ns + round(result["elapsed_s"] * 1e9)
     for name in ("package-0", "dram-0"):
-        true_j = machine.truth().joules(name, start_ns, end_ns)
-        assert find_domain(result, name)["measured_j"] == pytest.approx(true_j, rel=0.01)
+        true_energy_j = machine.truth().joules(name, start_ns, end_ns)
+        assert find_domain(result, name)["measured_j"] == pytest.approx(true_energy_j, rel=0.01)
     assert result["complete"] and result["exit_code"] == 0
     assert result["attributed_j"] + result["idle_j"] + result["unattributed_j"] == pytest.approx(
         result["measured_j"], rel=1e-3
@@ -183,8 +183,10 @@ def test_a_recorder_that_was_suspended_reports_it(machine, report, tmp_path):
     assert "readings_paused" in codes(result)
     assert "was not read for" in summary
     start_ns = result["start_monotonic_ns"]
-    true_j = machine.truth().joules("package-0", start_ns, start_ns + round(result["elapsed_s"] * 1e9))
-    assert find_domain(result, "package-0")["measured_j"] == pytest.approx(true_j, rel=0.02), "the counter went on"
+    true_energy_j = machine.truth().joules("package-0", start_ns, start_ns + round(result["elapsed_s"] * 1e9))
+    assert find_domain(result, "package-0")["measured_j"] == pytest.approx(true_energy_j, rel=0.02), (
+        "the counter went on"
+    )
 
 
 def test_a_full_disk_loses_only_what_does_not_fit_and_the_command_continues(machine, report, tmp_path):
@@ -229,11 +231,11 @@ os.execv(sys.argv[1], sys.argv[1:])
 def test_losing_permissions_during_recording_keeps_read_data(machine, report, tmp_path):
     """The recording's folder becomes read-only during the run: the parts stay in place and report reads them."""
     file = tmp_path / "run.joule"
-    closed = (
+    permission_loss_script = (
         f"sleep 1; chmod 000 {machine.root}/sys/class/powercap/intel-rapl:0/energy_uj; chmod 500 {tmp_path}; sleep 0.5"
     )
     try:
-        process = machine.record(file, "sh", "-c", closed)
+        process = machine.record(file, "sh", "-c", permission_loss_script)
     finally:
         tmp_path.chmod(0o700)
     assert process.returncode == 0
@@ -241,13 +243,13 @@ def test_losing_permissions_during_recording_keeps_read_data(machine, report, tm
 
 
 def test_other_files_are_refused_with_a_reason(joulemap, tmp_path):
-    empty = tmp_path / "empty.joule"
-    empty.write_bytes(b"")
+    empty_file = tmp_path / "empty.joule"
+    empty_file.write_bytes(b"")
     text = tmp_path / "text.joule"
     text.write_text("This is no recording.\n" * 100)
     folder = tmp_path / "folder"
     folder.mkdir()
-    for path in (tmp_path / "missing.joule", empty, text, folder):
+    for path in (tmp_path / "missing.joule", empty_file, text, folder):
         outcome = joulemap("report", path)
         assert outcome.code == 1, path
         assert str(path) in outcome.err and "->" in outcome.err, outcome.err
@@ -268,10 +270,10 @@ def test_a_recording_can_be_replayed_on_a_machine_without_its_sensors(machine, j
     constant = ("--idle", 60, "--max", 60, "--noise", 0)  # whatever else runs: the replay plays a part of the recording
     machine.record(tmp_path / "run.joule", *make_busy_command(2.0), flags=constant)
     result = report(tmp_path / "run.joule")
-    recorded = find_domain(result, "package-0")
+    recorded_domain = find_domain(result, "package-0")
     start_ns = result["start_monotonic_ns"]
-    true_j = machine.truth().joules("package-0", start_ns, start_ns + round(result["elapsed_s"] * 1e9))
-    assert recorded["measured_j"] == pytest.approx(true_j, rel=0.01, abs=recorded["uncertainty_j"])
+    true_energy_j = machine.truth().joules("package-0", start_ns, start_ns + round(result["elapsed_s"] * 1e9))
+    assert recorded_domain["measured_j"] == pytest.approx(true_energy_j, rel=0.01, abs=recorded_domain["uncertainty_j"])
     outcome = joulemap("--replay", tmp_path / "run.joule", "stat", "--json", "--", "sleep", "1")
     assert outcome.code == 0, outcome.err
     replayed_domain = next(entry for entry in outcome.json["runs"][0]["domains"] if entry["name"] == "package-0")
@@ -280,8 +282,10 @@ def test_a_recording_can_be_replayed_on_a_machine_without_its_sensors(machine, j
     # while, which the truth contains.
     spans = [f"{tenth / 10},{tenth / 10 + 1}" for tenth in range(11)]
     reports = [joulemap("report", "--json", "--time", span, tmp_path / "run.joule").json for span in spans]
-    mean_powers_w = [find_domain(second, "package-0")["measured_j"] for second in reports]
-    uncertainty_w = recorded["uncertainty_j"] / recorded["measured_j"] * recorded["mean_w"] + 0.02 * 60
+    mean_powers_w = [find_domain(interval_report, "package-0")["measured_j"] for interval_report in reports]
+    uncertainty_w = (
+        recorded_domain["uncertainty_j"] / recorded_domain["measured_j"] * recorded_domain["mean_w"] + 0.02 * 60
+    )
     assert min(mean_powers_w) - uncertainty_w <= replayed_domain["mean_w"] <= max(mean_powers_w) + uncertainty_w
     assert joulemap("--replay", tmp_path / "missing", "stat", "--", "true").code == 1
 

@@ -32,14 +32,14 @@ def recorder(binaries, tmp_path):
 
 
 def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_path):
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
-        process, announcement = recorder(watched.pid)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched_process:
+        process, announcement = recorder(watched_process.pid)
         assert announcement["schema"] == "joulemap.recording/1"
-        watched.stdin.close()
+        watched_process.stdin.close()
         result, _ = process.communicate(timeout=60)
     summary = json.loads(result.splitlines()[-1])
     assert process.returncode == 0
-    assert summary["command"] == watched.args
+    assert summary["command"] == watched_process.args
     report = joulemap("report", tmp_path / "run.joule", "--json").json
     assert report["complete"]
     assert report["exit_code"] is None
@@ -47,26 +47,26 @@ def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_pat
 
 
 def test_a_stop_request_ends_the_recording_and_not_the_process(recorder, joulemap, tmp_path):
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
-        process, _ = recorder(watched.pid)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched_process:
+        process, _ = recorder(watched_process.pid)
         process.terminate()
         process.communicate(timeout=60)
         assert process.returncode == 0
-        assert watched.poll() is None
-        watched.stdin.close()
+        assert watched_process.poll() is None
+        watched_process.stdin.close()
     assert joulemap("report", tmp_path / "run.joule", "--json").json["complete"]
 
 
 def test_a_process_with_the_announced_variables_is_part_of_the_recording(recorder, joulemap, binaries, tmp_path):
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
-        process, announcement = recorder(watched.pid)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched_process:
+        process, announcement = recorder(watched_process.pid)
         variables = announcement["variables"]
         assert variables["JOULEMAP_RECORDING"] == str(tmp_path / "run.joule.d")
         program = "import joulemap as jm\nwith jm.region('joined'):\n    sum(range(2_000_000))"
         paths = f"{variables['PYTHONPATH']}:{binaries.parent / 'python'}"
         environment = {**os.environ, **variables, "PYTHONPATH": paths}
         subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=60)
-        watched.stdin.close()
+        watched_process.stdin.close()
         process.communicate(timeout=60)
     report = joulemap("report", tmp_path / "run.joule", "--by", "region", "--json").json
     assert "joined" in [row["name"] for row in report["rows"]]
@@ -75,19 +75,19 @@ def test_a_process_with_the_announced_variables_is_part_of_the_recording(recorde
 def test_options_that_conflict_with_a_process_are_rejected(joulemap):
     assert joulemap("record", "-p", os.getpid(), "--", "true").code == 2
     assert joulemap("record", "-p", os.getpid(), "--probe").code == 2
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    outcome = joulemap("record", "-p", gone.pid)
+    exited_process = subprocess.Popen(["true"])
+    exited_process.wait()
+    outcome = joulemap("record", "-p", exited_process.pid)
     assert outcome.code != 0
     assert "no process" in outcome.err
 
 
 def test_a_process_that_has_ended_but_was_not_waited_for_is_rejected(joulemap):
-    with subprocess.Popen(["true"]) as ended:
-        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-        outcome = joulemap("record", "-p", ended.pid)
+    with subprocess.Popen(["true"]) as zombie_process:
+        os.waitid(os.P_PID, zombie_process.pid, os.WEXITED | os.WNOWAIT)
+        outcome = joulemap("record", "-p", zombie_process.pid)
     assert outcome.code == 1
-    assert f"process {ended.pid} has already ended" in outcome.err
+    assert f"process {zombie_process.pid} has already ended" in outcome.err
 
 
 def test_report_excludes_parts_of_the_machine(joulemap, tmp_path):

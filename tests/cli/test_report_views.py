@@ -72,12 +72,12 @@ def run_in_terminal(binaries: Path, *arguments: str, **environment: str) -> tupl
     text = b""
     while True:
         try:
-            more = os.read(main, 65536)
+            output_chunk = os.read(main, 65536)
         except OSError:
             break
-        if not more:
+        if not output_chunk:
             break
-        text += more
+        text += output_chunk
     code = process.wait()
     os.close(main)
     return code, text.decode()
@@ -122,17 +122,17 @@ def test_a_plot_is_an_image_with_labels(report, tmp_path, plot):
     texts = " ".join(element.text or "" for element in root.iter())
     assert "measured (nvml)" in texts and "Recording" in texts
     assert not re.search("href|<script|url\\(", file.read_text())
-    again = report("--plot", plot).out
-    assert again == file.read_text(), "to a pipe, the same bytes"
+    piped_svg = report("--plot", plot).out
+    assert piped_svg == file.read_text(), "to a pipe, the same bytes"
 
 
 @pytest.mark.parametrize("plot", ["violin", "box", "lines"])
 def test_plots_of_steps_are_of_phases_where_that_is_asked_for(report, tmp_path, plot):
     texts = {}
-    for by in ("layer", "phase"):
-        assert report("--plot", plot, "--by", by, "-o", tmp_path / f"{by}.svg").code == 0
-        root = ElementTree.fromstring((tmp_path / f"{by}.svg").read_text())
-        texts[by] = " ".join(element.text or "" for element in root.iter())
+    for report_level in ("layer", "phase"):
+        assert report("--plot", plot, "--by", report_level, "-o", tmp_path / f"{report_level}.svg").code == 0
+        root = ElementTree.fromstring((tmp_path / f"{report_level}.svg").read_text())
+        texts[report_level] = " ".join(element.text or "" for element in root.iter())
     assert "Energy of phases" in texts["phase"] and "Energy of layers" in texts["layer"]
     assert "train backward" in texts["phase"] and ".0." not in texts["phase"] and ".0." in texts["layer"]
 
@@ -155,10 +155,10 @@ def test_bars_show_the_quantity_that_they_are_sorted_by(report, tmp_path):
     rows = [
         row for row in report("--by", "layer", "--json").json["rows"] if row["energy_j"] and row["path"][0] != "probe"
     ]
-    most = max(rows, key=lambda row: row["energy_j"] / row["time_s"])
+    highest_power_row = max(rows, key=lambda row: row["energy_j"] / row["time_s"])
     titles = re.findall(r"<title>([^<]*): ([0-9.e]+) W", pictures["power"])
-    assert titles[0][0].endswith(" ".join(most["path"]))
-    assert float(titles[0][1]) == pytest.approx(most["energy_j"] / most["time_s"], rel=1e-3)
+    assert titles[0][0].endswith(" ".join(highest_power_row["path"]))
+    assert float(titles[0][1]) == pytest.approx(highest_power_row["energy_j"] / highest_power_row["time_s"], rel=1e-3)
     assert report("--plot", "violin", "--sort", "power", "-o", tmp_path / "x.svg").code == 2
 
 
@@ -187,9 +187,9 @@ def test_a_table_of_csv_has_all_rows_with_all_digits(report):
     result = report("--by", "layer", "--json").json
     rows = list(csv.DictReader(io.StringIO(report("--by", "layer", "--format", "csv").out)))
     assert len(rows) == len(result["rows"]) + 2, "idle and unattributed energy, too"
-    known = {(row["layer"], row["device"]): row["energy_j"] for row in rows}
+    energy_by_layer = {(row["layer"], row["device"]): row["energy_j"] for row in rows}
     for row in result["rows"]:
-        energy = known[" ".join(row["path"]), row["device"]]
+        energy = energy_by_layer[" ".join(row["path"]), row["device"]]
         assert energy == "" if row["energy_j"] is None else float(energy) == row["energy_j"]
 
 

@@ -50,12 +50,12 @@ READING_COMMANDS = [
 def test_a_recording_is_never_overwritten_by_what_is_made_of_it(joulemap, recording, tmp_path, words):
     (tmp_path / "link").symlink_to("run.joule")
     (tmp_path / "hard").hardlink_to(recording)
-    before = read_all_files(tmp_path)
+    initial_contents = read_all_files(tmp_path)
     for out in (recording, tmp_path / "link", tmp_path / "hard", f"{recording}.d/boot-1-1.joule", f"{recording}.d/new"):
         outcome = joulemap(*(word.format(run=recording, out=out) for word in words))
         assert outcome.code == 2, (out, outcome.err)
         assert "input" in outcome.err and "->" in outcome.err, outcome.err
-    assert read_all_files(tmp_path) == before
+    assert read_all_files(tmp_path) == initial_contents
     assert (tmp_path / "link").is_symlink()
 
 
@@ -66,17 +66,17 @@ def test_a_recording_is_not_overwritten_by_a_plot(joulemap, recording, tmp_path)
 
 
 def test_the_folder_of_parts_is_not_used_for_tensorboard(joulemap, recording, tmp_path):
-    before = read_all_files(tmp_path)
+    initial_contents = read_all_files(tmp_path)
     assert joulemap("export", recording, "--to", "tensorboard", "-o", f"{recording}.d").code == 2
-    assert read_all_files(tmp_path) == before
+    assert read_all_files(tmp_path) == initial_contents
 
 
 def test_a_result_replaces_no_other_recording_either(joulemap, recording, tmp_path):
-    other = tmp_path / "other.joule"
-    shutil.copy(recording, other)
-    outcome = joulemap("report", recording, "-o", other)
+    other_recording = tmp_path / "other.joule"
+    shutil.copy(recording, other_recording)
+    outcome = joulemap("report", recording, "-o", other_recording)
     assert outcome.code == 2 and "is a recording" in outcome.err
-    assert other.read_bytes() == recording.read_bytes()
+    assert other_recording.read_bytes() == recording.read_bytes()
 
 
 def test_an_import_overwrites_none_of_its_inputs(joulemap, tmp_path):
@@ -93,11 +93,11 @@ def test_an_import_overwrites_none_of_its_inputs(joulemap, tmp_path):
 def test_a_model_is_not_overwritten_by_its_prediction(joulemap, tmp_path):
     model = tmp_path / "model.onnx"
     shutil.copy(ROOT / "tests" / "data" / "onnx" / "resnet18.onnx", model)
-    before = model.read_bytes()
+    original_model_bytes = model.read_bytes()
     assert joulemap("predict", model, "-o", model).code == 2
     with model.open("rb") as stdin:
         assert joulemap("predict", "-", "-o", model, stdin=stdin).code == 2
-    assert model.read_bytes() == before
+    assert model.read_bytes() == original_model_bytes
 
 
 def test_tables_of_measurements_are_not_overwritten_by_a_profile(joulemap, tmp_path):
@@ -112,47 +112,47 @@ def test_tables_of_measurements_are_not_overwritten_by_a_profile(joulemap, tmp_p
 def test_files_of_an_experiment_are_not_overwritten_by_its_analysis(joulemap, tmp_path):
     power, experiment = tmp_path / "run1-a.csv", tmp_path / "exp"
     power.write_text(POWER_CSV)
-    made = joulemap("import", "csv", tmp_path, "--pattern", "run{run}-{variant}.csv", "-o", experiment)
-    assert made.code == 0, made.err
-    before = read_all_files(experiment)
-    for name in [*before, "rows/new"]:
+    import_outcome = joulemap("import", "csv", tmp_path, "--pattern", "run{run}-{variant}.csv", "-o", experiment)
+    assert import_outcome.code == 0, import_outcome.err
+    initial_contents = read_all_files(experiment)
+    for name in [*initial_contents, "rows/new"]:
         for flag in ("-o", "--html"):
             assert joulemap("experiment", "analyze", experiment, flag, experiment / name).code == 2, name
-    assert read_all_files(experiment) == before
+    assert read_all_files(experiment) == initial_contents
     assert joulemap("experiment", "analyze", experiment, "-o", experiment / "analysis.txt").code == 0
 
 
 def test_a_full_disk_leaves_the_older_result(joulemap, recording, tmp_path):
     with small_disk(tmp_path / "disk") as disk:
-        older = disk / "page.html"
-        older.write_text("an older page")
-        older.chmod(0o640)
+        older_page = disk / "page.html"
+        older_page.write_text("an older page")
+        older_page.chmod(0o640)
         fill(disk)
         names = sorted(path.name for path in disk.iterdir())
-        for words in (("--html", older), ("--json", "-o", older)):
+        for words in (("--html", older_page), ("--json", "-o", older_page)):
             outcome = joulemap("report", recording, *words)
             assert outcome.code == 1 and "No space left" in outcome.err, outcome.err
-        assert older.read_text() == "an older page"
+        assert older_page.read_text() == "an older page"
         assert sorted(path.name for path in disk.iterdir()) == names
         (disk / "filler").unlink()
-        assert joulemap("report", recording, "--json", "-o", older).code == 0
-        assert older.read_text().startswith("{") and older.stat().st_mode & 0o777 == 0o640
+        assert joulemap("report", recording, "--json", "-o", older_page).code == 0
+        assert older_page.read_text().startswith("{") and older_page.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_file_that_is_mounted_on_its_own_is_written_only_while_it_is_empty(joulemap, recording, tmp_path):
     """Containers mount single files in this way: such a file cannot be replaced by renaming another file over it."""
-    behind, result = tmp_path / "behind", tmp_path / "result"
-    for file in (behind, result):
+    mount_source, result = tmp_path / "behind", tmp_path / "result"
+    for file in (mount_source, result):
         file.write_text("")
-    mount = ["mount", "--bind", str(behind), str(result)]
+    mount = ["mount", "--bind", str(mount_source), str(result)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("mounting is not allowed here")
     try:
         assert joulemap("report", recording, "--json", "-o", result).code == 0
-        first = behind.read_text()
+        first_report_text = mount_source.read_text()
         outcome = joulemap("report", recording, "-o", result)
         assert outcome.code == 1 and "->" in outcome.err
-        assert first.startswith("{") and behind.read_text() == first
+        assert first_report_text.startswith("{") and mount_source.read_text() == first_report_text
     finally:
         subprocess.run(["umount", "-l", str(result)], check=False)
 

@@ -39,19 +39,19 @@ def record(joulemap, sysroots):
 @pytest.fixture
 def recorder(binaries, sysroots):
     """Recorders that run until the test ends."""
-    started = []
+    recorder_processes = []
 
     def start(file: Path, **options) -> subprocess.Popen:
         words = ["record", "--sysroot", sysroots / "intel-2socket", "--trace", "off", "-o", file, "--", "sleep", "60"]
         command = [str(word) for word in (binaries / "joulemap", *words)]
         process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True, **options)
-        started.append(process)
+        recorder_processes.append(process)
         parts = Path(f"{file}.d")
         wait_for(lambda: any(part.stat().st_size > 0 for part in parts.glob("*.joule")))
         return process
 
     yield start
-    for process in started:
+    for process in recorder_processes:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -77,24 +77,24 @@ def test_a_misspelled_command_costs_neither_the_last_recording_nor_the_one_befor
     file = tmp_path / "run.joule"
     for _ in range(2):
         assert record(file).code == 0
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert sorted(before) == ["run.joule", "run.joule.old"]
+    initial_contents = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(initial_contents) == ["run.joule", "run.joule.old"]
     assert record(file, "/no/such/command").code == 127
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == initial_contents
 
 
 def test_a_second_recorder_of_the_same_file_is_refused_with_the_process_of_the_first(record, recorder, tmp_path):
     file, marker = tmp_path / "tri.joule", tmp_path / "ran"
-    first = recorder(file)
+    first_recorder = recorder(file)
     (tmp_path / "link.joule").symlink_to("tri.joule")
     (tmp_path / "folder").symlink_to(tmp_path)
     for name in (file, tmp_path / "link.joule", tmp_path / "folder" / "tri.joule", "tri.joule", "./tri.joule"):
         outcome = record(name, "touch", marker, cwd=tmp_path)
-        assert outcome.code == 2 and f"process {first.pid}" in outcome.err and "->" in outcome.err, outcome.err
+        assert outcome.code == 2 and f"process {first_recorder.pid}" in outcome.err and "->" in outcome.err, outcome.err
     assert record(f"{file}/", "touch", marker).code == 2
     assert not marker.exists()
-    os.kill(first.pid, signal.SIGTERM)
-    first.wait(timeout=60)
+    os.kill(first_recorder.pid, signal.SIGTERM)
+    first_recorder.wait(timeout=60)
     assert file.exists() and not Path(f"{file}.d").exists()
     assert record(file).code == 0
 
@@ -114,10 +114,12 @@ def test_recorders_that_begin_together_lose_nothing(binaries, sysroots, joulemap
     words = ["record", *options, "--", "true"]
     command = [str(word) for word in (binaries / "joulemap", *words)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(6)]
-    ended = [(process, *process.communicate(timeout=60)) for process in processes]
-    assert {process.returncode for process, _, _ in ended} <= {0, 2}
-    whole = [json.loads(out.splitlines()[-1]) for process, out, _ in ended if process.returncode == 0]
-    assert whole and all(summary["file_bytes"] > 0 for summary in whole)
+    process_outputs = [(process, *process.communicate(timeout=60)) for process in processes]
+    assert {process.returncode for process, _, _ in process_outputs} <= {0, 2}
+    recording_summaries = [
+        json.loads(out.splitlines()[-1]) for process, out, _ in process_outputs if process.returncode == 0
+    ]
+    assert recording_summaries and all(summary["file_bytes"] > 0 for summary in recording_summaries)
     assert joulemap("report", file, "--strict").code == 0
     assert {path.name for path in tmp_path.iterdir()} <= {"run.joule", "run.joule.old"}
 
@@ -129,9 +131,9 @@ def test_a_recorder_is_refused_where_flock_is_missing_too(record, recorder, tmp_
     )
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
     environment = {**os.environ, "LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()}
-    first = recorder(tmp_path / "run.joule", env=environment)
+    first_recorder = recorder(tmp_path / "run.joule", env=environment)
     outcome = record(tmp_path / "run.joule", env=environment)
-    assert outcome.code == 2 and f"process {first.pid}" in outcome.err, outcome.err
+    assert outcome.code == 2 and f"process {first_recorder.pid}" in outcome.err, outcome.err
 
 
 def test_a_disk_that_is_full_from_the_start_is_reported_as_a_loss(record, joulemap, tmp_path):
@@ -151,13 +153,17 @@ def test_strict_fails_only_on_lost_data(record, joulemap, tmp_path):
     file = tmp_path / "run.joule"
     assert record(file, flags=("--strict", *NO_SENSOR_OPTIONS), machine=SYSROOT_WITHOUT_COUNTERS).code == 0
     assert joulemap("report", file, "--strict").code == 0
-    whole, damaged = ROOT / "examples" / "resnet50-h200.joule", tmp_path / "damaged.joule"
-    assert joulemap("diff", whole, whole, "--by", "domain", "--strict").code == 0
-    content = bytearray(whole.read_bytes())
+    intact_recording, damaged_recording = ROOT / "examples" / "resnet50-h200.joule", tmp_path / "damaged.joule"
+    assert joulemap("diff", intact_recording, intact_recording, "--by", "domain", "--strict").code == 0
+    content = bytearray(intact_recording.read_bytes())
     content[len(content) // 2] ^= 1
-    damaged.write_bytes(content)
-    assert joulemap("report", damaged).code == 0
-    for words in (("report", damaged), ("report", damaged, "--json"), ("diff", whole, damaged, "--by", "domain")):
+    damaged_recording.write_bytes(content)
+    assert joulemap("report", damaged_recording).code == 0
+    for words in (
+        ("report", damaged_recording),
+        ("report", damaged_recording, "--json"),
+        ("diff", intact_recording, damaged_recording, "--by", "domain"),
+    ):
         outcome = joulemap(*words, "--strict")
         assert outcome.code == 3 and "lost or damaged" in outcome.err, words
 
@@ -172,12 +178,12 @@ def test_the_codes_of_lost_data_are_documented():
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "link", "device"])
 def test_foreign_files_in_the_folder_of_parts_are_skipped(record, joulemap, tmp_path, kind):
-    file, odd = tmp_path / "run.joule", tmp_path / "run.joule.d" / "odd.joule"
+    file, foreign_file = tmp_path / "run.joule", tmp_path / "run.joule.d" / "odd.joule"
     make = {
-        "fifo": f"mkfifo {odd}",
-        "folder": f"mkdir {odd}",
-        "link": f"ln -s /dev/zero {odd}",
-        "device": f"mknod {odd} c 1 5",
+        "fifo": f"mkfifo {foreign_file}",
+        "folder": f"mkdir {foreign_file}",
+        "link": f"ln -s /dev/zero {foreign_file}",
+        "device": f"mknod {foreign_file} c 1 5",
     }[kind]
     outcome = record(file, "sh", "-c", make, flags=("--json",))
     if outcome.code != 0:

@@ -72,7 +72,17 @@ def record(binaries: Path, folder: Path, program: str) -> tuple[Path, subprocess
     machine = FakeNvml(folder, binaries / "libjoulemap-fake-nvml.so", FakeGpu(power=[(0.0, GPU_W)]))
     file = folder / "run.joule"
     paths = {"PYTHONPATH": str(binaries.parent / "python"), "JOULEMAP_DATA": str(folder / "data")}
-    command = [binaries / "joulemap", "record", "-o", file, "--sensors", "nvml", "--", sys.executable, folder / "engine.py"]
+    command = [
+        binaries / "joulemap",
+        "record",
+        "-o",
+        file,
+        "--sensors",
+        "nvml",
+        "--",
+        sys.executable,
+        folder / "engine.py",
+    ]
     environment = {**os.environ, **machine.environment, **paths}
     return file, subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
@@ -97,8 +107,8 @@ def check_parts(report: dict) -> None:
 
 
 def test_steps_have_their_energy_and_rows_sum_to_it(joulemap, served_recording):
-    for by in ("request", "token"):
-        report = joulemap("report", "--json", "--by", by, served_recording).json
+    for report_level in ("request", "token"):
+        report = joulemap("report", "--json", "--by", report_level, served_recording).json
         check_parts(report)
         assert sum(row["energy_j"] for row in report["rows"]) == pytest.approx(report["attributed_j"], rel=1e-6)
         assert min(row["energy_j"] for row in report["rows"]) >= 0
@@ -166,13 +176,15 @@ def test_tokens_are_stacks(joulemap, served_recording):
 
 
 def test_a_part_of_the_run_is_reported(joulemap, served_recording):
-    whole = joulemap("report", "--json", "--by", "token", served_recording).json
-    middle_s = (whole["serving"]["begin_s"] + whole["serving"]["end_s"]) / 2
-    first = joulemap("report", "--json", "--by", "token", "--time", f"0,{middle_s:.3f}", served_recording).json
-    assert 0 < first["serving"]["output_tokens"] < whole["serving"]["output_tokens"]
+    whole_run_report = joulemap("report", "--json", "--by", "token", served_recording).json
+    middle_s = (whole_run_report["serving"]["begin_s"] + whole_run_report["serving"]["end_s"]) / 2
+    first_half_report = joulemap(
+        "report", "--json", "--by", "token", "--time", f"0,{middle_s:.3f}", served_recording
+    ).json
+    assert 0 < first_half_report["serving"]["output_tokens"] < whole_run_report["serving"]["output_tokens"]
     # Requests that the part cuts end after it.
-    assert first["serving"]["unfinished"] == 0 < first["serving"]["finished"]
-    assert "requests_unfinished" not in {note["code"] for note in first["diagnostics"]}
+    assert first_half_report["serving"]["unfinished"] == 0 < first_half_report["serving"]["finished"]
+    assert "requests_unfinished" not in {note["code"] for note in first_half_report["diagnostics"]}
 
 
 def test_an_engine_that_is_killed_mid_request_loses_no_written_step(joulemap, binaries, tmp_path):
@@ -234,6 +246,9 @@ def test_the_c_interface_records_steps_and_refuses_invalid_ones(joulemap, binari
     assert process.returncode == 0, process.stderr
     serving = joulemap("report", "--json", "--by", "request", file).json["serving"]
     assert serving["steps"] == 1
-    assert [(one["id"], one["tenant"], one["prompt_tokens"], one["output_tokens"]) for one in serving["requests"]] == [
+    assert [
+        (request["id"], request["tenant"], request["prompt_tokens"], request["output_tokens"])
+        for request in serving["requests"]
+    ] == [
         ("a", "t", 10, 1), ("b", None, 0, 2)
     ]  # fmt: skip

@@ -44,12 +44,14 @@ class Simulation:
     def list_ticks_at_ends(self) -> list:
         """Seconds of the simulator's ticks around the start and the end of the command, from its start on."""
         times = [self.truth.ticks_around(at_ns, 5) for at_ns in (self.start_ns, self.end_ns)]
-        return [[round((time_ns - self.start_ns) * 1e-9, 6) for time_ns in around] for around in times]
+        return [
+            [round((time_ns - self.start_ns) * 1e-9, 6) for time_ns in nearby_ticks_ns] for nearby_ticks_ns in times
+        ]
 
     def is_energy_accurate(self, name: str, within: float = 0.01) -> bool:
         """Whether the energy matches the truth to the relative error `within` or to the reported uncertainty."""
-        domain, true_j = self.domain(name), self.true_joules(name)
-        return abs(domain["joules"] - true_j) <= max(within * true_j, domain["uncertainty_j"])
+        domain, true_energy_j = self.domain(name), self.true_joules(name)
+        return abs(domain["joules"] - true_energy_j) <= max(within * true_energy_j, domain["uncertainty_j"])
 
 
 @pytest.fixture
@@ -58,11 +60,23 @@ def simulate(binaries: Path, memory_directory: Path):
     after one second; the command then runs for `seconds`."""
 
     def run(*flags: object, seconds: float = 1.0, stat_flags: tuple = ()) -> Simulation:
-        root, now = memory_directory / "machine", memory_directory / "now"
-        machine = [binaries / "joulemap-simulated-machine", "--root", root, "--fault-trigger", now, *flags, "--"]
-        stat = [binaries / "joulemap", "stat", "--json", "--sysroot", root, *stat_flags, "--"]
-        load = [sys.executable, "-c", f"{BUSY_PROGRAM}busy(1)\npathlib.Path({str(now)!r}).touch()\nbusy({seconds})"]
-        command = [str(word) for word in [*machine, *stat, *load]]
+        root, fault_trigger_file = memory_directory / "machine", memory_directory / "now"
+        machine = [
+            binaries / "joulemap-simulated-machine",
+            "--root",
+            root,
+            "--fault-trigger",
+            fault_trigger_file,
+            *flags,
+            "--",
+        ]
+        stat_command = [binaries / "joulemap", "stat", "--json", "--sysroot", root, *stat_flags, "--"]
+        load = [
+            sys.executable,
+            "-c",
+            f"{BUSY_PROGRAM}busy(1)\npathlib.Path({str(fault_trigger_file)!r}).touch()\nbusy({seconds})",
+        ]
+        command = [str(word) for word in [*machine, *stat_command, *load]]
         process = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert process.returncode == 0, process.stderr
         return Simulation(json.loads(process.stdout), TruthLog(str(root / "truth.csv")))

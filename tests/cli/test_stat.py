@@ -196,12 +196,12 @@ def test_a_counter_that_does_not_update_is_never_zero_energy(joulemap, sysroots,
 
 
 def test_signals_are_passed_on_to_the_command(binaries, tmp_path):
-    ready = tmp_path / "ready"
-    script = f"trap 'exit 42' TERM; touch {ready}; while :; do sleep 0.01; done"
+    ready_marker = tmp_path / "ready"
+    script = f"trap 'exit 42' TERM; touch {ready_marker}; while :; do sleep 0.01; done"
     process = subprocess.Popen(
         [binaries / "joulemap", "stat", "--json", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True
     )
-    wait_for(ready.exists)
+    wait_for(ready_marker.exists)
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=20)
     assert process.returncode == 42
@@ -209,14 +209,14 @@ def test_signals_are_passed_on_to_the_command(binaries, tmp_path):
 
 
 def test_an_interrupt_ends_the_repetitions_but_not_the_report(binaries, tmp_path):
-    ready = tmp_path / "ready"
-    script = f"touch {ready}; exec sleep 30"
+    ready_marker = tmp_path / "ready"
+    script = f"touch {ready_marker}; exec sleep 30"
     process = subprocess.Popen(
         [binaries / "joulemap", "stat", "-r", "5", "--json", "--", "sh", "-c", script],
         stdout=subprocess.PIPE,
         text=True,
     )
-    wait_for(ready.exists)
+    wait_for(ready_marker.exists)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGINT
@@ -227,9 +227,10 @@ def test_an_interrupt_ends_the_repetitions_but_not_the_report(binaries, tmp_path
 
 
 def test_ctrl_c_at_a_terminal_reaches_the_command_once(binaries, tmp_path):
-    ready, caught, report = tmp_path / "ready", tmp_path / "caught", tmp_path / "report"
+    ready_marker, caught, report = tmp_path / "ready", tmp_path / "caught", tmp_path / "report"
     script = (
-        f"trap 'echo x >> {caught}' INT; touch {ready}; until [ -e {caught} ]; do sleep 0.01; done; sleep 0.1; exit 9"
+        f"trap 'echo x >> {caught}' INT; touch {ready_marker}; "
+        f"until [ -e {caught} ]; do sleep 0.01; done; sleep 0.1; exit 9"
     )
     try:
         pid, terminal = pty.fork()
@@ -237,7 +238,7 @@ def test_ctrl_c_at_a_terminal_reaches_the_command_once(binaries, tmp_path):
         pytest.skip(f"no terminal to be had: {error}")
     if pid == 0:
         os.execv(binaries / "joulemap", ["joulemap", "stat", "--json", "-o", str(report), "--", "sh", "-c", script])
-    wait_for(ready.exists)
+    wait_for(ready_marker.exists)
     os.write(terminal, b"\x03")
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
@@ -272,9 +273,11 @@ def test_the_command_gets_the_signals_as_we_got_them(joulemap):
     script = "sleep 0.03; grep SigIgn /proc/self/status"
     out = joulemap("stat", "-r", "2", "-I", "5", "--", "sh", "-c", script).out
     # The C library reserves signals 32 and 33: it handles them from the first thread on, even if they were ignored.
-    own = 0b11 << 31
-    ignored = [int(line.split()[1], 16) & ~own for line in out.splitlines() if line.startswith("SigIgn")]
-    assert len(ignored) == 2 and ignored[0] == ignored[1]
+    libc_signal_mask = 0b11 << 31
+    ignored_signal_masks = [
+        int(line.split()[1], 16) & ~libc_signal_mask for line in out.splitlines() if line.startswith("SigIgn")
+    ]
+    assert len(ignored_signal_masks) == 2 and ignored_signal_masks[0] == ignored_signal_masks[1]
 
 
 def test_measurement_overhead_is_part_of_the_result(joulemap):

@@ -28,23 +28,25 @@ class Program:
 
     @lru_cache(maxsize=None)  # noqa: B019
     def help(self, verb: tuple[str, ...]) -> str:
-        shown = self.run(*verb, "--help")
-        assert shown.returncode == 0, shown.stderr
-        return shown.stdout
+        help_process = self.run(*verb, "--help")
+        assert help_process.returncode == 0, help_process.stderr
+        return help_process.stdout
 
-    def verbs(self, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    def verbs(self, parent_verbs: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
         """All verbs without subcommands: ("diff",), ("experiment", "run") ..."""
-        listed = self.help(above).partition("Subcommands:\n")[2]
-        names = re.findall(r"^  (\S+)", listed, re.MULTILINE)
-        if not above:  # the overview
-            names = re.findall(r"^  joulemap (\S+)", self.help(above), re.MULTILINE)
-        return [leaf for name in names for leaf in self.verbs((*above, name))] if names else [above]
+        subcommand_help = self.help(parent_verbs).partition("Subcommands:\n")[2]
+        names = re.findall(r"^  (\S+)", subcommand_help, re.MULTILINE)
+        if not parent_verbs:  # the overview
+            names = re.findall(r"^  joulemap (\S+)", self.help(parent_verbs), re.MULTILINE)
+        return [leaf for name in names for leaf in self.verbs((*parent_verbs, name))] if names else [parent_verbs]
 
     def options(self, verb: tuple[str, ...]) -> dict[str, str]:
         """The long options of a verb, each with the name of its value: "" for a flag."""
-        shown = self.help(verb).partition("Options:\n")[2]
-        found = re.findall(r"^  (?:-\w,)?(--[\w-]+)(?: (\[?[A-Z_|,=]+\]?)(?=[\s:]))?", shown, re.MULTILINE)
-        return {name: value for name, value in found if name != "--help"}
+        option_section = self.help(verb).partition("Options:\n")[2]
+        option_matches = re.findall(
+            r"^  (?:-\w,)?(--[\w-]+)(?: (\[?[A-Z_|,=]+\]?)(?=[\s:]))?", option_section, re.MULTILINE
+        )
+        return {name: value for name, value in option_matches if name != "--help"}
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +54,10 @@ def program(binaries: Path) -> Program:
     return Program(binaries / "joulemap")
 
 
-def misspell_option(option: str, known: dict[str, str]) -> str:
+def misspell_option(option: str, known_options: dict[str, str]) -> str:
     """The option without its last letter, or with one letter more if that is too short or another option."""
-    shorter = option[:-1]
-    return shorter if len(shorter) > 4 and shorter not in known else option + "x"
+    truncated_option = option[:-1]
+    return truncated_option if len(truncated_option) > 4 and truncated_option not in known_options else option + "x"
 
 
 def test_the_help_names_the_verbs_and_options_that_are_tested_here(program):
@@ -67,31 +69,35 @@ def test_the_help_names_the_verbs_and_options_that_are_tested_here(program):
 def test_every_verb_refuses_an_unknown_option(program, tmp_path):
     for verb in program.verbs():
         for unknown in ("--zzyzx-unknown", "--zzyzx-unknown=3", "-Z"):
-            ended = program.run(*verb, unknown, cwd=tmp_path)
-            assert ended.returncode == USAGE_EXIT_CODE, (verb, unknown)
-            assert f"joulemap {' '.join(verb)}: unknown option {unknown.partition('=')[0]}" in ended.stderr, (
-                ended.stderr
-            )
-            assert ended.stdout == ""
+            completed_process = program.run(*verb, unknown, cwd=tmp_path)
+            assert completed_process.returncode == USAGE_EXIT_CODE, (verb, unknown)
+            assert (
+                f"joulemap {' '.join(verb)}: unknown option {unknown.partition('=')[0]}" in completed_process.stderr
+            ), completed_process.stderr
+            assert completed_process.stdout == ""
     assert list(tmp_path.iterdir()) == []
 
 
 def test_every_mistyped_option_is_refused_with_the_nearest_known_one(program, tmp_path):
     for verb in program.verbs():
-        known = program.options(verb)
-        for option, value in known.items():
-            wrong = misspell_option(option, known)
-            ended = program.run(*verb, wrong, *(["1"] if value else []), cwd=tmp_path)
-            assert ended.returncode == USAGE_EXIT_CODE, (verb, wrong)
-            assert f"unknown option {wrong}; did you mean --" in ended.stderr, (verb, wrong, ended.stderr)
+        known_options = program.options(verb)
+        for option, value in known_options.items():
+            misspelled_option = misspell_option(option, known_options)
+            completed_process = program.run(*verb, misspelled_option, *(["1"] if value else []), cwd=tmp_path)
+            assert completed_process.returncode == USAGE_EXIT_CODE, (verb, misspelled_option)
+            assert f"unknown option {misspelled_option}; did you mean --" in completed_process.stderr, (
+                verb,
+                misspelled_option,
+                completed_process.stderr,
+            )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_mistyped_gate_of_a_diff_does_not_pass(joulemap):
     assert joulemap("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--fail-over", "1%").code != USAGE_EXIT_CODE
-    ended = joulemap("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--fail-ovr", "1%")
-    assert ended.code == USAGE_EXIT_CODE
-    assert ended.err.startswith("joulemap diff: unknown option --fail-ovr; did you mean --fail-over?\n")
+    diff_outcome = joulemap("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--fail-ovr", "1%")
+    assert diff_outcome.code == USAGE_EXIT_CODE
+    assert diff_outcome.err.startswith("joulemap diff: unknown option --fail-ovr; did you mean --fail-over?\n")
 
 
 def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tmp_path):
@@ -108,12 +114,16 @@ def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tm
     assert set(program.verbs()) == {*arguments, *any_number_verbs, *VERBS_WITH_COMMAND}
     for verb, words in arguments.items():
         for surplus in ("surplus", "doctor", "++"):
-            ended = program.run(*verb, *words, surplus, cwd=tmp_path)
-            assert ended.returncode == USAGE_EXIT_CODE, (verb, surplus)
-            assert f"joulemap {' '.join(verb)}: unexpected argument {surplus}" in ended.stderr, ended.stderr
+            completed_process = program.run(*verb, *words, surplus, cwd=tmp_path)
+            assert completed_process.returncode == USAGE_EXIT_CODE, (verb, surplus)
+            assert f"joulemap {' '.join(verb)}: unexpected argument {surplus}" in completed_process.stderr, (
+                completed_process.stderr
+            )
     for verb in any_number_verbs:
-        ended = program.run(*verb, "a", "b", "++", cwd=tmp_path)
-        assert ended.returncode == USAGE_EXIT_CODE and "unexpected argument ++" in ended.stderr, (verb, ended.stderr)
+        completed_process = program.run(*verb, "a", "b", "++", cwd=tmp_path)
+        assert (
+            completed_process.returncode == USAGE_EXIT_CODE and "unexpected argument ++" in completed_process.stderr
+        ), (verb, completed_process.stderr)
     assert program.run("diff", "a", "b", "c", cwd=tmp_path).returncode == USAGE_EXIT_CODE
 
 
@@ -125,24 +135,34 @@ def test_every_verb_that_runs_no_command_refuses_words_after_dashes(program, tmp
                  ("bench", "serve"): []}.get(verb, ["a"])  # fmt: skip
         words += {("export",): ["--to", "csv"], ("import",): ["b", "-o", "c"]}.get(verb, [])
         words += ["-o", "c"] if verb in (("model", "fit"), ("share",)) else []
-        ended = program.run(*verb, *words, "--", "true", cwd=tmp_path)
-        assert ended.returncode == USAGE_EXIT_CODE, verb
-        assert "does not run a command" in ended.stderr, ended.stderr
+        completed_process = program.run(*verb, *words, "--", "true", cwd=tmp_path)
+        assert completed_process.returncode == USAGE_EXIT_CODE, verb
+        assert "does not run a command" in completed_process.stderr, completed_process.stderr
 
 
 def test_every_number_is_finite_and_in_its_range(program, tmp_path):
-    tried = 0
+    tested_value_count = 0
     for verb in program.verbs():
         for option, value in program.options(verb).items():
             if value not in NUMERIC_VALUE_TYPES:
                 continue
-            for wrong in ("nan", "inf", "-inf", "banana", "", "1e999", *([] if option in MAY_BE_NEGATIVE else ["-1"])):
-                ended = program.run(*verb, option, wrong, cwd=tmp_path)
-                assert ended.returncode == USAGE_EXIT_CODE, (verb, option, wrong)
-                assert ended.stderr.splitlines()[0].startswith(f"joulemap {' '.join(verb)}: "), ended.stderr
-                assert option in ended.stderr, (verb, option, wrong, ended.stderr)
-                tried += 1
-    assert tried > 100
+            for invalid_number in (
+                "nan",
+                "inf",
+                "-inf",
+                "banana",
+                "",
+                "1e999",
+                *([] if option in MAY_BE_NEGATIVE else ["-1"]),
+            ):
+                completed_process = program.run(*verb, option, invalid_number, cwd=tmp_path)
+                assert completed_process.returncode == USAGE_EXIT_CODE, (verb, option, invalid_number)
+                assert completed_process.stderr.splitlines()[0].startswith(f"joulemap {' '.join(verb)}: "), (
+                    completed_process.stderr
+                )
+                assert option in completed_process.stderr, (verb, option, invalid_number, completed_process.stderr)
+                tested_value_count += 1
+    assert tested_value_count > 100
 
 
 def test_no_option_takes_an_empty_value(program, tmp_path):
@@ -152,18 +172,18 @@ def test_no_option_takes_an_empty_value(program, tmp_path):
             if not value or value.startswith("["):
                 continue
             for words in ([option, ""], [f"{option}=", "run.joule"]):
-                ended = program.run(*verb, *words, cwd=tmp_path)
-                assert ended.returncode == USAGE_EXIT_CODE, (verb, words)
-                assert option in ended.stderr, (verb, words, ended.stderr)
+                completed_process = program.run(*verb, *words, cwd=tmp_path)
+                assert completed_process.returncode == USAGE_EXIT_CODE, (verb, words)
+                assert option in completed_process.stderr, (verb, words, completed_process.stderr)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_page_is_not_written_over_a_recording_whose_option_has_no_value(program, tmp_path):
     recording = tmp_path / "run.joule"
     recording.write_bytes(EXAMPLE_RECORDING.read_bytes())
-    ended = program.run("report", "--html=", recording, EXAMPLE_RECORDING)
-    assert ended.returncode == USAGE_EXIT_CODE
-    assert ended.stderr.startswith("joulemap report: --html has an empty value\n")
+    completed_process = program.run("report", "--html=", recording, EXAMPLE_RECORDING)
+    assert completed_process.returncode == USAGE_EXIT_CODE
+    assert completed_process.stderr.startswith("joulemap report: --html has an empty value\n")
     assert recording.read_bytes() == EXAMPLE_RECORDING.read_bytes()
 
 
@@ -190,9 +210,9 @@ def test_a_page_is_not_written_over_a_recording_whose_option_has_no_value(progra
     ],
 )
 def test_a_wrong_value_is_refused_with_those_that_are_allowed(joulemap, words, allowed, tmp_path):
-    ended = joulemap(*words, cwd=tmp_path)
-    assert ended.code == USAGE_EXIT_CODE, ended.err
-    assert allowed.lower() in ended.err.lower()
+    command_outcome = joulemap(*words, cwd=tmp_path)
+    assert command_outcome.code == USAGE_EXIT_CODE, command_outcome.err
+    assert allowed.lower() in command_outcome.err.lower()
 
 
 def test_a_wrong_verb_is_refused_with_the_nearest_one(joulemap):
@@ -205,9 +225,9 @@ def test_a_wrong_verb_is_refused_with_the_nearest_one(joulemap):
         (("stat", "--output=", "ls", "-l"), "joulemap stat: --output has an empty value"),
         (("report", "a", "--replay", "b"), "joulemap report: --replay must precede the verb"),
     ):
-        ended = joulemap(*words)
-        assert ended.code == USAGE_EXIT_CODE
-        assert message.replace("'", '"') in ended.err.replace("'", '"'), ended.err
+        command_outcome = joulemap(*words)
+        assert command_outcome.code == USAGE_EXIT_CODE
+        assert message.replace("'", '"') in command_outcome.err.replace("'", '"'), command_outcome.err
 
 
 @pytest.mark.parametrize("verb", ["stat", "record"])
@@ -215,14 +235,14 @@ def test_command_words_are_passed_through_unchanged(joulemap, verb, tmp_path):
     show = "import sys; print(*sys.argv[1:], sep='|')"
     words = ["--json=", "--fail-ovr", "-Z", "++", "doctor", "", "--", "--by"]
     for dashes in ((), ("--",)):
-        ended = joulemap(verb, "--sensors", "estimate", *dashes, "python3", "-c", show, *words, cwd=tmp_path)
-        assert ended.code == 0, ended.err
-        assert ended.out == "--json=|--fail-ovr|-Z|++|doctor||--|--by\n"
+        command_outcome = joulemap(verb, "--sensors", "estimate", *dashes, "python3", "-c", show, *words, cwd=tmp_path)
+        assert command_outcome.code == 0, command_outcome.err
+        assert command_outcome.out == "--json=|--fail-ovr|-Z|++|doctor||--|--by\n"
 
 
 def test_a_command_may_have_the_name_of_a_verb(joulemap, tmp_path):
     command = tmp_path / "import"
     command.write_text('#!/bin/sh\necho ran "$@"\n')
     command.chmod(0o755)
-    ended = joulemap("stat", "--sensors", "estimate", "import", "a", env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
-    assert ended.code == 0 and ended.out == "ran a\n", ended.err
+    stat_outcome = joulemap("stat", "--sensors", "estimate", "import", "a", env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert stat_outcome.code == 0 and stat_outcome.out == "ran a\n", stat_outcome.err

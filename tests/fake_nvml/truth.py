@@ -21,22 +21,22 @@ class FakeGpu:
     statements: list[str] = field(default_factory=list)  # other statements of tests/fake_nvml/script.h
 
     def script(self) -> str:
-        points = " ".join(f"{second}:{watts}" for second, watts in self.power)
+        points = " ".join(f"{time_s}:{watts}" for time_s, watts in self.power)
         repeat = f" repeat {self.repeat_s}" if self.repeat_s else ""
         lines = [f"device {self.uuid}", f"name {self.name}", f"power {points}{repeat}", *self.statements]
         return "\n".join(lines) + "\n"
 
-    def _integrate_points(self, until: float) -> float:
-        ends = [second for second, _ in self.power[1:]] + [until]
+    def _integrate_points(self, end_time_s: float) -> float:
+        ends = [time_s for time_s, _ in self.power[1:]] + [end_time_s]
         pairs = zip(self.power, ends, strict=True)
-        return sum(max(min(end, until) - begin, 0.0) * watts for (begin, watts), end in pairs)
+        return sum(max(min(end, end_time_s) - begin, 0.0) * watts for (begin, watts), end in pairs)
 
-    def compute_joules_until(self, second: float) -> float:
+    def compute_joules_until(self, time_s: float) -> float:
         """Energy in joules from the origin until a time in seconds since the origin."""
         if self.repeat_s is None:
-            return self._integrate_points(second) if second >= 0 else second * self.power[0][1]
-        rounds = second // self.repeat_s
-        return rounds * self._integrate_points(self.repeat_s) + self._integrate_points(second - rounds * self.repeat_s)
+            return self._integrate_points(time_s) if time_s >= 0 else time_s * self.power[0][1]
+        rounds = time_s // self.repeat_s
+        return rounds * self._integrate_points(self.repeat_s) + self._integrate_points(time_s - rounds * self.repeat_s)
 
 
 class FakeNvml:

@@ -36,8 +36,8 @@ np.savez(file, parameters=trainer.count_parameters(), losses=losses, **outputs)
 def train_and_infer(network: str, framework: str, folder: Path) -> dict[str, np.ndarray]:
     file = folder / f"{framework}.npz"
     command = [sys.executable, "-c", TRAIN_AND_INFER, network, framework, str(file)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    completed_process = subprocess.run(command, capture_output=True, text=True)
+    assert completed_process.returncode == 0, completed_process.stderr
     return dict(np.load(file))
 
 
@@ -55,8 +55,10 @@ def test_networks_of_all_frameworks_agree(network, tmp_path):
     losses = expected.pop("losses")
     assert losses[-1] < losses[0]
     for framework in ("tensorflow", "jax"):
-        found = train_and_infer(network, framework, tmp_path)
-        assert found["losses"][0] == pytest.approx(losses[0], rel=1e-4), framework
-        assert found["losses"][0] - found["losses"][-1] == pytest.approx(losses[0] - losses[-1], rel=0.1), framework
-        shares = {name: share_of_equal_entries(expected[name], found[name]) for name in expected}
+        framework_results = train_and_infer(network, framework, tmp_path)
+        assert framework_results["losses"][0] == pytest.approx(losses[0], rel=1e-4), framework
+        assert framework_results["losses"][0] - framework_results["losses"][-1] == pytest.approx(
+            losses[0] - losses[-1], rel=0.1
+        ), framework
+        shares = {name: share_of_equal_entries(expected[name], framework_results[name]) for name in expected}
         assert min(shares.values()) >= 0.9, (framework, shares)

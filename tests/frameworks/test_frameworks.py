@@ -19,8 +19,8 @@ NETWORKS = {
 
 
 class Recorded:
-    def __init__(self, printed: str, report: dict) -> None:
-        self.printed = printed
+    def __init__(self, last_output_line: str, report: dict) -> None:
+        self.printed = last_output_line
         self.report = report
         self.paths = {tuple(row["path"]) for row in report["rows"]}
 
@@ -59,7 +59,9 @@ def recorded(joulemap, tmp_path):
         assert report.code == 0, report.err
         return Recorded(last_line(run.out), report.json)
 
-    record.again = lambda by: joulemap("report", tmp_path / "run.joule", "--by", by, "--json").json["rows"]
+    record.again = lambda report_level: joulemap("report", tmp_path / "run.joule", "--by", report_level, "--json").json[
+        "rows"
+    ]
     return record
 
 
@@ -118,7 +120,9 @@ def test_a_training_loop_of_tf_function_has_phases_layers_and_steps(recorded, ki
     assert run.time_s("train", "forward", "first") > run.time_s("train", "forward", "second")
     assert len(recorded.again("step")) in range(38, 41)  # the first calls compile
     names = {row["name"] for row in recorded.again("tensor") if row["path"][:3] == ["train", "backward", "second"]}
-    products = {name for name in names if "[512,512] [512,10]" in name or "[512,10] [512,10]" in name or "MatMul" in name}
+    products = {
+        name for name in names if "[512,512] [512,10]" in name or "[512,10] [512,10]" in name or "MatMul" in name
+    }
     assert len(products) >= 2, "the two matrix products of a backward pass are two rows"
     assert any("[" in name for name in products)
 

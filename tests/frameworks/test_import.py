@@ -19,9 +19,9 @@ NANOSECONDS_PER_SECOND = 1_000_000_000
 def run(program: str, *arguments: object) -> str:
     """Runs one of the test programs without a recorder; returns the last line it prints."""
     command = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.rstrip("\n").split("\n")[-1]
+    completed_process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert completed_process.returncode == 0, completed_process.stderr
+    return completed_process.stdout.rstrip("\n").split("\n")[-1]
 
 
 class ImportedTrace:
@@ -82,8 +82,8 @@ def test_a_trace_of_tensorflow_1_has_its_layers(imported, tmp_path, which):
 
 def test_both_traces_of_tensorflow_1_give_the_same_result(imported, tmp_path):
     run("traced_tensorflow1.py", tmp_path / "timeline.json", tmp_path / "metadata.pb")
-    whole = imported("tensorflow", tmp_path / "timeline.json")
-    paths, time_s = whole.paths("op"), whole.time_s()
+    timeline_trace = imported("tensorflow", tmp_path / "timeline.json")
+    paths, time_s = timeline_trace.paths("op"), timeline_trace.time_s()
     metadata_trace = imported("tensorflow", tmp_path / "metadata.pb")
     assert metadata_trace.paths("op") == paths
     assert metadata_trace.time_s() == pytest.approx(time_s, rel=0.05)
@@ -120,11 +120,11 @@ def test_a_trace_of_pytorch_has_its_phases_and_steps(imported, tmp_path):
 
 
 def test_trace_times_are_wall_clock_times(tmp_path, binaries):
-    before = time.time()
+    begin_unix_s = time.time()
     run("traced_keras.py", tmp_path / "log")
     summary = subprocess.run(
         [binaries / "trace_summary", "xplane", tmp_path / "log"], capture_output=True, text=True, timeout=60, check=True
     )
     result = json.loads(summary.stdout)
     assert result["unix_time"] and result["events_dropped"] == 0
-    assert before < result["first_ns"] / NANOSECONDS_PER_SECOND < time.time()
+    assert begin_unix_s < result["first_ns"] / NANOSECONDS_PER_SECOND < time.time()

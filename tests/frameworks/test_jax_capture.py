@@ -51,11 +51,11 @@ def test_the_result_of_jit_can_be_used_unchanged(joulemap, tmp_path, is_recorded
     if is_recorded:
         run = joulemap("record", "-o", tmp_path / "run.joule", "--", sys.executable, program)
         assert run.code == 0, run.err
-        printed = run.out
+        program_output = run.out
     else:
         command = [sys.executable, str(program)]
-        printed = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
-    assert printed == "as ever\n"
+        program_output = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    assert program_output == "as ever\n"
 
 
 HLO = """

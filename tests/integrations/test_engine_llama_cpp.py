@@ -109,12 +109,12 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory, model):
-    recorded = run_recorded(BUILD, tmp_path_factory.mktemp("llama"), PROGRAM, str(model))
-    assert recorded.code == 0, recorded.err
-    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of(
-        "diagnostic"
+    recorded_program = run_recorded(BUILD, tmp_path_factory.mktemp("llama"), PROGRAM, str(model))
+    assert recorded_program.code == 0, recorded_program.err
+    assert not {"capture_failed", "engine_not_captured"} & set(recorded_program.part.diagnostics), (
+        recorded_program.part.of("diagnostic")
     )
-    return recorded
+    return recorded_program
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def entries(recorded):
 
 
 def find_entries(entries, kind: str) -> list[list[Entry]]:
-    return [found for name, found in entries.items() if name.startswith(kind)]
+    return [request_entries for name, request_entries in entries.items() if name.startswith(kind)]
 
 
 def test_results_do_not_change(recorded, model, tmp_path):
@@ -134,13 +134,13 @@ def test_results_do_not_change(recorded, model, tmp_path):
 
 
 def test_a_completion_computes_its_prompt_in_chunks_and_a_token_in_each_step(recorded, entries):
-    first = find_entries(entries, "completion")[0]
+    first_completion_entries = find_entries(entries, "completion")[0]
     # 20 bytes, a blank before them and the begin of the text.
-    assert [entry.prompt for entry in first if entry.prompt] == [16, 8]
-    assert first[1].decoded == 1 and first[0].decoded == 0
-    decoded = sum(entry.decoded for entry in first)
+    assert [entry.prompt for entry in first_completion_entries if entry.prompt] == [16, 8]
+    assert first_completion_entries[1].decoded == 1 and first_completion_entries[0].decoded == 0
+    decoded = sum(entry.decoded for entry in first_completion_entries)
     assert f"'completion_tokens': {decoded}" in recorded.out
-    assert first[-1].events == FINISHED
+    assert first_completion_entries[-1].events == FINISHED
     assert read_request_models(recorded.part)["completion-0"] == "tiny.gguf"
 
 
@@ -149,14 +149,14 @@ def test_the_last_chunk_of_a_prompt_may_be_a_single_token(entries):
 
 
 def test_the_common_prefix_with_the_request_before_is_cached(entries):
-    second = find_entries(entries, "completion")[1]
-    assert second[0].cached == 16 and sum(entry.prompt for entry in second) == 10
+    second_completion_entries = find_entries(entries, "completion")[1]
+    assert second_completion_entries[0].cached == 16 and sum(entry.prompt for entry in second_completion_entries) == 10
 
 
 def test_a_stream_that_the_program_closes_is_aborted_and_one_that_ends_is_not(entries):
-    closed, ended = find_entries(entries, "completion")[2:4]
-    assert closed[-1].events == ABORTED
-    assert ended[-1].events == FINISHED
+    closed_stream_entries, finished_stream_entries = find_entries(entries, "completion")[2:4]
+    assert closed_stream_entries[-1].events == ABORTED
+    assert finished_stream_entries[-1].events == FINISHED
 
 
 def test_generate_and_eval_are_requests(entries):
@@ -176,4 +176,7 @@ def test_draft_tokens_that_are_not_accepted_are_rejected(entries):
 def test_each_text_of_an_embedding_is_a_request(entries):
     embedded = find_entries(entries, "embed")
     assert len(embedded) == 2
-    assert all(len(found) == 1 and found[0].prompt > 0 and found[0].events == FINISHED for found in embedded)
+    assert all(
+        len(request_entries) == 1 and request_entries[0].prompt > 0 and request_entries[0].events == FINISHED
+        for request_entries in embedded
+    )

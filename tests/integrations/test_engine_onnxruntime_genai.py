@@ -81,19 +81,19 @@ def model(tmp_path_factory):
     ).save_pretrained(folder / "torch")
     builder = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-m", "tiny", "-p", "fp32", "-e", "cpu"]
     folders = ["-i", str(folder / "torch"), "-o", str(folder / "onnx"), "-c", str(folder / "cache")]
-    built = subprocess.run(builder + folders, capture_output=True, text=True, timeout=600)
-    assert built.returncode == 0, built.stderr
+    builder_process = subprocess.run(builder + folders, capture_output=True, text=True, timeout=600)
+    assert builder_process.returncode == 0, builder_process.stderr
     return folder / "onnx"
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory, model):
-    recorded = run_recorded(BUILD, tmp_path_factory.mktemp("genai"), PROGRAM, str(model))
-    assert recorded.code == 0, recorded.err
-    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of(
-        "diagnostic"
+    recorded_program = run_recorded(BUILD, tmp_path_factory.mktemp("genai"), PROGRAM, str(model))
+    assert recorded_program.code == 0, recorded_program.err
+    assert not {"capture_failed", "engine_not_captured"} & set(recorded_program.part.diagnostics), (
+        recorded_program.part.of("diagnostic")
     )
-    return recorded
+    return recorded_program
 
 
 @pytest.fixture(scope="module")

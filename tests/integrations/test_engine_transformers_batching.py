@@ -42,30 +42,30 @@ def serve(prompts, tokens=5, **options):
 
 
 def record(folder, program: str):
-    recorded = run_recorded(BUILD, folder, MODEL_PROGRAM + program, HF_HUB_OFFLINE="1")
-    assert recorded.code == 0, recorded.err
-    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of(
-        "diagnostic"
+    recorded_program = run_recorded(BUILD, folder, MODEL_PROGRAM + program, HF_HUB_OFFLINE="1")
+    assert recorded_program.code == 0, recorded_program.err
+    assert not {"capture_failed", "engine_not_captured"} & set(recorded_program.part.diagnostics), (
+        recorded_program.part.of("diagnostic")
     )
-    return recorded
+    return recorded_program
 
 
 def test_chunks_of_prompts_share_steps_with_decoding_and_results_do_not_change(tmp_path):
     program = "print(json.dumps(serve([list(range(3, 3 + n)) for n in (4, 40, 9)])))"
-    recorded = record(tmp_path / "recorded", program)
-    alone = run_without_joulemap(tmp_path / "alone", MODEL_PROGRAM + program)
-    assert recorded.out == alone.stdout and len(json.loads(recorded.out)) == 3
-    entries = read_request_entries(recorded.part)
-    prompts = {id: [entry.prompt for entry in found if entry.prompt] for id, found in entries.items()}
+    recorded_program = record(tmp_path / "recorded", program)
+    unrecorded_process = run_without_joulemap(tmp_path / "alone", MODEL_PROGRAM + program)
+    assert recorded_program.out == unrecorded_process.stdout and len(json.loads(recorded_program.out)) == 3
+    entries = read_request_entries(recorded_program.part)
+    prompts = {id: [entry.prompt for entry in step_entries if entry.prompt] for id, step_entries in entries.items()}
     assert {id: sum(chunks) for id, chunks in prompts.items()} == {
         "batch-0-req_0": 4, "batch-0-req_1": 40, "batch-0-req_2": 9,
     }  # fmt: skip
     assert len(prompts["batch-0-req_1"]) > 1
-    for id, found in entries.items():
-        assert sum(entry.decoded for entry in found) == 5
-        assert [entry.events for entry in found] == [0] * (len(found) - 1) + [FINISHED]
-        assert found[-1].context == sum(prompts[id]) + 4  # the last token is not in the cache
-    assert set(read_request_models(recorded.part).values()) == {"LlamaForCausalLM"}
+    for id, request_entries in entries.items():
+        assert sum(entry.decoded for entry in request_entries) == 5
+        assert [entry.events for entry in request_entries] == [0] * (len(request_entries) - 1) + [FINISHED]
+        assert request_entries[-1].context == sum(prompts[id]) + 4  # the last token is not in the cache
+    assert set(read_request_models(recorded_program.part).values()) == {"LlamaForCausalLM"}
 
 
 def test_a_shared_prefix_counts_as_cached(tmp_path):
@@ -80,9 +80,9 @@ for prompt in (prefix + [70], prefix + [71, 72]):
         pass
 manager.stop(block=True)
 """
-    first, second = read_request_entries(record(tmp_path, program).part).values()
-    assert first[0] == Entry(65, 0, 1, 0, 65, 0)
-    assert second[0] == Entry(2, 64, 1, 0, 66, 0)
+    first_request_entries, second_request_entries = read_request_entries(record(tmp_path, program).part).values()
+    assert first_request_entries[0] == Entry(65, 0, 1, 0, 65, 0)
+    assert second_request_entries[0] == Entry(2, 64, 1, 0, 66, 0)
 
 
 def test_a_cancelled_request_is_aborted_and_its_id_can_be_used_again(tmp_path):
@@ -99,11 +99,11 @@ while not (result := manager.get_result("mine", timeout=1)) or len(result.genera
     pass
 manager.stop(block=True)
 """
-    recorded = record(tmp_path, program)
-    (entries,) = read_request_entries(recorded.part).values()
+    recorded_program = record(tmp_path, program)
+    (entries,) = read_request_entries(recorded_program.part).values()
     events = [entry.events for entry in entries if entry.events]
     assert events == [ABORTED, FINISHED]
-    assert len(recorded.part.of("request")) == 2
+    assert len(recorded_program.part.of("request")) == 2
 
 
 def test_a_full_cache_preempts_a_request_that_computes_its_tokens_again(tmp_path):
@@ -111,13 +111,13 @@ def test_a_full_cache_preempts_a_request_that_computes_its_tokens_again(tmp_path
 prompts = [list(range(first, first + 16)) for first in (3, 23, 43)]
 serve(prompts, tokens=40, num_blocks=8, max_batch_tokens=64, allow_block_sharing=False, cpu_offload_space=0)
 """
-    recorded = record(tmp_path, program)
-    entries = read_request_entries(recorded.part)
-    preempted = [entry for found in entries.values() for entry in found if entry.events & PREEMPTED]
+    recorded_program = record(tmp_path, program)
+    entries = read_request_entries(recorded_program.part)
+    preempted = [entry for step_entries in entries.values() for entry in step_entries if entry.events & PREEMPTED]
     assert preempted and all(entry.context > 0 for entry in preempted)
-    for found in entries.values():
-        assert sum(entry.decoded for entry in found) == 40
-        assert found[-1].events == FINISHED
+    for request_entries in entries.values():
+        assert sum(entry.decoded for entry in request_entries) == 40
+        assert request_entries[-1].events == FINISHED
 
 
 def test_a_model_that_fails_ends_its_requests_and_the_program_goes_on(tmp_path):
@@ -136,7 +136,7 @@ except Exception:
     pass
 print("went on")
 """
-    recorded = record(tmp_path, program)
-    assert recorded.out.endswith("went on\n")
-    for found in read_request_entries(recorded.part).values():
-        assert found[-1].events == ABORTED
+    recorded_program = record(tmp_path, program)
+    assert recorded_program.out.endswith("went on\n")
+    for request_entries in read_request_entries(recorded_program.part).values():
+        assert request_entries[-1].events == ABORTED

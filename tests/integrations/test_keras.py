@@ -54,11 +54,11 @@ class InterruptingCallback(keras.callbacks.Callback):
 
 def test_runs_that_were_interrupted_and_resumed_have_one_total(tmp_path):
     path = tmp_path / "total.json"
-    first = joulemap.keras.EnergyCallback(total_file=path)
+    first_run_callback = joulemap.keras.EnergyCallback(total_file=path)
     with pytest.raises(KeyboardInterrupt):
-        fit(first, InterruptingCallback())
-    second = joulemap.keras.EnergyCallback(total_file=path)
-    history = fit(second).history
+        fit(first_run_callback, InterruptingCallback())
+    second_run_callback = joulemap.keras.EnergyCallback(total_file=path)
+    history = fit(second_run_callback).history
     runs = json.loads(path.read_text())["runs"]
     assert [run["state"] for run in runs] == ["running", "ended"]
     total = sum(run["estimated_j"] for run in runs)

@@ -65,8 +65,8 @@ def test_a_model_trains_identically_with_and_without_the_callback(tmp_path):
     torch.manual_seed(0)
     model_with_callback = fit(tmp_path / "a", [joulemap.lightning.EnergyCallback()], Model())
     torch.manual_seed(0)
-    without = fit(tmp_path / "b", [], Model())
-    assert torch.equal(model_with_callback.layer.weight, without.layer.weight)
+    model_without_callback = fit(tmp_path / "b", [], Model())
+    assert torch.equal(model_with_callback.layer.weight, model_without_callback.layer.weight)
 
 
 def test_a_run_that_fails_counts(tmp_path):
@@ -85,19 +85,21 @@ def test_a_run_that_fails_counts(tmp_path):
 def test_a_training_resumed_from_a_checkpoint_after_a_failure_has_one_total(tmp_path):
     path = tmp_path / "total.json"
     checkpoint_callback = ModelCheckpoint(dirpath=tmp_path / "saved", every_n_epochs=1, save_last=True)
-    first = [joulemap.lightning.EnergyCallback(total_file=path), checkpoint_callback]
+    first_run_callbacks = [joulemap.lightning.EnergyCallback(total_file=path), checkpoint_callback]
     with pytest.raises(ValueError, match="of the program's"):
-        fit(tmp_path / "a", first, Model(failing_step=6), epochs=3, enable_checkpointing=True)
-    again = [joulemap.lightning.EnergyCallback(total_file=path)]
-    resumed = fit(tmp_path / "b", again, epochs=3, resume=tmp_path / "saved" / "last.ckpt")
+        fit(tmp_path / "a", first_run_callbacks, Model(failing_step=6), epochs=3, enable_checkpointing=True)
+    resumed_run_callbacks = [joulemap.lightning.EnergyCallback(total_file=path)]
+    resumed = fit(tmp_path / "b", resumed_run_callbacks, epochs=3, resume=tmp_path / "saved" / "last.ckpt")
     assert resumed.trainer.global_step == 12
     runs = json.loads(path.read_text())["runs"]
     assert [run["state"] for run in runs] == ["failed", "ended"]
     result = rows(tmp_path / "b")
     steps = sorted(int(row["step"]) for row in result if row["energy/step_estimated_j"])
     assert steps == list(range(4, 12))  # continues from the checkpoint
-    last = [float(row["energy/all_runs_estimated_j"]) for row in result if row["energy/all_runs_estimated_j"]][-1]
-    assert last == pytest.approx(sum(run["estimated_j"] for run in runs))
+    final_total_j = [float(row["energy/all_runs_estimated_j"]) for row in result if row["energy/all_runs_estimated_j"]][
+        -1
+    ]
+    assert final_total_j == pytest.approx(sum(run["estimated_j"] for run in runs))
 
 
 def test_the_callback_predicts_the_whole_training(tmp_path):

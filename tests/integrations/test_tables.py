@@ -94,18 +94,20 @@ def test_libraries_with_arrows_c_interface_accept_the_ledger(run):
 
 def test_layers_are_exported_per_step_as_means_and_as_sums(tmp_path):
     run = jm.load(GPU_RECORDING)
-    full = run.to_pandas(per="step")
-    column = full["gpu0 train backward layer4.0.conv1"]
-    assert full.index.name == "step"
-    assert len(full) > 100
-    tables = (run.to_pandas(per=per).set_index(["device", "path"])["energy_j"] for per in ("sum", "mean"))
+    step_energy_table = run.to_pandas(per="step")
+    column = step_energy_table["gpu0 train backward layer4.0.conv1"]
+    assert step_energy_table.index.name == "step"
+    assert len(step_energy_table) > 100
+    tables = (
+        run.to_pandas(per=aggregation).set_index(["device", "path"])["energy_j"] for aggregation in ("sum", "mean")
+    )
     sum_j, mean_j = (table["gpu0", "train backward layer4.0.conv1"] for table in tables)
     assert mean_j == pytest.approx(sum_j / len(run.steps()))
     assert column.mean() == pytest.approx(mean_j, rel=0.25)  # steps with individually recorded kernels
     run.to_csv(tmp_path / "full.csv", per="step")
-    assert list(pandas.read_csv(tmp_path / "full.csv").columns) == ["step", *full.columns]
-    chosen = run.layer_steps(["layer4.0.conv1", "fc"])
-    assert {name.split()[-1] for name in chosen.columns} == {"layer4.0.conv1", "fc"}
+    assert list(pandas.read_csv(tmp_path / "full.csv").columns) == ["step", *step_energy_table.columns]
+    selected_layer_table = run.layer_steps(["layer4.0.conv1", "fc"])
+    assert {name.split()[-1] for name in selected_layer_table.columns} == {"layer4.0.conv1", "fc"}
 
 
 def test_tensorboard_reads_what_a_run_wrote_into_its_folder(tmp_path):
@@ -120,9 +122,9 @@ def test_tensorboard_reads_what_a_run_wrote_into_its_folder(tmp_path):
 def test_lines_are_drawn_of_the_layers_that_were_chosen(tmp_path):
     run = jm.load(GPU_RECORDING)
     run.plot(tmp_path / "lines.svg", "lines", layers=["layer4.0.conv1", "fc"], smooth=5)
-    drawn = (tmp_path / "lines.svg").read_text()
-    assert "means over 5 points" in drawn
-    assert "layer4.0.conv1" in drawn and "train backward fc" in drawn and "layer3" not in drawn
+    svg_text = (tmp_path / "lines.svg").read_text()
+    assert "means over 5 points" in svg_text
+    assert "layer4.0.conv1" in svg_text and "train backward fc" in svg_text and "layer3" not in svg_text
 
 
 def test_the_program_exports_only_the_requested_part_to_parquet(tmp_path):

@@ -39,7 +39,9 @@ def test_mlflow_gets_steps_epochs_and_the_run(run):
     result = read_metric_history(active.info.run_id, "energy/step_estimated_j")
     assert [step for step, _ in result] == [0, 1, 2, 3, 4, 5]
     assert len(read_metric_history(active.info.run_id, "energy/epoch_estimated_j")) == 2
-    assert read_metric_history(active.info.run_id, "energy/train_estimated_j") == [(5, pytest.approx(energy.energy.joules))]
+    assert read_metric_history(active.info.run_id, "energy/train_estimated_j") == [
+        (5, pytest.approx(energy.energy.joules))
+    ]
     assert mlflow.get_run(active.info.run_id).data.tags["energy"] == "estimated"
 
 
@@ -61,7 +63,10 @@ def test_wandb_gets_steps_and_a_summary_offline(tmp_path):
     run = wandb.init(mode="offline", dir=str(tmp_path), project="energy")
     logged: list = []
     log = run.log
-    run.log = lambda result, **more: (logged.append(result), log(result, **more))  # an offline run cannot be queried
+    run.log = lambda result, **log_options: (
+        logged.append(result),
+        log(result, **log_options),
+    )  # an offline run cannot be queried
     with joulemap.wandb.EnergyLogger(run) as energy:
         energy.epoch()
         for _ in range(3):
@@ -76,9 +81,9 @@ def test_wandb_gets_steps_and_a_summary_offline(tmp_path):
 
 @pytest.fixture
 def ipython_shell():
-    made = start_ipython() or __import__("IPython").get_ipython()
-    made.run_line_magic("load_ext", "joulemap")
-    return made
+    interactive_shell = start_ipython() or __import__("IPython").get_ipython()
+    interactive_shell.run_line_magic("load_ext", "joulemap")
+    return interactive_shell
 
 
 def test_a_cell_is_printed_and_stored(ipython_shell, capsys):

@@ -64,19 +64,21 @@ def entries_of_call(recorded, call: int) -> dict[str, list[tuple[int, ...]]]:
     for line in recorded.part.of("request"):
         _, number, id, _ = line.split(" ", 3)
         names[int(number)] = id
-    found: dict[str, list[tuple[int, ...]]] = {}
+    entries_by_request: dict[str, list[tuple[int, ...]]] = {}
     for line in recorded.part.of("in-step"):
-        _, request, *rest = map(int, line.split())
+        _, request, *entry_fields = map(int, line.split())
         if names[request].startswith(f"generate-{call}-"):
-            found.setdefault(names[request], []).append(tuple(rest))
-    return found
+            entries_by_request.setdefault(names[request], []).append(tuple(entry_fields))
+    return entries_by_request
 
 
 def test_results_do_not_change(recorded, tmp_path):
     assert recorded.code == 0, recorded.err
-    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of("diagnostic")
-    alone = run_without_joulemap(tmp_path, PROGRAM)
-    assert json.loads(recorded.out.splitlines()[-1]) == json.loads(alone.stdout.splitlines()[-1])
+    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of(
+        "diagnostic"
+    )
+    unrecorded_process = run_without_joulemap(tmp_path, PROGRAM)
+    assert json.loads(recorded.out.splitlines()[-1]) == json.loads(unrecorded_process.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize("call", [0, 1], ids=["greedy", "sampling"])
@@ -110,10 +112,10 @@ def test_a_single_token_is_a_prefill(recorded):
 
 
 def test_a_chunk_of_a_padded_prompt_counts_its_tokens(recorded):
-    first, second, _ = entries_of_call(recorded, 5).values()
-    assert [step[0] for step in first] == [5, 5, 0, 0, 0, 0, 0]
-    assert [step[0] for step in second] == [1, 5, 0, 0, 0, 0, 0]
-    assert [step[4] for step in second] == [5, 10, 11, 12, 13, 14, 15]
+    first_request_steps, second_request_steps, _ = entries_of_call(recorded, 5).values()
+    assert [step[0] for step in first_request_steps] == [5, 5, 0, 0, 0, 0, 0]
+    assert [step[0] for step in second_request_steps] == [1, 5, 0, 0, 0, 0, 0]
+    assert [step[4] for step in second_request_steps] == [5, 10, 11, 12, 13, 14, 15]
 
 
 def test_tokens_in_the_cache_of_an_earlier_turn_are_cached(recorded):

@@ -76,9 +76,9 @@ def record(binaries: Path, tmp_path: Path):
 
     def run(program: str, *arguments: str, code: int = 0, **more: str) -> RecordedProgram:
         folder = Path(tempfile.mkdtemp(prefix="recorded-", dir=tmp_path))
-        recorded = run_recorded(binaries.parent, folder, program, *arguments, **more)
-        assert recorded.code == code, recorded.err
-        return recorded
+        recorded_program = run_recorded(binaries.parent, folder, program, *arguments, **more)
+        assert recorded_program.code == code, recorded_program.err
+        return recorded_program
 
     return run
 
@@ -107,12 +107,20 @@ def simulate(binaries: Path, memory_directory: Path, python):
     among the flags are seconds since the program calls faults_begin()."""
 
     def run(program: str, *flags: object) -> Simulation:
-        root, now = memory_directory / "machine", memory_directory / "now"
-        machine = [binaries / "joulemap-simulated-machine", "--root", root, "--fault-trigger", now, *flags, "--"]
+        root, fault_trigger_file = memory_directory / "machine", memory_directory / "now"
+        machine = [
+            binaries / "joulemap-simulated-machine",
+            "--root",
+            root,
+            "--fault-trigger",
+            fault_trigger_file,
+            *flags,
+            "--",
+        ]
         start = f"""
 jm.start(sysroot=os.environ["JOULEMAP_SIMULATED_ROOT"], sensors="powercap")
 def faults_begin():
-    open({str(now)!r}, "w").close()
+    open({str(fault_trigger_file)!r}, "w").close()
 """
         result = python(start + program, *machine)
         return Simulation(result, TruthLog(str(root / "truth.csv")))

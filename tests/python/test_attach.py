@@ -97,9 +97,9 @@ print(json.dumps([str(device) for device in waited]))
 
 
 def test_a_model_trains_identically_whether_attached_or_not(run):
-    plain = run("train(5)\nprint(json.dumps(weights()))")
-    attached = run("with jm.attach(net, file=FILE):\n    train(5)\nprint(json.dumps(weights()))")
-    assert attached == plain
+    unattached_weights = run("train(5)\nprint(json.dumps(weights()))")
+    attached_weights = run("with jm.attach(net, file=FILE):\n    train(5)\nprint(json.dumps(weights()))")
+    assert attached_weights == unattached_weights
 
 
 @pytest.mark.parametrize("keeps", [False, True])
@@ -269,12 +269,12 @@ print(json.dumps([sums(attached.ledger()), sums(everything.ledger()), sums(every
 """,
         JOULEMAP_SENSORS="estimate",
     )
-    without_ram, whole, apart = result
+    without_ram, combined_energies, separate_energies = result
     assert set(without_ram) == {"cpu"}
-    assert set(whole) == {"cpu+ram"}
-    assert set(apart) == {"cpu", "ram"}
-    assert apart["cpu"] == pytest.approx(without_ram["cpu"])
-    assert apart["cpu"] + apart["ram"] == pytest.approx(whole["cpu+ram"], rel=0.02)
+    assert set(combined_energies) == {"cpu+ram"}
+    assert set(separate_energies) == {"cpu", "ram"}
+    assert separate_energies["cpu"] == pytest.approx(without_ram["cpu"])
+    assert separate_energies["cpu"] + separate_energies["ram"] == pytest.approx(combined_energies["cpu+ram"], rel=0.02)
 
 
 def test_tables_contain_the_rows_and_inner_modules_their_sums(run, tmp_path):
@@ -289,16 +289,20 @@ plain = {" ".join(row.path): row.energy_j for row in attached.ledger().rows}
 print(json.dumps([nested, plain, modules]))
 """
     )
-    nested, plain, modules = result
+    nested, flat_energies, modules = result
     all_passes_j = sum(
         joules for path, joules in nested.items() if path.split()[-1] == "first" and len(path.split()) == 3
     )
     assert modules["first"] == pytest.approx(all_passes_j)
-    inner = plain["train forward first.conv"] + plain["train forward first.relu"] + plain.get("train forward first", 0)
-    assert nested["train forward first"] == pytest.approx(inner)
+    inner_module_sum_j = (
+        flat_energies["train forward first.conv"]
+        + flat_energies["train forward first.relu"]
+        + flat_energies.get("train forward first", 0)
+    )
+    assert nested["train forward first"] == pytest.approx(inner_module_sum_j)
     with open(tmp_path / "run.joule.csv", newline="") as file:
         rows = {row["path"]: float(row["energy_j"]) for row in csv.DictReader(file)}
-    assert rows["train backward head"] == pytest.approx(plain["train backward head"] / 10)
+    assert rows["train backward head"] == pytest.approx(flat_energies["train backward head"] / 10)
 
 
 def test_to_pandas_without_pandas_names_the_missing_package(run):
@@ -325,5 +329,5 @@ def test_load_raises_if_the_recording_does_not_exist(python):
 
 def test_under_record_attach_is_part_of_that_recording(record):
     program = "import os, json\nimport joulemap as jm\nos.environ['RUN'] = ''\n" + NETWORK_PROGRAM
-    recorded = record(program + "with jm.attach(net) as attached:\n    train(2)\nprint(attached.files[0])")
-    assert not recorded.out.strip().endswith(".d")
+    recorded_program = record(program + "with jm.attach(net) as attached:\n    train(2)\nprint(attached.files[0])")
+    assert not recorded_program.out.strip().endswith(".d")

@@ -31,9 +31,9 @@ def run_bench(capsys, *words: object) -> dict:
 
 
 def refused(capsys, *words: str) -> str:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as system_exit_info:
         command.main(words)
-    assert ended.value.code == 2, words
+    assert system_exit_info.value.code == 2, words
     return capsys.readouterr().err
 
 
@@ -53,12 +53,14 @@ def test_levels_are_reported_in_the_order_of_the_rates(capsys):
 
 
 def test_the_same_seed_sends_the_same_requests(capsys):
-    sent = []
+    sent_requests = []
     for seed in (5, 5, 6):
         with serving(answer_with_bytes(GOOD_ANSWER)) as server:
             run_bench(capsys, "--endpoint", server.url, "--model", "m", "--seed", seed, *FAST_LOAD_OPTIONS)
-        sent.append(sorted((request.body["prompt"], request.body["max_tokens"]) for request in server.requests))
-    assert sent[0] == sent[1] != sent[2]
+        sent_requests.append(
+            sorted((request.body["prompt"], request.body["max_tokens"]) for request in server.requests)
+        )
+    assert sent_requests[0] == sent_requests[1] != sent_requests[2]
 
 
 def test_a_trace_decides_arrivals_and_lengths(capsys, tmp_path):
@@ -68,8 +70,10 @@ def test_a_trace_decides_arrivals_and_lengths(capsys, tmp_path):
         document = run_bench(
             capsys, "--endpoint", server.url, "--model", "m", "--arrivals", "trace", trace, "--warm-up", "0"
         )
-    asked = [(len(request.body["prompt"].split()), request.body["max_tokens"]) for request in server.requests]
-    assert sorted(asked) == [(4, 2), (5, 3), (6, 4)]
+    requested_lengths = [
+        (len(request.body["prompt"].split()), request.body["max_tokens"]) for request in server.requests
+    ]
+    assert sorted(requested_lengths) == [(4, 2), (5, 3), (6, 4)]
     assert document["workload"]["trace_file"] == str(trace) and document["workload"]["prompt_tokens"] is None
 
 
@@ -92,7 +96,7 @@ def test_failures_are_counted_and_a_level_without_success_fails(capsys):
         assert command.main(["--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS, "--json"]) == 1
     level = json.loads(capsys.readouterr().out)["levels"][0]
     assert level["requests"]["failed"] == 6
-    assert [(one["kind"], one["count"]) for one in level["failures"]] == [("closed", 6)]
+    assert [(failure["kind"], failure["count"]) for failure in level["failures"]] == [("closed", 6)]
 
 
 def test_a_level_with_some_failed_requests_is_reported(capsys):
@@ -183,8 +187,8 @@ def test_numbers_are_finite_and_in_their_range(capsys):
         "--ramp",
         "--warm-up",
     ):
-        for wrong in ("nan", "inf", "-1", "banana", "", "1e999"):
-            assert option in refused(capsys, "--endpoint", "http://127.0.0.1:1/v1", f"{option}={wrong}")
+        for invalid_number in ("nan", "inf", "-1", "banana", "", "1e999"):
+            assert option in refused(capsys, "--endpoint", "http://127.0.0.1:1/v1", f"{option}={invalid_number}")
 
 
 def test_percentages_and_lists_in_options_are_parsed():
@@ -231,13 +235,13 @@ def test_the_example_engine_is_measured_in_this_process(capsys, serving_example)
 def server(serving_example):
     import http_server
 
-    made = http_server.make_server(0, "tiny", "cpu")
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+    example_server = http_server.make_server(0, "tiny", "cpu")
+    thread = threading.Thread(target=example_server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield made
-    made.shutdown()
+    yield example_server
+    example_server.shutdown()
     thread.join()
-    made.server_close()
+    example_server.server_close()
 
 
 @pytest.mark.parametrize("chat", [[], ["--chat"]])
@@ -259,7 +263,7 @@ def test_the_example_server_streams_the_planned_tokens(server):
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=60) as answer:
             return answer.read().decode()
 
-    whole = json.loads(post_completion(prompt="a b c", max_tokens=4))
+    full_response = json.loads(post_completion(prompt="a b c", max_tokens=4))
     events = [
         line[6:]
         for line in post_completion(prompt="a b c", max_tokens=4, stream=True).splitlines()
@@ -267,12 +271,16 @@ def test_the_example_server_streams_the_planned_tokens(server):
     ]
     assert events[-1] == DONE_EVENT[6:].decode().strip()
     parts = [json.loads(event) for event in events[:-1]]
-    assert "".join(choice["text"] for part in parts for choice in part["choices"]) == whole["choices"][0]["text"]
-    assert parts[-1]["usage"] == whole["usage"] == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
-    for wrong in ({"prompt": "a", "max_tokens": 0}, {"prompt": [5000]}, {"prompt": "", "max_tokens": 3}, {}):
-        with pytest.raises(urllib.error.HTTPError) as raised:
-            post_completion(**wrong)
-        assert raised.value.code == 400 and json.loads(raised.value.read())["error"]["message"]
+    assert (
+        "".join(choice["text"] for part in parts for choice in part["choices"]) == full_response["choices"][0]["text"]
+    )
+    assert (
+        parts[-1]["usage"] == full_response["usage"] == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    )
+    for invalid_request in ({"prompt": "a", "max_tokens": 0}, {"prompt": [5000]}, {"prompt": "", "max_tokens": 3}, {}):
+        with pytest.raises(urllib.error.HTTPError) as http_error_info:
+            post_completion(**invalid_request)
+        assert http_error_info.value.code == 400 and json.loads(http_error_info.value.read())["error"]["message"]
 
 
 def test_the_example_server_is_reachable_from_this_machine_only(server):

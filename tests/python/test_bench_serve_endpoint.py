@@ -62,20 +62,20 @@ def test_the_request_has_the_planned_prompt_and_lengths():
     with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         for _ in range(2):
             send_request(server.url, ignores_eos=True, api_key="secret")
-        first, second = server.requests
-    assert first.path == "/v1/completions" and first.body == second.body
-    assert len(first.body.pop("prompt").split()) == 11
-    assert first.body == {
+        first_request, second_request = server.requests
+    assert first_request.path == "/v1/completions" and first_request.body == second_request.body
+    assert len(first_request.body.pop("prompt").split()) == 11
+    assert first_request.body == {
         "model": "m", "max_tokens": 3, "temperature": 0, "stream": True, "stream_options": {"include_usage": True},
         "user": "chat", "ignore_eos": True,
     }  # fmt: skip
-    assert first.headers["authorization"] == "Bearer secret"
+    assert first_request.headers["authorization"] == "Bearer secret"
 
 
 def test_a_chat_sends_messages_and_reads_deltas():
-    first = event(choices=[{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
+    role_event = event(choices=[{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
     parts = b"".join(event(choices=[{"delta": {"content": "x"}, "finish_reason": None}]) for _ in range(2))
-    with serving(answer_with_bytes(RESPONSE_HEAD + first + parts + DONE_EVENT)) as server:
+    with serving(answer_with_bytes(RESPONSE_HEAD + role_event + parts + DONE_EVENT)) as server:
         outcome = send_request(server.url, is_chat=True)
     assert outcome.is_success and len(outcome.chunk_times_s) == 2  # the first event has no text
     assert server.requests[0].path == "/v1/chat/completions"
@@ -225,9 +225,9 @@ def test_the_first_model_is_used_if_none_is_named():
 
 @pytest.mark.parametrize("answer", [b"404 No\r\n\r\n", b"200 OK\r\n\r\n{}", b'200 OK\r\n\r\n{"data":[]}'])
 def test_a_server_without_a_list_of_models_needs_a_name(answer):
-    with serving(answer_with_bytes(b"HTTP/1.1 " + answer)) as server, pytest.raises(BenchError) as raised:
+    with serving(answer_with_bytes(b"HTTP/1.1 " + answer)) as server, pytest.raises(BenchError) as exception_info:
         send_request(server.url, model=None)
-    assert raised.value.remedy == "pass --model"
+    assert exception_info.value.remedy == "pass --model"
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "[::1]"])
@@ -254,9 +254,9 @@ def test_invalid_server_addresses_are_refused():
         "http://a/?q",
         "http://u:p@a/",
     ]
-    for wrong in (*invalid_addresses, "http://a\r\nX: y/"):
+    for invalid_address in (*invalid_addresses, "http://a\r\nX: y/"):
         with pytest.raises(ValueError):
-            parse_address(wrong)
+            parse_address(invalid_address)
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
@@ -266,14 +266,20 @@ def test_events_end_with_any_kind_of_line_end(end):
     )
     for size in (1, 2, 3, 1000):
         parser = SseParser()
-        found = [data for at in range(0, len(stream), size) for data in parser.feed(stream[at : at + size])]
-        found += parser.feed(b"data: end\n\n") if end == b"\r" else []
-        assert found[:2] == ["one\ntwo", "three"], size
+        event_data = [
+            data
+            for byte_offset in range(0, len(stream), size)
+            for data in parser.feed(stream[byte_offset : byte_offset + size])
+        ]
+        event_data += parser.feed(b"data: end\n\n") if end == b"\r" else []
+        assert event_data[:2] == ["one\ntwo", "three"], size
 
 
 def test_invalid_token_counts_are_ignored():
-    for wrong in ("7", -1, True, 1.5, None):
-        chunk = parse_chunk(event(choices=[], usage={"prompt_tokens": 1, "completion_tokens": wrong})[6:].decode())
+    for invalid_count in ("7", -1, True, 1.5, None):
+        chunk = parse_chunk(
+            event(choices=[], usage={"prompt_tokens": 1, "completion_tokens": invalid_count})[6:].decode()
+        )
         assert chunk.output_tokens is None
     with pytest.raises(RequestFailure, match="out of memory"):
         parse_chunk('{"error": {"message": "out of memory"}}')

@@ -72,8 +72,8 @@ def serve_requests(
         outcomes = [RequestOutcome(request, loop.time()) for request in requests]
         limits_s = timeouts_s or [60.0] * len(outcomes)
         send_tasks = [
-            _send_request(one, target.prepare(one.request), target, limit_s, loop.time() + 1000)
-            for one, limit_s in zip(outcomes, limits_s)
+            _send_request(outcome, target.prepare(outcome.request), target, limit_s, loop.time() + 1000)
+            for outcome, limit_s in zip(outcomes, limits_s)
         ]
         await asyncio.gather(*send_tasks)
         await target.close()
@@ -89,9 +89,9 @@ def test_an_engine_receives_prompts_of_its_vocabulary_and_tokens_are_timed():
         outcome.is_success and outcome.output_tokens == 3 and outcome.prompt_tokens == 20 for outcome in outcomes
     )
     assert outcomes[0].due_s <= outcomes[0].chunk_times_s[0] <= outcomes[0].chunk_times_s[2] <= outcomes[0].ended_s
-    first = engine.submitted[0]
-    assert len(first.prompt) == 20 and set(first.prompt) <= set(range(50))
-    assert (first.max_new_tokens, first.tenant) == (3, "chat")
+    first_request = engine.submitted[0]
+    assert len(first_request.prompt) == 20 and set(first_request.prompt) <= set(range(50))
+    assert (first_request.max_new_tokens, first_request.tenant) == (3, "chat")
     assert len({request.id for request in engine.submitted}) == 2
 
 
@@ -103,14 +103,16 @@ def test_one_thread_calls_the_engine_and_it_is_not_the_one_that_sends():
 
 def test_a_request_that_times_out_is_aborted_and_others_go_on():
     engine = NeverGeneratingEngine()
-    late, other = serve_requests(engine, make_request(0), make_request(1), timeouts_s=(0.05, 60))
-    assert late.failure.kind == "timeout" and late.chunk_times_s == []
-    assert other.is_success and engine.aborted == ["request-1"]
+    timed_out_outcome, successful_outcome = serve_requests(
+        engine, make_request(0), make_request(1), timeouts_s=(0.05, 60)
+    )
+    assert timed_out_outcome.failure.kind == "timeout" and timed_out_outcome.chunk_times_s == []
+    assert successful_outcome.is_success and engine.aborted == ["request-1"]
 
 
 def test_a_request_that_the_engine_refuses_fails_alone():
-    refused, served = serve_requests(Engine(), make_request(0, "refused"), make_request(1))
-    assert refused.failure.kind == "engine" and "the prompt is too long" in refused.failure.detail
+    refused_outcome, served = serve_requests(Engine(), make_request(0, "refused"), make_request(1))
+    assert refused_outcome.failure.kind == "engine" and "the prompt is too long" in refused_outcome.failure.detail
     assert served.is_success
 
 
@@ -120,7 +122,7 @@ def test_an_engine_that_raises_fails_all_requests_at_once():
             raise RuntimeError("CUDA out of memory")
 
     outcomes = serve_requests(RaisingEngine(), make_request(0), make_request(1))
-    assert [one.failure.kind for one in outcomes] == ["engine"] * 2
+    assert [outcome.failure.kind for outcome in outcomes] == ["engine"] * 2
     assert outcomes[0].failure.detail == "RuntimeError: CUDA out of memory"
 
 
@@ -147,13 +149,13 @@ def test_a_file_is_loaded_with_modules_beside_it(tmp_path):
 )
 def test_a_file_without_an_engine_is_refused_with_the_cause(tmp_path, text, message, exit_code):
     (tmp_path / "one.py").write_text(text)
-    with pytest.raises(BenchError, match=message) as raised:
+    with pytest.raises(BenchError, match=message) as exception_info:
         load_engine(f"{tmp_path}/one.py:make")
-    assert raised.value.exit_code == exit_code
+    assert exception_info.value.exit_code == exit_code
 
 
 @pytest.mark.parametrize(("name", "exit_code"), [("one.py", 2), (":make", 2), ("one.py:", 2), ("missing.py:make", 1)])
 def test_a_name_without_a_file_or_function_is_refused(name, exit_code):
-    with pytest.raises(BenchError) as raised:
+    with pytest.raises(BenchError) as exception_info:
         load_engine(name)
-    assert raised.value.exit_code == exit_code
+    assert exception_info.value.exit_code == exit_code

@@ -27,7 +27,10 @@ def trace_workload(**options) -> Workload:
 
 
 def list_request_fields(level) -> list:
-    return [[r.arrival_s.hex(), r.prompt_tokens, r.output_tokens, r.tenant, r.prompt()] for r in level.requests]
+    return [
+        [request.arrival_s.hex(), request.prompt_tokens, request.output_tokens, request.tenant, request.prompt()]
+        for request in level.requests
+    ]
 
 
 def test_another_process_plans_the_same_requests_bit_for_bit():
@@ -42,37 +45,44 @@ print(json.dumps([[r.arrival_s.hex(), r.prompt_tokens, r.output_tokens, r.tenant
 """
     environment = {**os.environ, "PYTHONHASHSEED": "5"}
     package = os.path.dirname(os.path.dirname(sys.modules["joulemap"].__file__))
-    printed = subprocess.run(
+    process_output = subprocess.run(
         [sys.executable, "-c", code, package], capture_output=True, env=environment, check=True
     ).stdout
-    assert json.loads(printed) == list_request_fields(plan_load_level(UNIFORM_WORKLOAD, 3.7, 1, 0.2))
+    assert json.loads(process_output) == list_request_fields(plan_load_level(UNIFORM_WORKLOAD, 3.7, 1, 0.2))
 
 
 def test_another_seed_gives_other_arrivals_lengths_and_prompts():
-    mine = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.2)
-    other = plan_load_level(
+    reference_level = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.2)
+    other_seed_level = plan_load_level(
         Workload(8, *[UNIFORM_WORKLOAD.prompt_tokens, UNIFORM_WORKLOAD.output_tokens], requests=400), 2, 0, 0.2
     )
-    assert [r.arrival_s for r in mine.requests] != [r.arrival_s for r in other.requests]
-    assert [r.prompt_tokens for r in mine.requests] != [r.prompt_tokens for r in other.requests]
-    assert mine.requests[0].prompt()[:8] != other.requests[0].prompt()[:8]
+    assert [request.arrival_s for request in reference_level.requests] != [
+        request.arrival_s for request in other_seed_level.requests
+    ]
+    assert [request.prompt_tokens for request in reference_level.requests] != [
+        request.prompt_tokens for request in other_seed_level.requests
+    ]
+    assert reference_level.requests[0].prompt()[:8] != other_seed_level.requests[0].prompt()[:8]
 
 
 def test_levels_differ_only_in_their_rate_and_prompts():
-    slow, fast = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.2), plan_load_level(UNIFORM_WORKLOAD, 4, 1, 0.2)
-    assert [r.arrival_s / 2 for r in slow.requests] == pytest.approx([r.arrival_s for r in fast.requests])
-    assert [(r.prompt_tokens, r.output_tokens, r.tenant) for r in slow.requests] == [
-        (r.prompt_tokens, r.output_tokens, r.tenant) for r in fast.requests
+    slow_level, fast_level = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.2), plan_load_level(UNIFORM_WORKLOAD, 4, 1, 0.2)
+    assert [request.arrival_s / 2 for request in slow_level.requests] == pytest.approx(
+        [request.arrival_s for request in fast_level.requests]
+    )
+    assert [(request.prompt_tokens, request.output_tokens, request.tenant) for request in slow_level.requests] == [
+        (request.prompt_tokens, request.output_tokens, request.tenant) for request in fast_level.requests
     ]
-    prompts = [tuple(r.prompt()) for level in (slow, fast) for r in level.requests]
+    prompts = [tuple(request.prompt()) for level in (slow_level, fast_level) for request in level.requests]
     assert len(set(prompts)) == 800, "a prefix cache would find a prompt again"
 
 
 def test_poisson_arrivals_have_the_rate_and_exponential_gaps():
     times = [
-        r.arrival_s for r in plan_load_level(Workload(3, *[parse_lengths("1")] * 2, requests=20_000), 5, 0, 0).requests
+        request.arrival_s
+        for request in plan_load_level(Workload(3, *[parse_lengths("1")] * 2, requests=20_000), 5, 0, 0).requests
     ]
-    gaps = [after - before for before, after in zip([0.0, *times], times)]
+    gaps = [next_arrival_s - previous_arrival_s for previous_arrival_s, next_arrival_s in zip([0.0, *times], times)]
     assert statistics.mean(gaps) == pytest.approx(1 / 5, rel=0.03)
     assert statistics.stdev(gaps) == pytest.approx(1 / 5, rel=0.05)  # that of an exponential distribution is its mean
 
@@ -85,19 +95,19 @@ def test_a_duration_ends_the_arrivals():
 def test_the_steady_part_leaves_out_the_ramp_and_what_follows_the_last_arrival():
     level = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.25)
     assert level.steady_interval_s == (0.25 * level.span_s, level.span_s)
-    one = Workload(1, *[parse_lengths("1")] * 2, requests=1)
-    assert plan_load_level(one, 2, 0, 0.25).steady_interval_s is None
+    single_request_workload = Workload(1, *[parse_lengths("1")] * 2, requests=1)
+    assert plan_load_level(single_request_workload, 2, 0, 0.25).steady_interval_s is None
 
 
 def test_tenants_are_chosen_by_weight():
-    tenants = [r.tenant for r in plan_load_level(UNIFORM_WORKLOAD, 1, 0, 0.2).requests]
+    tenants = [request.tenant for request in plan_load_level(UNIFORM_WORKLOAD, 1, 0, 0.2).requests]
     assert tenants.count("chat") == pytest.approx(300, abs=40) and set(tenants) == {"chat", "search"}
 
 
 def test_a_trace_gives_arrivals_after_its_first_row_lengths_and_tenants():
     level = plan_load_level(trace_workload(), None, 0, 0.2)
-    assert [r.arrival_s for r in level.requests] == [0, 1, 4]
-    assert [(r.prompt_tokens, r.output_tokens, r.tenant) for r in level.requests] == [
+    assert [request.arrival_s for request in level.requests] == [0, 1, 4]
+    assert [(request.prompt_tokens, request.output_tokens, request.tenant) for request in level.requests] == [
         (5, 2, "a"),
         (6, 3, None),
         (7, 4, "b"),
@@ -106,7 +116,7 @@ def test_a_trace_gives_arrivals_after_its_first_row_lengths_and_tenants():
 
 
 def test_a_trace_is_scaled_to_a_rate_and_cut_by_number_and_duration():
-    assert [r.arrival_s for r in plan_load_level(trace_workload(), 1, 0, 0.2).requests] == [0, 0.5, 2]
+    assert [request.arrival_s for request in plan_load_level(trace_workload(), 1, 0, 0.2).requests] == [0, 0.5, 2]
     assert len(plan_load_level(trace_workload(requests=2), None, 0, 0.2).requests) == 2
     assert len(plan_load_level(trace_workload(duration_s=3), None, 0, 0.2).requests) == 2
 
@@ -144,8 +154,8 @@ def test_lengths_cover_their_range():
     values = sorted(parse_lengths("lognormal:100,0.5").draw(draw) for _ in range(4001))
     assert values[2000] == pytest.approx(100, rel=0.05)
     assert values[int(0.8413 * 4000)] == pytest.approx(100 * 2.718281828**0.5, rel=0.08)  # median and one sigma
-    wide = [parse_lengths("lognormal:1000000,5").draw(draw) for _ in range(500)]
-    assert min(wide) >= 1 and max(wide) == MAX_TOKENS
+    sampled_lengths = [parse_lengths("lognormal:1000000,5").draw(draw) for _ in range(500)]
+    assert min(sampled_lengths) >= 1 and max(sampled_lengths) == MAX_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -159,6 +169,6 @@ def test_invalid_length_distributions_are_refused(text):
 def test_requests_before_the_first_level_have_other_prompts():
     warm_up = plan_warm_up(UNIFORM_WORKLOAD, 3)
     level = plan_load_level(UNIFORM_WORKLOAD, 2, 0, 0.2)
-    assert [r.prompt_tokens for r in warm_up] == [r.prompt_tokens for r in level.requests[:3]]
+    assert [request.prompt_tokens for request in warm_up] == [request.prompt_tokens for request in level.requests[:3]]
     assert warm_up[0].prompt() != level.requests[0].prompt()
-    assert [r.tenant for r in plan_warm_up(trace_workload(), 4)] == ["a", None, "b", "a"]
+    assert [request.tenant for request in plan_warm_up(trace_workload(), 4)] == ["a", None, "b", "a"]

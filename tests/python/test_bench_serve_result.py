@@ -38,7 +38,9 @@ def make_level_run(
 
 
 # Ten seconds at one request per second, each answered with four tokens within half a second.
-EVENLY_SPACED_OUTCOMES = [make_outcome(second, float(second), [0.2, 0.3, 0.4, 0.5], 4) for second in range(11)]
+EVENLY_SPACED_OUTCOMES = [
+    make_outcome(arrival_second, float(arrival_second), [0.2, 0.3, 0.4, 0.5], 4) for arrival_second in range(11)
+]
 
 
 def codes(result, is_local: bool = True) -> list[str]:
@@ -99,19 +101,23 @@ def test_without_a_count_of_the_server_chunks_are_tokens_and_a_note_says_so():
 
 
 def test_failed_requests_have_no_tokens_and_no_latency():
-    failed = [make_outcome(11, 5.0, [0.1, 0.2], None, failure=RequestFailure("closed", "after 2 chunks"))]
+    failed_outcomes = [make_outcome(11, 5.0, [0.1, 0.2], None, failure=RequestFailure("closed", "after 2 chunks"))]
     result = summarize_load_level(
-        make_level_run([*EVENLY_SPACED_OUTCOMES[:6], *failed, *EVENLY_SPACED_OUTCOMES[6:]]), KNOWN_ENERGY, False
+        make_level_run([*EVENLY_SPACED_OUTCOMES[:6], *failed_outcomes, *EVENLY_SPACED_OUTCOMES[6:]]),
+        KNOWN_ENERGY,
+        False,
     )
     assert result.steady.output_tokens == 32 and result.latencies.ttft_s.count == 9
     assert (result.succeeded, result.failed) == (11, 1)
-    assert [(one.kind, one.count, one.example) for one in result.failures] == [("closed", 1, "after 2 chunks")]
+    assert [(failure_group.kind, failure_group.count, failure_group.example) for failure_group in result.failures] == [
+        ("closed", 1, "after 2 chunks")
+    ]
     assert "requests_failed" in codes(result)
 
 
 def test_one_token_has_no_time_per_token():
-    single = [make_outcome(number, 3.0 + number, [0.1], 1) for number in range(5)]
-    result = summarize_load_level(make_level_run(single), KNOWN_ENERGY, False)
+    single_token_outcomes = [make_outcome(number, 3.0 + number, [0.1], 1) for number in range(5)]
+    result = summarize_load_level(make_level_run(single_token_outcomes), KNOWN_ENERGY, False)
     assert result.latencies.tpot_s.count == 0 and result.latencies.tpot_s.p50 is None
 
 
@@ -127,10 +133,10 @@ def test_an_unknown_energy_is_null_and_has_a_cause():
 
 
 def test_estimated_energies_of_a_level_are_marked():
-    estimated = Energy(
+    estimated_energy = Energy(
         100.0, 60.0, 8.0, 12.5, "estimated", "", diagnostics=[Diagnostic("counter_reset", 1, "fell", "")]
     )
-    result = summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), estimated, False)
+    result = summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), estimated_energy, False)
     assert {"only_estimated", "counter_reset"} <= set(codes(result))
     assert "estimated" in to_text(REPORTED_SETTINGS, [result], [])
 
@@ -176,16 +182,16 @@ def test_requests_longer_than_the_ramp_are_noted():
 
 
 def test_percentiles_of_few_requests_are_noted():
-    many = [make_outcome(number, number / 20, [0.01, 0.02], 2) for number in range(201)]
+    many_outcomes = [make_outcome(number, number / 20, [0.01, 0.02], 2) for number in range(201)]
     assert "few_requests" in codes(summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False))
-    assert "few_requests" not in codes(summarize_load_level(make_level_run(many), KNOWN_ENERGY, False))
+    assert "few_requests" not in codes(summarize_load_level(make_level_run(many_outcomes), KNOWN_ENERGY, False))
 
 
 def test_late_and_unsent_requests_are_noted():
-    late = [make_outcome(number, float(number), [0.2], 1) for number in range(11)]
-    late[4].sent_s = late[4].due_s + 0.3
-    late[9].sent_s = late[9].ended_s = None
-    run = make_level_run(late)
+    late_outcomes = [make_outcome(number, float(number), [0.2], 1) for number in range(11)]
+    late_outcomes[4].sent_s = late_outcomes[4].due_s + 0.3
+    late_outcomes[9].sent_s = late_outcomes[9].ended_s = None
+    run = make_level_run(late_outcomes)
     run.was_stopped_by_deadline = True
     result = summarize_load_level(run, KNOWN_ENERGY, False)
     assert (result.sent, result.late, result.max_lateness_s) == (10, 1, pytest.approx(0.3))
@@ -194,17 +200,17 @@ def test_late_and_unsent_requests_are_noted():
 
 
 def test_tenants_have_their_own_latencies():
-    mixed = [
+    tenant_outcomes = [
         make_outcome(n, float(n), [0.2 + n % 2, 0.3 + n % 2], 2, tenant=("chat", "search")[n % 2]) for n in range(11)
     ]
-    mixed[4].failure = RequestFailure("closed", "")
-    result = summarize_load_level(make_level_run(mixed), KNOWN_ENERGY, False)
-    assert [(one.name, one.requests, one.output_tokens) for one in result.tenants] == [
+    tenant_outcomes[4].failure = RequestFailure("closed", "")
+    result = summarize_load_level(make_level_run(tenant_outcomes), KNOWN_ENERGY, False)
+    assert [(tenant.name, tenant.requests, tenant.output_tokens) for tenant in result.tenants] == [
         ("chat", 6, 10),
         ("search", 5, 10),
     ]
-    assert [one.latencies.ttft_s.count for one in result.tenants] == [4, 4]  # chat: 2, 6, 8 and 10 s
-    assert [one.latencies.ttft_s.p50 for one in result.tenants] == pytest.approx([0.2, 1.2])
+    assert [tenant.latencies.ttft_s.count for tenant in result.tenants] == [4, 4]  # chat: 2, 6, 8 and 10 s
+    assert [tenant.latencies.ttft_s.p50 for tenant in result.tenants] == pytest.approx([0.2, 1.2])
     assert " search " in to_text(REPORTED_SETTINGS, [result], [])
 
 

@@ -125,8 +125,10 @@ def test_the_python_example_runs(environment):
 
 def test_the_library_shows_no_name_but_its_own(binaries):
     library = binaries.parent / "lib" / "libjoulemap.so"
-    listed = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    names = [line.split()[-1] for line in listed.splitlines()]
+    symbol_listing = subprocess.run(
+        ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
+    ).stdout
+    names = [line.split()[-1] for line in symbol_listing.splitlines()]
     assert names and all(name.startswith("jm_") for name in names)
     declared = re.findall(r"^JM_API .*?(jm_\w+)\(", (ROOT / "include/joulemap/joulemap.h").read_text(), re.MULTILINE)
     assert sorted(declared) == sorted(names)

@@ -87,41 +87,46 @@ def test_no_row_exceeds_the_memory_of_a_measurement(plan):
 
 
 def test_held_out_families_are_in_no_collection():
-    held_out = networks.HELD_OUT_FAMILIES
-    assert not held_out & {network.family for network in networks.list_all_networks(held_out=False)}
-    assert held_out == {network.family for network in networks.list_all_networks(held_out=True)}
-    assert not held_out & {layer.family for layer in real_layers.read_real_layers()}
+    held_out_families = networks.HELD_OUT_FAMILIES
+    assert not held_out_families & {network.family for network in networks.list_all_networks(held_out=False)}
+    assert held_out_families == {network.family for network in networks.list_all_networks(held_out=True)}
+    assert not held_out_families & {layer.family for layer in real_layers.read_real_layers()}
     assert len(networks.list_all_networks(held_out=False)) >= 80
 
 
 def test_networks_that_were_never_measured_come_before_disturbed_ones(monkeypatch):
     planned = networks.plan_networks(2)[:4]
     disturbed = {setting.key for settings in planned[:2] for setting in settings}
-    known = SimpleNamespace(measurement_counts={key: 1 for key in disturbed}, is_settled=lambda key: False)
+    row_store = SimpleNamespace(measurement_counts={key: 1 for key in disturbed}, is_settled=lambda key: False)
     begun = []
-    monkeypatch.setattr(command, "collect_network", lambda session, wanted, *_: begun.append(wanted[0].network.name))
-    command.collect_networks(SimpleNamespace(rows=known, slice_name="now"), planned, math.inf, 0.1)
+    monkeypatch.setattr(
+        command, "collect_network", lambda session, network_settings, *_: begun.append(network_settings[0].network.name)
+    )
+    command.collect_networks(SimpleNamespace(rows=row_store, slice_name="now"), planned, math.inf, 0.1)
     names = [settings[0].network.name for settings in planned]
     assert begun == names[2:] + names[:2]
 
 
 def test_every_network_is_planned_once_before_repeats():
     settings = networks.plan_networks()
-    turn = len(networks.list_all_networks(held_out=False))
-    assert len({some[0].network for some in settings[:turn]}) == turn
-    assert all({setting.pass_name for setting in some} == {"inference", "training"} for some in settings[:turn])
+    network_count = len(networks.list_all_networks(held_out=False))
+    assert len({network_settings[0].network for network_settings in settings[:network_count]}) == network_count
+    assert all(
+        {setting.pass_name for setting in network_settings} == {"inference", "training"}
+        for network_settings in settings[:network_count]
+    )
 
 
 def test_half_of_the_convolutions_are_layers_of_real_networks(plan):
-    real = [row.source != "designed" for row in plan if row.kind == "convolution"]
-    assert 0.4 < sum(real) / len(real) < 0.6
+    real_layer_flags = [row.source != "designed" for row in plan if row.kind == "convolution"]
+    assert 0.4 < sum(real_layer_flags) / len(real_layer_flags) < 0.6
 
 
 def test_products_count_two_flops_for_each_multiply_and_add():
-    dense = {"rows": 3, "in": 5, "out": 7, "bias": False}
-    work = design.OPERATION_KINDS["dense"].forward_work(dense)
-    assert kind.operation_cost(work, "fp32", "forward") == (2 * 3 * 5 * 7, 4 * (3 * 5 + 5 * 7 + 3 * 7))
-    assert kind.operation_cost(work, "fp16", "backward").flops == 2 * 2 * 3 * 5 * 7
+    dense_parameters = {"rows": 3, "in": 5, "out": 7, "bias": False}
+    dense_work = design.OPERATION_KINDS["dense"].forward_work(dense_parameters)
+    assert kind.operation_cost(dense_work, "fp32", "forward") == (2 * 3 * 5 * 7, 4 * (3 * 5 + 5 * 7 + 3 * 7))
+    assert kind.operation_cost(dense_work, "fp16", "backward").flops == 2 * 2 * 3 * 5 * 7
     strided = {"batch": 2, "channels": 4, "out": 8, "height": 9, "width": 9, "kernel": 3, "stride": 2, "padding": 1}
     convolution = design.OPERATION_KINDS["convolution"].forward_work(
         {**strided, "dilation": 1, "groups": 4, "bias": False}
@@ -130,9 +135,9 @@ def test_products_count_two_flops_for_each_multiply_and_add():
 
 
 def test_a_table_that_tokens_are_looked_up_in_has_a_gradient_of_its_own_size():
-    work = design.OPERATION_KINDS["embedding"].forward_work({"vocabulary": 1000, "width": 8, "tokens": 10})
-    assert kind.operation_cost(work, "fp32", "forward").bytes == 4 * 2 * 10 * 8 + 80
-    assert kind.operation_cost(work, "fp32", "backward").bytes == 4 * (2 * 10 * 8 + 1000 * 8) + 80
+    embedding_work = design.OPERATION_KINDS["embedding"].forward_work({"vocabulary": 1000, "width": 8, "tokens": 10})
+    assert kind.operation_cost(embedding_work, "fp32", "forward").bytes == 4 * 2 * 10 * 8 + 80
+    assert kind.operation_cost(embedding_work, "fp32", "backward").bytes == 4 * (2 * 10 * 8 + 1000 * 8) + 80
 
 
 def test_measured_rows_have_costs_by_current_conventions(plan):
@@ -148,8 +153,8 @@ def make_displayed_samples(
     samples = []
     for at_ns in range(phase_ns, length_ns + 60_000_000, 20_000_000):
         since_ns = at_ns - power.POWER_LAG_NS
-        rising = watts + (before - watts) * math.exp(-since_ns / power.POWER_TIME_CONSTANT_NS)
-        value = before if since_ns < 0 else rising if since_ns < length_ns else 120.0
+        transient_power_w = watts + (before - watts) * math.exp(-since_ns / power.POWER_TIME_CONSTANT_NS)
+        value = before if since_ns < 0 else transient_power_w if since_ns < length_ns else 120.0
         samples.append(power.PowerSample(at_ns, value * noise.gauss(1, 0.01)))
     return samples
 
@@ -157,12 +162,12 @@ def make_displayed_samples(
 @pytest.mark.parametrize("seed", range(20))
 def test_the_power_of_a_row_is_found_whatever_was_before_it(seed):
     chance = random.Random(seed)
-    watts, before, length_ns = chance.uniform(130, 700), chance.uniform(110, 700), 160_000_000
-    found = power.estimate_steady_power(
-        make_displayed_samples(watts, before, length_ns, chance.randrange(20_000_000), chance), 0, length_ns
+    watts, initial_power_w, length_ns = chance.uniform(130, 700), chance.uniform(110, 700), 160_000_000
+    power_estimate = power.estimate_steady_power(
+        make_displayed_samples(watts, initial_power_w, length_ns, chance.randrange(20_000_000), chance), 0, length_ns
     )
-    assert found is not None
-    assert found.watts == pytest.approx(watts, rel=0.025), f"seed {seed}"
+    assert power_estimate is not None
+    assert power_estimate.watts == pytest.approx(watts, rel=0.025), f"seed {seed}"
 
 
 def test_a_row_with_too_few_samples_has_no_power():
@@ -172,13 +177,13 @@ def test_a_row_with_too_few_samples_has_no_power():
 @pytest.mark.parametrize("phase_ms", [0, 17, 55, 99])
 def test_whole_counter_periods_give_the_power_however_late_an_update_is_noticed(phase_ms):
     """100 W until 200 ms, then 300 W; reads see counter updates up to 34 ms late."""
-    reads = []
+    counter_readings = []
     for at_ms in range(0, 900, 34):
         counter_update_ms = (at_ms - phase_ms) // 100 * 100 + phase_ms
         joules = 0.1 * min(counter_update_ms, 200) + 0.3 * max(0, counter_update_ms - 200)
-        reads.append(counter.CounterReading(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
-    assert counter.mean_power_w(reads, 200_000_000, 850_000_000) == pytest.approx(300)
-    assert counter.mean_power_w(reads, 200_000_000, 500_000_000) is None
+        counter_readings.append(counter.CounterReading(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
+    assert counter.mean_power_w(counter_readings, 200_000_000, 850_000_000) == pytest.approx(300)
+    assert counter.mean_power_w(counter_readings, 200_000_000, 500_000_000) is None
 
 
 READ_GPU_PROGRAM = """
@@ -252,32 +257,32 @@ def collect(tmp_path, monkeypatch):
 
 
 def test_a_second_run_goes_on_with_what_is_missing(collect, tmp_path):
-    _, first = collect(FakeRunner(), "--kinds", "add")
-    _, both = collect(FakeRunner())
-    measured = Counter(line["key"] for line in both if "energy_j" in line)
-    added = {line["key"] for line in first if "energy_j" in line}
-    assert set(measured) == {row.key for row in design.plan_designed_rows(["add", "embedding"], 0.03)} and added < set(
-        measured
-    )
+    _, first_run_lines = collect(FakeRunner(), "--kinds", "add")
+    _, both_runs_lines = collect(FakeRunner())
+    measured = Counter(line["key"] for line in both_runs_lines if "energy_j" in line)
+    first_run_keys = {line["key"] for line in first_run_lines if "energy_j" in line}
+    assert set(measured) == {
+        row.key for row in design.plan_designed_rows(["add", "embedding"], 0.03)
+    } and first_run_keys < set(measured)
     # Only rows that are repeated on purpose occur twice.
     assert sum(measured.values()) <= len(measured) + 3
-    assert sum("seconds" in line for line in both) == 2
-    assert all(line["energy_j"] == pytest.approx(100 * 0.016) for line in both if "energy_j" in line)
+    assert sum("seconds" in line for line in both_runs_lines) == 2
+    assert all(line["energy_j"] == pytest.approx(100 * 0.016) for line in both_runs_lines if "energy_j" in line)
 
 
 def test_a_row_that_cannot_be_measured_is_reported_and_not_retried(collect):
     _, result = collect(FakeRunner(fails="no such kernel"))
-    failed = [line for line in result if "failed" in line]
-    assert [line["failed"] for line in failed] == ["RuntimeError: no such kernel"]
+    failure_lines = [line for line in result if "failed" in line]
+    assert [line["failed"] for line in failure_lines] == ["RuntimeError: no such kernel"]
     _, result = collect(FakeRunner())
-    assert not [line for line in result if line.get("key") == failed[0]["key"] and "energy_j" in line]
+    assert not [line for line in result if line.get("key") == failure_lines[0]["key"] and "energy_j" in line]
 
 
 def test_a_row_that_ends_the_process_is_skipped_the_next_time(collect, tmp_path):
-    first = design.plan_designed_rows(["add", "embedding"], 0.03)[0].key
-    rows.RowStore(tmp_path).begin_row(first)
+    first_key = design.plan_designed_rows(["add", "embedding"], 0.03)[0].key
+    rows.RowStore(tmp_path).begin_row(first_key)
     _, result = collect(FakeRunner())
-    assert [line["failed"] for line in result if line.get("key") == first] == ["the process that measured it ended"]
+    assert [line["failed"] for line in result if line.get("key") == first_key] == ["the process that measured it ended"]
 
 
 def test_uncapturable_operations_run_without_a_graph_in_a_new_process(collect):
@@ -312,8 +317,8 @@ def test_a_summary_reports_the_spread_of_repeated_rows():
         "power_error_w": 1.0,
         "slice": "1",
     }
-    made = [{**row, "time_s": 1e-4, "power_w": watts, "energy_j": 1e-4 * watts} for watts in (99.0, 101.0)]
-    text = summary.summarize_rows(made)
+    repeated_rows = [{**row, "time_s": 1e-4, "power_w": watts, "energy_j": 1e-4 * watts} for watts in (99.0, 101.0)]
+    text = summary.summarize_rows(repeated_rows)
     assert "| add | 1 | 100..100..100 us |" in text
     assert "| operations, calls above 20 us, same slice | 1 | 1.41% (median 1.41%) | 0.00%" in text
 
@@ -321,8 +326,8 @@ def test_a_summary_reports_the_spread_of_repeated_rows():
 def test_a_summary_counts_networks_and_families():
     row = {"key": "a", "kind": "network", "dtype": "bf16", "pass": "training", "limited": False, "slice": "1"}
     row |= {"power_error_w": 1.0, "time_s": 1e-2, "power_w": 400.0, "energy_j": 4.0}
-    made = [{**row, "source": "resnet", "parameters": f"resnet{depth};batch=32"} for depth in (18, 50)]
-    assert "2 networks of 1 families:" in summary.summarize_rows(made)
+    network_rows = [{**row, "source": "resnet", "parameters": f"resnet{depth};batch=32"} for depth in (18, 50)]
+    assert "2 networks of 1 families:" in summary.summarize_rows(network_rows)
 
 
 def test_a_network_is_found_again_in_a_table(tmp_path):

@@ -43,14 +43,19 @@ def test_no_held_out_family_is_compiled():
 def test_every_network_has_a_small_and_a_large_batch_and_some_a_training_step():
     settings = [setting for group in compiled.plan_compiled_settings() for setting in group]
     for network in {setting.network for setting in settings}:
-        batches = [one.batch for one in settings if one.network == network and one.pass_name == "inference"]
+        batches = [
+            setting.batch for setting in settings if setting.network == network and setting.pass_name == "inference"
+        ]
         assert min(batches) == 1 and max(batches) >= 16
     assert sum(setting.pass_name == "training" for setting in settings) >= 5
 
 
 def test_networks_that_compile_quickly_come_first():
-    first, last = compiled.plan_compiled_settings()[0], compiled.plan_compiled_settings()[-1]
-    assert first[0].network.family == "mlp" and last[0].network.name in ("mobilenet_v2", "efficientnet_b0")
+    first_settings, last_settings = compiled.plan_compiled_settings()[0], compiled.plan_compiled_settings()[-1]
+    assert first_settings[0].network.family == "mlp" and last_settings[0].network.name in (
+        "mobilenet_v2",
+        "efficientnet_b0",
+    )
 
 
 def test_each_setting_is_measured_eagerly_and_compiled_in_the_same_slice(collect):
@@ -82,8 +87,8 @@ def test_a_setting_that_cannot_be_compiled_is_reported_and_the_next_one_measured
 
     monkeypatch.setattr(torch, "compile", fail)
     assert {row["way"] for row in collect()} == {"eager"}
-    failed = [line for line in rows.read_json_lines(tmp_path) if "failed" in line]
-    assert len(failed) == 3 and all(line["key"].endswith("compiled") for line in failed)
+    failure_lines = [line for line in rows.read_json_lines(tmp_path) if "failed" in line]
+    assert len(failure_lines) == 3 and all(line["key"].endswith("compiled") for line in failure_lines)
 
 
 def test_no_measurement_begins_without_enough_time(collect):
@@ -92,9 +97,10 @@ def test_no_measurement_begins_without_enough_time(collect):
 
 def test_a_summary_separates_compiled_networks():
     row = {"kind": "compiled", "dtype": "default", "pass": "inference", "limited": False, "power_error_w": 1.0}
-    more = {"slice": "s", "power_w": 100.0, "source": "mlp", "parameters": "name=a"}
-    made = [
-        {**row, **more, "key": way, "way": way, "time_s": 0.01, "energy_j": 1.0} for way in compiled.EXECUTION_MODES
+    shared_fields = {"slice": "s", "power_w": 100.0, "source": "mlp", "parameters": "name=a"}
+    compiled_rows = [
+        {**row, **shared_fields, "key": execution_mode, "way": execution_mode, "time_s": 0.01, "energy_j": 1.0}
+        for execution_mode in compiled.EXECUTION_MODES
     ]
-    text = summary.summarize_rows(made)
+    text = summary.summarize_rows(compiled_rows)
     assert "| inference, compiled | 1 |" in text and "| type |" not in text

@@ -19,54 +19,63 @@ from _collect.power import GpuState  # noqa: E402
 def network_row(name: str, time_s: float, launch_s=None, repeat: int = 0) -> dict:
     parameters = f"name={name};package=timm;batch=8;size=224"
     entry = {"kind": "network", "parameters": parameters, "dtype": "fp32", "pass": "inference", "cold": None}
-    more = {"way": "eager", "energy_j": 1.0, "slice": "s", "repeat": repeat, "time_s": time_s, "launch_s": launch_s}
-    return {"key": tables.row_key(entry), **entry, **more}
+    measurement_fields = {
+        "way": "eager",
+        "energy_j": 1.0,
+        "slice": "s",
+        "repeat": repeat,
+        "time_s": time_s,
+        "launch_s": launch_s,
+    }
+    return {"key": tables.row_key(entry), **entry, **measurement_fields}
 
 
 def test_a_network_that_waited_for_an_unknown_host_is_measured_again_once(tmp_path):
-    kept = rows.RowStore(tmp_path)
+    row_store = rows.RowStore(tmp_path)
     busy = {"waits": 0.004, "works": 0.0099, "known": 0.004}
     for name in busy:
         entry = {"launch_s": 8e-6, "quiet_windows": 9} if name == "known" else {}
-        kept.add_row({**network_row(name, 0.010), **entry})
-        kept.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": busy[name] * 1e6})
-    later = rows.RowStore(tmp_path)
-    assert [later.is_settled(network_row(name, 0)["key"]) for name in busy] == [False, True, True]
-    later.add_row({**network_row("waits", 0.006, 8e-6), "quiet_windows": 9})
-    assert later.is_settled(network_row("waits", 0)["key"])
+        row_store.add_row({**network_row(name, 0.010), **entry})
+        row_store.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": busy[name] * 1e6})
+    reopened_row_store = rows.RowStore(tmp_path)
+    assert [reopened_row_store.is_settled(network_row(name, 0)["key"]) for name in busy] == [False, True, True]
+    reopened_row_store.add_row({**network_row("waits", 0.006, 8e-6), "quiet_windows": 9})
+    assert reopened_row_store.is_settled(network_row("waits", 0)["key"])
 
 
 def test_a_step_that_neither_its_host_nor_its_gpu_explains_is_measured_again(tmp_path):
-    kept = rows.RowStore(tmp_path)
+    row_store = rows.RowStore(tmp_path)
     for name, busy_us in {"gpu": 8000, "neither": 4000}.items():
-        kept.add_row({**network_row(name, 0.010, 8e-6), "issue_s": 0.006})
-        kept.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": busy_us})
-    later = rows.RowStore(tmp_path)
-    assert [later.is_settled(network_row(name, 0)["key"]) for name in ("gpu", "neither")] == [True, False]
+        row_store.add_row({**network_row(name, 0.010, 8e-6), "issue_s": 0.006})
+        row_store.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": busy_us})
+    reopened_row_store = rows.RowStore(tmp_path)
+    assert [reopened_row_store.is_settled(network_row(name, 0)["key"]) for name in ("gpu", "neither")] == [True, False]
 
 
 def test_process_moves_to_the_cpu_with_fastest_launches(monkeypatch):
     """Processor 2 is idle; on the others a launch takes longer."""
-    now_s, at, moved = [0.0], [{0, 1, 2, 3}], []
-    monkeypatch.setattr(host.os, "sched_getaffinity", lambda task: at[0])
-    monkeypatch.setattr(host.os, "sched_setaffinity", lambda task, wanted: move(task, wanted))
+    now_s, affinity_state, moved_tasks = [0.0], [{0, 1, 2, 3}], []
+    monkeypatch.setattr(host.os, "sched_getaffinity", lambda task: affinity_state[0])
+    monkeypatch.setattr(host.os, "sched_setaffinity", lambda task, processor_set: move(task, processor_set))
     monkeypatch.setattr(host.time, "perf_counter", lambda: now_s[0])
 
-    def move(task: int, wanted: set) -> None:
-        at[0] = wanted if task in (0, os.getpid()) else at[0]  # threads of other tests may exist in this process
-        moved.append(task)
+    def move(task: int, processor_set: set) -> None:
+        affinity_state[0] = (
+            processor_set if task in (0, os.getpid()) else affinity_state[0]
+        )  # threads of other tests may exist in this process
+        moved_tasks.append(task)
 
     def launch() -> None:
-        now_s[0] += 8e-6 if at[0] == {2} else 12e-6
+        now_s[0] += 8e-6 if affinity_state[0] == {2} else 12e-6
 
     undisturbed = host.HostSpeedMeter(launch, lambda: None)
     assert undisturbed.fastest_launch_s == pytest.approx(12e-6)  # no faster launch seen yet
     assert (
         undisturbed.move_to_fastest_processors() == pytest.approx(8e-6)
-        and 2 in at[0]
-        and len(at[0]) == host.LAUNCH_PROCESSOR_COUNT
+        and 2 in affinity_state[0]
+        and len(affinity_state[0]) == host.LAUNCH_PROCESSOR_COUNT
     )
-    assert os.getpid() in moved and undisturbed.fastest_launch_s == pytest.approx(8e-6)
+    assert os.getpid() in moved_tasks and undisturbed.fastest_launch_s == pytest.approx(8e-6)
 
 
 class FakeHost:
@@ -127,26 +136,26 @@ def test_energy_is_that_of_a_step_with_an_undisturbed_host():
 
 
 def test_a_network_that_waits_for_its_host_is_settled_by_quiet_windows_alone(tmp_path):
-    kept = rows.RowStore(tmp_path)
+    row_store = rows.RowStore(tmp_path)
     entry = {"old": (None, 8e-6), "never": (0, 8e-6), "slow": (5, 11e-6), "quiet": (5, 8e-6)}
     for name, (undisturbed, launch_s) in entry.items():
-        kept.add_row({**network_row(name, 0.010, launch_s), "issue_s": 0.0095, "quiet_windows": undisturbed})
-    later = rows.RowStore(tmp_path)
-    assert [later.is_settled(network_row(name, 0)["key"]) for name in entry] == [False, False, False, True]
+        row_store.add_row({**network_row(name, 0.010, launch_s), "issue_s": 0.0095, "quiet_windows": undisturbed})
+    reopened_row_store = rows.RowStore(tmp_path)
+    assert [reopened_row_store.is_settled(network_row(name, 0)["key"]) for name in entry] == [False, False, False, True]
 
 
 class FakeCuda:
     """The part of torch that runs a network: issuing a step takes host time, waiting for it takes GPU time."""
 
     def __init__(self, issue_s: float, gpu_s: float) -> None:
-        self.now_s, self.gpu_busy_until_s, self._issue_s, self._gpu_s, outer = 0.0, 0.0, issue_s, gpu_s, self
+        self.now_s, self.gpu_busy_until_s, self._issue_s, self._gpu_s, fake_cuda = 0.0, 0.0, issue_s, gpu_s, self
 
         class Event:
             def __init__(self, enable_timing: bool) -> None:
                 assert enable_timing
 
             def record(self, _) -> None:
-                self.at_s = max(outer.now_s, outer.gpu_busy_until_s)
+                self.at_s = max(fake_cuda.now_s, fake_cuda.gpu_busy_until_s)
 
             def elapsed_time(self, end) -> float:
                 return 1e3 * (end.at_s - self.at_s)

@@ -66,7 +66,9 @@ def test_operations_of_networks_become_rows_of_the_kinds_that_are_measured_alone
     rows = {layer.row.pass_name: layer for layer in layer_rows.read_network_operations(line) if layer.row}
     forward = rows["forward"].row
     assert forward.kind == "convolution" and forward.dtype == "tf32"
-    assert forward.parameters["channels"] == 64 and forward.parameters["out"] == 128 and forward.parameters["stride"] == 2
+    assert (
+        forward.parameters["channels"] == 64 and forward.parameters["out"] == 128 and forward.parameters["stride"] == 2
+    )
     assert round(rows["backward"].time_s * 1e6, 6) == 20 and rows["forward"].launches == 2
 
 
@@ -84,19 +86,23 @@ def test_the_table_has_a_row_for_each_operation_of_a_family(tmp_path):
 
 def test_a_later_profile_adds_to_the_tables_and_counts_nothing_twice(tmp_path):
     result = layers.sum_trace_by_operation(TRACE)
-    first, second = ({"layers_of": f"network torchvision/resnet18 {batch}x224 default training"} for batch in (8, 16))
-    layer_tables.write_layer_tables([{**first, "slice": "s", **result}], tmp_path, tmp_path)
-    again = [{**line, "slice": "s", **result} for line in (first, second)]
-    assert layer_tables.write_layer_tables(again, tmp_path, tmp_path) == {"layers": 2, "busy": 2}
+    small_batch_line, large_batch_line = (
+        {"layers_of": f"network torchvision/resnet18 {batch}x224 default training"} for batch in (8, 16)
+    )
+    layer_tables.write_layer_tables([{**small_batch_line, "slice": "s", **result}], tmp_path, tmp_path)
+    profile_lines = [{**line, "slice": "s", **result} for line in (small_batch_line, large_batch_line)]
+    assert layer_tables.write_layer_tables(profile_lines, tmp_path, tmp_path) == {"layers": 2, "busy": 2}
     counts = [int(row["count"]) for row in tables.read_csv_records(tmp_path / "layers.csv.gz")]
-    assert counts == [2 * row.count for row in layer_rows.read_network_operations({**first, **result}) if row.row]
+    assert counts == [
+        2 * row.count for row in layer_rows.read_network_operations({**small_batch_line, **result}) if row.row
+    ]
 
 
 def test_dense_layers_and_sums_are_read_from_what_the_dispatcher_saw():
-    dense = layer_rows.DispatcherCall(
+    dense_call = layer_rows.DispatcherCall(
         "addmm", [[10], [8, 64], [64, 10], [], []], ["float"] * 3, [1], ["", "", "", "1", "1"]
     )
-    assert layer_rows.classify_call(dense) == ("dense", {"rows": 8, "in": 64, "out": 10, "bias": 1})
+    assert layer_rows.classify_call(dense_call) == ("dense", {"rows": 8, "in": 64, "out": 10, "bias": 1})
     mean = layer_rows.DispatcherCall("mean", [[8, 64, 7, 7], [], []], ["float"], [], ["", "[-1, -2]", "True"])
     kind, result = layer_rows.classify_call(mean)
     assert kind == "reduce" and result["over"] == "last" and result["rows"] == 512 and result["width"] == 49

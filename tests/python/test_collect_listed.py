@@ -52,9 +52,9 @@ def read_seed_rows() -> list[dict]:
 
 def test_every_listed_network_has_all_nine_settings_and_is_not_held_out():
     settings = list(read_csv_records(SEED / "settings.csv.gz"))
-    wanted = {(str(batch), str(size)) for batch in (16, 32, 64) for size in (300, 400, 500)}
+    expected_settings = {(str(batch), str(size)) for batch in (16, 32, 64) for size in (300, 400, 500)}
     for network in {setting["network"] for setting in settings}:
-        assert {(line["batch"], line["size"]) for line in settings if line["network"] == network} == wanted
+        assert {(line["batch"], line["size"]) for line in settings if line["network"] == network} == expected_settings
     assert not networks.HELD_OUT_FAMILIES & {setting["family"] for setting in settings}
 
 
@@ -69,9 +69,13 @@ def test_listed_rows_fit_into_the_memory_of_a_gpu(plan):
 
 def test_work_of_a_non_square_convolution_kernel():
     flat = {"batch": 1, "channels": 2, "out": 4, "height": 9, "width": 9, "kernel": 1, "stride": 1, "padding": 0}
-    more = {"dilation": 1, "groups": 1, "bias": False, "kernel_width": 7, "padding_width": 3}
-    work = design.OPERATION_KINDS["convolution"].forward_work({**flat, **more})
-    assert work.flops == 2 * 9 * 9 * 4 * 2 * 7 and work.weights == 4 * 2 * 7 and work.outputs == 4 * 9 * 9
+    extra_parameters = {"dilation": 1, "groups": 1, "bias": False, "kernel_width": 7, "padding_width": 3}
+    convolution_work = design.OPERATION_KINDS["convolution"].forward_work({**flat, **extra_parameters})
+    assert (
+        convolution_work.flops == 2 * 9 * 9 * 4 * 2 * 7
+        and convolution_work.weights == 4 * 2 * 7
+        and convolution_work.outputs == 4 * 9 * 9
+    )
 
 
 def test_padding_of_one_side_has_the_recorded_output_size():

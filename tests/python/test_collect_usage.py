@@ -13,16 +13,16 @@ from _collect import command  # noqa: E402
 
 
 def refused(capsys, *words: str) -> str:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exception_info:
         command.main(words)
-    assert ended.value.code == 2, words
+    assert exception_info.value.code == 2, words
     return capsys.readouterr().err
 
 
 def test_every_mistyped_option_is_refused_with_the_nearest_known_one(capsys):
-    known = [name for name in command.make_parser()._option_string_actions if name.startswith("--")]
-    assert len(known) > 10
-    for option in known:
+    option_names = [name for name in command.make_parser()._option_string_actions if name.startswith("--")]
+    assert len(option_names) > 10
+    for option in option_names:
         mistyped = option[:-1] if len(option) > 6 else option + "x"
         assert f"unknown option {mistyped}; did you mean --" in refused(capsys, mistyped), mistyped
     assert "unexpected argument surplus" in refused(capsys, "--plan", "surplus")
@@ -31,5 +31,5 @@ def test_every_mistyped_option_is_refused_with_the_nearest_known_one(capsys):
 
 def test_numbers_of_the_command_line_are_above_zero(capsys):
     for option in ("--seconds", "--active", "--network-active", "--scale", "--settings"):
-        for wrong in ("nan", "inf", "-1", "0", "banana", ""):
-            assert f"argument {option}: " in refused(capsys, f"{option}={wrong}")
+        for invalid_value in ("nan", "inf", "-1", "0", "banana", ""):
+            assert f"argument {option}: " in refused(capsys, f"{option}={invalid_value}")

@@ -22,8 +22,8 @@ WATTS = 500.0
 LOOP_LENGTH_NS = 800_000_000
 
 
-def measured(pass_j: float, extra: numbers.ExtraBlockEnergy) -> numbers.MeasuredBlocks:
-    return numbers.MeasuredBlocks(pass_j, 0.01, [extra])
+def measured(pass_j: float, extra_energy: numbers.ExtraBlockEnergy) -> numbers.MeasuredBlocks:
+    return numbers.MeasuredBlocks(pass_j, 0.01, [extra_energy])
 
 
 def simulate_loops(
@@ -45,8 +45,8 @@ def simulate_loops(
     for number in range(rounds):
         order = [(block, False) for block in BLOCK_ENERGY_J] + ([("c", True)] if control_j else [])
         chance.shuffle(order)
-        for at, (block, is_control) in enumerate(order):
-            if at % 2 == 0:
+        for loop_index, (block, is_control) in enumerate(order):
+            if loop_index % 2 == 0:
                 run_rounds(None, False, number)
             run_rounds(block, is_control, number)
         run_rounds(None, False, number)
@@ -54,21 +54,21 @@ def simulate_loops(
 
 
 def found(loops: list) -> dict:
-    return {extra.block: extra for extra in numbers.compute_extra_energies(loops)}
+    return {extra_energy.block: extra_energy for extra_energy in numbers.compute_extra_energies(loops)}
 
 
 def test_a_steady_machine_gives_each_block_exactly():
-    for block, extra in found(simulate_loops()).items():
-        assert extra.joules == pytest.approx(BLOCK_ENERGY_J[block], rel=1e-9)
-        assert extra.seconds == pytest.approx(BLOCK_ENERGY_J[block] / WATTS, rel=1e-6)
+    for block, extra_energy in found(simulate_loops()).items():
+        assert extra_energy.joules == pytest.approx(BLOCK_ENERGY_J[block], rel=1e-9)
+        assert extra_energy.seconds == pytest.approx(BLOCK_ENERGY_J[block] / WATTS, rel=1e-6)
     assert numbers.mean_plain_pass(simulate_loops())[0] == pytest.approx(0.8)
 
 
 def test_drift_of_the_machine_cancels_because_adjacent_loops_are_compared():
     """Power drifts by 2 % over the run; against the mean of all plain loops the smallest block would be 20 % off."""
     loops = simulate_loops(drift=0.02 / 20)
-    for block, extra in found(loops).items():
-        assert extra.joules == pytest.approx(BLOCK_ENERGY_J[block], rel=0.025), block
+    for block, extra_energy in found(loops).items():
+        assert extra_energy.joules == pytest.approx(BLOCK_ENERGY_J[block], rel=0.025), block
 
 
 def test_the_cost_of_copies_is_subtracted_for_blocks_that_need_them():
@@ -77,16 +77,18 @@ def test_the_cost_of_copies_is_subtracted_for_blocks_that_need_them():
 
 
 def test_nine_of_ten_intervals_cover_the_true_value():
-    held = tries = 0
+    covered_count = interval_count = 0
     for seed in range(400):
-        for block, extra in found(simulate_loops(noise=0.002, seed=seed)).items():
-            tries += 1
-            held += abs(extra.joules - BLOCK_ENERGY_J[block]) <= extra.half_width_j
-    assert 0.86 <= held / tries <= 0.95, held / tries
+        for block, extra_energy in found(simulate_loops(noise=0.002, seed=seed)).items():
+            interval_count += 1
+            covered_count += abs(extra_energy.joules - BLOCK_ENERGY_J[block]) <= extra_energy.half_width_j
+    assert 0.86 <= covered_count / interval_count <= 0.95, covered_count / interval_count
 
 
 def test_one_round_has_no_interval():
-    assert all(extra.half_width_j is None for extra in numbers.compute_extra_energies(simulate_loops(rounds=1)))
+    assert all(
+        extra_energy.half_width_j is None for extra_energy in numbers.compute_extra_energies(simulate_loops(rounds=1))
+    )
 
 
 def row(layer: str, joules: float, seconds: float, phase: str = "forward", mode: str = "train") -> dict:
@@ -126,39 +128,39 @@ def test_idle_energy_of_a_gpu_is_excluded_from_the_comparison():
         report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), MODULE_GROUPS, "gpu0"
     )
     assert stretch.idle_w == pytest.approx(100)
-    extra = numbers.ExtraBlockEnergy("a", 1.4, 0.1, 0.010, [1.4])
-    compared = numbers.compare_blocks(measured(1.4, extra), stretch, 100, {"said": stretch})[0]
-    assert compared.busy_j == pytest.approx(1.4 - 0.005 * 100)
-    assert compared.attributed["said"].error == pytest.approx(0.0)
+    extra_energy = numbers.ExtraBlockEnergy("a", 1.4, 0.1, 0.010, [1.4])
+    block_comparison = numbers.compare_blocks(measured(1.4, extra_energy), stretch, 100, {"said": stretch})[0]
+    assert block_comparison.busy_j == pytest.approx(1.4 - 0.005 * 100)
+    assert block_comparison.attributed["said"].error == pytest.approx(0.0)
 
 
 def test_on_cpus_energy_of_other_processes_is_subtracted_by_their_share():
     rows = [{**row("layer1", 30, 1.0), "device": "cpu"}, {**row("", 10, 1.0), "path": ["background"], "device": "cpu"}]
     stretch = numbers.make_reported_interval(report(*rows), MODULE_GROUPS, "cpu")  # of 50 J in total
     assert (stretch.idle_share, stretch.idle_w) == (pytest.approx(0.4), None)
-    known = measured(1.0, numbers.ExtraBlockEnergy("a", 1.0, None, 0.01, [1.0]))
-    compared = numbers.compare_blocks(known, stretch, 1, {"said": stretch})[0]
-    assert compared.busy_j == pytest.approx(0.6)
-    assert compared.attributed["said"].error == pytest.approx(0.0)
+    measured_blocks = measured(1.0, numbers.ExtraBlockEnergy("a", 1.0, None, 0.01, [1.0]))
+    block_comparison = numbers.compare_blocks(measured_blocks, stretch, 1, {"said": stretch})[0]
+    assert block_comparison.busy_j == pytest.approx(0.6)
+    assert block_comparison.attributed["said"].error == pytest.approx(0.0)
 
 
 def test_where_the_host_limits_passes_waiting_changes_with_its_speed_and_kernels_do_not():
     # 1 J of kernels and 1 J of waiting in each of 10 recorded passes; measured when the host was slower: 3 J a pass.
     share = numbers.AttributedEnergyShare(0.6, 0.5, 0.7, 0.0, "regressed", waiting_share=(0.2, 0.2, 0.2))
     stretch = numbers.ReportedInterval({"a": share}, 20.0, 0.0, None, True, active_share=0.5)
-    extra = numbers.ExtraBlockEnergy("a", 1.6, None, 0.01, [1.6])
-    found = numbers.MeasuredBlocks(3.0, 0.03, [extra], is_limited_by_host=True)
-    said = numbers.compare_blocks(found, stretch, 10, {"said": stretch})[0].attributed["said"]
+    extra_energy = numbers.ExtraBlockEnergy("a", 1.6, None, 0.01, [1.6])
+    measured_blocks = numbers.MeasuredBlocks(3.0, 0.03, [extra_energy], is_limited_by_host=True)
+    said = numbers.compare_blocks(measured_blocks, stretch, 10, {"said": stretch})[0].attributed["said"]
     assert (said.low_j, said.joules, said.high_j) == pytest.approx((0.6 + 0.8, 0.8 + 0.8, 1.0 + 0.8))
     assert said.error == pytest.approx(0.0)
 
 
 def test_a_block_that_costs_nothing_has_no_error():
     stretch = numbers.make_reported_interval(report(row("fc", 1, 0.01)), MODULE_GROUPS, "gpu0")
-    known = measured(1.0, numbers.ExtraBlockEnergy("c", -0.001, 0.01, 0.0, []))
-    compared = numbers.compare_blocks(known, stretch, 1, {"said": stretch})
-    assert compared[0].attributed["said"].error is None
-    assert numbers.attribution_errors(compared, "said", -1) == []
+    measured_blocks = measured(1.0, numbers.ExtraBlockEnergy("c", -0.001, 0.01, 0.0, []))
+    block_comparisons = numbers.compare_blocks(measured_blocks, stretch, 1, {"said": stretch})
+    assert block_comparisons[0].attributed["said"].error is None
+    assert numbers.attribution_errors(block_comparisons, "said", -1) == []
 
 
 def test_nested_blocks_have_shared_modules():

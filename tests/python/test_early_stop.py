@@ -35,11 +35,11 @@ def machine(monkeypatch) -> Machine:
     return simulated
 
 
-def updates_until_stop(machine: Machine, stop, loss_at, most: int = 150) -> int:
+def updates_until_stop(machine: Machine, early_stop, loss_at, most: int = 150) -> int:
     machine.joules = 0.0
     for number in range(1, most + 1):
         machine.joules += 10
-        if stop.update(loss_at(machine.joules)):
+        if early_stop.update(loss_at(machine.joules)):
             return number
     return most
 
@@ -57,12 +57,12 @@ LOSS_CURVES = {
 
 
 def test_early_stop_reason_counts_confirmations(machine):
-    stop = jm.EarlyStop(joules_per_loss=2000, confirmations=3)
+    early_stop = jm.EarlyStop(joules_per_loss=2000, confirmations=3)
     reasons = []
-    while not stop.stopped:
+    while not early_stop.stopped:
         machine.joules += 10
-        stop.update(LOSS_CURVES["power"][0](machine.joules))
-        reasons.append(stop.reason.split(":")[0])
+        early_stop.update(LOSS_CURVES["power"][0](machine.joules))
+        reasons.append(early_stop.reason.split(":")[0])
     assert reasons[-4:-1] == ["continues", "continues until confirmed (1 of 3)", "continues until confirmed (2 of 3)"]
 
 
@@ -70,10 +70,14 @@ def test_early_stop_reason_counts_confirmations(machine):
 def test_early_stop_stops_where_loss_costs_more_than_its_price(machine, name):
     loss_at, slope_at = LOSS_CURVES[name]
     ideal_step = first_unprofitable_step(slope_at, 2000)
-    stop = jm.EarlyStop(joules_per_loss=2000)
-    assert ideal_step <= updates_until_stop(machine, stop, loss_at) <= 1.2 * ideal_step + 2
-    assert stop.stopped and stop.reason.startswith("stops after") and "the limit is 2000 J" in stop.reason
-    assert 1 / stop.slope.high > 2000
+    early_stop = jm.EarlyStop(joules_per_loss=2000)
+    assert ideal_step <= updates_until_stop(machine, early_stop, loss_at) <= 1.2 * ideal_step + 2
+    assert (
+        early_stop.stopped
+        and early_stop.reason.startswith("stops after")
+        and "the limit is 2000 J" in early_stop.reason
+    )
+    assert 1 / early_stop.slope.high > 2000
 
 
 @pytest.mark.parametrize("name", LOSS_CURVES)
@@ -98,21 +102,21 @@ def test_a_higher_price_trains_longer(machine):
 
 def test_a_loss_that_falls_faster_and_faster_does_not_stop(machine):
     """A training begins slowly: 2.3 - 0.00002 J^2 costs 500 J for a unit at 50 J, and 250 J at 100 J."""
-    stop = jm.EarlyStop(600)
-    assert updates_until_stop(machine, stop, lambda joules: 2.3 - 0.00002 * joules**2, most=20) == 20
-    assert not stop.stopped and 1 / stop.slope.value == pytest.approx(125, rel=0.1)
+    early_stop = jm.EarlyStop(600)
+    assert updates_until_stop(machine, early_stop, lambda joules: 2.3 - 0.00002 * joules**2, most=20) == 20
+    assert not early_stop.stopped and 1 / early_stop.slope.value == pytest.approx(125, rel=0.1)
 
 
 def test_a_loss_that_rises_stops(machine):
-    stop = jm.EarlyStop(1e6)
-    assert updates_until_stop(machine, stop, lambda joules: 1 + abs(joules - 100) / 100) < 40
-    assert "the limit is" in stop.reason
+    early_stop = jm.EarlyStop(1e6)
+    assert updates_until_stop(machine, early_stop, lambda joules: 1 + abs(joules - 100) / 100) < 40
+    assert "the limit is" in early_stop.reason
 
 
 def test_early_stop_never_stops_before_warm_up(machine):
-    stop = jm.EarlyStop(1e-3, warm_up=3, evaluations=8, confirmations=1)
-    assert updates_until_stop(machine, stop, lambda joules: 1 + 1 / joules) == 11
-    assert len(stop.points) == 8
+    early_stop = jm.EarlyStop(1e-3, warm_up=3, evaluations=8, confirmations=1)
+    assert updates_until_stop(machine, early_stop, lambda joules: 1 + 1 / joules) == 11
+    assert len(early_stop.points) == 8
 
 
 def test_stopping_needs_consecutive_confirmations(machine):
@@ -123,42 +127,42 @@ def test_stopping_needs_consecutive_confirmations(machine):
 
 def test_an_unknown_energy_never_stops(machine):
     machine.provenance = None
-    stop = jm.EarlyStop(1e-3)
-    assert updates_until_stop(machine, stop, lambda joules: 1.0, most=30) == 30
-    assert not stop.stopped and "doctor" in stop.reason and stop.provenance is None
+    early_stop = jm.EarlyStop(1e-3)
+    assert updates_until_stop(machine, early_stop, lambda joules: 1.0, most=30) == 30
+    assert not early_stop.stopped and "doctor" in early_stop.reason and early_stop.provenance is None
 
 
 def test_measured_and_estimated_energies_are_not_on_one_curve(machine):
-    stop = jm.EarlyStop(1e-3, confirmations=1)
-    updates_until_stop(machine, stop, lambda joules: 1 / joules, most=6)
+    early_stop = jm.EarlyStop(1e-3, confirmations=1)
+    updates_until_stop(machine, early_stop, lambda joules: 1 / joules, most=6)
     machine.provenance = "measured"
     machine.joules += 10
-    assert not stop.update(0.1) and len(stop.points) == 1
+    assert not early_stop.update(0.1) and len(early_stop.points) == 1
 
 
 def test_a_loss_that_is_not_finite_is_left_out(machine):
-    stop = jm.EarlyStop(500)
+    early_stop = jm.EarlyStop(500)
     machine.joules = 10
-    stop.update(1.0)  # the warm-up
-    assert not stop.update(math.nan)
-    assert stop.points == [] and stop.reason == "continues: the loss is nan"
+    early_stop.update(1.0)  # the warm-up
+    assert not early_stop.update(math.nan)
+    assert early_stop.points == [] and early_stop.reason == "continues: the loss is nan"
 
 
 def test_many_updates_are_a_bounded_number_of_points(machine):
-    stop = jm.EarlyStop(1e9)
+    early_stop = jm.EarlyStop(1e9)
     for number in range(1, 1500):
         machine.joules = 0.1 * number
-        stop.update(1 + 1 / machine.joules)
-    assert len(stop.points) < _early_stop.MAX_LOSS_POINTS and not stop.stopped
-    assert stop.slope.value == pytest.approx(1 / machine.joules**2, rel=0.1)
+        early_stop.update(1 + 1 / machine.joules)
+    assert len(early_stop.points) < _early_stop.MAX_LOSS_POINTS and not early_stop.stopped
+    assert early_stop.slope.value == pytest.approx(1 / machine.joules**2, rel=0.1)
 
 
 def test_begin_clears_points_of_the_previous_training(machine):
-    stop = jm.EarlyStop(2000)
-    first = updates_until_stop(machine, stop, LOSS_CURVES["power"][0])
-    stop.begin()
-    assert not stop.stopped and stop.points == []
-    assert updates_until_stop(machine, stop, LOSS_CURVES["power"][0]) == first
+    early_stop = jm.EarlyStop(2000)
+    update_count = updates_until_stop(machine, early_stop, LOSS_CURVES["power"][0])
+    early_stop.begin()
+    assert not early_stop.stopped and early_stop.points == []
+    assert updates_until_stop(machine, early_stop, LOSS_CURVES["power"][0]) == update_count
 
 
 def test_wrong_arguments_are_rejected(machine):

@@ -117,17 +117,17 @@ def captured_entries(recorded, engine: str) -> dict[str, list[Entry]]:
 
 
 def test_vllm_chunked_prefill_and_decode(record):
-    recorded = record(
+    recorded_program = record(
         VLLM_PROGRAM
         + "s = Scheduler(budget=16)\ns.add_request(Request('a', 20, 3))\ns.add_request(Request('b', 4, 2))\nserve(s)"
     )
-    entries = captured_entries(recorded, "vLLM")
+    entries = captured_entries(recorded_program, "vLLM")
     assert entries["a"] == [
         Entry(16, 0, 0, 0, 16, 0), Entry(4, 0, 1, 0, 20, 0), Entry(0, 0, 1, 0, 21, 0), Entry(0, 0, 1, 0, 22, FINISHED),
     ]  # fmt: skip
     assert entries["b"] == [Entry(4, 0, 1, 0, 4, 0), Entry(0, 0, 1, 0, 5, FINISHED)]
-    assert read_request_models(recorded.part) == {"a": "tiny", "b": "tiny"}
-    assert recorded.part.steps in (4, 5)  # of the engine; the first may be inferred before it
+    assert read_request_models(recorded_program.part) == {"a": "tiny", "b": "tiny"}
+    assert recorded_program.part.steps in (4, 5)  # of the engine; the first may be inferred before it
 
 
 def test_vllm_prefix_cache_counts_in_the_first_step_only(record):
@@ -154,8 +154,10 @@ def test_vllm_a_preempted_request_computes_its_tokens_again(record):
     entries = captured_entries(record(program), "vLLM")["b"]
     events = [entry for entry in entries if entry.events & PREEMPTED]
     assert len(events) == 1 and events[0].prompt == events[0].decoded == 0
-    again = entries[entries.index(events[0]) + 1]
-    assert again.prompt == events[0].context + 1  # what was in the cache, and the token that was generated since
+    recomputed_entry = entries[entries.index(events[0]) + 1]
+    assert (
+        recomputed_entry.prompt == events[0].context + 1
+    )  # what was in the cache, and the token that was generated since
     assert sum(entry.decoded for entry in entries) == 4
     assert entries[-1].events == FINISHED
 
@@ -177,13 +179,13 @@ while s.requests or queue:
         s.update_from_output(*queue.pop(0))
 """
     )
-    recorded = record(program)
-    entries = captured_entries(recorded, "vLLM")
+    recorded_program = record(program)
+    entries = captured_entries(recorded_program, "vLLM")
     assert sum(entry.decoded for entry in entries["a"]) == 3
     assert [entry.events for entry in entries["a"]].count(FINISHED) == 1
     assert entries["a"][-1] == Entry(0, 0, 0, 1, 7, FINISHED)  # scheduled before its end was known
-    times = [tuple(map(int, line.split()[1:3])) for line in recorded.part.of("engine-step")]
-    assert all(after[0] >= before[1] for before, after in zip(times, times[1:]))
+    times = [tuple(map(int, line.split()[1:3])) for line in recorded_program.part.of("engine-step")]
+    assert all(next_step[0] >= previous_step[1] for previous_step, next_step in zip(times, times[1:]))
 
 
 def test_vllm_aborts_between_and_during_steps(record):
@@ -204,21 +206,23 @@ s.add_request(Request('never', 3, 9))
 s.finish_requests(None, RequestStatus.FINISHED_ABORTED)
 """
     )
-    recorded = record(program)
-    entries = captured_entries(recorded, "vLLM")
+    recorded_program = record(program)
+    entries = captured_entries(recorded_program, "vLLM")
     assert [entry.events for entry in entries["a"]] == [0, ABORTED]
     assert [entry.events for entry in entries["c"]] == [0, FINISHED]  # how vLLM ends a request at a stop string
     assert entries["b"][-1] == Entry(0, 0, 0, 1, 3, ABORTED)
     assert entries["d"][-1].events == ABORTED
     assert "never" not in entries
-    assert "engine_events_unknown" not in recorded.part.diagnostics
+    assert "engine_events_unknown" not in recorded_program.part.diagnostics
 
 
 def test_vllm_an_id_may_be_used_again_after_its_request_has_ended(record):
     program = VLLM_PROGRAM + "s = Scheduler()\nfor _ in range(3):\n    s.add_request(Request('a', 4, 2))\n    serve(s)"
-    recorded = record(program)
-    assert len(recorded.part.of("request")) == 3
-    assert captured_entries(recorded, "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, 0), Entry(0, 0, 1, 0, 5, FINISHED)] * 3
+    recorded_program = record(program)
+    assert len(recorded_program.part.of("request")) == 3
+    assert (
+        captured_entries(recorded_program, "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, 0), Entry(0, 0, 1, 0, 5, FINISHED)] * 3
+    )
 
 
 def test_vllm_an_engine_that_dies_leaves_the_steps_before(record):
@@ -242,9 +246,9 @@ for _ in range(100):
 print('done')
 """
     )
-    recorded = record(program)
-    entries = captured_entries(recorded, "vLLM")["a"]
-    assert recorded.out == "done\n"
+    recorded_program = record(program)
+    entries = captured_entries(recorded_program, "vLLM")["a"]
+    assert recorded_program.out == "done\n"
     assert sorted(entry.prompt for entry in entries) == [0, 4]
 
 
@@ -267,11 +271,11 @@ serve(s)
 print(len(s.requests))
 """
     ).replace("import sys\n", "import sys\nfrom types import SimpleNamespace\n", 1)
-    recorded = record(program)
-    assert recorded.out == "0\n"
-    (diagnostic,) = [line for line in recorded.part.of("diagnostic") if line.startswith("engine_not_captured")]
+    recorded_program = record(program)
+    assert recorded_program.out == "0\n"
+    (diagnostic,) = [line for line in recorded_program.part.of("diagnostic") if line.startswith("engine_not_captured")]
     assert "vLLM" in diagnostic and "num_computed_tokens" in diagnostic
-    assert recorded.part.of("in-step") == []
+    assert recorded_program.part.of("in-step") == []
 
 
 def test_a_scheduler_that_does_not_schedule_with_vllms_is_reported(record):
@@ -286,9 +290,9 @@ serve(s)
 print(len(s.requests))
 """
     )
-    recorded = record(program)
-    assert recorded.out == "0\n"
-    assert "Own does not call" in " ".join(recorded.part.of("diagnostic"))
+    recorded_program = record(program)
+    assert recorded_program.out == "0\n"
+    assert "Own does not call" in " ".join(recorded_program.part.of("diagnostic"))
 
 
 def test_a_vllm_without_the_wrapped_functions_runs_on(record, tmp_path):
@@ -296,9 +300,11 @@ def test_a_vllm_without_the_wrapped_functions_runs_on(record, tmp_path):
     folder.mkdir(parents=True)
     (folder / "scheduler.py").write_text("class Scheduler:\n    def schedule(self): return 1\n")
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-    recorded = record(program + "from vllm.v1.core.sched.scheduler import Scheduler\nprint(Scheduler().schedule())")
-    assert recorded.out == "1\n"
-    assert recorded.part.diagnostics == ["engine_not_captured"]
+    recorded_program = record(
+        program + "from vllm.v1.core.sched.scheduler import Scheduler\nprint(Scheduler().schedule())"
+    )
+    assert recorded_program.out == "1\n"
+    assert recorded_program.part.diagnostics == ["engine_not_captured"]
 
 
 def test_the_plugin_of_vllm_installs_the_adapter_where_sitecustomize_does_not_run(record):
@@ -310,8 +316,8 @@ def test_the_plugin_of_vllm_installs_the_adapter_where_sitecustomize_does_not_ru
         + "from joulemap._engine_plugin import install_vllm_adapter\ninstall_vllm_adapter()\ninstall_vllm_adapter()\n"
         + "s = Scheduler()\ns.add_request(Request('a', 4, 1))\nserve(s)"
     )
-    recorded = record(program, TEST_PACKAGES=str(PACKAGES_FOLDER))
-    assert captured_entries(recorded, "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, FINISHED)]
+    recorded_program = record(program, TEST_PACKAGES=str(PACKAGES_FOLDER))
+    assert captured_entries(recorded_program, "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, FINISHED)]
 
 
 def test_the_wheel_declares_the_plugins():
@@ -350,15 +356,15 @@ step(s, ScheduleBatch([], ForwardMode.IDLE))
 step(s, s.decode(a))
 """
     )
-    recorded = record(program)
-    entries = captured_entries(recorded, "SGLang")
+    recorded_program = record(program)
+    entries = captured_entries(recorded_program, "SGLang")
     assert entries["a"] == [
         Entry(16, 0, 0, 0, 16, 0), Entry(4, 0, 1, 0, 20, 0), Entry(0, 0, 1, 0, 21, 0), Entry(0, 0, 1, 0, 22, 0),
         Entry(0, 0, 1, 0, 23, FINISHED),
     ]  # fmt: skip
     assert entries["b"] == [Entry(4, 8, 1, 0, 12, 0), Entry(0, 0, 1, 0, 13, FINISHED)]
-    assert read_request_models(recorded.part) == {"a": "tiny", "b": "tiny"}
-    assert recorded.part.steps in (5, 6)
+    assert read_request_models(recorded_program.part) == {"a": "tiny", "b": "tiny"}
+    assert recorded_program.part.steps in (5, 6)
 
 
 def test_sglang_overlapped_steps_speculation_and_ends(record):
@@ -376,8 +382,8 @@ for batch in batches:
 s.process_batch_result(*queue.pop(0))
 """
     )
-    recorded = record(program)
-    assert captured_entries(recorded, "SGLang")["a"] == [
+    recorded_program = record(program)
+    assert captured_entries(recorded_program, "SGLang")["a"] == [
         Entry(6, 0, 1, 0, 6, 0), Entry(0, 0, 2, 2, 8, 0), Entry(0, 0, 2, 2, 10, 0), Entry(0, 0, 0, 4, 10, FINISHED),
     ]  # fmt: skip
 
@@ -409,9 +415,9 @@ def test_sglang_other_ranks_of_tensor_parallelism_report_nothing(record):
     program = (
         SGLANG_PROGRAM + "s = Scheduler(rank=1)\na = Req('a', 4, 1)\nstep(s, s.extend((a, 4)))\nprint(a.finished())"
     )
-    recorded = record(program)
-    assert recorded.out == "True\n"
-    assert read_request_entries(recorded.part) == {}
+    recorded_program = record(program)
+    assert recorded_program.out == "True\n"
+    assert read_request_entries(recorded_program.part) == {}
 
 
 def test_sglang_a_failed_forward_is_no_step(record):
@@ -428,9 +434,12 @@ except TypeError:
 step(s, s.decode(a))
 """
     )
-    recorded = record(program)
-    assert recorded.out == "failed\n"
-    assert captured_entries(recorded, "SGLang")["a"] == [Entry(4, 0, 1, 0, 4, 0), Entry(0, 0, 1, 0, 5, FINISHED)]
+    recorded_program = record(program)
+    assert recorded_program.out == "failed\n"
+    assert captured_entries(recorded_program, "SGLang")["a"] == [
+        Entry(4, 0, 1, 0, 4, 0),
+        Entry(0, 0, 1, 0, 5, FINISHED),
+    ]
 
 
 def test_generate_calls_of_two_threads_with_one_model_do_not_mix(record):
@@ -467,13 +476,13 @@ model.generate(prompts(9))
 print(vars(model), type(pickle.loads(pickle.dumps(model))).__name__)
 """
     )
-    recorded = record(program)
-    assert recorded.out == "{} Model\n"
-    entries = captured_entries(recorded, "transformers generate")
-    assert {id: [entry.context for entry in found] for id, found in entries.items()} == {
+    recorded_program = record(program)
+    assert recorded_program.out == "{} Model\n"
+    entries = captured_entries(recorded_program, "transformers generate")
+    assert {id: [entry.context for entry in request_entries] for id, request_entries in entries.items()} == {
         "generate-0-0": [5, 6, 7], "generate-1-0": [7, 8, 9], "generate-2-0": [9, 10, 11],
     }  # fmt: skip
-    assert all([entry.events for entry in found] == [0, 0, FINISHED] for found in entries.values())
+    assert all([entry.events for entry in request_entries] == [0, 0, FINISHED] for request_entries in entries.values())
 
 
 def test_generate_reports_the_forward_passes_of_a_subclass_and_of_a_model_with_its_own_function_once(record):
@@ -498,10 +507,13 @@ derived.generate(prompts(7), forward=replace)
 print("__wrapped__" in vars(derived.prepare_inputs_for_generation))
 """
     )
-    recorded = record(program)
-    assert recorded.out == "True ['prepare_inputs_for_generation']\nFalse\n"
-    entries = captured_entries(recorded, "transformers generate")
-    assert {id: [entry.prompt for entry in found] for id, found in entries.items() if id != "generate-2-0"} == {
+    recorded_program = record(program)
+    assert recorded_program.out == "True ['prepare_inputs_for_generation']\nFalse\n"
+    entries = captured_entries(recorded_program, "transformers generate")
+    assert {
+        id: [entry.prompt for entry in request_entries]
+        for id, request_entries in entries.items() if id != "generate-2-0"
+    } == {
         "generate-0-0": [4, 0, 0], "generate-1-0": [5, 0, 0], "generate-3-0": [7],
     }  # fmt: skip
 
@@ -521,9 +533,9 @@ except KeyboardInterrupt as error:
 model.generate(prompts(5), steps=1)
 """
     )
-    recorded = record(program)
-    assert recorded.out == "stop\n"
-    entries = captured_entries(recorded, "transformers generate")
+    recorded_program = record(program)
+    assert recorded_program.out == "stop\n"
+    entries = captured_entries(recorded_program, "transformers generate")
     for number in (0, 1):
         assert [entry.events for entry in entries[f"generate-0-{number}"]] == [0, ABORTED]
     assert [entry.events for entry in entries["generate-1-0"]] == [FINISHED]
@@ -576,10 +588,10 @@ net = torch.nn.Linear(4, 4)
 net(torch.ones(1, 4)).sum().backward()
 """
     )
-    recorded = record(program)
-    assert recorded.out == "tokens {}\n"
-    assert recorded.part.diagnostics == ["engine_not_captured"]
-    assert recorded.part.count("train", "forward", "Linear") == 1
+    recorded_program = record(program)
+    assert recorded_program.out == "tokens {}\n"
+    assert recorded_program.part.diagnostics == ["engine_not_captured"]
+    assert recorded_program.part.count("train", "forward", "Linear") == 1
 
 
 def test_an_asynchronous_step_whose_requests_have_ended_ends_before_the_next_request_arrives(record):
@@ -598,16 +610,16 @@ processor.inputs_and_outputs.swap_io_pairs()
 processor.update_batch()
 """
     )
-    recorded = record(program)
-    entries = captured_entries(recorded, "transformers continuous batching")
+    recorded_program = record(program)
+    entries = captured_entries(recorded_program, "transformers continuous batching")
     assert entries["batch-0-a"] == [
         Entry(5, 0, 1, 0, 5, 0), Entry(0, 0, 1, 0, 6, 0), Entry(0, 0, 0, 1, 6, FINISHED),
     ]  # fmt: skip
     assert entries["batch-0-b"] == [
         Entry(6, 0, 1, 0, 6, 0), Entry(0, 0, 1, 0, 7, 0), Entry(0, 0, 0, 1, 7, FINISHED),
     ]  # fmt: skip
-    times = [tuple(map(int, line.split()[1:3])) for line in recorded.part.of("engine-step")]
-    idle_ns = int(recorded.out)
+    times = [tuple(map(int, line.split()[1:3])) for line in recorded_program.part.of("engine-step")]
+    idle_ns = int(recorded_program.out)
     assert times[2][1] <= idle_ns <= times[3][0]
 
 
@@ -626,9 +638,9 @@ processor.scheduler._requests_to_cancel.add("a")
 print(step())
 """
     )
-    recorded = record(program)
-    assert recorded.out == "False\nFalse\n"
-    entries = captured_entries(recorded, "transformers continuous batching")
+    recorded_program = record(program)
+    assert recorded_program.out == "False\nFalse\n"
+    entries = captured_entries(recorded_program, "transformers continuous batching")
     assert [entry.decoded for entry in entries["batch-0-a"]] == [1, 1, 0]
     assert [entry.events for entry in entries["batch-0-a"]] == [0, 0, ABORTED]
 
@@ -673,6 +685,6 @@ second.append_tokens([1, 2])
 second.generate_next_token()
 """
     )
-    recorded = record(program)
-    assert recorded.out == "{}\n"
-    assert captured_entries(recorded, "ONNX Runtime GenAI")["generator-1-0"] == [Entry(2, 0, 1, 0, 2, 0)]
+    recorded_program = record(program)
+    assert recorded_program.out == "{}\n"
+    assert captured_entries(recorded_program, "ONNX Runtime GenAI")["generator-1-0"] == [Entry(2, 0, 1, 0, 2, 0)]

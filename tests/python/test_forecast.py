@@ -49,7 +49,9 @@ class Window:
         now_s, now_j, provenance = self._end
         seconds, joules = now_s - self._begin[0], now_j - self._begin[1]
         if provenance is None:
-            return Energy(None, None, seconds, None, None, "no sensor: run joulemap doctor", settled=self._machine.settles)
+            return Energy(
+                None, None, seconds, None, None, "no sensor: run joulemap doctor", settled=self._machine.settles
+            )
         domains = [
             Domain("package-0", 0.75 * joules, 0.1, None, provenance, True, "", "", ""),
             Domain("dram-0", 0.25 * joules, 0.1, None, provenance, True, "", "", ""),
@@ -72,15 +74,17 @@ class Training:
 
     steps, per_epoch = 1000, 100
 
-    def __init__(self, machine: Machine, step_s=lambda index: 0.02, evaluate_s: float = 0.4, save_s: float = 0.3) -> None:
+    def __init__(
+        self, machine: Machine, step_s=lambda index: 0.02, evaluate_s: float = 0.4, save_s: float = 0.3
+    ) -> None:
         self.machine, self.step_s, self.evaluate_s, self.save_s = machine, step_s, evaluate_s, save_s
 
-    def run(self, forecast, until: int, first: int = 0) -> None:
-        """Runs the steps from `first` up to `until`, and marks the beginning of the step after them."""
-        if first == 0:
+    def run(self, forecast, end_step: int, first_step: int = 0) -> None:
+        """Runs the steps from `first_step` up to `end_step`, and marks the beginning of the step after them."""
+        if first_step == 0:
             self.machine.work(0.5)  # setup
             forecast.step()
-        for index in range(first, until):
+        for index in range(first_step, end_step):
             self.machine.work(1.0 if index == 0 else 0.06 if index < 5 else self.step_s(index))
             if (index + 1) % self.per_epoch == 0 and self.evaluate_s:
                 self.machine.work(self.evaluate_s, 60)
@@ -88,9 +92,9 @@ class Training:
                 self.machine.work(self.save_s, 30)
             forecast.step()
 
-    def finish(self, forecast, first: int) -> tuple:
+    def finish(self, forecast, first_step: int) -> tuple:
         """Runs the rest; returns the energy and the time of the whole training."""
-        self.run(forecast, self.steps, first)
+        self.run(forecast, self.steps, first_step)
         energy = forecast.end()
         return energy.joules, energy.seconds
 
@@ -138,8 +142,11 @@ def test_work_that_did_not_occur_yet_is_noted_and_widens_the_interval_upwards(ma
     joules, _ = training.finish(forecast, 50)
     assert total.energy_j < 0.95 * joules < joules <= total.high_j
     assert total.high_j - total.energy_j > 3 * (total.energy_j - total.low_j)
-    assert [note.split(":")[0] for note in total.notes] == ["no evaluation has ended yet", "no checkpoint has ended yet"]
-    assert [work.seen for work in total.recurring] == [0, 0]
+    assert [note.split(":")[0] for note in total.notes] == [
+        "no evaluation has ended yet",
+        "no checkpoint has ended yet",
+    ]
+    assert [recurring_work.seen for recurring_work in total.recurring] == [0, 0]
 
 
 def test_the_number_of_its_batches_predicts_an_evaluation_before_the_first(machine):
@@ -161,7 +168,7 @@ def test_undeclared_evaluations_are_found_at_the_ends_of_epochs_and_at_equal_dis
         total = forecast.total()
         joules, _ = training.finish(forecast, 250)
         assert total.energy_j == pytest.approx(joules, rel=0.005)
-        assert [(work.period, work.left) for work in total.recurring] == [(100, 8)]
+        assert [(recurring_work.period, recurring_work.left) for recurring_work in total.recurring] == [(100, 8)]
 
 
 def test_random_pauses_are_part_of_the_rate(machine):
@@ -187,21 +194,21 @@ def autocorrelated_step_times(seed: int):
 
 
 def test_the_interval_covers_the_total_under_autocorrelated_noise_and_narrows(machine):
-    covered, widths = 0, {50: [], 250: [], 500: []}
+    covered_count, widths = 0, {50: [], 250: [], 500: []}
     for seed in range(60):
         training = Training(machine, autocorrelated_step_times(seed))
         forecast = jm.predict_total(1000, every=PAUSE_INTERVALS, evaluation_steps=40)
-        totals, first = [], 0
-        for until in widths:
-            training.run(forecast, until, first)
+        totals, first_step = [], 0
+        for end_step in widths:
+            training.run(forecast, end_step, first_step)
             totals.append(forecast.total())
-            widths[until].append(totals[-1].high_j - totals[-1].low_j)
-            first = until
-        joules, _ = training.finish(forecast, first)
-        covered += sum(total.low_j <= joules <= total.high_j for total in totals)
-    assert covered >= 0.88 * 180  # at 90 %
-    early, later, last = (sum(values) for values in widths.values())
-    assert early > 1.5 * later > 1.5 * last
+            widths[end_step].append(totals[-1].high_j - totals[-1].low_j)
+            first_step = end_step
+        joules, _ = training.finish(forecast, first_step)
+        covered_count += sum(total.low_j <= joules <= total.high_j for total in totals)
+    assert covered_count >= 0.88 * 180  # at 90 %
+    early, later_width, last_width = (sum(values) for values in widths.values())
+    assert early > 1.5 * later_width > 1.5 * last_width
 
 
 def test_a_drift_moves_the_prediction_and_widens_the_interval_in_its_direction(machine):
@@ -225,7 +232,7 @@ def test_work_measured_separately_is_not_part_of_the_rate(machine):
                 machine.work(0.05, 60)
     total = forecast.total()
     assert total.time_s == pytest.approx(400 * 0.02 + 8 * 0.05, rel=0.01)
-    assert [(work.name, work.period) for work in total.recurring] == [("evaluation", 50)]
+    assert [(recurring_work.name, recurring_work.period) for recurring_work in total.recurring] == [("evaluation", 50)]
     assert total.recurring[0].energy_j == pytest.approx(3.0)
 
 
@@ -282,13 +289,13 @@ def test_epochs_of_the_loop_count_beside_explicit_steps(machine):
 def test_a_deleted_forecast_no_longer_receives_marks(machine):
     gc.collect()
     jm.step()  # removes those of the tests before
-    before = len(_marks.mark_listeners)
+    listener_count = len(_marks.mark_listeners)
     forecast = jm.predict_total(10)
-    assert len(_marks.mark_listeners) == before + 1
+    assert len(_marks.mark_listeners) == listener_count + 1
     del forecast
     gc.collect()
     jm.step()
-    assert len(_marks.mark_listeners) == before
+    assert len(_marks.mark_listeners) == listener_count
 
 
 def test_without_a_sensor_the_time_is_predicted_and_the_energy_has_a_reason(machine):
@@ -358,8 +365,8 @@ def test_work_measured_in_each_step_keeps_no_energies(machine):
         with forecast.other("data"):
             machine.work(0.005)
     gc.collect()
-    kept = [entry for entry in gc.get_objects() if isinstance(entry, (Energy, Window))]
-    assert len(kept) < 2000
+    live_objects = [entry for entry in gc.get_objects() if isinstance(entry, (Energy, Window))]
+    assert len(live_objects) < 2000
     assert forecast.total().time_s == pytest.approx(20_000 * 0.025, rel=0.001)
 
 
@@ -386,11 +393,13 @@ def test_a_duration_that_is_unknown_makes_the_total_unknown(machine, part, monke
         forecast.step()
         machine.work(0.02)
         if index == 12:
-            original = machine.begin
+            original_begin = machine.begin
             unknown = Energy(None, None, None, None, None, "the process was forked", settled=True)
-            lost = type("Lost", (Window,), {"wait": lambda self: unknown})
-            replaced = lambda name: lost(machine) if name == part else original(name)  # noqa: E731, B023
-            monkeypatch.setattr(_forecast, "begin", replaced)
+            lost_window_class = type("Lost", (Window,), {"wait": lambda self: unknown})
+            replacement_begin = lambda name: (  # noqa: E731
+                lost_window_class(machine) if name == part else original_begin(name)  # noqa: B023
+            )
+            monkeypatch.setattr(_forecast, "begin", replacement_begin)
         with forecast.other("data"):
             machine.work(0.01)
     total = forecast.total()
@@ -420,9 +429,9 @@ energy = forecast.end()
 print(json.dumps([total.provenance, total.energy_j, total.spent_j, energy.joules, describe_energy(energy),
                   [domain.name for domain in total.domains if domain.counted], total.done]))
 """)
-    provenance, predicted_j, spent_j, joules, window, domains, done = simulation.result
+    provenance, predicted_j, spent_j, joules, window, domains, completed_step_count = simulation.result
     assert provenance == "measured"
     assert 0 < spent_j < predicted_j
-    assert done >= 40 and set(domains) == {"package-0", "dram-0"}
+    assert completed_step_count >= 40 and set(domains) == {"package-0", "dram-0"}
     assert simulation.contains_truth(window)
     assert predicted_j == pytest.approx(joules, rel=0.5)  # other programs share the processor: not a test of accuracy

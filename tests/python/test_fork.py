@@ -88,10 +88,12 @@ print(json.dumps({"complete": sum(map(PARTS.get, actions)) + 1, "killed": action
 
 
 def test_children_of_a_recorded_program_that_measures_end_and_have_their_parts(record, sysroots):
-    recorded = record(PROGRAM, "1", JOULEMAP_SYSROOT=str(sysroots / "intel-2socket"), JOULEMAP_SENSORS="powercap")
-    expected = json.loads(recorded.out)
-    assert len([part for part in recorded.parts if part.of("end")]) == expected["complete"]
-    assert len(recorded.parts) == expected["complete"] + expected["killed"]
+    recorded_program = record(
+        PROGRAM, "1", JOULEMAP_SYSROOT=str(sysroots / "intel-2socket"), JOULEMAP_SENSORS="powercap"
+    )
+    expected = json.loads(recorded_program.out)
+    assert len([part for part in recorded_program.parts if part.of("end")]) == expected["complete"]
+    assert len(recorded_program.parts) == expected["complete"] + expected["killed"]
 
 
 def test_children_of_a_program_that_measures_end(python, sysroots):

@@ -4,7 +4,6 @@ frameworks agree is checked in tests/frameworks."""
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 import subprocess
 import sys
@@ -64,10 +63,10 @@ def test_the_table_relates_frameworks_to_pytorch(tmp_path):
     for name in ("README.md", "make_tables.py"):
         shutil.copy(EXPERIMENT_FOLDER / name, copy)
     shutil.copy(EXPERIMENT_FOLDER.parent / "result_tables.py", copy.parent)
-    common = {"final_loss": 0.25, "quality": 0.5, "startup_s": 3, "steps": 40}
+    shared_metrics = {"final_loss": 0.25, "quality": 0.5, "startup_s": 3, "steps": 40}
     cells = []
-    for framework, energy_j, reached in (("pytorch", 10, 1), ("jax", 5, 0)):
-        means = common | {"training_j": energy_j, "inference_j": energy_j / 2, "reached": reached}
+    for framework, energy_j, target_reached_share in (("pytorch", 10, 1), ("jax", 5, 0)):
+        means = shared_metrics | {"training_j": energy_j, "inference_j": energy_j / 2, "reached": target_reached_share}
         cells += [
             {"network": "ncf", "framework": framework, "metric": metric, "mean": mean} for metric, mean in means.items()
         ]

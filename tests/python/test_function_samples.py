@@ -19,12 +19,12 @@ print(random.random(), [thread.name for thread in threading.enumerate()])
 
 def test_samples_of_a_busy_function_are_proportional_to_its_time(record):
     part = record(BUSY_PROGRAM).part
-    seen = {}
+    function_times_ns = {}
     for line in part.of("share"):
-        _, coarse, place, count, time_ns = map(int, line.split())
+        _, coarse_scope_id, place, count, time_ns = map(int, line.split())
         name = part.path(place)[-1]
-        seen[name] = seen.get(name, 0) + time_ns
-    assert seen["__main__.augment"] > 0.5e9, seen
+        function_times_ns[name] = function_times_ns.get(name, 0) + time_ns
+    assert function_times_ns["__main__.augment"] > 0.5e9, function_times_ns
 
 
 def test_the_sampling_thread_is_invisible_to_the_program(record):

@@ -66,20 +66,20 @@ def rows_comparable_between_both(rows: dict[tuple, dict]) -> dict[tuple, dict]:
 
 
 def test_layers_are_the_same_and_are_called_as_often(captured_and_imported):
-    live, imported = (
+    live, imported_rows = (
         rows_comparable_between_both(captured_and_imported.rows(file, "layer")) for file in ("live", "imported")
     )
-    assert set(live) == set(imported)
+    assert set(live) == set(imported_rows)
     layers = [path for path in live if len(path) > 2]
     assert len(layers) > 20
-    assert {path: live[path]["count"] for path in layers} == {path: imported[path]["count"] for path in layers}
+    assert {path: live[path]["count"] for path in layers} == {path: imported_rows[path]["count"] for path in layers}
 
 
 def test_times_of_phases_are_the_same(captured_and_imported):
     """Both clocks ran in the same process, so both contain other load, except for what falls between two hooks."""
-    live, imported = (captured_and_imported.rows(file, "phase") for file in ("live", "imported"))
+    live, imported_rows = (captured_and_imported.rows(file, "phase") for file in ("live", "imported"))
     for phase in ("forward", "backward"):
-        result = imported[("train", phase)]["time_s"]
+        result = imported_rows[("train", phase)]["time_s"]
         assert result == pytest.approx(live[("train", phase)]["time_s"], rel=0.35), phase
 
 
@@ -92,12 +92,12 @@ def test_operations_of_backward_passes_have_the_same_names_and_calls(captured_an
         }
         return {path: row["count"] for path, row in rows.items() if path[-1].endswith("Backward0")}
 
-    live, imported = operations("live"), operations("imported")
+    live, imported_counts = operations("live"), operations("imported")
     # Live capture counts adjacent equal nodes (q, k and v of an attention) once. It does not see the nodes of a
     # backward pass within another one (checkpointing with use_reentrant).
-    assert live and set(live) <= set(imported)
-    assert all(live[path] <= imported[path] for path in live)
-    assert sum(live[path] == imported[path] for path in live) > 0.9 * len(live)
+    assert live and set(live) <= set(imported_counts)
+    assert all(live[path] <= imported_counts[path] for path in live)
+    assert sum(live[path] == imported_counts[path] for path in live) > 0.9 * len(live)
 
 
 def test_numbers_of_modules_count_first_calls(binaries, tmp_path):

@@ -40,21 +40,21 @@ def test_the_program_does_not_observe_the_capture(binaries, tmp_path):
 def test_the_programs_own_sitecustomize_is_imported(binaries, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.marker = 'mine'")
     injection_path = environment(binaries.parent, tmp_path)["PYTHONPATH"]
-    both = f"{injection_path}{os.pathsep}{tmp_path}"
+    combined_python_path = f"{injection_path}{os.pathsep}{tmp_path}"
     program = "import sys, os, sitecustomize; print(sys.marker, sitecustomize.__file__, os.environ['PYTHONPATH'])"
-    process = run(binaries, tmp_path, "-c", program, PYTHONPATH=both)
-    assert process.stdout.split() == ["mine", str(tmp_path / "sitecustomize.py"), both]
-    unrecorded_process = run(binaries, tmp_path, "-c", program, PYTHONPATH=both, JOULEMAP_RECORDING="")
+    process = run(binaries, tmp_path, "-c", program, PYTHONPATH=combined_python_path)
+    assert process.stdout.split() == ["mine", str(tmp_path / "sitecustomize.py"), combined_python_path]
+    unrecorded_process = run(binaries, tmp_path, "-c", program, PYTHONPATH=combined_python_path, JOULEMAP_RECORDING="")
     assert unrecorded_process.stdout == process.stdout
 
 
 def test_an_error_in_the_programs_own_sitecustomize_is_reported_by_python(binaries, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("raise ValueError('mine')")
     injection_path = environment(binaries.parent, tmp_path)["PYTHONPATH"]
-    alone = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=str(tmp_path))
-    recorded = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=f"{injection_path}{os.pathsep}{tmp_path}")
-    assert "mine" in alone.stderr
-    assert (recorded.stdout, recorded.stderr) == (alone.stdout, alone.stderr)
+    unrecorded_process = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=str(tmp_path))
+    recorded_process = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=f"{injection_path}{os.pathsep}{tmp_path}")
+    assert "mine" in unrecorded_process.stderr
+    assert (recorded_process.stdout, recorded_process.stderr) == (unrecorded_process.stdout, unrecorded_process.stderr)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_modules_of_one_zip_file_share_a_loader_and_are_captured_once_each(recor
     with zipfile.ZipFile(tmp_path / "modules.zip", "w") as archive:
         for name in ("helper", "onnxruntime_genai", "onnxruntime"):
             archive.writestr(name + ".py", source.format(kind=name))
-    recorded = record(
+    recorded_program = record(
         f"""
 import importlib.util, sys
 sys.path.insert(0, {str(tmp_path / "modules.zip")!r})
@@ -98,14 +98,16 @@ import onnxruntime_genai, onnxruntime
 print(installed, "exec_module" in vars(onnxruntime.__loader__))
 """
     )
-    assert recorded.out == (
+    assert recorded_program.out == (
         "[('_onnxruntime_genai_capture', 'onnxruntime_genai'), ('_onnxruntime_capture', 'onnxruntime')] False\n"
     )
 
 
 def test_a_program_that_is_not_found_does_not_end_the_recording(record):
-    more = "try:\n    os.execvp('no-such-program', ['x'])\nexcept FileNotFoundError:\n    net(torch.ones(1, 4))\n"
-    assert record(STEPS + more).part.count("train", "forward", "Linear") == 4
+    failing_exec_code = (
+        "try:\n    os.execvp('no-such-program', ['x'])\nexcept FileNotFoundError:\n    net(torch.ones(1, 4))\n"
+    )
+    assert record(STEPS + failing_exec_code).part.count("train", "forward", "Linear") == 4
 
 
 def test_a_terminated_program_keeps_its_recorded_steps(binaries, tmp_path):
@@ -114,8 +116,10 @@ def test_a_terminated_program_keeps_its_recorded_steps(binaries, tmp_path):
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=env, text=True) as process:
         process.stdout.readline()
         # Wait until the part contains the steps: it is written about twice a second.
-        until = time.monotonic() + 60
-        while time.monotonic() < until and not any(p.count("train", "forward", "Linear") for p in read_parts(tmp_path)):
+        deadline_s = time.monotonic() + 60
+        while time.monotonic() < deadline_s and not any(
+            p.count("train", "forward", "Linear") for p in read_parts(tmp_path)
+        ):
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == -signal.SIGTERM
@@ -128,7 +132,7 @@ WORKER_PREPROCESSING_PATH = ("train", "dataloader", "worker", "worker", "worker.
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_loader_workers_record_their_preprocessing(record, method):
-    recorded = record(
+    recorded_program = record(
         """
 import torch, torch.nn as nn
 
@@ -145,15 +149,15 @@ if __name__ == "__main__":
 """
         % method
     )
-    workers = [part for part in recorded.parts if part.count("train", "dataloader", "worker")]
+    workers = [part for part in recorded_program.parts if part.count("train", "dataloader", "worker")]
     assert len(workers) == 4
     assert sum(part.count(*WORKER_PREPROCESSING_PATH, "preprocessing") for part in workers) == 16
     for part in workers:
         assert len(part.of("end")) == 1
         assert not [path for path in part.times if "forward" in path]
-    main = [part for part in recorded.parts if part.count("train", "forward", "Linear")]
+    main = [part for part in recorded_program.parts if part.count("train", "forward", "Linear")]
     assert [part.count("train", "forward", "Linear") for part in main] == [16]
-    assert all(part.diagnostics == [] for part in recorded.parts)
+    assert all(part.diagnostics == [] for part in recorded_program.parts)
 
 
 def test_a_failure_of_the_capture_is_recorded_and_the_program_continues(record):

@@ -283,11 +283,11 @@ def test_value_of_a_layer_is_the_metric_lost_without_it(layer_value_results):
 
 
 def test_layer_replacement_depends_on_its_shapes(layer_value_results):
-    ways = {name: row["skip"] for name, row in layer_value_results["rows"].items()}
-    assert ways["useful"] == ways["useless"] == "identity"
-    assert ways["narrow"] == "shrink"  # of (zero, shrink), with which the loss is smaller
-    assert ways["recurrent"] == "identity"  # its first output; it still runs
-    assert ways["index"] == "zero"
+    layer_replacements = {name: row["skip"] for name, row in layer_value_results["rows"].items()}
+    assert layer_replacements["useful"] == layer_replacements["useless"] == "identity"
+    assert layer_replacements["narrow"] == "shrink"  # of (zero, shrink), with which the loss is smaller
+    assert layer_replacements["recurrent"] == "identity"  # its first output; it still runs
+    assert layer_replacements["index"] == "zero"
     assert layer_value_results["rows"]["recurrent"]["energy_j"] == pytest.approx(0.0)
     assert layer_value_results["refused"] == {"unused": "the evaluation does not call it"}
     assert layer_value_results["fails"] == {

@@ -275,10 +275,10 @@ def test_a_file_that_disappears_is_no_error(root, backup_file, environment, monk
 
 def test_programs_with_different_data_folders_share_the_lock_of_the_machine(root, tmp_path, no_lock_wait):
     (root / "run/lock").mkdir(parents=True)
-    first, second = (str(tmp_path / name / "backup.csv") for name in ("a", "b"))
-    with MachineSettings(str(root), first), pytest.raises(JoulemapError, match="joulemap-settings.lock"):
-        MachineSettings(str(root), second).__enter__()
-    with MachineSettings(str(root), second):
+    first_backup_path, second_backup_path = (str(tmp_path / name / "backup.csv") for name in ("a", "b"))
+    with MachineSettings(str(root), first_backup_path), pytest.raises(JoulemapError, match="joulemap-settings.lock"):
+        MachineSettings(str(root), second_backup_path).__enter__()
+    with MachineSettings(str(root), second_backup_path):
         pass
     assert (root / "run/lock/joulemap-settings.lock").stat().st_mode & 0o777 == 0o644
 
@@ -393,11 +393,11 @@ def test_a_file_that_joulemap_cannot_have_written_is_renamed(root, backup_file, 
     backup_file.parent.mkdir()
     backup_file.write_bytes(text.format(limit=root / POWER_LIMIT_FILE).encode(errors="surrogateescape"))
     backup_file.chmod(0o600)
-    before = backup_file.read_bytes()
+    original_bytes = backup_file.read_bytes()
     notes = restore(root, backup_file)
     assert len(notes) == 1 and read(root, POWER_LIMIT_FILE) == "200000000"
     # Python 3.11 reads NUL as a character: the line is then refused, and the file keeps its name.
-    assert (backup_file if backup_file.exists() else Path(f"{backup_file}.refused")).read_bytes() == before
+    assert (backup_file if backup_file.exists() else Path(f"{backup_file}.refused")).read_bytes() == original_bytes
 
 
 def test_a_file_that_others_can_write_is_refused(root, backup_file):
@@ -529,15 +529,15 @@ def test_tune_applies_the_setting_of_each_trial_and_restores(root, backup_file, 
 
     monkeypatch.setattr(_tune, "begin", Window)
     monkeypatch.setattr(_tune, "MachineSettings", lambda: MachineSettings(str(root), str(backup_file)))
-    seen = []
+    power_limits_w = []
 
     def train(config, trial):
-        seen.append(int(read(root, POWER_LIMIT_FILE)) // 1_000_000)
-        joules[0] += {200: 100, 150: 80, 100: 90}[seen[-1]]
+        power_limits_w.append(int(read(root, POWER_LIMIT_FILE)) // 1_000_000)
+        joules[0] += {200: 100, 150: 80, 100: 90}[power_limits_w[-1]]
         trial.report(0, accuracy=1.0)
 
     space = {"cpu_power_limit_w": [None, 150, 100]}
     result = jm.tune(train, space, at_least={"accuracy": 0.9}, runs_planned=100, set_machine=True)
-    assert sorted(seen) == [100, 150, 200] and seen[0] == 200
+    assert sorted(power_limits_w) == [100, 150, 200] and power_limits_w[0] == 200
     assert result.best == {"cpu_power_limit_w": 150}
     assert read(root, POWER_LIMIT_FILE) == "200000000" and not backup_file.exists()

@@ -19,9 +19,9 @@ def render_html(binaries: Path, code: str) -> str:
 
 
 def test_a_run_shows_its_total_and_the_tree_of_its_layers(binaries):
-    shown = render_html(binaries, "shown = run")
-    assert "J (" in shown and "measured in" in shown and shown.count("<tr>") > 10
-    assert 'title="train backward"' in shown and ">gpu0<" in shown
+    rendered_html = render_html(binaries, "shown = run")
+    assert "J (" in rendered_html and "measured in" in rendered_html and rendered_html.count("<tr>") > 10
+    assert 'title="train backward"' in rendered_html and ">gpu0<" in rendered_html
 
 
 def test_names_are_escaped_and_long_tables_say_what_they_leave_out(binaries):
@@ -29,6 +29,6 @@ def test_names_are_escaped_and_long_tables_say_what_they_leave_out(binaries):
         'shown = run.ledger("kernel", mode="integral")\n'
         'shown.rows[0] = dataclasses.replace(shown.rows[0], path=("<b>name</b>",), energy_j=1e9)'
     )
-    shown = render_html(binaries, code)
-    assert "&lt;b&gt;name" in shown and "<b>" not in shown
-    assert "more rows" in shown
+    rendered_html = render_html(binaries, code)
+    assert "&lt;b&gt;name" in rendered_html and "<b>" not in rendered_html
+    assert "more rows" in rendered_html

@@ -19,7 +19,9 @@ heavy = {"numpy", "torch", "asyncio", "ctypes", "dataclasses", "inspect", "json"
 import os
 print(sorted(heavy), len(os.listdir("/proc/self/task")), "threads")
 """
-    out = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, env=environment, check=True)
+    out = subprocess.run(
+        [sys.executable, "-S", "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
     assert out.stdout == "[] 1 threads\n"
 
 
@@ -201,7 +203,7 @@ os.wait()
 """
     file = memory_directory / "run.joule"
     record = [binaries / "joulemap", "record", "-o", file, "--", sys.executable, "-c", program]
-    done = subprocess.run(record, capture_output=True, text=True, env=environment, timeout=120)
-    assert done.returncode == 0, done.stderr
+    completed_process = subprocess.run(record, capture_output=True, text=True, env=environment, timeout=120)
+    assert completed_process.returncode == 0, completed_process.stderr
     result = file.read_bytes()
     assert result and not (memory_directory / "run.joule.d").exists()  # all parts were joined

@@ -25,12 +25,16 @@ def test_attention_without_a_fused_kernel_is_decomposed_as_in_pytorch():
         def forward(self, x):
             return nn.functional.scaled_dot_product_attention(x, x, x)
 
-    listed = list_operations(
+    operation_list = list_operations(
         WindowAttentionNetwork(), (torch.empty(2, 3, 4, 8, 16, device="meta", dtype=torch.bfloat16),), {}
     )
-    counted = Counter((one["kind"], one["form"], one["dtype"]) for one in listed["operations"])
-    assert counted[("bmm", "", "fp32")] == 2 and counted[("activation", "softmax", "fp32")] == 1
-    assert not listed["unknown"] and not [one for one in listed["operations"] if one["kind"] == "attention"]
+    operation_counts = Counter(
+        (operation["kind"], operation["form"], operation["dtype"]) for operation in operation_list["operations"]
+    )
+    assert operation_counts[("bmm", "", "fp32")] == 2 and operation_counts[("activation", "softmax", "fp32")] == 1
+    assert not operation_list["unknown"] and not [
+        operation for operation in operation_list["operations"] if operation["kind"] == "attention"
+    ]
 
 
 def test_decomposed_masked_attention_has_all_gradients():
@@ -45,10 +49,14 @@ def test_decomposed_masked_attention_has_all_gradients():
             return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=self.mask)
 
     model = MaskedAttentionNetwork()
-    listed = list_operations(model, (torch.empty(2, 3, 4, 8, 16, device="meta"),), {}, training=True)
-    counted = Counter((one["kind"], one["form"], one["pass"]) for one in listed["operations"])
-    assert counted[("bmm", "", "backward")] == 2 and counted[("activation", "softmax", "backward")] == 1
-    assert not listed["unknown"]
+    operation_list = list_operations(model, (torch.empty(2, 3, 4, 8, 16, device="meta"),), {}, training=True)
+    operation_counts = Counter(
+        (operation["kind"], operation["form"], operation["pass"]) for operation in operation_list["operations"]
+    )
+    assert (
+        operation_counts[("bmm", "", "backward")] == 2 and operation_counts[("activation", "softmax", "backward")] == 1
+    )
+    assert not operation_list["unknown"]
     x = torch.randn(2, 3, 4, 8, 16, requires_grad=True)  # calls outside a trace are unchanged
     nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=model.mask).sum().backward()
     assert x.grad is not None and x.grad.abs().sum() > 0
@@ -56,15 +64,22 @@ def test_decomposed_masked_attention_has_all_gradients():
 
 def test_attention_is_one_operation_forward_and_backward():
     model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.1)
-    listed = list_operations(model, (torch.empty(2, 16, 64, device="meta"),), training=True)
-    found = [one for one in listed["operations"] if one["kind"] == "attention"]
-    assert [one["pass"] for one in found] == ["forward", "backward"]
-    assert {one["layer"] for one in found} == {"self_attn"}
-    assert found[0]["parameters"] == {"batch": 2, "heads": 4, "queries": 16, "keys": 16, "width": 16, "causal": 0}
+    operation_list = list_operations(model, (torch.empty(2, 16, 64, device="meta"),), training=True)
+    attention_operations = [operation for operation in operation_list["operations"] if operation["kind"] == "attention"]
+    assert [operation["pass"] for operation in attention_operations] == ["forward", "backward"]
+    assert {operation["layer"] for operation in attention_operations} == {"self_attn"}
+    assert attention_operations[0]["parameters"] == {
+        "batch": 2,
+        "heads": 4,
+        "queries": 16,
+        "keys": 16,
+        "width": 16,
+        "causal": 0,
+    }
 
 
 def test_a_transformer_layer_that_is_one_call_is_what_it_runs():
     model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
-    listed = list_operations(model.eval(), (torch.empty(2, 16, 64, device="meta"),))
-    kinds = Counter(one["kind"] for one in listed["operations"] if one["kind"] != "view")
+    operation_list = list_operations(model.eval(), (torch.empty(2, 16, 64, device="meta"),))
+    kinds = Counter(operation["kind"] for operation in operation_list["operations"] if operation["kind"] != "view")
     assert kinds == {"dense": 4, "attention": 1, "add": 2, "normalization": 2, "activation": 1}

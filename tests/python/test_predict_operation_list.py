@@ -31,62 +31,76 @@ def result(operation: dict) -> tuple:
     return operation["layer"], operation["kind"], operation["form"], operation["pass"]
 
 
-def select_phase_operations(listed: dict, phase: str) -> list[tuple]:
+def select_phase_operations(operation_list: dict, phase: str) -> list[tuple]:
     """Operations of a phase, without views, which launch nothing, and without the fill of the first gradient."""
-    found = [one for one in listed["operations"] if one["phase"] == phase and one["kind"] != "view"]
-    return [result(one) for one in found if one["form"] != "fill"]
+    phase_operations = [
+        operation
+        for operation in operation_list["operations"]
+        if operation["phase"] == phase and operation["kind"] != "view"
+    ]
+    return [result(operation) for operation in phase_operations if operation["form"] != "fill"]
 
 
-def only_operation(listed: dict, **wanted) -> dict:
-    found = [one for one in listed["operations"] if all(one[key] == value for key, value in wanted.items())]
-    assert len(found) == 1, found
-    return found[0]
+def only_operation(operation_list: dict, **expected_fields) -> dict:
+    matching_operations = [
+        operation
+        for operation in operation_list["operations"]
+        if all(operation[key] == value for key, value in expected_fields.items())
+    ]
+    assert len(matching_operations) == 1, matching_operations
+    return matching_operations[0]
 
 
 def count_flops(operation: dict) -> int:
     p, kind = operation["parameters"], operation["kind"]
     if kind == "dense":
-        counted = 2 * p["rows"] * p["in"] * p["out"]
+        flop_count = 2 * p["rows"] * p["in"] * p["out"]
     elif kind == "bmm":
-        counted = 2 * p["batch"] * p["m"] * p["k"] * p["n"]
+        flop_count = 2 * p["batch"] * p["m"] * p["k"] * p["n"]
     elif kind == "attention":
-        counted = 4 * p["batch"] * p["heads"] * p["queries"] * p["keys"] * p["width"]
+        flop_count = 4 * p["batch"] * p["heads"] * p["queries"] * p["keys"] * p["width"]
     elif kind == "convolution":
-        reach = p["dilation"] * (p["kernel"] - 1) + 1
-        height, width = ((p[side] + 2 * p["padding"] - reach) // p["stride"] + 1 for side in ("height", "width"))
-        counted = 2 * p["batch"] * height * width * p["out"] * (p["channels"] // p["groups"]) * p["kernel"] ** 2
+        kernel_extent = p["dilation"] * (p["kernel"] - 1) + 1
+        height, width = (
+            (p[side] + 2 * p["padding"] - kernel_extent) // p["stride"] + 1 for side in ("height", "width")
+        )
+        flop_count = 2 * p["batch"] * height * width * p["out"] * (p["channels"] // p["groups"]) * p["kernel"] ** 2
     else:
         return 0
-    return counted * (2 if operation["pass"] == "backward" else 1)
+    return flop_count * (2 if operation["pass"] == "backward" else 1)
 
 
 def test_inference_of_a_small_network_is_its_layers_in_order():
-    listed = list_operations(small_cnn(), (image(),))
-    assert select_phase_operations(listed, "forward") == [
+    operation_list = list_operations(small_cnn(), (image(),))
+    assert select_phase_operations(operation_list, "forward") == [
         ("0", "convolution", "", "forward"),
         ("1", "normalization", "batch-inference", "forward"),
         ("2", "activation", "relu", "forward"),
         ("3", "pooling", "max", "forward"),
         ("5", "dense", "", "forward"),
     ]
-    assert only_operation(listed, kind="dense")["parameters"] == {"rows": 4, "in": 128, "out": 10, "bias": 1}
-    convolution = only_operation(listed, kind="convolution")["parameters"]
+    assert only_operation(operation_list, kind="dense")["parameters"] == {"rows": 4, "in": 128, "out": 10, "bias": 1}
+    convolution = only_operation(operation_list, kind="convolution")["parameters"]
     assert convolution == {
         **{"batch": 4, "channels": 3, "out": 8, "height": 8, "width": 8, "kernel": 3, "stride": 1, "padding": 1},
         **{"dilation": 1, "groups": 1, "bias": 1, "channels_last": 0},
     }
-    assert (listed["weight_tensors"], listed["unknown"]) == (6, [])
+    assert (operation_list["weight_tensors"], operation_list["unknown"]) == (6, [])
 
 
 def test_a_trace_is_ready_for_json():
-    listed = list_operations(small_cnn(), (image(),), training=True, optimizer="adamw")
-    assert json.loads(json.dumps(listed)) == listed
-    assert (listed["schema"], listed["format"], listed["pass"]) == ("joulemap.operations/1", "torch", "training")
+    operation_list = list_operations(small_cnn(), (image(),), training=True, optimizer="adamw")
+    assert json.loads(json.dumps(operation_list)) == operation_list
+    assert (operation_list["schema"], operation_list["format"], operation_list["pass"]) == (
+        "joulemap.operations/1",
+        "torch",
+        "training",
+    )
 
 
 def test_gradients_are_one_operation_of_the_layer_that_they_belong_to():
-    listed = list_operations(small_cnn(), (image(),), training=True, optimizer="momentum")
-    assert select_phase_operations(listed, "backward") == [
+    operation_list = list_operations(small_cnn(), (image(),), training=True, optimizer="momentum")
+    assert select_phase_operations(operation_list, "backward") == [
         ("", "loss", "", "backward"),
         ("5", "dense", "", "backward"),
         ("3", "pooling", "max", "backward"),
@@ -99,7 +113,7 @@ def test_gradients_are_one_operation_of_the_layer_that_they_belong_to():
 def test_the_optimizer_steps_over_the_weights_that_got_a_gradient():
     model = small_cnn()
     model[0].weight.requires_grad_(False)
-    elements = sum(one.numel() for one in model.parameters() if one.requires_grad)
+    elements = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     step = only_operation(list_operations(model, (image(),), training=True, optimizer="momentum"), kind="optimizer")
     assert step["form"] == "momentum" and step["pass"] == "optimizer"
     assert step["parameters"] == {"tensors": 5, "elements": elements, "fused": 0, "foreach": 1}
@@ -123,37 +137,46 @@ def test_optimizers_of_pytorch_are_recognized(make, form, fused, foreach):
 
 def test_an_optimizer_that_was_not_measured_is_listed_as_unknown():
     model = small_cnn()
-    listed = list_operations(model, (image(),), training=True, optimizer=torch.optim.Adagrad(model.parameters()))
-    assert listed["unknown"][0]["source"] == "torch.optim.Adagrad"
-    assert only_operation(listed, kind="unknown")["pass"] == "optimizer"
+    operation_list = list_operations(
+        model, (image(),), training=True, optimizer=torch.optim.Adagrad(model.parameters())
+    )
+    assert operation_list["unknown"][0]["source"] == "torch.optim.Adagrad"
+    assert only_operation(operation_list, kind="unknown")["pass"] == "optimizer"
 
 
 def test_weights_that_are_frozen_leave_the_gradient_of_the_input():
     model = nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 8))
     for parameter in model[1].parameters():
         parameter.requires_grad_(False)
-    listed = list_operations(model, (torch.empty(4, 16, device="meta"),), training=True)
-    gradient = only_operation(listed, kind="dense", layer="1", phase="backward")
+    operation_list = list_operations(model, (torch.empty(4, 16, device="meta"),), training=True)
+    gradient = only_operation(operation_list, kind="dense", layer="1", phase="backward")
     assert (gradient["pass"], gradient["parameters"]) == ("forward", {"rows": 4, "in": 8, "out": 32, "bias": 0})
-    assert only_operation(listed, kind="dense", layer="0", phase="backward")["pass"] == "backward-weights"
+    assert only_operation(operation_list, kind="dense", layer="0", phase="backward")["pass"] == "backward-weights"
 
 
 def test_dropout_is_one_kernel_as_on_a_gpu():
     model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
-    listed = list_operations(model, (torch.empty(4, 8, device="meta"),), training=True)
-    found = [one["pass"] for one in listed["operations"] if one["kind"] == "dropout"]
-    assert found == ["forward", "backward"]
+    operation_list = list_operations(model, (torch.empty(4, 8, device="meta"),), training=True)
+    dropout_passes = [operation["pass"] for operation in operation_list["operations"] if operation["kind"] == "dropout"]
+    assert dropout_passes == ["forward", "backward"]
     inference = list_operations(model, (torch.empty(4, 8, device="meta"),))
-    assert "dropout" not in {one["kind"] for one in inference["operations"]}
+    assert "dropout" not in {operation["kind"] for operation in inference["operations"]}
 
 
 @pytest.mark.parametrize("make", [nn.SiLU, nn.ReLU6, nn.Hardswish, nn.Mish, nn.ELU, nn.LeakyReLU, nn.ReLU])
 def test_in_place_operations_have_gradients(make):
     model = nn.Sequential(nn.Linear(8, 8), make(inplace=True), nn.Linear(8, 4))
-    listed = list_operations(model, (torch.empty(2, 8, device="meta"),), training=True)
-    found = [one for one in listed["operations"] if one["kind"] == "activation" and one["form"] != "fill"]
-    assert [(one["layer"], one["pass"]) for one in found] == [("1", "forward"), ("1", "backward")]
-    assert not listed["unknown"]
+    operation_list = list_operations(model, (torch.empty(2, 8, device="meta"),), training=True)
+    activation_operations = [
+        operation
+        for operation in operation_list["operations"]
+        if operation["kind"] == "activation" and operation["form"] != "fill"
+    ]
+    assert [(operation["layer"], operation["pass"]) for operation in activation_operations] == [
+        ("1", "forward"),
+        ("1", "backward"),
+    ]
+    assert not operation_list["unknown"]
 
 
 def test_a_module_that_is_called_twice_counts_twice():
@@ -165,34 +188,36 @@ def test_a_module_that_is_called_twice_counts_twice():
         def forward(self, x):
             return self.inner(self.inner(x))
 
-    listed = list_operations(ReusedLayerNetwork(), (torch.empty(2, 8, device="meta"),), training=True)
-    found = [result(one) for one in listed["operations"] if one["kind"] == "dense"]
-    assert found == [
+    operation_list = list_operations(ReusedLayerNetwork(), (torch.empty(2, 8, device="meta"),), training=True)
+    dense_operations = [result(operation) for operation in operation_list["operations"] if operation["kind"] == "dense"]
+    assert dense_operations == [
         ("inner", "dense", "", "forward"),
         ("inner", "dense", "", "forward"),
         ("inner", "dense", "", "backward"),
         ("inner", "dense", "", "backward-weights"),
     ]
     # The two gradients of the shared weight are added, and so are those of the bias.
-    assert [result(one)[1:] for one in listed["operations"] if one["kind"] == "add"] == [("add", "same", "forward")] * 2
+    assert [result(operation)[1:] for operation in operation_list["operations"] if operation["kind"] == "add"] == [
+        ("add", "same", "forward")
+    ] * 2
 
 
 def test_nothing_is_allocated():
     with torch.device("meta"):
         model = nn.Linear(2**20, 2**20)
-    listed = list_operations(model, (torch.empty(1, 2**20, device="meta"),), training=True, optimizer="adam")
-    assert listed["weight_elements"] == 2**40 + 2**20
-    assert only_operation(listed, kind="optimizer")["parameters"]["elements"] == 2**40 + 2**20
+    operation_list = list_operations(model, (torch.empty(1, 2**20, device="meta"),), training=True, optimizer="adam")
+    assert operation_list["weight_elements"] == 2**40 + 2**20
+    assert only_operation(operation_list, kind="optimizer")["parameters"]["elements"] == 2**40 + 2**20
 
 
 def test_the_model_is_as_it_was():
     model = small_cnn().eval()
-    before = {name: (id(one), one.clone()) for name, one in model.state_dict(keep_vars=True).items()}
+    initial_state = {name: (id(tensor), tensor.clone()) for name, tensor in model.state_dict(keep_vars=True).items()}
     list_operations(model, (torch.randn(4, 3, 8, 8),), training=True, optimizer="sgd")
-    after = model.state_dict(keep_vars=True)
-    for name, (number, value) in before.items():
-        assert id(after[name]) == number and torch.equal(after[name], value)
-    assert not model.training and all(one.grad is None for one in model.parameters())
+    final_state = model.state_dict(keep_vars=True)
+    for name, (number, value) in initial_state.items():
+        assert id(final_state[name]) == number and torch.equal(final_state[name], value)
+    assert not model.training and all(parameter.grad is None for parameter in model.parameters())
     assert model(torch.randn(4, 3, 8, 8)).shape == (4, 10)
 
 
@@ -214,10 +239,10 @@ def test_custom_operations_are_listed_with_bounds():
         def forward(self, x):
             return torch.ops.acme.mystery(x)
 
-    listed = list_operations(UnknownOperationNetwork(), (torch.empty(3, 5, device="meta"),))
+    operation_list = list_operations(UnknownOperationNetwork(), (torch.empty(3, 5, device="meta"),))
     reason = "an operation of the library acme"
-    assert listed["unknown"] == [{"layer": "", "source": "acme.mystery", "reason": reason, "bounded": True}]
-    size = only_operation(listed, kind="unknown")["parameters"]
+    assert operation_list["unknown"] == [{"layer": "", "source": "acme.mystery", "reason": reason, "bounded": True}]
+    size = only_operation(operation_list, kind="unknown")["parameters"]
     assert (size["in"], size["out"]) == (15, 30)
 
 
@@ -226,10 +251,10 @@ def test_custom_operations_are_listed_with_bounds():
     [("default", "tf32", "fp32"), ("tf32", "tf32", "tf32"), ("fp32", "fp32", "fp32")],
 )
 def test_products_use_the_requested_precision(dtype, convolution, product):
-    listed = list_operations(small_cnn(), (image(),), precision=dtype)
-    assert only_operation(listed, kind="convolution")["dtype"] == convolution
-    assert only_operation(listed, kind="dense")["dtype"] == product
-    assert only_operation(listed, kind="activation")["dtype"] == "fp32"
+    operation_list = list_operations(small_cnn(), (image(),), precision=dtype)
+    assert only_operation(operation_list, kind="convolution")["dtype"] == convolution
+    assert only_operation(operation_list, kind="dense")["dtype"] == product
+    assert only_operation(operation_list, kind="activation")["dtype"] == "fp32"
 
 
 def test_autocast_uses_the_rules_of_a_gpu():
@@ -241,11 +266,19 @@ def test_autocast_uses_the_rules_of_a_gpu():
         def forward(self, x):
             return torch.softmax(self.last(self.norm(self.first(x))), -1)
 
-    listed = list_operations(MixedPrecisionNetwork(), (torch.empty(2, 8, device="meta"),), autocast=torch.bfloat16)
-    assert {one["dtype"] for one in listed["operations"] if one["kind"] == "dense"} == {"bf16"}
-    assert only_operation(listed, kind="normalization")["dtype"] == "fp32"
+    operation_list = list_operations(
+        MixedPrecisionNetwork(), (torch.empty(2, 8, device="meta"),), autocast=torch.bfloat16
+    )
+    assert {operation["dtype"] for operation in operation_list["operations"] if operation["kind"] == "dense"} == {
+        "bf16"
+    }
+    assert only_operation(operation_list, kind="normalization")["dtype"] == "fp32"
     # Autocast casts the norm's input; the softmax casts internally.
-    assert [one["layer"] for one in listed["operations"] if (one["kind"], one["form"]) == ("cast", "fp32")] == ["norm"]
+    assert [
+        operation["layer"]
+        for operation in operation_list["operations"]
+        if (operation["kind"], operation["form"]) == ("cast", "fp32")
+    ] == ["norm"]
 
 
 def test_channels_last_images_are_recorded():
@@ -261,8 +294,8 @@ def test_addition_records_the_form_of_its_second_operand(second, form, width):
         def forward(self, x, y):
             return x + y
 
-    found = only_operation(list_operations(Sum(), (torch.empty(4, 6, 8), torch.empty(second))), kind="add")
-    assert (found["form"], found["parameters"]) == (form, {"batch": 4, "rows": 6, "width": width})
+    add_operation = only_operation(list_operations(Sum(), (torch.empty(4, 6, 8), torch.empty(second))), kind="add")
+    assert (add_operation["form"], add_operation["parameters"]) == (form, {"batch": 4, "rows": 6, "width": width})
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -278,8 +311,8 @@ def test_products_and_convolutions_have_the_arithmetic_that_pytorch_counts(train
         output = model(x)
         if training:
             output.sum().backward()
-    listed = list_operations(model, (x,), training=training, loss=lambda output: output.sum())
-    assert sum(map(count_flops, listed["operations"])) == pytest.approx(counter.get_total_flops(), rel=0.01)
+    operation_list = list_operations(model, (x,), training=training, loss=lambda output: output.sum())
+    assert sum(map(count_flops, operation_list["operations"])) == pytest.approx(counter.get_total_flops(), rel=0.01)
 
 
 class ModelWithCachedPositions(nn.Module):
@@ -300,6 +333,6 @@ class ModelWithCachedPositions(nn.Module):
 @pytest.mark.parametrize("training", [False, True])
 def test_cached_state_of_a_module_is_not_part_of_a_pass(training):
     model = ModelWithCachedPositions()
-    listed = list_operations(model, [torch.empty(4, 8, device="meta")], training=training)
-    assert [kind for _, kind, _, _ in select_phase_operations(listed, "forward")][:2] == ["add", "dense"]
+    operation_list = list_operations(model, [torch.empty(4, 8, device="meta")], training=training)
+    assert [kind for _, kind, _, _ in select_phase_operations(operation_list, "forward")][:2] == ["add", "dense"]
     assert model.positions is None

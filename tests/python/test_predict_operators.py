@@ -47,7 +47,7 @@ MOVES_DESPITE_NAME = {
 
 
 def list_registered_operators() -> list:
-    found = []
+    operators = []
     for qualified_name in torch._C._dispatch_get_all_op_names():
         namespace, _, name = qualified_name.partition("::")
         packet, _, overload = name.partition(".")
@@ -55,8 +55,8 @@ def list_registered_operators() -> list:
             continue
         func = getattr(getattr(torch.ops.aten, packet), overload or "default", None)
         if func is not None and not any(argument.is_out for argument in func._schema.arguments):
-            found.append(func)
-    return found
+            operators.append(func)
+    return operators
 
 
 def plain_name(func) -> str:
@@ -85,11 +85,11 @@ def is_move_operation(func) -> bool:
 def test_no_computing_operator_is_classified_as_a_copy():
     operators = list_registered_operators()
     assert len(operators) > 1500
-    wrong = {
+    misclassified_names = {
         plain_name(func) for func in operators if is_move_operation(func) and COMPUTING_NAMES.search(plain_name(func))
     }
-    wrong -= {plain_name(func) for func in operators if is_decomposed(func)}
-    assert wrong - MOVES_DESPITE_NAME == set()
+    misclassified_names -= {plain_name(func) for func in operators if is_decomposed(func)}
+    assert misclassified_names - MOVES_DESPITE_NAME == set()
 
 
 def test_every_name_that_is_known_is_registered():
@@ -101,11 +101,13 @@ def test_every_name_that_is_known_is_registered():
 
 def listed(compute, *inputs) -> tuple[set, list]:
     class Module(nn.Module):
-        def forward(self, *given):
-            return compute(*given)
+        def forward(self, *module_inputs):
+            return compute(*module_inputs)
 
-    listed = list_operations(Module(), inputs)
-    return {one["kind"] for one in listed["operations"]}, [one["source"] for one in listed["unknown"]]
+    operation_list = list_operations(Module(), inputs)
+    return {operation["kind"] for operation in operation_list["operations"]}, [
+        operation["source"] for operation in operation_list["unknown"]
+    ]
 
 
 @torch.library.custom_op("acme::fast", mutates_args=())
@@ -118,31 +120,43 @@ fast.register_fake(torch.empty_like)
 IMAGE_TENSOR, GRID_TENSOR, MATRIX_TENSOR = torch.empty(1, 3, 8, 8), torch.empty(1, 4, 4, 2), torch.empty(8, 8)
 VOLUME_TENSOR = torch.empty(1, 2, 4, 4, 4)
 KNOWN_OPERATORS = {
-    "attention": (lambda q: functional.scaled_dot_product_attention(q, q, q), (torch.empty(1, 2, 16, 8),), "attention"),
+    "attention": (
+        lambda query: functional.scaled_dot_product_attention(query, query, query),
+        (torch.empty(1, 2, 16, 8),),
+        "attention",
+    ),
     "grid_sample": (
         lambda x, g: functional.grid_sample(x, g, align_corners=False),
         (IMAGE_TENSOR, GRID_TENSOR),
         "resize",
     ),
     "embedding_bag": (
-        lambda w: functional.embedding_bag(torch.zeros(4, 5, dtype=torch.int64), w),
+        lambda weight: functional.embedding_bag(torch.zeros(4, 5, dtype=torch.int64), weight),
         (MATRIX_TENSOR,),
         "embedding",
     ),
     "conv_transpose": (
-        lambda x, w: functional.conv_transpose2d(x, w),
+        lambda x, weight: functional.conv_transpose2d(x, weight),
         (IMAGE_TENSOR, torch.empty(3, 4, 2, 2)),
         "convolution",
     ),
     "einsum": (lambda x: torch.einsum("bij,bjk->bik", x, x), (torch.empty(2, 4, 4),), "bmm"),
     "bmm": (lambda x: torch.bmm(x, x), (torch.empty(2, 4, 4),), "bmm"),
     "int_mm": (lambda x: torch._int_mm(x, x), (torch.empty(32, 32, dtype=torch.int8),), "dense"),
-    "weight_norm": (lambda v, g: torch._weight_norm(v, g), (torch.empty(5, 4), torch.empty(5, 1)), "activation"),
+    "weight_norm": (
+        lambda weight_direction, g: torch._weight_norm(weight_direction, g),
+        (torch.empty(5, 4), torch.empty(5, 1)),
+        "activation",
+    ),
     "foreach_add": (lambda x: torch._foreach_add([x, x], [x, x]), (MATRIX_TENSOR,), "add"),
     "foreach_norm": (lambda x: torch._foreach_norm([x, x]), (MATRIX_TENSOR,), "reduce"),
     "mse_loss": (lambda x: functional.mse_loss(x, x), (MATRIX_TENSOR,), "reduce"),
     "trilinear": (lambda x: functional.interpolate(x, scale_factor=2, mode="trilinear"), (VOLUME_TENSOR,), "resize"),
-    "lstm_cell": (lambda x, w: torch.lstm_cell(x, (x, x), w, w), (torch.empty(2, 4), torch.empty(16, 4)), "dense"),
+    "lstm_cell": (
+        lambda x, weight: torch.lstm_cell(x, (x, x), weight, weight),
+        (torch.empty(2, 4), torch.empty(16, 4)),
+        "dense",
+    ),
 }
 UNKNOWN_OPERATORS = {
     "fft": (lambda x: torch.fft.rfft(x).abs(), (MATRIX_TENSOR,), "aten._fft_r2c"),
@@ -172,5 +186,7 @@ def test_unknown_operations_are_listed(name):
 
 def test_flex_attention_is_attention():
     flex_attention_module = pytest.importorskip("torch.nn.attention.flex_attention")
-    kinds, unknown = listed(lambda q: flex_attention_module.flex_attention(q, q, q), torch.empty(1, 2, 16, 8))
+    kinds, unknown = listed(
+        lambda query: flex_attention_module.flex_attention(query, query, query), torch.empty(1, 2, 16, 8)
+    )
     assert "attention" in kinds and not any("attention" in source for source in unknown)

@@ -22,7 +22,7 @@ image = torch.empty(4, 3, 8, 8, device="meta")
 
 def test_a_module_without_data_is_predicted_layer_by_layer(python):
     pytest.importorskip("torch")
-    one = python(
+    prediction = python(
         NETWORK_PROGRAM
         + """
 one = jm.predict(model, [image])
@@ -33,38 +33,38 @@ print(json.dumps({"j": one.energy_j, "low": one.low_j, "high": one.high_j, "name
                   "text": str(one)}))
 """
     )
-    assert 0 < one["low"] < one["j"] < one["high"]
-    assert {"0", "3"} <= set(one["names"])
-    assert "H200" in one["device"] and one["device"] in one["text"]
-    assert one["pass"] == "inference" and one["step_pass"] == "training"
-    assert one["step"] > one["j"]
+    assert 0 < prediction["low"] < prediction["j"] < prediction["high"]
+    assert {"0", "3"} <= set(prediction["names"])
+    assert "H200" in prediction["device"] and prediction["device"] in prediction["text"]
+    assert prediction["pass"] == "inference" and prediction["step_pass"] == "training"
+    assert prediction["step"] > prediction["j"]
 
 
 def test_inputs_may_be_a_tensor_a_sequence_or_keyword_arguments(python):
     pytest.importorskip("torch")
-    found = python(
+    predicted_energies_j = python(
         NETWORK_PROGRAM + "print(json.dumps([jm.predict(model, given).energy_j for given in (image, [image], (image,), "
         '{"input": image})]))'
     )
-    assert found[0] > 0 and len(set(found)) == 1
+    assert predicted_energies_j[0] > 0 and len(set(predicted_energies_j)) == 1
 
 
 def test_operation_list_is_json_serializable(python):
     pytest.importorskip("torch")
-    listed = python(NETWORK_PROGRAM + "print(json.dumps(jm.list_operations(model, [image])))")
-    assert listed["schema"] == "joulemap.operations/1"
-    assert "convolution" in {operation["kind"] for operation in listed["operations"]}
+    operation_list = python(NETWORK_PROGRAM + "print(json.dumps(jm.list_operations(model, [image])))")
+    assert operation_list["schema"] == "joulemap.operations/1"
+    assert "convolution" in {operation["kind"] for operation in operation_list["operations"]}
 
 
 def test_a_file_is_predicted_without_any_framework(python):
-    one = python(
+    prediction = python(
         f"""
 one = jm.predict({str(ONNX_FILE)!r}, batch=8, precision="bf16")
 assert "torch" not in sys.modules
 print(json.dumps({{"j": one.energy_j, "layers": len(one.layers), "batch": one.document["batch"]}}))
 """
     )
-    assert one["j"] > 0 and one["layers"] > 10 and one["batch"] == 8
+    assert prediction["j"] > 0 and prediction["layers"] > 10 and prediction["batch"] == 8
 
 
 def test_unpredictable_input_is_rejected_with_a_remedy(python, tmp_path):
@@ -91,17 +91,17 @@ def make_keras_model(shape: list, *layers: dict) -> str:
 
 
 def make_onnx_stack(
-    kind: str, gates: int, directions: int, steps: int, batch: int, width: int, hidden: int, layers: int
+    kind: str, gate_count: int, directions: int, steps: int, batch: int, width: int, hidden: int, layers: int
 ) -> bytes:
     """A recurrent stack as PyTorch exports it: one node per layer, followed by the concatenation of both directions."""
     nodes, weights, read = [], [integer_tensor("side", [0, 0, -1])], "x"
     for layer in range(layers):
-        into = width if layer == 0 else directions * hidden
-        sizes = ((f"w{layer}", into), (f"r{layer}", hidden))
-        weights += [weight_tensor(name, [directions, gates * hidden, size]) for name, size in sizes]
-        weights.append(weight_tensor(f"b{layer}", [directions, 2 * gates * hidden]))
-        given = [read, f"w{layer}", f"r{layer}", f"b{layer}"]
-        nodes.append(node(kind, given, [f"y{layer}"], integer_attribute("hidden_size", hidden)))
+        input_width = width if layer == 0 else directions * hidden
+        sizes = ((f"w{layer}", input_width), (f"r{layer}", hidden))
+        weights += [weight_tensor(name, [directions, gate_count * hidden, size]) for name, size in sizes]
+        weights.append(weight_tensor(f"b{layer}", [directions, 2 * gate_count * hidden]))
+        input_names = [read, f"w{layer}", f"r{layer}", f"b{layer}"]
+        nodes.append(node(kind, input_names, [f"y{layer}"], integer_attribute("hidden_size", hidden)))
         nodes.append(node("Transpose", [f"y{layer}"], [f"t{layer}"], integers_attribute("perm", [0, 2, 1, 3])))
         nodes.append(node("Reshape", [f"t{layer}", "side"], [f"s{layer}"]))
         read = f"s{layer}"

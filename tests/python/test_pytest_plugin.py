@@ -41,8 +41,8 @@ def run(tmp_path, environment):
     def run_pytest(*arguments: str, **more: str) -> str:
         command = [sys.executable, "-m", "pytest", "-p", "joulemap._pytest_plugin", "-q", "--tb=short"]
         env = {**environment, "JOULEMAP_SENSORS": "estimate", **more}
-        whole = [*command, *arguments, "test_it.py"]
-        process = subprocess.run(whole, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=env)
+        full_command = [*command, *arguments, "test_it.py"]
+        process = subprocess.run(full_command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=env)
         return process.stdout + process.stderr
 
     return run_pytest

@@ -32,8 +32,10 @@ print(json.dumps([first._process is None, refused, summary["file_bytes"]]))
 
 def test_a_file_that_is_being_recorded_is_refused_with_its_process(python, tmp_path):
     (tmp_path / "link.joule").symlink_to("run.joule")
-    _, refused, size = python(REFUSED_PROGRAM, RUN=str(tmp_path / "run.joule"), LINK=str(tmp_path / "link.joule"))
-    assert all("being recorded by process" in reason for reason in refused), refused
+    _, refusal_reasons, size = python(
+        REFUSED_PROGRAM, RUN=str(tmp_path / "run.joule"), LINK=str(tmp_path / "link.joule")
+    )
+    assert all("being recorded by process" in reason for reason in refusal_reasons), refusal_reasons
     assert size > 0 and (tmp_path / "run.joule").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.joule", "run.joule"]
 
@@ -60,15 +62,15 @@ def test_a_recording_is_not_overwritten_by_a_table_of_it(python, tmp_path, name)
 
 def test_a_full_disk_leaves_the_older_table(python, tmp_path):
     with small_disk(tmp_path / "disk", kilobytes=16) as disk:
-        older = disk / "table.csv"
-        older.write_text("older")
-        older.chmod(0o640)
+        older_table_path = disk / "table.csv"
+        older_table_path.write_text("older")
+        older_table_path.chmod(0o640)
         fill(disk)
-        assert "No space left" in python(WRITTEN_PROGRAM, RUN=str(EXAMPLE_RECORDING), OUT=str(older))
-        assert older.read_text() == "older" and len(list(disk.iterdir())) == 2
+        assert "No space left" in python(WRITTEN_PROGRAM, RUN=str(EXAMPLE_RECORDING), OUT=str(older_table_path))
+        assert older_table_path.read_text() == "older" and len(list(disk.iterdir())) == 2
         (disk / "filler").unlink()
-        assert python(WRITTEN_PROGRAM, RUN=str(EXAMPLE_RECORDING), OUT=str(older)) == "written"
-        assert older.stat().st_mode & 0o777 == 0o640 and "," in older.read_text()
+        assert python(WRITTEN_PROGRAM, RUN=str(EXAMPLE_RECORDING), OUT=str(older_table_path)) == "written"
+        assert older_table_path.stat().st_mode & 0o777 == 0o640 and "," in older_table_path.read_text()
     assert python(WRITTEN_PROGRAM, RUN=str(EXAMPLE_RECORDING), OUT="/dev/null") == "written"
 
 

@@ -42,17 +42,19 @@ print(engine_steps + engine.steps)
 
 
 def test_batching_chunking_and_preemption_do_not_change_results_and_steps_are_recorded(record):
-    recorded = record(PROGRAM)
-    part = recorded.part
+    recorded_program = record(PROGRAM)
+    part = recorded_program.part
     # A step of the engine is a step of the report, although it calls the model up to twice. The first one is inferred
     # from the first call; each report of a step begins the next one.
-    assert part.steps in (int(recorded.out), int(recorded.out) + 1)
+    assert part.steps in (int(recorded_program.out), int(recorded_program.out) + 1)
     requests = [line.split(" ") for line in part.of("request")]
-    assert [one[2] for one in requests[:8]] == [str(number) for number in range(8)]
+    assert [request_fields[2] for request_fields in requests[:8]] == [str(number) for number in range(8)]
     assert requests[0][3] == "t"
     entries = [tuple(map(int, line.split())) for line in part.of("in-step")]
-    first = [entry for entry in entries if entry[1] == 0]
-    assert sum(entry[2] for entry in first) > 0 and first[-1][7] == 1  # its prompt was computed, and it finished
+    first_request_entries = [entry for entry in entries if entry[1] == 0]
+    assert (
+        sum(entry[2] for entry in first_request_entries) > 0 and first_request_entries[-1][7] == 1
+    )  # its prompt was computed, and it finished
     events = {entry[7] for entry in entries}
     assert 2 in events, "no preemption was recorded"
     assert entries[-1][7] == 4, "the abort was not recorded"

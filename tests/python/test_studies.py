@@ -52,14 +52,16 @@ def test_every_layer_of_bert_and_albert_has_its_part(path, part):
 
 def case(model: str = "BERT", task: str = "pre-training", attention_j: float = 1.0, spread: float = 0.1):
     interval_around = lambda joules: Interval(joules, joules * (1 - spread), joules * (1 + spread))  # noqa: E731
-    found = {
+    part_energies = {
         parts.ATTENTION_PART: interval_around(attention_j),
         parts.FEED_FORWARD_PART: interval_around(2.0),
         parts.EMBEDDING_PART: interval_around(0.01),
     }
     phases = {"forward": interval_around(1.0), "backward": interval_around(2.0)}
     step = EnergyUse(310.0, 3.0, 1.0)
-    return transformers_study.TaskCase(model, task, "fp32", step, 100, interval_around(1.0), found, {}, phases, [])
+    return transformers_study.TaskCase(
+        model, task, "fp32", step, 100, interval_around(1.0), part_energies, {}, phases, []
+    )
 
 
 def result(write_section, *arguments) -> str:
@@ -82,20 +84,20 @@ def test_claims_about_transformers_follow_the_intervals():
 def network(whole_j: float, layers_j: float, name: str = "net", multiplications: int = 10**9) -> additivity.Network:
     rounds = [0.99, 1.0, 1.01]
     joules = {
-        additivity.WHOLE_VARIANT: [whole_j * r for r in rounds],
-        additivity.LAYERS_VARIANT: [layers_j * r for r in rounds],
+        additivity.WHOLE_VARIANT: [whole_j * round_factor for round_factor in rounds],
+        additivity.LAYERS_VARIANT: [layers_j * round_factor for round_factor in rounds],
     }
     seconds = {additivity.WHOLE_VARIANT: [0.001] * 3, additivity.LAYERS_VARIANT: [0.002] * 3}
     return additivity.Network(name, 1, multiplications, 10, 100.0, joules, seconds)
 
 
 def test_additivity_factor_with_and_without_idle_power():
-    one = network(whole_j=0.5, layers_j=0.4)
-    assert one.factor(additivity.LAYERS_VARIANT).value == pytest.approx(1.25)
-    assert one.factor(additivity.LAYERS_VARIANT, subtracts_idle=True).value == pytest.approx(
+    measured_network = network(whole_j=0.5, layers_j=0.4)
+    assert measured_network.factor(additivity.LAYERS_VARIANT).value == pytest.approx(1.25)
+    assert measured_network.factor(additivity.LAYERS_VARIANT, subtracts_idle=True).value == pytest.approx(
         (0.5 - 0.1) / (0.4 - 0.2), rel=1e-3
     )
-    assert one.factor(additivity.BLOCKS_VARIANT) is None
+    assert measured_network.factor(additivity.BLOCKS_VARIANT) is None
 
 
 def test_factors_that_approach_one_with_size_are_reported():
@@ -108,8 +110,8 @@ def test_factors_that_approach_one_with_size_are_reported():
 
 
 def epoch(number: int, joules: float, **more) -> fashion_study.Epoch:
-    facts = {"loss": 2.3 / (1 + number), "steps": 100, "seconds": 0.5, "loading_s": 0.05, "clock_mhz": 1980.0}
-    return fashion_study.Epoch(**{"number": number, "joules": joules, "temperature_c": 40.0, **facts, **more})
+    epoch_fields = {"loss": 2.3 / (1 + number), "steps": 100, "seconds": 0.5, "loading_s": 0.05, "clock_mhz": 1980.0}
+    return fashion_study.Epoch(**{"number": number, "joules": joules, "temperature_c": 40.0, **epoch_fields, **more})
 
 
 def deterministic_noise(number: int) -> float:
@@ -119,19 +121,23 @@ def deterministic_noise(number: int) -> float:
 
 def test_a_fall_of_energy_and_its_absence_are_both_reported():
     falling = [epoch(i, 100 - 0.1 * i + deterministic_noise(i)) for i in range(100)]
-    trend = fashion_study.mann_kendall_trend([one.step_j for one in falling])
+    trend = fashion_study.mann_kendall_trend([epoch_record.step_j for epoch_record in falling])
     assert f'towards the end": {CONFIRMED}' in result(fashion_study.write_verdict, trend)
     level = [epoch(i, 100 + deterministic_noise(i)) for i in range(100)]
-    trend = fashion_study.mann_kendall_trend([one.step_j for one in level])
+    trend = fashion_study.mann_kendall_trend([epoch_record.step_j for epoch_record in level])
     assert f'towards the end": {NOT_SHOWN}' in result(fashion_study.write_verdict, trend)
 
 
 def test_a_fall_that_does_not_recur_with_fresh_weights_is_caused_by_the_machine():
     falling = [epoch(i, 100 - 0.1 * i) for i in range(100)]
-    later = [epoch(i, 90 + deterministic_noise(i)) for i in range(100)]
-    assert "it is the machine's" in result(fashion_study.write_warm_repetition, falling, later, CONFIRMED)
-    again = [epoch(i, 100 - 0.1 * i + deterministic_noise(i)) for i in range(50)]
-    assert "it is the training's own" in result(fashion_study.write_warm_repetition, falling, again, CONFIRMED)
+    flat_repetition_epochs = [epoch(i, 90 + deterministic_noise(i)) for i in range(100)]
+    assert "it is the machine's" in result(
+        fashion_study.write_warm_repetition, falling, flat_repetition_epochs, CONFIRMED
+    )
+    falling_repetition_epochs = [epoch(i, 100 - 0.1 * i + deterministic_noise(i)) for i in range(50)]
+    assert "it is the training's own" in result(
+        fashion_study.write_warm_repetition, falling, falling_repetition_epochs, CONFIRMED
+    )
 
 
 def test_power_correlated_with_temperature_is_explained_by_it():

@@ -48,23 +48,25 @@ def test_an_interval_times_a_negative_number_still_has_its_low_end_first():
 
 
 def test_nine_of_ten_intervals_of_a_mean_cover_it():
-    chance, held, tries = random.Random(7), 0, 1000
-    for _ in range(tries):
-        found = numbers.mean_interval([chance.gauss(3, 1) for _ in range(5)])
-        held += found.low <= 3 <= found.high
-    assert 0.87 <= held / tries <= 0.93, held / tries
+    chance, covered_count, interval_count = random.Random(7), 0, 1000
+    for _ in range(interval_count):
+        confidence_interval = numbers.mean_interval([chance.gauss(3, 1) for _ in range(5)])
+        covered_count += confidence_interval.low <= 3 <= confidence_interval.high
+    assert 0.87 <= covered_count / interval_count <= 0.93, covered_count / interval_count
 
 
 def test_exponents_of_sizes_are_estimated_with_intervals_that_cover_them():
-    sizes = [(hidden, layers) for hidden in (128, 256, 512, 768, 1024) for layers in (2, 4, 8, 12)]
-    held = 0
+    sizes = [(hidden_size, layers) for hidden_size in (128, 256, 512, 768, 1024) for layers in (2, 4, 8, 12)]
+    covered_count = 0
     for seed in range(200):
         chance = random.Random(seed)
-        values = [0.001 * hidden**1.4 * layers**0.8 * math.exp(chance.gauss(0, 0.05)) for hidden, layers in sizes]
+        values = [
+            0.001 * hidden_size**1.4 * layers**0.8 * math.exp(chance.gauss(0, 0.05)) for hidden_size, layers in sizes
+        ]
         fit = numbers.fit_power_law(sizes, values)
-        held += fit.coefficient(1).low <= 1.4 <= fit.coefficient(1).high
+        covered_count += fit.coefficient(1).low <= 1.4 <= fit.coefficient(1).high
         assert numbers.verdict_above(fit.linear_combination([0, 1, -1]), 0) == CONFIRMED
-    assert 0.85 <= held / 200 <= 0.95, held / 200
+    assert 0.85 <= covered_count / 200 <= 0.95, covered_count / 200
 
 
 def test_collinear_columns_are_rejected():
@@ -73,21 +75,21 @@ def test_collinear_columns_are_rejected():
 
 
 def test_a_real_trend_is_detected_and_its_interval_covers_the_slope():
-    held = shown = 0
+    covered_count = significant_count = 0
     for seed in range(40):
         values = [100 - 0.05 * i + noise for i, noise in enumerate(ar1_noise(95, 0.3, seed))]
         trend = numbers.mann_kendall_trend(values)
-        shown += trend.is_significant()
-        held += trend.slope.low <= -0.05 <= trend.slope.high
-    assert shown >= 36, shown
-    assert held >= 30, held
+        significant_count += trend.is_significant()
+        covered_count += trend.slope.low <= -0.05 <= trend.slope.high
+    assert significant_count >= 36, significant_count
+    assert covered_count >= 30, covered_count
 
 
 def test_autocorrelated_values_are_not_mistaken_for_a_trend():
     """A test that ignores autocorrelation would report a trend in every third series."""
     trends = [numbers.mann_kendall_trend(ar1_noise(95, 0.6, seed)) for seed in range(60)]
-    wrong = [seed for seed, trend in enumerate(trends) if trend.is_significant()]
-    assert len(wrong) <= 7, wrong
+    false_positive_seeds = [seed for seed, trend in enumerate(trends) if trend.is_significant()]
+    assert len(false_positive_seeds) <= 7, false_positive_seeds
 
 
 def test_too_few_values_for_a_trend_are_refused():

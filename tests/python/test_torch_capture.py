@@ -11,22 +11,22 @@ from torch_version import requires_torch
 @pytest.mark.parametrize("network", training_programs.NETWORKS)
 def test_training_is_the_same_bit_for_bit(record, tmp_path, network):
     program = training_programs.make_training_program(network)
-    alone = run_without_joulemap(tmp_path / "alone", program)
-    recorded = record(program)
-    assert alone.returncode == 0, alone.stderr
-    assert recorded.out == alone.stdout
-    assert recorded.err == alone.stderr
-    assert recorded.part.diagnostics == []
-    assert recorded.part.steps == 8
+    unrecorded_process = run_without_joulemap(tmp_path / "alone", program)
+    recorded_program = record(program)
+    assert unrecorded_process.returncode == 0, unrecorded_process.stderr
+    assert recorded_program.out == unrecorded_process.stdout
+    assert recorded_program.err == unrecorded_process.stderr
+    assert recorded_program.part.diagnostics == []
+    assert recorded_program.part.steps == 8
 
 
 @pytest.mark.parametrize("network", training_programs.NETWORKS)
 def test_nearly_all_work_of_steps_has_a_phase_and_a_layer(record, network):
     """Uses CPU time of the training's thread, which other load hardly changes."""
-    recorded = record(training_programs.make_training_program(network), "25")
-    part = recorded.part
+    recorded_program = record(training_programs.make_training_program(network), "25")
+    part = recorded_program.part
     assert part.steps == 100
-    loop_ns = int(recorded.out.split()[0])
+    loop_ns = int(recorded_program.out.split()[0])
     assert sum(row[2] for path, row in part.times.items() if len(path) > 1) > 0.95 * loop_ns
     passes = {("forward",), ("backward",), ("recompute",)}
     assert part.cpu_share(lambda path: len(path) > 2, lambda path: path[1:2] in passes) > 0.95

@@ -51,24 +51,24 @@ def list_pauses(part) -> list[tuple[int, int]]:
 
 
 def test_a_dithered_program_computes_the_same_results(record, tmp_path):
-    alone = run_without_joulemap(tmp_path / "alone", TRAINING_PROGRAM, STEPS)
-    assert alone.returncode == 0, alone.stderr
-    recorded = record(SHORTEN_PAUSES + TRAINING_PROGRAM, STEPS, JOULEMAP_DITHER="7")
-    assert recorded.out == alone.stdout
-    assert recorded.err == alone.stderr
-    assert recorded.part.diagnostics == []
-    assert any(line.split(" ", 1)[1] == "dither_seed 7" for line in recorded.part.of("fact"))
-    pauses = list_pauses(recorded.part)
+    unrecorded_process = run_without_joulemap(tmp_path / "alone", TRAINING_PROGRAM, STEPS)
+    assert unrecorded_process.returncode == 0, unrecorded_process.stderr
+    recorded_program = record(SHORTEN_PAUSES + TRAINING_PROGRAM, STEPS, JOULEMAP_DITHER="7")
+    assert recorded_program.out == unrecorded_process.stdout
+    assert recorded_program.err == unrecorded_process.stderr
+    assert recorded_program.part.diagnostics == []
+    assert any(line.split(" ", 1)[1] == "dither_seed 7" for line in recorded_program.part.of("fact"))
+    pauses = list_pauses(recorded_program.part)
     assert len(pauses) >= 5
     # Total pause time when the last pause begins. (The length of the last one depends on the machine's load.)
     paused_ns = sum(end - begin for begin, end in pauses[:-1])
-    started_ns = int(recorded.part.of("source")[0].split()[5])
+    started_ns = int(recorded_program.part.of("source")[0].split()[5])
     assert paused_ns <= 0.01 * (pauses[-1][0] - started_ns)
 
 
 def test_the_program_is_paused_in_every_phase_of_a_step(record):
-    recorded = record(SHORTEN_PAUSES + TRAINING_PROGRAM, "3000", JOULEMAP_DITHER="1")
-    places = {path[:-1] for path in recorded.part.times if path[-1:] == ("joulemap.dither",)}
+    recorded_program = record(SHORTEN_PAUSES + TRAINING_PROGRAM, "3000", JOULEMAP_DITHER="1")
+    places = {path[:-1] for path in recorded_program.part.times if path[-1:] == ("joulemap.dither",)}
     phases = {path[1] for path in places if len(path) > 1}
     assert {"forward", "backward"} <= phases, places
     assert len(places) >= 4, places
@@ -112,10 +112,10 @@ print(len(first), round(min(gaps), 3), round(max(gaps), 3))
 
 
 def test_pauses_are_random_and_stay_below_a_hundredth(record):
-    recorded = record(SIMULATED_PROGRAM)
-    count, shortest, longest = map(float, recorded.out.split())
+    recorded_program = record(SIMULATED_PROGRAM)
+    count, shortest_gap_s, longest_gap_s = map(float, recorded_program.out.split())
     assert 120 <= count <= 300
-    assert shortest < 1.5 and longest > 6
+    assert shortest_gap_s < 1.5 and longest_gap_s > 6
 
 
 def test_distributed_processes_are_not_dithered(record):
@@ -132,9 +132,9 @@ while time.monotonic() < begin + 1:
     net(torch.randn(2, 4))
 """
     )
-    recorded = record(program, JOULEMAP_DITHER="1")
-    assert recorded.part.diagnostics == ["not_dithered"]
-    assert list_pauses(recorded.part) == []
+    recorded_program = record(program, JOULEMAP_DITHER="1")
+    assert recorded_program.part.diagnostics == ["not_dithered"]
+    assert list_pauses(recorded_program.part) == []
 
 
 @pytest.fixture

@@ -90,16 +90,16 @@ del model
 gc.collect()
 print([reference() for reference in gone])
 """
-    alone = run_without_joulemap(tmp_path / "alone", program)
-    assert alone.returncode == 0, alone.stderr
-    recorded = record(program)
-    assert recorded.out == alone.stdout
-    assert "[None, None]" in recorded.out
-    assert recorded.part.count("train", "checkpoint_save") >= 3
+    unrecorded_process = run_without_joulemap(tmp_path / "alone", program)
+    assert unrecorded_process.returncode == 0, unrecorded_process.stderr
+    recorded_program = record(program)
+    assert recorded_program.out == unrecorded_process.stdout
+    assert "[None, None]" in recorded_program.out
+    assert recorded_program.part.count("train", "checkpoint_save") >= 3
 
 
 def test_the_programs_own_hooks_still_run(record):
-    recorded = record(
+    recorded_program = record(
         PROGRAM_PRELUDE
         + """
 results = []
@@ -115,12 +115,12 @@ out.sum().backward()
 print(results)
 """
     )
-    assert recorded.out.strip() == str(["pre", "global", "global", "global", "tensor", "node", "full backward"])
-    assert recorded.part.diagnostics == []
+    assert recorded_program.out.strip() == str(["pre", "global", "global", "global", "tensor", "node", "full backward"])
+    assert recorded_program.part.diagnostics == []
 
 
 def test_an_exception_leaves_the_scope_in_which_it_was_raised(record):
-    recorded = record(
+    recorded_program = record(
         PROGRAM_PRELUDE
         + """
 class Fails(nn.Module):
@@ -168,8 +168,8 @@ for _ in range(2):
 print(_capture.depth(), _capture.is_on())
 """
     )
-    lines = recorded.out.splitlines()
-    assert lines[:5] == ["0 0 True"] * 5, recorded.out
+    lines = recorded_program.out.splitlines()
+    assert lines[:5] == ["0 0 True"] * 5, recorded_program.out
     assert lines[-1] == "1 True"
-    assert recorded.part.diagnostics == []
-    assert recorded.part.count("train", "backward", "Interrupted", "inner") == 2
+    assert recorded_program.part.diagnostics == []
+    assert recorded_program.part.count("train", "backward", "Interrupted", "inner") == 2

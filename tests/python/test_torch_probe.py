@@ -72,23 +72,25 @@ def probed_modules(part) -> dict:
 
 
 def test_training_goes_on_bit_for_bit_after_probing(record, tmp_path):
-    alone = run_without_joulemap(tmp_path / "alone", NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH + CONTINUE_TRAINING)
-    assert alone.returncode == 0, alone.stderr
-    recorded = record(
+    unrecorded_process = run_without_joulemap(
+        tmp_path / "alone", NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH + CONTINUE_TRAINING
+    )
+    assert unrecorded_process.returncode == 0, unrecorded_process.stderr
+    recorded_program = record(
         SHORTEN_PROBING + NETWORK_PROGRAM + "import joulemap as jm\n" + ON + CONTINUE_TRAINING, JOULEMAP_PROBE="60"
     )
-    assert recorded.out == alone.stdout
-    assert recorded.err == alone.stderr
-    assert recorded.part.diagnostics == []
-    assert recorded.part.steps == 8
-    assert probed_modules(recorded.part)
+    assert recorded_program.out == unrecorded_process.stdout
+    assert recorded_program.err == unrecorded_process.stderr
+    assert recorded_program.part.diagnostics == []
+    assert recorded_program.part.steps == 8
+    assert probed_modules(recorded_program.part)
 
 
 def test_each_module_is_replayed_forward_and_backward_at_the_end(record, tmp_path):
-    alone = run_without_joulemap(tmp_path / "alone", NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH)
-    recorded = record(SHORTEN_PROBING + NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH, JOULEMAP_PROBE="60")
-    assert recorded.out == alone.stdout and recorded.err == alone.stderr
-    part = recorded.part
+    unrecorded_process = run_without_joulemap(tmp_path / "alone", NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH)
+    recorded_program = record(SHORTEN_PROBING + NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH, JOULEMAP_PROBE="60")
+    assert recorded_program.out == unrecorded_process.stdout and recorded_program.err == unrecorded_process.stderr
+    part = recorded_program.part
     assert part.diagnostics == []
     times = probed_modules(part)
     for layer in ("stem", "block", "block.conv", "block.norm", "block.relu", "lstm", "normed", "drop", "head", "Net"):
@@ -97,7 +99,7 @@ def test_each_module_is_replayed_forward_and_backward_at_the_end(record, tmp_pat
     assert part.count("train", "forward", "Net", "stem") == 4
     marks = [line for line in part.of("mark") if line.endswith("joulemap.probe")]
     assert len(marks) == 2, part.of("mark")
-    assert any("seed" in fact for fact in part.of("fact"))
+    assert any("seed" in fact_line for fact_line in part.of("fact"))
 
 
 def test_inference_is_replayed_without_gradients(record):
@@ -136,19 +138,19 @@ for _ in range(3):
     "ending, code", [("raise ValueError('no')", 1), ("import os; os._exit(4)", 4), ("os.kill(os.getpid(), 15)", -15)]
 )
 def test_a_program_that_does_not_end_well_is_not_probed(record, ending, code):
-    recorded = record(
+    recorded_program = record(
         NETWORK_PROGRAM + "import os\n" + TRAIN_WITHOUT_ATTACH + ending + "\n", code=code, JOULEMAP_PROBE="60"
     )
-    assert not probed_modules(recorded.part)
+    assert not probed_modules(recorded_program.part)
     if code == 1:
-        assert recorded.part.diagnostics == ["not_probed"]
+        assert recorded_program.part.diagnostics == ["not_probed"]
 
 
 def test_the_exit_code_stays_the_program_s_own(record):
-    recorded = record(
+    recorded_program = record(
         SHORTEN_PROBING + NETWORK_PROGRAM + TRAIN_WITHOUT_ATTACH + "sys.exit(3)\n", code=3, JOULEMAP_PROBE="60"
     )
-    assert probed_modules(recorded.part)
+    assert probed_modules(recorded_program.part)
 
 
 def test_a_module_that_fails_is_left_out_and_named(record):

@@ -26,7 +26,7 @@ net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(inplace=True), nn.Linear(8, 2))
 
 
 def test_compiled_models_are_reported_as_one_module_and_not_recompiled(record):
-    recorded = record(
+    recorded_program = record(
         PROGRAM_PRELUDE
         + """
 import torch._dynamo.testing
@@ -52,8 +52,8 @@ assert _capture.is_on() and _capture.depth() <= 1
 """,
         JOULEMAP_TRACE="light",
     )
-    part = recorded.part
-    assert "hooks" not in recorded.err
+    part = recorded_program.part
+    assert "hooks" not in recorded_program.err
     assert part.count("train", "forward", "Sequential") == 12
     assert part.count("train", "backward", "Sequential") == 12
     assert part.steps == 12
@@ -80,7 +80,7 @@ train(twice)
 
 
 def test_traced_scripted_and_transformed_models_run(record):
-    recorded = record(
+    recorded_program = record(
         PROGRAM_PRELUDE
         + """
 x = torch.randn(4, 8)
@@ -117,9 +117,9 @@ with torch.profiler.profile():
 print(_capture.depth(), _capture.is_on())
 """
     )
-    assert recorded.part.diagnostics == ["profiler_in_process"], recorded.part.of("diagnostic")
-    assert recorded.out.split() == ["0", "True"]
-    assert recorded.part.diagnostics == ["profiler_in_process"]
+    assert recorded_program.part.diagnostics == ["profiler_in_process"], recorded_program.part.of("diagnostic")
+    assert recorded_program.out.split() == ["0", "True"]
+    assert recorded_program.part.diagnostics == ["profiler_in_process"]
 
 
 def test_regions_of_other_profilers_are_regions(record):
@@ -184,7 +184,7 @@ assert True in seen and False in seen
 
 
 def test_ranks_of_distributed_training_have_a_part_each(record):
-    recorded = record(
+    recorded_program = record(
         """
 import os, sys
 import torch, torch.nn as nn
@@ -204,7 +204,7 @@ if __name__ == "__main__":
     mp.spawn(rank_main, (os.path.abspath("rendezvous"),), nprocs=2)
 """
     )
-    ranks = [part for part in recorded.parts if part.steps]
+    ranks = [part for part in recorded_program.parts if part.steps]
     assert len(ranks) == 2
     for part in ranks:
         assert part.steps == 3
@@ -229,14 +229,16 @@ if __name__ == "__main__":
     for (batch,) in DataLoader(TensorDataset(torch.randn(16, 4)), batch_size=4, num_workers=1):
         net(batch).sum().backward()
 """
-    alone = [find_rank(part) for part in record(program, RANK="3").parts]
-    assert alone and set(alone) == {""}  # RANK without WORLD_SIZE is the user's own variable
-    both = [find_rank(part) for part in record(program, RANK="3", WORLD_SIZE="4").parts]
-    assert both == ["3"] * len(alone)
+    ranks_without_world_size = [find_rank(part) for part in record(program, RANK="3").parts]
+    assert ranks_without_world_size and set(ranks_without_world_size) == {
+        ""
+    }  # RANK without WORLD_SIZE is the user's own variable
+    ranks_with_world_size = [find_rank(part) for part in record(program, RANK="3", WORLD_SIZE="4").parts]
+    assert ranks_with_world_size == ["3"] * len(ranks_without_world_size)
 
 
 def test_models_of_other_threads_are_distinguished_from_those_of_the_loop(record):
-    recorded = record(
+    recorded_program = record(
         PROGRAM_PRELUDE
         + """
 import threading
@@ -252,10 +254,10 @@ train(net, 20)
 for thread in threads: thread.join()
 """
     )
-    part = recorded.part
+    part = recorded_program.part
     served = [path for path in part.times if path[:2] == ("inference", "forward") and len(path) == 4]
     assert sum(part.count(*path) for path in served) == 40
     trained = [path for path in part.times if path[:2] == ("train", "forward") and path[-1] == "2"]
     assert [part.count(*path) for path in trained] == [20]
-    assert recorded.out.split() == ["0", "0"]
+    assert recorded_program.out.split() == ["0", "0"]
     assert part.diagnostics == []

@@ -87,19 +87,28 @@ def fashion_folder(tmp_path) -> Path:
 
 
 def test_hyperparameters_trainings_end_at_the_target_or_at_the_limit(run_experiment, fashion_folder):
-    common = f"--data {fashion_folder} --images-between-tests 320 --epochs 4"
-    reached, missed, large = run_experiment(
+    common_arguments = f"--data {fashion_folder} --images-between-tests 320 --epochs 4"
+    target_reached_row, target_missed_row, large_network_row = run_experiment(
         "hyperparameters",
         "train",
-        f"{common} --optimizer adam --rate 0.01 --batch 32 --trainings 2",
-        f"{common} --optimizer sgd --rate 0 --batch 128",
-        f"{common} --size large --optimizer sgd --rate 0.01 --batch 128 --target 0",
+        f"{common_arguments} --optimizer adam --rate 0.01 --batch 32 --trainings 2",
+        f"{common_arguments} --optimizer sgd --rate 0 --batch 128",
+        f"{common_arguments} --size large --optimizer sgd --rate 0.01 --batch 128 --target 0",
     )
-    assert reached["reached"] == 1 and reached["accuracy"] >= 0.85 and reached["epochs"] < 4
-    assert missed["reached"] == 0 and missed["accuracy"] < 0.85, "the energy until the limit is still reported"
-    assert missed["epochs"] == 4 and missed["steps"] == 20
-    assert large["epochs"] == 0.4, "tested after 2 of 2.5 batches"
-    assert all(row["training_j"] > 0 and row["provenance"] for row in (reached, missed, large))
+    assert (
+        target_reached_row["reached"] == 1
+        and target_reached_row["accuracy"] >= 0.85
+        and target_reached_row["epochs"] < 4
+    )
+    assert target_missed_row["reached"] == 0 and target_missed_row["accuracy"] < 0.85, (
+        "the energy until the limit is still reported"
+    )
+    assert target_missed_row["epochs"] == 4 and target_missed_row["steps"] == 20
+    assert large_network_row["epochs"] == 0.4, "tested after 2 of 2.5 batches"
+    assert all(
+        row["training_j"] > 0 and row["provenance"]
+        for row in (target_reached_row, target_missed_row, large_network_row)
+    )
 
 
 def test_levels_train_networks_of_the_published_size(run_experiment):
@@ -168,9 +177,9 @@ def make_tables(experiment: str, folder: Path, cells: list[dict], epochs: list[d
 
 def test_table_of_hyperparameters_marks_cells_that_miss_the_target(tmp_path):
     cells = []
-    for batch, reached in ((32, 1), (128, 0.5), (512, 0)):
+    for batch, target_reached_share in ((32, 1), (128, 0.5), (512, 0)):
         factors = {"optimizer": "sgd", "rate": 0.1, "batch": batch}
-        cells += cell_rows(factors, training_j=12.34, reached=reached, accuracy=0.8, epochs=1.5)
+        cells += cell_rows(factors, training_j=12.34, reached=target_reached_share, accuracy=0.8, epochs=1.5)
     page = make_tables("hyperparameters", tmp_path, cells)
     cells_text = "12.3 J, 1.5 epochs | 12.3 J, 1.5 epochs (50 % of the trainings) | not reached: 80.0 % after 12.3 J"
     assert f"| sgd | 0.1 | {cells_text} |\n" in page

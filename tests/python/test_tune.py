@@ -98,9 +98,9 @@ def test_tune_finds_the_cheapest_configuration(machine):
 def test_tune_stops_when_a_trial_costs_more_than_it_saves(machine):
     spent = {}
     for runs in (0, 1, 20, 100):
-        before_j = machine.joules
+        initial_energy_j = machine.joules
         result = tune(machine, space={"batch": BATCHES, "rate": jm.log_uniform(1e-4, 1)}, runs_planned=runs)
-        spent[runs] = machine.joules - before_j
+        spent[runs] = machine.joules - initial_energy_j
         assert result.reason.startswith("further search does not pay: the next trial would cost about")
         assert f"in {runs} later runs" in result.reason
     assert spent[0] == spent[1] < spent[20] < spent[100]  # few later runs: only the default is run
@@ -149,11 +149,13 @@ def test_a_trial_stops_when_its_curve_predicts_a_higher_cost(machine):
                 return
 
     result = tune(machine, train=train, space={"kind": ["good", "bad"]}, runs_planned=100)
-    bad = result.trials[1]
-    assert bad.state == "stopped" and bad.energy_j <= 12 and bad.reason == "the target is expected never"
+    bad_trial = result.trials[1]
+    assert (
+        bad_trial.state == "stopped" and bad_trial.energy_j <= 12 and bad_trial.reason == "the target is expected never"
+    )
     assert result.best == {"kind": "good"} and result.trials[0].energy_j == 60
-    whole = tune(machine, train=train, space={"kind": ["good", "bad"]}, runs_planned=100, prune=False)
-    assert whole.trials[1].state == "missed" and whole.trials[1].energy_j == 200
+    unpruned_result = tune(machine, train=train, space={"kind": ["good", "bad"]}, runs_planned=100, prune=False)
+    assert unpruned_result.trials[1].state == "missed" and unpruned_result.trials[1].energy_j == 200
 
 
 def test_a_configuration_below_the_accuracy_is_never_the_best_one(machine):
@@ -272,12 +274,12 @@ def test_a_mixture_weighs_energy_and_time_relative_to_the_default(machine):
         return {"accuracy": 1.0}
 
     seconds = {50: 3.0, 100: 1.0}
-    original = Window.peek
-    best = {}
+    original_peek = Window.peek
+    best_clocks = {}
     for energy_weight in (0.9, 0.5):
 
         def slower(self) -> Energy:
-            joules = original(self).joules
+            joules = original_peek(self).joules
             return Energy(joules, 0.0, seconds.get(joules, joules / 50), None, "measured", "")
 
         Window.peek = Window.wait = slower  # type: ignore[method-assign]
@@ -287,10 +289,10 @@ def test_a_mixture_weighs_energy_and_time_relative_to_the_default(machine):
                 machine, train=train, space={"clock": ["fast", "slow"]}, objective=objective, runs_planned=100
             )
         finally:
-            Window.peek = Window.wait = original  # type: ignore[method-assign]
-        best[energy_weight] = result.best["clock"]
+            Window.peek = Window.wait = original_peek  # type: ignore[method-assign]
+        best_clocks[energy_weight] = result.best["clock"]
         assert result.unit == "times the default" and result.default_trial.cost == pytest.approx(1.0)
-    assert best == {0.9: "slow", 0.5: "fast"}
+    assert best_clocks == {0.9: "slow", 0.5: "fast"}
 
 
 def test_time_alone_can_be_the_objective(machine):
@@ -336,10 +338,10 @@ def test_a_sampler_of_optuna_can_choose(machine):
 
 def test_the_study_of_optuna_contains_all_trials(machine):
     result = tune(machine, runs_planned=50)
-    stored = [trial for trial in result.study.trials if trial.user_attrs]
-    assert [trial.params for trial in stored] == [row.config for row in result.trials]
+    optuna_trials = [trial for trial in result.study.trials if trial.user_attrs]
+    assert [trial.params for trial in optuna_trials] == [row.config for row in result.trials]
     assert result.study.best_params == result.best
-    assert stored[1].state.name == {"reached": "COMPLETE", "stopped": "PRUNED"}[result.trials[1].state]
+    assert optuna_trials[1].state.name == {"reached": "COMPLETE", "stopped": "PRUNED"}[result.trials[1].state]
     assert optuna.logging.get_verbosity() == optuna.logging.INFO  # as before
 
 
@@ -401,8 +403,8 @@ LOSS_CURVES = {"power": lambda joules: 0.2 + 5 / joules, "exponential": lambda j
 def test_the_forecast_of_a_curve_contains_where_it_reaches_the_target(name):
     curve = LOSS_CURVES[name]
     truth = next(joules for joules in range(1, 1000) if curve(joules) <= 0.3)
-    reach = cost_to_target([LossPoint(joules, curve(joules)) for joules in range(4, truth // 2, 2)], 0.3)
-    assert reach.value == pytest.approx(truth, rel=0.15) and reach.low <= 1.05 * truth
+    target_cost = cost_to_target([LossPoint(joules, curve(joules)) for joules in range(4, truth // 2, 2)], 0.3)
+    assert target_cost.value == pytest.approx(truth, rel=0.15) and target_cost.low <= 1.05 * truth
 
 
 def test_a_curve_that_saturates_above_the_target_never_reaches_it():
@@ -414,17 +416,17 @@ def test_a_curve_that_saturates_above_the_target_never_reaches_it():
 @pytest.mark.parametrize("seed", range(3))
 def test_intervals_of_the_model_cover_unseen_costs(seed):
     """Smooth random costs: nine of ten lie in the 90 % interval."""
-    source, covered, count = random.Random(seed), 0, 0
+    source, covered_count, count = random.Random(seed), 0, 0
     for _ in range(12):
         a, b, c = (source.gauss(0, 1) for _ in range(3))
         cost = lambda x: 0.3 * (a * x + b * x * x + c * math.sin(3 * x))  # noqa: E731, B023
         points = [0.0, 1.0, 0.4, 0.7]
         model = CostModel([CostObservation([x], cost(x) - cost(0.0), 0.0) for x in points], [0], seed)
         for x in (0.1, 0.2, 0.3, 0.55, 0.85):
-            drawn = sorted(model.sample_costs([[x]], 400, seed)[:, 0])
-            covered += drawn[20] <= math.exp(cost(x) - cost(0.0)) <= drawn[-21]
+            sampled_costs = sorted(model.sample_costs([[x]], 400, seed)[:, 0])
+            covered_count += sampled_costs[20] <= math.exp(cost(x) - cost(0.0)) <= sampled_costs[-21]
             count += 1
-    assert covered >= 0.8 * count, f"seed {seed}"
+    assert covered_count >= 0.8 * count, f"seed {seed}"
 
 
 def test_a_failed_default_trial_does_not_scale_costs(machine):
@@ -444,8 +446,8 @@ def test_a_failed_default_trial_does_not_scale_costs(machine):
     assert "default" not in next(line for line in str(result).split("\n") if line.startswith("cost of a run"))
     assert result.saving is None and result.break_even_runs is None
     kinds = [row.config["kind"] for row in result.trials]
-    later = kinds[kinds.index("good") + 1 :]
-    assert "good" in later and "large" not in later[: later.index("good")]  # not next to what failed
+    later_kinds = kinds[kinds.index("good") + 1 :]
+    assert "good" in later_kinds and "large" not in later_kinds[: later_kinds.index("good")]  # not next to what failed
 
 
 def test_a_default_that_fails_without_any_energy_does_not_end_the_search(machine):
@@ -516,7 +518,12 @@ def test_returned_metrics_do_not_stop_a_trial_that_has_ended(machine):
 
     result = tune(machine, train=train, space={"cost": [10, 100]}, runs_planned=10_000)
     assert [row.state for row in result.trials] == ["reached", "missed"]
-    spent = tune(machine, train=lambda *both: {**train(*both), "accuracy": 0.1}, space={"cost": [10, 100]}, budget_j=5)
+    spent = tune(
+        machine,
+        train=lambda *train_arguments: {**train(*train_arguments), "accuracy": 0.1},
+        space={"cost": [10, 100]},
+        budget_j=5,
+    )
     assert spent.trials[0].state == "missed" and spent.reason == "the budget of 5 J is spent"
 
 
@@ -540,8 +547,8 @@ def test_a_trial_that_costs_nothing_measurable_is_not_compared(machine):
     assert result.best == {"cost": 50} and len(result.trials) == 3
     number = next(row.number for row in result.trials if row.config == {"cost": 0})
     assert result.notes == [f"trial {number} cost nothing that can be measured: it is not compared"]
-    mixed = tune(machine, train=train, space={"cost": [0, 50]}, objective={"energy": 0.5, "time": 0.5})
-    assert len(mixed.trials) == 1 and "cost nothing that can be measured" in mixed.reason
+    mixture_result = tune(machine, train=train, space={"cost": [0, 50]}, objective={"energy": 0.5, "time": 0.5})
+    assert len(mixture_result.trials) == 1 and "cost nothing that can be measured" in mixture_result.reason
 
 
 @pytest.mark.parametrize("grid", [BATCHES, [64]])
@@ -592,9 +599,9 @@ def test_values_of_a_configuration_are_those_of_the_space():
     space = ConfigSpace({"n": jm.integers(1, 3), "rate": jm.uniform(0, 2), "batch": [16, 32]})
     config = space.validate_config({"n": 2.0, "rate": 1, "batch": 32.0})
     assert [repr(value) for value in config.values()] == ["2", "1.0", "32"]
-    for wrong in ({"n": 2.5}, {"n": True}, {"n": "2"}, {"rate": "1"}, {"rate": math.nan}, {"batch": 17}):
+    for invalid_values in ({"n": 2.5}, {"n": True}, {"n": "2"}, {"rate": "1"}, {"rate": math.nan}, {"batch": 17}):
         with pytest.raises(ValueError, match="is not in the space"):
-            space.validate_config({**config, **wrong})
+            space.validate_config({**config, **invalid_values})
     with pytest.raises(ValueError, match="needs integers"):
         jm.integers(1.5, 3)
 
@@ -602,23 +609,30 @@ def test_values_of_a_configuration_are_those_of_the_space():
 @pytest.mark.parametrize("noise, least", [(0.02, 0.9), (0.1, 0.85), (0.3, 0.7)])
 def test_intervals_of_the_model_cover_costs_that_vary_between_runs(noise, least):
     """One run of each of six configurations; the interval of the one that was the cheapest by chance, too."""
-    source, covered, searches = random.Random(7), {"best": 0, "saving": 0}, 60
+    source, covered_counts, searches = random.Random(7), {"best": 0, "saving": 0}, 60
     for seed in range(searches):
         slope, centre = source.uniform(0.2, 2.4), source.uniform(0, 1)
         points = [index / 5 for index in range(6)]
         source.shuffle(points)
         costs = [math.exp(slope * abs(point - centre)) for point in points]
-        seen = [cost * source.lognormvariate(0, noise) for cost in costs]
-        best = min(range(6), key=seen.__getitem__)
-        observations = [CostObservation([point], math.log(cost / seen[0]), 0.0) for point, cost in zip(points, seen)]
-        drawn = CostModel(observations, [0], seed).sample_costs([[points[0]], [points[best]]], 1000, seed) * seen[0]
+        noisy_costs = [cost * source.lognormvariate(0, noise) for cost in costs]
+        best_index = min(range(6), key=noisy_costs.__getitem__)
+        observations = [
+            CostObservation([point], math.log(cost / noisy_costs[0]), 0.0) for point, cost in zip(points, noisy_costs)
+        ]
+        sampled_costs = (
+            CostModel(observations, [0], seed).sample_costs([[points[0]], [points[best_index]]], 1000, seed)
+            * noisy_costs[0]
+        )
         mean_of_runs = math.exp(noise**2 / 2)
-        covered["best"] += is_covered(drawn[:, 1], costs[best] * mean_of_runs)
-        covered["saving"] += is_covered(drawn[:, 0] - drawn[:, 1], (costs[0] - costs[best]) * mean_of_runs)
-    assert min(covered.values()) >= least * searches, covered
+        covered_counts["best"] += is_covered(sampled_costs[:, 1], costs[best_index] * mean_of_runs)
+        covered_counts["saving"] += is_covered(
+            sampled_costs[:, 0] - sampled_costs[:, 1], (costs[0] - costs[best_index]) * mean_of_runs
+        )
+    assert min(covered_counts.values()) >= least * searches, covered_counts
 
 
-def is_covered(drawn, value: float) -> bool:
+def is_covered(samples, value: float) -> bool:
     """The value lies in the 90 % interval of the draws."""
-    ordered = sorted(drawn)
-    return ordered[len(ordered) // 20] <= value <= ordered[-1 - len(ordered) // 20]
+    sorted_samples = sorted(samples)
+    return sorted_samples[len(sorted_samples) // 20] <= value <= sorted_samples[-1 - len(sorted_samples) // 20]

@@ -99,10 +99,10 @@ net, x = Net(), torch.randn(8, 6)
 
 def test_the_energy_of_a_block_is_the_extra_energy_of_a_pass_that_runs_it_twice(python):
     result = python(EXACT_COST_PROGRAM + NETWORK_PROGRAM + "print_validation(net, x)\n")
-    wanted = {"stem": 2.0, "act": 0.25, "norm": 0.0, "pair": 4.0, "drop": 0.0, "head": 0.5}
-    assert result["joules"] == wanted
-    assert result["pass_j"] == sum(wanted.values())
-    assert result["half_widths"] == pytest.approx([0.0] * len(wanted), abs=1e-9)
+    expected_energies_j = {"stem": 2.0, "act": 0.25, "norm": 0.0, "pair": 4.0, "drop": 0.0, "head": 0.5}
+    assert result["joules"] == expected_energies_j
+    assert result["pass_j"] == sum(expected_energies_j.values())
+    assert result["half_widths"] == pytest.approx([0.0] * len(expected_energies_j), abs=1e-9)
 
 
 def test_in_training_it_costs_its_backward_pass_too(python):
@@ -238,9 +238,9 @@ class Net(nn.Module):
 names = lambda model: [block.name for block in choose_blocks(model)]
 print(json.dumps([names(Net()), len(names(nn.Sequential(*(nn.Linear(2, 2) for _ in range(60)))))]))
 """
-    named, most = python(program)
-    assert named == ["words", *(f"encoder.layers.{i}" for i in range(5)), "head"]
-    assert most == 40
+    block_names, chosen_block_count = python(program)
+    assert block_names == ["words", *(f"encoder.layers.{i}" for i in range(5)), "head"]
+    assert chosen_block_count == 40
 
 
 def test_outside_of_a_recording_the_error_contains_a_remedy(environment):
@@ -282,8 +282,8 @@ def test_under_record_one_call_compares_blocks_with_the_recording(binaries, memo
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
     results = [json.loads(line) for line in lines if line.startswith("[")]
-    for device, blocks, refused, is_measured, bases, has_energy, is_probed_where_asked in results:
-        assert (device, blocks, refused) == ("cpu", ["0", "1", "2", "3", "4"], {})
+    for device, blocks, refused_blocks, is_measured, bases, has_energy, is_probed_where_asked in results:
+        assert (device, blocks, refused_blocks) == ("cpu", ["0", "1", "2", "3", "4"], {})
         assert is_measured and has_energy and bases and is_probed_where_asked
     assert len(results) == 2 and lines[-1] == "True"
     assert [line for line in lines if line.startswith("Sequential, ")] == [

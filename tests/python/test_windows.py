@@ -16,8 +16,8 @@ print(json.dumps(describe_energy(m.wait())))
     assert window["provenance"] == "measured"
     for name in ("package-0", "core-0", "dram-0"):
         joules, uncertainty_j, _ = window["domains"][name]
-        true_j = simulation.true_joules(window, name)
-        assert joules == pytest.approx(true_j, abs=max(0.02 * true_j, uncertainty_j))
+        true_energy_j = simulation.true_joules(window, name)
+        assert joules == pytest.approx(true_energy_j, abs=max(0.02 * true_energy_j, uncertainty_j))
     # The cores are part of the package and are counted once.
     assert window["joules"] == pytest.approx(window["domains"]["package-0"][0] + window["domains"]["dram-0"][0])
     assert 0 < window["uncertainty_j"] < window["joules"]
@@ -75,11 +75,13 @@ print(json.dumps(results))
     for window in simulation.result:
         assert window["joules"] is None or window["joules"] > 0
         assert window["joules"] is not None or window["reason"]
-    known = [window for window in simulation.result if window["joules"] is not None]
-    assert len(known) >= 25
-    short = [window for window in known if window["seconds"] < 0.001]  # a busy machine makes some windows longer
+    measured_windows = [window for window in simulation.result if window["joules"] is not None]
+    assert len(measured_windows) >= 25
+    short = [
+        window for window in measured_windows if window["seconds"] < 0.001
+    ]  # a busy machine makes some windows longer
     assert all(window["uncertainty_j"] > 0.3 * window["joules"] for window in short)  # the interval is wide
-    assert sum(simulation.contains_truth(window) for window in known) >= 0.9 * len(known)
+    assert sum(simulation.contains_truth(window) for window in measured_windows) >= 0.9 * len(measured_windows)
 
 
 def test_nested_energies_are_ordered(simulate):
@@ -92,8 +94,8 @@ with jm.measure("outer") as outer:
     busy(0.02)
 print(json.dumps([m.joules for m in (inner, middle, outer)]))
 """)
-    inner, middle, outer = simulation.result
-    assert 0 < inner < middle < outer
+    inner_window_j, middle_window_j, outer_window_j = simulation.result
+    assert 0 < inner_window_j < middle_window_j < outer_window_j
 
 
 def test_windows_of_threads_and_tasks_are_their_own(simulate):
@@ -155,11 +157,11 @@ status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 jm.end(crossing)
 print(json.dumps([child, lost, status, describe_energy(before.wait()), describe_energy(crossing.wait())]))
 """)
-    child, lost, status, before, crossing = simulation.result
+    child, lost_window, status, pre_fork_window, crossing = simulation.result
     assert status == 3
-    for window in (child, before, crossing):
+    for window in (child, pre_fork_window, crossing):
         assert simulation.contains_truth(window)
-    assert lost["joules"] is None and "fork" in lost["reason"]
+    assert lost_window["joules"] is None and "fork" in lost_window["reason"]
 
 
 def test_a_process_with_an_open_window_exits(python):
@@ -181,10 +183,10 @@ with jm.measure("open") as m:
         refused = str(error)
 print(json.dumps([first.joules, second.joules, m.joules, first.settled, refused]))
 """)
-    first, second, whole, settled, refused = simulation.result
-    assert 0 < first < second < whole * 1.1
-    assert not settled
-    assert "has not ended" in refused
+    first_peek_j, second_peek_j, window_energy_j, is_peek_settled, refusal_message = simulation.result
+    assert 0 < first_peek_j < second_peek_j < window_energy_j * 1.1
+    assert not is_peek_settled
+    assert "has not ended" in refusal_message
 
 
 @pytest.mark.parametrize(("fault", "code"), [("--vanish-at", "sensor_vanished"), ("--garbage-at", "garbage_reading")])

@@ -57,15 +57,15 @@ class TruthLog:
         About 1.2 ms, unless the simulator was delayed, as on a virtual machine with a busy host. Tests may
         widen their tolerance by it.
         """
-        first = max(0, bisect_right(self._times_ns, start_ns) - 1)
-        last = min(len(self._times_ns) - 1, bisect_right(self._times_ns, end_ns))
-        times_ns = self._times_ns[first : last + 1]
-        return max((after - before for before, after in zip(times_ns, times_ns[1:])), default=0)
+        first_index = max(0, bisect_right(self._times_ns, start_ns) - 1)
+        last_index = min(len(self._times_ns) - 1, bisect_right(self._times_ns, end_ns))
+        times_ns = self._times_ns[first_index : last_index + 1]
+        return max((next_tick_ns - tick_ns for tick_ns, next_tick_ns in zip(times_ns, times_ns[1:])), default=0)
 
     def ticks_around(self, at_ns: int, count: int) -> List[int]:
         """Times of the ticks around an instant, `count` before and after it."""
-        at = bisect_right(self._times_ns, at_ns)
-        return self._times_ns[max(0, at - count) : at + count]
+        tick_index = bisect_right(self._times_ns, at_ns)
+        return self._times_ns[max(0, tick_index - count) : tick_index + count]
 
     def joules(self, domain: str, start_ns: int, end_ns: int) -> float:
         """True energy of a domain, such as "package-0", between two instants of CLOCK_MONOTONIC.
@@ -82,11 +82,11 @@ class TruthLog:
         if not self.start_ns <= at_ns <= self.end_ns:
             raise ValueError(f"{at_ns} ns is outside of the truth, {self.start_ns} to {self.end_ns} ns")
         values = self._columns[column]
-        after = bisect_right(self._times_ns, at_ns)
-        if after == len(values):
+        next_tick_index = bisect_right(self._times_ns, at_ns)
+        if next_tick_index == len(values):
             return values[-1]
-        time_0, time_1 = self._times_ns[after - 1], self._times_ns[after]
-        value_0, value_1 = values[after - 1], values[after]
+        time_0, time_1 = self._times_ns[next_tick_index - 1], self._times_ns[next_tick_index]
+        value_0, value_1 = values[next_tick_index - 1], values[next_tick_index]
         return value_0 + (value_1 - value_0) * (at_ns - time_0) / (time_1 - time_0)
 
 

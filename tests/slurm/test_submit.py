@@ -60,10 +60,10 @@ def test_blocks_run_on_one_node_each_and_all_rows_are_done(cluster, joulemap, tm
 
     followed = set()
     end = time.monotonic() + 120
-    while (now := status())["counts"]["done"] < 10:
-        followed |= {job["state"] for job in now["jobs"]}
+    while (experiment_status := status())["counts"]["done"] < 10:
+        followed |= {job["state"] for job in experiment_status["jobs"]}
         logs = [path.read_text() for path in (folder / "slurm").glob("*.txt")]
-        assert time.monotonic() < end, (now["counts"], logs)
+        assert time.monotonic() < end, (experiment_status["counts"], logs)
         time.sleep(0.2)
     assert followed & {"PENDING", "RUNNING", "COMPLETING", "COMPLETED"}
 
@@ -73,5 +73,5 @@ def test_blocks_run_on_one_node_each_and_all_rows_are_done(cluster, joulemap, tm
         nodes.setdefault(row["block"], set()).add(row["node"])
     assert len(nodes) == 5 and all(len(names) == 1 for names in nodes.values())
     assert set.union(*nodes.values()) <= {"n1", "n2"}
-    again = joulemap("experiment", "submit", folder, env=cluster)
-    assert again.code == 0 and "no rows left" in again.out
+    second_submission = joulemap("experiment", "submit", folder, env=cluster)
+    assert second_submission.code == 0 and "no rows left" in second_submission.out

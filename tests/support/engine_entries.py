@@ -24,11 +24,11 @@ def read_request_entries(part) -> dict[str, list[Entry]]:
     for line in part.of("request"):
         _, number, name, _ = line.split(" ", 3)
         names[int(number)] = name
-    found: dict[str, list[Entry]] = {name: [] for name in names.values()}
+    entries_by_request: dict[str, list[Entry]] = {name: [] for name in names.values()}
     for line in part.of("in-step"):
-        _, request, *rest = map(int, line.split())
-        found[names[request]].append(Entry(*rest))
-    return found
+        _, request, *entry_fields = map(int, line.split())
+        entries_by_request[names[request]].append(Entry(*entry_fields))
+    return entries_by_request
 
 
 def read_request_models(part) -> dict[str, str]:

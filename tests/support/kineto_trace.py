@@ -43,18 +43,18 @@ def training(steps: int = 2, step_us: float = 500_000, device: int = 0, pid: int
     trace = KinetoTrace(pid, device)
     for step in range(steps):
         begin = step * step_us
-        at = lambda share: begin + share * step_us  # noqa: E731
+        time_in_step_us = lambda share: begin + share * step_us  # noqa: E731
         trace.add("user_annotation", f"ProfilerStep#{step}", begin, step_us)
-        trace.add("python_function", "nn.Module: Net_0", at(0.1), 0.2 * step_us)
-        trace.add("python_function", "nn.Module: Linear_0", at(0.12), 0.1 * step_us)
-        trace.add("cpu_op", "aten::linear", at(0.13), 0.05 * step_us, **{"Sequence number": step})
-        forward = trace.launch(at(0.14))
-        trace.add("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", at(0.4), 0.2 * step_us, 2,
+        trace.add("python_function", "nn.Module: Net_0", time_in_step_us(0.1), 0.2 * step_us)
+        trace.add("python_function", "nn.Module: Linear_0", time_in_step_us(0.12), 0.1 * step_us)
+        trace.add("cpu_op", "aten::linear", time_in_step_us(0.13), 0.05 * step_us, **{"Sequence number": step})
+        forward = trace.launch(time_in_step_us(0.14))
+        trace.add("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", time_in_step_us(0.4), 0.2 * step_us, 2,
                   **{"Sequence number": step, "Fwd thread id": 1})  # fmt: skip
-        backward = trace.launch(at(0.45), 2)
-        trace.add("user_annotation", "Optimizer.step#SGD.step", at(0.7), 0.1 * step_us)
-        trace.kernel("gemm", at(0.2), 0.2 * step_us, forward)
-        trace.kernel("gemm_backward", at(0.5), 0.3 * step_us, backward)
+        backward = trace.launch(time_in_step_us(0.45), 2)
+        trace.add("user_annotation", "Optimizer.step#SGD.step", time_in_step_us(0.7), 0.1 * step_us)
+        trace.kernel("gemm", time_in_step_us(0.2), 0.2 * step_us, forward)
+        trace.kernel("gemm_backward", time_in_step_us(0.5), 0.3 * step_us, backward)
     return trace
 
 

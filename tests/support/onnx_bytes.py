@@ -37,7 +37,11 @@ def integer_attribute(name: str, value: int) -> bytes:
 
 def node(op: str, inputs: Sequence[str], outputs: Sequence[str], *attributes: bytes, domain: str = "") -> bytes:
     out = b"".join(bytes_field(1, name) for name in inputs) + b"".join(bytes_field(2, name) for name in outputs)
-    out += bytes_field(3, f"/{op.lower()}/{op}") + bytes_field(4, op) + b"".join(bytes_field(5, one) for one in attributes)
+    out += (
+        bytes_field(3, f"/{op.lower()}/{op}")
+        + bytes_field(4, op)
+        + b"".join(bytes_field(5, attribute_bytes) for attribute_bytes in attributes)
+    )
     return out + (bytes_field(7, domain) if domain else b"")
 
 
@@ -45,7 +49,9 @@ def value(name: str, sizes: Sequence[Dimension]) -> bytes:
     """An input or output with its shape."""
     dims = b""
     for size in sizes:
-        dims += bytes_field(1, number_field(1, size) if isinstance(size, int) else bytes_field(2, size) if size else b"")
+        dims += bytes_field(
+            1, number_field(1, size) if isinstance(size, int) else bytes_field(2, size) if size else b""
+        )
     return bytes_field(1, name) + bytes_field(2, bytes_field(1, number_field(1, FLOAT_TYPE) + bytes_field(2, dims)))
 
 
@@ -56,8 +62,8 @@ def weight_tensor(name: str, sizes: Sequence[int]) -> bytes:
 
 def integer_tensor(name: str, values: Sequence[int]) -> bytes:
     """A tensor of integers, such as the target of a reshape."""
-    held = b"".join(number_field(7, one) for one in values)
-    return number_field(1, len(values)) + number_field(2, INT64_TYPE) + held + bytes_field(8, name)
+    encoded_values = b"".join(number_field(7, value) for value in values)
+    return number_field(1, len(values)) + number_field(2, INT64_TYPE) + encoded_values + bytes_field(8, name)
 
 
 def model(
@@ -67,7 +73,9 @@ def model(
     weights: Sequence[bytes] = (),
     opset: int = 17,
 ) -> bytes:
-    graph = b"".join(bytes_field(1, one) for one in nodes) + bytes_field(2, "made")
-    graph += b"".join(bytes_field(5, one) for one in weights)
-    graph += b"".join(bytes_field(11, one) for one in inputs) + b"".join(bytes_field(12, one) for one in outputs)
+    graph = b"".join(bytes_field(1, node_bytes) for node_bytes in nodes) + bytes_field(2, "made")
+    graph += b"".join(bytes_field(5, weight_bytes) for weight_bytes in weights)
+    graph += b"".join(bytes_field(11, value_bytes) for value_bytes in inputs) + b"".join(
+        bytes_field(12, value_bytes) for value_bytes in outputs
+    )
     return number_field(1, 8) + bytes_field(7, graph) + bytes_field(8, bytes_field(1, "") + number_field(2, opset))

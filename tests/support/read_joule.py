@@ -75,10 +75,10 @@ class FieldDecoder:
             return sum((self.data[i // 8] >> i % 8 & 1) << (i - bit + width) for i in range(bit - width, bit))
 
         for _ in range(count):
-            ones = 0
-            while ones < 16 and bits(1):
-                ones += 1
-            code = bits(bits(6) + 1) if ones == 16 else ones << k | bits(k)
+            rice_quotient = 0
+            while rice_quotient < 16 and bits(1):
+                rice_quotient += 1
+            code = bits(bits(6) + 1) if rice_quotient == 16 else rice_quotient << k | bits(k)
             value = expected + (code >> 1 if code % 2 == 0 else -(code >> 1) - 1)
             expected = (value if steps else expected) + slope
             values.append(value % 2**64 * multiplier // divisor)
@@ -90,93 +90,113 @@ def wrap_to_int64(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-def read_samples(f: FieldDecoder, source: int, first_channel: int):
-    shift, base = f.u8(), f.svarint()
-    clocks = f.varint()
-    for monotonic, ahead in zip(f.column(clocks), f.column(clocks)):
-        now = (base << shift) + monotonic
-        yield f"clock {source} {wrap_to_int64(now)} {wrap_to_int64(now + ahead)}"
+def read_samples(decoder: FieldDecoder, source: int, first_channel: int):
+    shift, base = decoder.u8(), decoder.svarint()
+    clocks = decoder.varint()
+    for monotonic, unix_time_offset_ns in zip(decoder.column(clocks), decoder.column(clocks)):
+        monotonic_ns = (base << shift) + monotonic
+        yield f"clock {source} {wrap_to_int64(monotonic_ns)} {wrap_to_int64(monotonic_ns + unix_time_offset_ns)}"
     previous: list[int] = []
-    for _ in range(f.varint()):
-        channel, count, at = first_channel + f.varint(), f.varint(), 0
+    for _ in range(decoder.varint()):
+        channel, count, sample_index = first_channel + decoder.varint(), decoder.varint(), 0
         codes = [0] * count
-        for _ in range(f.varint()):
-            at += f.varint()
-            codes[at] = f.u8()
-        origin = previous if f.u8() else [base] * count
-        before = [a + b for a, b in zip(f.column(count), origin)]
-        previous = [a + b for a, b in zip(f.column(count), before)]
-        raw_values = iter(f.column(codes.count(0)))
-        for begin, end, code in zip(before, previous, codes):
-            raw = 0 if code else next(raw_values)
-            yield f"sample {channel} {wrap_to_int64(begin << shift)} {wrap_to_int64(end << shift)} {code} {raw}"
+        for _ in range(decoder.varint()):
+            sample_index += decoder.varint()
+            codes[sample_index] = decoder.u8()
+        origin = previous if decoder.u8() else [base] * count
+        sample_begins = [a + b for a, b in zip(decoder.column(count), origin)]
+        previous = [a + b for a, b in zip(decoder.column(count), sample_begins)]
+        raw_values = iter(decoder.column(codes.count(0)))
+        for begin, end, code in zip(sample_begins, previous, codes):
+            raw_value = 0 if code else next(raw_values)
+            yield f"sample {channel} {wrap_to_int64(begin << shift)} {wrap_to_int64(end << shift)} {code} {raw_value}"
 
 
-def read_source(f: FieldDecoder, source: int, first_channel: int) -> list[str]:
-    r = f.record()
-    head = [r.text(), r.text(), r.text(), r.svarint(), r.svarint(), r.text()]
-    command = ",".join(r.text() for _ in range(r.varint()))
-    lines = [f"source {source} {' '.join(map(str, head))} {r.text()} {command}"]
-    for number, c in enumerate(f.records(), first_channel):
-        fields = [c.text() for _ in range(5)] + [
-            c.u8(),
-            c.text(),
-            c.u8(),
-            c.u8(),
-            c.u8(),
-            c.f64(),
-            c.optional(c.varint),
+def read_source(decoder: FieldDecoder, source: int, first_channel: int) -> list[str]:
+    source_record = decoder.record()
+    head = [
+        source_record.text(),
+        source_record.text(),
+        source_record.text(),
+        source_record.svarint(),
+        source_record.svarint(),
+        source_record.text(),
+    ]
+    command = ",".join(source_record.text() for _ in range(source_record.varint()))
+    lines = [f"source {source} {' '.join(map(str, head))} {source_record.text()} {command}"]
+    for number, channel_record in enumerate(decoder.records(), first_channel):
+        fields = [channel_record.text() for _ in range(5)] + [
+            channel_record.u8(),
+            channel_record.text(),
+            channel_record.u8(),
+            channel_record.u8(),
+            channel_record.u8(),
+            channel_record.f64(),
+            channel_record.optional(channel_record.varint),
         ]
-        fields += [c.f64(), c.f64(), c.u8(), c.text(), c.f64(), c.f64()]
+        fields += [
+            channel_record.f64(),
+            channel_record.f64(),
+            channel_record.u8(),
+            channel_record.text(),
+            channel_record.f64(),
+            channel_record.f64(),
+        ]
         lines.append(f"channel {number} {source} " + " ".join(map(str, fields)))
     return lines
 
 
-def read_events(f: FieldDecoder, source: int):
-    for r in f.records():
-        yield f"mark {source} {r.svarint()} {r.u8()} {r.varint()} {r.varint()} {r.text()}"
-    for r in f.records():
-        yield f"metric {source} {r.svarint()} {r.optional(r.svarint)} {r.text()} {r.f64()}"
+def read_events(decoder: FieldDecoder, source: int):
+    for record in decoder.records():
+        yield f"mark {source} {record.svarint()} {record.u8()} {record.varint()} {record.varint()} {record.text()}"
+    for record in decoder.records():
+        yield f"metric {source} {record.svarint()} {record.optional(record.svarint)} {record.text()} {record.f64()}"
 
 
-def read_facts(f: FieldDecoder, source: int):
-    for r in f.records():
-        yield f"fact {source} {r.text()} {r.text()}"
-    for r in f.records():
-        fields = [r.text(), r.text(), r.text(), *(r.optional(r.f64) for _ in range(3)), r.text()]
-        fields += [r.optional(r.f64) for _ in range(3)] + [r.svarint()]
-        if not r.at_end():  # response to a load, where calibrate measured it
-            response = [r.optional(r.f64) for _ in range(13)] + [r.text()]
+def read_facts(decoder: FieldDecoder, source: int):
+    for record in decoder.records():
+        yield f"fact {source} {record.text()} {record.text()}"
+    for record in decoder.records():
+        fields = [
+            record.text(),
+            record.text(),
+            record.text(),
+            *(record.optional(record.f64) for _ in range(3)),
+            record.text(),
+        ]
+        fields += [record.optional(record.f64) for _ in range(3)] + [record.svarint()]
+        if not record.at_end():  # response to a load, where calibrate measured it
+            response = [record.optional(record.f64) for _ in range(13)] + [record.text()]
             fields += response if set(response) - {"-", ""} else []
         yield f"calibration {source} " + " ".join(map(str, fields))
 
 
-def read_shifted_column(f: FieldDecoder, count: int, shift: int) -> list[int]:
-    return [wrap_to_int64(value << shift) for value in f.column(count)]
+def read_shifted_column(decoder: FieldDecoder, count: int, shift: int) -> list[int]:
+    return [wrap_to_int64(value << shift) for value in decoder.column(count)]
 
 
-def read_names(f: FieldDecoder, source: int):
-    for r in f.records():
-        yield f"place {source} {r.varint()} {r.varint()} {r.u8()} {r.text()}"
-    for r in f.records():
-        fields = [r.varint(), r.u8(), *(r.varint() for _ in range(6))]
-        yield f"class {source} {' '.join(map(str, fields))} {r.text()}"
-    for r in f.records():
-        number, device = r.varint(), r.text()
-        yield f"queue {source} {number} {r.varint()} {r.varint()} {r.varint()} {device}"
+def read_names(decoder: FieldDecoder, source: int):
+    for record in decoder.records():
+        yield f"place {source} {record.varint()} {record.varint()} {record.u8()} {record.text()}"
+    for record in decoder.records():
+        fields = [record.varint(), record.u8(), *(record.varint() for _ in range(6))]
+        yield f"class {source} {' '.join(map(str, fields))} {record.text()}"
+    for record in decoder.records():
+        number, device = record.varint(), record.text()
+        yield f"queue {source} {number} {record.varint()} {record.varint()} {record.varint()} {device}"
 
 
-def read_kernels(f: FieldDecoder, source: int, base: int, shift: int):
-    count = f.varint()
-    classes, queues, places = ([f.varint() for _ in range(count)] for _ in range(3))
-    correlations, last = [], 0
+def read_kernels(decoder: FieldDecoder, source: int, base: int, shift: int):
+    count = decoder.varint()
+    classes, queues, places = ([decoder.varint() for _ in range(count)] for _ in range(3))
+    correlations, correlation_id = [], 0
     for _ in range(count):
-        last += f.svarint()
-        correlations.append(last % 2**32)
-    sizes = [f.varint() for _ in range(count)]
+        correlation_id += decoder.svarint()
+        correlations.append(correlation_id % 2**32)
+    sizes = [decoder.varint() for _ in range(count)]
     durations: dict[tuple[int, int], int] = {}
     end = base >> shift
-    for i, (gap, change) in enumerate(zip(f.column(count), f.column(count))):
+    for i, (gap, change) in enumerate(zip(decoder.column(count), decoder.column(count))):
         key = classes[i], places[i]
         durations[key] = (durations.get(key, 0) + change) % 2**64
         start, end = end + gap, end + gap + durations[key]
@@ -184,95 +204,112 @@ def read_kernels(f: FieldDecoder, source: int, base: int, shift: int):
         yield f"kernel {source} {times} {classes[i]} {queues[i]} {places[i]} {correlations[i]} {sizes[i]}"
 
 
-def read_activity(f: FieldDecoder, source: int):
-    shift, begin, end = f.u8(), f.svarint(), f.svarint()
-    yield from read_names(f, source)
-    count = f.varint()
-    places, entries, sampled = ([f.varint() for _ in range(count)] for _ in range(3))
-    times = [read_shifted_column(f, count, shift) for _ in range(3)]
-    for row in zip(places, entries, *times, sampled):
+def read_activity(decoder: FieldDecoder, source: int):
+    shift, begin, end = decoder.u8(), decoder.svarint(), decoder.svarint()
+    yield from read_names(decoder, source)
+    count = decoder.varint()
+    places, entries, sampled_step_counts = ([decoder.varint() for _ in range(count)] for _ in range(3))
+    times = [read_shifted_column(decoder, count, shift) for _ in range(3)]
+    for row in zip(places, entries, *times, sampled_step_counts):
         yield f"time {source} {begin} {end} {' '.join(map(str, row))}"
-    count = f.varint()
-    columns = [[f.varint() for _ in range(count)] for _ in range(4)]
-    for row in zip(*columns, read_shifted_column(f, count, shift)):
+    count = decoder.varint()
+    columns = [[decoder.varint() for _ in range(count)] for _ in range(4)]
+    for row in zip(*columns, read_shifted_column(decoder, count, shift)):
         yield f"kernels {source} {begin} {end} {' '.join(map(str, row))}"
-    count = f.varint()
-    flags = [f.u8() for _ in range(count)]
-    shapes, kernels = ([f.varint() for _ in range(count)] for _ in range(2))
-    numbers = read_shifted_column(f, count, 0)
-    for row in zip(numbers, *(read_shifted_column(f, count, shift) for _ in range(3)), shapes, kernels, flags):
+    count = decoder.varint()
+    flags = [decoder.u8() for _ in range(count)]
+    shapes, kernels = ([decoder.varint() for _ in range(count)] for _ in range(2))
+    numbers = read_shifted_column(decoder, count, 0)
+    for row in zip(numbers, *(read_shifted_column(decoder, count, shift) for _ in range(3)), shapes, kernels, flags):
         yield f"step {source} {' '.join(map(str, row))}"
-    yield from read_kernels(f, source, begin, shift)
-    count = f.varint()
-    columns = [[f.varint() for _ in range(count)] for _ in range(3)]
-    for row in zip(*columns, read_shifted_column(f, count, shift)):
+    yield from read_kernels(decoder, source, begin, shift)
+    count = decoder.varint()
+    columns = [[decoder.varint() for _ in range(count)] for _ in range(3)]
+    for row in zip(*columns, read_shifted_column(decoder, count, shift)):
         yield f"share {source} {' '.join(map(str, row))}"
 
 
-def read_powers(f: FieldDecoder, source: int):
-    for r in f.records():
-        fields = [r.text(), r.u8(), r.text(), r.varint(), *(r.f64() for _ in range(8)), r.varint()]
+def read_powers(decoder: FieldDecoder, source: int):
+    for record in decoder.records():
+        fields = [
+            record.text(),
+            record.u8(),
+            record.text(),
+            record.varint(),
+            *(record.f64() for _ in range(8)),
+            record.varint(),
+        ]
         yield f"power {source} " + " ".join(map(str, fields))
 
 
-def read_engine_steps(f: FieldDecoder, source: int):
-    for r in f.records():
-        yield f"request {source} {r.varint()} {r.text()} {r.text()} {r.text()}"
-    n = f.varint()
-    begins, durations = f.column(n), f.column(n)
-    counts = [f.varint() for _ in range(n)]
-    m = f.varint()
+def read_engine_steps(decoder: FieldDecoder, source: int):
+    for request_record in decoder.records():
+        yield (
+            f"request {source} {request_record.varint()} {request_record.text()} "
+            f"{request_record.text()} {request_record.text()}"
+        )
+    n = decoder.varint()
+    begins, durations = decoder.column(n), decoder.column(n)
+    counts = [decoder.varint() for _ in range(n)]
+    entry_count = decoder.varint()
     request, requests = 0, []
-    for _ in range(m):
-        request += f.svarint()
+    for _ in range(entry_count):
+        request += decoder.svarint()
         requests.append(request)
-    prompt, cached, decoded, rejected = ([f.varint() for _ in range(m)] for _ in range(4))
-    last: dict[int, int] = {}
+    prompt, cached, decoded, rejected_tokens = ([decoder.varint() for _ in range(entry_count)] for _ in range(4))
+    context_by_request: dict[int, int] = {}
     contexts = []
     for i, request in enumerate(requests):
-        last[request] = last.get(request, 0) + prompt[i] + cached[i] + decoded[i] + f.svarint()
-        contexts.append(last[request])
-    events = [f.u8() for _ in range(m)]
+        context_by_request[request] = (
+            context_by_request.get(request, 0) + prompt[i] + cached[i] + decoded[i] + decoder.svarint()
+        )
+        contexts.append(context_by_request[request])
+    events = [decoder.u8() for _ in range(entry_count)]
     entry = 0
     for begin, duration, count in zip(begins, durations, counts):
         begin = wrap_to_int64(begin)
         yield f"engine-step {source} {begin} {begin + wrap_to_int64(duration)} {count}"
         for i in range(entry, entry + count):
-            fields = (requests[i], prompt[i], cached[i], decoded[i], rejected[i], contexts[i], events[i])
+            fields = (requests[i], prompt[i], cached[i], decoded[i], rejected_tokens[i], contexts[i], events[i])
             yield f"in-step {source} " + " ".join(map(str, fields))
         entry += count
 
 
-def read_end(f: FieldDecoder, source: int):
-    r = f.record()
-    yield f"end {source} {r.optional(r.svarint)} {r.optional(r.svarint)} {r.f64()} {r.varint()} {r.varint()}"
-    for d in f.records():
+def read_end(decoder: FieldDecoder, source: int):
+    end_record = decoder.record()
+    yield (
+        f"end {source} {end_record.optional(end_record.svarint)} {end_record.optional(end_record.svarint)} "
+        f"{end_record.f64()} {end_record.varint()} {end_record.varint()}"
+    )
+    for d in decoder.records():
         yield f"diagnostic {d.text()} {d.varint()} {d.text()} {d.text()}"
 
 
 def iterate_chunks(data: bytes):
     """Type, source number and payload of every complete chunk."""
-    at = 0
-    while (at := data.find(MAGIC, at)) >= 0:
-        header = data[at : at + 24]
+    chunk_offset = 0
+    while (chunk_offset := data.find(MAGIC, chunk_offset)) >= 0:
+        header = data[chunk_offset : chunk_offset + 24]
         if len(header) < 24 or zlib.crc32(header[:20]) != struct.unpack_from("<I", header, 20)[0]:
-            at += 1
+            chunk_offset += 1
             continue
         assert header[4] == 1, f"version {header[4]}.{header[5]}"
         stored_size, decompressed_size = (
             int.from_bytes(header[10:13], "little"),
             int.from_bytes(header[13:16], "little"),
         )
-        stored = data[at + 24 : at + 24 + stored_size]
-        if zlib.crc32(stored) != struct.unpack_from("<I", header, 16)[0]:
-            at += 4
+        stored_payload = data[chunk_offset + 24 : chunk_offset + 24 + stored_size]
+        if zlib.crc32(stored_payload) != struct.unpack_from("<I", header, 16)[0]:
+            chunk_offset += 4
             continue
         compressed = header[7] & 2
         payload = (
-            zstandard.ZstdDecompressor().decompress(stored, max_output_size=decompressed_size) if compressed else stored
+            zstandard.ZstdDecompressor().decompress(stored_payload, max_output_size=decompressed_size)
+            if compressed
+            else stored_payload
         )
         yield header[6], struct.unpack_from("<H", header, 8)[0], payload
-        at += 24 + stored_size
+        chunk_offset += 24 + stored_size
 
 
 def dump(data: bytes) -> list[str]:

@@ -61,10 +61,10 @@ class ProcessPart:
     def steps(self) -> int:
         return len(self.of("step"))
 
-    def cpu_share(self, chosen, among=lambda path: True) -> float:
+    def cpu_share(self, is_chosen_path, among=lambda path: True) -> float:
         """Fraction of the CPU time of scopes accepted by `among` that is in scopes accepted by `chosen`."""
         total = sum(row[2] for path, row in self.times.items() if among(path))
-        return sum(row[2] for path, row in self.times.items() if among(path) and chosen(path)) / max(total, 1)
+        return sum(row[2] for path, row in self.times.items() if among(path) and is_chosen_path(path)) / max(total, 1)
 
 
 class RecordedProgram:
@@ -79,10 +79,12 @@ class RecordedProgram:
 
 def environment(build: Path, folder: Path, **more: str) -> dict:
     injection_path = build / "python" / "joulemap" / "inject"
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "PYTHON"))}
+    inherited_variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "PYTHON"))
+    }
     return {
-        **kept, "JOULEMAP_RECORDING": str(folder), "JOULEMAP_RECORDING_ID": RECORDING_ID, "PYTHONPATH": str(injection_path),
-        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", **more,
+        **inherited_variables, "JOULEMAP_RECORDING": str(folder), "JOULEMAP_RECORDING_ID": RECORDING_ID,
+        "PYTHONPATH": str(injection_path), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", **more,
     }  # fmt: skip
 
 
@@ -107,8 +109,11 @@ def run_without_joulemap(folder: Path, program: str, *arguments: str) -> subproc
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "program.py"
     file.write_text(program)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "PYTHON"))}
+    inherited_variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "PYTHON"))
+    }
     return subprocess.run(
         [sys.executable, str(file), *arguments],
-        capture_output=True, text=True, timeout=240, env={**kept, "OMP_NUM_THREADS": "1"}, cwd=folder, check=False,
+        capture_output=True, text=True, timeout=240, env={**inherited_variables, "OMP_NUM_THREADS": "1"}, cwd=folder,
+        check=False,
     )  # fmt: skip

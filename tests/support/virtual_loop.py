@@ -14,9 +14,9 @@ class _VirtualTimeSelector(selectors.SelectSelector):
     loop: VirtualLoop
 
     def select(self, timeout: Optional[float] = None) -> list:
-        ready = super().select(0)
-        if ready or timeout == 0:
-            return ready
+        ready_events = super().select(0)
+        if ready_events or timeout == 0:
+            return ready_events
         assert timeout is not None, "all tasks wait, and no timer is set"
         self.loop.now_s += timeout
         return []

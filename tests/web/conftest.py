@@ -19,8 +19,8 @@ CHROMIUM = shutil.which("chromium")
 def browser():
     if CHROMIUM is None:
         pytest.skip("chromium is not installed")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with playwright.sync_playwright() as playwright_driver:
+        chromium = playwright_driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield chromium
         chromium.close()
 
@@ -64,13 +64,13 @@ def page_with_changed_data(html: Path, tmp_path):
     """page_with_changed_data(change): the page with changed data; `change` edits the data in place."""
 
     def write(change) -> Path:
-        before, rest = html.read_text().split('id="joulemap-data">')
-        text, after = rest.split("</script>", 1)
+        page_head, page_remainder = html.read_text().split('id="joulemap-data">')
+        text, page_tail = page_remainder.split("</script>", 1)
         data = json.loads(text)
         change(data)
         file = tmp_path / "doctored.html"
-        safe = json.dumps(data).replace("<", "\\u003c")
-        file.write_text(f'{before}id="joulemap-data">{safe}</script>{after}')
+        escaped_json = json.dumps(data).replace("<", "\\u003c")
+        file.write_text(f'{page_head}id="joulemap-data">{escaped_json}</script>{page_tail}')
         return file
 
     return write
@@ -79,10 +79,10 @@ def page_with_changed_data(html: Path, tmp_path):
 @pytest.fixture
 def compared(joulemap, html: Path, made: Path, binaries: Path, tmp_path):
     """(page, JSON) of the comparison of the made recording with one of 66 layers."""
-    other, file = tmp_path / "wider.joule", tmp_path / "diff.html"
-    subprocess.run([binaries / "joulemap-made-recording", other, "120", "66", "3"], check=True, timeout=60)
-    assert joulemap("diff", "--html", file, made, other).code == 0
-    return file, joulemap("diff", "--json", made, other).json
+    wider_recording, file = tmp_path / "wider.joule", tmp_path / "diff.html"
+    subprocess.run([binaries / "joulemap-made-recording", wider_recording, "120", "66", "3"], check=True, timeout=60)
+    assert joulemap("diff", "--html", file, made, wider_recording).code == 0
+    return file, joulemap("diff", "--json", made, wider_recording).json
 
 
 @pytest.fixture
@@ -108,7 +108,9 @@ def opened(browser, html: Path):
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
         page.on("console", lambda line: page_errors.append(line.text) if line.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: page_errors.append(str(error)))
-        page.on("request", lambda asked: None if asked.url.startswith("file://") else page_errors.append(asked.url))
+        page.on(
+            "request", lambda request: None if request.url.startswith("file://") else page_errors.append(request.url)
+        )
         page.goto(file.as_uri())
         page.wait_for_selector("html[data-ready]")
         pages.append(page)

@@ -17,9 +17,9 @@ ROWS_SCRIPT = """caption => {
 
 def parse_quantity(text: str, unit: str) -> float:
     """The text "12.3 kJ" in joules."""
-    found = re.search(rf"([-−]?[\d.]+)([TGkMmµn]?){re.escape(unit)}", re.sub(r"[ \u202f\n]", "", text))
-    assert found, text
-    return float(found[1].replace("−", "-")) * UNIT_SCALES[found[2]]
+    quantity_match = re.search(rf"([-−]?[\d.]+)([TGkMmµn]?){re.escape(unit)}", re.sub(r"[ \u202f\n]", "", text))
+    assert quantity_match, text
+    return float(quantity_match[1].replace("−", "-")) * UNIT_SCALES[quantity_match[2]]
 
 
 def read_captions(page) -> set[str]:

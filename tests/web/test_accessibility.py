@@ -21,9 +21,13 @@ def axe_script(binaries: Path) -> str:
 def find_violations(page, axe_script: str) -> list[str]:
     page.eval_on_selector_all("details", "all => all.forEach((one) => { one.open = true; })")
     page.evaluate(axe_script)
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert any(rule["id"] == "color-contrast" for rule in found["passes"])
-    return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
+    axe_result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert any(rule["id"] == "color-contrast" for rule in axe_result["passes"])
+    return [
+        f"{violation['id']}: {node['html'][:200]}"
+        for violation in axe_result["violations"]
+        for node in violation["nodes"]
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -55,13 +59,13 @@ def test_axe_finds_no_violation_in_shortened_names_and_untraced_steps(
 def test_the_tab_key_reaches_every_control(opened):
     page = opened()
     marks = set(page.evaluate(FOCUSABLE_SCRIPT))
-    reached = set()
+    reached_marks = set()
     for _ in range(2 * len(marks)):
         page.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.dataset.mark ?? ''"))
-        if marks <= reached:
+        reached_marks.add(page.evaluate("document.activeElement.dataset.mark ?? ''"))
+        if marks <= reached_marks:
             break
-    assert marks - reached == set()
+    assert marks - reached_marks == set()
 
 
 def test_page_prints_the_chosen_step_without_controls(opened):
@@ -73,7 +77,7 @@ def test_page_prints_the_chosen_step_without_controls(opened):
     assert page.evaluate(theme) == "light"
     assert page.locator("#steps .step-chart").is_visible() and page.locator(".step-panel table").first.is_visible()
     assert page.locator(".answer").is_visible()
-    for hidden in (".step-slider", "#steps .toolbar", ".bar-top"):
-        assert not page.locator(hidden).is_visible(), hidden
+    for control_selector in (".step-slider", "#steps .toolbar", ".bar-top"):
+        assert not page.locator(control_selector).is_visible(), control_selector
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate(theme) == "dark"

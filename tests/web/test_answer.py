@@ -28,10 +28,13 @@ def test_the_page_opens_with_its_energy_and_what_cost_most(opened, report):
     background_j = sum(row["energy_j"] for row in result["rows"] if row["path"] == ["background"])
     command_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"] - background_j
     costliest_row = next(row for row in report("phase")["rows"] if row["path"] != ["background"])
-    found = re.search(r"costliest phase is (.*) on (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer)
-    assert found[1].split(" ") == costliest_row["path"] and found[2] == costliest_row["device"]
-    assert_near(found[3], "J", costliest_row["energy_j"])
-    assert_near_share(found[4], costliest_row["energy_j"] / command_j)
+    costliest_phase_match = re.search(r"costliest phase is (.*) on (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer)
+    assert (
+        costliest_phase_match[1].split(" ") == costliest_row["path"]
+        and costliest_phase_match[2] == costliest_row["device"]
+    )
+    assert_near(costliest_phase_match[3], "J", costliest_row["energy_j"])
+    assert_near_share(costliest_phase_match[4], costliest_row["energy_j"] / command_j)
     name, joules, share = re.search(r"all passes together: (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer).groups()
     layers = [row["path"][-1] for row in result["rows"] if len(row["path"]) > 2]
     pattern = re.compile(re.escape(name).replace(r"\*", r"\d+") + r"(\.\d+)*")
@@ -57,20 +60,20 @@ def test_active_and_waiting_energy_add_up_and_match_json(opened, report):
     page = opened()
     result = report("phase")
     background_j = sum(row["energy_j"] for row in result["rows"] if row["path"] == ["background"])
-    wanted = {"active": result["attributed_j"] - background_j, "active: background": background_j}
+    expected_energies_j = {"active": result["attributed_j"] - background_j, "active: background": background_j}
     for entry in result["idle"]:
         name = "idle CPUs" if entry["device"] == "cpu" else CAUSES[entry["cause"]]
-        wanted[name] = wanted.get(name, 0) + entry["energy_j"]
-    whole_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
+        expected_energies_j[name] = expected_energies_j.get(name, 0) + entry["energy_j"]
+    total_energy_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
     items = page.locator(".answer-bar li").all()
-    assert {item.locator(".legend-name").inner_text() for item in items} == set(wanted)
+    assert {item.locator(".legend-name").inner_text() for item in items} == set(expected_energies_j)
     for item in items:
         name = item.locator(".legend-name").inner_text()
-        assert_near(item.locator("b").inner_text(), "J", wanted[name])
-        assert_near_share(item.locator(".unit").inner_text(), wanted[name] / whole_j)
-    assert sum(wanted.values()) == pytest.approx(whole_j, rel=1e-6)
+        assert_near(item.locator("b").inner_text(), "J", expected_energies_j[name])
+        assert_near_share(item.locator(".unit").inner_text(), expected_energies_j[name] / total_energy_j)
+    assert sum(expected_energies_j.values()) == pytest.approx(total_energy_j, rel=1e-6)
     label = page.get_attribute(".answer-bar [role=img]", "aria-label")
-    assert all(name in label for name in wanted)
+    assert all(name in label for name in expected_energies_j)
 
 
 def test_the_tree_comes_after_the_answer(opened):
@@ -94,8 +97,8 @@ def test_a_note_explains_itself_without_a_network(opened, page_with_changed_data
         data["diagnostics"] = [{"code": "kernels_by_time", **message}, {"code": "toString", **message, "message": "b"}]
 
     page = opened(file=page_with_changed_data(add_notes))
-    known, unknown = page.locator("#notes li").all()[:2]
-    known.locator("summary").click()
-    assert "split by time" in known.locator("details p").inner_text()
+    known_note, unknown = page.locator("#notes li").all()[:2]
+    known_note.locator("summary").click()
+    assert "split by time" in known_note.locator("details p").inner_text()
     assert unknown.locator("details").count() == 0
     assert page.locator("#notes a").count() == 0

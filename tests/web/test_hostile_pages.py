@@ -41,9 +41,9 @@ def analysis_page(binaries: Path, folder: Path) -> Path:
             "diagnostics": [{"code": name, "count": 1, "message": name, "remedy": name} for name in MARKUP_NAMES],
         }
 
-    made = write_rows(folder / "exp", row_of)
+    experiment_folder = write_rows(folder / "exp", row_of)
     file = folder / "analysis.html"
-    analyze = [binaries / "joulemap", "experiment", "analyze", made, "--html", file]
+    analyze = [binaries / "joulemap", "experiment", "analyze", experiment_folder, "--html", file]
     outcome = subprocess.run(analyze, capture_output=True, text=True, timeout=60, check=False)
     assert outcome.returncode == 0, outcome.stderr
     return file
@@ -52,10 +52,12 @@ def analysis_page(binaries: Path, folder: Path) -> Path:
 def check_page(browser, file: Path) -> str:
     """Returns the visible text. Any effect of an injected script fails the test."""
     page = browser.new_page()
-    asked: list[str] = []
+    requested_urls: list[str] = []
     ran: list[str] = []
     page.expose_function("hostile", lambda: ran.append("hostile"))
-    page.on("request", lambda request: None if request.url.startswith("file://") else asked.append(request.url))
+    page.on(
+        "request", lambda request: None if request.url.startswith("file://") else requested_urls.append(request.url)
+    )
     page.on("dialog", lambda dialog: (ran.append("dialog"), dialog.dismiss()))
     page.goto(file.as_uri())
     for element in page.query_selector_all("td, th, rect, text")[:200]:
@@ -65,15 +67,15 @@ def check_page(browser, file: Path) -> str:
     event_handler_count = page.evaluate(
         "[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => a.name.startsWith('on'))).length"
     )
-    shown = page.inner_text("body")
+    visible_text = page.inner_text("body")
     page.close()
-    assert (ran, asked, event_handler_count) == ([], [], 0)
-    return shown
+    assert (ran, requested_urls, event_handler_count) == ([], [], 0)
+    return visible_text
 
 
 def test_a_page_of_an_experiment_shows_hostile_names_and_runs_nothing(browser, binaries, tmp_path):
-    shown = check_page(browser, analysis_page(binaries, tmp_path))
-    assert "<svg/onload=hostile()>" in shown or "onload" in shown
+    visible_text = check_page(browser, analysis_page(binaries, tmp_path))
+    assert "<svg/onload=hostile()>" in visible_text or "onload" in visible_text
 
 
 @pytest.mark.parametrize("verb", ["report", "diff"])

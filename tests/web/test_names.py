@@ -18,10 +18,10 @@ def nested(opened, page_with_changed_data):
 
 def test_a_table_shows_the_shortest_unambiguous_name(nested):
     cell = nested.locator("#tables tbody th", has=nested.locator(".shortened")).first
-    full = cell.get_attribute("title").split(" › ")[-1]
-    assert full.startswith("model.core.blocks.")
-    cut = cell.locator(".cut")
-    assert cut.inner_text() == "model.core." and cut.bounding_box()["width"] == 0
+    full_name = cell.get_attribute("title").split(" › ")[-1]
+    assert full_name.startswith("model.core.blocks.")
+    cut_prefix = cell.locator(".cut")
+    assert cut_prefix.inner_text() == "model.core." and cut_prefix.bounding_box()["width"] == 0
 
 
 def test_text_of_a_row_is_its_full_name(nested):
@@ -32,14 +32,14 @@ def test_text_of_a_row_is_its_full_name(nested):
 
 
 def test_a_selected_name_is_copied_in_full(nested):
-    copied = nested.evaluate(
+    selection_and_title = nested.evaluate(
         """() => {
           const cell = document.querySelector("#tables tbody th:has(.shortened)");
           getSelection().selectAllChildren(cell);
           return [getSelection().toString(), cell.title];
         }"""
     )
-    assert copied[0].endswith(copied[1].split(" › ")[-1])
+    assert selection_and_title[0].endswith(selection_and_title[1].split(" › ")[-1])
 
 
 def test_the_full_name_filters_rows(nested):

@@ -50,8 +50,8 @@ def test_tables_contain_the_rows_of_json_with_their_intervals(opened, report, by
         if row["energy_j"] is not None:
             assert parse_quantity(energy, "J") == pytest.approx(row["energy_j"], rel=1e-3)
         if row["low_j"] is not None and row["energy_j"]:
-            half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
-            assert parse_quantity(interval, "%") / 100 == pytest.approx(half, abs=0.006)
+            relative_half_width = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
+            assert parse_quantity(interval, "%") / 100 == pytest.approx(relative_half_width, abs=0.006)
     causes = [row["cause"] or "" for row in rows]
     assert any(causes) and column(page, "cause")[: len(rows)] == causes
 
@@ -65,27 +65,27 @@ def test_column_heads_sort_both_ways_and_show_the_direction(opened):
     assert falling == sorted(falling, reverse=True)
     page.keyboard.press("Enter")  # the column header keeps the focus
     assert heads.get_attribute("aria-sort") == "ascending"
-    rising = [parse_quantity(text, "s") for text in column(page, "time_s")]
-    assert rising == sorted(rising) and rising[0] < falling[0]
+    ascending_times_s = [parse_quantity(text, "s") for text in column(page, "time_s")]
+    assert ascending_times_s == sorted(ascending_times_s) and ascending_times_s[0] < falling[0]
 
 
 def test_a_filter_leaves_rows_with_all_its_words_and_adds_them_up(opened, report):
     page = opened()
     page.get_by_label("Filter rows").fill("backward conv3")
-    wanted = [row for row in report("layer")["rows"] if "backward" in row["path"] and "conv3" in row["path"][-1]]
+    matching_rows = [row for row in report("layer")["rows"] if "backward" in row["path"] and "conv3" in row["path"][-1]]
     status = page.inner_text("#tables .found")
-    assert len(names(page)) == len(wanted) == int(status.split()[0])
+    assert len(names(page)) == len(matching_rows) == int(status.split()[0])
     assert all("backward" in name and "conv3" in name for name in names(page))
-    assert parse_quantity(status, "J") == pytest.approx(sum(row["energy_j"] or 0 for row in wanted), rel=5e-3)
+    assert parse_quantity(status, "J") == pytest.approx(sum(row["energy_j"] or 0 for row in matching_rows), rel=5e-3)
 
 
 def test_hidden_rows_are_summed_and_can_be_shown(opened, report):
     page = opened()
     rows = report("layer")["rows"]
-    rest = page.locator("#tables tfoot tr").first.inner_text()
-    assert f"and {len(rows) - 40} more" in rest
-    rest_j = sum(row["energy_j"] or 0 for row in rows[40:])
-    assert parse_quantity(rest.split("more")[1], "J") == pytest.approx(rest_j, rel=1e-3)
+    footer_text = page.locator("#tables tfoot tr").first.inner_text()
+    assert f"and {len(rows) - 40} more" in footer_text
+    hidden_rows_j = sum(row["energy_j"] or 0 for row in rows[40:])
+    assert parse_quantity(footer_text.split("more")[1], "J") == pytest.approx(hidden_rows_j, rel=1e-3)
     page.locator("#tables .more").click()
     assert len(names(page)) == min(len(rows), 240)
 
@@ -93,10 +93,10 @@ def test_hidden_rows_are_summed_and_can_be_shown(opened, report):
 def test_every_view_shows_idle_unattributed_background_and_notes(opened, report):
     page = opened()
     result = report("phase")
-    for view in ("summary", "flame", "steps", "timeline", "tables", "violins", "loss", "cost"):
-        line = page.inner_text(f"#{view} .ledger-line")
-        assert parse_quantity(line.split("idle")[1], "J") == pytest.approx(result["idle_j"], rel=6e-3), view
-        assert "not attributed" in line and "background" in line and "on the data" in line, view
+    for view_id in ("summary", "flame", "steps", "timeline", "tables", "violins", "loss", "cost"):
+        line = page.inner_text(f"#{view_id} .ledger-line")
+        assert parse_quantity(line.split("idle")[1], "J") == pytest.approx(result["idle_j"], rel=6e-3), view_id
+        assert "not attributed" in line and "background" in line and "on the data" in line, view_id
     assert "nothing of this ever ran: <i>it was made up</i>" in page.inner_text("#notes")
 
 
@@ -104,8 +104,8 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     page = opened()
     result = report("stack")
     frames = page.locator(".frame")
-    whole = frames.first.get_attribute("aria-label")
-    assert parse_quantity(whole, "J") == pytest.approx(result["measured_j"], rel=5e-3)
+    root_label = frames.first.get_attribute("aria-label")
+    assert parse_quantity(root_label, "J") == pytest.approx(result["measured_j"], rel=5e-3)
     backward = page.locator(".frame", has_text="backward").first
     energy_j = sum(row["energy_j"] or 0 for row in result["rows"] if "backward" in row["path"])
     assert parse_quantity(backward.get_attribute("aria-label"), "J") == pytest.approx(energy_j, rel=5e-3)
@@ -119,8 +119,10 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     page.get_by_label("Search in the flame graph").fill("conv2")
     hits = page.locator(".frame.hit").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     assert hits and all("conv2" in hit for hit in hits)
-    matched = sum(row["energy_j"] or 0 for row in result["rows"] if any("conv2" in part for part in row["path"]))
-    assert parse_quantity(page.inner_text("#flame .found"), "J") == pytest.approx(matched, rel=5e-3)
+    matching_energy_j = sum(
+        row["energy_j"] or 0 for row in result["rows"] if any("conv2" in part for part in row["path"])
+    )
+    assert parse_quantity(page.inner_text("#flame .found"), "J") == pytest.approx(matching_energy_j, rel=5e-3)
     page.get_by_role("group", name="Value of boxes").get_by_text("Seconds").click()
     assert frames.first.locator(".frame-value").inner_text().endswith("s")
     page.get_by_role("group", name="Phase").get_by_text("Forward").click()
@@ -133,8 +135,8 @@ def test_the_flame_graph_ends_in_the_kernels_of_each_layer(opened, report):
     on_gpu = [row for row in result["rows"] if row["device"] == "gpu0" and len(row["path"]) == 4]
     layer = on_gpu[0]["path"][:3]
     kernels = [row for row in on_gpu if row["path"][:3] == layer]
-    whole = next(row for row in report("layer")["rows"] if row["path"] == layer and row["device"] == "gpu0")
-    assert sum(row["energy_j"] for row in kernels) == pytest.approx(whole["energy_j"], rel=1e-6)
+    layer_row = next(row for row in report("layer")["rows"] if row["path"] == layer and row["device"] == "gpu0")
+    assert sum(row["energy_j"] for row in kernels) == pytest.approx(layer_row["energy_j"], rel=1e-6)
     page.get_by_role("group", name="Phase").get_by_text(layer[1].capitalize()).click()
     box = page.locator(f'.frame[aria-label^="{" › ".join(on_gpu[0]["path"])}"]')
     assert parse_quantity(box.get_attribute("aria-label"), "J") == pytest.approx(on_gpu[0]["energy_j"], rel=5e-3)
@@ -158,20 +160,20 @@ def test_the_flame_graph_can_be_walked_with_arrows(opened):
 def test_power_over_time_zooms_by_keys_buttons_and_the_mouse(opened, report):
     page = opened()
     result = report("domain")
-    reading = page.locator("#timeline .reading")
+    reading_box = page.locator("#timeline .reading")
     gpu = next(domain for domain in result["domains"] if domain["name"] == "gpu0")
-    assert parse_quantity(reading.inner_text().split("gpu0")[1], "J") == pytest.approx(gpu["measured_j"], rel=5e-3)
+    assert parse_quantity(reading_box.inner_text().split("gpu0")[1], "J") == pytest.approx(gpu["measured_j"], rel=5e-3)
     page.locator("#timeline .chart[tabindex]").focus()
     page.keyboard.press("+")
-    half = reading.inner_text()
-    assert parse_quantity(half.split("–")[1], "s") == pytest.approx(0.75 * result["elapsed_s"], rel=0.01)
+    zoomed_text = reading_box.inner_text()
+    assert parse_quantity(zoomed_text.split("–")[1], "s") == pytest.approx(0.75 * result["elapsed_s"], rel=0.01)
     page.get_by_label("Show all").click()
     plot = page.locator("#timeline .u-over").first.bounding_box()
     page.mouse.move(plot["x"] + plot["width"] * 0.25, plot["y"] + 50)
     page.mouse.down()
     page.mouse.move(plot["x"] + plot["width"] * 0.5, plot["y"] + 60, steps=5)
     page.mouse.up()
-    dragged_text = reading.inner_text()
+    dragged_text = reading_box.inner_text()
     assert parse_quantity(dragged_text, "s") == pytest.approx(0.25 * result["elapsed_s"], rel=0.02)
     assert parse_quantity(dragged_text.split("–")[1], "s") == pytest.approx(0.5 * result["elapsed_s"], rel=0.02)
 
@@ -192,8 +194,8 @@ def test_violins_of_equal_steps_agree_with_the_layer(opened, report):
     cells = [row.split("\t") for row in page.locator("#violins tbody tr").all_inner_texts()]
     energies = {" ".join(row["path"]): row["energy_j"] for row in report("layer")["rows"] if row["device"] == "gpu0"}
     assert len(cells) == 40
-    for name, per, samples, *_, median, _, _ in cells:
-        assert (per, samples) == ("step", "120")
+    for name, sample_unit, samples, *_, median, _, _ in cells:
+        assert (sample_unit, samples) == ("step", "120")
         assert parse_quantity(median, "J") == pytest.approx(energies[name] / 120, rel=0.1)
 
 
@@ -210,9 +212,9 @@ def test_a_name_that_is_markup_is_shown_as_text(opened):
 def test_page_fits_the_window_width_in_both_themes(opened, width, scheme):
     page = opened(width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    original_background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.locator(".theme").click()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != original_background
 
 
 def test_a_screen_reader_finds_landmarks_names_and_tables(opened):
@@ -255,13 +257,13 @@ def test_a_comparison_page_matches_its_json_and_can_be_sorted(opened, compared):
     file, result = compared
     page = opened(file=file)
     assert parse_quantity(page.inner_text(".hero"), "%") / 100 == pytest.approx(result["total"]["relative"], abs=6e-4)
-    fresh = [entry for entry in result["entries"] if entry["verdict"] == "new"]
+    new_entries = [entry for entry in result["entries"] if entry["verdict"] == "new"]
     page.get_by_role("group", name="Verdict").get_by_text("New").click()
-    assert len(names(page)) == len(fresh) and all("blocks.16" in name for name in names(page))
+    assert len(names(page)) == len(new_entries) and all("blocks.16" in name for name in names(page))
     page.locator("#tables th[data-key=b] button").click()
     falling = [parse_quantity(text, "J") for text in column(page, "b")]
     assert falling == sorted(falling, reverse=True)
-    assert falling[0] == pytest.approx(max(entry["b"]["energy_j"] for entry in fresh), rel=1e-3)
+    assert falling[0] == pytest.approx(max(entry["b"]["energy_j"] for entry in new_entries), rel=1e-3)
     page.get_by_role("group", name="Verdict").get_by_text("All").click()
     page.get_by_label("Filter rows").fill("</script>")
     assert names(page) and page.locator("main b").count() == 0
@@ -276,7 +278,10 @@ def test_the_page_contains_the_json_values_to_the_last_digit(html, report):
     data = json.loads(html.read_text().split('id="joulemap-data">')[1].split("</script>")[0])
     assert data["run"]["measured_j"] == report("domain")["measured_j"]
     levels = {level["by"]: level for level in data["levels"]}
-    for by in ("phase", "layer", "op", "kernel"):
-        result = report(by)
-        assert levels[by]["attributed_j"] == result["attributed_j"] and levels[by]["idle_j"] == result["idle_j"]
-        assert [row[5] for row in levels[by]["rows"]] == [row["energy_j"] for row in result["rows"]]
+    for level_name in ("phase", "layer", "op", "kernel"):
+        result = report(level_name)
+        assert (
+            levels[level_name]["attributed_j"] == result["attributed_j"]
+            and levels[level_name]["idle_j"] == result["idle_j"]
+        )
+        assert [row[5] for row in levels[level_name]["rows"]] == [row["energy_j"] for row in result["rows"]]

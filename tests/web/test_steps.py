@@ -28,8 +28,8 @@ def test_layers_of_a_step_match_the_export(opened, exported, step):
     }
     rows = rows_of(page, f"Step {step}: layers")
     assert len(rows) == 12
-    largest = sorted(lines.values(), reverse=True)[:12]
-    assert [lines[row[0]] for row in rows] == pytest.approx(largest, rel=1e-3)
+    largest_energies_j = sorted(lines.values(), reverse=True)[:12]
+    assert [lines[row[0]] for row in rows] == pytest.approx(largest_energies_j, rel=1e-3)
     for path, device, time, energy, _ in rows:
         assert device == "gpu0" and parse_quantity(time, "s") > 0
         assert_near(energy, "J", lines[path])
@@ -53,8 +53,8 @@ def test_energy_and_time_of_a_step_match_json(opened, report):
 def test_a_step_shows_what_the_gpu_waited_for(opened, report):
     page = opened()
     choose_step(page, 5)
-    recorded = {entry["cause"] for entry in report("phase")["idle"]}
-    assert "launch" in recorded
+    recorded_causes = {entry["cause"] for entry in report("phase")["idle"]}
+    assert "launch" in recorded_causes
     rows = rows_of(page, "Step 5: what the GPU waited for")
     assert [row[:2] for row in rows] == [["waiting for launches", "gpu0"]]
     assert_near(rows[0][2], "s", PAUSE_S)
@@ -77,13 +77,13 @@ def test_a_click_on_a_bar_or_on_the_timeline_chooses_its_step(opened):
 
 def test_buttons_choose_the_longest_step_and_the_next_with_layers(opened, exported, page_with_changed_data):
     def remove_step_details(data: dict) -> None:
-        data["step_details"] = [one for one in data["step_details"] if one["number"] % 10 == 0]
+        data["step_details"] = [step_detail for step_detail in data["step_details"] if step_detail["number"] % 10 == 0]
 
     page = opened(file=page_with_changed_data(remove_step_details))
     times = {line["number"]: float(line["time_s"]) for line in exported("step")}
     page.get_by_role("button", name="Longest").click()
-    shown = page.inner_text("#steps h3").split()[1]
-    assert times[shown] == pytest.approx(max(times.values()), rel=1e-5)
+    shown_step_number = page.inner_text("#steps h3").split()[1]
+    assert times[shown_step_number] == pytest.approx(max(times.values()), rel=1e-5)
     choose_step(page, 12)
     page.get_by_role("button", name="With layers →").click()
     assert page.inner_text("#steps h3") == "Step 20"
@@ -93,7 +93,7 @@ def test_buttons_choose_the_longest_step_and_the_next_with_layers(opened, export
 
 def test_a_step_that_was_not_traced_leads_to_the_nearest_that_was(opened, page_with_changed_data):
     def trace_one_step(data: dict) -> None:
-        data["step_details"] = [one for one in data["step_details"] if one["number"] == 40]
+        data["step_details"] = [step_detail for step_detail in data["step_details"] if step_detail["number"] == 40]
         data["detailed_steps"] = 1
 
     page = opened(file=page_with_changed_data(trace_one_step))

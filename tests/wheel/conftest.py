@@ -58,8 +58,14 @@ class BareEnvironment:
 
     def run(self, command: str) -> subprocess.CompletedProcess:
         """Runs a line of shell with the environment activated."""
-        kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-        settings = {**kept, "PATH": f"{self.binaries}:{os.environ['PATH']}", "VIRTUAL_ENV": str(self.binaries.parent)}
+        inherited_variables = {
+            name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")
+        }
+        settings = {
+            **inherited_variables,
+            "PATH": f"{self.binaries}:{os.environ['PATH']}",
+            "VIRTUAL_ENV": str(self.binaries.parent),
+        }
         settings.update(JOULEMAP_DATA=str(self.work / "data"), HOME=str(self.work), LC_ALL="C.UTF-8")
         options = {"cwd": self.work, "env": settings, "capture_output": True, "text": True, "timeout": 300}
         return subprocess.run(["sh", "-c", command], **options)

@@ -58,6 +58,6 @@ def test_uninstalling_leaves_no_files(bare_environment, wheel):
         "python -c 'import joulemap, os; print(os.path.dirname(joulemap.__file__))'"
     ).strip()
     bare_environment.output("pip uninstall --yes --quiet joulemap")
-    left = bare_environment.output(f"find {folder} -type f -not -name '*.pyc' 2>/dev/null || true")
+    remaining_files = bare_environment.output(f"find {folder} -type f -not -name '*.pyc' 2>/dev/null || true")
     bare_environment.output(f"pip install --quiet --no-index --disable-pip-version-check {wheel}")
-    assert left == ""
+    assert remaining_files == ""

@@ -19,10 +19,10 @@ LIBRARY_SYSROOT = ROOT / "build" / f"sysroot-{MACHINE}"  # what tools/make_sysro
 
 @pytest.fixture(scope="module")
 def other(wheel: Path) -> Path:
-    found = sorted(wheel.parent.glob(f"joulemap-*_{MACHINE}.whl"))
-    if not found:
+    foreign_wheels = sorted(wheel.parent.glob(f"joulemap-*_{MACHINE}.whl"))
+    if not foreign_wheels:
         pytest.skip(f"no wheel for {MACHINE} beside {wheel.name}")
-    return found[0]
+    return foreign_wheels[0]
 
 
 def test_both_wheels_hold_what_their_names_promise_and_the_same_files(wheel, other):

@@ -66,8 +66,8 @@ def test_pytest_finds_the_plugin_by_itself(fresh_environment, tmp_path):
 
 def test_a_training_is_traced_by_layer_with_attach_and_with_record(fresh_environment, tmp_path):
     pytest.importorskip("torch")
-    attached = "with jm.attach(net, file='attached.joule'):\n    train()\n"
-    fresh_environment.output("-c", TRAINING_PROGRAM + attached, cwd=tmp_path)
+    attach_code = "with jm.attach(net, file='attached.joule'):\n    train()\n"
+    fresh_environment.output("-c", TRAINING_PROGRAM + attach_code, cwd=tmp_path)
     (tmp_path / "train.py").write_text(TRAINING_PROGRAM + "train()\n")
     fresh_environment.output(
         "-m", "joulemap", "record", "-o", "recorded.joule", "--", fresh_environment.python, "train.py", cwd=tmp_path

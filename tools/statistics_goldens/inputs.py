@@ -36,7 +36,7 @@ def integers(draw: random.Random, n: int, most: int) -> list[int]:
 
 
 def make_pair_cases(draw: random.Random) -> list[dict]:
-    found = [
+    named_pairs = [
         ("pairs-1", [3], [1]),
         ("pairs-2", [3, 4], [1, 6]),
         ("pairs-5-floor", [5, 6, 7, 8, 9], [1, 1, 1, 1, 1]),
@@ -45,71 +45,83 @@ def make_pair_cases(draw: random.Random) -> list[dict]:
         ("pairs-one-left", [1, 2, 3, 4, 9], [1, 2, 3, 4, 4]),
     ]
     for n in (3, 6, 8, 10, 13, 20, 30):
-        found.append((f"pairs-heavy-ties-{n}", integers(draw, n, 3), integers(draw, n, 4)))
+        named_pairs.append((f"pairs-heavy-ties-{n}", integers(draw, n, 3), integers(draw, n, 4)))
     for n in (7, 12, 30, 60):
-        first, second = draw_multiples_of_eighth(draw, n, 10.5, 2), draw_multiples_of_eighth(draw, n, 10, 2)
-        found.append((f"pairs-eighths-{n}", first, second))
+        first_sample, second_sample = (
+            draw_multiples_of_eighth(draw, n, 10.5, 2),
+            draw_multiples_of_eighth(draw, n, 10, 2),
+        )
+        named_pairs.append((f"pairs-eighths-{n}", first_sample, second_sample))
     for n in (4, 9, 10, 30, 49, 150, 250):
-        found.append((f"pairs-untied-{n}", draw_untied_values(draw, n, 10.5, 2), draw_untied_values(draw, n, 10, 2)))
-    return [{"id": name, "kind": "pairs", "first": a, "second": b} for name, a, b in found]
+        named_pairs.append(
+            (f"pairs-untied-{n}", draw_untied_values(draw, n, 10.5, 2), draw_untied_values(draw, n, 10, 2))
+        )
+    return [{"id": name, "kind": "pairs", "first": a, "second": b} for name, a, b in named_pairs]
 
 
 def make_two_group_cases(draw: random.Random) -> list[dict]:
-    found = [
+    named_samples = [
         ("two-1-1", [1], [2]),
         ("two-1-5", [7], [1, 2, 3, 4, 5]),
         ("two-10-floor", list(range(10)), list(range(20, 30))),
     ]
     for m, n in ((3, 4), (5, 9), (8, 15), (10, 10), (30, 30), (50, 50)):
-        found.append((f"two-heavy-ties-{m}-{n}", integers(draw, m, 4), integers(draw, n, 5)))
+        named_samples.append((f"two-heavy-ties-{m}-{n}", integers(draw, m, 4), integers(draw, n, 5)))
     for m, n in ((6, 7), (12, 25), (30, 30)):
-        first, second = draw_multiples_of_eighth(draw, m, 10.5, 2), draw_multiples_of_eighth(draw, n, 10, 2)
-        found.append((f"two-eighths-{m}-{n}", first, second))
+        first_sample, second_sample = (
+            draw_multiples_of_eighth(draw, m, 10.5, 2),
+            draw_multiples_of_eighth(draw, n, 10, 2),
+        )
+        named_samples.append((f"two-eighths-{m}-{n}", first_sample, second_sample))
     for m, n in ((2, 3), (10, 10), (7, 20), (30, 30), (50, 50), (70, 80)):
-        found.append((f"two-untied-{m}-{n}", draw_untied_values(draw, m, 10.5, 2), draw_untied_values(draw, n, 10, 2)))
-    found.append(("two-large-ties-90-60", integers(draw, 90, 9), integers(draw, 60, 10)))
-    return [{"id": name, "kind": "two", "first": a, "second": b} for name, a, b in found]
+        named_samples.append(
+            (f"two-untied-{m}-{n}", draw_untied_values(draw, m, 10.5, 2), draw_untied_values(draw, n, 10, 2))
+        )
+    named_samples.append(("two-large-ties-90-60", integers(draw, 90, 9), integers(draw, 60, 10)))
+    return [{"id": name, "kind": "two", "first": a, "second": b} for name, a, b in named_samples]
 
 
 def make_group_cases(draw: random.Random) -> list[dict]:
     """Friedman takes blocks of one size each (of `width` values), Kruskal and Wallis groups of any."""
-    found = []
+    named_groups = []
     for blocks, width in ((3, 3), (10, 4), (12, 3), (30, 6)):
-        found.append((f"blocks-ties-{blocks}-{width}", [integers(draw, width, 4) for _ in range(blocks)]))
-        found.append(
+        named_groups.append((f"blocks-ties-{blocks}-{width}", [integers(draw, width, 4) for _ in range(blocks)]))
+        named_groups.append(
             (f"blocks-untied-{blocks}-{width}", [draw_untied_values(draw, width, 10, 2) for _ in range(blocks)])
         )
     for sizes in ((3, 4, 5), (10, 10, 10), (1, 7, 2), (30, 25, 28, 31)):
         name = "-".join(map(str, sizes))
-        found.append((f"groups-ties-{name}", [integers(draw, size, 5) for size in sizes]))
-        found.append((f"groups-untied-{name}", [draw_untied_values(draw, size, 10 + size / 10, 2) for size in sizes]))
+        named_groups.append((f"groups-ties-{name}", [integers(draw, size, 5) for size in sizes]))
+        named_groups.append(
+            (f"groups-untied-{name}", [draw_untied_values(draw, size, 10 + size / 10, 2) for size in sizes])
+        )
     return [
         {
             "id": name,
             "kind": name.split("-")[0],
-            "sizes": list(map(len, lists)),
-            "values": [v for one in lists for v in one],
+            "sizes": list(map(len, value_groups)),
+            "values": [value for group_values in value_groups for value in group_values],
         }
-        for name, lists in found
+        for name, value_groups in named_groups
     ]
 
 
 def make_p_value_families(draw: random.Random) -> list[dict]:
-    found = {f"family-{n}": [round(draw.random() ** 3, 6) for _ in range(n)] for n in (1, 4, 26, 48)}
-    found["family-ties"] = [0.01, 0.01, 0.5, 0.04, 0.04, 1, 0.01, 0.2]
-    return [{"id": name, "kind": "family", "values": values} for name, values in found.items()]
+    values_by_name = {f"family-{n}": [round(draw.random() ** 3, 6) for _ in range(n)] for n in (1, 4, 26, 48)}
+    values_by_name["family-ties"] = [0.01, 0.01, 0.5, 0.04, 0.04, 1, 0.01, 0.2]
+    return [{"id": name, "kind": "family", "values": values} for name, values in values_by_name.items()]
 
 
 def make_sample_cases(draw: random.Random) -> list[dict]:
     # Sums of eighths are exact, so that a mean does not depend on the order: scipy takes rounding for a difference.
-    found = {f"sample-{n}": [round(8 * draw.expovariate(0.1)) / 8 for _ in range(n)] for n in (5, 12, 31)}
-    return [{"id": name, "kind": "sample", "values": values} for name, values in found.items()]
+    values_by_name = {f"sample-{n}": [round(8 * draw.expovariate(0.1)) / 8 for _ in range(n)] for n in (5, 12, 31)}
+    return [{"id": name, "kind": "sample", "values": values} for name, values in values_by_name.items()]
 
 
 def make_strata_cases(draw: random.Random) -> list[dict]:
     """Two treatments in strata of their own level. Strata of pairs have as many values of one as of the other."""
     cases = []
-    for name, sizes, most in (
+    for name, sizes, max_value in (
         ("strata-paired-n2", [(2, 2)] * 12, None),
         ("strata-paired-ties", [(4, 4)] * 5, 6),
         ("strata-paired-unequal", [(3, 3), (5, 5), (2, 2), (7, 7)], None),
@@ -120,9 +132,13 @@ def make_strata_cases(draw: random.Random) -> list[dict]:
     ):
         case: dict = {"id": name, "kind": "strata", "values": [], "groups": [], "strata": []}
         for stratum, (m, n) in enumerate(sizes):
-            first = integers(draw, m, most) if most else draw_untied_values(draw, m, 10 * stratum + 1, 2)
-            second = integers(draw, n, most - 1) if most else draw_untied_values(draw, n, 10 * stratum, 2)
-            case["values"] += first + second
+            first_sample = (
+                integers(draw, m, max_value) if max_value else draw_untied_values(draw, m, 10 * stratum + 1, 2)
+            )
+            second_sample = (
+                integers(draw, n, max_value - 1) if max_value else draw_untied_values(draw, n, 10 * stratum, 2)
+            )
+            case["values"] += first_sample + second_sample
             case["groups"] += [0] * m + [1] * n
             case["strata"] += [stratum] * (m + n)
         cases.append(case)
@@ -132,7 +148,7 @@ def make_strata_cases(draw: random.Random) -> list[dict]:
 def make_factorial_cases(draw: random.Random) -> list[dict]:
     """Logarithms of an experiment of two or three factors in blocks, some of them with missing rows."""
     cases = []
-    for name, levels, blocks, block_sd, missing in (
+    for name, levels, blocks, block_sd, missing_row_count in (
         ("factorial-two", (2, 3), 5, 0.3, 0),
         ("factorial-three", (2, 3, 4), 3, 0.5, 0),
         ("factorial-missing", (2, 3, 2), 4, 0.4, 5),
@@ -152,8 +168,8 @@ def make_factorial_cases(draw: random.Random) -> list[dict]:
                     + interactions[combination[:2]]
                 )
                 rows.append((round(2**20 * (value + draw.gauss(0, 0.2))) / 2**20, combination, block))
-        for gone in sorted(draw.sample(range(len(rows)), missing), reverse=True):
-            del rows[gone]
+        for removed_index in sorted(draw.sample(range(len(rows)), missing_row_count), reverse=True):
+            del rows[removed_index]
         for value, combination, block in rows:
             case["values"].append(value)
             case["levels"] += combination

@@ -42,12 +42,12 @@ def make_pyramid_anchors(image_pixels: int) -> np.ndarray:
     return np.concatenate(levels).astype(np.float32)
 
 
-def compute_iou(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def compute_iou(first_boxes: np.ndarray, second_boxes: np.ndarray) -> np.ndarray:
     """Intersection over union of each pair: (first, second)."""
-    top_left = np.maximum(first[:, None, :2], second[None, :, :2])
-    bottom_right = np.minimum(first[:, None, 2:], second[None, :, 2:])
+    top_left = np.maximum(first_boxes[:, None, :2], second_boxes[None, :, :2])
+    bottom_right = np.minimum(first_boxes[:, None, 2:], second_boxes[None, :, 2:])
     intersection = np.prod(np.maximum(bottom_right - top_left, 0), axis=-1)
-    areas = [np.prod(boxes[:, 2:] - boxes[:, :2], axis=-1) for boxes in (first, second)]
+    areas = [np.prod(boxes[:, 2:] - boxes[:, :2], axis=-1) for boxes in (first_boxes, second_boxes)]
     return intersection / (areas[0][:, None] + areas[1][None, :] - intersection)
 
 
@@ -63,9 +63,9 @@ def match_anchors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Class of each anchor (0 is background, IGNORED between the thresholds) and its encoded box."""
     iou = compute_iou(anchors, boxes)
-    matched = iou.argmax(axis=1)
-    matched[iou.argmax(axis=0)] = np.arange(len(boxes))  # each object has at least one anchor
-    best = iou.max(axis=1)
-    best[iou.argmax(axis=0)] = 1
-    classes = np.where(best >= 0.5, labels[matched], np.where(best < negative_below, 0, IGNORED))
-    return classes.astype(np.int32), encode_boxes(boxes[matched], anchors)
+    matched_box_indices = iou.argmax(axis=1)
+    matched_box_indices[iou.argmax(axis=0)] = np.arange(len(boxes))  # each object has at least one anchor
+    best_iou = iou.max(axis=1)
+    best_iou[iou.argmax(axis=0)] = 1
+    classes = np.where(best_iou >= 0.5, labels[matched_box_indices], np.where(best_iou < negative_below, 0, IGNORED))
+    return classes.astype(np.int32), encode_boxes(boxes[matched_box_indices], anchors)

@@ -34,5 +34,5 @@ def choose_deviation(name: str, kind: str, shape: tuple[int, ...]) -> float:
         return TABLE_DEVIATION
     if DETECTION_LAYERS & set(name.split(".")):
         return DETECTION_DEVIATION
-    gain = 2 if len(shape) == CONVOLUTION_RANK else 1  # most convolutions precede a ReLU
-    return math.sqrt(gain / math.prod(shape[:-1]))
+    variance_gain = 2 if len(shape) == CONVOLUTION_RANK else 1  # most convolutions precede a ReLU
+    return math.sqrt(variance_gain / math.prod(shape[:-1]))

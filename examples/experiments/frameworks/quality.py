@@ -34,9 +34,9 @@ def count_matches(iou: np.ndarray, has_same_label: np.ndarray) -> int:
     matches = np.where(has_same_label, iou, 0)
     count = 0
     for row in range(len(matches)):
-        best = matches[row].argmax()
-        if matches[row, best] >= 0.5:
-            matches[:, best] = 0
+        best_object_index = matches[row].argmax()
+        if matches[row, best_object_index] >= 0.5:
+            matches[:, best_object_index] = 0
             count += 1
     return count
 
@@ -46,25 +46,27 @@ def compute_box_precision(batch: Batch, output: Batch) -> float:
     images, objects = batch["labels"].shape
     matches = 0
     for image in range(images):
-        best = choose_best_detections(output["scores"][image], objects)
-        has_same_label = output["labels"][image, best][:, None] == batch["labels"][image][None, :]
-        matches += count_matches(compute_iou(output["boxes"][image, best], batch["boxes"][image]), has_same_label)
+        detection_indices = choose_best_detections(output["scores"][image], objects)
+        has_same_label = output["labels"][image, detection_indices][:, None] == batch["labels"][image][None, :]
+        matches += count_matches(
+            compute_iou(output["boxes"][image, detection_indices], batch["boxes"][image]), has_same_label
+        )
     return matches / (images * objects)
 
 
 def paste_mask(mask: np.ndarray, box: np.ndarray, pixels: int) -> np.ndarray:
     """The mask of a box as a mask of the image."""
-    top, left, bottom, right = box
+    top, left_edge, bottom_edge, right_edge = box
     centers = np.arange(pixels) + 0.5
-    row = np.floor((centers - top) / max(bottom - top, 1e-6) * len(mask)).astype(int)
-    column = np.floor((centers - left) / max(right - left, 1e-6) * len(mask)).astype(int)
+    row = np.floor((centers - top) / max(bottom_edge - top, 1e-6) * len(mask)).astype(int)
+    column = np.floor((centers - left_edge) / max(right_edge - left_edge, 1e-6) * len(mask)).astype(int)
     is_row_inside, is_column_inside = (row >= 0) & (row < len(mask)), (column >= 0) & (column < len(mask))
     pasted = mask[row.clip(0, len(mask) - 1)][:, column.clip(0, len(mask) - 1)]
     return pasted & is_row_inside[:, None] & is_column_inside[None, :]
 
 
-def compute_mask_iou(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    flat = [masks.reshape(len(masks), -1).astype(np.float32) for masks in (first, second)]
+def compute_mask_iou(first_masks: np.ndarray, second_masks: np.ndarray) -> np.ndarray:
+    flat = [masks.reshape(len(masks), -1).astype(np.float32) for masks in (first_masks, second_masks)]
     intersection = flat[0] @ flat[1].T
     return intersection / np.maximum(flat[0].sum(axis=1)[:, None] + flat[1].sum(axis=1)[None, :] - intersection, 1)
 
@@ -75,9 +77,9 @@ def compute_mask_precision(batch: Batch, output: Batch) -> float:
     pixels = batch["masks"].shape[-1]
     matches = 0
     for image in range(images):
-        best = choose_best_detections(output["scores"][image], objects)
-        masks = [paste_mask(output["masks"][image, i], output["boxes"][image, i], pixels) for i in best]
-        has_same_label = output["labels"][image, best][:, None] == batch["labels"][image][None, :]
+        detection_indices = choose_best_detections(output["scores"][image], objects)
+        masks = [paste_mask(output["masks"][image, i], output["boxes"][image, i], pixels) for i in detection_indices]
+        has_same_label = output["labels"][image, detection_indices][:, None] == batch["labels"][image][None, :]
         matches += count_matches(compute_mask_iou(np.stack(masks), batch["masks"][image]), has_same_label)
     return matches / (images * objects)
 

@@ -43,10 +43,10 @@ class Run:
 
     def start_up(self) -> None:
         """Imports the framework, copies the data to the device, compiles training and inference."""
-        started = time.perf_counter()
+        import_begin_s = time.perf_counter()
         package, options, _ = FRAMEWORKS[self.arguments.framework]
         trainer_class = importlib.import_module(f"{package}.trainer").Trainer
-        self.import_s = time.perf_counter() - started
+        self.import_s = time.perf_counter() - import_begin_s
         self.trainer = trainer_class(self.arguments.network, self.settings, self.arguments.device, **options)
         self.train_inputs = [self.trainer.put(batch) for batch in self.train_batches]
         self.inference_inputs = [self.trainer.put(batch) for batch in self.inference_batches]
@@ -72,8 +72,8 @@ class Run:
 
     def collect_metrics(self, windows: dict[str, dict]) -> dict:
         network, framework = self.arguments.network, self.arguments.framework
-        first = self.settings["inference_batches"] % len(self.inference_batches)
-        answered = self.inference_batches[first:] + self.inference_batches[:first]
+        first_batch_index = self.settings["inference_batches"] % len(self.inference_batches)
+        answered = self.inference_batches[first_batch_index:] + self.inference_batches[:first_batch_index]
         steps = len(self.losses)
         metrics = {
             "network": network,

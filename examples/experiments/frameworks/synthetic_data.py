@@ -34,15 +34,15 @@ def make_image_batch(settings: dict, world: np.random.Generator, random: np.rand
 def draw_object(pixels: int, is_ellipse: bool, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Box and mask of a rectangle or an ellipse."""
     height, width = random.uniform(0.2, 0.55, 2) * pixels
-    top, left = random.uniform(0, pixels - height), random.uniform(0, pixels - width)
+    top, left_edge = random.uniform(0, pixels - height), random.uniform(0, pixels - width)
     centers = np.arange(pixels) + 0.5
     y, x = centers[:, None], centers[None, :]
-    relative_y, relative_x = 2 * (y - top) / height - 1, 2 * (x - left) / width - 1
+    relative_y, relative_x = 2 * (y - top) / height - 1, 2 * (x - left_edge) / width - 1
     if is_ellipse:
         mask = relative_y**2 + relative_x**2 <= 1
     else:
         mask = (np.abs(relative_y) <= 1) & (np.abs(relative_x) <= 1)
-    return np.array([top, left, top + height, left + width], dtype=np.float32), mask
+    return np.array([top, left_edge, top + height, left_edge + width], dtype=np.float32), mask
 
 
 def make_detection_batch(settings: dict, world: np.random.Generator, random: np.random.Generator) -> Batch:

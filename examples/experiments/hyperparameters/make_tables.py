@@ -16,12 +16,12 @@ BATCHES = ["32", "128", "512"]
 
 def describe_cell(cell: dict[str, dict[str, str]]) -> str:
     """Energy and epochs to the target; the accuracy at the limit where no training reached it."""
-    reached = float(cell["reached"]["mean"])
+    target_reached_share = float(cell["reached"]["mean"])
     energy_j, epochs = float(cell["training_j"]["mean"]), float(cell["epochs"]["mean"])
-    if reached == 0:
+    if target_reached_share == 0:
         return f"not reached: {100 * float(cell['accuracy']['mean']):.1f} % after {energy_j:.3g} J"
     text = f"{energy_j:.3g} J, {epochs:.2g} epochs"
-    return text if reached == 1 else f"{text} ({100 * reached:.0f} % of the trainings)"
+    return text if target_reached_share == 1 else f"{text} ({100 * target_reached_share:.0f} % of the trainings)"
 
 
 def make_cell_table(plan: str) -> list[str]:

@@ -64,11 +64,11 @@ def train_step(
 
 @torch.no_grad()
 def measure_accuracy(network: nn.Module, images: Images) -> float:
-    right = sum(
+    correct_count = sum(
         (network(pixels).argmax(dim=1) == classes).sum()
         for pixels, classes in zip(images.pixels.split(2000), images.classes.split(2000))
     )
-    return float(right) / len(images)
+    return float(correct_count) / len(images)
 
 
 def train_to_target(options: argparse.Namespace, seed: int, train_images: Images, test_images: Images) -> Training:

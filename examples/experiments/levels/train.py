@@ -87,9 +87,9 @@ def train(
     epochs = []
     for number in range(options.epochs):
         jm.epoch(number)
-        started = time.perf_counter()
+        epoch_begin_s = time.perf_counter()
         loss = float(train_epoch(network, optimizer, images, classes, options.batch))  # waits for the device
-        epochs.append(Epoch(time.perf_counter() - started, loss))
+        epochs.append(Epoch(time.perf_counter() - epoch_begin_s, loss))
         jm.log(loss=loss)
     jm.epoch(options.epochs)  # ends the last epoch: what follows is not part of it
     return epochs

@@ -30,11 +30,11 @@ def wait_for_device(device: torch.device) -> None:
 def time_calls(call: Call, count: int, device: torch.device) -> float:
     """Seconds of `count` calls."""
     wait_for_device(device)
-    started = time.perf_counter()
+    begin_s = time.perf_counter()
     for _ in range(count):
         call()
     wait_for_device(device)
-    return time.perf_counter() - started
+    return time.perf_counter() - begin_s
 
 
 def prepare(phase: str, make_call: Callable[[], Call], device: torch.device) -> tuple[Call, dict[str, object]]:

@@ -125,7 +125,7 @@ async def run_load_levels(
 def show_progress_line(options: argparse.Namespace, level: LoadLevel) -> Iterator[Callable[[int, int], None]]:
     """A line on the terminal that shows how many requests were sent and have ended."""
     if options.quiet or not sys.stderr.isatty():
-        yield lambda sent, ended: None
+        yield lambda sent_request_count, ended_request_count: None
         return
     rate_text = "" if level.rate_per_s is None else f" at {level.rate_per_s:.4g} requests/s"
 

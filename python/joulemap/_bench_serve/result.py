@@ -249,8 +249,8 @@ def _summarize_tenants(run: LoadLevelRun) -> Iterable[TenantResult]:
         {outcome.request.tenant for outcome in run.outcomes if outcome.request.tenant is not None}
     ):
         outcomes = [outcome for outcome in run.outcomes if outcome.request.tenant == tenant_name]
-        succeeded = [outcome for outcome in outcomes if outcome.is_success]
-        output_tokens = sum(outcome.output_length for outcome in succeeded)
+        successful_outcomes = [outcome for outcome in outcomes if outcome.is_success]
+        output_tokens = sum(outcome.output_length for outcome in successful_outcomes)
         yield TenantResult(
-            tenant_name, len(outcomes), len(succeeded), output_tokens, _summarize_latencies(run, outcomes)
+            tenant_name, len(outcomes), len(successful_outcomes), output_tokens, _summarize_latencies(run, outcomes)
         )

@@ -31,14 +31,14 @@ class StrictArgumentParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **options)
 
     def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def, override]
-        parsed, unknown_words = self.parse_known_args(args, namespace)
+        parsed_arguments, unknown_words = self.parse_known_args(args, namespace)
         if unknown_words:
             self.error(
                 self._unknown_argument_message(
                     next((word for word in unknown_words if word.startswith("-")), unknown_words[0])
                 )
             )
-        return parsed
+        return parsed_arguments
 
     def _unknown_argument_message(self, word: str) -> str:
         if not word.startswith("-"):

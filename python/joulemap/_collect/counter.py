@@ -57,11 +57,11 @@ def mean_power_w(readings: Sequence[CounterReading], begin_ns: int, end_ns: int)
     """Returns the mean power in W over the whole periods between counter updates inside [begin, end); None if there
     are too few."""
     updates = [
-        ((previous_reading.before_ns + reading.after_ns) // 2, reading.joules)
-        for previous_reading, reading in zip(readings, readings[1:])
-        if reading.joules != previous_reading.joules
+        ((previous_reading.before_ns + current_reading.after_ns) // 2, current_reading.joules)
+        for previous_reading, current_reading in zip(readings, readings[1:])
+        if current_reading.joules != previous_reading.joules
         and previous_reading.before_ns >= begin_ns + COUNTER_LAG_NS
-        and reading.after_ns <= end_ns
+        and current_reading.after_ns <= end_ns
     ]
     if len(updates) <= MIN_COUNTER_PERIODS:
         return None

@@ -117,8 +117,8 @@ def build_reshape(tensor_factory, parameters):
             lambda: x.view(parameters["batch"], parameters["rows"], 8, -1).transpose(1, 2).contiguous(), [x]
         )
     if parameters["form"] == "channels-first":
-        transposed = x.transpose(1, 2)
-        return BuiltOperation(lambda: transposed.reshape(parameters["batch"], -1), [x])
+        transposed_tensor = x.transpose(1, 2)
+        return BuiltOperation(lambda: transposed_tensor.reshape(parameters["batch"], -1), [x])
     if parameters["form"] == "transpose":
         flat_matrix = x.view(-1, parameters["width"])
         return BuiltOperation(lambda: flat_matrix.t().contiguous(), [x])

@@ -34,8 +34,8 @@ def build_dense(tensor_factory, parameters):
         tensor_factory.make_weight(parameters["out"], parameters["in"]),
     )
     bias = tensor_factory.make_weight(parameters["out"]) if parameters["bias"] else None
-    linear = tensor_factory.torch.nn.functional.linear
-    return BuiltOperation(lambda: linear(x, weight, bias), [x], [weight] if bias is None else [weight, bias])
+    linear_function = tensor_factory.torch.nn.functional.linear
+    return BuiltOperation(lambda: linear_function(x, weight, bias), [x], [weight] if bias is None else [weight, bias])
 
 
 def count_dense_work(parameters):

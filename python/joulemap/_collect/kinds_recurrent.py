@@ -22,13 +22,13 @@ MAX_TIME_STEPS = 1536
 
 def draw_recurrent_parameters(unit_draws):
     layers = choose_option(unit_draws[4], (1, 1, 2, 3))
-    hidden = draw_width(unit_draws[2], 32, 2048)
+    hidden_size = draw_width(unit_draws[2], 32, 2048)
     return {
         "form": choose_option(unit_draws[6], ("lstm", "gru", "lstm", "rnn_tanh", "lstm", "gru", "rnn_relu")),
         "batch": draw_size(unit_draws[0], 1, 256),
         "steps": min(draw_size(unit_draws[1], 8, 1024), MAX_TIME_STEPS // layers),
-        "in": hidden if unit_draws[3] < 0.4 else draw_width((unit_draws[3] - 0.4) / 0.6, 16, 2048),
-        "hidden": hidden,
+        "in": hidden_size if unit_draws[3] < 0.4 else draw_width((unit_draws[3] - 0.4) / 0.6, 16, 2048),
+        "hidden": hidden_size,
         "layers": layers,
         "directions": 2 if unit_draws[5] < 0.3 else 1,
         "bias": 1,
@@ -59,18 +59,21 @@ def build_recurrent(tensor_factory, parameters):
 
 def count_recurrent_work(parameters):
     """Counts the products of all time steps, layers and directions; a gate value is one FLOP."""
-    rows, gates = parameters["batch"] * parameters["steps"], GATE_COUNTS[parameters["form"]] * parameters["hidden"]
-    layers, directions, hidden = parameters["layers"], parameters["directions"], parameters["hidden"]
-    product_inputs = parameters["in"] + (layers - 1) * directions * hidden
-    weight_elements = directions * gates * (product_inputs + layers * hidden)
-    gate_values = directions * layers * rows * gates
-    inputs, outputs = rows * parameters["in"], rows * directions * hidden
+    rows, total_gate_size = (
+        parameters["batch"] * parameters["steps"],
+        GATE_COUNTS[parameters["form"]] * parameters["hidden"],
+    )
+    layers, directions, hidden_size = parameters["layers"], parameters["directions"], parameters["hidden"]
+    product_inputs = parameters["in"] + (layers - 1) * directions * hidden_size
+    weight_elements = directions * total_gate_size * (product_inputs + layers * hidden_size)
+    gate_values = directions * layers * rows * total_gate_size
+    inputs, outputs = rows * parameters["in"], rows * directions * hidden_size
     return ForwardWork(
         2 * rows * weight_elements + gate_values,
         inputs,
         outputs,
-        weight_elements + parameters["bias"] * 2 * directions * layers * gates,
-        saved_for_backward=inputs + gate_values + directions * layers * rows * hidden,
+        weight_elements + parameters["bias"] * 2 * directions * layers * total_gate_size,
+        saved_for_backward=inputs + gate_values + directions * layers * rows * hidden_size,
         intermediates=2 * gate_values + 2 * (layers - 1) * outputs,
         gradients=2 * gate_values,
     )

@@ -71,17 +71,17 @@ def convert_convolution_call(call: DispatcherCall) -> Optional[tuple]:
         stride, dilation = (parse_list(call.arguments[index], [1, 1]) for index in (3, 5))
         groups = call.arguments[6]
         padding = [(size - 1) // 2 for size in weight[2:]]
-        transposed = False
+        is_transposed = False
     else:
         stride, padding, dilation = (parse_list(call.arguments[index], [1]) for index in (3, 4, 5))
-        transposed, groups = call.arguments[6] == "True", call.arguments[8]
+        is_transposed, groups = call.arguments[6] == "True", call.arguments[8]
     if len(x) == 3:
         x, weight = [*x[:2], 1, x[2]], [*weight[:2], 1, weight[2]]
         stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
     if len(x) != 4:
         return None
     stride, padding, dilation = ((dimension_values * 2)[:2] for dimension_values in (stride, padding, dilation))
-    out_channels = weight[1] * int(groups) if transposed else weight[0]
+    out_channels = weight[1] * int(groups) if is_transposed else weight[0]
     parameters = {
         "batch": x[0],
         "channels": x[1],
@@ -103,7 +103,7 @@ def convert_convolution_call(call: DispatcherCall) -> Optional[tuple]:
     ):
         if values_by_dimension[0] != values_by_dimension[1]:
             parameters[f"{name}_width"] = values_by_dimension[1]
-    return "convolution", parameters | ({"transposed": 1} if transposed else {})
+    return "convolution", parameters | ({"transposed": 1} if is_transposed else {})
 
 
 def convert_dense_call(call: DispatcherCall) -> tuple:
@@ -128,11 +128,11 @@ def convert_bmm_call(call: DispatcherCall) -> tuple:
 
 
 def convert_attention_call(call: DispatcherCall) -> tuple:
-    q, k = call.sizes[0], call.sizes[1]
+    query_shape, k = call.sizes[0], call.sizes[1]
     causal = int("True" in (call.arguments[5:7] if "math" in call.name else call.arguments[4:7][-1:]))
     return "attention", {
-        "batch": element_count(q[:-3]), "heads": q[-3], "queries": q[-2], "keys": k[-2], "width": q[-1],
-        "causal": causal,
+        "batch": element_count(query_shape[:-3]), "heads": query_shape[-3], "queries": query_shape[-2],
+        "keys": k[-2], "width": query_shape[-1], "causal": causal,
     }  # fmt: skip
 
 

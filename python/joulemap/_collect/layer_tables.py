@@ -19,8 +19,8 @@ def write_layer_tables(lines: Iterable[dict], earlier_folder: Path, output_folde
     they lack."""
     family_by_network = {
         f"{network.package}/{network.name}": network.family
-        for held_out in (False, True)
-        for network in networks.list_all_networks(held_out)
+        for is_held_out in (False, True)
+        for network in networks.list_all_networks(is_held_out)
     }
     sums_by_key = {
         layer_row_key(line): parse_layer_sums(line)

@@ -61,7 +61,8 @@ def table_line(name: str, rows: Sequence[MeasuredRow]) -> str:
 def compute_p10_median_p90(values: Sequence[float]) -> tuple[float, float, float]:
     """P10, median, P90."""
     ascending = sorted(values)
-    return tuple(ascending[round(q * (len(ascending) - 1))] for q in (0.1, 0.5, 0.9))  # type: ignore[return-value]
+    last_index = len(ascending) - 1
+    return tuple(ascending[round(quantile * last_index)] for quantile in (0.1, 0.5, 0.9))  # type: ignore[return-value]
 
 
 def median(values: Sequence[float]) -> float:

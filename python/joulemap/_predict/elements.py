@@ -208,11 +208,14 @@ def reduction_parameters(sizes: list[int], dims: list[int]) -> dict[str, int]:
 
 
 def classify_elementwise_loss(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
-    specs = [OperationSpec("add", "same", shape_to_batch_rows_width(args[0].shape))]
+    operation_specs = [OperationSpec("add", "same", shape_to_batch_rows_width(args[0].shape))]
     return (
-        specs
+        operation_specs
         if outputs[0].dim()
-        else [*specs, OperationSpec("reduce", "mean", {**shape_to_batch_rows_width(args[0].shape), "over": 2})]
+        else [
+            *operation_specs,
+            OperationSpec("reduce", "mean", {**shape_to_batch_rows_width(args[0].shape), "over": 2}),
+        ]
     )
 
 

@@ -29,14 +29,14 @@ def classify_outer_product(name: str, args: Sequence, outputs: Sequence) -> Sequ
 
 def classify_batched_product(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
     first_matrix, second_matrix = args[1:3] if name in ("baddbmm", "addbmm") else args[:2]
-    transposed = int(second_matrix.stride(-1) != 1 and second_matrix.stride(-2) == 1)
+    is_transposed = int(second_matrix.stride(-1) != 1 and second_matrix.stride(-2) == 1)
     sizes = {
         "batch": first_matrix.shape[0],
         "m": first_matrix.shape[1],
         "k": first_matrix.shape[2],
         "n": second_matrix.shape[2],
     }
-    return [OperationSpec("bmm", "", {**{key: int(size) for key, size in sizes.items()}, "transposed": transposed})]
+    return [OperationSpec("bmm", "", {**{key: int(size) for key, size in sizes.items()}, "transposed": is_transposed})]
 
 
 def make_attention_spec(q: Any, k: Any, causal: bool) -> OperationSpec:
@@ -71,10 +71,10 @@ def height_and_width_parameters(values_by_name: dict[str, Any]) -> dict[str, int
 
 
 def classify_convolution(name: str, args: Sequence, outputs: Sequence) -> Sequence[OperationSpec]:
-    x, weight, bias, stride, padding, dilation, transposed, _, groups = args[:9]
+    x, weight, bias, stride, padding, dilation, is_transposed, _, groups = args[:9]
     is_1d, kernel = x.dim() == 3, [int(size) for size in weight.shape[2:]]
     sizes = [int(size) for size in x.shape]
-    out_channels = int(weight.shape[1]) * groups if transposed else int(weight.shape[0])
+    out_channels = int(weight.shape[1]) * groups if is_transposed else int(weight.shape[0])
     parameters = {
         "batch": sizes[0],
         "channels": sizes[1],
@@ -97,7 +97,7 @@ def classify_convolution(name: str, args: Sequence, outputs: Sequence) -> Sequen
     parameters |= {key: value for key, value in window_parameters.items() if key.endswith("_width")}
     if x.dim() == 5:
         parameters |= {"depth": sizes[2], "kernel_depth": kernel[0], "out_depth": int(outputs[0].shape[2])}
-    if transposed:
+    if is_transposed:
         parameters |= {"out_height": 1 if is_1d else int(outputs[0].shape[-2]), "out_width": int(outputs[0].shape[-1])}
         parameters |= {"transposed": 1}
     return [OperationSpec("convolution", "", parameters)]

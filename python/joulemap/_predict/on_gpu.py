@@ -86,10 +86,12 @@ class ReplacementKernels:
             return unfused_attention(
                 q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
             )[0]
-        spec = make_attention_spec(q, k, is_causal)
+        attention_spec = make_attention_spec(q, k, is_causal)
         if attn_mask is not None:  # a mask selects another kernel
-            spec.parameters["masked"] = 1
-        return self.single_kernel(spec, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
+            attention_spec.parameters["masked"] = 1
+        return self.single_kernel(
+            attention_spec, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v
+        )
 
     def dropout(self, x, p, train):
         if not self.is_traced((x,)):

@@ -83,11 +83,11 @@ def list_operations(
     }
 
 
-def _split_arguments(inputs: Any, named: Optional[dict]) -> tuple:
+def _split_arguments(inputs: Any, keyword_inputs: Optional[dict]) -> tuple:
     if isinstance(inputs, dict):
-        return (), {**inputs, **(named or {})}
+        return (), {**inputs, **(keyword_inputs or {})}
     is_tensor = hasattr(inputs, "data_ptr")
-    return (inputs,) if is_tensor else tuple(inputs), dict(named or {})
+    return (inputs,) if is_tensor else tuple(inputs), dict(keyword_inputs or {})
 
 
 def run_to_fill_model_caches(
@@ -204,16 +204,16 @@ def record_optimizer(model: Any, recorder: OperationTrace, optimizer: Union[str,
     for dtype_weights in weights_by_dtype.values():
         element_total = sum(int(weight.numel()) for weight in dtype_weights)
         if form is None:
-            spec = OperationSpec(
+            operation_spec = OperationSpec(
                 "unknown",
                 "",
                 {"batch": 1, "rows": 1, "width": element_total, "in": element_total, "out": element_total},
             )
         else:
-            spec = OperationSpec(
+            operation_spec = OperationSpec(
                 "optimizer", form, {"tensors": len(dtype_weights), "elements": element_total, **implementation}
             )
-        recorder.record_spec(spec, source, dtype_weights[0], "", "optimizer")
+        recorder.record_spec(operation_spec, source, dtype_weights[0], "", "optimizer")
 
 
 def optimizer_form(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str, int]]:

@@ -142,31 +142,37 @@ class OperationTrace:
         source = f"{func.namespace}.{name}"
         dtype_source_tensor = dtype_determining_tensor(name, collect_tensors(args), outputs)
         if is_view(func) or name in UNMARKED_VIEW_OPERATIONS:
-            specs: Optional[Sequence[OperationSpec]] = [OperationSpec("view", "", {"batch": 1, "rows": 1, "width": 1})]
+            operation_specs: Optional[Sequence[OperationSpec]] = [
+                OperationSpec("view", "", {"batch": 1, "rows": 1, "width": 1})
+            ]
         else:
-            specs = classify_operation(func, name, args, outputs) if func.namespace in ("aten", "prims") else None
-        if name.startswith("nll_loss") and self._merge_log_softmax_into_loss(specs):
+            operation_specs = (
+                classify_operation(func, name, args, outputs) if func.namespace in ("aten", "prims") else None
+            )
+        if name.startswith("nll_loss") and self._merge_log_softmax_into_loss(operation_specs):
             return
-        if specs is None:
-            specs = [self._make_unknown_spec(func.namespace, source, layer, args, outputs)]
+        if operation_specs is None:
+            operation_specs = [self._make_unknown_spec(func.namespace, source, layer, args, outputs)]
         if in_place and node is None:
             self._reclaim_nodes_of_clone()
-        for spec in specs:
-            self.record_spec(spec, source, dtype_source_tensor, layer)
+        for operation_spec in operation_specs:
+            self.record_spec(operation_spec, source, dtype_source_tensor, layer)
 
-    def _merge_log_softmax_into_loss(self, specs: Optional[Sequence[OperationSpec]]) -> bool:
+    def _merge_log_softmax_into_loss(self, operation_specs: Optional[Sequence[OperationSpec]]) -> bool:
         """Merges log softmax and the following selection into one loss."""
         last_operation = next(
             (operation for operation in reversed(self.operations) if operation["kind"] != "view"), None
         )
         if (
-            not specs
+            not operation_specs
             or last_operation is None
             or last_operation["form"] != "log_softmax"
             or last_operation["pass"] != "forward"
         ):
             return False
-        last_operation.update(kind="loss", form="", parameters=specs[0].parameters, source="aten.nll_loss_forward")
+        last_operation.update(
+            kind="loss", form="", parameters=operation_specs[0].parameters, source="aten.nll_loss_forward"
+        )
         self._claim_nodes(last_operation)
         return True
 
@@ -179,8 +185,8 @@ class OperationTrace:
 
     def record_unknown(self, name: str, namespace: str, args: Sequence, outputs: Sequence) -> None:
         layer, source = self._find_layer(None, None), f"{namespace}.{name}"
-        spec = self._make_unknown_spec(namespace, source, layer, args, outputs)
-        self.record_spec(spec, source, dtype_determining_tensor(name, collect_tensors(args), outputs), layer)
+        unknown_spec = self._make_unknown_spec(namespace, source, layer, args, outputs)
+        self.record_spec(unknown_spec, source, dtype_determining_tensor(name, collect_tensors(args), outputs), layer)
 
     def _make_unknown_spec(
         self, namespace: str, source: str, layer: str, args: Sequence, outputs: Sequence

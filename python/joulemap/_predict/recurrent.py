@@ -140,8 +140,8 @@ class RecurrentKernels:
         note = "packed sequences of different lengths: each counts as the longest"
         self._recorder.notes += [] if note in self._recorder.notes else [note]
         rows, steps = int(x.shape[0]) * int(x.shape[1]), int(x.shape[1 if batch_first else 0])
-        spec = OperationSpec("reshape", "gather", shape_to_batch_rows_width([rows, *x.shape[2:]]))
-        (data,) = self._single_kernel(spec, "aten._pack_padded_sequence", [[rows, *x.shape[2:]]], x)
+        operation_spec = OperationSpec("reshape", "gather", shape_to_batch_rows_width([rows, *x.shape[2:]]))
+        (data,) = self._single_kernel(operation_spec, "aten._pack_padded_sequence", [[rows, *x.shape[2:]]], x)
         with self._recorder.pause_recording():
             return data, self._torch.full((steps,), rows // max(1, steps), dtype=self._torch.int64)
 
@@ -152,8 +152,8 @@ class RecurrentKernels:
         steps = int(batch_sizes.shape[0])
         batch = int(data.shape[0]) // max(1, steps)
         shape = [batch, steps, *data.shape[1:]] if batch_first else [steps, batch, *data.shape[1:]]
-        spec = OperationSpec("reshape", "gather", shape_to_batch_rows_width(data.shape))
-        (padded_sequences,) = self._single_kernel(spec, "aten._pad_packed_sequence", [shape], data)
+        operation_spec = OperationSpec("reshape", "gather", shape_to_batch_rows_width(data.shape))
+        (padded_sequences,) = self._single_kernel(operation_spec, "aten._pad_packed_sequence", [shape], data)
         with self._recorder.pause_recording():
             return padded_sequences, self._torch.full((batch,), steps, dtype=self._torch.int64)
 
@@ -175,9 +175,9 @@ class RecurrentKernels:
         input_gate_products, state_gate_products = self._compute_gate_products(x, hx[0], w_ih, w_hh)
         shapes = [list(hx[0].shape), list(hx[1].shape)]
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
-        spec = make_gates_spec("lstm_cell", input_gate_products)
+        gates_spec = make_gates_spec("lstm_cell", input_gate_products)
         return self._single_kernel(
-            spec, "aten._thnn_fused_lstm_cell", shapes, input_gate_products, state_gate_products, hx[1], *biases
+            gates_spec, "aten._thnn_fused_lstm_cell", shapes, input_gate_products, state_gate_products, hx[1], *biases
         )
 
     def gru_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
@@ -185,10 +185,10 @@ class RecurrentKernels:
             return self._torch.ops.aten.gru_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
         input_gate_products, state_gate_products = self._compute_gate_products(x, hx, w_ih, w_hh)
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
-        spec = make_gates_spec("gru_cell", input_gate_products)
+        gates_spec = make_gates_spec("gru_cell", input_gate_products)
         shapes = [list(hx.shape)]
         return self._single_kernel(
-            spec, "aten._thnn_fused_gru_cell", shapes, input_gate_products, state_gate_products, hx, *biases
+            gates_spec, "aten._thnn_fused_gru_cell", shapes, input_gate_products, state_gate_products, hx, *biases
         )[0]
 
     def _compute_gate_products(self, x: Any, state: Any, w_ih: Any, w_hh: Any) -> tuple:

@@ -62,19 +62,19 @@ class _FrameworkFinder:
 
     def _find_watched_spec(self, name, path, target):
         """Watches each spec until one is executed: programs also look for a framework without importing it."""
-        spec = None
+        module_spec = None
         for finder in sys.meta_path:
             find_spec = None if finder is self else getattr(finder, "find_spec", None)
-            spec = find_spec(name, path, target) if find_spec else None
-            if spec is not None:
+            module_spec = find_spec(name, path, target) if find_spec else None
+            if module_spec is not None:
                 break
-        if spec is None:
+        if module_spec is None:
             return None  # not found yet; the program may make it importable later
         try:
-            self._install_after_import(name, spec.loader)
+            self._install_after_import(name, module_spec.loader)
         except Exception as error:  # noqa: BLE001
             _record_failure(error)
-        return spec
+        return module_spec
 
     def _install_after_import(self, name, loader):
         exec_module = loader.exec_module
@@ -136,9 +136,9 @@ def _wrap_exec_calls():
             _finish_recording()
         original_execve(path, argv, env)
 
-    for wrapper, original in ((_exit, original_exit), (execv, original_execv), (execve, original_execve)):
-        wrapper.__doc__ = original.__doc__
-        wrapper.__module__ = original.__module__
+    for wrapper, original_function in ((_exit, original_exit), (execv, original_execv), (execve, original_execve)):
+        wrapper.__doc__ = original_function.__doc__
+        wrapper.__module__ = original_function.__module__
         setattr(os, wrapper.__name__, wrapper)
 
 

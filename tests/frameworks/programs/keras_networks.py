@@ -19,20 +19,25 @@ def mlp():
 
 
 def convnet():
-    first = [layers.Conv2D(16, 3, padding="same"), layers.BatchNormalization(), layers.ReLU(), layers.MaxPooling2D()]
-    second = [layers.Conv2D(32, 3, padding="same", activation="relu"), layers.BatchNormalization()]
+    first_block = [
+        layers.Conv2D(16, 3, padding="same"),
+        layers.BatchNormalization(),
+        layers.ReLU(),
+        layers.MaxPooling2D(),
+    ]
+    second_block = [layers.Conv2D(32, 3, padding="same", activation="relu"), layers.BatchNormalization()]
     head = [layers.GlobalAveragePooling2D(), layers.Dropout(0.3), layers.Dense(10)]
-    return keras.Sequential([keras.Input((24, 24, 3))] + first + second + head)
+    return keras.Sequential([keras.Input((24, 24, 3))] + first_block + second_block + head)
 
 
 def transformer():
-    given = keras.Input((32, 64))
-    normal = layers.LayerNormalization()(given)
-    x = layers.Add()([given, layers.MultiHeadAttention(4, 16, dropout=0.1)(normal, normal)])
-    inner = layers.Dense(256, activation="gelu")(layers.LayerNormalization()(x))
-    x = layers.Add()([x, layers.Dense(64)(layers.Dropout(0.1)(inner))])
+    input_tensor = keras.Input((32, 64))
+    normal = layers.LayerNormalization()(input_tensor)
+    x = layers.Add()([input_tensor, layers.MultiHeadAttention(4, 16, dropout=0.1)(normal, normal)])
+    hidden_tensor = layers.Dense(256, activation="gelu")(layers.LayerNormalization()(x))
+    x = layers.Add()([x, layers.Dense(64)(layers.Dropout(0.1)(hidden_tensor))])
     x = layers.GlobalAveragePooling1D()(layers.BatchNormalization()(x))
-    return keras.Model(given, layers.Dense(10)(x), name="block")
+    return keras.Model(input_tensor, layers.Dense(10)(x), name="block")
 
 
 def main(name, *flags):

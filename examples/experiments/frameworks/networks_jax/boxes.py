@@ -26,13 +26,13 @@ def encode_boxes(boxes: jax.Array, anchors: jax.Array) -> jax.Array:
     return jnp.concatenate([offsets, jnp.log(sizes / anchor_sizes)], axis=-1) / ENCODING_SCALES
 
 
-def compute_iou(first: jax.Array, second: jax.Array) -> jax.Array:
+def compute_iou(first_boxes: jax.Array, second_boxes: jax.Array) -> jax.Array:
     """Intersection over union of each pair: (..., first, second)."""
-    top_left = jnp.maximum(first[..., :, None, :2], second[..., None, :, :2])
-    bottom_right = jnp.minimum(first[..., :, None, 2:], second[..., None, :, 2:])
+    top_left = jnp.maximum(first_boxes[..., :, None, :2], second_boxes[..., None, :, :2])
+    bottom_right = jnp.minimum(first_boxes[..., :, None, 2:], second_boxes[..., None, :, 2:])
     intersection = jnp.maximum(bottom_right - top_left, 0).prod(axis=-1)
-    first_area = (first[..., 2:] - first[..., :2]).prod(axis=-1)
-    second_area = (second[..., 2:] - second[..., :2]).prod(axis=-1)
+    first_area = (first_boxes[..., 2:] - first_boxes[..., :2]).prod(axis=-1)
+    second_area = (second_boxes[..., 2:] - second_boxes[..., :2]).prod(axis=-1)
     union = first_area[..., :, None] + second_area[..., None, :] - intersection
     return intersection / jnp.maximum(union, 1e-6)
 

@@ -17,12 +17,12 @@ def run_lstm(scope: Scope, name: str, x: jax.Array, state: State | None) -> tupl
     input_kernel = scope.get(f"{name}.input_kernel", (width, 4 * width))
     state_kernel = scope.get(f"{name}.state_kernel", (width, 4 * width))
 
-    def advance(state: State, gates: jax.Array) -> tuple[State, jax.Array]:
-        hidden, cell = state
-        enter, forget, change, leave = jnp.split(gates + hidden @ state_kernel, 4, axis=-1)
+    def advance(state: State, input_gate_products: jax.Array) -> tuple[State, jax.Array]:
+        hidden_state, cell = state
+        enter, forget, change, leave = jnp.split(input_gate_products + hidden_state @ state_kernel, 4, axis=-1)
         cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(change)
-        hidden = jax.nn.sigmoid(leave) * jnp.tanh(cell)
-        return (hidden, cell), hidden
+        hidden_state = jax.nn.sigmoid(leave) * jnp.tanh(cell)
+        return (hidden_state, cell), hidden_state
 
     state = state or (jnp.zeros((count, width)), jnp.zeros((count, width)))
     state, outputs = jax.lax.scan(advance, state, (x @ input_kernel).swapaxes(0, 1))
@@ -67,6 +67,6 @@ def predict(scope: Scope, batch: dict, settings: dict) -> dict:
         token = logits.argmax(axis=-1).astype(token.dtype)
         return (token, states), token[:, 0]
 
-    first = jnp.zeros_like(batch["sources"][:, :1])
-    _, tokens = jax.lax.scan(advance, (first, states), length=settings["length"])
+    start_tokens = jnp.zeros_like(batch["sources"][:, :1])
+    _, tokens = jax.lax.scan(advance, (start_tokens, states), length=settings["length"])
     return {"tokens": tokens.T}

@@ -77,9 +77,9 @@ def find_anchors(settings: dict) -> jax.Array:
 
 def propose(objectness: jax.Array, encoded: jax.Array, settings: dict) -> jax.Array:
     """The boxes with the highest scores after suppression, without gradients."""
-    scores, best = top_k(jax.nn.sigmoid(stop_gradient(objectness)), settings["candidates"])
-    encoded = take_rows(stop_gradient(encoded), best)
-    boxes = decode_boxes(encoded, find_anchors(settings)[best], settings["image_pixels"])
+    scores, top_indices = top_k(jax.nn.sigmoid(stop_gradient(objectness)), settings["candidates"])
+    encoded = take_rows(stop_gradient(encoded), top_indices)
+    boxes = decode_boxes(encoded, find_anchors(settings)[top_indices], settings["image_pixels"])
     scores = suppress_overlaps(boxes, scores, 0.7)
     return take_rows(boxes, top_k(scores, settings["proposals"])[1])
 
@@ -113,8 +113,8 @@ def compute_region_loss(
     targets = encode_boxes(take_rows(batch["boxes"], matches), regions)
     box_loss = (smooth_l1(encoded - targets) * is_positive).sum() / is_positive.sum()
 
-    overlaps, chosen = top_k(overlaps, settings["mask_regions"])
-    boxes, matches, labels = (take_rows(values, chosen) for values in (regions, matches, labels))
+    overlaps, mask_region_indices = top_k(overlaps, settings["mask_regions"])
+    boxes, matches, labels = (take_rows(values, mask_region_indices) for values in (regions, matches, labels))
     mask_logits = run_mask_head(scope, align(pyramid, boxes, MASK_CELLS, settings), labels, settings)
     masks = crop_masks(batch["masks"], boxes, matches, mask_logits.shape[-1])
     losses = binary_cross_entropy(mask_logits, masks).mean(axis=(2, 3))
@@ -141,8 +141,8 @@ def predict(scope: Scope, batch: dict, settings: dict) -> dict:
     regions = propose(*run_proposal_head(scope, levels), settings)
     logits, encoded = run_box_head(scope, align(pyramid, regions, BOX_CELLS, settings), settings)
     probabilities = jax.nn.softmax(logits)[..., 1:]
-    scores, best = top_k(probabilities.max(axis=-1), settings["detections"])
-    boxes = decode_boxes(take_rows(encoded, best), take_rows(regions, best), settings["image_pixels"])
-    labels = take_rows(probabilities.argmax(axis=-1), best) + 1
+    scores, top_indices = top_k(probabilities.max(axis=-1), settings["detections"])
+    boxes = decode_boxes(take_rows(encoded, top_indices), take_rows(regions, top_indices), settings["image_pixels"])
+    labels = take_rows(probabilities.argmax(axis=-1), top_indices) + 1
     masks = run_mask_head(scope, align(pyramid, boxes, MASK_CELLS, settings), labels, settings) > 0
     return {"boxes": boxes, "labels": labels, "scores": suppress_overlaps(boxes, scores, 0.5), "masks": masks}

@@ -14,8 +14,8 @@ CANONICAL_LEVEL = 2
 def make_cell_centers(boxes: jax.Array, cells: int) -> tuple[jax.Array, jax.Array]:
     """y and x of the centers of a grid in each box: (batch, boxes, cells)."""
     fractions = (jnp.arange(cells) + 0.5) / cells
-    top, left, bottom, right = (boxes[..., number, None] for number in range(4))
-    return top + (bottom - top) * fractions, left + (right - left) * fractions
+    top, left_edge, bottom_edge, right_edge = (boxes[..., number, None] for number in range(4))
+    return top + (bottom_edge - top) * fractions, left_edge + (right_edge - left_edge) * fractions
 
 
 def flatten_levels(levels: list[jax.Array]) -> jax.Array:
@@ -49,9 +49,9 @@ def align_regions(
     def take(row: jax.Array, column: jax.Array) -> jax.Array:
         return table[(start + row * side)[..., :, None] + column[..., None, :]]
 
-    upper = take(y0, x0) * (1 - x_weight) + take(y0, x1) * x_weight
+    upper_values = take(y0, x0) * (1 - x_weight) + take(y0, x1) * x_weight
     lower = take(y1, x0) * (1 - x_weight) + take(y1, x1) * x_weight
-    return upper * (1 - y_weight) + lower * y_weight
+    return upper_values * (1 - y_weight) + lower * y_weight
 
 
 def crop_masks(masks: jax.Array, boxes: jax.Array, matches: jax.Array, cells: int) -> jax.Array:
@@ -60,5 +60,5 @@ def crop_masks(masks: jax.Array, boxes: jax.Array, matches: jax.Array, cells: in
     y, x = make_cell_centers(boxes, cells)
     row = jnp.clip(y.astype(jnp.int32), 0, height - 1)
     column = jnp.clip(x.astype(jnp.int32), 0, width - 1)
-    first = jnp.arange(count)[:, None] * objects + matches
-    return masks.reshape(-1)[(first[..., None] * height + row)[..., :, None] * width + column[..., None, :]]
+    mask_index = jnp.arange(count)[:, None] * objects + matches
+    return masks.reshape(-1)[(mask_index[..., None] * height + row)[..., :, None] * width + column[..., None, :]]

@@ -47,8 +47,8 @@ def compute_loss(scope: Scope, batch: dict, settings: dict) -> jax.Array:
 def predict(scope: Scope, batch: dict, settings: dict) -> dict:
     logits, encoded = detect(scope, batch["images"], settings)
     probabilities = jax.nn.softmax(logits)[..., 1:]
-    scores, best = jax.lax.top_k(probabilities.max(axis=-1), settings["detections"])
+    scores, top_indices = jax.lax.top_k(probabilities.max(axis=-1), settings["detections"])
     anchors = jnp.asarray(make_ssd_anchors(settings["image_pixels"]))
-    boxes = decode_boxes(take_rows(encoded, best), anchors[best], settings["image_pixels"])
-    labels = take_rows(probabilities.argmax(axis=-1), best) + 1
+    boxes = decode_boxes(take_rows(encoded, top_indices), anchors[top_indices], settings["image_pixels"])
+    labels = take_rows(probabilities.argmax(axis=-1), top_indices) + 1
     return {"boxes": boxes, "labels": labels, "scores": suppress_overlaps(boxes, scores, 0.5)}

@@ -25,14 +25,20 @@ def update_with_adam(state: dict, gradients: dict, learning_rate: float) -> dict
     """Parameters and moments after a step of Adam."""
     step = state["step"] + 1
     first_correction, second_correction = (1 - beta ** step.astype(jnp.float32) for beta in BETAS)
-    first = jax.tree.map(lambda m, g: BETAS[0] * m + (1 - BETAS[0]) * g, state["first"], gradients)
-    second = jax.tree.map(lambda v, g: BETAS[1] * v + (1 - BETAS[1]) * g * g, state["second"], gradients)
+    first_moments = jax.tree.map(
+        lambda first_moment, g: BETAS[0] * first_moment + (1 - BETAS[0]) * g, state["first"], gradients
+    )
+    second_moments = jax.tree.map(
+        lambda second_moment, g: BETAS[1] * second_moment + (1 - BETAS[1]) * g * g, state["second"], gradients
+    )
 
-    def update(parameter: jax.Array, m: jax.Array, v: jax.Array) -> jax.Array:
-        return parameter - learning_rate * (m / first_correction) / (jnp.sqrt(v / second_correction) + EPSILON)
+    def update(parameter: jax.Array, first_moment: jax.Array, second_moment: jax.Array) -> jax.Array:
+        return parameter - learning_rate * (first_moment / first_correction) / (
+            jnp.sqrt(second_moment / second_correction) + EPSILON
+        )
 
-    parameters = jax.tree.map(update, state["parameters"], first, second)
-    return {"parameters": parameters, "first": first, "second": second, "step": step}
+    parameters = jax.tree.map(update, state["parameters"], first_moments, second_moments)
+    return {"parameters": parameters, "first": first_moments, "second": second_moments, "step": step}
 
 
 class Trainer:
@@ -52,10 +58,10 @@ class Trainer:
     def create_state(self, batch: dict[str, jax.Array]) -> None:
         """A trace without computation finds the parameters and their shapes."""
         scope = Scope({}, {}, is_training=False)
-        jax.eval_shape(lambda traced: self.module.predict(scope, traced, self.settings), batch)
+        jax.eval_shape(lambda traced_batch: self.module.predict(scope, traced_batch, self.settings), batch)
         parameters = jax.device_put(scope.parameters, self.device)
-        first, second = (jax.tree.map(jnp.zeros_like, parameters) for _ in range(2))
-        self.state = {"parameters": parameters, "first": first, "second": second, "step": jnp.array(0)}
+        first_moments, second_moments = (jax.tree.map(jnp.zeros_like, parameters) for _ in range(2))
+        self.state = {"parameters": parameters, "first": first_moments, "second": second_moments, "step": jnp.array(0)}
         self.state["statistics"] = jax.device_put(scope.statistics, self.device)
 
     def compute_step(self, state: dict, batch: dict) -> tuple[dict, jax.Array]:

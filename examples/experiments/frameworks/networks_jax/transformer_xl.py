@@ -20,8 +20,8 @@ def make_position_encoding(length: int, width: int) -> jax.Array:
 def shift_to_distances(scores: jax.Array) -> jax.Array:
     """Moves the score of each distance to the key at that distance: (batch, heads, queries, keys)."""
     batch, heads, queries, keys = scores.shape
-    padded = jnp.pad(scores, ((0, 0), (0, 0), (0, 0), (1, 0))).reshape(batch, heads, keys + 1, queries)
-    return padded[:, :, 1:].reshape(batch, heads, queries, keys)
+    padded_scores = jnp.pad(scores, ((0, 0), (0, 0), (0, 0), (1, 0))).reshape(batch, heads, keys + 1, queries)
+    return padded_scores[:, :, 1:].reshape(batch, heads, queries, keys)
 
 
 def attend(
@@ -51,8 +51,10 @@ def run_block(
     context = jnp.concatenate([memory, x], axis=1)
     attended = attend(scope, f"{name}.attention", x, context, positions, mask, settings["heads"])
     x = normalize_layer(scope, f"{name}.norm1", x + attended)
-    hidden = jax.nn.relu(linear(scope, f"{name}.linear1", x, settings["hidden_width"]))
-    return normalize_layer(scope, f"{name}.norm2", x + linear(scope, f"{name}.linear2", hidden, x.shape[-1]))
+    hidden_activations = jax.nn.relu(linear(scope, f"{name}.linear1", x, settings["hidden_width"]))
+    return normalize_layer(
+        scope, f"{name}.norm2", x + linear(scope, f"{name}.linear2", hidden_activations, x.shape[-1])
+    )
 
 
 def read_text(scope: Scope, tokens: jax.Array, settings: dict) -> jax.Array:

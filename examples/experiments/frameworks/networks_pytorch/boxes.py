@@ -26,13 +26,13 @@ def encode_boxes(boxes: torch.Tensor, anchors: torch.Tensor) -> torch.Tensor:
     return encoded / torch.as_tensor(ENCODING_SCALES, device=boxes.device)
 
 
-def compute_iou(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+def compute_iou(first_boxes: torch.Tensor, second_boxes: torch.Tensor) -> torch.Tensor:
     """Intersection over union of each pair: (..., first, second)."""
-    top_left = torch.maximum(first[..., :, None, :2], second[..., None, :, :2])
-    bottom_right = torch.minimum(first[..., :, None, 2:], second[..., None, :, 2:])
+    top_left = torch.maximum(first_boxes[..., :, None, :2], second_boxes[..., None, :, :2])
+    bottom_right = torch.minimum(first_boxes[..., :, None, 2:], second_boxes[..., None, :, 2:])
     intersection = (bottom_right - top_left).clamp(min=0).prod(dim=-1)
-    first_area = (first[..., 2:] - first[..., :2]).prod(dim=-1)
-    second_area = (second[..., 2:] - second[..., :2]).prod(dim=-1)
+    first_area = (first_boxes[..., 2:] - first_boxes[..., :2]).prod(dim=-1)
+    second_area = (second_boxes[..., 2:] - second_boxes[..., :2]).prod(dim=-1)
     union = first_area[..., :, None] + second_area[..., None, :] - intersection
     return intersection / union.clamp(min=1e-6)
 

@@ -104,8 +104,10 @@ class Network(nn.Module):
 
     def propose(self, objectness: torch.Tensor, encoded: torch.Tensor) -> torch.Tensor:
         """The boxes with the highest scores after suppression, without gradients."""
-        scores, best = objectness.detach().sigmoid().topk(self.settings["candidates"], dim=1)
-        boxes = decode_boxes(take_rows(encoded.detach(), best), self.anchors[best], self.settings["image_pixels"])
+        scores, top_indices = objectness.detach().sigmoid().topk(self.settings["candidates"], dim=1)
+        boxes = decode_boxes(
+            take_rows(encoded.detach(), top_indices), self.anchors[top_indices], self.settings["image_pixels"]
+        )
         scores = suppress_overlaps(boxes, scores, 0.7)
         return take_rows(boxes, scores.topk(self.settings["proposals"], dim=1).indices)
 
@@ -130,8 +132,8 @@ class Network(nn.Module):
         targets = encode_boxes(take_rows(batch["boxes"], matches), regions)
         box_loss = (smooth_l1(encoded - targets) * is_positive).sum() / is_positive.sum()
 
-        overlaps, chosen = overlaps.topk(self.settings["mask_regions"], dim=1)
-        boxes, matches, labels = (take_rows(values, chosen) for values in (regions, matches, labels))
+        overlaps, mask_region_indices = overlaps.topk(self.settings["mask_regions"], dim=1)
+        boxes, matches, labels = (take_rows(values, mask_region_indices) for values in (regions, matches, labels))
         mask_logits = self.mask_head(self.roi_align(pyramid, boxes, MASK_CELLS), labels)
         masks = crop_masks(batch["masks"], boxes, matches, mask_logits.shape[-1])
         losses = functional.binary_cross_entropy_with_logits(mask_logits, masks, reduction="none").mean(dim=(2, 3))
@@ -151,8 +153,10 @@ class Network(nn.Module):
         regions = self.propose(*self.proposal_head(levels))
         logits, encoded = self.box_head(self.roi_align(pyramid, regions, BOX_CELLS))
         scores, labels = logits.softmax(dim=-1)[..., 1:].max(dim=-1)
-        scores, best = scores.topk(self.settings["detections"], dim=1)
-        boxes = decode_boxes(take_rows(encoded, best), take_rows(regions, best), self.settings["image_pixels"])
-        labels = take_rows(labels, best) + 1
+        scores, top_indices = scores.topk(self.settings["detections"], dim=1)
+        boxes = decode_boxes(
+            take_rows(encoded, top_indices), take_rows(regions, top_indices), self.settings["image_pixels"]
+        )
+        labels = take_rows(labels, top_indices) + 1
         masks = self.mask_head(self.roi_align(pyramid, boxes, MASK_CELLS), labels) > 0
         return {"boxes": boxes, "labels": labels, "scores": suppress_overlaps(boxes, scores, 0.5), "masks": masks}

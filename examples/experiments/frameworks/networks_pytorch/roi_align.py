@@ -14,8 +14,8 @@ CANONICAL_LEVEL = 2
 def make_cell_centers(boxes: torch.Tensor, cells: int) -> tuple[torch.Tensor, torch.Tensor]:
     """y and x of the centers of a grid in each box: (batch, boxes, cells)."""
     fractions = (torch.arange(cells, device=boxes.device) + 0.5) / cells
-    top, left, bottom, right = (edge[..., None] for edge in boxes.unbind(dim=-1))
-    return top + (bottom - top) * fractions, left + (right - left) * fractions
+    top, left_edge, bottom_edge, right_edge = (edge[..., None] for edge in boxes.unbind(dim=-1))
+    return top + (bottom_edge - top) * fractions, left_edge + (right_edge - left_edge) * fractions
 
 
 class RoiAlign(nn.Module):
@@ -54,9 +54,9 @@ class RoiAlign(nn.Module):
             index = (start + row * side)[..., :, None] + column[..., None, :]
             return table.index_select(0, index.flatten()).reshape(*index.shape, width)
 
-        upper = take(y0, x0) * (1 - x_weight) + take(y0, x1) * x_weight
+        upper_values = take(y0, x0) * (1 - x_weight) + take(y0, x1) * x_weight
         lower = take(y1, x0) * (1 - x_weight) + take(y1, x1) * x_weight
-        return upper * (1 - y_weight) + lower * y_weight
+        return upper_values * (1 - y_weight) + lower * y_weight
 
 
 def crop_masks(masks: torch.Tensor, boxes: torch.Tensor, matches: torch.Tensor, cells: int) -> torch.Tensor:
@@ -64,6 +64,6 @@ def crop_masks(masks: torch.Tensor, boxes: torch.Tensor, matches: torch.Tensor, 
     count, objects, height, width = masks.shape
     y, x = make_cell_centers(boxes, cells)
     row, column = y.long().clamp(0, height - 1), x.long().clamp(0, width - 1)
-    first = torch.arange(count, device=boxes.device)[:, None] * objects + matches
-    index = (first[..., None] * height + row)[..., :, None] * width + column[..., None, :]
+    mask_index = torch.arange(count, device=boxes.device)[:, None] * objects + matches
+    index = (mask_index[..., None] * height + row)[..., :, None] * width + column[..., None, :]
     return masks.flatten()[index]

@@ -58,6 +58,10 @@ class Network(nn.Module):
     def predict(self, batch: dict) -> dict:
         logits, encoded = self.detect(batch["images"])
         scores, labels = logits.softmax(dim=-1)[..., 1:].max(dim=-1)
-        scores, best = scores.topk(self.settings["detections"], dim=1)
-        boxes = decode_boxes(take_rows(encoded, best), self.anchors[best], self.settings["image_pixels"])
-        return {"boxes": boxes, "labels": take_rows(labels, best) + 1, "scores": suppress_overlaps(boxes, scores, 0.5)}
+        scores, top_indices = scores.topk(self.settings["detections"], dim=1)
+        boxes = decode_boxes(take_rows(encoded, top_indices), self.anchors[top_indices], self.settings["image_pixels"])
+        return {
+            "boxes": boxes,
+            "labels": take_rows(labels, top_indices) + 1,
+            "scores": suppress_overlaps(boxes, scores, 0.5),
+        }

@@ -19,8 +19,8 @@ def make_position_encoding(length: int, width: int) -> torch.Tensor:
 def shift_to_distances(scores: torch.Tensor) -> torch.Tensor:
     """Moves the score of each distance to the key at that distance: (batch, heads, queries, keys)."""
     batch, heads, queries, keys = scores.shape
-    padded = functional.pad(scores, (1, 0)).reshape(batch, heads, keys + 1, queries)
-    return padded[:, :, 1:].reshape(batch, heads, queries, keys)
+    padded_scores = functional.pad(scores, (1, 0)).reshape(batch, heads, keys + 1, queries)
+    return padded_scores[:, :, 1:].reshape(batch, heads, queries, keys)
 
 
 class RelativeAttention(nn.Module):
@@ -83,8 +83,8 @@ class Network(nn.Module):
 
     def read_text(self, tokens: torch.Tensor) -> torch.Tensor:
         """Logits of all segments. The memory of the first one is zero."""
-        empty = torch.zeros(tokens.shape[0], self.segment, self.embedding.embedding_dim, device=tokens.device)
-        memories, logits = [empty] * len(self.blocks), []
+        zero_memory = torch.zeros(tokens.shape[0], self.segment, self.embedding.embedding_dim, device=tokens.device)
+        memories, logits = [zero_memory] * len(self.blocks), []
         for segment in tokens.split(self.segment, dim=1):
             segment_logits, memories = self.read_segment(segment, memories)
             logits.append(segment_logits)

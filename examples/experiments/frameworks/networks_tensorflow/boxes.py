@@ -25,13 +25,13 @@ def encode_boxes(boxes: tf.Tensor, anchors: tf.Tensor) -> tf.Tensor:
     return tf.concat([offsets, tf.math.log(sizes / anchor_sizes)], axis=-1) / ENCODING_SCALES
 
 
-def compute_iou(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+def compute_iou(first_boxes: tf.Tensor, second_boxes: tf.Tensor) -> tf.Tensor:
     """Intersection over union of each pair: (..., first, second)."""
-    top_left = tf.maximum(first[..., :, None, :2], second[..., None, :, :2])
-    bottom_right = tf.minimum(first[..., :, None, 2:], second[..., None, :, 2:])
+    top_left = tf.maximum(first_boxes[..., :, None, :2], second_boxes[..., None, :, :2])
+    bottom_right = tf.minimum(first_boxes[..., :, None, 2:], second_boxes[..., None, :, 2:])
     intersection = tf.reduce_prod(tf.maximum(bottom_right - top_left, 0), axis=-1)
-    first_area = tf.reduce_prod(first[..., 2:] - first[..., :2], axis=-1)
-    second_area = tf.reduce_prod(second[..., 2:] - second[..., :2], axis=-1)
+    first_area = tf.reduce_prod(first_boxes[..., 2:] - first_boxes[..., :2], axis=-1)
+    second_area = tf.reduce_prod(second_boxes[..., 2:] - second_boxes[..., :2], axis=-1)
     union = first_area[..., :, None] + second_area[..., None, :] - intersection
     return intersection / tf.maximum(union, 1e-6)
 

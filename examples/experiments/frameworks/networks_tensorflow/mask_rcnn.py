@@ -110,9 +110,9 @@ class Network(keras.Model):
 
     def propose(self, objectness: tf.Tensor, encoded: tf.Tensor) -> tf.Tensor:
         """The boxes with the highest scores after suppression, without gradients."""
-        scores, best = top_k(tf.sigmoid(tf.stop_gradient(objectness)), self.settings["candidates"])
-        encoded = take_rows(tf.stop_gradient(encoded), best)
-        boxes = decode_boxes(encoded, tf.gather(self.anchors, best), self.settings["image_pixels"])
+        scores, top_indices = top_k(tf.sigmoid(tf.stop_gradient(objectness)), self.settings["candidates"])
+        encoded = take_rows(tf.stop_gradient(encoded), top_indices)
+        boxes = decode_boxes(encoded, tf.gather(self.anchors, top_indices), self.settings["image_pixels"])
         scores = suppress_overlaps(boxes, scores, 0.7)
         return take_rows(boxes, top_k(scores, self.settings["proposals"]).indices)
 
@@ -139,8 +139,8 @@ class Network(keras.Model):
         is_positive = tf.cast(overlaps >= 0.5, tf.float32)
         box_loss = tf.reduce_sum(smooth_l1(encoded - targets) * is_positive) / tf.reduce_sum(is_positive)
 
-        overlaps, chosen = top_k(overlaps, self.settings["mask_regions"])
-        boxes, matches, labels = (take_rows(values, chosen) for values in (regions, matches, labels))
+        overlaps, mask_region_indices = top_k(overlaps, self.settings["mask_regions"])
+        boxes, matches, labels = (take_rows(values, mask_region_indices) for values in (regions, matches, labels))
         mask_logits = self.mask_head(self.align(pyramid, boxes, MASK_CELLS), labels)
         masks = crop_masks(batch["masks"], boxes, matches, mask_logits.shape[-1])
         losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=masks, logits=mask_logits)
@@ -161,8 +161,10 @@ class Network(keras.Model):
         regions = self.propose(*self.proposal_head(levels))
         logits, encoded = self.box_head(self.align(pyramid, regions, BOX_CELLS))
         probabilities = tf.nn.softmax(logits)[..., 1:]
-        scores, best = top_k(tf.reduce_max(probabilities, axis=-1), self.settings["detections"])
-        boxes = decode_boxes(take_rows(encoded, best), take_rows(regions, best), self.settings["image_pixels"])
-        labels = take_rows(tf.argmax(probabilities, axis=-1, output_type=tf.int32), best) + 1
+        scores, top_indices = top_k(tf.reduce_max(probabilities, axis=-1), self.settings["detections"])
+        boxes = decode_boxes(
+            take_rows(encoded, top_indices), take_rows(regions, top_indices), self.settings["image_pixels"]
+        )
+        labels = take_rows(tf.argmax(probabilities, axis=-1, output_type=tf.int32), top_indices) + 1
         masks = self.mask_head(self.align(pyramid, boxes, MASK_CELLS), labels) > 0
         return {"boxes": boxes, "labels": labels, "scores": suppress_overlaps(boxes, scores, 0.5), "masks": masks}

@@ -13,8 +13,8 @@ CANONICAL_LEVEL = 2
 def make_cell_centers(boxes: tf.Tensor, cells: int) -> tuple[tf.Tensor, tf.Tensor]:
     """y and x of the centers of a grid in each box: (batch, boxes, cells)."""
     fractions = (tf.range(cells, dtype=tf.float32) + 0.5) / cells
-    top, left, bottom, right = (boxes[..., number, None] for number in range(4))
-    return top + (bottom - top) * fractions, left + (right - left) * fractions
+    top, left_edge, bottom_edge, right_edge = (boxes[..., number, None] for number in range(4))
+    return top + (bottom_edge - top) * fractions, left_edge + (right_edge - left_edge) * fractions
 
 
 def flatten_levels(levels: list[tf.Tensor]) -> tf.Tensor:
@@ -50,9 +50,9 @@ def align_regions(
     def take(row: tf.Tensor, column: tf.Tensor) -> tf.Tensor:
         return tf.gather(table, (start + row * side)[..., :, None] + column[..., None, :])
 
-    upper = take(y0, x0) * (1 - x_weight) + take(y0, x1) * x_weight
+    upper_values = take(y0, x0) * (1 - x_weight) + take(y0, x1) * x_weight
     lower = take(y1, x0) * (1 - x_weight) + take(y1, x1) * x_weight
-    return upper * (1 - y_weight) + lower * y_weight
+    return upper_values * (1 - y_weight) + lower * y_weight
 
 
 def crop_masks(masks: tf.Tensor, boxes: tf.Tensor, matches: tf.Tensor, cells: int) -> tf.Tensor:
@@ -61,6 +61,6 @@ def crop_masks(masks: tf.Tensor, boxes: tf.Tensor, matches: tf.Tensor, cells: in
     y, x = make_cell_centers(boxes, cells)
     row = tf.clip_by_value(tf.cast(y, tf.int32), 0, height - 1)
     column = tf.clip_by_value(tf.cast(x, tf.int32), 0, width - 1)
-    first = tf.range(count)[:, None] * objects + matches
-    index = (first[..., None] * height + row)[..., :, None] * width + column[..., None, :]
+    mask_index = tf.range(count)[:, None] * objects + matches
+    index = (mask_index[..., None] * height + row)[..., :, None] * width + column[..., None, :]
     return tf.gather(tf.reshape(masks, (-1,)), index)

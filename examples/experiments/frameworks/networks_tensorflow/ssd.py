@@ -22,8 +22,8 @@ class Network(keras.Model):
         self.stem = [ConvNorm("stem.0", width, 3, stride=2), ConvNorm("stem.1", 2 * width, 3, stride=2)]
         self.levels, self.class_heads, self.box_heads = [], [], []
         for i in range(len(SSD_STRIDES)):
-            first = ConvNorm(f"levels.{i}.0", 4 * width, 3, stride=2)
-            self.levels.append([first, ConvNorm(f"levels.{i}.1", 4 * width, 3)])
+            downsampling_convolution = ConvNorm(f"levels.{i}.0", 4 * width, 3, stride=2)
+            self.levels.append([downsampling_convolution, ConvNorm(f"levels.{i}.1", 4 * width, 3)])
             self.class_heads.append(make_convolution(f"class_heads.{i}", SSD_ANCHORS_PER_CELL * self.class_count, 3))
             self.box_heads.append(make_convolution(f"box_heads.{i}", SSD_ANCHORS_PER_CELL * 4, 3))
         self.anchors = make_ssd_anchors(settings["image_pixels"])
@@ -58,7 +58,9 @@ class Network(keras.Model):
     def infer(self, batch: dict) -> dict:
         logits, encoded = self.detect(batch["images"], training=False)
         probabilities = tf.nn.softmax(logits)[..., 1:]
-        scores, best = tf.math.top_k(tf.reduce_max(probabilities, axis=-1), self.settings["detections"])
-        boxes = decode_boxes(take_rows(encoded, best), tf.gather(self.anchors, best), self.settings["image_pixels"])
-        labels = take_rows(tf.argmax(probabilities, axis=-1), best) + 1
+        scores, top_indices = tf.math.top_k(tf.reduce_max(probabilities, axis=-1), self.settings["detections"])
+        boxes = decode_boxes(
+            take_rows(encoded, top_indices), tf.gather(self.anchors, top_indices), self.settings["image_pixels"]
+        )
+        labels = take_rows(tf.argmax(probabilities, axis=-1), top_indices) + 1
         return {"boxes": boxes, "labels": labels, "scores": suppress_overlaps(boxes, scores, 0.5)}

@@ -21,8 +21,8 @@ def make_position_encoding(length: int, width: int) -> tf.Tensor:
 def shift_to_distances(scores: tf.Tensor) -> tf.Tensor:
     """Moves the score of each distance to the key at that distance: (batch, heads, queries, keys)."""
     batch, heads, queries, keys = scores.shape
-    padded = tf.reshape(tf.pad(scores, ((0, 0), (0, 0), (0, 0), (1, 0))), (batch, heads, keys + 1, queries))
-    return tf.reshape(padded[:, :, 1:], (batch, heads, queries, keys))
+    padded_scores = tf.reshape(tf.pad(scores, ((0, 0), (0, 0), (0, 0), (1, 0))), (batch, heads, keys + 1, queries))
+    return tf.reshape(padded_scores[:, :, 1:], (batch, heads, queries, keys))
 
 
 class RelativeAttention(Composite):
@@ -73,8 +73,10 @@ class Network(keras.Model):
         self.blocks = [Block(f"blocks.{number}", settings) for number in range(settings["layers"])]
         self.output_layer = layers.Dense(settings["vocabulary"], name="output")
         self.positions = make_position_encoding(2 * self.segment, settings["width"])
-        hidden = tf.fill((self.segment, 2 * self.segment), -1e9)
-        self.mask = hidden - tf.linalg.band_part(hidden, -1, self.segment)  # keys after the query
+        full_attention_mask = tf.fill((self.segment, 2 * self.segment), -1e9)
+        self.mask = full_attention_mask - tf.linalg.band_part(
+            full_attention_mask, -1, self.segment
+        )  # keys after the query
 
     def read_segment(self, tokens: tf.Tensor, memories: list) -> tuple[tf.Tensor, list]:
         """Logits of the next tokens, and the inputs of each block: the memory of the next segment."""

@@ -13,8 +13,8 @@ class Llama:
         self.n_tokens = 0
 
     def eval(self, tokens):
-        for first in range(0, len(tokens), self.n_batch):
-            self._batch.count = len(tokens[first : first + self.n_batch])
+        for batch_begin in range(0, len(tokens), self.n_batch):
+            self._batch.count = len(tokens[batch_begin : batch_begin + self.n_batch])
             self._ctx.decode(self._batch)
             self.n_tokens += self._batch.count
 

@@ -15,8 +15,8 @@ class RequestStatus(enum.IntEnum):
 
 
 class SamplingParams:
-    def __init__(self, max_tokens: int, stop: list[str]) -> None:
-        self.max_tokens, self.stop = max_tokens, stop
+    def __init__(self, max_tokens: int, stop_strings: list[str]) -> None:
+        self.max_tokens, self.stop = max_tokens, stop_strings
 
 
 class Request:

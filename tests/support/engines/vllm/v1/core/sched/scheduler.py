@@ -9,7 +9,9 @@ from vllm.v1.request import Request, RequestStatus
 
 
 class Scheduler:
-    def __init__(self, budget: int = 16, cache_tokens: int = 1000, draft_tokens: int = 0, is_async: bool = False) -> None:
+    def __init__(
+        self, budget: int = 16, cache_tokens: int = 1000, draft_tokens: int = 0, is_async: bool = False
+    ) -> None:
         self.budget, self.cache_tokens, self.draft_tokens, self.is_async = budget, cache_tokens, draft_tokens, is_async
         self.requests: dict[str, Request] = {}
         self.waiting: list[Request] = []
@@ -32,16 +34,20 @@ class Scheduler:
         for request in list(self.running):
             if request not in self.running:
                 continue
-            missing = request.num_tokens + request.num_output_placeholders + len(request.spec_token_ids)
-            missing -= request.num_computed_tokens
-            tokens = min(missing, budget)
+            uncomputed_tokens = request.num_tokens + request.num_output_placeholders + len(request.spec_token_ids)
+            uncomputed_tokens -= request.num_computed_tokens
+            tokens = min(uncomputed_tokens, budget)
             while tokens > 0 and self._cached_tokens() + tokens > self.cache_tokens:
-                last = self.running.pop()
-                last.status, last.num_computed_tokens, last.spec_token_ids = RequestStatus.PREEMPTED, 0, []
-                last.num_output_placeholders = 0
-                self.waiting.insert(0, last)
-                preempted.add(last.request_id)
-                if last is request:
+                preempted_request = self.running.pop()
+                preempted_request.status, preempted_request.num_computed_tokens, preempted_request.spec_token_ids = (
+                    RequestStatus.PREEMPTED,
+                    0,
+                    [],
+                )
+                preempted_request.num_output_placeholders = 0
+                self.waiting.insert(0, preempted_request)
+                preempted.add(preempted_request.request_id)
+                if preempted_request is request:
                     tokens = 0
             if tokens > 0:
                 drafts = len(request.spec_token_ids)
@@ -89,33 +95,39 @@ class Scheduler:
             request = self.requests.get(id)
             if request is None or request.is_finished():
                 continue
-            sampled = model_runner_output.sampled_token_ids[model_runner_output.req_id_to_index[id]]
+            generated_token_ids = model_runner_output.sampled_token_ids[model_runner_output.req_id_to_index[id]]
             drafts = len(scheduler_output.scheduled_spec_decode_tokens.get(id, ()))
-            if drafts and sampled:
-                request.num_computed_tokens -= drafts - (len(sampled) - 1)
+            if drafts and generated_token_ids:
+                request.num_computed_tokens -= drafts - (len(generated_token_ids) - 1)
             if request.status == RequestStatus.PREEMPTED and self.is_async:
-                request.num_output_tokens += len(sampled)  # output in flight is delivered
+                request.num_output_tokens += len(generated_token_ids)  # output in flight is delivered
                 continue
-            for _ in sampled:
+            for _ in generated_token_ids:
                 request.num_output_tokens += 1
                 request.num_output_placeholders = max(request.num_output_placeholders - 1, 0)
                 if request.num_output_tokens >= request.sampling_params.max_tokens:
                     request.status = RequestStatus.FINISHED_LENGTH_CAPPED
                     break
-            request.spec_token_ids = [-1] * self.draft_tokens if sampled else []
+            request.spec_token_ids = [-1] * self.draft_tokens if generated_token_ids else []
             if request.is_finished():
                 self.running.remove(request)
                 self._free(request)
         return {}
 
     def finish_requests(self, request_ids, finished_status: RequestStatus) -> list[Request]:
-        ids = [request_ids] if isinstance(request_ids, str) else list(self.requests if request_ids is None else request_ids)
-        found = [self.requests[id] for id in ids if id in self.requests and not self.requests[id].is_finished()]
-        for request in found:
+        ids_to_finish = (
+            [request_ids]
+            if isinstance(request_ids, str)
+            else list(self.requests if request_ids is None else request_ids)
+        )
+        unfinished_requests = [
+            self.requests[id] for id in ids_to_finish if id in self.requests and not self.requests[id].is_finished()
+        ]
+        for request in unfinished_requests:
             (self.running if request in self.running else self.waiting).remove(request)
             request.status = finished_status
             self._free(request)
-        return found
+        return unfinished_requests
 
     def _free(self, request: Request) -> None:
         self.finished_req_ids.add(request.request_id)
