@@ -84,7 +84,8 @@ typedef enum jmc_event {
   JMC_BACKWARD,                  /* a backward pass begins */
   JMC_OPTIMIZER_DONE,            /* parameters were updated */
   JMC_FORWARD_TRAIN_AFTER_INFER, /* JMC_FORWARD_TRAIN of the module whose JMC_FORWARD_INFER was this thread's last */
-  JMC_FORWARD_TRAIN_OTHER        /* JMC_FORWARD_TRAIN of a module not yet called in this step, after calls of others */
+  JMC_FORWARD_TRAIN_OTHER,       /* JMC_FORWARD_TRAIN of a module not yet called in this step, after calls of others */
+  JMC_FORWARD_INFER_TEACHER      /* JMC_FORWARD_INFER of a module that an earlier training step began with */
 } jmc_event;
 /* Reports an event. Returns 1 if it begins a step; always 0 once the program has called jmc_step. */
 JMC_API int jmc_on_event(int event);

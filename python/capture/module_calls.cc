@@ -16,8 +16,16 @@ constexpr Py_ssize_t kMaxValues = 256;
 // Limit of stored model classes. In untraced steps only calls of these classes are captured; a program that creates
 // dozens of classes gets less detail instead of using more memory.
 constexpr std::size_t kMaxModelTypes = 32;
-// Limit of the modules that are distinguished within a step; a call of a further one counts as that of a known one.
-constexpr std::size_t kMaxModulesOfAStep = 64;
+// Limit of the outermost modules that are distinguished; a call of a further one counts as that of a known one.
+constexpr std::size_t kMaxOutermostModules = 64;
+
+bool contains(const std::vector<std::uint32_t>& nodes, std::uint32_t node) {
+  return std::ranges::find(nodes, node) != nodes.end();
+}
+
+void add_node(std::vector<std::uint32_t>& nodes, std::uint32_t node) {
+  if (nodes.size() < kMaxOutermostModules && !contains(nodes, node)) nodes.push_back(node);
+}
 
 constexpr std::uint32_t event_bit(int event) { return std::uint32_t{1} << static_cast<unsigned>(event); }
 constexpr std::uint32_t kTrainingCallEvents =
@@ -64,9 +72,11 @@ bool ModuleCalls::is_in_backward(bool& answer) {
   return true;
 }
 
-bool ModuleCalls::on_training_loop_event(int event) {
+bool ModuleCalls::on_training_loop_event(int event, bool* begins_step) {
   if (graph_capture_events_) *graph_capture_events_ |= event_bit(event);
-  if (jmc_on_event(event) == 1) ThreadCaptureState::of_this_thread().nodes_trained_in_step.clear();
+  const bool is_new_step = jmc_on_event(event) == 1;
+  if (is_new_step) ThreadCaptureState::of_this_thread().nodes_trained_in_step.clear();
+  if (begins_step != nullptr) *begins_step = is_new_step;
   const bool sampled = jmc_step_is_sampled() != 0;
   const bool traced = jmc_step_is_traced() != 0;
   if (sampled == is_step_sampled_ && traced == is_step_traced_) return true;
@@ -89,7 +99,8 @@ bool ModuleCalls::begin_graph_replay(std::uint32_t events) {
   if (!ThreadCaptureState::of_this_thread().is_outside_modules()) return true;
   if ((events & kTrainingCallEvents) != 0) {
     if (!on_training_loop_event(JMC_FORWARD_TRAIN)) return false;
-  } else if ((events & event_bit(JMC_FORWARD_INFER)) != 0 && !on_training_loop_event(JMC_FORWARD_INFER)) {
+  } else if ((events & (event_bit(JMC_FORWARD_INFER) | event_bit(JMC_FORWARD_INFER_TEACHER))) != 0 &&
+             !on_training_loop_event(JMC_FORWARD_INFER)) {
     return false;
   }
   return (events & event_bit(JMC_BACKWARD)) == 0 || on_training_loop_event(JMC_BACKWARD);
@@ -129,14 +140,25 @@ bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, std::uint32_t
   thread.pass = gradients ? (is_loss ? Pass::loss : Pass::forward) : (is_loss ? Pass::inference_loss : Pass::inference);
   if (is_loss) return true;
   const std::optional<std::uint32_t> inference_node = gradients ? std::nullopt : std::optional(node);
-  const bool follows_inference = std::exchange(thread.last_inference_node, inference_node) == node;
-  if (!gradients) return on_training_loop_event(JMC_FORWARD_INFER);
+  const std::optional<std::uint32_t> previous_inference_node =
+      std::exchange(thread.last_inference_node, inference_node);
+  const bool follows_inference = previous_inference_node == node;
+  if (!gradients) {
+    // Several calls of a teacher in a row are an evaluation of it.
+    const bool begins_as_teacher = contains(thread.teacher_nodes, node) && !contains(thread.trained_nodes, node) &&
+                                   previous_inference_node != node;
+    return on_training_loop_event(begins_as_teacher ? JMC_FORWARD_INFER_TEACHER : JMC_FORWARD_INFER);
+  }
+  add_node(thread.trained_nodes, node);
   std::vector<std::uint32_t>& called = thread.nodes_trained_in_step;
-  const bool is_first_call = std::ranges::find(called, node) == called.end();
-  const bool is_other = is_first_call && !called.empty() && called.size() < kMaxModulesOfAStep;
+  const bool is_first_call = !contains(called, node);
+  const bool is_other = is_first_call && !called.empty() && called.size() < kMaxOutermostModules;
   const int event = is_other ? JMC_FORWARD_TRAIN_OTHER : JMC_FORWARD_TRAIN;
-  if (!on_training_loop_event(follows_inference ? JMC_FORWARD_TRAIN_AFTER_INFER : event)) return false;
-  if (called.empty() || (is_first_call && called.size() < kMaxModulesOfAStep)) called.push_back(node);
+  bool begins_step = false;
+  if (!on_training_loop_event(follows_inference ? JMC_FORWARD_TRAIN_AFTER_INFER : event, &begins_step)) return false;
+  if (previous_inference_node && !follows_inference && !begins_step)
+    add_node(thread.teacher_nodes, *previous_inference_node);
+  if (called.empty() || (is_first_call && called.size() < kMaxOutermostModules)) called.push_back(node);
   return true;
 }
 

@@ -51,7 +51,8 @@ class ModuleCalls {
   bool on_call(PyObject* module, PyObject* inputs);
   bool on_return(PyObject* module, PyObject* output);
   // Reports the loop event; calls torch.on_step_sampling_change when the new step changes what is traced or sampled.
-  bool on_training_loop_event(int event);
+  // Sets `begins_step`, if given, to whether a step begins with the event.
+  bool on_training_loop_event(int event, bool* begins_step = nullptr);
   // Collect the loop events while a CUDA graph is captured, as bits 1 << event: its replays repeat them. The result is 0
   // if the capture began inside a module, whose own calls are events (torch.compile, graphed modules).
   void begin_graph_capture();

@@ -37,6 +37,8 @@ struct ThreadCaptureState {
   // Of outermost modules, their nodes in ModuleScopes. A model and its wrapper (DDP, torch.compile) have the same node.
   std::optional<std::uint32_t> last_inference_node;  // called last; empty if that call had gradients
   std::vector<std::uint32_t> nodes_trained_in_step;  // called with gradients since this thread began a step
+  std::vector<std::uint32_t> teacher_nodes;   // called without gradients in a training step, before its other calls
+  std::vector<std::uint32_t> trained_nodes;   // called with gradients in any step: no teachers
   bool has_run_backward = false;              // this thread has run a backward pass
   bool is_outermost_call_unrecorded = false;  // the outermost call runs under torch.jit.trace or a torch.func transform
   bool must_hide_grad_fn_reads = false;  // the program has a TorchFunctionMode, which must not see our reads of grad_fn

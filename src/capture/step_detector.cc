@@ -13,8 +13,8 @@ void StepDetector::begin_step_if_due(StepDetection& detection) {
   if (follows_evaluation_) detection.evaluation_steps = 1;
   if (has_begun_step_ && !is_training_) ++steps_before_training_;
   has_begun_step_ = true;
-  has_requested_batch_ = has_updated_parameters_ = has_called_model_ = has_called_with_gradients_ = has_run_backward_ =
-      false;
+  has_requested_batch_ = has_updated_parameters_ = has_called_model_ = has_called_with_gradients_ =
+      has_called_only_teachers_ = has_run_backward_ = false;
   detection.begins_step = true;
 }
 
@@ -26,7 +26,8 @@ bool StepDetector::begins_step_at_call(TrainingLoopEvent event) const {
   if (!is_training_)
     return event != TrainingLoopEvent::forward_begin_with_gradients_of_other_module || !has_called_with_gradients_;
   if (event == TrainingLoopEvent::forward_begin_without_gradients) return true;
-  if (has_called_with_gradients_) return false;
+  if (event == TrainingLoopEvent::forward_begin_without_gradients_of_teacher) return !has_called_only_teachers_;
+  if (has_called_with_gradients_ || has_called_only_teachers_) return false;
   // After several calls without gradients, one with gradients ends the evaluation. After a single one it does if both
   // are of one module; otherwise the first may be a teacher's. Two calls for one batch belong together.
   return follows_evaluation_ ||
@@ -52,12 +53,16 @@ StepDetector::StepDetection StepDetector::on_training_loop_event(TrainingLoopEve
     case TrainingLoopEvent::forward_begin_with_gradients_after_inference:
     case TrainingLoopEvent::forward_begin_with_gradients_of_other_module:
     case TrainingLoopEvent::forward_begin_without_gradients:
+    case TrainingLoopEvent::forward_begin_without_gradients_of_teacher: {
       if (begins_step_at_call(event)) begin_step_if_due(detection);
+      const bool is_teacher = event == TrainingLoopEvent::forward_begin_without_gradients_of_teacher;
+      has_called_only_teachers_ = is_teacher && (!has_called_model_ || has_called_only_teachers_);
       has_called_model_ = true;
-      if (event == TrainingLoopEvent::forward_begin_without_gradients) break;
+      if (is_teacher || event == TrainingLoopEvent::forward_begin_without_gradients) break;
       has_called_with_gradients_ = true;
       std::swap(detection.epoch_time_ns, new_iterator_ns_);
       break;
+    }
     case TrainingLoopEvent::forward_end:
       break;
     case TrainingLoopEvent::backward:

@@ -26,8 +26,9 @@ enum class TrainingLoopEvent : std::uint8_t {
   optimizer_step_end,
   forward_begin_with_gradients_after_inference,  // of the module that was called last, without gradients
   forward_begin_with_gradients_of_other_module,  // than those that the thread has called in this step
+  forward_begin_without_gradients_of_teacher,    // of a module that was called so in an earlier training step
 };
-inline constexpr std::uint8_t kTrainingLoopEventCount = 9;
+inline constexpr std::uint8_t kTrainingLoopEventCount = 10;
 
 class StepDetector {
  public:
@@ -51,9 +52,10 @@ class StepDetector {
   bool has_updated_parameters_ = false;  // parameters were updated in this step
   bool has_called_model_ = false;        // the model was called in this step
   bool has_called_with_gradients_ = false;
-  bool has_run_backward_ = false;    // a backward pass ran in this step
-  bool follows_evaluation_ = false;  // the previous step was an evaluation step
-  bool is_training_ = false;         // a backward pass ran in any step
+  bool has_called_only_teachers_ = false;  // all calls of this step were of teachers
+  bool has_run_backward_ = false;          // a backward pass ran in this step
+  bool follows_evaluation_ = false;        // the previous step was an evaluation step
+  bool is_training_ = false;               // a backward pass ran in any step
   std::uint64_t steps_before_training_ = 0;
   std::optional<std::int64_t> new_iterator_ns_;
 };

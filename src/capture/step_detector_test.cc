@@ -9,7 +9,8 @@ namespace joulemap::capture {
 namespace {
 
 // A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d forward done, B backward, O
-// update, S forward with gradients of the module of the f before it, D of another module than the first F. Returns the
+// update, S forward with gradients of the module of the f before it, D of another module than the first F, t forward
+// without gradients of a teacher, known from an earlier step. Returns the
 // same letters, with | before each one that begins a step, ! before each one that reports an epoch, and after each one
 // that identifies ended steps as evaluation steps, their number.
 std::string detect_steps(const std::string& loop) {
@@ -17,7 +18,7 @@ std::string detect_steps(const std::string& loop) {
   std::string steps;
   std::int64_t now_ns = 0;
   for (const char letter : loop) {
-    const auto event = static_cast<TrainingLoopEvent>(std::string("ILFfdBOSD").find(letter));
+    const auto event = static_cast<TrainingLoopEvent>(std::string("ILFfdBOSDt").find(letter));
     const StepDetector::StepDetection detection = detector.on_training_loop_event(event, ++now_ns);
     if (detection.epoch_time_ns) steps += '!';
     if (detection.begins_step) steps += '|';
@@ -57,6 +58,13 @@ TEST(StepDetector, StepsBeforeTheFirstBackwardPassAreEvaluationSteps) {
 
 TEST(StepDetector, ATeachersCallBelongsToTheTrainingStep) {
   EXPECT_EQ(detect_steps("LFdBOLfdFdBOLfdFdBO"), "|LFdBO|LfdFdBO|LfdFdBO");
+}
+
+TEST(StepDetector, AKnownTeachersCallBeginsTheTrainingStepAfterAnEvaluation) {
+  EXPECT_EQ(detect_steps("fdFdBOfdFdBO"), "|fd|FdB1O|fdFdBO") << "the first call shows nothing yet";
+  EXPECT_EQ(detect_steps("FdBOtdFdBOfdtdFdBO"), "|FdBO|tdFdBO|fd|t1dFdBO");
+  EXPECT_EQ(detect_steps("LFdBOLtdFdBOLfdLfdLtdFdBO"), "|LFdBO|LtdFdBO|Lfd|L1fd|L1tdFdBO");
+  EXPECT_EQ(detect_steps("FdBOfdtdtdFdBO"), "|FdBO|fd|t1dtdFdBO") << "two teachers";
 }
 
 TEST(StepDetector, TheFirstCallWithGradientsEndsAnEvaluationOfSeveralCalls) {

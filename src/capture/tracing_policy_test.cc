@@ -67,6 +67,14 @@ TEST(TracingPolicy, PausesTracingForSecondsHoweverShortStepsAre) {
   EXPECT_NEAR(traced_step_count, 12 + 3 * 300, 10) << "30 s: the first steps, then 0.3 s after 8, 17 and 26 seconds";
 }
 
+TEST(TracingPolicy, TracesFewReplaysOfAGraphOfShortKernels) {
+  // Replays are launched ahead of the GPU, which is always busy: 459 kernels of 2 us.
+  const KernelLog::StepLoadSummary load{
+      .traced_steps = 100, .kernels_per_step = 459, .step_s = 0.00005, .gpu_s = 0.0009};
+  EXPECT_TRUE(is_full_tracing_costly(load));
+  EXPECT_FALSE(is_full_tracing_costly(kResNet50Load));
+}
+
 TEST(TracingPolicy, ACpuProgramIsNotLaunchBound) { EXPECT_FALSE(is_full_tracing_costly({})); }
 
 TEST(TracingPolicy, SamplesTheThirdStepAndThenOneEveryTenSeconds) {

@@ -122,6 +122,33 @@ for epoch in range(3):
     assert sum(int(number) for _, _, kind, number, *_ in marks if kind == "9") == 3
 
 
+@pytest.mark.parametrize("evaluation", ["student(x)", "teacher(x); teacher(x)"])
+def test_a_teachers_call_belongs_to_the_training_step_also_after_an_evaluation(record, evaluation):
+    program = f"""
+import torch
+teacher, student = torch.nn.Linear(4, 1), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+x = torch.ones(2, 4)
+for step in range(6):
+    with torch.no_grad():
+        wanted = teacher(x)
+    loss = (student(x) - wanted).square().sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 2:
+        with torch.no_grad():
+            {evaluation}
+"""
+    marks = [line.split() for line in record(program).part.of("mark")]
+    evaluation_steps = sum(int(number) for _, _, kind, number, *_ in marks if kind == "9")
+    # The first call of the teacher is a step of its own: nothing has trained yet. After calls of the teacher alone, its
+    # next one looks like a further one.
+    expected = 1 + 3 if evaluation == "student(x)" else 1 + 3 + 3 + 2
+    assert evaluation_steps == expected
+    assert sum(kind == "2" for _, _, kind, *_ in marks) == 6 + expected
+
+
 @pytest.mark.parametrize("calls_before", [[], ["with torch.no_grad(): encoder(torch.ones(2, 4))"]])
 def test_an_encoder_and_a_decoder_share_the_first_step(record, calls_before):
     program = f"""
