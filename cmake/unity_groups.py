@@ -25,7 +25,9 @@ ALIAS_PATTERN = re.compile(r"\busing\s+(\w+)\s*=")
 
 
 def declared_name(head):
-    """The name that the text before a `{` or `;` declares, or None."""
+    """The name that the text before a `{` or `;` declares, or None. Using-declarations may occur repeatedly."""
+    if re.match(r"(?:using\s+[\w:]+|namespace\s+\w+\s*=.*)$", head, re.DOTALL):
+        return None
     for pattern in (TYPE_PATTERN, ALIAS_PATTERN):
         found = pattern.search(head)
         if found:
@@ -33,7 +35,7 @@ def declared_name(head):
     text_before_initializer = head.split("=", 1)[0] + ("=" if "=" in head else "")
     for pattern in (FUNCTION_PATTERN, VARIABLE_PATTERN):
         found = pattern.search(text_before_initializer)
-        if found:
+        if found and not found.group(1)[0].isdigit():  # digits: the rest of an initializer, as in size_t{1} << 20
             return found.group(1)
     return None
 

@@ -9,6 +9,9 @@
 
 namespace joulemap {
 
+// Standard deviation of a normal distribution divided by its median absolute deviation.
+inline constexpr double kMadToStandardDeviation = 1.4826;
+
 // `fallback` where there are no values.
 template <class Number>
 Number median_or(std::vector<Number> values, Number fallback) {

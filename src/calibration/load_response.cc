@@ -38,7 +38,6 @@ constexpr double kMinLagIdentifyingCost = 6;
 constexpr double kMaxLagIntervalCost = 1.35;
 // Observations with a larger residual, in standard deviations, are outliers: a late poll, a changed clock.
 constexpr double kOutlierDeviations = 4;
-constexpr double kMadToStandardDeviation = 1.4826;
 
 std::vector<double> make_lag_grid() {
   std::vector<double> lags_ns;

@@ -5,14 +5,13 @@
 
 #include <map>
 
+#include "base/clock.h"
 #include "capture/kernel_record_source.h"
 
 #include <climits>
 
 namespace joulemap::capture {
 namespace {
-
-constexpr std::int64_t kMillisecond_ns = 1'000'000;
 
 KernelActivityRecord kernel(std::uint32_t correlation, std::int64_t start_ns, std::string_view name = "gemm") {
   KernelActivityRecord kernel_record;
@@ -37,15 +36,15 @@ TEST(KernelLog, LinksAKernelToItsScopeAndStep) {
   log.set_device(0, "GPU-1");
   log.begin_step(1, 0, 0, true);
   log.on_launch(11, 5, 1, 0);
-  log.begin_step(2, 1, kMillisecond_ns, true);
+  log.begin_step(2, 1, kNanosecondsPerMillisecond, true);
   log.on_launch(12, 6, 2, 0);
-  log.on_kernel(kernel(12, 2 * kMillisecond_ns));
-  log.on_kernel(kernel(11, 3 * kMillisecond_ns));  // arrives after the next step's kernel
+  log.on_kernel(kernel(12, 2 * kNanosecondsPerMillisecond));
+  log.on_kernel(kernel(11, 3 * kNanosecondsPerMillisecond));  // arrives after the next step's kernel
   const Activity activity = collect_all_kernels(log);
   ASSERT_EQ(activity.steps.size(), 2u);
   EXPECT_EQ(activity.steps[0].kernels, 1u);
   EXPECT_EQ(activity.steps[0].summed_kernel_ns, 1000);
-  EXPECT_EQ(activity.steps[0].end_ns, kMillisecond_ns);
+  EXPECT_EQ(activity.steps[0].end_ns, kNanosecondsPerMillisecond);
   ASSERT_EQ(activity.kernels.size(), 2u);
   EXPECT_EQ(activity.kernels[0].scope, 5u);
   EXPECT_EQ(activity.kernels[1].scope, 6u);
@@ -59,8 +58,8 @@ TEST(KernelLog, OmitsLaunchesOfTheRecorder) {
   log.begin_step(1, 0, 0, true);
   log.on_launch(11, 5, 1, 0);
   log.on_launch(12, kJoulemapScope, 1, 0);
-  log.on_kernel(kernel(11, kMillisecond_ns));
-  log.on_kernel(kernel(12, kMillisecond_ns));
+  log.on_kernel(kernel(11, kNanosecondsPerMillisecond));
+  log.on_kernel(kernel(12, kNanosecondsPerMillisecond));
   const Activity activity = collect_all_kernels(log);
   EXPECT_EQ(activity.kernels.size(), 1u);
   EXPECT_EQ(activity.steps.at(0).kernels, 1u);
@@ -71,14 +70,14 @@ TEST(KernelLog, KernelsLaunchedAfterAStepBelongToNoStep) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   log.on_launch(11, 5, 1, 0);
-  log.end_step(kMillisecond_ns);
+  log.end_step(kNanosecondsPerMillisecond);
   log.on_launch(12, 6, 0, 0);
-  log.on_kernel(kernel(12, 3 * kMillisecond_ns));
-  log.on_kernel(kernel(11, 2 * kMillisecond_ns));
-  log.begin_step(2, 1, 9 * kMillisecond_ns, true);
+  log.on_kernel(kernel(12, 3 * kNanosecondsPerMillisecond));
+  log.on_kernel(kernel(11, 2 * kNanosecondsPerMillisecond));
+  log.begin_step(2, 1, 9 * kNanosecondsPerMillisecond, true);
   const Activity activity = collect_all_kernels(log);
   ASSERT_EQ(activity.steps.size(), 2u);
-  EXPECT_EQ(activity.steps[0].end_ns, kMillisecond_ns);
+  EXPECT_EQ(activity.steps[0].end_ns, kNanosecondsPerMillisecond);
   EXPECT_EQ(activity.steps[0].kernels, 1u);
   EXPECT_EQ(activity.steps[1].kernels, 0u);
   EXPECT_EQ(activity.kernels.size(), 2u);
@@ -124,9 +123,9 @@ TEST(KernelLog, RecordsAKernelThatArrivesAfterItsStepWasCollected) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   log.on_launch(1, 3, 1, 0);
-  log.begin_step(2, 1, kMillisecond_ns, true);
-  Activity early_activity{.end_ns = 2 * kMillisecond_ns};
-  log.collect_kernel_activity(early_activity, 2 * kMillisecond_ns, false);
+  log.begin_step(2, 1, kNanosecondsPerMillisecond, true);
+  Activity early_activity{.end_ns = 2 * kNanosecondsPerMillisecond};
+  log.collect_kernel_activity(early_activity, 2 * kNanosecondsPerMillisecond, false);
   ASSERT_EQ(early_activity.steps.size(), 1u);
   log.on_kernel(kernel(1, 10));
   const Activity late_activity = collect_all_kernels(log);
@@ -148,9 +147,9 @@ void simulate_step(KernelLog& log, std::uint32_t serial, std::uint32_t kernels, 
 
 TEST(KernelLog, StepsWithEqualLaunchesHaveTheSameShape) {
   KernelLog log;
-  simulate_step(log, 1, 10, kMillisecond_ns);
-  simulate_step(log, 2, 10, kMillisecond_ns);
-  simulate_step(log, 3, 11, kMillisecond_ns);
+  simulate_step(log, 1, 10, kNanosecondsPerMillisecond);
+  simulate_step(log, 2, 10, kNanosecondsPerMillisecond);
+  simulate_step(log, 3, 11, kNanosecondsPerMillisecond);
   const Activity activity = collect_all_kernels(log);
   EXPECT_EQ(activity.steps.at(0).kernel_sequence_hash, activity.steps.at(1).kernel_sequence_hash);
   EXPECT_NE(activity.steps.at(0).kernel_sequence_hash, activity.steps.at(2).kernel_sequence_hash);
@@ -164,9 +163,10 @@ TEST(KernelLog, TheLoadIsThatOfATypicalStep) {
     log.begin_step(step, step, now_ns, true);
     log.on_launch(step, 1, step, 0);
     KernelActivityRecord busy = kernel(step, now_ns);
-    busy.end_ns = now_ns + 9 * kMillisecond_ns;
+    busy.end_ns = now_ns + 9 * kNanosecondsPerMillisecond;
     log.on_kernel(busy);
-    now_ns += step == 1 ? 3000 * kMillisecond_ns : 10 * kMillisecond_ns;  // the first step loads libraries
+    now_ns += step == 1 ? 3000 * kNanosecondsPerMillisecond
+                        : 10 * kNanosecondsPerMillisecond;  // the first step loads libraries
   }
   collect_all_kernels(log);
   const KernelLog::StepLoadSummary load = log.recent_step_load();
@@ -183,14 +183,14 @@ TEST(KernelLog, KernelsWithoutALaunchGetTheScopesOfTheLastTracedStep) {
     log.on_launch(i + 1, scopes[i], 1, 0);
     log.on_kernel(kernel(i + 1, i * 2000, i == 3 ? "relu" : "gemm"));
   }
-  log.begin_step(2, 1, kMillisecond_ns, true);
+  log.begin_step(2, 1, kNanosecondsPerMillisecond, true);
   Activity traced_step_activity;
-  traced_step_activity.end_ns = kMillisecond_ns;
-  log.collect_kernel_activity(traced_step_activity, 2 * kMillisecond_ns, true);
+  traced_step_activity.end_ns = kNanosecondsPerMillisecond;
+  log.collect_kernel_activity(traced_step_activity, 2 * kNanosecondsPerMillisecond, true);
   for (std::uint32_t i = 0; i < 8; ++i) {
-    log.on_kernel(kernel(100 + i, 2 * kMillisecond_ns + i * 2000, i % 4 == 3 ? "relu" : "gemm"));
+    log.on_kernel(kernel(100 + i, 2 * kNanosecondsPerMillisecond + i * 2000, i % 4 == 3 ? "relu" : "gemm"));
   }
-  log.on_kernel(kernel(200, 3 * kMillisecond_ns, "never seen before"));
+  log.on_kernel(kernel(200, 3 * kNanosecondsPerMillisecond, "never seen before"));
   const Activity activity = collect_all_kernels(log);
   ASSERT_EQ(activity.kernels.size(), 9u);
   for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(activity.kernels[i].scope, scopes[i % 4]) << i;
@@ -203,13 +203,13 @@ TEST(KernelLog, WaitsForOutstandingKernels) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   log.on_launch(1, 3, 1, 0);
-  log.begin_step(2, 1, kMillisecond_ns, true);
-  Activity early_activity{.end_ns = 2 * kMillisecond_ns};
-  log.collect_kernel_activity(early_activity, kMillisecond_ns / 2, false);
+  log.begin_step(2, 1, kNanosecondsPerMillisecond, true);
+  Activity early_activity{.end_ns = 2 * kNanosecondsPerMillisecond};
+  log.collect_kernel_activity(early_activity, kNanosecondsPerMillisecond / 2, false);
   EXPECT_TRUE(early_activity.steps.empty());
   log.on_kernel(kernel(1, 10));
-  Activity later_activity{.end_ns = 3 * kMillisecond_ns};
-  log.collect_kernel_activity(later_activity, 2 * kMillisecond_ns, false);
+  Activity later_activity{.end_ns = 3 * kNanosecondsPerMillisecond};
+  log.collect_kernel_activity(later_activity, 2 * kNanosecondsPerMillisecond, false);
   ASSERT_EQ(later_activity.steps.size(), 1u);
   EXPECT_EQ(later_activity.steps[0].kernels, 1u);
 }
@@ -221,7 +221,7 @@ TEST(KernelLog, ALongRunStoresTalliesAndOccasionalSteps) {
   std::uint64_t summed = 0;
   constexpr std::uint32_t kSteps = 25'000;
   constexpr std::uint32_t kKernels = 500;
-  constexpr std::int64_t kStep_ns = 30 * kMillisecond_ns;
+  constexpr std::int64_t kStep_ns = 30 * kNanosecondsPerMillisecond;
   for (std::uint32_t serial = 1; serial <= kSteps; ++serial) {
     simulate_step(log, serial, kKernels, kStep_ns);
     if (serial % 30 != 0) continue;
@@ -241,7 +241,7 @@ TEST(KernelLog, AProgramWithoutStepsIsWrittenContinuously) {
   KernelLog log;
   log.on_launch(1, 4, 0, 0);
   log.on_kernel(kernel(1, 10));
-  Activity activity{.end_ns = kMillisecond_ns};
+  Activity activity{.end_ns = kNanosecondsPerMillisecond};
   log.collect_kernel_activity(activity, 0, true);
   EXPECT_EQ(activity.kernels.size(), 1u);
   EXPECT_TRUE(activity.steps.empty());

@@ -11,8 +11,6 @@ namespace joulemap {
 namespace {
 
 constexpr std::size_t kMinUpdateIntervals = 2;
-// Standard deviation over median absolute deviation of a normal distribution.
-constexpr double kMadToStandardDeviation = 1.4826;
 // Updates count as regular up to this fraction of slips (updates outside their expected interval) among the changes.
 constexpr double kMaxSlipFraction = 0.05;
 

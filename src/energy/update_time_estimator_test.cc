@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "energy/update_time_estimator.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,7 @@
 namespace joulemap {
 namespace {
 
-constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
-constexpr std::int64_t kStart_ns = 7'000'000 * kMs;  // two hours after boot
+constexpr std::int64_t kStart_ns = 7'000'000 * kNanosecondsPerMillisecond;  // two hours after boot
 
 // A periodically updated value whose updates have bounded jitter and may be missed, and a reader whose reads take time.
 // The true update times are known.
@@ -64,7 +64,8 @@ class UpdatingCounter {
 std::int64_t read_densely(UpdatingCounter& counter, UpdateTimeEstimator& clock, std::int64_t from_ns,
                           std::int64_t total_duration_ns, const std::function<std::int64_t()>& read_duration_ns) {
   std::int64_t now_ns = from_ns;
-  while (now_ns < from_ns + total_duration_ns) now_ns = counter.read(clock, now_ns + kMs, read_duration_ns());
+  while (now_ns < from_ns + total_duration_ns)
+    now_ns = counter.read(clock, now_ns + kNanosecondsPerMillisecond, read_duration_ns());
   return now_ns;
 }
 
@@ -91,7 +92,8 @@ TEST(UpdateTimeEstimator, HasNoPeriodBeforeTwoUpdates) {
   UpdatingCounter counter(1);
   UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   EXPECT_FALSE(clock.has_period());
-  read_densely(counter, clock, kStart_ns, 120 * kMs, [] { return 3 * kMs; });
+  read_densely(counter, clock, kStart_ns, 120 * kNanosecondsPerMillisecond,
+               [] { return 3 * kNanosecondsPerMillisecond; });
   EXPECT_FALSE(clock.is_locked());
 }
 
@@ -99,7 +101,8 @@ TEST(UpdateTimeEstimator, LocksOntoADenselyReadCounterAfterTwoUpdates) {
   UpdatingCounter counter(2);
   counter.phase_ns = 37e6;
   UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
-  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
+  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 250 * kNanosecondsPerMillisecond,
+                                           [] { return 3 * kNanosecondsPerMillisecond; });
   expect_true_updates_inside(counter, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 100e6, clock.period_uncertainty_ns());
 }
@@ -109,7 +112,8 @@ TEST(UpdateTimeEstimator, PredictsAnUpdateACenturyAway) {
   UpdatingCounter counter(2);
   counter.phase_ns = 37e6;
   UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
-  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
+  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 250 * kNanosecondsPerMillisecond,
+                                           [] { return 3 * kNanosecondsPerMillisecond; });
   expect_true_updates_inside(counter, clock, now_ns);
   ASSERT_TRUE(clock.is_locked());
   constexpr std::int64_t kCentury_ns = 100LL * 365 * 86400 * kNanosecondsPerSecond;
@@ -122,7 +126,8 @@ TEST(UpdateTimeEstimator, PredictsAnUpdateACenturyAway) {
 TEST(UpdateTimeEstimator, HasNoPeriodWhenEveryReadIsNew) {
   UpdatingCounter counter(3);
   UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
-  for (std::int64_t i = 0; i < 50; ++i) counter.read(clock, kStart_ns + i * 1000 * kMs, 3 * kMs);
+  for (std::int64_t i = 0; i < 50; ++i)
+    counter.read(clock, kStart_ns + i * 1000 * kNanosecondsPerMillisecond, 3 * kNanosecondsPerMillisecond);
   EXPECT_FALSE(clock.has_period());
   EXPECT_EQ(clock.irregular_update_count(), 0u);
 }
@@ -133,17 +138,18 @@ TEST(UpdateTimeEstimator, CoversTrueUpdatesWithinTwoMillisecondsByThreeMilliseco
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     UpdatingCounter counter(seed);
     counter.period_ns = 100e6 * (1 + 1e-4 * static_cast<double>(counter.random_below(200) - 100) / 100);
-    counter.phase_ns = static_cast<double>(counter.random_below(100 * kMs));
+    counter.phase_ns = static_cast<double>(counter.random_below(100 * kNanosecondsPerMillisecond));
     counter.jitter_ns = static_cast<double>(counter.random_below(90'000));
     UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
-    std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 420 * kMs, [] { return 3 * kMs; });
+    std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 420 * kNanosecondsPerMillisecond,
+                                       [] { return 3 * kNanosecondsPerMillisecond; });
     for (int visit_index = 0; visit_index < 60; ++visit_index) {
       expect_true_updates_inside(counter, clock, now_ns);
-      now_ns = read_around_next_update(counter, clock, now_ns, 3 * kMs) +
-               counter.random_below(std::min(1 + visit_index, 10) * 90 * kMs);
+      now_ns = read_around_next_update(counter, clock, now_ns, 3 * kNanosecondsPerMillisecond) +
+               counter.random_below(std::min(1 + visit_index, 10) * 90 * kNanosecondsPerMillisecond);
     }
     expect_true_updates_inside(counter, clock, now_ns);
-    EXPECT_LT(clock.known_update_half_width_ns(), 2 * kMs);
+    EXPECT_LT(clock.known_update_half_width_ns(), 2 * kNanosecondsPerMillisecond);
     EXPECT_LE(std::abs(clock.period_ns() - counter.period_ns), clock.period_uncertainty_ns());
     EXPECT_LT(clock.period_uncertainty_ns(), 5e-4 * counter.period_ns);
     EXPECT_EQ(clock.irregular_update_count(), 0u);
@@ -156,12 +162,15 @@ TEST(UpdateTimeEstimator, ToleratesReadsOfUpToThirtyMilliseconds) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     UpdatingCounter counter(seed);
     counter.period_ns = 100e6 * (1 + 1e-4);
-    counter.phase_ns = static_cast<double>(counter.random_below(100 * kMs));
+    counter.phase_ns = static_cast<double>(counter.random_below(100 * kNanosecondsPerMillisecond));
     UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
     const auto read_duration_ns = [&] {
-      return counter.random_below(20) == 0 ? 15 * kMs + counter.random_below(15 * kMs) : 3 * kMs;
+      return counter.random_below(20) == 0
+                 ? 15 * kNanosecondsPerMillisecond + counter.random_below(15 * kNanosecondsPerMillisecond)
+                 : 3 * kNanosecondsPerMillisecond;
     };
-    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kMs, read_duration_ns);
+    const std::int64_t now_ns =
+        read_densely(counter, clock, kStart_ns, 3000 * kNanosecondsPerMillisecond, read_duration_ns);
     expect_true_updates_inside(counter, clock, now_ns);
     EXPECT_EQ(clock.irregular_update_count(), 0u);
   }
@@ -172,10 +181,11 @@ TEST(UpdateTimeEstimator, CountsAMissedUpdateAsIrregularAndRelocks) {
     const std::uint64_t seed = 3000 + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     UpdatingCounter counter(seed);
-    counter.phase_ns = static_cast<double>(counter.random_below(100 * kMs));
+    counter.phase_ns = static_cast<double>(counter.random_below(100 * kNanosecondsPerMillisecond));
     counter.is_update_missed = [](std::int64_t number) { return number % 20 == 10; };
     UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
-    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 4800 * kMs, [] { return 2 * kMs; });
+    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 4800 * kNanosecondsPerMillisecond,
+                                             [] { return 2 * kNanosecondsPerMillisecond; });
     EXPECT_GE(clock.irregular_update_count(), 2u);
     expect_true_updates_inside(counter, clock, now_ns);
   }
@@ -186,12 +196,13 @@ TEST(UpdateTimeEstimator, FindsThePeriodOfAGaugeThatRepeatsItsValues) {
     const std::uint64_t seed = 4000 + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     UpdatingCounter counter(seed);
-    counter.phase_ns = static_cast<double>(counter.random_below(100 * kMs));
+    counter.phase_ns = static_cast<double>(counter.random_below(100 * kNanosecondsPerMillisecond));
     counter.is_update_missed = [&](std::int64_t number) {
       return number % 3 == 0;
     };  // an update that repeats the value
     UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::inconclusive);
-    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kMs, [] { return kMs / 100; });
+    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kNanosecondsPerMillisecond,
+                                             [] { return kNanosecondsPerMillisecond / 100; });
     expect_true_updates_inside(counter, clock, now_ns);
     EXPECT_NEAR(clock.period_ns(), 100e6, 1e6);
   }
@@ -201,7 +212,8 @@ TEST(UpdateTimeEstimator, LocksOntoACardThatUpdatesEveryTwentyMilliseconds) {
   UpdatingCounter counter(5);
   counter.period_ns = 20e6;
   UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
-  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 500 * kMs, [] { return kMs / 100; });
+  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 500 * kNanosecondsPerMillisecond,
+                                           [] { return kNanosecondsPerMillisecond / 100; });
   expect_true_updates_inside(counter, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 20e6, 1e5);
 }
@@ -213,8 +225,8 @@ TEST(UpdateTimeEstimator, FindsThePhaseByPairsOfReadsWithASuggestedPeriod) {
   clock.suggest_period(100e6, 1e5);
   std::int64_t now_ns = kStart_ns;
   for (int pair = 0; pair < 20 && !clock.is_locked(); ++pair) {
-    now_ns = counter.read(clock, now_ns + 1013 * kMs, 3 * kMs);
-    now_ns = counter.read(clock, now_ns + 30 * kMs, 3 * kMs);
+    now_ns = counter.read(clock, now_ns + 1013 * kNanosecondsPerMillisecond, 3 * kNanosecondsPerMillisecond);
+    now_ns = counter.read(clock, now_ns + 30 * kNanosecondsPerMillisecond, 3 * kNanosecondsPerMillisecond);
   }
   expect_true_updates_inside(counter, clock, now_ns);
 }
@@ -222,9 +234,11 @@ TEST(UpdateTimeEstimator, FindsThePhaseByPairsOfReadsWithASuggestedPeriod) {
 TEST(UpdateTimeEstimator, FindsANewPeriodWhenTheDeviceChangesIt) {
   UpdatingCounter counter(7);
   UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
-  std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 1000 * kMs, [] { return kMs; });
+  std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 1000 * kNanosecondsPerMillisecond,
+                                     [] { return kNanosecondsPerMillisecond; });
   counter.period_ns = 61e6;
-  now_ns = read_densely(counter, clock, now_ns, 2000 * kMs, [] { return kMs; });
+  now_ns = read_densely(counter, clock, now_ns, 2000 * kNanosecondsPerMillisecond,
+                        [] { return kNanosecondsPerMillisecond; });
   EXPECT_GE(clock.irregular_update_count(), 3u);
   expect_true_updates_inside(counter, clock, now_ns);
 }
@@ -232,14 +246,14 @@ TEST(UpdateTimeEstimator, FindsANewPeriodWhenTheDeviceChangesIt) {
 TEST(UpdateTimeEstimator, EarlyLatchingNarrowsUpdates) {
   UpdatingCounter counter(41);
   UpdateTimeEstimator whole(UpdateTimeEstimator::EqualValueMeaning::no_update);
-  UpdateTimeEstimator early(UpdateTimeEstimator::EqualValueMeaning::no_update, kMs);
+  UpdateTimeEstimator early(UpdateTimeEstimator::EqualValueMeaning::no_update, kNanosecondsPerMillisecond);
   std::int64_t now_ns = kStart_ns;
-  while (now_ns < kStart_ns + 5000 * kMs) {
-    const std::int64_t read_duration_ns = 3 * kMs;
-    const std::uint64_t value = counter.value_at(now_ns + counter.random_below(kMs));
+  while (now_ns < kStart_ns + 5000 * kNanosecondsPerMillisecond) {
+    const std::int64_t read_duration_ns = 3 * kNanosecondsPerMillisecond;
+    const std::uint64_t value = counter.value_at(now_ns + counter.random_below(kNanosecondsPerMillisecond));
     whole.observe(now_ns, now_ns + read_duration_ns, value);
     early.observe(now_ns, now_ns + read_duration_ns, value);
-    now_ns += read_duration_ns + 1 * kMs;
+    now_ns += read_duration_ns + 1 * kNanosecondsPerMillisecond;
   }
   expect_true_updates_inside(counter, early, now_ns);
   EXPECT_LT(early.known_update_half_width_ns(), whole.known_update_half_width_ns());
@@ -248,9 +262,10 @@ TEST(UpdateTimeEstimator, EarlyLatchingNarrowsUpdates) {
 
 TEST(UpdateTimeEstimator, UsesTheWholeReadWhenEarlyLatchingIsWrong) {
   UpdatingCounter counter(43);
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update, kMs / 2);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update, kNanosecondsPerMillisecond / 2);
   std::int64_t now_ns = kStart_ns;
-  while (now_ns < kStart_ns + 30'000 * kMs) now_ns = counter.read(clock, now_ns, 5 * kMs) + 1 * kMs;
+  while (now_ns < kStart_ns + 30'000 * kNanosecondsPerMillisecond)
+    now_ns = counter.read(clock, now_ns, 5 * kNanosecondsPerMillisecond) + 1 * kNanosecondsPerMillisecond;
   EXPECT_GE(clock.irregular_update_count(), 3u);
   expect_true_updates_inside(counter, clock, now_ns);
 }
@@ -260,7 +275,8 @@ TEST(UpdateTimeEstimator, ASuggestedPeriodLocksOntoTheLastChange) {
   counter.phase_ns = 50e6;
   UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   std::int64_t now_ns = kStart_ns;
-  while (now_ns < kStart_ns + 70 * kMs) now_ns = counter.read(clock, now_ns, 3 * kMs) + 5 * kMs;
+  while (now_ns < kStart_ns + 70 * kNanosecondsPerMillisecond)
+    now_ns = counter.read(clock, now_ns, 3 * kNanosecondsPerMillisecond) + 5 * kNanosecondsPerMillisecond;
   EXPECT_FALSE(clock.is_locked());
   clock.suggest_period(100e6, 2e5);
   expect_true_updates_inside(counter, clock, now_ns);
@@ -269,7 +285,8 @@ TEST(UpdateTimeEstimator, ASuggestedPeriodLocksOntoTheLastChange) {
 TEST(UpdateTimeEstimator, IgnoresASuggestedPeriodThatDoesNotFit) {
   UpdatingCounter counter(53);
   UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
-  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 2000 * kMs, [] { return 3 * kMs; });
+  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 2000 * kNanosecondsPerMillisecond,
+                                           [] { return 3 * kNanosecondsPerMillisecond; });
   clock.suggest_period(120e6, 1e5);
   expect_true_updates_inside(counter, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 100e6, 1e6);

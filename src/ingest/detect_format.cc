@@ -22,7 +22,7 @@ bool contains_substring(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-Result<std::string> read_file_start(const std::string& path) {
+Result<std::string> read_format_sample(const std::string& path) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   if (!file) return std::move(file).error();
   std::string text(kInspectedStart_bytes, '\0');
@@ -97,7 +97,7 @@ Result<std::string> detect_format(const std::string& path) {
     return Error{ErrorCode::usage, fmt::format("{} is a folder without *.xplane.pb", joulemap::quoted(path)),
                  "name the trace file in it, or the format: joulemap import FORMAT INPUT"};
   }
-  const Result<std::string> text = read_file_start(path);
+  const Result<std::string> text = read_format_sample(path);
   if (!text) return text.error();
   const std::string_view format_name = detect_format_of_text(path, *text);
   if (!format_name.empty()) return std::string(format_name);

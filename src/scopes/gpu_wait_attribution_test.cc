@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scopes/gpu_wait_attribution.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +8,6 @@
 
 namespace joulemap {
 namespace {
-
-constexpr std::int64_t kMs = 1'000'000;
 
 // Times `launch`, `start` and `end` in microseconds.
 LaunchedKernel kernel(std::uint32_t scope, std::int64_t launch, std::int64_t start, std::int64_t end,
@@ -66,12 +65,12 @@ TEST(GpuWaitAttribution, TimeWhoseKernelsWereLostIsNotCharged) {
     if (is_open) {
       // Another profiler begins; its end is not known when the first minute is settled.
       waiting.add_lost_record_span(130'000 * 1000, INT64_MAX);
-      waiting.resolve_idle_gaps(60'000 * kMs);
+      waiting.resolve_idle_gaps(60'000 * kNanosecondsPerMillisecond);
       waiting.add(std::vector{make_scope_change(59'000'000, 1)});
     }
-    waiting.add_lost_record_span(130'000 * 1000, 100'000 * kMs);
+    waiting.add_lost_record_span(130'000 * 1000, 100'000 * kNanosecondsPerMillisecond);
     waiting.add(kernel(1, 100'040'000, 100'040'000, 100'050'000));
-    waiting.resolve_idle_gaps(101'000 * kMs);
+    waiting.resolve_idle_gaps(101'000 * kNanosecondsPerMillisecond);
     EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{1, 30'000 + 40'000}}));
   }
 }
@@ -94,7 +93,7 @@ TEST(GpuWaitAttribution, ChargesEqualLayersEquallyAlthoughTheGpuHadWorkQueuedDur
     run(9, 20, 500);
     for (std::uint32_t layer = 1; layer <= 4; ++layer) run(layer, 200, 50);
   }
-  waiting.resolve_idle_gaps(1000 * kMs);
+  waiting.resolve_idle_gaps(1000 * kNanosecondsPerMillisecond);
   WaitTimes wait_times = take_wait_times(waiting);
   double total_us = 0;
   for (const auto& [scope, waited_us] : wait_times.wait_us_by_scope) total_us += static_cast<double>(waited_us);
@@ -117,7 +116,7 @@ TEST(GpuWaitAttribution, ChargesEqualLayersEquallyBetweenTwoSynchronizations) {
     waiting.add(std::vector{make_scope_change(now_us, 5, true), make_scope_change(now_us + 50, 5)});
     now_us += 51;
   }
-  waiting.resolve_idle_gaps(1000 * kMs);
+  waiting.resolve_idle_gaps(1000 * kNanosecondsPerMillisecond);
   WaitTimes wait_times = take_wait_times(waiting);
   for (std::uint32_t layer = 2; layer <= 4; ++layer)
     EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[layer]), 20 * 150, 100) << layer;
@@ -138,7 +137,7 @@ TEST(GpuWaitAttribution, ChargesWhatFollowsASynchronizationAndNotWhatComesAfterT
                             make_scope_change(now_us + 5101, 1)});
     now_us += 5101;
   }
-  waiting.resolve_idle_gaps(1000 * kMs);
+  waiting.resolve_idle_gaps(1000 * kNanosecondsPerMillisecond);
   const WaitTimes wait_times = take_wait_times(waiting);
   EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope.at(1)), 10 * 1000, 100);
   EXPECT_FALSE(wait_times.wait_us_by_scope.contains(3));
@@ -152,7 +151,7 @@ TEST(GpuWaitAttribution, ChargesTheLoaderAlthoughTheHostSynchronizedWithAnIdleGp
                           make_scope_change(10'005, 2), make_scope_change(10'010, 7)});
   waiting.add(kernel(1, 0, 0, 1000));
   waiting.add(kernel(7, 10'060, 10'060, 10'100));
-  waiting.resolve_idle_gaps(100 * kMs);
+  waiting.resolve_idle_gaps(100 * kNanosecondsPerMillisecond);
   WaitTimes wait_times = take_wait_times(waiting);
   EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[1]), 9000, 20);
   EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[7]), 50, 5);
@@ -164,7 +163,7 @@ TEST(GpuWaitAttribution, CountsNoKernelsThatWereLaunchedBeforeTracingBegan) {
   waiting.set_tracing(900 * 1000, WaitTracing::on, 1200 * 1000);
   waiting.add(kernel(1, 100, 1000, 1500));  // would make its scope early by 0.5 ms
   waiting.add(kernel(2, 1950, 1950, 2000));
-  waiting.resolve_idle_gaps(10 * kMs);
+  waiting.resolve_idle_gaps(10 * kNanosecondsPerMillisecond);
   WaitTimes wait_times = take_wait_times(waiting);
   EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[1]), 450 * 0.1 / 1.05, 2);
   EXPECT_NEAR(static_cast<double>(wait_times.wait_us_by_scope[2]), 450 * 0.95 / 1.05, 2);
@@ -268,14 +267,14 @@ TEST(GpuWaitAttribution, GivesALongGapAnIntervalOfItsOwn) {
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(1, 150, 150, 300));
   waiting.add(kernel(1, 90'000, 90'000, 91'000));
-  waiting.resolve_idle_gaps(200 * kMs);
+  waiting.resolve_idle_gaps(200 * kNanosecondsPerMillisecond);
   std::vector<Activity> activities;
   waiting.take_wait_activities(activities);
   ASSERT_EQ(activities.size(), 2u);
   EXPECT_EQ(activities[0].begin_ns, 100'000);
   EXPECT_EQ(activities[0].end_ns, 150'000);
   EXPECT_EQ(activities[1].begin_ns, 300'000);
-  EXPECT_EQ(activities[1].end_ns, 90 * kMs);
+  EXPECT_EQ(activities[1].end_ns, 90 * kNanosecondsPerMillisecond);
 }
 
 TEST(GpuWaitAttribution, ResolvesAGapThatGoesOnForLongerThanAnyKernel) {
@@ -283,9 +282,9 @@ TEST(GpuWaitAttribution, ResolvesAGapThatGoesOnForLongerThanAnyKernel) {
   waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{make_scope_change(0, 1)});
   waiting.add(kernel(1, 0, 10, 100));
-  waiting.resolve_idle_gaps(30'000 * kMs);
+  waiting.resolve_idle_gaps(30'000 * kNanosecondsPerMillisecond);
   EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope[1], 20'000'000 - 100);
-  waiting.finish(31'000 * kMs);
+  waiting.finish(31'000 * kNanosecondsPerMillisecond);
   EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope[1], 11'000'000);
 }
 
@@ -305,11 +304,11 @@ TEST(GpuWaitAttribution, ChargesNoGapsDuringWarmUpAndKnowsTheLastKernelAfterIt) 
 TEST(GpuWaitAttribution, ChargesTheGapsOfADeviceWhoseFirstKernelCameLongAfterTracingBegan) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.resolve_idle_gaps(50 * kMs);
+  waiting.resolve_idle_gaps(50 * kNanosecondsPerMillisecond);
   waiting.add(std::vector{make_scope_change(99'000, 1)});
   waiting.add(kernel(1, 100'000, 100'010, 100'020));
   waiting.add(kernel(2, 100'060, 100'070, 100'080));
-  waiting.resolve_idle_gaps(1000 * kMs);
+  waiting.resolve_idle_gaps(1000 * kNanosecondsPerMillisecond);
   EXPECT_EQ(take_wait_times(waiting).wait_us_by_scope, (std::map<std::uint32_t, std::int64_t>{{1, 40}, {2, 10}}));
 }
 

@@ -10,6 +10,7 @@
 
 #include "model/activity.h"
 #include "statistics/adjustment.h"
+#include "statistics/normal.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -70,7 +71,8 @@ void collect_side_values(ComparedEntriesByKey& entries_by_key, std::span<const R
       side_values.time_s += row.time_s * share;
       if (!row.low_j || !row.high_j) side_values.is_known = false;
       if (!side_values.is_known) continue;
-      side_values.within_recording_sd_j[i] = 0.5 * (*row.high_j - *row.low_j) / kNormalHalfWidth90 / side[i].unit_count;
+      side_values.within_recording_sd_j[i] =
+          0.5 * (*row.high_j - *row.low_j) / statistics::kNormalHalfWidth90 / side[i].unit_count;
     }
   }
 }

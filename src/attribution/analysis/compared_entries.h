@@ -13,9 +13,6 @@
 
 namespace joulemap::attribution {
 
-// Half width of a 90 % interval, as reports contain it, in standard deviations of a normal distribution.
-inline constexpr double kNormalHalfWidth90 = 1.6449;
-
 struct RecordingEntries {
   const ReportResult* rows = nullptr;
   double unit_count = 1;  // number of units that the rows cover

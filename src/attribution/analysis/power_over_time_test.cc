@@ -13,8 +13,6 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kMillisecond_ns = kNanosecondsPerMillisecond;
-
 RecordedEnergy::Result record_h200_energy(const H200Phases& gpu, TimeSpan span, std::size_t slices = 1) {
   RecordedEnergy recorded(H200Phases::channels(), span, slices);
   for (const Sample& sample : gpu.samples()) recorded.add(sample);
@@ -29,7 +27,7 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
     const double loaded_phase_s = 5 + 0.21 * static_cast<double>(seed);
     const H200Phases gpu{.phases = {{2, 128}, {loaded_phase_s, 650}, {2.5, 128}, {6, 650}, {1, 128}}, .seed = seed};
     const std::int64_t idle_ns = gpu.begin_ns() + H200Phases::to_ns(2 + loaded_phase_s);
-    const TimeSpan idle{idle_ns + 100 * kMillisecond_ns, idle_ns + 2400 * kMillisecond_ns};
+    const TimeSpan idle{idle_ns + 100 * kNanosecondsPerMillisecond, idle_ns + 2400 * kNanosecondsPerMillisecond};
     const RecordedEnergy::Result part = record_h200_energy(gpu, idle);  // as `report --time` does
     EXPECT_NEAR(part.domain_table.rows.at(0).mean_w.value(), 128, 128 * 0.02);
 
@@ -54,8 +52,9 @@ TEST(PowerOverTime, AdjacentWindowsSumToTheWhole) {
   const TimeSpan run_span{gpu.begin_ns(), gpu.end_ns()};
   const double run_energy_j = record_h200_energy(gpu, run_span).domain_table.rows.at(0).joules.value();
   double sum_j = 0;
-  for (std::int64_t from_ns = run_span.begin_ns; from_ns < run_span.end_ns; from_ns += 370 * kMillisecond_ns) {
-    const TimeSpan part{from_ns, std::min(from_ns + 370 * kMillisecond_ns, run_span.end_ns)};
+  for (std::int64_t from_ns = run_span.begin_ns; from_ns < run_span.end_ns;
+       from_ns += 370 * kNanosecondsPerMillisecond) {
+    const TimeSpan part{from_ns, std::min(from_ns + 370 * kNanosecondsPerMillisecond, run_span.end_ns)};
     sum_j += record_h200_energy(gpu, part).domain_table.rows.at(0).joules.value();
   }
   EXPECT_NEAR(sum_j, run_energy_j, 1e-6 * run_energy_j);
@@ -81,12 +80,12 @@ TEST(PowerOverTime, WithoutPowerHistoryPowerIsConstantBetweenReads) {
 TEST(PowerOverTime, TheFirstTrainingStepsExcludeStartUpEnergy) {
   const H200Phases gpu{.phases = {{1.8, 75}, {8.2, 500}}};
   const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};
-  const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kMillisecond_ns;
+  const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kNanosecondsPerMillisecond;
   const RecordedEnergy::Result energy = record_h200_energy(gpu, span);
   ASSERT_EQ(energy.domain_curves.size(), 1u);
   std::vector<StepOrEpochMark> step_marks;
   for (std::uint64_t step = 0; step < 100; ++step)
-    step_marks.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond_ns, step});
+    step_marks.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kNanosecondsPerMillisecond, step});
   const EnergyFunction energy_between_j = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return energy.domain_curves[0].curve.joules_at(to_ns) - energy.domain_curves[0].curve.joules_at(from_ns);
   };
@@ -103,7 +102,7 @@ TEST(PowerOverTime, TheLastStepHasTheLengthOfTheOtherSteps) {
   };
   std::vector<StepOrEpochMark> step_marks;
   for (std::uint64_t step = 0; step < 50; ++step)
-    step_marks.push_back({static_cast<std::int64_t>(step) * 30 * kMillisecond_ns, step});
+    step_marks.push_back({static_cast<std::int64_t>(step) * 30 * kNanosecondsPerMillisecond, step});
   const LedgerResult steps = make_step_rows("step", step_marks, energy_j, span, ProbeSpans(span));
   for (const ReportRow& row : steps.rows) EXPECT_NEAR(row.energy_j.value(), 3, 1e-9) << row.name;
   EXPECT_NEAR(steps.unattributed_j.value(), 2000 - 150, 1e-6);

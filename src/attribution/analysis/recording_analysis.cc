@@ -10,6 +10,7 @@
 #include "attribution/ledger/recorded_energy.h"
 #include "base/clock.h"
 #include "recording/recording_parts.h"
+#include "statistics/normal.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -19,7 +20,7 @@ constexpr double kProgressFractionAfterSurvey = 0.2;
 constexpr double kProgressFractionAfterSums = 0.6;
 
 // Ratio of the half widths of 90 % intervals (reported) and 95 % intervals (computed), for normally distributed errors.
-constexpr double kHalfWidth90To95Ratio = 1.6449 / 1.9600;
+constexpr double kHalfWidth90To95Ratio = statistics::kNormalHalfWidth90 / statistics::kNormalHalfWidth95;
 
 // Visitor of the second pass: computes energies from the samples, and sums of what ran.
 class EnergySumVisitor final : public recording::RecordingVisitor {

@@ -14,6 +14,7 @@
 #include "base/quadrature.h"
 #include "model/background_row.h"
 #include "model/run_rates.h"
+#include "statistics/normal.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -92,7 +93,7 @@ void set_common_domain_fraction(RecordingWithRates& recording_with_rates, const 
     recording_with_rates.common_domain_fraction = common_energy_j / domain_total->joules;
   if (common_energy_j > 0)
     recording_with_rates.sensor_relative_error =
-        common_total->uncertainty_j.value_or(0) / kNormalHalfWidth90 / common_energy_j;
+        common_total->uncertainty_j.value_or(0) / statistics::kNormalHalfWidth90 / common_energy_j;
 }
 
 // Whether the energy of steps is the sum of the command's rows, which includes outlier steps. Rows of a probed recording
@@ -169,8 +170,9 @@ ComparedRun make_compared_run(std::span<const RecordingWithRates> side) {
     *run.time_s += recording_with_rates.time_s / n;
     const std::optional<SteadyState>& steady_state = recording_with_rates.reports->steady_state;
     if (!steady_state || steady_state->energy_j <= 0) continue;
-    run.mean_step_half_width = run.mean_step_half_width.value_or(0) +
-                               kNormalHalfWidth90 * steady_state->standard_error_j / steady_state->energy_j / n;
+    run.mean_step_half_width = run.mean_step_half_width.value_or(0) + statistics::kNormalHalfWidth90 *
+                                                                          steady_state->standard_error_j /
+                                                                          steady_state->energy_j / n;
   }
   return run;
 }
@@ -283,8 +285,8 @@ bool has_unequal_load(std::span<const RecordingWithRates> recordings) {
 // CPU time of the row is known; its power, which is not, is that of the same code in both.
 void limit_to_independent_error(ReportRow& row, double independent_relative_error) {
   if (!row.energy_j || !row.low_j || !row.high_j) return;
-  const double half_width_j =
-      std::min(0.5 * (*row.high_j - *row.low_j), kNormalHalfWidth90 * independent_relative_error * *row.energy_j);
+  const double half_width_j = std::min(0.5 * (*row.high_j - *row.low_j),
+                                       statistics::kNormalHalfWidth90 * independent_relative_error * *row.energy_j);
   row.low_j = *row.energy_j - half_width_j;
   row.high_j = *row.energy_j + half_width_j;
 }

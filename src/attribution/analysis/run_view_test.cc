@@ -13,7 +13,6 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kSecond_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kStep_ns = 2 * kNanosecondsPerMillisecond;
 constexpr std::uint64_t kStepCount = 5000;
 constexpr double kPower_w = 50;
@@ -26,10 +25,11 @@ std::string write_step_recording(const TemporaryDirectory& folder) {
   Channel channel = make_recorded_channel("package-0");
   channel.domain_class = DomainClass::cpu;
   writer->set_channels({&channel, 1});
-  const std::int64_t begin_ns = kSecond_ns;
+  const std::int64_t begin_ns = kNanosecondsPerSecond;
   const auto end_ns = begin_ns + static_cast<std::int64_t>(kStepCount) * kStep_ns;
   writer->add(Mark{begin_ns, MarkKind::command_begin, 0, 0, {}});
-  for (std::int64_t at_ns = begin_ns - kSecond_ns / 2; at_ns <= end_ns + kSecond_ns / 2; at_ns += kSecond_ns / 100) {
+  for (std::int64_t at_ns = begin_ns - kNanosecondsPerSecond / 2; at_ns <= end_ns + kNanosecondsPerSecond / 2;
+       at_ns += kNanosecondsPerSecond / 100) {
     writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kPower_w * 1e6), at_ns, at_ns, ReadCode::ok}});
   }
   for (std::uint64_t step = 0; step < kStepCount; ++step) {
@@ -126,13 +126,15 @@ std::string write_phase_recording(const TemporaryDirectory& folder) {
   Channel channel = make_recorded_channel("package-0");
   channel.domain_class = DomainClass::cpu;
   writer->set_channels({&channel, 1});
-  constexpr std::int64_t kSlice_ns = kSecond_ns / 10;
-  writer->add(Mark{kSecond_ns, MarkKind::command_begin, 0, 0, {}});
-  for (std::int64_t at_ns = kSecond_ns / 2; at_ns <= 11 * kSecond_ns + kSecond_ns / 2; at_ns += kSecond_ns / 100) {
+  constexpr std::int64_t kSlice_ns = kNanosecondsPerSecond / 10;
+  writer->add(Mark{kNanosecondsPerSecond, MarkKind::command_begin, 0, 0, {}});
+  for (std::int64_t at_ns = kNanosecondsPerSecond / 2; at_ns <= 11 * kNanosecondsPerSecond + kNanosecondsPerSecond / 2;
+       at_ns += kNanosecondsPerSecond / 100) {
     writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kPower_w * 1e6), at_ns, at_ns, ReadCode::ok}});
   }
   for (std::int64_t i = 0; i < 100; ++i) {
-    Activity activity{.begin_ns = kSecond_ns + i * kSlice_ns, .end_ns = kSecond_ns + (i + 1) * kSlice_ns};
+    Activity activity{.begin_ns = kNanosecondsPerSecond + i * kSlice_ns,
+                      .end_ns = kNanosecondsPerSecond + (i + 1) * kSlice_ns};
     if (i == 0) {
       activity.scopes = {{1, 0, ScopeKind::mode, "train"},     {2, 1, ScopeKind::phase, "forward"},
                          {3, 1, ScopeKind::phase, "backward"}, {4, 2, ScopeKind::module, "conv"},
@@ -147,7 +149,7 @@ std::string write_phase_recording(const TemporaryDirectory& folder) {
     }
     writer->add(activity);
   }
-  writer->add(Mark{11 * kSecond_ns, MarkKind::command_end, 0, 0, {}});
+  writer->add(Mark{11 * kNanosecondsPerSecond, MarkKind::command_end, 0, 0, {}});
   EXPECT_TRUE(writer->finish({}));
   return file;
 }

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/median.h"
 #include "base/quadrature.h"
 
 namespace joulemap::attribution {
@@ -19,8 +20,6 @@ constexpr double kMaxOutlierFraction = 0.01;      // fraction of the steps: more
 constexpr std::size_t kAutocorrelationBlockCount = 20;
 constexpr double kTrimmedBlockFraction = 0.1;  // fraction of the blocks, on each side
 constexpr double kMaxAutocorrelation = 0.7;    // upper bound: 20 blocks cannot show more
-// Ratio of standard deviation to median absolute deviation, for normal values.
-constexpr double kStandardDeviationPerMad = 1.4826;
 // Steps that differ by less than this fraction of their median are equal: readings have no finer resolution.
 constexpr double kEqualStepTolerance = 1e-4;
 
@@ -40,7 +39,7 @@ MedianAndScaledMad compute_median_and_scaled_mad(std::span<const double> energie
   std::vector<double> values(energies_j.begin(), energies_j.end());
   MedianAndScaledMad median_and_mad{median_of_values(values), 0};
   for (double& value : values) value = std::abs(value - median_and_mad.median);
-  median_and_mad.deviation = std::max(kStandardDeviationPerMad * median_of_values(std::move(values)),
+  median_and_mad.deviation = std::max(kMadToStandardDeviation * median_of_values(std::move(values)),
                                       kEqualStepTolerance * median_and_mad.median);
   return median_and_mad;
 }

@@ -75,15 +75,11 @@ double autocorrelation_sd_inflation(std::span<const double> residuals, std::span
   return sum_of_squares > 0 ? std::max(std::sqrt(block_sum_squares / sum_of_squares), 1.0) : 1;
 }
 
-std::vector<double> huber_weights(std::span<const double> residuals) {
+// Robust standard deviation of residuals.
+double robust_scale(std::span<const double> residuals) {
   std::vector<double> magnitudes;
   for (const double residual : residuals) magnitudes.push_back(std::abs(residual));
-  const double robust_scale = std::max(1.4826 * median_or(std::move(magnitudes), 0.0), 1e-12);
-  std::vector<double> weights;
-  for (const double residual : residuals) {
-    weights.push_back(statistics::huber_weight(residual / robust_scale, kCpuHuberThreshold));
-  }
-  return weights;
+  return std::max(kMadToStandardDeviation * median_or(std::move(magnitudes), 0.0), 1e-12);
 }
 
 // A fit of unknowns with priors, each with a spread of its own.
@@ -186,7 +182,7 @@ CpuPowerFit fit_powers_robustly(const CpuObservations& observations, double idle
     double effective_parameter_count = 0;
     for (const double share : fit.data_fractions) effective_parameter_count += std::max(share, 0.0);
     fit.residuals = observations.residuals(fit.watts);
-    fit.weights = huber_weights(fit.residuals);
+    fit.weights = statistics::huber_weights(fit.residuals, robust_scale(fit.residuals), kCpuHuberThreshold);
     const double sd_inflation = autocorrelation_sd_inflation(fit.residuals, fit.weights);
     fit.noise = std::max(weighted_residual_sd(fit.residuals, fit.weights, effective_parameter_count) * sd_inflation,
                          kMinRelativeNoise * mean);

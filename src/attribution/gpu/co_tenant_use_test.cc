@@ -10,13 +10,13 @@
 #include "attribution/gpu/kernel_learning.h"
 #include "attribution/ledger/ledger.h"
 #include "attribution/ledger/recorded_energy.h"
+#include "base/clock.h"
 #include "support/simulated_gpu.h"
 
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
-constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
+constexpr TimeSpan kSpan{0, 10 * kNanosecondsPerSecond};
 constexpr std::uint32_t kProcess = 3;
 
 Reading make_percent_reading(double time_s, std::uint64_t percent, ReadCode code = ReadCode::ok) {
@@ -61,7 +61,7 @@ TEST(CoTenantUse, ReportsUnreadableUseWithoutGuessing) {
   for (const Reading& reading : {make_percent_reading(0, 0), make_percent_reading(2, 40),
                                  make_percent_reading(4, 0, ReadCode::denied), make_percent_reading(6, 40)})
     use.add(reading);
-  EXPECT_NEAR(total_s(use.busy_slices({0, 6 * kSecond_ns})), 1.6, 1e-9);
+  EXPECT_NEAR(total_s(use.busy_slices({0, 6 * kNanosecondsPerSecond})), 1.6, 1e-9);
   Diagnostics diagnostics;
   use.add_co_tenant_diagnostic("gpu0", diagnostics);
   EXPECT_TRUE(diagnostics.contains("gpu_shared_untold"));
@@ -71,7 +71,7 @@ TEST(CoTenantUse, UseOfAKilledRecorderIsNotExtrapolated) {
   CoTenantUse use;
   use.add(make_percent_reading(0, 0));
   use.add(make_percent_reading(1, 100));
-  EXPECT_NEAR(total_s(use.busy_slices({0, 100 * kSecond_ns})), 1 + 5, 1e-9);
+  EXPECT_NEAR(total_s(use.busy_slices({0, 100 * kNanosecondsPerSecond})), 1 + 5, 1e-9);
 }
 
 TimeCurve make_constant_rate_curve(double curve_total) {
@@ -172,8 +172,8 @@ LedgerResult attribute_with_co_tenants(const SimulatedRun& run, std::uint32_t fi
   }
   co_tenant_rate.finish();
   CoTenantUse use;
-  for (std::int64_t now_ns = span.begin_ns; now_ns < span.end_ns; now_ns += 2 * kSecond_ns) {
-    const double share = co_tenant_rate.mean_rate(now_ns - 2 * kSecond_ns, now_ns);
+  for (std::int64_t now_ns = span.begin_ns; now_ns < span.end_ns; now_ns += 2 * kNanosecondsPerSecond) {
+    const double share = co_tenant_rate.mean_rate(now_ns - 2 * kNanosecondsPerSecond, now_ns);
     use.add(make_percent_reading(static_cast<double>(now_ns) * 1e-9, static_cast<std::uint64_t>(100 * share)));
   }
   ActivitySums sums(span);

@@ -113,19 +113,18 @@ TEST(GpuAttribution, AShortRunIsTimeProportional) {
 // A kernel runs only in the last tenth of a second. The kernel sum covers the whole second; the power over time is
 // exact. The kernel gets 50 J. With the rate at its own time instead of that of the whole interval, it would get 180 J.
 TEST(GpuAttribution, AKernelInAMostlyIdleIntervalGetsItsOwnEnergy) {
-  constexpr std::int64_t kMs = 1'000'000;
-  const TimeSpan span{0, 1000 * kMs};
+  const TimeSpan span{0, 1000 * kNanosecondsPerMillisecond};
   Activity activity{.begin_ns = 0, .end_ns = span.end_ns};
   activity.classes = {{.id = 1, .name = "work"}};
   activity.queues = {{.id = 1, .device = "GPU-1"}};
-  activity.kernel_tallies = {{.class_id = 1, .queue = 1, .count = 1, .time_ns = 100 * kMs}};
+  activity.kernel_tallies = {{.class_id = 1, .queue = 1, .count = 1, .time_ns = 100 * kNanosecondsPerMillisecond}};
   ActivitySums sums(span);
   sums.add(kProcess, activity);
   sums.finish();
   MachineEnergy machine;
   MachineEnergy::Gpu gpu{"gpu0", TimeCurve(span, 100), GpuPowers()};
-  gpu.energy_j.add(0, 900 * kMs, 90);
-  gpu.energy_j.add(900 * kMs, span.end_ns, 50);
+  gpu.energy_j.add(0, 900 * kNanosecondsPerMillisecond, 90);
+  gpu.energy_j.add(900 * kNanosecondsPerMillisecond, span.end_ns, 50);
   gpu.energy_j.finish();
   gpu.powers->power_fit.classes = {{.watts = 500}, {.watts = 100}};
   gpu.powers->class_columns[{kProcess, 1}] = 0;
@@ -135,21 +134,26 @@ TEST(GpuAttribution, AKernelInAMostlyIdleIntervalGetsItsOwnEnergy) {
   machine.gpus.emplace("GPU-1", std::move(gpu));
   const GpuAttribution shares(machine, sums);
   const double weight = shares.kernel_weight("GPU-1", kProcess, 1, 0).weight;
-  const Kernel kernel{.start_ns = 900 * kMs, .end_ns = 1000 * kMs, .class_id = 1, .queue = 1};
+  const Kernel kernel{.start_ns = 900 * kNanosecondsPerMillisecond,
+                      .end_ns = 1000 * kNanosecondsPerMillisecond,
+                      .class_id = 1,
+                      .queue = 1};
   EXPECT_NEAR(0.1 * weight * shares.kernel_power_per_weight("GPU-1", kernel), 50, 0.1);
 }
 
 TEST(GpuAttribution, TooFewReadingsStillSeparateIdleFromKernelPower) {
-  constexpr std::int64_t kSecond_ns = 1'000'000'000;
   // Ten seconds asleep at 76 W, then ten seconds of work: 400 W for half of the time, 128 W idle between.
   DeviceWork work;
   work.timeline = KernelTimeline(1);
-  work.slices = {{.begin_ns = 10 * kSecond_ns, .end_ns = 20 * kSecond_ns, .column = 0, .busy_s = 5}};
-  const std::vector<EnergyPoint> updates = {
-      {0, 0}, {10 * kSecond_ns, 760}, {15 * kSecond_ns, 760 + 5 * 264}, {20 * kSecond_ns, 760 + 10 * 264}};
+  work.slices = {
+      {.begin_ns = 10 * kNanosecondsPerSecond, .end_ns = 20 * kNanosecondsPerSecond, .column = 0, .busy_s = 5}};
+  const std::vector<EnergyPoint> updates = {{0, 0},
+                                            {10 * kNanosecondsPerSecond, 760},
+                                            {15 * kNanosecondsPerSecond, 760 + 5 * 264},
+                                            {20 * kNanosecondsPerSecond, 760 + 10 * 264}};
   PowerEvidence evidence{updates};
   evidence.calibrated_sensor.active_idle_power = IdlePower{128, 7};
-  const GpuPowers powers = find_kernel_powers(std::move(work), evidence, {0, 20 * kSecond_ns});
+  const GpuPowers powers = find_kernel_powers(std::move(work), evidence, {0, 20 * kNanosecondsPerSecond});
   EXPECT_NEAR(powers.power_fit.classes[0].watts, 400, 8);
   EXPECT_NEAR(powers.power_fit.idle_power().watts, 128, 8);
 }

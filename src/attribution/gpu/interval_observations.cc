@@ -15,7 +15,6 @@ namespace {
 
 // Residuals above this many standard deviations get less weight; 95 % of normally distributed ones are unaffected.
 constexpr double kGpuHuberThreshold = 2.0;
-constexpr double kMadToStandardDeviation = 1.4826;
 // Relative spread of class powers about their mean (on an H200 kinds of kernels range from 0.3 to 1.9 of the mean).
 constexpr double kClassPowerRelativeSd = 0.5;
 // Lower bound of the noise as a fraction of an observation's energy: few observations often fit well by chance.
@@ -54,15 +53,6 @@ double prior_precision_from_residuals(const std::vector<double>& residuals, doub
   for (const double residual : residuals) squares += residual * residual;
   const double observations = static_cast<double>(residuals.size());
   return std::max(squares / std::max(observations - fitted_degrees_of_freedom, 1.0), noise * noise) / (sd_w * sd_w);
-}
-
-std::vector<double> huber_weights(const std::vector<double>& residuals, double noise) {
-  std::vector<double> weights;
-  weights.reserve(residuals.size());
-  for (const double residual : residuals) {
-    weights.push_back(statistics::huber_weight(residual / noise, kGpuHuberThreshold));
-  }
-  return weights;
 }
 
 }  // namespace
@@ -183,7 +173,7 @@ PowerPrior fit_busy_and_idle_prior(const IntervalObservations& observations) {
     const double precision = prior_precision_from_residuals(residuals, noise, 2, sd_w);
     const std::vector<statistics::Prior> priors(2, statistics::Prior{mean_w, precision});
     const auto fit = statistics::nonnegative_least_squares(
-        merged_observations.normal_equations(huber_weights(residuals, noise)), priors);
+        merged_observations.normal_equations(statistics::huber_weights(residuals, noise, kGpuHuberThreshold)), priors);
     prior.busy_w = fit.x[0];
     prior.idle_w = fit.x[1];
   }
@@ -196,7 +186,7 @@ RobustFit fit_powers_robustly(const IntervalObservations& observations, const Po
   fit.watts.back() = prior.idle_w;
   std::vector<double> residuals = observations.residuals(fit.watts);
   fit.noise_j = residual_noise_j(residuals, 2, observations.median_energy_j());
-  fit.weights = huber_weights(residuals, fit.noise_j);
+  fit.weights = statistics::huber_weights(residuals, fit.noise_j, kGpuHuberThreshold);
   fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, 2, prior.sd_w);
   for (int round = 0; round < rounds; ++round) {
     const statistics::NormalEquations sums = observations.normal_equations(fit.weights);
@@ -206,7 +196,7 @@ RobustFit fit_powers_robustly(const IntervalObservations& observations, const Po
     residuals = observations.residuals(fit.watts);
     const double fitted_degrees_of_freedom = effective_degrees_of_freedom(sums, fit.prior_precision);
     fit.noise_j = residual_noise_j(residuals, fitted_degrees_of_freedom, observations.median_energy_j());
-    fit.weights = huber_weights(residuals, fit.noise_j);
+    fit.weights = statistics::huber_weights(residuals, fit.noise_j, kGpuHuberThreshold);
     fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, fitted_degrees_of_freedom, prior.sd_w);
   }
   return fit;

@@ -10,12 +10,11 @@
 #include "base/quadrature.h"
 #include "recording/kernel_power_library.h"
 #include "recording/recording_parts.h"
+#include "statistics/normal.h"
 
 namespace joulemap::attribution {
 namespace {
 
-// Half width of a 90 % interval, in standard deviations.
-constexpr double kNormalHalfWidth90 = 1.645;
 // A finding with a larger relative spread carries less information than the prior of its kind.
 constexpr double kMaxLearnedRelativeSd = 0.2;
 // Lower bound of a finding's relative spread, however long its recording.
@@ -29,7 +28,8 @@ constexpr double kMaxPowerLimitedFraction = 0.8;
 // Relative spread of a finding; empty where the data do not identify the power, or not well enough.
 std::optional<double> learned_relative_sd(const KernelClassPower& class_power) {
   if (!class_power.is_regressed || class_power.watts <= 0) return std::nullopt;
-  const double fit_relative_sd = (class_power.high_w - class_power.low_w) / 2 / kNormalHalfWidth90 / class_power.watts;
+  const double fit_relative_sd =
+      (class_power.high_w - class_power.low_w) / 2 / statistics::kNormalHalfWidth90 / class_power.watts;
   if (fit_relative_sd > kMaxLearnedRelativeSd) return std::nullopt;
   return std::max(fit_relative_sd, kMinLearnedRelativeSd);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/gpu/kernel_timeline.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
@@ -8,15 +9,13 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
-constexpr std::int64_t kMillisecond_ns = 1'000'000;
-
 TEST(KernelTimeline, ReturnsBusyTimeOfEachClassBetweenEdges) {
   KernelTimeline timeline(2);
-  timeline.add_kernel(50 * kMillisecond_ns, 150 * kMillisecond_ns, 0);
-  timeline.add_kernel(160 * kMillisecond_ns, 190 * kMillisecond_ns, 1);
+  timeline.add_kernel(50 * kNanosecondsPerMillisecond, 150 * kNanosecondsPerMillisecond, 0);
+  timeline.add_kernel(160 * kNanosecondsPerMillisecond, 190 * kNanosecondsPerMillisecond, 1);
   timeline.finish();
-  const BusyTimeMatrix rows = timeline.busy_times(std::vector<std::int64_t>{0, kSecond_ns / 10, 2 * kSecond_ns / 10});
+  const BusyTimeMatrix rows =
+      timeline.busy_times(std::vector<std::int64_t>{0, kNanosecondsPerSecond / 10, 2 * kNanosecondsPerSecond / 10});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_NEAR(rows[0][0], 0.05, 1e-12);
   EXPECT_NEAR(rows[0][2], 0.05, 1e-12);
@@ -37,18 +36,19 @@ TEST(KernelTimeline, ConcurrentKernelsShareTheTime) {
       const std::size_t start = random() % 90;
       const std::size_t length = 1 + random() % 10;
       const auto kind = static_cast<std::uint16_t>(random() % 3);
-      timeline.add_kernel(static_cast<std::int64_t>(start) * kMillisecond_ns,
-                          static_cast<std::int64_t>(start + length) * kMillisecond_ns, kind);
+      timeline.add_kernel(static_cast<std::int64_t>(start) * kNanosecondsPerMillisecond,
+                          static_cast<std::int64_t>(start + length) * kNanosecondsPerMillisecond, kind);
       for (std::size_t millisecond = start; millisecond < start + length; ++millisecond)
         running_kinds[millisecond].push_back(kind);
     }
     timeline.finish();
-    const std::vector<std::int64_t> edges = {0, 20 * kMillisecond_ns, 37 * kMillisecond_ns, 100 * kMillisecond_ns};
+    const std::vector<std::int64_t> edges = {0, 20 * kNanosecondsPerMillisecond, 37 * kNanosecondsPerMillisecond,
+                                             100 * kNanosecondsPerMillisecond};
     const BusyTimeMatrix rows = timeline.busy_times(edges);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       std::vector<double> expected(4);
-      for (auto millisecond = static_cast<std::size_t>(edges[row] / kMillisecond_ns);
-           millisecond < static_cast<std::size_t>(edges[row + 1] / kMillisecond_ns); ++millisecond) {
+      for (auto millisecond = static_cast<std::size_t>(edges[row] / kNanosecondsPerMillisecond);
+           millisecond < static_cast<std::size_t>(edges[row + 1] / kNanosecondsPerMillisecond); ++millisecond) {
         for (const std::size_t kind : running_kinds[millisecond])
           expected[kind] += 0.001 / static_cast<double>(running_kinds[millisecond].size());
         if (running_kinds[millisecond].empty()) expected[3] += 0.001;
@@ -60,16 +60,18 @@ TEST(KernelTimeline, ConcurrentKernelsShareTheTime) {
 
 TEST(KernelTimeline, TalliesAreSpreadEvenlyAndMakeCoarseObservations) {
   KernelTimeline timeline(1);
-  timeline.add_kernel(0, kSecond_ns / 2, 0);
-  timeline.add_busy_sum(kSecond_ns, 5 * kSecond_ns, 0, 2);
-  timeline.add_busy_sum(5 * kSecond_ns, 9 * kSecond_ns, 0, 8);  // 8 s in 4 s: two concurrent streams
+  timeline.add_kernel(0, kNanosecondsPerSecond / 2, 0);
+  timeline.add_busy_sum(kNanosecondsPerSecond, 5 * kNanosecondsPerSecond, 0, 2);
+  timeline.add_busy_sum(5 * kNanosecondsPerSecond, 9 * kNanosecondsPerSecond, 0,
+                        8);  // 8 s in 4 s: two concurrent streams
   timeline.finish();
   std::vector<std::int64_t> edges;
-  for (int i = 0; i <= 10; ++i) edges.push_back(i * kSecond_ns);
+  for (int i = 0; i <= 10; ++i) edges.push_back(i * kNanosecondsPerSecond);
   std::vector<std::int64_t> observation_edges;
   for (const std::size_t edge : timeline.select_observation_edges(edges)) observation_edges.push_back(edges[edge]);
-  EXPECT_EQ(observation_edges, (std::vector<std::int64_t>{0, kSecond_ns, 2 * kSecond_ns, 5 * kSecond_ns, 6 * kSecond_ns,
-                                                          9 * kSecond_ns, 10 * kSecond_ns}));
+  EXPECT_EQ(observation_edges, (std::vector<std::int64_t>{0, kNanosecondsPerSecond, 2 * kNanosecondsPerSecond,
+                                                          5 * kNanosecondsPerSecond, 6 * kNanosecondsPerSecond,
+                                                          9 * kNanosecondsPerSecond, 10 * kNanosecondsPerSecond}));
   const BusyTimeMatrix rows = timeline.busy_times(edges);
   EXPECT_NEAR(rows[2][0], 0.5, 1e-12);
   EXPECT_NEAR(rows[6][0], 1, 1e-12);  // busy time is capped at elapsed time

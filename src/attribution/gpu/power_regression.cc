@@ -11,6 +11,7 @@
 #include "attribution/gpu/separable_groups.h"
 #include "base/clock.h"
 #include "base/quadrature.h"
+#include "statistics/normal.h"
 #include "statistics/random.h"
 
 namespace joulemap::attribution {
@@ -19,9 +20,6 @@ namespace {
 using statistics::Random;
 
 constexpr std::size_t kMinNoiseObservations = 8;  // observations, to estimate the noise
-
-// Half width of a 90 % interval, in standard deviations.
-constexpr double kNormalHalfWidth90 = 1.645;
 
 constexpr std::size_t kMaxBootstrapBlocks = 200;
 constexpr std::size_t kMinObservationsPerBlock = 4;
@@ -317,7 +315,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   const std::vector<double> high_w = solve_powers_at_lag(lag.lag_high_ns);
   std::vector<double> lag_power_change_w;
   for (std::size_t k = 0; k < watts.size(); ++k)
-    lag_power_change_w.push_back((high_w[k] - low_w[k]) / 2 / kNormalHalfWidth90);
+    lag_power_change_w.push_back((high_w[k] - low_w[k]) / 2 / statistics::kNormalHalfWidth90);
 
   PowerFit fit;
   const SensorModelReplicates sensor_changes(lag.alternatives, solve_equations);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/gpu/traced_steps.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
@@ -9,13 +10,12 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
-
 // Consecutive steps, one for each letter. Of 10 ms: 'f' traced, '-' untraced. Of 500 ms: 'F' traced, '=' untraced.
 struct StepPattern {
   explicit StepPattern(const std::string& steps) {
     for (const char kind : steps) {
-      const std::int64_t length_ns = kind == 'F' || kind == '=' ? 500 * kMs : 10 * kMs;
+      const std::int64_t length_ns =
+          kind == 'F' || kind == '=' ? 500 * kNanosecondsPerMillisecond : 10 * kNanosecondsPerMillisecond;
       const bool is_traced = kind == 'f' || kind == 'F';
       step_begins_ns.push_back(end_ns);
       traced_steps.add(
@@ -24,7 +24,7 @@ struct StepPattern {
     }
   }
   TimeSpan span(std::size_t first_step, std::size_t last_step) const {
-    return {step_begins_ns[first_step], step_begins_ns[last_step] + 10 * kMs};
+    return {step_begins_ns[first_step], step_begins_ns[last_step] + 10 * kNanosecondsPerMillisecond};
   }
 
   TracedSteps traced_steps;
@@ -38,46 +38,51 @@ TEST(TracedSteps, TracedKernelsExtrapolateToStepsUntilTheNextTracedOnes) {
   const Extrapolation first_extrapolation = program.traced_steps.extrapolate(program.span(0, 1));
   EXPECT_DOUBLE_EQ(first_extrapolation.kernel_weight, 5);
   EXPECT_EQ(first_extrapolation.span.begin_ns, 0);
-  EXPECT_EQ(first_extrapolation.span.end_ns, 100 * kMs);
+  EXPECT_EQ(first_extrapolation.span.end_ns, 100 * kNanosecondsPerMillisecond);
   const Extrapolation second_extrapolation = program.traced_steps.extrapolate(program.span(10, 11));
   EXPECT_DOUBLE_EQ(second_extrapolation.kernel_weight, 4);
-  EXPECT_EQ(second_extrapolation.span.begin_ns, 100 * kMs);
+  EXPECT_EQ(second_extrapolation.span.begin_ns, 100 * kNanosecondsPerMillisecond);
   EXPECT_EQ(second_extrapolation.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, HalvesOfTracedStepsExtrapolateAsMuchAsTheWhole) {
   const StepPattern program("ff--------");
-  const Extrapolation half_extrapolation = program.traced_steps.extrapolate({0, 5 * kMs});
+  const Extrapolation half_extrapolation = program.traced_steps.extrapolate({0, 5 * kNanosecondsPerMillisecond});
   EXPECT_DOUBLE_EQ(half_extrapolation.kernel_weight, 5);
   EXPECT_EQ(half_extrapolation.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, ADifferentFirstStepExtrapolatesToItselfOnly) {
   const StepPattern program("Fff------");
-  const Extrapolation first_step_extrapolation = program.traced_steps.extrapolate({0, 500 * kMs});
+  const Extrapolation first_step_extrapolation =
+      program.traced_steps.extrapolate({0, 500 * kNanosecondsPerMillisecond});
   EXPECT_EQ(first_step_extrapolation.kernel_weight, 1);
-  EXPECT_EQ(first_step_extrapolation.span.end_ns, 500 * kMs);
+  EXPECT_EQ(first_step_extrapolation.span.end_ns, 500 * kNanosecondsPerMillisecond);
   EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(1, 2)).kernel_weight, 4);
   // A sum over all three traced steps extrapolates to 1 + 2 * 4 steps: a weight of 9 / 3.
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 520 * kMs}).kernel_weight, 3);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 520 * kNanosecondsPerMillisecond}).kernel_weight, 3);
 }
 
 TEST(TracedSteps, WithoutARepresentativeStepTracedKernelsExtrapolateByDuration) {
   const StepPattern program("F----");
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 500 * kMs}).kernel_weight, 540.0 / 500);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 500 * kNanosecondsPerMillisecond}).kernel_weight, 540.0 / 500);
 }
 
 TEST(TracedSteps, KernelsThatOutlastTheirStepExtrapolateEqually) {
   const StepPattern program("ff--------");
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({20 * kMs, 24 * kMs}).kernel_weight, 5);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({20 * kNanosecondsPerMillisecond, 24 * kNanosecondsPerMillisecond})
+                       .kernel_weight,
+                   5);
 }
 
 TEST(TracedSteps, ActivityOutsideOfStepsIsNotExtrapolated) {
   const StepPattern program("ff--------");
-  const Extrapolation outside_extrapolation = program.traced_steps.extrapolate({-100 * kMs, -50 * kMs});
+  const Extrapolation outside_extrapolation =
+      program.traced_steps.extrapolate({-100 * kNanosecondsPerMillisecond, -50 * kNanosecondsPerMillisecond});
   EXPECT_EQ(outside_extrapolation.kernel_weight, 1);
-  EXPECT_EQ(outside_extrapolation.span.begin_ns, -100 * kMs);
-  EXPECT_EQ(program.traced_steps.extrapolate({program.end_ns, program.end_ns + kMs}).kernel_weight, 1);
+  EXPECT_EQ(outside_extrapolation.span.begin_ns, -100 * kNanosecondsPerMillisecond);
+  EXPECT_EQ(
+      program.traced_steps.extrapolate({program.end_ns, program.end_ns + kNanosecondsPerMillisecond}).kernel_weight, 1);
 }
 
 TEST(TracedSteps, ATallyOverSeveralTracedGroupsExtrapolatesToAllTheirSteps) {
@@ -91,7 +96,7 @@ TEST(TracedSteps, OfAnOverlongUntracedStepOnlyTheUsualDurationIsExtrapolatedTo) 
   const StepPattern program("Fffff---=");
   const Extrapolation long_step_extrapolation = program.traced_steps.extrapolate(program.span(4, 4));
   EXPECT_DOUBLE_EQ(long_step_extrapolation.kernel_weight, 5);  // the other four are the first steps of the program
-  EXPECT_EQ(long_step_extrapolation.span.end_ns, program.step_begins_ns[8] + 10 * kMs);
+  EXPECT_EQ(long_step_extrapolation.span.end_ns, program.step_begins_ns[8] + 10 * kNanosecondsPerMillisecond);
 }
 
 TEST(TracedSteps, StepsOfAnotherKindBeforeTheUntracedOnesExtrapolateToThemselvesOnly) {

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "attribution/ledger/ledger.h"
+#include "base/clock.h"
 #include "model/background_row.h"
 
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
-constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
+constexpr TimeSpan kSpan{0, 10 * kNanosecondsPerSecond};
 constexpr std::uint32_t kProcess = 3;
 
 TimeCurve make_constant_rate_curve(double curve_total) {
@@ -141,7 +141,7 @@ TEST(CauseEvidence, ABlockedThreadWaitsWhateverItsName) {
 TEST(CauseEvidence, AMainThreadWithBusyWorkersDoesNotWait) {
   Activity activity = training();
   ScopeTally tally = host(kAugment, 2, 0.5);
-  tally.helper_threads_cpu_ns = 6 * kSecond_ns;
+  tally.helper_threads_cpu_ns = 6 * kNanosecondsPerSecond;
   activity.scope_tallies = {tally};
   EXPECT_EQ(LedgerCauses(activity, RowLevel::function, false).of("augment").largest_class, EnergyCauseClass::compute);
 }

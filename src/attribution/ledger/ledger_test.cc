@@ -2,14 +2,14 @@
 #include "attribution/ledger/ledger.h"
 
 #include "attribution/gpu/lost_kernels.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
-constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
+constexpr TimeSpan kSpan{0, 10 * kNanosecondsPerSecond};
 constexpr std::uint32_t kProcess = 3;
 
 TimeCurve make_constant_rate_curve(double curve_total) {
@@ -180,15 +180,15 @@ TEST(Ledger, SplitsOperationsByShapeAtLevelTensorOnly) {
 
 TEST(Ledger, WhileKernelsAreLostGpuEnergyIsUnattributedAndNotIdle) {
   Activity activity = names();
-  activity.kernel_tallies = {{0, 0, 4, 100, 5 * kSecond_ns}};
+  activity.kernel_tallies = {{0, 0, 4, 100, 5 * kNanosecondsPerSecond}};
   activity.begin_ns = 0;
-  activity.end_ns = 5 * kSecond_ns;
+  activity.end_ns = 5 * kNanosecondsPerSecond;
   MachineEnergy energy;
   energy.gpus["GPU-1"] = {"gpu0", make_constant_rate_curve(1000), {}};
   for (const bool is_lost : {false, true}) {
     ActivitySums sums(kSpan);
     sums.add(kProcess, activity);
-    const Mark mark{7 * kSecond_ns, MarkKind::kernels_lost, 3 * kSecond_ns, 0, {}};
+    const Mark mark{7 * kNanosecondsPerSecond, MarkKind::kernels_lost, 3 * kNanosecondsPerSecond, 0, {}};
     if (is_lost) sums.add(kProcess, lost_kernel_activity(mark, sums.process_activity(kProcess)));
     sums.finish();
     for (const RowLevel level : {RowLevel::layer, RowLevel::kernel}) {
@@ -205,22 +205,23 @@ TEST(Ledger, WhileKernelsAreLostGpuEnergyIsUnattributedAndNotIdle) {
 
 TEST(Ledger, AnIdleGapRecordedWhileKernelsWereLostLeavesTheirTimeBusy) {
   Activity activity = names();
-  activity.kernel_tallies = {{0, 0, 4, 100, 5 * kSecond_ns}};
+  activity.kernel_tallies = {{0, 0, 4, 100, 5 * kNanosecondsPerSecond}};
   activity.begin_ns = 0;
-  activity.end_ns = 5 * kSecond_ns;
+  activity.end_ns = 5 * kNanosecondsPerSecond;
   Activity gap;
-  gap.begin_ns = 7 * kSecond_ns + kSecond_ns / 100;
-  gap.end_ns = 10 * kSecond_ns;
+  gap.begin_ns = 7 * kNanosecondsPerSecond + kNanosecondsPerSecond / 100;
+  gap.end_ns = 10 * kNanosecondsPerSecond;
   gap.waits = {{0, 4, WaitKind::host, 1, gap.end_ns - gap.begin_ns}};
   MachineEnergy energy;
   energy.gpus["GPU-1"] = {"gpu0", make_constant_rate_curve(1000), {}};
   ActivitySums sums(kSpan);
   sums.add(kProcess, activity);
   sums.add(kProcess, gap);
-  const Mark mark{7 * kSecond_ns, MarkKind::kernels_lost, 3 * kSecond_ns, 0, {}};
+  const Mark mark{7 * kNanosecondsPerSecond, MarkKind::kernels_lost, 3 * kNanosecondsPerSecond, 0, {}};
   sums.add(kProcess, lost_kernel_activity(mark, sums.process_activity(kProcess)));
   sums.finish();
-  EXPECT_NEAR(sums.gpu_busy_s().at("GPU-1").amount_between(7 * kSecond_ns, 10 * kSecond_ns), 3, 0.01);
+  EXPECT_NEAR(sums.gpu_busy_s().at("GPU-1").amount_between(7 * kNanosecondsPerSecond, 10 * kNanosecondsPerSecond), 3,
+              0.01);
   Ledger ledger(RowLevel::kernel, energy, sums);
   ledger.add(kProcess, activity);
   ledger.add(kProcess, gap);
@@ -330,10 +331,10 @@ std::map<IdleCause, double> sum_idle_by_cause(const LedgerResult& result) {
 
 TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
   Activity activity = names();
-  activity.kernel_tallies = {{0, 0, 4, 100, 4 * kSecond_ns}};
-  activity.waits = {{0, 4, WaitKind::host, 100, 3 * kSecond_ns},
-                    {0, 7, WaitKind::synchronization, 10, 2 * kSecond_ns},
-                    {0, 0, WaitKind::host, 1, 1 * kSecond_ns}};
+  activity.kernel_tallies = {{0, 0, 4, 100, 4 * kNanosecondsPerSecond}};
+  activity.waits = {{0, 4, WaitKind::host, 100, 3 * kNanosecondsPerSecond},
+                    {0, 7, WaitKind::synchronization, 10, 2 * kNanosecondsPerSecond},
+                    {0, 0, WaitKind::host, 1, 1 * kNanosecondsPerSecond}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome outcome = attribute_energy(RowLevel::layer, energy, activity);
@@ -360,15 +361,15 @@ TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
 
 TEST(Ledger, IdleEnergyOutsideOfScopesIsThatOfStepsOrLiesBetweenThem) {
   const auto make_activity_during = [](int begin_s, int end_s, Activity activity = {}) {
-    activity.begin_ns = kSpan.begin_ns + begin_s * kSecond_ns;
-    activity.end_ns = kSpan.begin_ns + end_s * kSecond_ns;
-    activity.waits = {{0, 0, WaitKind::host, 1, 2 * kSecond_ns}};
+    activity.begin_ns = kSpan.begin_ns + begin_s * kNanosecondsPerSecond;
+    activity.end_ns = kSpan.begin_ns + end_s * kNanosecondsPerSecond;
+    activity.waits = {{0, 0, WaitKind::host, 1, 2 * kNanosecondsPerSecond}};
     return activity;
   };
   std::vector<Activity> activities = {make_activity_during(0, 4, names()), make_activity_during(4, 6),
                                       make_activity_during(6, 10)};
   for (Activity* const activity_with_step : {&activities[0], &activities[2]}) {
-    activity_with_step->kernel_tallies = {{0, 0, 4, 100, 2 * kSecond_ns}};
+    activity_with_step->kernel_tallies = {{0, 0, 4, 100, 2 * kNanosecondsPerSecond}};
     StepRecord& step = activity_with_step->steps.emplace_back();
     step.begin_ns = activity_with_step->begin_ns;
     step.end_ns = activity_with_step->end_ns;
@@ -388,14 +389,14 @@ TEST(Ledger, IdleEnergyOfUntracedStepsBelongsToTheScopesOfTheHost) {
   for (std::int64_t step = 0; step < 5; ++step) {
     StepRecord& record = activity.steps.emplace_back();
     record.number = step;
-    record.begin_ns = kSpan.begin_ns + 2 * step * kSecond_ns;
-    record.end_ns = record.begin_ns + 2 * kSecond_ns;
+    record.begin_ns = kSpan.begin_ns + 2 * step * kNanosecondsPerSecond;
+    record.end_ns = record.begin_ns + 2 * kNanosecondsPerSecond;
     record.is_traced = step == 0;
     record.kernels = step == 0 ? 10 : 0;
   }
   activity.scope_tallies = {cpu(4, 4), cpu(10, 6)};
-  activity.kernel_tallies = {{0, 0, 4, 10, kSecond_ns / 5}};
-  activity.waits = {{0, 4, WaitKind::host, 1, kSecond_ns / 100}};
+  activity.kernel_tallies = {{0, 0, 4, 10, kNanosecondsPerSecond / 5}};
+  activity.waits = {{0, 4, WaitKind::host, 1, kNanosecondsPerSecond / 100}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome outcome = attribute_energy(RowLevel::layer, energy, activity);
@@ -413,8 +414,8 @@ TEST(Ledger, IdleEnergyInAPartOfALightRunBelongsToTheScopesOfTheHost) {
   part.begin_ns = kSpan.begin_ns;
   part.end_ns = kSpan.end_ns;
   part.scope_tallies = {cpu(4, 2), cpu(10, 8)};
-  part.kernel_tallies = {{0, 0, 4, 10, 2 * kSecond_ns}};
-  part.waits = {{0, 4, WaitKind::host, 1, kSecond_ns / 100}};
+  part.kernel_tallies = {{0, 0, 4, 10, 2 * kNanosecondsPerSecond}};
+  part.waits = {{0, 4, WaitKind::host, 1, kNanosecondsPerSecond / 100}};
   ActivitySums sums(kSpan);
   sums.process_activity(kProcess).step_counts = {.traced_steps = 10, .all_steps = 100};
   sums.add(kProcess, part);
@@ -431,10 +432,10 @@ TEST(Ledger, IdleEnergyInAPartOfALightRunBelongsToTheScopesOfTheHost) {
 
 TEST(Ledger, IdleEnergyWithoutKnownWaitsIsStartupShutdownOrUnknown) {
   Activity activity = names();
-  activity.kernel_tallies = {{0, 0, 4, 100, 4 * kSecond_ns}};
+  activity.kernel_tallies = {{0, 0, 4, 100, 4 * kNanosecondsPerSecond}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
-  const TimeSpan active{kSpan.begin_ns + 2 * kSecond_ns, kSpan.end_ns - 1 * kSecond_ns};
+  const TimeSpan active{kSpan.begin_ns + 2 * kNanosecondsPerSecond, kSpan.end_ns - 1 * kNanosecondsPerSecond};
   const LedgerOutcome outcome = attribute_energy(RowLevel::layer, energy, activity, active);
   std::map<IdleCause, double> causes = sum_idle_by_cause(outcome.result);
   EXPECT_NEAR(causes[IdleCause::startup], 200, 1);
@@ -448,11 +449,11 @@ TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
   Activity kernels = names();
   kernels.begin_ns = kSpan.begin_ns;
   kernels.end_ns = kSpan.end_ns;
-  kernels.kernel_tallies = {{0, 0, 4, 100, 2 * kSecond_ns}};
+  kernels.kernel_tallies = {{0, 0, 4, 100, 2 * kNanosecondsPerSecond}};
   Activity gap;
-  gap.begin_ns = kSpan.begin_ns + 2 * kSecond_ns;
+  gap.begin_ns = kSpan.begin_ns + 2 * kNanosecondsPerSecond;
   gap.end_ns = kSpan.end_ns;
-  gap.waits = {{0, 4, WaitKind::host, 1, 8 * kSecond_ns}};
+  gap.waits = {{0, 4, WaitKind::host, 1, 8 * kNanosecondsPerSecond}};
   TimeCurve joules(kSpan, 1000);
   joules.add(gap.begin_ns, gap.end_ns, 800);
   joules.add(kSpan.begin_ns, gap.begin_ns, 1400);
@@ -468,9 +469,9 @@ TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
 TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
   const auto make_kernel_activity = [](int begin_s, int end_s) {
     Activity activity = names();
-    activity.begin_ns = kSpan.begin_ns + begin_s * kSecond_ns;
-    activity.end_ns = kSpan.begin_ns + end_s * kSecond_ns;
-    activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
+    activity.begin_ns = kSpan.begin_ns + begin_s * kNanosecondsPerSecond;
+    activity.end_ns = kSpan.begin_ns + end_s * kNanosecondsPerSecond;
+    activity.kernel_tallies = {{0, 0, 4, 100, kNanosecondsPerSecond}};
     return activity;
   };
   const auto sum_idle_causes_between = [&](int first_s, int last_s) {
@@ -491,7 +492,7 @@ TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
 
 TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
   Activity activity = names();
-  activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};
+  activity.kernel_tallies = {{0, 0, 4, 100, 6 * kNanosecondsPerSecond}, {1, 0, 0, 10, 2 * kNanosecondsPerSecond}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome layer_outcome = attribute_energy(RowLevel::layer, energy, activity);
@@ -508,7 +509,7 @@ TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
 TEST(Ledger, AStackHasLayersAndEndsInTheirKernels) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 2)};
-  activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 4, 10, 2 * kSecond_ns}};
+  activity.kernel_tallies = {{0, 0, 4, 100, 6 * kNanosecondsPerSecond}, {1, 0, 4, 10, 2 * kNanosecondsPerSecond}};
   MachineEnergy energy{.cpu_energy_j = make_constant_rate_curve(100)};
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome stacks = attribute_energy(RowLevel::stack, energy, activity);
@@ -521,7 +522,7 @@ TEST(Ledger, AStackHasLayersAndEndsInTheirKernels) {
 
 TEST(Ledger, ConcurrentKernelsShareTheEnergy) {
   Activity activity = names();
-  activity.kernel_tallies = {{0, 0, 4, 100, 15 * kSecond_ns}, {1, 0, 4, 10, 5 * kSecond_ns}};
+  activity.kernel_tallies = {{0, 0, 4, 100, 15 * kNanosecondsPerSecond}, {1, 0, 4, 10, 5 * kNanosecondsPerSecond}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome outcome = attribute_energy(RowLevel::kernel, energy, activity);
@@ -531,9 +532,9 @@ TEST(Ledger, ConcurrentKernelsShareTheEnergy) {
 
 TEST(Ledger, UntracedStepsEqualTracedOnes) {
   Activity activity = names();
-  activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
+  activity.kernel_tallies = {{0, 0, 4, 100, kNanosecondsPerSecond}};
   for (int i = 0; i < 10; ++i) {
-    activity.steps.push_back({i, i * kSecond_ns, (i + 1) * kSecond_ns, 0, 0, 0, i == 0, i == 0});
+    activity.steps.push_back({i, i * kNanosecondsPerSecond, (i + 1) * kNanosecondsPerSecond, 0, 0, 0, i == 0, i == 0});
   }
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
@@ -546,7 +547,7 @@ TEST(Ledger, UntracedStepsEqualTracedOnes) {
 TEST(Ledger, WithoutSamplesTimesRemain) {
   Activity activity = names();
   activity.scope_tallies = {cpu(8, 4)};
-  activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
+  activity.kernel_tallies = {{0, 0, 4, 100, kNanosecondsPerSecond}};
   const LedgerOutcome outcome = attribute_energy(RowLevel::layer, {}, activity);
   ASSERT_NE(outcome.row({"setup"}), nullptr);
   EXPECT_FALSE(outcome.row({"setup"})->energy_j);
@@ -559,12 +560,12 @@ TEST(Ledger, WithoutSamplesTimesRemain) {
 TEST(Ledger, KernelsOfTwoTracedStepsGetTheEnergyOfAllSteps) {
   Activity activity = names();
   activity.begin_ns = 0;
-  activity.end_ns = kSecond_ns / 50;
+  activity.end_ns = kNanosecondsPerSecond / 50;
   activity.kernel_tallies = {{0, 0, 4, 20, 4'000'000}};  // 2 ms of each step
   for (std::int64_t i = 0; i < 1000; ++i) {
     activity.steps.push_back({.number = i,
-                              .begin_ns = i * kSecond_ns / 100,
-                              .end_ns = (i + 1) * kSecond_ns / 100,
+                              .begin_ns = i * kNanosecondsPerSecond / 100,
+                              .end_ns = (i + 1) * kNanosecondsPerSecond / 100,
                               .kernels = i < 2 ? 10U : 0U,
                               .is_traced = i < 2});
   }

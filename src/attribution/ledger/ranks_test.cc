@@ -7,6 +7,7 @@
 #include <set>
 
 #include "attribution/analysis/report_builder.h"
+#include "base/clock.h"
 #include "recording/part_folder.h"
 #include "recording/recording_writer.h"
 #include "support/recordings.h"
@@ -15,7 +16,6 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr std::int64_t kRunLength_s = 10;
 constexpr double kGpu_w = 300;
 constexpr double kPackage_w = 100;
@@ -53,11 +53,12 @@ std::string write_recorder(const TemporaryDirectory& folder, const ClusterNode& 
     if (machine.is_estimated) channel.provenance = Provenance::estimated;
   }
   writer->set_channels(channels);
-  const std::int64_t end_ns = machine.begin_ns + kRunLength_s * kSecond_ns;
+  const std::int64_t end_ns = machine.begin_ns + kRunLength_s * kNanosecondsPerSecond;
   writer->add(Mark{machine.begin_ns, MarkKind::command_begin, 0, 0, {}});
   writer->add(Mark{end_ns, MarkKind::command_end, 0, 0, {}});
-  for (std::int64_t now_ns = machine.begin_ns - kSecond_ns; now_ns <= end_ns + kSecond_ns; now_ns += kSecond_ns / 20) {
-    const double since_s = static_cast<double>(now_ns - machine.begin_ns + kSecond_ns) * 1e-9;
+  for (std::int64_t now_ns = machine.begin_ns - kNanosecondsPerSecond; now_ns <= end_ns + kNanosecondsPerSecond;
+       now_ns += kNanosecondsPerSecond / 20) {
+    const double since_s = static_cast<double>(now_ns - machine.begin_ns + kNanosecondsPerSecond) * 1e-9;
     for (std::uint32_t channel = 0; channel < channels.size(); ++channel) {
       const auto raw_counter_value = static_cast<std::uint64_t>((channel == 0 ? kPackage_w : kGpu_w) * since_s * 1e6);
       writer->add(Sample{channel, {raw_counter_value, now_ns, now_ns, ReadCode::ok}});
@@ -73,7 +74,7 @@ std::string write_recorder(const TemporaryDirectory& folder, const ClusterNode& 
 std::string write_rank_recording(const TemporaryDirectory& folder, const ClusterNode& machine, int local_rank,
                                  std::int64_t pid = 200) {
   RecordingSource source = make_recording_source(pid + local_rank);
-  source.started_ns = machine.begin_ns + kSecond_ns / 2;
+  source.started_ns = machine.begin_ns + kNanosecondsPerSecond / 2;
   source.role = "process";
   source.host = machine.host;
   source.boot_id = machine.boot;
@@ -82,7 +83,7 @@ std::string write_rank_recording(const TemporaryDirectory& folder, const Cluster
   EXPECT_TRUE(writer);
   writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::to_string(machine.first_rank + local_rank)});
   for (int step = 0; step < machine.steps; ++step) {
-    const std::int64_t time_ns = machine.begin_ns + step * kRunLength_s * kSecond_ns / machine.steps;
+    const std::int64_t time_ns = machine.begin_ns + step * kRunLength_s * kNanosecondsPerSecond / machine.steps;
     writer->add(Mark{time_ns, MarkKind::step, static_cast<std::uint64_t>(step), 0, {}});
   }
   for (std::int64_t elapsed_s = 0; elapsed_s < kRunLength_s; ++elapsed_s) {
@@ -93,10 +94,10 @@ std::string write_rank_recording(const TemporaryDirectory& folder, const Cluster
       activity.classes = {{0, KernelKind::kernel, "gemm", {}, {}}};
       activity.queues = {{0, gpu_channel(machine.boot, local_rank).device, 0, 1, 7}};
     }
-    activity.begin_ns = machine.begin_ns + elapsed_s * kSecond_ns;
-    activity.end_ns = activity.begin_ns + kSecond_ns;
-    activity.scope_tallies = {{3, 1, 0, kSecond_ns, kSecond_ns, 0}};
-    activity.kernel_tallies = {{0, 0, 3, 10, kSecond_ns / 2}};
+    activity.begin_ns = machine.begin_ns + elapsed_s * kNanosecondsPerSecond;
+    activity.end_ns = activity.begin_ns + kNanosecondsPerSecond;
+    activity.scope_tallies = {{3, 1, 0, kNanosecondsPerSecond, kNanosecondsPerSecond, 0}};
+    activity.kernel_tallies = {{0, 0, 3, 10, kNanosecondsPerSecond / 2}};
     writer->add(std::move(activity));
   }
   EXPECT_TRUE(writer->finish({}));
@@ -143,8 +144,8 @@ void expect_consistent_ledger(const ReportResult& result) {
   EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, *joules_of(result.totals.measured), 1);
 }
 
-const std::vector<ClusterNode> kTwoMachines = {{"node-1", "boot-a", 50 * kSecond_ns, 0, 2},
-                                               {"node-2", "boot-b", 90'000 * kSecond_ns, 2, 1}};
+const std::vector<ClusterNode> kTwoMachines = {{"node-1", "boot-a", 50 * kNanosecondsPerSecond, 0, 2},
+                                               {"node-2", "boot-b", 90'000 * kNanosecondsPerSecond, 2, 1}};
 constexpr double kTotal_j = kRunLength_s * (2 * kPackage_w + 3 * kGpu_w);
 
 TEST(Ranks, OfOneMachineMakeOneRowPerPathAndDevice) {
@@ -240,7 +241,7 @@ TEST(Ranks, OfAMachineWithTwoSamplersAreMeasuredOnce) {
   const double single_recorder_j =
       joules_of(build_expected_report(files, RowLevel::domain).totals.measured).value_or(0);
   ClusterNode second_recorder = kTwoMachines[0];
-  second_recorder.begin_ns += kSecond_ns / 10;  // two ranks that each started a recorder
+  second_recorder.begin_ns += kNanosecondsPerSecond / 10;  // two ranks that each started a recorder
   files.push_back(write_recorder(folder, second_recorder, 101));
   for (const RowLevel level : {RowLevel::domain, RowLevel::layer, RowLevel::rank}) {
     const ReportResult result = build_expected_report(files, level);
@@ -255,7 +256,7 @@ TEST(Ranks, OfAMachineWithTwoSamplersAreMeasuredOnce) {
 TEST(Ranks, OfAMachineRecordedTwiceInARowAreSummed) {
   const TemporaryDirectory folder;
   ClusterNode later_recording = kTwoMachines[0];
-  later_recording.begin_ns += 100 * kSecond_ns;
+  later_recording.begin_ns += 100 * kNanosecondsPerSecond;
   std::vector<std::string> files = write_run(folder, {kTwoMachines[0]});
   const double single_recording_j = build_expected_report(files, RowLevel::layer).attributed_j.value_or(0);
   files.push_back(write_recorder(folder, later_recording, 101));

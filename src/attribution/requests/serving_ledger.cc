@@ -8,12 +8,12 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "statistics/normal.h"
 
 namespace joulemap::attribution {
 namespace {
 
 constexpr std::size_t kMaxObservedSteps = std::size_t{1} << 22;
-constexpr double kNormalHalfWidth90 = 1.6449;  // of a normal distribution, in standard deviations
 
 bool has_computed_tokens(const StepRequest& entry) {
   return entry.prompt_tokens > 0 || entry.decoded_tokens > 0 || entry.rejected_tokens > 0;
@@ -432,7 +432,7 @@ double ServingLedger::half_width_j(double energy_j, const StepTerms& term_amount
   const double gain_error_j = energy_j * relative_uncertainty_;
   const double model_error_j = model_.standard_error_j(term_amounts);
   const double deviation_variance_j2 = model_.deviation_variance_j2(energy_j, steps_j_);
-  return kNormalHalfWidth90 *
+  return statistics::kNormalHalfWidth90 *
          std::sqrt(gain_error_j * gain_error_j + model_error_j * model_error_j + deviation_variance_j2);
 }
 
@@ -495,8 +495,9 @@ void ServingLedger::finish_requests(ServingResult& result) {
 void ServingLedger::add_model(ServingResult& result) const {
   const auto coefficient = [&](StepTerm term) {
     const double coefficient_j = model_.coefficients[term];
-    const double half_interval_j = kNormalHalfWidth90 * std::sqrt(std::pow(model_.coefficient_standard_error(term), 2) +
-                                                                  std::pow(coefficient_j * relative_uncertainty_, 2));
+    const double half_interval_j =
+        statistics::kNormalHalfWidth90 * std::sqrt(std::pow(model_.coefficient_standard_error(term), 2) +
+                                                   std::pow(coefficient_j * relative_uncertainty_, 2));
     return EnergyInterval{coefficient_j, std::max(coefficient_j - half_interval_j, 0.0),
                           coefficient_j + half_interval_j};
   };

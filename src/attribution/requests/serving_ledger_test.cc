@@ -12,6 +12,7 @@
 #include <set>
 
 #include "attribution/requests/serving_rows.h"
+#include "base/clock.h"
 #include "statistics/random.h"
 
 namespace joulemap::attribution {
@@ -19,8 +20,7 @@ namespace {
 
 using statistics::Random;
 
-constexpr std::int64_t kMs = 1'000'000;
-constexpr std::int64_t kUpdatePeriod_ns = 100 * kMs;
+constexpr std::int64_t kUpdatePeriod_ns = 100 * kNanosecondsPerMillisecond;
 constexpr double kIdle_w = 120;
 
 struct TrueStepCosts {
@@ -87,7 +87,7 @@ EngineRun simulate_serving(const std::vector<PlannedRequest>& requests, const Tr
   std::vector<RunningRequest> running;
   std::size_t next_request = 0;
   std::uint32_t number = 0;
-  std::int64_t now_ns = 500 * kMs;
+  std::int64_t now_ns = 500 * kNanosecondsPerMillisecond;
   run.energy = {{0, 0}, {now_ns, kIdle_w * 0.5}};
   run.total_j = kIdle_w * 0.5;
   for (std::uint32_t step = 0; next_request < requests.size() || !running.empty(); ++step) {
@@ -131,12 +131,12 @@ EngineRun simulate_serving(const std::vector<PlannedRequest>& requests, const Tr
     std::erase_if(running,
                   [](const RunningRequest& running_request) { return running_request.output_tokens_left == 0; });
     if (running.empty() && random.uniform() < idle_probability) {
-      now_ns += 300 * kMs;
+      now_ns += 300 * kNanosecondsPerMillisecond;
       run.total_j += 0.3 * kIdle_w;
       run.energy.emplace_back(now_ns, run.total_j);
     }
   }
-  run.end_ns = now_ns + 500 * kMs;
+  run.end_ns = now_ns + 500 * kNanosecondsPerMillisecond;
   run.total_j += 0.5 * kIdle_w;
   run.energy.emplace_back(run.end_ns, run.total_j);
   return run;
@@ -183,14 +183,14 @@ ServingResult compute_serving_result(const EngineRun& run, Diagnostics* notes = 
 // A run at constant power whose steps of 10 ms follow each other from 500 ms on, with one entry each.
 EngineRun make_run_of_entries(std::vector<EngineRequest> requests, std::vector<StepRequest> entries) {
   constexpr double kPower_w = 300;
-  constexpr std::int64_t kStep_ns = 10 * kMs;
+  constexpr std::int64_t kEntryLength_ns = 10 * kNanosecondsPerMillisecond;
   EngineRun run;
-  std::int64_t now_ns = 500 * kMs;
-  for (std::size_t i = 0; i < entries.size(); ++i, now_ns += kStep_ns)
-    run.steps.steps.push_back({now_ns, now_ns + kStep_ns, 1});
+  std::int64_t now_ns = 500 * kNanosecondsPerMillisecond;
+  for (std::size_t i = 0; i < entries.size(); ++i, now_ns += kEntryLength_ns)
+    run.steps.steps.push_back({now_ns, now_ns + kEntryLength_ns, 1});
   run.steps.requests = std::move(requests);
   run.steps.entries = std::move(entries);
-  run.end_ns = now_ns + 500 * kMs;
+  run.end_ns = now_ns + 500 * kNanosecondsPerMillisecond;
   run.total_j = kPower_w * static_cast<double>(run.end_ns) / 1e9;
   run.energy = {{0, 0}, {run.end_ns, run.total_j}};
   return run;
@@ -466,10 +466,12 @@ TEST(ServingLedger, CachedTokensCostLessThanComputedOnes) {
 TEST(ServingLedger, AGapBetweenStepsIsIdleUnlessRequestsWait) {
   EngineRun run;
   run.steps.requests = {{0, "a", "", ""}, {1, "b", "", ""}};
-  run.steps.steps = {{1000 * kMs, 1100 * kMs, 1}, {1150 * kMs, 1250 * kMs, 1}, {1290 * kMs, 1390 * kMs, 1}};
+  run.steps.steps = {{1000 * kNanosecondsPerMillisecond, 1100 * kNanosecondsPerMillisecond, 1},
+                     {1150 * kNanosecondsPerMillisecond, 1250 * kNanosecondsPerMillisecond, 1},
+                     {1290 * kNanosecondsPerMillisecond, 1390 * kNanosecondsPerMillisecond, 1}};
   run.steps.entries = {{0, 10, 0, 1, 0, 10, 0}, {0, 0, 0, 1, 0, 11, kRequestFinished}, {1, 10, 0, 1, 0, 10, 0}};
-  run.energy = {{0, 0}, {2000 * kMs, 200}};
-  run.end_ns = 2000 * kMs;
+  run.energy = {{0, 0}, {2000 * kNanosecondsPerMillisecond, 200}};
+  run.end_ns = 2000 * kNanosecondsPerMillisecond;
   const ServingResult result = compute_serving_result(run);
   EXPECT_NEAR(result.busy_s, 0.35, 1e-9);  // with 50 ms in which "a" waited for its second step
   EXPECT_NEAR(result.end_s - result.begin_s, 0.39, 1e-9);
@@ -614,11 +616,11 @@ TEST(ServingLedger, TokenCountsOfADamagedRecordingDoNotWrapAround) {
 
 // Steps of several engines overlap. Each covers most of 20,000 intervals: their product would take a minute.
 TEST(ServingLedger, LongOverlappingStepsAreFittedInLinearTime) {
-  constexpr std::int64_t kStepLength_ns = 2'000'000 * kMs;
+  constexpr std::int64_t kStepLength_ns = 2'000'000 * kNanosecondsPerMillisecond;
   std::vector<ObservedStep> steps;
   for (std::int64_t i = 0; i < 100'000; ++i) {
     const auto tokens = static_cast<float>(1 + i % 7);
-    steps.push_back({i * kMs, kStepLength_ns - i * 7000, {1, 0, 0, 0, tokens, 0}});
+    steps.push_back({i * kNanosecondsPerMillisecond, kStepLength_ns - i * 7000, {1, 0, 0, 0, tokens, 0}});
   }
   // A quadratic fit takes minutes here.
   const FittedStepModel model = fit_step_model(

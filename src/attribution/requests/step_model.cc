@@ -173,7 +173,7 @@ Observations make_observations(std::span<const ObservedStep> steps, std::span<co
 double robust_standard_deviation(const std::vector<double>& residuals) {
   std::vector<double> magnitudes(residuals.size());
   std::ranges::transform(residuals, magnitudes.begin(), [](double value) { return std::abs(value); });
-  return 1.4826 * median_or(std::move(magnitudes), 0.0);
+  return kMadToStandardDeviation * median_or(std::move(magnitudes), 0.0);
 }
 
 // Seconds per unit of each term, from the durations of all steps: Huber regression with nonnegative coefficients.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/cupti/record_loss_detector.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::int64_t kSecond_ns = kNanosecondsPerSecond;
 constexpr std::uint64_t kRecordCapacity = 100;
 
 RecordLossDetector::Snapshot make_snapshot(int time_s, std::uint64_t launches, std::uint64_t records,
                                            bool is_clock_replaced = false) {
-  return {time_s * kSecond_ns, launches, records, kRecordCapacity, is_clock_replaced};
+  return {time_s * kNanosecondsPerSecond, launches, records, kRecordCapacity, is_clock_replaced};
 }
 
 TEST(RecordLossDetector, ContinuousRecordsAreNoLoss) {
@@ -33,7 +33,7 @@ TEST(RecordLossDetector, MoreLaunchesThanBuffersHoldAndTwoSecondsOfSilenceAreALo
   RecordLossDetector detector;
   detector.reset(make_snapshot(10, 0, 0));
   EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(11, 1000, 0)));
-  EXPECT_EQ(detector.find_loss_begin_ns(make_snapshot(12, 2000, 0)), 10 * kSecond_ns);
+  EXPECT_EQ(detector.find_loss_begin_ns(make_snapshot(12, 2000, 0)), 10 * kNanosecondsPerSecond);
 }
 
 TEST(RecordLossDetector, FewLaunchesMayBeInAnUndeliveredBuffer) {
@@ -56,7 +56,7 @@ TEST(RecordLossDetector, RestartsAfterRecovery) {
   EXPECT_TRUE(detector.find_loss_begin_ns(make_snapshot(2, 1000, 0)));
   detector.reset(make_snapshot(2, 1000, 0));
   EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(3, 2000, 0)));
-  EXPECT_EQ(detector.find_loss_begin_ns(make_snapshot(4, 3000, 0)), 2 * kSecond_ns);
+  EXPECT_EQ(detector.find_loss_begin_ns(make_snapshot(4, 3000, 0)), 2 * kNanosecondsPerSecond);
 }
 
 }  // namespace

@@ -27,8 +27,6 @@ namespace {
 using attribution::build_report;
 using attribution::RowLevel;
 
-constexpr std::int64_t kMillisecond_ns = kNanosecondsPerMillisecond;
-
 // A machine with random power: a package with a counter that updates every 1 ms, a GPU with a counter that updates
 // every 100 ms and a power history, a fan with a gauge, and an estimate of the memory.
 class RandomMachine {
@@ -80,7 +78,7 @@ class RandomMachine {
   }
 
  private:
-  static constexpr std::int64_t kPowerSegment_ns = 37 * kMillisecond_ns;
+  static constexpr std::int64_t kPowerSegment_ns = 37 * kNanosecondsPerMillisecond;
   std::uint64_t seed_;
 };
 
@@ -90,7 +88,8 @@ class RandomSensorReader {
   RandomSensorReader(std::uint64_t seed, std::int64_t begin_ns) : machine_(seed), begin_ns_(begin_ns) {}
 
   Reading read(std::uint64_t channel, std::int64_t now_ns) {
-    constexpr std::array<std::int64_t, 4> kRefreshPeriods_ns = {kMillisecond_ns, 100 * kMillisecond_ns, 1, 1};
+    constexpr std::array<std::int64_t, 4> kRefreshPeriods_ns = {kNanosecondsPerMillisecond,
+                                                                100 * kNanosecondsPerMillisecond, 1, 1};
     const std::int64_t shown_ns =
         begin_ns_ + (now_ns - begin_ns_) / kRefreshPeriods_ns[channel] * kRefreshPeriods_ns[channel];
     if (channel == 2) return reading(1e3 * machine_.watts_at(2, shown_ns), now_ns);
@@ -126,9 +125,9 @@ class RandomSensor final : public sensors::Sensor {
     for (std::uint32_t i = 0; i < 4; ++i) readings[i] = reader_.read(i, now_ns);
     readings[4].code = ReadCode::skipped;
     history_.clear();
-    if (now_ns / (20 * kMillisecond_ns) > history_index_) {
-      history_index_ = now_ns / (20 * kMillisecond_ns);
-      history_.push_back({4, reader_.history(history_index_ * 20 * kMillisecond_ns)});
+    if (now_ns / (20 * kNanosecondsPerMillisecond) > history_index_) {
+      history_index_ = now_ns / (20 * kNanosecondsPerMillisecond);
+      history_.push_back({4, reader_.history(history_index_ * 20 * kNanosecondsPerMillisecond)});
     }
     if (log_ != nullptr) {
       for (std::uint32_t i = 0; i < 4; ++i) log_->push_back({i, readings[i]});
@@ -138,7 +137,8 @@ class RandomSensor final : public sensors::Sensor {
   }
   std::span<const Sample> history() const noexcept override { return history_; }
   std::int64_t next_read_ns(std::int64_t last_ns, sensors::SamplingMode mode) const noexcept override {
-    return last_ns + (mode == sensors::SamplingMode::near_edge ? kMillisecond_ns / 4 : 3 * kMillisecond_ns);
+    return last_ns +
+           (mode == sensors::SamplingMode::near_edge ? kNanosecondsPerMillisecond / 4 : 3 * kNanosecondsPerMillisecond);
   }
 
  private:
@@ -161,30 +161,31 @@ RandomRun random_recording(std::uint64_t seed) {
     return static_cast<std::int64_t>(std::uniform_real_distribution<>(low, high)(random) * 1e6);
   };
   RandomRun recorded_run;
-  const std::int64_t begin_ns = 1'000'000 * kMillisecond_ns;
-  recorded_run.span = {begin_ns + 500 * kMillisecond_ns + between_ms(0, 100),
-                       begin_ns + 9'000 * kMillisecond_ns + between_ms(0, 500)};
+  const std::int64_t begin_ns = 1'000'000 * kNanosecondsPerMillisecond;
+  recorded_run.span = {begin_ns + 500 * kNanosecondsPerMillisecond + between_ms(0, 100),
+                       begin_ns + 9'000 * kNanosecondsPerMillisecond + between_ms(0, 500)};
   RandomSensorReader reader(seed, begin_ns);
   std::array<std::int64_t, 4> next_ns;
   next_ns.fill(begin_ns);
   std::int64_t next_history_ns = begin_ns;
-  for (std::int64_t now_ns = begin_ns; now_ns < recorded_run.span.end_ns + 300 * kMillisecond_ns;
-       now_ns += kMillisecond_ns / 2) {
-    const bool is_near_span_edge = std::min(std::abs(now_ns - recorded_run.span.begin_ns),
-                                            std::abs(now_ns - recorded_run.span.end_ns)) < 200 * kMillisecond_ns;
+  for (std::int64_t now_ns = begin_ns; now_ns < recorded_run.span.end_ns + 300 * kNanosecondsPerMillisecond;
+       now_ns += kNanosecondsPerMillisecond / 2) {
+    const bool is_near_span_edge =
+        std::min(std::abs(now_ns - recorded_run.span.begin_ns), std::abs(now_ns - recorded_run.span.end_ns)) <
+        200 * kNanosecondsPerMillisecond;
     for (std::uint32_t channel = 0; channel < 4; ++channel) {
       if (now_ns < next_ns[channel]) continue;
       recorded_run.samples.push_back({channel, round_read_times(reader.read(channel, now_ns))});
       const std::int64_t pause_ns = channel == 1 ? between_ms(500, 2500) : between_ms(5, 80);
       next_ns[channel] = now_ns + (is_near_span_edge ? between_ms(0.5, 4) : pause_ns);
-      for (const std::int64_t edge_ns :
-           {recorded_run.span.begin_ns - 200 * kMillisecond_ns, recorded_run.span.end_ns - 200 * kMillisecond_ns})
+      for (const std::int64_t edge_ns : {recorded_run.span.begin_ns - 200 * kNanosecondsPerMillisecond,
+                                         recorded_run.span.end_ns - 200 * kNanosecondsPerMillisecond})
         if (now_ns < edge_ns) next_ns[channel] = std::min(next_ns[channel], edge_ns);
       if (random() % 50 == 0) recorded_run.samples.back().reading.code = ReadCode::failed;
     }
     if (now_ns < next_history_ns) continue;
     recorded_run.samples.push_back({4, round_read_times(reader.history(now_ns))});
-    next_history_ns = now_ns + 20 * kMillisecond_ns;
+    next_history_ns = now_ns + 20 * kNanosecondsPerMillisecond;
   }
   return recorded_run;
 }
@@ -202,7 +203,7 @@ std::string write_recording(const TemporaryDirectory& folder, const RandomRun& r
     writer->add(sample);
     if (sample.reading.after_ns < flush_ns) continue;
     EXPECT_TRUE(writer->flush());
-    flush_ns = sample.reading.after_ns + 900 * kMillisecond_ns;
+    flush_ns = sample.reading.after_ns + 900 * kNanosecondsPerMillisecond;
   }
   writer->add(Mark{recorded_run.span.end_ns, MarkKind::command_end, 0, 0, {}});
   EXPECT_TRUE(writer->finish({}));
@@ -288,8 +289,8 @@ TEST_P(EnergyAgreementTest, ReportAgreesWithItsWindowsStepsPowerAndPage) {
   const RandomRun recorded_run = random_recording(GetParam());
   std::vector<std::int64_t> steps_ns;
   std::mt19937_64 random(GetParam());
-  for (std::int64_t at_ns = recorded_run.span.begin_ns + 300 * kMillisecond_ns; at_ns < recorded_run.span.end_ns;
-       at_ns += static_cast<std::int64_t>(random() % 300'000'000))
+  for (std::int64_t at_ns = recorded_run.span.begin_ns + 300 * kNanosecondsPerMillisecond;
+       at_ns < recorded_run.span.end_ns; at_ns += static_cast<std::int64_t>(random() % 300'000'000))
     steps_ns.push_back(at_ns);
   const TemporaryDirectory folder;
   const std::string file = write_recording(folder, recorded_run, steps_ns);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sensors/nvml/nvml_read_schedule.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,7 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
-constexpr std::int64_t kStart_ns = 5'000'000 * kMs;
+constexpr std::int64_t kStart_ns = 5'000'000 * kNanosecondsPerMillisecond;
 
 // A GPU in simulated time: a counter and a power that update with the same period, some time apart, and reads of a
 // given duration. Nothing sleeps.
@@ -22,7 +22,7 @@ class SimulatedGpu {
   double period_ns = 100e6 * (1 - 3e-6);
   double counter_phase_ns = 41e6;
   double power_phase_ns = 61e6;
-  std::int64_t counter_read_ns = 3 * kMs;
+  std::int64_t counter_read_ns = 3 * kNanosecondsPerMillisecond;
   bool has_power = true;
 
   CounterReadSchedule counter;
@@ -62,10 +62,11 @@ class SimulatedGpu {
   }
   void read_counter(SamplingMode mode) {
     std::int64_t read_duration_ns = counter_read_ns;
-    if (read_duration_ns > kMs && random_() % 100 == 0)
-      read_duration_ns += static_cast<std::int64_t>(random_() % 20) * kMs;
+    if (read_duration_ns > kNanosecondsPerMillisecond && random_() % 100 == 0)
+      read_duration_ns += static_cast<std::int64_t>(random_() % 20) * kNanosecondsPerMillisecond;
     const std::int64_t latched_ns =
-        now_ns + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(std::min(read_duration_ns, kMs)));
+        now_ns + static_cast<std::int64_t>(
+                     random_() % static_cast<std::uint64_t>(std::min(read_duration_ns, kNanosecondsPerMillisecond)));
     counter.add_read(now_ns, now_ns + read_duration_ns, read_duration_ns, updates_until(latched_ns, counter_phase_ns),
                      mode);
     counter_reads_ns.push_back(now_ns);
@@ -93,7 +94,7 @@ TEST(NvmlReadSchedule, LocatesUpdatesOfASlowCounterWithLittleCpuTime) {
     EXPECT_LT(static_cast<double>(gpu.counter_cpu_ns), 0.005 * 120e9);
     EXPECT_GT(gpu.counter_reads_ns.size(), 80u);
     expect_true_update_inside(gpu);
-    EXPECT_LT(gpu.counter.update_clock().known_update_half_width_ns(), 2 * kMs);
+    EXPECT_LT(gpu.counter.update_clock().known_update_half_width_ns(), 2 * kNanosecondsPerMillisecond);
   }
 }
 
@@ -105,8 +106,9 @@ TEST(NvmlReadSchedule, ReadsTheCounterWhereItIsCheapOnceUpdatesAreLocated) {
   std::size_t cheap_phase_read_count = 0;
   for (const std::int64_t read_ns : gpu.counter_reads_ns) {
     const std::int64_t since_ns = read_ns - gpu.nearest_counter_update_ns(read_ns);
-    EXPECT_FALSE(since_ns > 3 * kMs && since_ns < 25 * kMs) << "there it takes longest";
-    if (since_ns >= 25 * kMs) ++cheap_phase_read_count;
+    EXPECT_FALSE(since_ns > 3 * kNanosecondsPerMillisecond && since_ns < 25 * kNanosecondsPerMillisecond)
+        << "there it takes longest";
+    if (since_ns >= 25 * kNanosecondsPerMillisecond) ++cheap_phase_read_count;
   }
   EXPECT_GT(cheap_phase_read_count * 10, gpu.counter_reads_ns.size() * 4);
 }
@@ -146,11 +148,11 @@ TEST(NvmlReadSchedule, LocksWithinHalfASecondInNearEdgeMode) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu(seed);
     gpu.counter_phase_ns = static_cast<double>(seed * 13 % 100) * 1e6;
-    gpu.run(500 * kMs, SamplingMode::near_edge);
+    gpu.run(500 * kNanosecondsPerMillisecond, SamplingMode::near_edge);
     EXPECT_TRUE(gpu.counter.update_clock().is_locked());
     gpu.run(3 * kNanosecondsPerSecond, SamplingMode::near_edge);
     expect_true_update_inside(gpu);
-    EXPECT_LT(gpu.counter.update_clock().known_update_half_width_ns(), 5 * kMs / 2);
+    EXPECT_LT(gpu.counter.update_clock().known_update_half_width_ns(), 5 * kNanosecondsPerMillisecond / 2);
   }
 }
 
@@ -161,15 +163,18 @@ TEST(NvmlReadSchedule, ReadsBeforeAndAfterEveryUpdateInNearEdgeMode) {
   const std::int64_t from_ns = gpu.now_ns;
   gpu.run(2 * kNanosecondsPerSecond, SamplingMode::near_edge);
   EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // update times are known: reads are no longer dense
-  for (std::int64_t update_ns = gpu.nearest_counter_update_ns(from_ns + 200 * kMs); update_ns < gpu.now_ns - 200 * kMs;
+  for (std::int64_t update_ns = gpu.nearest_counter_update_ns(from_ns + 200 * kNanosecondsPerMillisecond);
+       update_ns < gpu.now_ns - 200 * kNanosecondsPerMillisecond;
        update_ns += static_cast<std::int64_t>(gpu.period_ns)) {
     bool has_read_before = false;
     bool has_read_after = false;
     for (const std::int64_t read_ns : gpu.counter_reads_ns) {
-      has_read_before = has_read_before || (read_ns <= update_ns && read_ns > update_ns - 30 * kMs);
-      has_read_after = has_read_after || (read_ns >= update_ns && read_ns < update_ns + 30 * kMs);
+      has_read_before =
+          has_read_before || (read_ns <= update_ns && read_ns > update_ns - 30 * kNanosecondsPerMillisecond);
+      has_read_after =
+          has_read_after || (read_ns >= update_ns && read_ns < update_ns + 30 * kNanosecondsPerMillisecond);
     }
-    EXPECT_TRUE(has_read_before && has_read_after) << (update_ns - from_ns) / kMs << " ms";
+    EXPECT_TRUE(has_read_before && has_read_after) << (update_ns - from_ns) / kNanosecondsPerMillisecond << " ms";
   }
 }
 
@@ -177,11 +182,11 @@ TEST(NvmlReadSchedule, UserPeriodOverridesTheCpuShareButNotTheUpdatePeriod) {
   SimulatedGpu gpu(5);
   gpu.run(30 * kNanosecondsPerSecond, SamplingMode::relaxed);
   gpu.counter_reads_ns.clear();
-  gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed, 200 * kMs);
+  gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed, 200 * kNanosecondsPerMillisecond);
   EXPECT_GT(gpu.counter_reads_ns.size(), 35u);
   EXPECT_LT(gpu.counter_reads_ns.size(), 80u);
   gpu.counter_reads_ns.clear();
-  gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed, kMs);
+  gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed, kNanosecondsPerMillisecond);
   EXPECT_LE(gpu.counter_reads_ns.size(), 200u);  // locating an update takes a pair of reads
 }
 
@@ -191,7 +196,7 @@ TEST(NvmlReadSchedule, PollsPowerSeveralTimesPerUpdateAndLocks) {
   gpu.power_read_count = 0;
   gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed);
   EXPECT_TRUE(gpu.power.update_clock().is_locked());
-  EXPECT_LT(gpu.power.update_clock().known_update_half_width_ns(), 3 * kMs / 2);
+  EXPECT_LT(gpu.power.update_clock().known_update_half_width_ns(), 3 * kNanosecondsPerMillisecond / 2);
   EXPECT_GT(gpu.power_read_count, 300);
   EXPECT_LT(gpu.power_read_count, 1010);
 }
@@ -210,7 +215,8 @@ TEST(NvmlReadSchedule, RetriesOnceASecondAfterAFailure) {
   EXPECT_EQ(schedule.next_read_ns(SamplingMode::near_edge, {}), kStart_ns + kNanosecondsPerSecond);
   PowerReadSchedule power;
   power.add_failed_read(kStart_ns);
-  EXPECT_EQ(power.next_read_ns(SamplingMode::relaxed, 10 * kMs), kStart_ns + kNanosecondsPerSecond);
+  EXPECT_EQ(power.next_read_ns(SamplingMode::relaxed, 10 * kNanosecondsPerMillisecond),
+            kStart_ns + kNanosecondsPerSecond);
 }
 
 }  // namespace

@@ -16,8 +16,6 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
-
 // Sets the environment variables of one test and removes them afterwards. The fake NVML returns the script's values at
 // the virtual time.
 class Nvml : public testing::Test {
@@ -125,7 +123,7 @@ TEST_F(Nvml, ReturnsThePowerHistoryOfTheDriverOnceAndInOrder) {
   const std::int64_t begin_ns = monotonic_ns();
   std::vector<Sample> samples;
   while (samples.size() < 20) {
-    clock_.advance(7 * kMs);
+    clock_.advance(7 * kNanosecondsPerMillisecond);
     sensor.read(readings, SamplingMode::immediate);
     EXPECT_EQ(readings[channel].code, ReadCode::skipped);
     samples.insert(samples.end(), sensor.history().begin(), sensor.history().end());
@@ -223,7 +221,7 @@ TEST_F(Nvml, ReadsTheSlowCounterRarelyAndPowerOften) {
   int counters = 0;
   int powers = 0;
   int temperatures = 0;
-  sample(*machine.sensors[0], monotonic_ns() + 1500 * kMs, SamplingMode::relaxed,
+  sample(*machine.sensors[0], monotonic_ns() + 1500 * kNanosecondsPerMillisecond, SamplingMode::relaxed,
          [&](const std::vector<Reading>& readings) {
            counters += readings[0].code == ReadCode::ok ? 1 : 0;
            powers += readings[1].code == ReadCode::ok ? 1 : 0;
@@ -247,16 +245,16 @@ TEST_F(Nvml, LocatesCounterUpdatesInNearEdgeModeAndMeasuresExactly) {
   const auto observe = [&](const std::vector<Reading>& readings) { curve.observe(readings[0]); };
   std::vector<Reading> readings(sensor.channels().size());
 
-  const std::int64_t begin_ns = monotonic_ns() + 700 * kMs;
+  const std::int64_t begin_ns = monotonic_ns() + 700 * kNanosecondsPerMillisecond;
   sample(sensor, begin_ns, SamplingMode::near_edge, observe);
   sensor.read(readings, SamplingMode::immediate);
   observe(readings);
-  sample(sensor, begin_ns + 150 * kMs, SamplingMode::near_edge, observe);
-  const std::int64_t end_ns = begin_ns + 1400 * kMs;
+  sample(sensor, begin_ns + 150 * kNanosecondsPerMillisecond, SamplingMode::near_edge, observe);
+  const std::int64_t end_ns = begin_ns + 1400 * kNanosecondsPerMillisecond;
   sample(sensor, end_ns, SamplingMode::relaxed, observe);
   sensor.read(readings, SamplingMode::immediate);
   observe(readings);
-  sample(sensor, end_ns + 250 * kMs, SamplingMode::near_edge, observe);
+  sample(sensor, end_ns + 250 * kNanosecondsPerMillisecond, SamplingMode::near_edge, observe);
 
   EXPECT_TRUE(dynamic_cast<nvml::NvmlSensor&>(sensor).counter_update_estimator().is_locked());
   const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
@@ -291,15 +289,15 @@ TEST_F(Nvml, RetriesSlowlyWhenTheGpuFallsOffTheBus) {
   std::vector<Reading> readings(lost_gpu.channels().size());
   lost_gpu.read(readings, SamplingMode::immediate);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
-  clock_.advance(200 * kMs);
+  clock_.advance(200 * kNanosecondsPerMillisecond);
   lost_gpu.read(readings, SamplingMode::immediate);
   // Without the last two channels, other processes and power history: their readings may be skipped.
   for (const Reading& reading : std::span(readings).first(readings.size() - 2)) {
     EXPECT_EQ(reading.code, ReadCode::vanished);
   }
   const std::int64_t now_ns = monotonic_ns();
-  EXPECT_GT(lost_gpu.next_read_ns(now_ns, SamplingMode::relaxed), now_ns + 900 * kMs);
-  EXPECT_GT(lost_gpu.next_read_ns(now_ns, SamplingMode::near_edge), now_ns + 900 * kMs);
+  EXPECT_GT(lost_gpu.next_read_ns(now_ns, SamplingMode::relaxed), now_ns + 900 * kNanosecondsPerMillisecond);
+  EXPECT_GT(lost_gpu.next_read_ns(now_ns, SamplingMode::near_edge), now_ns + 900 * kNanosecondsPerMillisecond);
   lost_gpu.read(readings, SamplingMode::relaxed);
   EXPECT_EQ(readings[0].code, ReadCode::skipped);
 
@@ -313,7 +311,7 @@ TEST_F(Nvml, CallsAnUnknownErrorAFailedReading) {
   std::vector<Reading> readings(machine.sensors[0]->channels().size());
   machine.sensors[0]->read(readings, SamplingMode::immediate);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
-  clock_.advance(100 * kMs);
+  clock_.advance(100 * kNanosecondsPerMillisecond);
   machine.sensors[0]->read(readings, SamplingMode::immediate);
   EXPECT_EQ(readings[0].code, ReadCode::failed);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sensors/replay/replay_sensor.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
 namespace joulemap::sensors {
 namespace {
-
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
 Sample sample(std::int64_t time_ns, std::uint64_t raw_value) {
   Sample channel_sample;
@@ -22,7 +21,8 @@ Reading read_channel_once(ReplaySensor& sensor) {
 }
 
 TEST(ReplaySensor, CountsOnBetweenTwoSamplesOfACounter) {
-  ReplaySensor sensor({Channel{}}, {sample(0, 5'000), sample(1000 * kSecond_ns, 5'000 + 1000 * kSecond_ns)});
+  ReplaySensor sensor({Channel{}},
+                      {sample(0, 5'000), sample(1000 * kNanosecondsPerSecond, 5'000 + 1000 * kNanosecondsPerSecond)});
   const Reading first_reading = read_channel_once(sensor);
   const Reading second_reading = read_channel_once(sensor);
   EXPECT_EQ(first_reading.raw, 5'000u);
@@ -35,15 +35,15 @@ TEST(ReplaySensor, KeepsTheLastValueOfAGauge) {
   Channel gauge;
   gauge.kind = ChannelKind::gauge;
   gauge.quantity = Quantity::power;
-  ReplaySensor sensor({gauge}, {sample(0, 100), sample(1000 * kSecond_ns, 1'000'000'000)});
+  ReplaySensor sensor({gauge}, {sample(0, 100), sample(1000 * kNanosecondsPerSecond, 1'000'000'000)});
   read_channel_once(sensor);
   EXPECT_EQ(read_channel_once(sensor).raw, 100u);
 }
 
 TEST(ReplaySensor, DoesNotCountTowardsAFaultySample) {
-  ReplaySensor spike({Channel{}},
-                     {sample(0, 100), sample(100 * kSecond_ns, 1'000'000'000'000), sample(200 * kSecond_ns, 200)});
-  ReplaySensor reset({Channel{}}, {sample(0, 100), sample(100 * kSecond_ns, 7)});
+  ReplaySensor spike({Channel{}}, {sample(0, 100), sample(100 * kNanosecondsPerSecond, 1'000'000'000'000),
+                                   sample(200 * kNanosecondsPerSecond, 200)});
+  ReplaySensor reset({Channel{}}, {sample(0, 100), sample(100 * kNanosecondsPerSecond, 7)});
   for (ReplaySensor* const sensor : {&spike, &reset}) {
     read_channel_once(*sensor);
     EXPECT_EQ(read_channel_once(*sensor).raw, 100u);

@@ -177,7 +177,7 @@ std::vector<Shape> apply_attention_function(LayerCall& call) {
   return {query};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kAttentionLayerRules[] = {
     {"MultiHeadAttention", apply_multi_head_attention},     {"GroupQueryAttention", apply_group_query_attention},
     {"GroupedQueryAttention", apply_group_query_attention}, {"Attention", apply_dot_product_attention},
     {"AdditiveAttention", apply_additive_attention},        {"dotproductattention", apply_attention_function},
@@ -185,6 +185,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> attention_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> attention_rules() { return kAttentionLayerRules; }
 
 }  // namespace joulemap::predict::keras

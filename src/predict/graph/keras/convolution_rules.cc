@@ -174,7 +174,7 @@ std::vector<Shape> apply_separable_convolution(LayerCall& call) {
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kConvolutionLayerRules[] = {
     {"Conv1D", apply_convolution<1>},
     {"Conv2D", apply_convolution<2>},
     {"Conv3D", apply_convolution<3>},
@@ -194,6 +194,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> convolution_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> convolution_rules() { return kConvolutionLayerRules; }
 
 }  // namespace joulemap::predict::keras

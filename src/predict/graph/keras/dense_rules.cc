@@ -197,7 +197,7 @@ std::vector<Shape> apply_dot(LayerCall& call) {
   return {product.output_shape};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kDenseLayerRules[] = {
     {"Dense", apply_dense},         {"EinsumDense", apply_einsum_dense},
     {"Embedding", apply_embedding}, {"Dot", apply_dot},
     {"matmul", apply_matmul},       {"batchmatmulv2", apply_matmul},
@@ -206,6 +206,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> dense_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> dense_rules() { return kDenseLayerRules; }
 
 }  // namespace joulemap::predict::keras

@@ -97,7 +97,7 @@ std::vector<Shape> apply_layer_scale(LayerCall& call) {
   return {shape};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kElementLayerRules[] = {
     {"Activation", apply_activation},
     {"ReLU", apply_relu},
     {"LeakyReLU", apply_leaky_relu},
@@ -152,6 +152,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> elementwise_layer_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> elementwise_layer_rules() { return kElementLayerRules; }
 
 }  // namespace joulemap::predict::keras

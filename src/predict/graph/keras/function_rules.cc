@@ -86,7 +86,7 @@ std::vector<Shape> apply_one_hot(LayerCall& call) {
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kFunctionLayerRules[] = {
     {"reducemean", apply_reduction},
     {"mean", apply_reduction},
     {"average", apply_reduction},
@@ -180,6 +180,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> elementwise_function_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> elementwise_function_rules() { return kFunctionLayerRules; }
 
 }  // namespace joulemap::predict::keras

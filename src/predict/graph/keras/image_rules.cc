@@ -166,7 +166,7 @@ std::vector<Shape> apply_resize_function(LayerCall& call) {
   return {resized.output_shape};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kImageLayerRules[] = {
     {"ZeroPadding1D", apply_zero_padding<1>}, {"ZeroPadding2D", apply_zero_padding<2>},
     {"ZeroPadding3D", apply_zero_padding<3>}, {"Cropping1D", apply_cropping<1>},
     {"Cropping2D", apply_cropping<2>},        {"Cropping3D", apply_cropping<3>},
@@ -178,6 +178,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> image_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> image_rules() { return kImageLayerRules; }
 
 }  // namespace joulemap::predict::keras

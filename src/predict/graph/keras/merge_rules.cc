@@ -107,7 +107,7 @@ std::vector<Shape> apply_stack(LayerCall& call) {
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kMergeLayerRules[] = {
     {"Add", apply_elementwise_merge<Kind::add>},
     {"Subtract", apply_elementwise_merge<Kind::add>},
     {"Multiply", apply_elementwise_merge<Kind::multiply>},
@@ -157,6 +157,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> merge_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> merge_rules() { return kMergeLayerRules; }
 
 }  // namespace joulemap::predict::keras

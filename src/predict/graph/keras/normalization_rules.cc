@@ -95,7 +95,7 @@ std::vector<Shape> apply_unit_normalization(LayerCall& call) {
   return {call.input_shape()};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kNormalizationLayerRules[] = {
     {"BatchNormalization", apply_batch_normalization},   {"BatchNormalizationV1", apply_batch_normalization},
     {"BatchNormalizationV2", apply_batch_normalization}, {"SyncBatchNormalization", apply_batch_normalization},
     {"GroupNormalization", apply_group_normalization},   {"LayerNormalization", apply_layer_normalization},
@@ -106,6 +106,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> normalization_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> normalization_rules() { return kNormalizationLayerRules; }
 
 }  // namespace joulemap::predict::keras

@@ -115,7 +115,7 @@ std::vector<Shape> apply_adaptive_pooling(LayerCall& call) {
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kPoolingLayerRules[] = {
     {"MaxPooling1D", apply_pooling<PoolingForm::max, 1>},     {"MaxPooling2D", apply_pooling<PoolingForm::max, 2>},
     {"MaxPooling3D", apply_pooling<PoolingForm::max, 3>},     {"MaxPool1D", apply_pooling<PoolingForm::max, 1>},
     {"MaxPool2D", apply_pooling<PoolingForm::max, 2>},        {"MaxPool3D", apply_pooling<PoolingForm::max, 3>},
@@ -133,6 +133,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> pooling_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> pooling_rules() { return kPoolingLayerRules; }
 
 }  // namespace joulemap::predict::keras

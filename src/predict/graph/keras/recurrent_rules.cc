@@ -177,13 +177,13 @@ std::vector<Shape> apply_recurrent_cells(LayerCall& call) {
   return recurrent_output_shapes(call, input_sequence, cells);
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kRecurrentLayerRules[] = {
     {"LSTM", apply_recurrent},      {"GRU", apply_recurrent},      {"SimpleRNN", apply_recurrent},
     {"CuDNNLSTM", apply_recurrent}, {"CuDNNGRU", apply_recurrent}, {"RNN", apply_recurrent_cells},
 };
 
 }  // namespace
 
-std::span<const LayerClassRule> recurrent_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> recurrent_rules() { return kRecurrentLayerRules; }
 
 }  // namespace joulemap::predict::keras

@@ -275,7 +275,7 @@ std::vector<Shape> apply_broadcast_to(LayerCall& call) {
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kLayerClassRules[] = {
+constexpr LayerClassRule kShapeLayerRules[] = {
     {"Reshape", apply_reshape_layer},
     {"Flatten", apply_flatten},
     {"Permute", apply_permute},
@@ -297,6 +297,6 @@ constexpr LayerClassRule kLayerClassRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> shape_rules() { return kLayerClassRules; }
+std::span<const LayerClassRule> shape_rules() { return kShapeLayerRules; }
 
 }  // namespace joulemap::predict::keras

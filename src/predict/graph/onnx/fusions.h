@@ -27,6 +27,8 @@ Value& find_value(Program& program, int value);
 // The only step that reads a value; kNoIndex if there are none or several, if it was fused into another step, or if the
 // value is an output of the network.
 int single_consumer_step(const Program& program, int value);
+// The first output of a step.
+inline int output_value_of_step(Program& program, int step) { return find_step(program, step).outputs[0]; }
 int producer_step(const Program& program, int value);
 bool is_step_of_type(const Program& program, int step, std::string_view type);
 std::optional<double> constant_scalar_value(const Program& program, int value);

@@ -8,8 +8,6 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-int output_value_of_step(Program& program, int step) { return find_step(program, step).outputs[0]; }
-
 // Whether the value is x, or x times or divided by a number. Appends the scaling step to `parts`.
 bool is_scaled_copy(Program& program, int value, int x, std::vector<int>& parts) {
   if (value == x) return true;

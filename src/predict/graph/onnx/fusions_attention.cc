@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kMaxAttentionPatternDepth = 8;
 
-int output_value_of_step(Program& program, int step) { return find_step(program, step).outputs[0]; }
-
 bool is_step_of_any_type(Program& program, int step, std::initializer_list<std::string_view> types) {
   return std::any_of(types.begin(), types.end(),
                      [&](std::string_view type) { return is_step_of_type(program, step, type); });

@@ -8,8 +8,6 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-int output_value_of_step(Program& program, int step) { return find_step(program, step).outputs[0]; }
-
 // Whether the step computes x * x or x ** 2.
 bool is_square_of(Program& program, int step, int x) {
   const bool power =
