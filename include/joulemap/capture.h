@@ -51,7 +51,7 @@ JMC_API void jmc_set_backward_scope(jmc_scope scope);
 JMC_API void jmc_backward_operation(jmc_scope scope);
 
 /* Marks the start of a step or an epoch. `number` NULL: one more than the last; the first is 0. From the first call on,
- * steps (or epochs) are no longer inferred from events. */
+ * steps (or epochs) are no longer inferred from events, and those inferred before do not count. */
 JMC_API void jmc_step(const int64_t* number);
 JMC_API void jmc_epoch(const int64_t* number);
 JMC_API void jmc_metric(const char* name, double value, int64_t time_ns); /* CLOCK_MONOTONIC; 0: now */
@@ -85,10 +85,14 @@ typedef enum jmc_event {
   JMC_OPTIMIZER_DONE,            /* parameters were updated */
   JMC_FORWARD_TRAIN_AFTER_INFER, /* JMC_FORWARD_TRAIN of the module whose JMC_FORWARD_INFER was this thread's last */
   JMC_FORWARD_TRAIN_OTHER,       /* JMC_FORWARD_TRAIN of a module not yet called in this step, after calls of others */
-  JMC_FORWARD_INFER_TEACHER      /* JMC_FORWARD_INFER of a module that an earlier training step began with */
+  JMC_FORWARD_INFER_TEACHER,     /* JMC_FORWARD_INFER of a module that an earlier training step began with */
+  JMC_LOADER_END                 /* a batch is requested, but the iterator has no further one */
 } jmc_event;
 /* Reports an event. Returns 1 if it begins a step; always 0 once the program has called jmc_step. */
 JMC_API int jmc_on_event(int event);
+/* jmc_on_event for JMC_LOADER_NEXT and JMC_LOADER_END of one of several iterators: `iterator` is the number of
+ * JMC_LOADER_NEW events before its first batch. jmc_on_event means the newest. */
+JMC_API int jmc_on_loader_event(int event, uint64_t iterator);
 /* 1 if the operations of the current step are to be recorded, too. 0 when the process is not recorded. */
 JMC_API int jmc_step_is_sampled(void);
 /* 1 if modules and kernels of the current step are traced: every step, or in light mode a few. 0 when the process is

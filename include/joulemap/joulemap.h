@@ -132,7 +132,7 @@ JM_API int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic);
 JM_API int jm_is_recording(void);
 JM_API int jm_region_push(const char* name);
 JM_API int jm_region_pop(void);
-/* A step or an epoch begins; number NULL: one more than the last. The first is 0. */
+/* A step or an epoch begins; number NULL: one more than the last. The first is 0. JM_USAGE: the number is negative. */
 JM_API int jm_step(const int64_t* number);
 JM_API int jm_epoch(const int64_t* number);
 /* Reports a metric: loss, accuracy, samples. It belongs to the current step. */

@@ -75,8 +75,16 @@ bool ModuleCalls::is_in_backward(bool& answer) {
 bool ModuleCalls::on_training_loop_event(int event, bool* begins_step) {
   if (graph_capture_events_) *graph_capture_events_ |= event_bit(event);
   const bool is_new_step = jmc_on_event(event) == 1;
-  if (is_new_step) ThreadCaptureState::of_this_thread().nodes_trained_in_step.clear();
   if (begins_step != nullptr) *begins_step = is_new_step;
+  return follow_step(is_new_step);
+}
+
+bool ModuleCalls::on_loader_event(int event, std::uint64_t iterator) {
+  return follow_step(jmc_on_loader_event(event, iterator) == 1);
+}
+
+bool ModuleCalls::follow_step(bool is_new_step) {
+  if (is_new_step) ThreadCaptureState::of_this_thread().nodes_trained_in_step.clear();
   const bool sampled = jmc_step_is_sampled() != 0;
   const bool traced = jmc_step_is_traced() != 0;
   if (sampled == is_step_sampled_ && traced == is_step_traced_) return true;

@@ -53,6 +53,8 @@ class ModuleCalls {
   // Reports the loop event; calls torch.on_step_sampling_change when the new step changes what is traced or sampled.
   // Sets `begins_step`, if given, to whether a step begins with the event.
   bool on_training_loop_event(int event, bool* begins_step = nullptr);
+  // The same for JMC_LOADER_NEXT and JMC_LOADER_END of one of several iterators (jmc_on_loader_event).
+  bool on_loader_event(int event, std::uint64_t iterator);
   // Collect the loop events while a CUDA graph is captured, as bits 1 << event: its replays repeat them. The result is 0
   // if the capture began inside a module, whose own calls are events (torch.compile, graphed modules).
   void begin_graph_capture();
@@ -64,6 +66,7 @@ class ModuleCalls {
   void reset_after_fork();
 
  private:
+  bool follow_step(bool is_new_step);  // after an event: whether it began a step
   bool begin_outermost_call(ThreadCaptureState& thread, std::uint32_t node, bool is_loss);
   void end_outermost_call(ThreadCaptureState& thread);
   void remember_model_type(PyObject* module);

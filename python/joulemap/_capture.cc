@@ -164,6 +164,14 @@ PyObject* on_event(PyObject*, PyObject* event) {
   return make_hook_result(module_calls().on_training_loop_event(static_cast<int>(value)));
 }
 
+PyObject* on_loader_event(PyObject*, PyObject* args) {
+  int event = 0;
+  unsigned long long iterator = 0;
+  if (!PyArg_ParseTuple(args, "iK", &event, &iterator)) return nullptr;
+  if (!capture_state().is_on) Py_RETURN_NONE;
+  return make_hook_result(module_calls().on_loader_event(event, iterator));
+}
+
 PyObject* begin_graph_capture(PyObject*, PyObject*) {
   module_calls().begin_graph_capture();
   Py_RETURN_NONE;
@@ -342,6 +350,7 @@ PyMethodDef kExtensionFunctions[] = {
     {"begin_phase_gap", begin_phase_gap, METH_VARARGS, "begin_phase_gap(phase)"},
     {"end_phase_gap", end_phase_gap, METH_NOARGS, nullptr},
     {"on_event", on_event, METH_O, "on_event(event)"},
+    {"on_loader_event", on_loader_event, METH_VARARGS, "on_loader_event(event, number of the iterator)"},
     {"begin_graph_capture", begin_graph_capture, METH_NOARGS, "Collects loop events until end_graph_capture()."},
     {"end_graph_capture", end_graph_capture, METH_NOARGS, "end_graph_capture() -> bits of the events"},
     {"begin_graph_replay", on_graph_replay<&ModuleCalls::begin_graph_replay>, METH_O, "begin_graph_replay(events)"},

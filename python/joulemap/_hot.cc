@@ -126,8 +126,9 @@ PyObject* mark_step_or_epoch(PyObject* number, int (*mark)(const int64_t*)) {
   }
   const int64_t value = PyLong_AsLongLong(number);
   if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
-  mark(&value);
-  Py_RETURN_NONE;
+  if (mark(&value) == JM_OK) Py_RETURN_NONE;
+  PyErr_SetString(PyExc_ValueError, jm_last_error());
+  return nullptr;
 }
 
 PyObject* step(PyObject*, PyObject* number) { return mark_step_or_epoch(number, &jm_step); }
@@ -190,6 +191,22 @@ bool reserve_request_slot(EngineStep* step) {
   return true;
 }
 
+// Converter of PyArg_ParseTupleAndKeywords for a token count. The format "I" would wrap modulo 2^32.
+int convert_token_count(PyObject* value, void* token_count) {
+  PyObject* const integer = PyNumber_Index(value);
+  if (integer == nullptr) return 0;
+  int overflow = 0;
+  const long long count = PyLong_AsLongLongAndOverflow(integer, &overflow);
+  Py_DECREF(integer);
+  if (overflow != 0 || count < 0 || count > UINT32_MAX) {
+    PyErr_Format(PyExc_ValueError, "a number of tokens must be from 0 to %lu, not %R",
+                 static_cast<unsigned long>(UINT32_MAX), value);
+    return 0;
+  }
+  *static_cast<uint32_t*>(token_count) = static_cast<uint32_t>(count);
+  return 1;
+}
+
 PyObject* step_add(PyObject* self, PyObject* args, PyObject* kwargs) {
   EngineStep* const step = engine_step(self);
   if (step->begin_ns == 0) Py_RETURN_NONE;
@@ -199,9 +216,11 @@ PyObject* step_add(PyObject* self, PyObject* args, PyObject* kwargs) {
   jm_request_work work{};
   work.size = sizeof work;
   int finished = 0, preempted = 0, aborted = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|IIIIIpppOO", const_cast<char**>(names), &id, &work.prompt_tokens,
-                                   &work.decoded_tokens, &work.context_tokens, &work.cached_tokens,
-                                   &work.rejected_tokens, &finished, &preempted, &aborted, &tenant, &model)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&O&O&O&O&pppOO", const_cast<char**>(names), &id,
+                                   convert_token_count, &work.prompt_tokens, convert_token_count, &work.decoded_tokens,
+                                   convert_token_count, &work.context_tokens, convert_token_count, &work.cached_tokens,
+                                   convert_token_count, &work.rejected_tokens, &finished, &preempted, &aborted, &tenant,
+                                   &model)) {
     return nullptr;
   }
   if (!reserve_request_slot(step)) return nullptr;

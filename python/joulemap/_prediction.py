@@ -96,6 +96,8 @@ def predict(
     - `model`: a PyTorch module, a Keras model, or the path of an ONNX file or of a Keras model's JSON
     - `inputs`, `named`, `optimizer`, `loss`, `autocast`: for a PyTorch module, see `list_operations`; nothing is
       computed, and everything may be on the meta device
+    - for a file or a Keras model, `inputs` and `named` set shapes of inputs, in order or by name: arrays or shapes, such
+      as [(8, 3, 224, 224)]; `optimizer` is a name; `loss` and `autocast` do not apply
     - `device`: name of a GPU, by default h200; `profile`: a file that `joulemap model fit` wrote, instead
     - `training`: predict a training step, with backward pass and optimizer
     - `precision`: default, fp32, tf32; for a file also fp16, bf16, amp-bf16
@@ -108,7 +110,7 @@ def predict(
     options += ["--idle-w", str(idle_w)] if idle_w is not None else []
     options += ["--device", device] if device else []
     options += ["--profile", os.fspath(profile)] if profile else []
-    if hasattr(model, "named_modules"):
+    if hasattr(model, "named_modules") and not _is_keras_model(model):
         if batch is not None:
             raise ValueError("batch does not apply to a PyTorch module: pass inputs of that batch size")
         from ._predict.operation_list import list_operations
@@ -118,14 +120,50 @@ def predict(
             model, inputs, named, training=training, precision=precision, autocast=autocast, **step_options
         )
         return _run_predict(["-", *options], json.dumps(operations))
+    _check_file_arguments(optimizer if training else "adamw", loss, autocast)
+    options += _input_options(inputs, named)
     options += ["--precision", precision, "--pass", "training" if training else "inference"]
     options += ["--batch", str(batch)] if batch is not None else []
-    options += ["--optimizer", optimizer] if training and isinstance(optimizer, str) else []
+    options += ["--optimizer", str(optimizer)] if training else []
     if hasattr(model, "to_json"):
         return _run_predict(["-", *options], model.to_json())
     if isinstance(model, (str, os.PathLike)):
         return _run_predict([os.fspath(model), *options], None)
     raise TypeError(f"model must be a PyTorch module, a Keras model or a file path, not a {type(model).__name__}")
+
+
+def _is_keras_model(model: Any) -> bool:
+    """On the PyTorch backend, a Keras model is also a PyTorch module."""
+    packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
+    return hasattr(model, "to_json") and bool(packages & {"keras", "tf_keras"})
+
+
+def _check_file_arguments(optimizer: Any, loss: Any, autocast: Any) -> None:
+    if not isinstance(optimizer, str):
+        raise ValueError(
+            f"for a file or a Keras model, optimizer is a name, such as sgd or adamw, not a {type(optimizer).__name__}"
+        )
+    if loss is not None:
+        raise ValueError("loss applies to PyTorch modules only: a file or a Keras model trains with cross entropy")
+    if autocast is not None:
+        raise ValueError('autocast applies to PyTorch modules only: pass precision="amp-bf16"')
+
+
+def _input_options(inputs: Any, named: Optional[dict]) -> list[str]:
+    """The shapes of inputs as options of `joulemap predict`."""
+    is_one_input = hasattr(inputs, "shape") or (len(inputs) > 0 and all(isinstance(size, int) for size in inputs))
+    ordered_inputs = [] if isinstance(inputs, dict) else [inputs] if is_one_input else inputs
+    named_inputs = {**(inputs if isinstance(inputs, dict) else {}), **(named or {})}
+    shape_texts = [_shape_text(value) for value in ordered_inputs]
+    shape_texts += [f"{name}={_shape_text(value)}" for name, value in named_inputs.items()]
+    return [option for text in shape_texts for option in ("--input", text)]
+
+
+def _shape_text(array_or_shape: Any) -> str:
+    shape = getattr(array_or_shape, "shape", array_or_shape)
+    if isinstance(shape, str) or not hasattr(shape, "__iter__"):
+        raise ValueError(f"an input of a file or of a Keras model is an array or a shape, not {array_or_shape!r}")
+    return "x".join(str(int(size)) for size in shape)
 
 
 def _run_predict(predict_arguments: list, input_text: Optional[str]) -> Prediction:

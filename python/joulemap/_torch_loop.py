@@ -6,12 +6,13 @@ from __future__ import annotations
 import functools
 import threading
 import time
+import weakref
 
 from . import _capture
 from ._guard import wrap_function, suppress_failures, wrap_in_phase
 from ._torch_versions import get_is_compiling
 
-EVENT_LOADER_NEW, EVENT_LOADER_NEXT, EVENT_OPTIMIZER_DONE = 0, 1, 6
+EVENT_LOADER_NEW, EVENT_LOADER_NEXT, EVENT_OPTIMIZER_DONE, EVENT_LOADER_END = 0, 1, 6, 10
 SCOPE_MODULE, SCOPE_OP, SCOPE_REGION = 2, 3, 5
 MODE_TRAIN, MODE_INFERENCE = 1, 2
 # The first two batches of a worker are sampled, then about 1 % of its time.
@@ -95,14 +96,17 @@ def _watch_loaders(torch) -> None:
     is_compiling = get_is_compiling(torch)
     is_grad_enabled = torch.is_grad_enabled
 
+    iterator_numbers = IteratorNumbers()
+
     def begin_iterator(args):
+        iterator_numbers.add_iterator()
         _capture.on_event(EVENT_LOADER_NEW)
         return _capture.phase_begin("dataloader", None, MODE_TRAIN if is_grad_enabled() else MODE_INFERENCE)
 
     def begin_batch_fetch(args):
         depth = _capture.phase_begin("dataloader", None, MODE_TRAIN if is_grad_enabled() else MODE_INFERENCE)
-        if not _is_iterator_exhausted(args[0]):
-            _capture.on_event(EVENT_LOADER_NEXT)
+        event = EVENT_LOADER_END if _is_iterator_exhausted(args[0]) else EVENT_LOADER_NEXT
+        _capture.on_loader_event(event, iterator_numbers.find_number(args[0]))
         return depth
 
     def leave(depth, returned, args):
@@ -121,6 +125,23 @@ def _watch_loaders(torch) -> None:
     wrap_function(DataLoader, "__iter__", is_compiling, begin_iterator, leave)
     wrap_function(dataloader._BaseDataLoaderIter, "__next__", is_compiling, begin_batch_fetch, end_batch_fetch)
     wrap_function(worker, "_worker_loop", is_compiling, begin_worker, leave)
+
+
+class IteratorNumbers:
+    """Numbers the iterators of loaders. The number is that of the iterators created before its first batch."""
+
+    def __init__(self) -> None:
+        self._iterator_count = 0
+        self._number_by_iterator: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+    def add_iterator(self) -> None:
+        self._iterator_count += 1
+
+    def find_number(self, iterator) -> int:
+        """A loader with persistent workers returns the same iterator again, for another epoch."""
+        if iterator._num_yielded == 0 or iterator not in self._number_by_iterator:
+            self._number_by_iterator[iterator] = self._iterator_count
+        return self._number_by_iterator[iterator]
 
 
 def _watch_batch_fetching(torch, operation_recorder) -> None:

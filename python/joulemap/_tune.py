@@ -46,6 +46,9 @@ class TargetMetrics:
     """The metrics that a training must reach: {"accuracy": 0.9} at least, {"loss": 0.3} at most."""
 
     def __init__(self, at_least: Optional[Mapping], at_most: Optional[Mapping]) -> None:
+        for name, limits in (("at_least", at_least), ("at_most", at_most)):
+            if limits is not None and not isinstance(limits, Mapping):
+                raise TypeError(f'{name} must name the metrics, as {{"accuracy": 0.9}}, not {limits!r}')
         # name -> (sign, limit): sign x metric must be at most sign x limit
         self.limits = {name: (-1.0, float(limit)) for name, limit in (at_least or {}).items()}
         for name, limit in (at_most or {}).items():
@@ -535,31 +538,32 @@ class _ConfigSearch:
         )
 
     def _search_outcome(self, best_row: TrialRow, default_row: TrialRow, energy: Energy) -> SearchOutcome:
-        """Costs of the best and the default configuration in later runs, and the saving: expected values and 90 %
-        intervals."""
+        """Costs of the best and the default configuration in later runs, and the saving: medians and 90 % intervals."""
         config_points = [self._config_space.encode(default_row.config), self._config_space.encode(best_row.config)]
         drawn_costs = (
             self.model().sample_costs(config_points, INTERVAL_DRAWS, self._seed) * self.compute_model_cost_unit()
         )
-        costs = _mean_and_interval([float(value) for value in drawn_costs[:, 1]])
+        best_cost = _median_and_interval(drawn_costs[:, 1].tolist())
         has_comparable_provenance = not self._objective.needs_energy or energy.provenance == best_row.provenance
         search_cost = self._objective.cost(energy) if has_comparable_provenance else None
-        if not default_row.is_complete or search_cost is None:
-            return SearchOutcome(costs, None, search_cost)
+        if not default_row.is_complete:
+            return SearchOutcome(best_cost, None, search_cost)
+        default_cost = statistics.median(drawn_costs[:, 1 if best_row is default_row else 0].tolist())
+        if search_cost is None:
+            return SearchOutcome(best_cost, None, None, default_cost)
         if best_row is default_row:
-            return SearchOutcome(costs, (-search_cost, -search_cost, -search_cost), search_cost)
-        savings = [
-            self._runs_planned * float(default_cost - best_cost) - search_cost
-            for default_cost, best_cost in drawn_costs
-        ]
-        return SearchOutcome(costs, _mean_and_interval(savings), search_cost)
+            return SearchOutcome(best_cost, (-search_cost,) * 3, search_cost, default_cost)
+        savings_per_run = _median_and_interval((drawn_costs[:, 0] - drawn_costs[:, 1]).tolist())
+        net_saving = tuple(self._runs_planned * saving - search_cost for saving in savings_per_run)
+        return SearchOutcome(best_cost, net_saving, search_cost, default_cost, savings_per_run[0])
 
 
-def _mean_and_interval(values: list) -> tuple:
-    """(mean, 5th percentile, 95th percentile)."""
+def _median_and_interval(values: list) -> tuple:
+    """(median, 5th percentile, 95th percentile). After a few trials, the mean of the draws can lie outside of the interval:
+    a few draws assume that runs vary by a large factor."""
     sorted_values = sorted(values)
     return (
-        statistics.fmean(sorted_values),
+        statistics.median(sorted_values),
         sorted_values[len(sorted_values) // 20],
         sorted_values[-1 - len(sorted_values) // 20],
     )

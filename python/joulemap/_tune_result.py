@@ -43,11 +43,13 @@ class TrialRow:
 
 @dataclasses.dataclass(frozen=True)
 class SearchOutcome:
-    """Values with 90 % intervals, in the unit of the objective: (value, low, high)."""
+    """Estimates of the model, in the unit of the objective. Tuples are 90 % intervals: (median, low, high)."""
 
-    best: Optional[tuple] = None  # expected cost of a later run with the best configuration
+    best: Optional[tuple] = None  # cost of a later run with the best configuration
     saving: Optional[tuple] = None  # saving of all later runs minus the cost of the search
     search: Optional[float] = None  # cost of the search
+    default: Optional[float] = None  # cost of a later run with the default configuration; None if it missed the target
+    saving_per_run: Optional[float] = None  # of a later run with the best configuration, compared with the default
 
 
 class TuneResult:
@@ -69,6 +71,7 @@ class TuneResult:
         self.search_cost = outcome.search  # cost of the search
         # Saving of the later runs minus the cost of the search, compared with the default, 90 % interval.
         self.saving, self.saving_low, self.saving_high = outcome.saving or (None, None, None)
+        self._default_cost, self._saving_per_run = outcome.default, outcome.saving_per_run
         self.study = study  # the study of Optuna, with all trials
 
     @property
@@ -78,7 +81,8 @@ class TuneResult:
 
     @property
     def energy_j(self) -> Optional[float]:
-        """Expected energy of a run with the best configuration until the target, in J; None if unknown."""
+        """Energy of a later run with the best configuration until the target, in J: median of the estimate; None if
+        unknown."""
         return self.cost if self.unit == "J" else None if self.best_trial is None else self.best_trial.energy_j
 
     @property
@@ -122,11 +126,9 @@ class TuneResult:
     @property
     def break_even_runs(self) -> Optional[float]:
         """Number of later runs after which the search has paid; None if it never does or is unknown."""
-        if self.search_cost is None or self.cost is None or self.default_trial.cost is None:
+        if self.search_cost is None or self._saving_per_run is None or self._saving_per_run <= 0:
             return None
-        saving_per_run = self.default_trial.cost - self.cost
-        is_better = self.default_trial.is_complete and self.best_trial is not self.default_trial and saving_per_run > 0
-        return self.search_cost / saving_per_run if is_better else None
+        return self.search_cost / self._saving_per_run
 
     def to_dicts(self) -> list:
         """The trials as flat dictionaries: factors, then metrics, then cost, energy and time."""
@@ -156,8 +158,8 @@ class TuneResult:
         cost_text = (
             f"{_format_number(self.cost)} {self.unit}, 90 % interval {_interval_text(self.cost_low, self.cost_high)}"
         )
-        if self.default_trial.is_complete:
-            cost_text += f"; default {_format_number(self.default_trial.cost)} {self.unit}"
+        if self._default_cost is not None:
+            cost_text += f"; default {_format_number(self._default_cost)} {self.unit}"
         lines.insert(0, f"cost of a run: {cost_text}")
         if self.saving is not None:
             saving_interval = _interval_text(self.saving_low, self.saving_high)

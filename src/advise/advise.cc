@@ -71,21 +71,16 @@ std::set<std::string> find_attention_modules(const ReportResult& operator_report
 
 namespace {
 
+// Idle energy in reports to advise on is of the program, without probing.
 double total_gpu_energy_j(const ReportResult& result) {
-  double program_energy_j = 0;
-  double probed_j = 0;
+  double joules = 0;
   for (const ReportRow& row : result.rows) {
-    if (!is_gpu_device(row.device)) continue;
-    if (is_measured_program_row(row)) program_energy_j += row.energy_j.value_or(0);
-    if (is_probe_row(row)) probed_j += row.energy_j.value_or(0);
+    if (is_gpu_device(row.device) && is_measured_program_row(row)) joules += row.energy_j.value_or(0);
   }
-  double idle_j = 0;
   for (const IdleEntry& entry : result.idle) {
-    if (is_gpu_device(entry.device)) idle_j += entry.energy_j.value_or(0);
+    if (is_gpu_device(entry.device)) joules += entry.energy_j.value_or(0);
   }
-  // Idle energy between the replayed modules is not the program's.
-  const double probing_idle_j = result.probe ? result.probe->energy_j.value_or(0) - probed_j : 0;
-  return program_energy_j + std::max(idle_j - std::max(probing_idle_j, 0.0), 0.0);
+  return joules;
 }
 
 // What a change saves around the waste, and the intervals of rows, may add up to more than the run used.

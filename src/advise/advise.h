@@ -13,7 +13,7 @@ namespace joulemap::advise {
 
 // Reports of one recording.
 struct AdviceInput {
-  const ReportResult& layer_report;  // of the examined part
+  const ReportResult& layer_report;  // of the examined part, with the idle energy of the program only
   const ReportResult& kernel_report;
   const ReportResult& operator_report;  // of the whole run: light mode records operations in its first steps only
   ExaminedRunPart examined_run_part = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The median of a sample; of an even number of values the upper one of the two in the centre. Pure.
+// The median of a sample; of an even number of values the upper one of the two in the centre. It is a robust scale; use
+// statistics::median_of() for a median that a report contains. Pure.
 #pragma once
 
 #include <algorithm>

@@ -14,11 +14,14 @@
 #include "formats/json_writer.h"
 #include "formats/sha256.h"
 #include "model_json/verdict_json.h"
+#include "recording/chunk.h"
 
 namespace joulemap::bundle {
 namespace {
 
 constexpr std::string_view kManifestSchema = "joulemap.manifest/1";
+constexpr std::string_view kNotABundleMessage =
+    "this is not a bundle: it does not begin with manifest.json and manifest.sha256";
 constexpr std::size_t kMaxRecordingName_bytes = 60;
 constexpr std::array<std::string_view, 3> kComputedMemberNames = {kEnvironmentMemberName, kLayerReportMemberName,
                                                                   kDomainReportMemberName};
@@ -197,11 +200,16 @@ std::vector<formats::TarMember> OpenedBundle::recording_members() const {
 }
 
 Result<OpenedBundle> open_bundle(std::string_view archive) {
+  if (archive.starts_with(recording::kChunkMagic)) {
+    return Error{ErrorCode::malformed, "this is a recording, not a bundle",
+                 "joulemap bundle FILE -o run.bundle makes a bundle of it"};
+  }
+  if (!archive.starts_with(kManifestMemberName)) return damaged_bundle_error(std::string(kNotABundleMessage));
   Result<std::vector<formats::TarMember>> members = formats::read_tar(archive);
   if (!members) return std::move(members).error();
   if (members->size() < 2 || members->at(0).name != kManifestMemberName ||
       members->at(1).name != kManifestDigestMemberName)
-    return damaged_bundle_error("this is not a bundle: it does not begin with manifest.json and manifest.sha256");
+    return damaged_bundle_error(std::string(kNotABundleMessage));
   const std::string_view text = members->at(0).content;
   OpenedBundle bundle;
   bundle.manifest_sha256 = formats::sha256_hex(text);

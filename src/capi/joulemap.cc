@@ -179,6 +179,9 @@ Result<std::vector<jmc_request>> to_captured_requests(const jm_engine_step_work&
         copy_from_caller(caller_request, kFirstVersionRequestWork_bytes, "jm_request_work");
     if (!work) return work.error();
     if (work->id == nullptr) return Error{ErrorCode::usage, "a request has no id", ""};
+    if ((work->events & ~std::uint32_t{joulemap::kRequestEventMask}) != 0)
+      return Error{ErrorCode::usage, "events contains bits that are not a jm_request_event",
+                   "pass a sum of JM_FINISHED, JM_PREEMPTED and JM_ABORTED"};
     requests.push_back({work->id, work->tenant, work->model, work->prompt_tokens, work->cached_tokens,
                         work->decoded_tokens, work->rejected_tokens, work->context_tokens, work->events});
     request_pointer += caller_request.size;  // an array of the caller's version of the structure
@@ -285,11 +288,13 @@ int jm_region_pop(void) {
 }
 
 int jm_step(const int64_t* number) {
+  if (number != nullptr && *number < 0) return set_last_error(JM_USAGE, "the number of a step must be 0 or more");
   jmc_step(number);
   return JM_OK;
 }
 
 int jm_epoch(const int64_t* number) {
+  if (number != nullptr && *number < 0) return set_last_error(JM_USAGE, "the number of an epoch must be 0 or more");
   jmc_epoch(number);
   return JM_OK;
 }

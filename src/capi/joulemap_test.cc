@@ -226,6 +226,9 @@ TEST_F(CInterface, MarksOutsideOfARecordingDoNothing) {
   }
   EXPECT_EQ(jm_step(nullptr), JM_OK);
   EXPECT_EQ(jm_step(&number), JM_OK);
+  const std::int64_t negative_number = -3;
+  EXPECT_EQ(jm_step(&negative_number), JM_USAGE);
+  EXPECT_EQ(jm_epoch(&negative_number), JM_USAGE);
   EXPECT_EQ(jm_epoch(nullptr), JM_OK);
   EXPECT_EQ(jm_epoch(&number), JM_OK);
 }

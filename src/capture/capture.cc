@@ -249,30 +249,41 @@ void Capture::set_probing(bool is_probing) {
   set_kernel_tracing(is_traced ? WaitTracing::on : WaitTracing::off, monotonic_ns(), current_scope());
 }
 
-bool Capture::on_training_loop_event(TrainingLoopEvent event) {
+bool Capture::on_training_loop_event(TrainingLoopEvent event, std::uint64_t iterator) {
   const std::lock_guard lock(step_detection_lock_);
   const std::int64_t now_ns = monotonic_ns();
-  const StepDetector::StepDetection detection = step_detector_.on_training_loop_event(event, now_ns);
-  if (detection.epoch_time_ns && !program_reports_epochs_)
+  const StepDetector::StepDetection detection = step_detector_.on_training_loop_event(event, now_ns, iterator);
+  if (detection.epoch_time_ns && !program_reports_epochs_) {
     mark_log_.add_epoch({}, *detection.epoch_time_ns, kInferredStepName);
-  if (program_reports_steps_ || engine_reports_steps_) return false;
-  if (detection.evaluation_steps > 0) {
-    const std::int64_t ended_ns = detection.begins_step ? now_ns : step_begin_ns_.load();
-    mark_log_.add_mark_at(ended_ns, MarkKind::evaluation, detection.evaluation_steps, {});
+    ++inferred_epochs_;
   }
-  if (detection.begins_step) begin_step({}, now_ns, kInferredStepName);
+  if (program_reports_steps_ || engine_reports_steps_) return false;
+  if (detection.joined_steps > 0) retract_inferred_steps(detection.joined_steps);
+  if (detection.evaluation_steps > 0)
+    mark_log_.add_mark_at(detection.evaluation_end_ns, MarkKind::evaluation, detection.evaluation_steps, {});
+  if (detection.begins_step) {
+    begin_step({}, now_ns, kInferredStepName);
+    ++inferred_steps_;
+  }
   return detection.begins_step;
 }
 
-void Capture::mark_evaluation_in_last_step() {
+void Capture::retract_inferred_steps(std::uint64_t count) {
+  mark_log_.retract_steps(count);
+  inferred_steps_ -= count;
+}
+
+void Capture::end_last_inferred_step() {
   const std::lock_guard lock(step_detection_lock_);
-  if (program_reports_steps_ || engine_reports_steps_ || !step_detector_.is_in_evaluation_step()) return;
-  mark_log_.add_mark(MarkKind::evaluation, 1, {});
+  if (program_reports_steps_ || engine_reports_steps_) return;
+  if (step_detector_.is_in_empty_step()) return retract_inferred_steps(1);
+  if (step_detector_.is_in_evaluation_step()) mark_log_.add_mark(MarkKind::evaluation, 1, {});
 }
 
 void Capture::step(std::optional<std::int64_t> number) {
   const std::lock_guard lock(step_detection_lock_);
   program_reports_steps_ = true;
+  if (inferred_steps_ > 0) retract_inferred_steps(inferred_steps_);
   begin_step(number, monotonic_ns(), {});
 }
 
@@ -288,6 +299,7 @@ void Capture::add_engine_step(std::int64_t begin_ns, std::int64_t end_ns, std::s
 void Capture::epoch(std::optional<std::int64_t> number) {
   const std::lock_guard lock(step_detection_lock_);
   program_reports_epochs_ = true;
+  if (inferred_epochs_ > 0) mark_log_.retract_epochs(std::exchange(inferred_epochs_, 0));
   mark_log_.add_epoch(number, monotonic_ns());
 }
 
@@ -442,7 +454,7 @@ void Capture::add_function_sample(std::string_view name, std::int64_t time_ns) {
 }
 
 void Capture::finish() {
-  if (!is_finished_.exchange(true)) mark_evaluation_in_last_step();
+  if (!is_finished_.exchange(true)) end_last_inferred_step();
   finish_record_source();
   worker_->finish();
 }

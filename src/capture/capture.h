@@ -80,8 +80,9 @@ class Capture final : private WorkerCallbacks {
   void set_backward_scope(std::uint32_t scope,
                           ThreadTrack::ReentryCounting entry = ThreadTrack::ReentryCounting::ignored);
 
-  bool on_training_loop_event(TrainingLoopEvent event);
-  void step(std::optional<std::int64_t> number);  // reported by the program, not inferred
+  bool on_training_loop_event(TrainingLoopEvent event, std::uint64_t iterator = 0);
+  // Reported by the program: the steps inferred so far are retracted, because the program defines what its steps are.
+  void step(std::optional<std::int64_t> number);
   // A forward step of a serving engine ended; the next step begins. A program that reports steps itself has those.
   void add_engine_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<const ReportedRequest> requests);
   void epoch(std::optional<std::int64_t> number);
@@ -119,7 +120,8 @@ class Capture final : private WorkerCallbacks {
   ThreadState& this_thread_state();
   ScopeChangeClocks read_scope_change_clocks(ThreadState& thread);
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
-  void mark_evaluation_in_last_step();
+  void retract_inferred_steps(std::uint64_t count);
+  void end_last_inferred_step();
   std::int64_t run_tick(std::int64_t worker_cpu_ns) override;
   void attribute_cpu_time(std::int64_t capture_cpu_ns);
   void collect_activity(CaptureSink& sink, bool is_last) override;
@@ -156,6 +158,8 @@ class Capture final : private WorkerCallbacks {
   bool program_reports_steps_ = false;
   bool engine_reports_steps_ = false;
   bool program_reports_epochs_ = false;
+  std::uint64_t inferred_steps_ = 0;  // those that are not retracted
+  std::uint64_t inferred_epochs_ = 0;
 
   FunctionSampleTallies function_samples_;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/capture.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -180,12 +181,42 @@ TEST(Capture, ExplicitStepsDisableInferredSteps) {
   capture.step(7);
   EXPECT_FALSE(capture.on_training_loop_event(TrainingLoopEvent::forward_begin_without_gradients));
   capture.finish();
-  ASSERT_EQ(written.marks.size(), 2u);
+  ASSERT_EQ(written.marks.size(), 3u);
   EXPECT_EQ(written.marks[0].name, "inferred");
-  EXPECT_EQ(written.marks[1].id, 7u);
+  EXPECT_EQ(written.marks[1].kind, MarkKind::step_retraction);
+  EXPECT_EQ(written.marks[2].id, 7u);
   ASSERT_EQ(written.steps.size(), 2u);
   EXPECT_EQ(written.steps[1].number, 7);
   EXPECT_EQ(written.steps[0].end_ns, written.steps[1].begin_ns);
+}
+
+TEST(Capture, ExplicitStepsAndEpochsRetractInferredOnes) {
+  WrittenRecords written;
+  Capture capture(std::make_unique<TestSink>(written));
+  for (const auto event : {TrainingLoopEvent::loader_iterator_created, TrainingLoopEvent::loader_batch_requested,
+                           TrainingLoopEvent::forward_begin_with_gradients, TrainingLoopEvent::backward,
+                           TrainingLoopEvent::optimizer_step_end, TrainingLoopEvent::loader_batch_requested})
+    capture.on_training_loop_event(event);
+  capture.step({});
+  capture.step({});
+  capture.epoch({});
+  capture.finish();
+  std::string marks;
+  for (const Mark& mark : written.marks) marks += fmt::format("{}:{} ", static_cast<int>(mark.kind), mark.id);
+  EXPECT_EQ(marks, "2:0 3:0 2:1 10:2 2:0 2:1 11:1 3:0 ") << "the numbers begin again at 0";
+}
+
+TEST(Capture, AnEmptyLastStepIsRetracted) {
+  WrittenRecords written;
+  Capture capture(std::make_unique<TestSink>(written));
+  for (const auto event :
+       {TrainingLoopEvent::loader_batch_requested, TrainingLoopEvent::forward_begin_with_gradients,
+        TrainingLoopEvent::backward, TrainingLoopEvent::optimizer_step_end, TrainingLoopEvent::loader_batch_requested})
+    capture.on_training_loop_event(event);
+  capture.finish();
+  ASSERT_EQ(written.marks.size(), 3u);
+  EXPECT_EQ(written.marks[2].kind, MarkKind::step_retraction);
+  EXPECT_EQ(written.marks[2].id, 1u);
 }
 
 TEST(Capture, EndsOnceHoweverOftenItIsCalled) {

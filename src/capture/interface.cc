@@ -149,6 +149,13 @@ int jmc_on_event(int event) {
   });
 }
 
+int jmc_on_loader_event(int event, uint64_t iterator) {
+  if (event != JMC_LOADER_NEXT && event != JMC_LOADER_END) return 0;
+  return call_if_recorded(0, [&](Capture& capture) {
+    return capture.on_training_loop_event(static_cast<TrainingLoopEvent>(event), iterator) ? 1 : 0;
+  });
+}
+
 int jmc_step_is_sampled(void) {
   return call_if_recorded(0, [](Capture& capture) { return capture.current_tracing_decision().is_sampled ? 1 : 0; });
 }

@@ -87,6 +87,19 @@ std::int64_t MarkLog::add_epoch(std::optional<std::int64_t> number, std::int64_t
   return add_numbered_mark(MarkKind::epoch, last_epoch_number_, number, time_ns, name);
 }
 
+void MarkLog::retract(MarkKind kind, std::optional<std::int64_t>& last_number, std::uint64_t count) {
+  {
+    const std::lock_guard lock(lock_);
+    const std::int64_t number = last_number.value_or(-1) - static_cast<std::int64_t>(count);
+    last_number = number >= 0 ? std::optional(number) : std::nullopt;
+  }
+  add_mark(kind, count, {});
+}
+
+void MarkLog::retract_steps(std::uint64_t count) { retract(MarkKind::step_retraction, last_step_number_, count); }
+
+void MarkLog::retract_epochs(std::uint64_t count) { retract(MarkKind::epoch_retraction, last_epoch_number_, count); }
+
 void MarkLog::add_metric(std::string_view name, double value, std::int64_t time_ns) {
   Metric metric{.time_ns = time_ns, .name = std::string(name), .value = value};
   const std::lock_guard lock(lock_);

@@ -41,6 +41,9 @@ class MarkLog {
   // Records the start of a step or epoch. Returns its number: `number`, or the last one plus one; the first is 0.
   std::int64_t add_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
   std::int64_t add_epoch(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
+  // The last `count` steps or epochs so far were none; the next one gets the number of the first of them.
+  void retract_steps(std::uint64_t count);
+  void retract_epochs(std::uint64_t count);
   void add_metric(std::string_view name, double value, std::int64_t time_ns);
   void add_fact(EnvironmentFact fact);
   void add_diagnostic(Diagnostic diagnostic);
@@ -59,6 +62,7 @@ class MarkLog {
 
   std::int64_t add_numbered_mark(MarkKind kind, std::optional<std::int64_t>& last_number,
                                  std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
+  void retract(MarkKind kind, std::optional<std::int64_t>& last_number, std::uint64_t count);
   void add(Mark mark);
 
   std::mutex lock_;

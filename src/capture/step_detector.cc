@@ -1,21 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/step_detector.h"
 
-#include <utility>
-
 namespace joulemap::capture {
+namespace {
+
+bool is_call_without_gradients(TrainingLoopEvent event) {
+  return event == TrainingLoopEvent::forward_begin_without_gradients ||
+         event == TrainingLoopEvent::forward_begin_without_gradients_of_teacher;
+}
+
+}  // namespace
 
 // Begins a step if the current one is over: after a parameter update, or when it only called the model. A step with a
 // backward pass continues until the update.
-void StepDetector::begin_step_if_due(StepDetection& detection) {
+void StepDetector::begin_step_if_due(TrainingLoopEvent event, std::int64_t time_ns, StepDetection& detection) {
   if (has_begun_step_ && !has_updated_parameters_ && !is_inference_only()) return;
+  if (joins_previous_step(event)) {
+    ++joinable_steps_;
+  } else {
+    joinable_steps_ = 0;
+    joined_step_begin_ns_ = time_ns;
+  }
+  follows_inference_ = has_called_model_ && !has_called_with_gradients_;
   follows_evaluation_ = is_in_evaluation_step();
-  if (follows_evaluation_) detection.evaluation_steps = 1;
+  if (follows_evaluation_) {
+    detection.evaluation_steps = 1;
+    detection.evaluation_end_ns = time_ns;
+  }
   if (has_begun_step_ && !is_training_) ++steps_before_training_;
+  has_ended_step_ = has_begun_step_;
   has_begun_step_ = true;
   has_requested_batch_ = has_updated_parameters_ = has_called_model_ = has_called_with_gradients_ =
-      has_called_only_teachers_ = has_run_backward_ = false;
+      was_last_call_with_gradients_ = has_called_only_teachers_ = has_run_backward_ = false;
   detection.begins_step = true;
+}
+
+// Before training, a further call begins a step, because it may be inference. Whether the step that begins with this
+// event belongs to the previous one if a backward pass follows.
+bool StepDetector::joins_previous_step(TrainingLoopEvent event) const {
+  if (is_training_ || !has_called_model_ || has_updated_parameters_) return false;
+  if (event == TrainingLoopEvent::loader_batch_requested) return false;
+  if (has_called_with_gradients_) return true;
+  // The previous step called without gradients: the same module, or a teacher. Several such calls are an evaluation.
+  if (is_call_without_gradients(event)) return false;
+  if (has_requested_batch_) return true;
+  return event != TrainingLoopEvent::forward_begin_with_gradients_after_inference && !follows_inference_;
 }
 
 // Whether a model call begins a step if the current one is over. Two model calls in a row form one step when a backward
@@ -25,6 +54,8 @@ bool StepDetector::begins_step_at_call(TrainingLoopEvent event) const {
   if (!has_called_model_ || has_updated_parameters_) return true;
   if (!is_training_)
     return event != TrainingLoopEvent::forward_begin_with_gradients_of_other_module || !has_called_with_gradients_;
+  // A teacher may be called after its student.
+  if (is_call_without_gradients(event) && was_last_call_with_gradients_) return false;
   if (event == TrainingLoopEvent::forward_begin_without_gradients) return true;
   if (event == TrainingLoopEvent::forward_begin_without_gradients_of_teacher) return !has_called_only_teachers_;
   if (has_called_with_gradients_ || has_called_only_teachers_) return false;
@@ -34,35 +65,51 @@ bool StepDetector::begins_step_at_call(TrainingLoopEvent event) const {
          (event == TrainingLoopEvent::forward_begin_with_gradients_after_inference && !has_requested_batch_);
 }
 
-void StepDetector::add_backward_pass(StepDetection& detection) {
-  if (!is_training_) detection.evaluation_steps = steps_before_training_;
-  has_run_backward_ = is_training_ = true;
+void StepDetector::add_call(TrainingLoopEvent event) {
+  const bool is_teacher = event == TrainingLoopEvent::forward_begin_without_gradients_of_teacher;
+  has_called_only_teachers_ = is_teacher && (!has_called_model_ || has_called_only_teachers_);
+  has_called_model_ = true;
+  was_last_call_with_gradients_ = !is_call_without_gradients(event);
+  has_called_with_gradients_ = has_called_with_gradients_ || was_last_call_with_gradients_;
 }
 
-StepDetector::StepDetection StepDetector::on_training_loop_event(TrainingLoopEvent event, std::int64_t time_ns) {
+void StepDetector::add_backward_pass(StepDetection& detection) {
+  if (!is_training_) {
+    detection.joined_steps = joinable_steps_;
+    detection.evaluation_steps = steps_before_training_ - joinable_steps_;
+    detection.evaluation_end_ns = joined_step_begin_ns_;
+  }
+  has_run_backward_ = is_training_ = true;
+  // A batch of an older iterator continues its epoch, whatever was iterated in between.
+  if (iterator_of_batch_ <= newest_trained_iterator_) return;
+  newest_trained_iterator_ = iterator_of_batch_;
+  detection.epoch_time_ns = iterator_created_ns_;
+}
+
+StepDetector::StepDetection StepDetector::on_training_loop_event(TrainingLoopEvent event, std::int64_t time_ns,
+                                                                 std::uint64_t iterator) {
   StepDetection detection;
   switch (event) {
     case TrainingLoopEvent::loader_iterator_created:
-      new_iterator_ns_ = time_ns;
+      ++created_iterators_;
+      iterator_created_ns_ = time_ns;
       break;
     case TrainingLoopEvent::loader_batch_requested:
-      begin_step_if_due(detection);
+      begin_step_if_due(event, time_ns, detection);
       has_requested_batch_ = true;
+      iterator_of_batch_ = iterator != 0 ? iterator : created_iterators_;
+      break;
+    case TrainingLoopEvent::loader_exhausted:  // its last batches may be in use: some loaders fetch in advance
+      iterator_of_batch_ = iterator != 0 ? iterator : created_iterators_;
       break;
     case TrainingLoopEvent::forward_begin_with_gradients:
     case TrainingLoopEvent::forward_begin_with_gradients_after_inference:
     case TrainingLoopEvent::forward_begin_with_gradients_of_other_module:
     case TrainingLoopEvent::forward_begin_without_gradients:
-    case TrainingLoopEvent::forward_begin_without_gradients_of_teacher: {
-      if (begins_step_at_call(event)) begin_step_if_due(detection);
-      const bool is_teacher = event == TrainingLoopEvent::forward_begin_without_gradients_of_teacher;
-      has_called_only_teachers_ = is_teacher && (!has_called_model_ || has_called_only_teachers_);
-      has_called_model_ = true;
-      if (is_teacher || event == TrainingLoopEvent::forward_begin_without_gradients) break;
-      has_called_with_gradients_ = true;
-      std::swap(detection.epoch_time_ns, new_iterator_ns_);
+    case TrainingLoopEvent::forward_begin_without_gradients_of_teacher:
+      if (begins_step_at_call(event)) begin_step_if_due(event, time_ns, detection);
+      add_call(event);
       break;
-    }
     case TrainingLoopEvent::forward_end:
       break;
     case TrainingLoopEvent::backward:

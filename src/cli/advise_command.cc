@@ -65,7 +65,7 @@ Result<Advice> advise_on_recordings(std::span<const std::string> files, const at
   const Result<attribution::SteadyReports> steady_reports = attribution::build_steady_reports(files, query, levels);
   if (!steady_reports) return steady_reports.error();
   const bool is_steady = steady_reports->steady_state.has_value();
-  const double steps = is_steady                         ? static_cast<double>(steady_reports->steady_state->steps)
+  const double steps = is_steady                         ? steady_reports->steps_in_rows
                        : query.time_range.is_whole_run() ? static_cast<double>(steady_reports->reports[0].steps)
                                                          : 0;
   return advise::advise({steady_reports->reports[0], steady_reports->reports[1], operations, {is_steady, steps}});

@@ -199,6 +199,7 @@ Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& 
   }
   const bool are_inputs_steps = format != nullptr && format->read_steps != nullptr;
   const std::size_t traces = format == nullptr ? 0 : are_inputs_steps ? 1 : flags.input_files.size();
+  options->trace_count = traces;
   for (std::size_t number = 0; number < traces; ++number) {
     const std::string& input = flags.input_files[number];
     ProgressLine progress("importing " + input, line);

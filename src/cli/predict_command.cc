@@ -82,7 +82,7 @@ Result<predict::GraphOptions> make_graph_options(const PredictFlags& flags) {
   return options;
 }
 
-predict::PredictionRequest make_prediction_request(const PredictFlags& flags, const predict::GraphOptions& options) {
+predict::PredictionRequest make_prediction_request(const PredictFlags& flags) {
   predict::PredictionRequest request;
   if (!flags.pass_name.empty()) request.training = flags.pass_name == "training";
   request.optimizer = flags.optimizer_name;
@@ -93,9 +93,6 @@ predict::PredictionRequest make_prediction_request(const PredictFlags& flags, co
   request.host_factor = flags.host_slowdown;
   request.idle_w = flags.idle_w;
   request.batch = flags.batch_size;
-  if (!request.batch && !options.inputs.empty() && options.inputs.front().sizes.size() > 1) {
-    request.batch = options.inputs.front().sizes.front();
-  }
   request.steps = flags.step_count;
   request.inferences = flags.inference_count;
   request.tariff = {flags.grid_gco2_kwh, flags.price_kwh, flags.power_usage_effectiveness};
@@ -127,7 +124,7 @@ Result<predict::PredictionReport> make_prediction_report(const PredictFlags& fla
     return error;
   }
   Result<predict::PredictionReport> report =
-      predict::report_prediction(*profile, std::move(*graph), make_prediction_request(flags, *options));
+      predict::report_prediction(*profile, std::move(*graph), make_prediction_request(flags));
   if (!report) return std::move(report).error().with_context(name);
   report->model = model_title(report->model, flags.model_file);
   if (const std::string note = assumed_device_note(flags.device_flags, *profile); !note.empty()) {

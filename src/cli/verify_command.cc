@@ -29,11 +29,12 @@ int verify_bundle(const VerifyFlags& flags) {
   result.bundle_version = opened->manifest.joulemap_version;
   result.verifier_version = JOULEMAP_VERSION;
   result.damage = opened->damage_descriptions;
-  result.verdict = opened->manifest.verdict;
+  result.stated_verdict = opened->manifest.verdict;
   result.recordings = opened->recording_members().size();
   if (const Result<bundle::BundleStatements> computed =
           compute_bundle_statements(opened->members, opened->manifest.options)) {
     result.differences = bundle::compare_statements(*opened, *computed);
+    if (result.damage.empty()) result.computed_verdict = computed->verdict;
   } else {
     result.error = computed.error().message;
   }

@@ -21,7 +21,8 @@ struct ChannelEnergy {
   double interpolated_s = 0;   // part whose energy is interpolated from the readings around it and included in joules
   double total_pause_s = 0;    // total length of pauses between readings
   std::uint64_t pause_count = 0;
-  double refresh_s = 0;  // observed update period
+  double refresh_s = 0;           // observed update period
+  double too_short_window_s = 0;  // length of a window that is too short for a useful estimate; else 0
   EnergyTally tally;
 };
 

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "base/amount_text.h"
 #include "energy/edge_rules.h"
 
 namespace joulemap {
@@ -22,7 +23,8 @@ struct ReadFault {
 };
 
 constexpr ReadFault kReadFaults[] = {
-    {ReadCode::torn, "torn_reading", "was read while it was being written; such readings were dropped", ""},
+    {ReadCode::torn, "torn_reading",
+     "has readings that fit neither the one before nor the one after; they were dropped", ""},
     {ReadCode::garbage, "garbage_reading", "contained text that is not a number",
      "check the file and the driver that writes it"},
     {ReadCode::vanished, "sensor_vanished", "went away",
@@ -61,11 +63,11 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
   }
   if (energy.frozen_tail_s > 0) {
     diagnostics.add({"counter_frozen", 1,
-                     fmt::format("{} did not change in the last {:.3g} s; the energy of that time is missing", subject,
-                                 energy.frozen_tail_s),
+                     fmt::format("{} did not change in the last {}; the energy of that time is missing", subject,
+                                 amount_text(energy.frozen_tail_s, "s")),
                      ""});
   } else if (energy.missing_reason == "frozen") {
-    diagnostics.add({"counter_frozen", 1, fmt::format("{} never changed: its energy is unknown", subject),
+    diagnostics.add({"counter_frozen", 1, fmt::format("{} never increased: its energy is unknown", subject),
                      "firmware or a virtual machine freezes it, or it updates less often than this run lasted"});
   } else if (energy.missing_reason == "too-short" && (energy.missing_s > 0 || !has_counter_updates(channel))) {
     diagnostics.add({"energy_missing", 1,
@@ -79,26 +81,32 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
                      subject),
          "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
   }
+  if (energy.too_short_window_s > 0) {
+    diagnostics.add(
+        {"window_too_short", 1,
+         fmt::format("{}: {} is too short for an estimate, because CPU time is counted in ticks of {}", subject,
+                     amount_text(energy.too_short_window_s, "s"), amount_text(channel.refresh_s, "s")),
+         "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
+  }
   if (energy.interpolated_s > 0) {
     diagnostics.add({"readings_missing", energy.pause_count,
-                     fmt::format("{} was not read for {:.3g} s; the energy of that time is estimated from the readings "
+                     fmt::format("{} was not read for {}; the energy of that time is estimated from the readings "
                                  "around it, and the interval covers the observed range of power",
-                                 channel.domain, energy.interpolated_s),
+                                 channel.domain, amount_text(energy.interpolated_s, "s")),
                      "joulemap was stopped or got no CPU time, or the sensor failed"});
   } else if (energy.total_pause_s > 0) {
     diagnostics.add(
         {"readings_paused", energy.pause_count,
-         fmt::format(
-             "{} was not read for {:.3g} s; its counter covers that time, but not when in it the energy was used",
-             channel.domain, energy.total_pause_s),
+         fmt::format("{} was not read for {}; its counter covers that time, but not when in it the energy was used",
+                     channel.domain, amount_text(energy.total_pause_s, "s")),
          "joulemap was stopped or got no CPU time, or the sensor failed"});
   }
   const double other_missing_s = energy.missing_s - energy.frozen_tail_s - energy.interpolated_s;
   if (energy.joules && other_missing_s > 0.05) {
-    diagnostics.add(
-        {"energy_missing", 1,
-         fmt::format("{}: the energy of {:.3g} s is missing; the interval accounts for it", subject, other_missing_s),
-         ""});
+    diagnostics.add({"energy_missing", 1,
+                     fmt::format("{}: the energy of {} is missing; the interval accounts for it", subject,
+                                 amount_text(other_missing_s, "s")),
+                     ""});
   }
   return diagnostics;
 }

@@ -2,6 +2,8 @@
 #include "energy/edge_rules.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "base/clock.h"
 #include "base/quadrature.h"
@@ -35,6 +37,20 @@ std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, dou
   return elapsed_s > std::max(kFrozenAfter_s, kFrozenAfterUpdatePeriods * refresh_s) ? "frozen" : "too-short";
 }
 
+namespace {
+
+// The value of an averaging gauge at an edge covers time partly outside the window. This allowance covers a load that
+// begins or ends at an edge. What the window adds to the average leaves it after the averaging time: the energy of the
+// window is averaging time x change of the gauge, and what left the average meanwhile.
+double gauge_lag_error_j(const Channel& channel, double joules, const WindowErrors& errors) {
+  if (errors.elapsed_s <= 0) return 0;
+  return std::min(kMaxUnobservedPowerRatio * channel.averaging_time_s * joules / errors.elapsed_s,
+                  channel.averaging_time_s * std::abs(errors.gauge_change_w) +
+                      kMaxUnobservedPowerRatio * errors.max_gauge_w * errors.elapsed_s);
+}
+
+}  // namespace
+
 double window_uncertainty_j(const Channel& channel, double joules, const WindowErrors& errors) {
   const double known_s = std::max(errors.elapsed_s - errors.missing_s, 0.0);
   const double missing_energy_error_j =
@@ -42,17 +58,15 @@ double window_uncertainty_j(const Channel& channel, double joules, const WindowE
   const double edge_half_width_j = add_in_quadrature(errors.begin_edge_half_width_j, errors.end_edge_half_width_j);
   if (channel.provenance == Provenance::estimated) {
     const double model_uncertainty_w = channel.uncertainty_w;
-    return add_in_quadrature(channel.relative_uncertainty * joules, model_uncertainty_w * errors.elapsed_s,
-                             edge_half_width_j) +
+    const double tick_error_s = std::min(std::numbers::sqrt2 * channel.refresh_s, errors.elapsed_s);
+    const double tick_error_j = kEstimateBusyPowerRatio * model_uncertainty_w * tick_error_s;
+    return add_in_quadrature(add_in_quadrature(channel.relative_uncertainty * joules, tick_error_j),
+                             model_uncertainty_w * errors.elapsed_s, edge_half_width_j) +
            missing_energy_error_j + errors.bridged_pause_half_width_j;
   }
   const double quantum_j = has_counter_updates(channel) ? channel.scale : channel.scale * errors.elapsed_s;
-  // The value of an averaging gauge at an edge covers time partly outside the window. This allowance covers a load that
-  // begins or ends at an edge, however short the window.
-  const double lag_error_j =
-      errors.elapsed_s > 0 ? kMaxUnobservedPowerRatio * channel.averaging_time_s * joules / errors.elapsed_s : 0;
   return add_in_quadrature(edge_half_width_j, quantum_j, errors.trapezoid_error_j) + missing_energy_error_j +
-         errors.bridged_pause_half_width_j + lag_error_j;
+         errors.bridged_pause_half_width_j + gauge_lag_error_j(channel, joules, errors);
 }
 
 void UpdatePeriodEstimate::add_interval(const CounterUpdate& previous, const CounterUpdate& step) noexcept {

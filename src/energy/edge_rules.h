@@ -43,6 +43,12 @@ inline constexpr double kPowerHistoryRelativeError = 0.05;
 // Upper bound of the power in an unobserved interval, as a multiple of the power next to it.
 inline constexpr double kMaxUnobservedPowerRatio = 2;
 
+// An estimate follows from CPU time, which the kernel counts in ticks of Channel::refresh_s for each CPU: it is wrong by up
+// to one tick at each edge. Power of busy CPUs above idle, as a multiple of Channel::uncertainty_w (power_model.h).
+inline constexpr double kEstimateBusyPowerRatio = 4;
+// A shorter window, in ticks, has an estimate of little use.
+inline constexpr double kMinEstimateTicks = 5;
+
 // The energy at an edge and the half width (95 %) of its error.
 struct EdgeEnergy {
   double joules = 0;
@@ -73,7 +79,9 @@ struct WindowErrors {
   double elapsed_s = 0;
   double missing_s = 0;                   // part of the window about which nothing is known
   double bridged_pause_half_width_j = 0;  // half width of the energy of bridged pauses
-  double trapezoid_error_j = 0;           // integration error of a gauge
+  double trapezoid_error_j = 0;           // integration error of a gauge, without bridged pauses
+  double gauge_change_w = 0;              // change of a gauge from the begin to the end
+  double max_gauge_w = 0;                 // its highest value
   double begin_edge_half_width_j = 0;     // half widths at the edges
   double end_edge_half_width_j = 0;
 };

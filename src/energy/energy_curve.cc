@@ -71,6 +71,7 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
     max_gauge_w_ = std::max(max_gauge_w_, gauge_power_w);
     add({current_tally.last_ns, current_tally.joules, 0, current_tally.last_ns,
          current_tally.trapezoid_error_j * current_tally.trapezoid_error_j, current_tally.unknown_energy_ns});
+    points_.back().gauge_w = gauge_power_w;
     return;
   }
   if (current_tally.valid_reading_count == 1) {
@@ -336,6 +337,7 @@ WindowEdgeEnergy EnergyCurve::edge_energy_before_first(std::int64_t time_ns) con
   WindowEdgeEnergy edge{.time_ns = time_ns, .is_settled = true, .previous_point_ns = time_ns};
   edge.cumulative_energy.joules = points_.front().joules;
   edge.nearest_point_gap_s = seconds(points_.front().time_ns - lag_ns_ - time_ns);
+  edge.gauge_before_w = edge.gauge_after_w = points_.front().gauge_w;
   return edge;
 }
 
@@ -353,7 +355,9 @@ WindowEdgeEnergy EnergyCurve::edge_energy_between(std::int64_t time_ns, std::siz
       .trapezoid_error_before_j2 = previous_point.trapezoid_error_j2,
       .trapezoid_error_after_j2 = next_point.trapezoid_error_j2,
       .unknown_energy_before_ns = previous_point.unknown_energy_ns,
-      .unknown_energy_after_ns = next_point.unknown_energy_ns};
+      .unknown_energy_after_ns = next_point.unknown_energy_ns,
+      .gauge_before_w = previous_point.gauge_w,
+      .gauge_after_w = next_point.gauge_w};
 }
 
 WindowEdgeEnergy EnergyCurve::edge_energy_after_last(std::int64_t time_ns) const {
@@ -367,7 +371,9 @@ WindowEdgeEnergy EnergyCurve::edge_energy_after_last(std::int64_t time_ns) const
       .trapezoid_error_before_j2 = last_point.trapezoid_error_j2,
       .trapezoid_error_after_j2 = last_point.trapezoid_error_j2,
       .unknown_energy_before_ns = last_point.unknown_energy_ns,
-      .unknown_energy_after_ns = tally().unknown_energy_ns};
+      .unknown_energy_after_ns = tally().unknown_energy_ns,
+      .gauge_before_w = last_point.gauge_w,
+      .gauge_after_w = last_point.gauge_w};
   if (has_stopped_updating(lagged_time_ns)) {
     edge.nearest_point_gap_s = seconds(lagged_time_ns - last_point.time_ns);
     return edge;
@@ -380,11 +386,12 @@ WindowEdgeEnergy EnergyCurve::edge_energy_after_last(std::int64_t time_ns) const
   return edge;
 }
 
-// Adds the pauses in reading within `span` to `cumulative_energy`, and to `half_width_j` what they make uncertain. The
-// energy of a gauge in a pause is interpolated between the readings around it; the true power may be anything in the
-// gauge's observed range. A counter keeps counting during a pause.
-void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const {
+// Adds the pauses in reading within `span` to `energy`. The energy of a gauge in a pause is interpolated between the
+// readings around it; the true power may be anything in the gauge's observed range. A counter keeps counting during a
+// pause.
+EnergyCurve::PauseError EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy) const {
   const bool is_gauge = channel_.kind == ChannelKind::gauge;
+  PauseError error;
   read_pauses_.for_each_pause([&](const TimeSpan& pause) {
     const double inside_s = seconds(std::min(pause.end_ns, span.end_ns) - std::max(pause.begin_ns, span.begin_ns));
     if (inside_s <= 0) return;
@@ -394,8 +401,17 @@ void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, dou
     energy.interpolated_s += inside_s;
     const double mean_pause_power_w =
         (joules_at(pause.end_ns) - joules_at(pause.begin_ns)) / seconds(pause.end_ns - pause.begin_ns);
-    half_width_j += inside_s * std::max({max_gauge_w_ - mean_pause_power_w, mean_pause_power_w - min_gauge_w_, 0.0});
+    error.half_width_j +=
+        inside_s * std::max({max_gauge_w_ - mean_pause_power_w, mean_pause_power_w - min_gauge_w_, 0.0});
+    const std::size_t next_point_index = first_point_after(pause.begin_ns);
+    if (next_point_index == 0 || next_point_index == points_.size()) return;
+    // The range of power contains the integration error of the pause. A thinned curve lacks the points around it.
+    const CurvePoint& previous_point = points_[next_point_index - 1];
+    const CurvePoint& next_point = points_[next_point_index];
+    if (previous_point.time_ns == pause.begin_ns && next_point.time_ns == pause.end_ns)
+      error.trapezoid_error_j2 += next_point.trapezoid_error_j2 - previous_point.trapezoid_error_j2;
   });
+  return error;
 }
 
 ChannelEnergy EnergyCurve::energy_between(std::int64_t begin_ns, std::int64_t end_ns) const {
@@ -425,8 +441,7 @@ ChannelEnergy EnergyCurve::energy_between(const WindowEdgeEnergy& begin, const W
     energy.missing_reason = reason_for_no_update(tally(), unchanged_s, energy.refresh_s);
     return energy;
   }
-  double bridged_j = 0;
-  bridge_pauses({begin.time_ns, end.time_ns}, energy, bridged_j);
+  const PauseError pause_error = bridge_pauses({begin.time_ns, end.time_ns}, energy);
   const double gap_s = seconds(end.unknown_energy_after_ns - begin.unknown_energy_before_ns);
   energy.missing_s =
       std::min(begin.nearest_point_gap_s + end.nearest_point_gap_s + gap_s + energy.interpolated_s, elapsed_s);
@@ -444,11 +459,17 @@ ChannelEnergy EnergyCurve::energy_between(const WindowEdgeEnergy& begin, const W
   energy.joules = std::max(end.cumulative_energy.joules - begin.cumulative_energy.joules, 0.0);
   energy.tally.trapezoid_error_j =
       std::sqrt(std::max(end.trapezoid_error_after_j2 - begin.trapezoid_error_before_j2, 0.0));
+  const double trapezoid_error_j2 =
+      end.trapezoid_error_after_j2 - begin.trapezoid_error_before_j2 - pause_error.trapezoid_error_j2;
+  const bool depends_on_ticks = channel_.provenance == Provenance::estimated && channel_.uncertainty_w > 0;
+  if (depends_on_ticks && elapsed_s < kMinEstimateTicks * channel_.refresh_s) energy.too_short_window_s = elapsed_s;
   energy.uncertainty_j = window_uncertainty_j(channel_, *energy.joules,
                                               {.elapsed_s = elapsed_s,
                                                .missing_s = energy.missing_s - energy.interpolated_s,
-                                               .bridged_pause_half_width_j = bridged_j,
-                                               .trapezoid_error_j = energy.tally.trapezoid_error_j,
+                                               .bridged_pause_half_width_j = pause_error.half_width_j,
+                                               .trapezoid_error_j = std::sqrt(std::max(trapezoid_error_j2, 0.0)),
+                                               .gauge_change_w = end.gauge_after_w - begin.gauge_before_w,
+                                               .max_gauge_w = max_gauge_w_,
                                                .begin_edge_half_width_j = begin.cumulative_energy.half_width_j,
                                                .end_edge_half_width_j = end.cumulative_energy.half_width_j});
   return energy;

@@ -42,6 +42,8 @@ struct WindowEdgeEnergy {
   double trapezoid_error_after_j2 = 0;
   std::int64_t unknown_energy_before_ns = 0;
   std::int64_t unknown_energy_after_ns = 0;
+  double gauge_before_w = 0;  // value of a gauge at these points
+  double gauge_after_w = 0;
 };
 
 class EnergyCurve {
@@ -109,6 +111,7 @@ class EnergyCurve {
     std::int64_t unknown_energy_ns = 0;
     std::int64_t last_read_with_value_ns = 0;  // start of the last read that showed this value
     std::int64_t read_error_ns = 0;            // half of the duration of the read; 0 if the clock accounts for it
+    double gauge_w = 0;                        // of a gauge: its value
 
     operator EnergyPoint() const { return {time_ns, joules}; }
   };
@@ -131,7 +134,12 @@ class EnergyCurve {
   WindowEdgeEnergy edge_energy_before_first(std::int64_t time_ns) const;
   WindowEdgeEnergy edge_energy_between(std::int64_t time_ns, std::size_t next_point_index) const;
   WindowEdgeEnergy edge_energy_after_last(std::int64_t time_ns) const;
-  void bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const;
+  // What pauses in reading make uncertain, and the squared integration error that a gauge's points have for them.
+  struct PauseError {
+    double half_width_j = 0;
+    double trapezoid_error_j2 = 0;
+  };
+  PauseError bridge_pauses(const TimeSpan& span, ChannelEnergy& energy) const;
 
   Channel channel_;
   Retention retention_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "energy/energy_curve.h"
 #include "base/clock.h"
+#include "energy/channel_faults.h"
 
 #include <gtest/gtest.h>
 
@@ -241,6 +242,43 @@ TEST(EnergyCurve, IntegratesAGaugeWithAnUncertaintyForMissedChanges) {
   EXPECT_NEAR(*energy.joules, 100.0, 0.5);
   EXPECT_GT(energy.uncertainty_j, 0.5);
   EXPECT_LT(energy.uncertainty_j, 3.0);
+}
+
+TEST(EnergyCurve, TheIntervalOfAPauseCoversTheRangeOfPowerOnce) {
+  EnergyCurve curve(make_power_gauge_channel());
+  for (std::int64_t i = 0; i < 10; ++i) curve.observe(valid_reading(i * kNanosecondsPerSecond / 10, 100));
+  for (std::int64_t i = 0; i < 10; ++i) curve.observe(valid_reading((1010 + i) * kNanosecondsPerSecond / 10, 400));
+  const ChannelEnergy energy = between(curve, 0, 101 * kNanosecondsPerSecond);
+  EXPECT_NEAR(energy.interpolated_s, 100.1, 0.01);
+  EXPECT_NEAR(energy.uncertainty_j, 150 * energy.interpolated_s, 1);
+}
+
+TEST(EnergyCurve, AShortWindowOfASteadyAveragingGaugeIsBoundedByItsPower) {
+  Channel channel = make_power_gauge_channel();
+  channel.averaging_time_s = 1;
+  EnergyCurve curve(channel);
+  for (std::int64_t i = 0; i < 100; ++i) curve.observe(valid_reading(i * 20 * kNanosecondsPerMillisecond, 44));
+  const ChannelEnergy energy = between(curve, 0, kNanosecondsPerMillisecond);
+  EXPECT_NEAR(*energy.joules, 0.044, 1e-9);
+  EXPECT_LE(energy.uncertainty_j, 0.1);
+}
+
+TEST(EnergyCurve, TheIntervalOfAShortEstimateCoversTicksOfCpuTime) {
+  Channel channel = make_package_channel();
+  channel.provenance = Provenance::estimated;
+  channel.refresh_s = 0.01;
+  channel.relative_uncertainty = 0.6;
+  channel.uncertainty_w = 1.4;  // 7 W at full load, 1.4 W idle
+  EnergyCurve curve(channel);
+  for (std::int64_t i = 0; i <= 1000; ++i)
+    curve.observe(valid_reading(i * kNanosecondsPerMillisecond, 1.4e-3 * static_cast<double>(i)));
+  const ChannelEnergy energy = between(curve, 0, kNanosecondsPerMillisecond);
+  EXPECT_GT(energy.uncertainty_j, 5.6e-3) << "both CPUs may have been busy";
+  EXPECT_LT(energy.uncertainty_j, 7e-3) << "but not more";
+  EXPECT_TRUE(describe_faults(energy).contains("window_too_short"));
+  const ChannelEnergy long_energy = between(curve, 0, kNanosecondsPerSecond);
+  EXPECT_LT(long_energy.uncertainty_j, 1.7);
+  EXPECT_FALSE(describe_faults(long_energy).contains("window_too_short"));
 }
 
 TEST(EnergyCurve, AWindowReportsFaultsSinceItsBeginning) {

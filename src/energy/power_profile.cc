@@ -37,14 +37,25 @@ void PowerProfile::add(PowerPoint point) {
   cumulative_points_.push_back(knot);
 }
 
+// Outside of the history, the power is that of its value `value_index`; nothing of that time is covered.
+PowerProfile::CumulativePoint PowerProfile::extrapolate(const CumulativePoint& from, std::size_t value_index,
+                                                        std::int64_t time_ns) const {
+  if (cumulative_points_.size() < 2) return from;
+  const CumulativePoint& begin_point = cumulative_points_[value_index - 1];
+  const CumulativePoint& end_point = cumulative_points_[value_index];
+  const double power_w = (end_point.joules - begin_point.joules) / seconds(end_point.time_ns - begin_point.time_ns);
+  return {time_ns, from.joules + power_w * seconds(time_ns - from.time_ns), from.covered_s};
+}
+
 PowerProfile::CumulativePoint PowerProfile::at(std::int64_t time_ns) const {
   if (cumulative_points_.empty()) return {};
   const auto is_before = [](std::int64_t searched_ns, const CumulativePoint& knot) {
     return searched_ns < knot.time_ns;
   };
   const auto next_point = std::upper_bound(cumulative_points_.begin(), cumulative_points_.end(), time_ns, is_before);
-  if (next_point == cumulative_points_.begin()) return cumulative_points_.front();
-  if (next_point == cumulative_points_.end()) return cumulative_points_.back();
+  if (next_point == cumulative_points_.begin()) return extrapolate(cumulative_points_.front(), 1, time_ns);
+  if (next_point == cumulative_points_.end())
+    return extrapolate(cumulative_points_.back(), cumulative_points_.size() - 1, time_ns);
   const CumulativePoint& previous_point = *std::prev(next_point);
   const double share = fraction_of_span(time_ns, previous_point.time_ns, next_point->time_ns);
   return {time_ns, previous_point.joules + share * (next_point->joules - previous_point.joules),

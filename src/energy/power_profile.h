@@ -33,6 +33,7 @@ class PowerProfile {
     double covered_s = 0;
   };
   CumulativePoint at(std::int64_t time_ns) const;
+  CumulativePoint extrapolate(const CumulativePoint& from, std::size_t value_index, std::int64_t time_ns) const;
 
   std::vector<CumulativePoint> cumulative_points_;
 };

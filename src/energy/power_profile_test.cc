@@ -29,6 +29,13 @@ TEST(PowerProfile, HasNoValueInGapsAndOutsideItsRange) {
   EXPECT_FALSE(profile.energy_in_span_j({1900 * kNanosecondsPerMillisecond, 3000 * kNanosecondsPerMillisecond}));
 }
 
+TEST(PowerProfile, HasTheNearestPowerBesideTheHistory) {
+  PowerProfile profile;
+  for (std::int64_t at_ms = 10; at_ms <= 990; at_ms += 20) profile.add({at_ms * kNanosecondsPerMillisecond, 100});
+  EXPECT_NEAR(profile.energy_in_span_j({0, kNanosecondsPerSecond}).value(), 100, 1e-9);
+  EXPECT_NEAR(profile.cumulative_energy_j(10 * kNanosecondsPerMillisecond) - profile.cumulative_energy_j(0), 1, 1e-9);
+}
+
 TEST(PowerProfile, DropsAValueThatGoesBackInTime) {
   PowerProfile profile;
   profile.add({0, 100});

@@ -119,6 +119,13 @@ void ImportSession::extend_traced_span(TimeSpan_ns span) {
   traced_span_->end_ns = std::max(traced_span_->end_ns, span.end_ns);
 }
 
+// Traces of one run that overlap in time are those of its ranks, which share their steps. Traces of different times are
+// parts of one process.
+bool ImportSession::is_unnumbered_rank(const Trace& trace, TimeSpan_ns span) const {
+  if (trace.rank || options_.trace_count < 2) return false;
+  return !traced_span_ || (span.begin_ns < traced_span_->end_ns && span.end_ns > traced_span_->begin_ns);
+}
+
 Status ImportSession::add(Trace trace, const std::string& name) {
   if (trace.read_event_count == 0) {
     import_diagnostics_.add({"no_events", 1, fmt::format("{} contains no events", name),
@@ -137,6 +144,8 @@ Status ImportSession::add(Trace trace, const std::string& name) {
       trace, options_.module_names, [&](Activity activity) { out.add(std::move(activity)); }, threads);
   Status status = out.finish();
   for (const Mark& mark : scoped_trace.marks) writer->add(mark);
+  if (is_unnumbered_rank(trace, {scoped_trace.begin_ns, scoped_trace.end_ns}))
+    writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::to_string(trace_count_)});
   RecordingEnd end;
   end.diagnostics = trace.diagnostics;
   end.diagnostics.add_all(scoped_trace.diagnostics);
@@ -224,6 +233,19 @@ void ImportSession::exclude_domains(const std::vector<std::string>& domains) {
   std::erase_if(power_log_.samples, is_of_excluded_domain);
 }
 
+// What the domain does not cover is not imported: neither its energy nor that of the others is known there.
+void ImportSession::report_uncovered_time(const std::string& domain, TimeSpan_ns limits, TimeSpan_ns covered) {
+  constexpr double kLargestUnreportedShare = 0.05;
+  const double length_s = seconds(limits.end_ns - limits.begin_ns);
+  const double covered_s = seconds(covered.end_ns - covered.begin_ns);
+  if (covered_s >= (1 - kLargestUnreportedShare) * length_s) return;
+  import_diagnostics_.add(
+      {"power_covers_part", 1,
+       fmt::format("readings of {} cover {:.3g} s of {:.3g} s: the recording contains only that time", domain,
+                   covered_s, length_s),
+       fmt::format("log the power during the whole run, or remove the rows of {}", domain)});
+}
+
 // The interval that the traces and the power domains have in common; {0, 0} without any. Excludes and reports domains
 // that do not overlap it.
 ImportSession::TimeSpan_ns ImportSession::intersect_traces_and_power() {
@@ -235,6 +257,7 @@ ImportSession::TimeSpan_ns ImportSession::intersect_traces_and_power() {
     const TimeSpan_ns limits = common_span.value_or(*span);
     const TimeSpan_ns overlap_span{std::max(limits.begin_ns, span->begin_ns), std::min(limits.end_ns, span->end_ns)};
     if (overlap_span.end_ns > overlap_span.begin_ns) {
+      report_uncovered_time(domain, limits, overlap_span);
       common_span = overlap_span;
       continue;
     }

@@ -42,6 +42,7 @@ struct ImportOptions {
   std::int64_t trace_offset_ns = 0;            // added to the times of traces
   std::optional<std::int64_t> trace_start_ns;  // start of traces without a clock, Unix ns
   std::size_t thread_count = 0;                // 0: number of cores; the result does not depend on it
+  std::size_t trace_count = 1;                 // of several traces, those that overlap in time are ranks of one run
 };
 
 class ImportSession {
@@ -69,7 +70,9 @@ class ImportSession {
   void map_gpus_to_devices(Trace& trace);
   void report_unused_mappings();
   void extend_traced_span(TimeSpan_ns span);
+  bool is_unnumbered_rank(const Trace& trace, TimeSpan_ns span) const;
   TimeSpan_ns intersect_traces_and_power();
+  void report_uncovered_time(const std::string& domain, TimeSpan_ns limits, TimeSpan_ns covered);
   std::optional<TimeSpan_ns> find_domain_span(const std::string& domain) const;
   void exclude_domains(const std::vector<std::string>& domains);
   Status write_recorder_part();

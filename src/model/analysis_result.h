@@ -28,6 +28,7 @@ struct AnalysisFlag {
   std::string code;     // machine-readable: "warm_up"
   std::string message;  // human-readable
   std::string remedy;   // empty when there is none
+  std::optional<std::size_t> measure;  // of a cell: index of the measure; none if the flag concerns the cell
 };
 
 enum class MeasureKind { energy, time, domain, metric };
@@ -49,9 +50,9 @@ struct MeasureSummary {
   std::vector<double> values;  // in execution order, of the rows that have a value
   double mean = 0;
   double median = 0;
-  double low = 0;   // low, high: BCa bootstrap interval of the mean, confidence 1 - alpha;
-  double high = 0;  // both equal the mean when the interval cannot be computed
-  double standard_deviation = 0;
+  std::optional<double> low;   // low, high: BCa bootstrap interval of the mean, confidence 1 - alpha
+  std::optional<double> high;  // like the standard deviation, none with fewer than two values
+  std::optional<double> standard_deviation;
   std::vector<std::size_t> outliers;  // indices into `values`; flagged, never dropped
 };
 
@@ -121,6 +122,7 @@ struct Comparison {
   std::optional<double> percent;  // 100 (a / b - 1), by the Hodges-Lehmann estimate of the log ratio
   std::optional<double> percent_low;
   std::optional<double> percent_high;
+  std::optional<double> confidence;  // of both intervals; less than 1 - alpha where there are too few rows
   std::optional<std::size_t>
       min_rows_per_level;     // least rows per level (or pairs) for p_adjusted < alpha in this family
   bool is_different = false;  // p_adjusted < alpha
@@ -154,6 +156,7 @@ struct MainEffect {
   std::size_t n = 0;             // number of pairs (paired) or rows in the test
   std::size_t levels = 2;        // number of levels with values
   std::size_t combinations = 0;  // number of combinations of the other factors' levels that have two levels or more
+  std::size_t tested_combinations = 0;  // number of them in the test: stratified tests leave out those without repetitions
   std::size_t higher = 0;        // number of combinations in which a is above b
   std::size_t lower = 0;
   double statistic = 0;

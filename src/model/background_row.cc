@@ -89,4 +89,20 @@ double background_while_probing_j(const ReportResult& result) {
   return probing_time_fraction(result) * background_energy_j(result.rows);
 }
 
+EnergyOutsideRows energy_outside_rows_without_probing(const ReportResult& result) {
+  EnergyOutsideRows remaining{result.idle_j, result.unattributed_j};
+  if (!result.probe || !result.probe->energy_j) return remaining;
+  double probing_outside_rows_j =
+      *result.probe->energy_j - probe_rows_energy_j(result.rows) - background_while_probing_j(result);
+  // Devices are mostly idle between the replayed modules. On a CPU without idle energy, the program's code between them
+  // is unattributed.
+  for (std::optional<double>* const joules : {&remaining.idle_j, &remaining.unattributed_j}) {
+    if (!*joules) continue;
+    const double removed_j = std::clamp(probing_outside_rows_j, 0.0, std::max(**joules, 0.0));
+    **joules -= removed_j;
+    probing_outside_rows_j -= removed_j;
+  }
+  return remaining;
+}
+
 }  // namespace joulemap

@@ -4,6 +4,7 @@
 // --probe replayed. Pure; joules.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -23,6 +24,13 @@ double probe_rows_energy_j(std::span<const ReportRow> rows);
 // known in a report.
 double probing_time_fraction(const ReportResult& result);
 double background_while_probing_j(const ReportResult& result);
+// Energy that no row contains. Unknown where the report does not contain it.
+struct EnergyOutsideRows {
+  std::optional<double> idle_j;
+  std::optional<double> unattributed_j;
+};
+// What remains of it without probing: the time of probing also contains idle and unattributed energy.
+EnergyOutsideRows energy_outside_rows_without_probing(const ReportResult& result);
 // The rows and groups without probing, and without the energy of other processes meanwhile. Sums of devices lose their
 // interval, which included probing.
 ReportResult exclude_probing(ReportResult result);

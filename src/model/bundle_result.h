@@ -61,7 +61,8 @@ struct VerificationResult {
   std::vector<std::string> damage;   // members that do not match the manifest, one sentence each
   std::optional<std::string> error;  // why the numbers could not be computed again; none: they were
   std::vector<StatementDifference> differences;
-  MeasurementVerdict verdict;  // as the bundle states it
+  MeasurementVerdict stated_verdict;
+  std::optional<MeasurementVerdict> computed_verdict;  // none if the recordings are damaged or could not be read
   std::uint64_t recordings = 0;
 
   bool is_valid() const { return damage.empty() && !error && differences.empty(); }

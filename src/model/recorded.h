@@ -45,10 +45,12 @@ enum class MarkKind : std::uint8_t {
   region_end,
   window_begin,  // jm.measure: begin and end have the same id
   window_end,
-  kernels_lost,  // interval whose kernels were lost: time_ns is its begin, id its length in ns
-  evaluation,    // the last `id` steps that began before time_ns were evaluation steps (capture/step_detector.h)
+  kernels_lost,      // interval whose kernels were lost: time_ns is its begin, id its length in ns
+  evaluation,        // the last `id` steps that began before time_ns were evaluation steps (capture/step_detector.h)
+  step_retraction,   // the last `id` steps of this process so far were none: they belong to the step before, if any
+  epoch_retraction,  // the same for epochs
 };
-inline constexpr std::size_t kMarkKindCount = 10;
+inline constexpr std::size_t kMarkKindCount = 12;
 
 struct Mark {
   std::int64_t time_ns = 0;

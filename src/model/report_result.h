@@ -51,6 +51,10 @@ struct IdleEntry {
   std::optional<double> low_j;
   std::optional<double> high_j;
   bool is_included_in_rows = false;  // energy_j is also part of waiting_j of a row
+  // The parts of time_s and energy_j that are of the program: outside of probing, and before the end of the steps that a
+  // comparison or advice examines.
+  std::optional<double> program_time_s = {};
+  std::optional<double> program_energy_j = {};
 };
 
 struct ReportRow {
@@ -104,6 +108,13 @@ struct ThrottleReadingCounts {
   std::uint64_t throttled = 0;  // readings with clocks limited by power, heat or the hardware
 };
 
+// Numbers of steps and epochs, fractions included where a recording covers only a part of one.
+struct CoveredStepCounts {
+  double steps = 0;  // without evaluation steps
+  double evaluation_steps = 0;
+  double epochs = 0;
+};
+
 struct ReportResult {
   std::vector<std::string> inputs;
   std::vector<std::string> command;
@@ -139,6 +150,8 @@ struct ReportResult {
   std::uint64_t steps = 0;             // without evaluation steps
   std::uint64_t evaluation_steps = 0;  // inference in a program that trains (MarkKind::evaluation)
   std::uint64_t epochs = 0;
+  std::optional<CoveredStepCounts> covered;  // the same with fractions; none: whole numbers
+  bool lacks_steps = false;                  // a part of the recording lost its last steps: the counts are too small
   std::vector<ReportedMetric> metrics;
   std::vector<ChannelCalibration> calibration;
   std::vector<EnvironmentFact> environment;

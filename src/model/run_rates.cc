@@ -17,10 +17,14 @@ RunRates compute_run_rates(const ReportResult& result) {
     rates.half_width_j = energy_net_of_probing->uncertainty_j;
   }
   // Steps, epochs and samples of a clipped run (--time) are known only for the whole run, so it has no rates.
-  if (result.is_clipped) return rates;
-  if (result.steps > 0) rates.steps = static_cast<double>(result.steps);
-  if (result.evaluation_steps > 0) rates.evaluation_steps = static_cast<double>(result.evaluation_steps);
-  if (result.epochs > 0) rates.epochs = static_cast<double>(result.epochs);
+  if (result.is_clipped || result.lacks_steps) return rates;
+  const CoveredStepCounts counts = result.covered.value_or(
+      CoveredStepCounts{static_cast<double>(result.steps), static_cast<double>(result.evaluation_steps),
+                        static_cast<double>(result.epochs)});
+  const auto positive = [](double count) { return count > 0 ? std::optional(count) : std::nullopt; };
+  rates.steps = positive(counts.steps);
+  rates.evaluation_steps = positive(counts.evaluation_steps);
+  rates.epochs = positive(counts.epochs);
   for (const ReportedMetric& metric : result.metrics) {
     if (metric.name == "samples" && metric.sum > 0) rates.samples = metric.sum;
   }

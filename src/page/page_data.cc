@@ -10,6 +10,7 @@
 #include "formats/json_writer.h"
 #include "model_json/diagnostics_json.h"
 #include "report/text/advice_text.h"
+#include "report/text/command_energy.h"
 #include "report/text/kernel_names.h"
 #include "report/text/run_summary_sentences.h"
 
@@ -79,10 +80,14 @@ void write_run_summary(JsonWriter& json, const ReportResult& run) {
       .end_object();
 }
 
-void write_run_rates(JsonWriter& json, const RunRates& rates) {
+// Rates are those of the command. "command_j" is null where other processes use no noticeable part.
+void write_run_rates(JsonWriter& json, const RunView& view) {
+  const RunRates rates = report::command_rates(view);
+  const bool has_other_processes = report::noticeable_background_j(view) > 0;
   json.key("figures")
       .begin_object()
-      .member("energy_j", rates.energy_j)
+      .member("energy_j", view.rates.energy_j)
+      .member("command_j", has_other_processes ? rates.energy_j : std::nullopt)
       .member("time_s", rates.time_s > 0 ? std::optional(rates.time_s) : std::nullopt)
       .member("is_estimated", rates.is_estimated())
       .member("steps_per_s", rates.steps_per_s())
@@ -396,7 +401,7 @@ std::string page_data(const RunView& view, const PageLimits& limits) {
   write_string_array(json, report::run_summary_sentences(view));
   write_advice(json, view.advice);
   write_run_summary(json, view.run);
-  write_run_rates(json, view.rates);
+  write_run_rates(json, view);
   write_domains(json, view);
   write_power_series(json, view.run);
   write_report_levels(json, view, limits, names);

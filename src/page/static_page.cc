@@ -9,6 +9,7 @@
 #include "page/page_html.h"
 #include "report/plot/plots.h"
 #include "report/text/advice_text.h"
+#include "report/text/command_energy.h"
 #include "report/text/energy_rows.h"
 #include "report/text/run_summary_sentences.h"
 
@@ -63,11 +64,13 @@ std::string summary_section(const RunView& view) {
   add("measured", joules_of(run.totals.measured), "J");
   add("estimated", joules_of(run.totals.estimated), "J");
   add("elapsed", run.elapsed_s, "s");
-  add("per step", view.rates.energy_per_unit(view.rates.steps), "J");
-  add("per epoch", view.rates.energy_per_unit(view.rates.epochs), "J");
-  add("per sample", view.rates.energy_per_unit(view.rates.samples), "J");
-  add("samples per second", view.rates.samples_per_s(), "/s");
-  add("energy-delay product", view.rates.energy_delay_js(), "J s");
+  const RunRates rates = report::command_rates(view);
+  if (report::noticeable_background_j(view) > 0) add("of it by the command", rates.energy_j, "J");
+  add("per step", rates.energy_per_unit(rates.steps), "J");
+  add("per epoch", rates.energy_per_unit(rates.epochs), "J");
+  add("per sample", rates.energy_per_unit(rates.samples), "J");
+  add("samples per second", rates.samples_per_s(), "/s");
+  add("energy-delay product", rates.energy_delay_js(), "J s");
   add("CPU time of the recorder", run.overhead_cpu_s, "s");
   if (run.probe) add("probing", run.probe->energy_j, "J");
   std::string domains;

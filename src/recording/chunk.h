@@ -15,7 +15,7 @@
 namespace joulemap::recording {
 
 inline constexpr std::uint8_t kFormatMajor = 1;  // readers reject files of another major version
-inline constexpr std::uint8_t kFormatMinor = 4;  // readers of an older minor version skip what they do not know
+inline constexpr std::uint8_t kFormatMinor = 5;  // readers of an older minor version skip what they do not know
 
 inline constexpr std::string_view kChunkMagic = "\xB5J\r\n";
 inline constexpr std::size_t kChunkHeaderSize = 24;

@@ -25,6 +25,10 @@ void LiveSteps::read_appended_chunks(const std::string& path, PartProgress& part
     for (const Mark& mark : batch->marks) {
       if (mark.kind == MarkKind::step) ++part.step_count;
       if (mark.kind == MarkKind::evaluation) part.evaluation_step_count += mark.id;
+      if (mark.kind == MarkKind::step_retraction) {
+        part.step_count -= std::min(part.step_count, mark.id);
+        part.evaluation_step_count = std::min(part.evaluation_step_count, part.step_count);
+      }
     }
   }
 }

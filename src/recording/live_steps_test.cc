@@ -55,6 +55,16 @@ TEST_F(LiveStepsTest, EvaluationStepsAreNotCounted) {
   EXPECT_EQ(steps_.count_steps(), 3U);
 }
 
+TEST_F(LiveStepsTest, RetractedStepsAreNotCounted) {
+  RecordingWriter process = writer(1);
+  add_steps(process, 0, 5);
+  process.add(Mark{9, MarkKind::evaluation, 2, 1, ""});
+  process.add(Mark{10, MarkKind::step_retraction, 5, 1, ""});
+  add_steps(process, 0, 3);
+  ASSERT_TRUE(process.flush());
+  EXPECT_EQ(steps_.count_steps(), 3U);
+}
+
 TEST_F(LiveStepsTest, StepsOfAChunkThatIsBeingWrittenAreNotCounted) {
   RecordingWriter process = writer(1);
   add_steps(process, 0, 3);

@@ -131,6 +131,8 @@ void write_process(const std::string& folder) {
   }
   writer.add(Mark{-5, MarkKind::command_begin, 18'000'000'000'000'000'000u, 1, "\xC3\xA9poque"});
   writer.add(Mark{1'500'000'000, MarkKind::evaluation, 2, 4712, ""});
+  writer.add(Mark{1'500'000'001, MarkKind::step_retraction, 1, 4712, ""});
+  writer.add(Mark{1'500'000'002, MarkKind::epoch_retraction, 3, 4712, ""});
   writer.add(Metric{7, std::nullopt, "accuracy", -0.5});
   writer.add(golden_engine_steps());
   writer.add(golden_activity());

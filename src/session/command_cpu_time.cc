@@ -18,6 +18,7 @@ namespace {
 
 // The kernel counts machine time in ticks of 10 ms per CPU: below this time the process share is meaningless.
 constexpr double kMinMachineCpuTime_s = 0.05;
+constexpr std::int64_t kProcessSearchPeriod_ns = kNanosecondsPerSecond;
 
 bool has_waitable_child() {
   siginfo_t info{};
@@ -44,38 +45,35 @@ double descendants_cpu_s() {
   return total_s;
 }
 
-std::optional<double> attached_process_tree_cpu_s(pid_t pid) {
+void AttachedProcessCpuTime::search_descendants() {
+  next_search_ns_ = monotonic_ns() + search_period_ns_;
   const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
-  const Result<double> tree_cpu_s = process_tree_cpu_s(processes, pid);
-  if (!tree_cpu_s) return std::nullopt;
+  const Result<double> tree_cpu_s = process_tree_cpu_s(processes, pid_);
+  if (!tree_cpu_s) return;
+  const auto process = std::ranges::find(processes, pid_, &ProcessCpuTime::pid);
+  descendants_cpu_at_search_s_ = *tree_cpu_s - process->process_cpu_s;
   const Result<double> recorder_cpu_s = process_tree_cpu_s(processes, ::getpid());
-  return *tree_cpu_s - (::getppid() == pid && recorder_cpu_s ? *recorder_cpu_s : 0);
+  if (::getppid() == pid_ && recorder_cpu_s) descendants_cpu_at_search_s_ -= *recorder_cpu_s;
+}
+
+std::optional<double> AttachedProcessCpuTime::read_cpu_s() {
+  if (monotonic_ns() >= next_search_ns_) search_descendants();
+  const Result<ProcessCpuTime> process = read_process_cpu_time(pid_);
+  if (!process) return std::nullopt;
+  // Descendants that were reaped after the search are in both values.
+  return process->process_cpu_s + std::max(process->reaped_children_cpu_s, descendants_cpu_at_search_s_);
 }
 
 void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 CommandCpuTime::CommandCpuTime(CpuTimeSubject subject)
-    : measured_subject_(subject), had_other_children_(has_waitable_child()) {}
-
-std::optional<double> CommandCpuTime::attached_cpu_s() const {
-  const Result<ProcessCpuTime> process = read_process_cpu_time(*measured_subject_.attached_pid);
-  if (!process) return std::nullopt;
-  return process->process_cpu_s + process->reaped_children_cpu_s + descendants_cpu_s_;
+    : measured_subject_(subject), had_other_children_(has_waitable_child()) {
+  if (subject.attached_pid) attached_cpu_time_.emplace(*subject.attached_pid, kProcessSearchPeriod_ns);
 }
 
 void CommandCpuTime::update_attached_cpu_time() {
-  if (!measured_subject_.attached_pid) return;
-  if (monotonic_ns() >= next_process_search_ns_) {
-    const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
-    const Result<double> tree_cpu_s = process_tree_cpu_s(processes, *measured_subject_.attached_pid);
-    const auto attached_process = std::find_if(processes.begin(), processes.end(), [&](const ProcessCpuTime& process) {
-      return process.pid == *measured_subject_.attached_pid;
-    });
-    if (tree_cpu_s)
-      descendants_cpu_s_ = *tree_cpu_s - attached_process->process_cpu_s - attached_process->reaped_children_cpu_s;
-    next_process_search_ns_ = monotonic_ns() + kNanosecondsPerSecond;
-  }
-  if (const std::optional<double> now_s = attached_cpu_s()) subject_cpu_latest_s_ = now_s;
+  if (!attached_cpu_time_) return;
+  if (const std::optional<double> now_s = attached_cpu_time_->read_cpu_s()) subject_cpu_latest_s_ = now_s;
 }
 
 void CommandCpuTime::begin(bool is_command_running) {

@@ -20,9 +20,26 @@ void become_subreaper();
 
 // CPU time of all descendants of this process, finished and alive.
 double descendants_cpu_s();
-// CPU time of another process and its descendants, without joulemap itself if it is a child of that process. None once
-// the process has ended.
-std::optional<double> attached_process_tree_cpu_s(pid_t pid);
+// CPU time of an attached process and its descendants, without joulemap itself if it is its child. Reading the time of
+// the process is cheap; its descendants are found by a search of /proc, at the first read and then at most once in each
+// search period.
+class AttachedProcessCpuTime {
+ public:
+  AttachedProcessCpuTime(pid_t pid, std::int64_t search_period_ns) : pid_(pid), search_period_ns_(search_period_ns) {}
+
+  // None once the process has ended and been reaped.
+  std::optional<double> read_cpu_s();
+  // Makes the next read search /proc, even if the period has not passed.
+  void search_at_next_read() { next_search_ns_ = 0; }
+
+ private:
+  void search_descendants();
+
+  pid_t pid_;
+  std::int64_t search_period_ns_;
+  std::int64_t next_search_ns_ = 0;
+  double descendants_cpu_at_search_s_ = 0;  // of those alive and those reaped
+};
 
 // The process tree whose CPU time is compared with the machine's; neither: no process share.
 struct CpuTimeSubject {
@@ -37,20 +54,16 @@ class CommandCpuTime {
 
   // Begins the measurement. `is_command_running`: the command was already running, because of --delay.
   void begin(bool is_command_running);
-  // Stores the time of an attached process while it lives: its own at every call, that of its descendants once a
-  // second, because finding them requires a search of /proc.
+  // Stores the time of an attached process while it lives.
   void update_attached_cpu_time();
   // Fills in the CPU times of the run, or diagnostics when they are unavailable.
   void end(StatRun& run);
 
  private:
-  std::optional<double> attached_cpu_s() const;
-
   CpuTimeSubject measured_subject_;
+  std::optional<AttachedProcessCpuTime> attached_cpu_time_;
   bool had_other_children_ = false;
   std::optional<double> subject_cpu_at_begin_s_;
-  double descendants_cpu_s_ = 0;
-  std::int64_t next_process_search_ns_ = 0;
   std::optional<double> subject_cpu_latest_s_;  // latest CPU time of the subject, once read since begin()
   double user_cpu_at_begin_s_ = 0;
   double system_cpu_at_begin_s_ = 0;

@@ -6,12 +6,11 @@
 
 #include "base/clock.h"
 #include "base/cpu_times.h"
-#include "session/command_cpu_time.h"
 
 namespace joulemap::session {
 namespace {
 
-constexpr std::int64_t kProcessSearchPeriod_ns = 10 * kNanosecondsPerSecond;
+constexpr std::int64_t kLoggedSearchPeriod_ns = 10 * kNanosecondsPerSecond;
 // Slightly less than four 50 ms cycles of the recorder's loop, so that a cycle that is slightly early is not skipped.
 constexpr std::int64_t kInitialReadPeriod_ns = 190 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kCpuTimeReadPeriod_ns = kNanosecondsPerSecond;
@@ -42,6 +41,10 @@ Sample make_cpu_time_sample(std::uint32_t channel, double cpu_s, std::int64_t be
 
 }  // namespace
 
+CpuTimeLog::CpuTimeLog(std::uint32_t first_channel, std::optional<pid_t> attached_pid) : first_channel_(first_channel) {
+  if (attached_pid) attached_cpu_time_.emplace(*attached_pid, kLoggedSearchPeriod_ns);
+}
+
 std::vector<Channel> CpuTimeLog::make_channels() {
   return {make_cpu_time_channel(kMachineCpuTimeChannel, "/proc/stat"),
           make_cpu_time_channel(kCommandCpuTimeChannel, "/proc/*/stat")};
@@ -59,12 +62,21 @@ std::vector<Sample> CpuTimeLog::read_samples() {
       std::clamp(kMinPeriodPerReadDuration * read_duration_ns, kInitialReadPeriod_ns, kCpuTimeReadPeriod_ns);
   next_read_ns_ = now_ns + (now_ns - first_read_ns_ < kInitialReadPhaseDuration_ns ? adaptive_read_period_ns
                                                                                    : kCpuTimeReadPeriod_ns);
-  if (now_ns < next_search_ns_) return samples;
-  next_search_ns_ = now_ns + kProcessSearchPeriod_ns;
-  const std::optional<double> process_cpu_s =
-      attached_pid_ ? attached_process_tree_cpu_s(*attached_pid_) : descendants_cpu_s();
-  if (process_cpu_s) samples.push_back(make_cpu_time_sample(first_channel_ + 1, *process_cpu_s, now_ns));
+  if (const std::optional<double> process_cpu_s = read_process_cpu_s(now_ns))
+    samples.push_back(make_cpu_time_sample(first_channel_ + 1, *process_cpu_s, now_ns));
   return samples;
+}
+
+std::optional<double> CpuTimeLog::read_process_cpu_s(std::int64_t now_ns) {
+  if (attached_cpu_time_) return attached_cpu_time_->read_cpu_s();
+  if (now_ns < next_search_ns_) return std::nullopt;
+  next_search_ns_ = now_ns + kLoggedSearchPeriod_ns;
+  return descendants_cpu_s();
+}
+
+void CpuTimeLog::search_processes_at_next_read() {
+  next_search_ns_ = 0;
+  if (attached_cpu_time_) attached_cpu_time_->search_at_next_read();
 }
 
 }  // namespace joulemap::session

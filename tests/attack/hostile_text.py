@@ -14,6 +14,7 @@ from support.kineto_trace import KinetoTrace, begin_ns
 # Clear screen, set title, bell; CSI as one C1 character; bidirectional overrides; line separators; invisible tags.
 NAMES = [
     "a\x1b[2Jb",
+    "a\x1b[8mhidden",
     "\x1b]0;title\x07",
     "nul\x00bel\x07",
     "csi\u009b2Jx",
@@ -35,7 +36,10 @@ COLOUR_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def find_interpreted_characters(text: str) -> set[str]:
-    """Characters that a terminal interprets instead of showing. Colour sequences of the program itself are allowed."""
+    """Characters that a terminal interprets instead of showing. Colour sequences of the program itself are allowed; it
+    hides nothing."""
+    if "\x1b[8m" in text:
+        return {"\x1b[8m"}
     return {
         repr(character)
         for character in COLOUR_SEQUENCE.sub("", text)
@@ -71,7 +75,9 @@ def hostile_recording(binaries: Path, folder: Path, names: Sequence[str], file: 
     power = folder / "power.csv"
     times = [begin_ns() + i * 10**8 for i in range(len(names) // 2 + 3)]
     power.write_text(
-        "time_unix_ns,domain,kind,value\n" + "".join(f"{sample_time_ns},gpu0,power_w,300\n" for sample_time_ns in times)
+        "time_unix_ns,domain,kind,value\n"
+        + "".join(f"{sample_time_ns},gpu0,power_w,300\n" for sample_time_ns in times)
+        + "".join(f"{sample_time_ns},a\x1b[8mhidden,power_w,1\n" for sample_time_ns in times)
     )
     recording_file = folder / file
     run = [

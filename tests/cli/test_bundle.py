@@ -163,6 +163,19 @@ def test_verify_detects_a_changed_verdict(joulemap, tmp_path: Path):
     outcome = joulemap("verify", write(tmp_path / "soft.bundle", members), "--json")
     assert outcome.code == 1
     assert outcome.json["differences"][0]["path"].startswith("verdict.")
+    assert outcome.json["verdict"] == bundle_outcome.json["verdict"], "the recording's verdict, not the stated one"
+    assert "verdict: valid" not in joulemap("verify", tmp_path / "soft.bundle").out
+
+
+def test_the_verdict_on_a_damaged_recording_is_unknown(joulemap, tmp_path: Path):
+    target = tmp_path / "h200.bundle"
+    assert joulemap("bundle", EXAMPLE_RECORDING, "-o", target, "--json").json["verdict"]["valid"]
+    damaged = bytearray(target.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    target.write_bytes(damaged)
+    outcome = joulemap("verify", target)
+    assert outcome.code == 1 and "verdict (stated, not verified): valid" in outcome.out
+    assert joulemap("verify", target, "--json").json["verdict"] is None
 
 
 def test_reports_that_nothing_computes_are_found(joulemap, bundle: Path, tmp_path: Path):
@@ -286,7 +299,8 @@ def test_hostile_members_are_refused_and_nothing_is_extracted(joulemap, bundle: 
 def test_wrong_usage_and_wrong_files(joulemap, bundle: Path, tmp_path: Path):
     assert joulemap("verify").code == 2
     assert joulemap("verify", tmp_path / "missing").code == 1
-    assert joulemap("verify", SMALL_RECORDING).code == 1
+    outcome = joulemap("verify", SMALL_RECORDING)
+    assert outcome.code == 1 and "this is a recording, not a bundle" in outcome.err, outcome.err
     assert joulemap("bundle", bundle).code == 2
     missing_file_outcome = joulemap("bundle", tmp_path / "missing.joule")
     assert (

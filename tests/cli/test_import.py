@@ -125,6 +125,30 @@ def test_only_where_trace_and_samples_overlap_is_energy(imported, tmp_path):
     assert report()["measured_j"] == pytest.approx(100.0, rel=1e-3)
 
 
+def test_steps_that_the_power_covers_in_part_count_in_part(imported, tmp_path):
+    power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 300.0}, end_s=1.25)
+    report = imported("kineto", training(steps=4).write(tmp_path / "trace.json"), "--power", power)
+    by_step = report("step")
+    assert "power_covers_part" in codes(by_step)
+    assert [row["name"] for row in by_step["rows"]] == ["0", "1", "2"]
+    assert sum(row["time_s"] for row in by_step["rows"]) == pytest.approx(by_step["elapsed_s"])
+    assert by_step["rows"][2]["energy_j"] == pytest.approx(75, rel=0.01)
+    assert by_step["steps"] == 3
+
+
+def test_the_mean_energy_per_step_divides_by_fractions_of_steps(imported, tmp_path, joulemap):
+    power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 300.0}, end_s=1.25)
+    imported("kineto", training(steps=4).write(tmp_path / "trace.json"), "--power", power)
+    assert "150.0 J each" in joulemap("report", tmp_path / "imported.joule").out
+
+
+def test_traces_without_a_rank_that_overlap_share_their_steps(imported, tmp_path):
+    traces = [training(pid=100 + i, device=i).write(tmp_path / f"{i}.json") for i in range(2)]
+    report = imported("kineto", *traces)
+    assert report()["steps"] == len(report("step")["rows"]) == 2
+    assert {row["name"] for row in report("rank")["rows"]} == {"rank 0", "rank 1"}
+
+
 def test_power_outside_the_trace_is_reported_and_gives_no_energy(imported, tmp_path):
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 200.0}, begin_s=100, end_s=101)
     report = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)

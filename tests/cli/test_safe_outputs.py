@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from small_disk import fill, small_disk  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-POWER_CSV = "time_unix_ns,domain,kind,value\n" + "".join(f"{i}000000000,gpu0,power_w,100\n" for i in range(1, 6))
+POWER_CSV = "time_unix_ns,domain,kind,value\n" + "".join(f"170000000{i}000000000,gpu0,power_w,100\n" for i in range(1, 6))
 
 
 @pytest.fixture

@@ -208,6 +208,34 @@ def test_shared_recordings_do_not_contain_ids_of_requests(joulemap, served_recor
     )
 
 
+EVENT_PROGRAM = """
+import joulemap as jm
+
+for request in range(20):
+    with jm.engine_step() as step:
+        for count in (-1, 2**32, 2**70):
+            try:
+                step.add(request, prompt=count)
+                raise AssertionError(count)
+            except ValueError as error:
+                assert f"not {count}" in str(error), error
+        step.add(request, prompt=100, decoded=1, context=100)
+        sum(range(200000))
+    jm.engine_event(request, "preempted")
+    with jm.engine_step() as step:
+        step.add(request, prompt=101, decoded=1, context=101, finished=True)
+        sum(range(200000))
+"""
+
+
+def test_a_preemption_between_steps_is_waste_and_token_counts_do_not_wrap(joulemap, binaries, tmp_path):
+    file, process = record(binaries, tmp_path, EVENT_PROGRAM)
+    assert process.returncode == 0, process.stderr
+    serving = joulemap("report", "--json", "--by", "token", file).json["serving"]
+    assert serving["recomputed_tokens"] == 20 * 100
+    assert serving["prompt_tokens"] == 20 * 101
+
+
 C_PROGRAM = """
 import ctypes, os, time
 from pathlib import Path
@@ -233,7 +261,9 @@ works[1].later = 1
 assert library.jm_engine_step(ctypes.byref(step)) == 2 and b"does not support" in library.jm_last_error()
 works[1].later, works[0].id = 0, None
 assert library.jm_engine_step(ctypes.byref(step)) == 2 and b"id" in library.jm_last_error()
-works[0].id, works[0].size = b"a", 0
+works[0].id, works[0].events = b"a", 64
+assert library.jm_engine_step(ctypes.byref(step)) == 2 and b"events" in library.jm_last_error()
+works[0].events, works[0].size = 0, 0
 assert library.jm_engine_step(ctypes.byref(step)) == 2 and b"size" in library.jm_last_error()
 step.requests, step.size = None, 8
 assert library.jm_engine_step(ctypes.byref(step)) == 2

@@ -353,6 +353,36 @@ def test_the_table_shows_all_trials(machine):
     assert result.to_dicts()[0]["batch"] == 16 and result.to_dicts()[0]["metric_accuracy"] >= 0.9
 
 
+@pytest.mark.parametrize("trials", [2, 3, 4])
+def test_costs_savings_and_break_even_agree_after_few_trials(machine, trials):
+    costs_j = {"a": 300, "b": 2600, "c": 60, "d": 90}
+
+    def train(config, trial):
+        machine.joules += costs_j[config["kind"]]
+
+    result = jm.tune(train, {"kind": list(costs_j)}, default={"kind": "b"}, runs_planned=20, max_trials=trials)
+    assert result.low_j <= result.energy_j <= result.high_j
+    assert result.saving_low <= result.saving_j <= result.saving_high
+    saving_per_run_j = (result.saving_j + result.search_j) / 20
+    assert result.energy_j < 2600 and saving_per_run_j < 2600
+    assert result.break_even_runs == pytest.approx(result.search_j / saving_per_run_j)
+
+
+def test_the_cost_of_a_default_that_is_the_best_is_stated_once(machine):
+    def train(config, trial):
+        machine.joules += 100 * config["factor"]
+
+    result = jm.tune(train, {"factor": [1, 6, 40]}, runs_planned=5, max_trials=3)
+    assert result.best == {"factor": 1} and result.break_even_runs is None
+    cost_line = next(line for line in str(result).split("\n") if line.startswith("cost of a run: "))
+    assert cost_line.split()[4] == cost_line.split()[-2], cost_line
+
+
+def test_targets_name_their_metrics(machine):
+    with pytest.raises(TypeError, match=r'at_least must name the metrics, as {"accuracy": 0.9}, not 0.9'):
+        tune(machine, at_least=0.9)
+
+
 def test_optuna_is_optional(machine, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(jm.JoulemapError, match=r"pip install 'joulemap\[tune\]'"):

@@ -116,8 +116,9 @@ export const NOTE_TEXTS = {
     "A counter was not read for a while. The total is exact; the split of that time is less certain. To do: leave " +
     "Joulemap CPU time.",
   "window_too_short":
-    "The command or window is shorter than the update period of a counter, so its energy is unknown. To do: repeat " +
-    "the work: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'.",
+    "The command or window is shorter than the update period of a counter, so its energy is unknown; or it lasts " +
+    "only a few ticks of CPU time, from which the energy is estimated. To do: repeat the work: joulemap stat -r 20 " +
+    "-- sh -c 'for i in $(seq 1000); do CMD; done'.",
   "sensors_disagree":
     "Two sensors of one domain differ by more than 5 % and their uncertainties. The first one counts. To do: choose " +
     "one with --sensors.",
@@ -308,6 +309,10 @@ export const NOTE_TEXTS = {
   "loss_not_read":
     "The tensor on which backward() was called has no readable value. The loss curve is missing. To do: log it with " +
     "jm.log(loss=...).",
+  "steps_of_one_process":
+    "Several processes that are not ranks of one run report steps. Rows of steps and epochs are those of the " +
+    "process with the most; totals per step count the steps of all. To do: use --by layer or --by rank, which " +
+    "contain all processes.",
   "engine_steps_dropped":
     "The engine reported steps faster than they could be written, or steps of more than 65536 requests. The missing " +
     "steps count as idle time. To do: record on a faster disk.",
@@ -447,6 +452,9 @@ export const NOTE_TEXTS = {
     "A domain has only one reading. Its energy is unknown. To do: log for longer than one period.",
   "power_told_twice":
     "Two power logs contain the same channel. The first one counts, so no energy counts twice.",
+  "power_covers_part":
+    "A power log covers only a part of the trace or of another log. The recording contains only that part. To do: " +
+    "log the power during the whole run, or remove a domain that covers too little.",
   "power_does_not_overlap":
     "A power log does not overlap the trace in time. Its domain is left out. To do: shift the trace with " +
     "--offset-ms, or set the time zone with --utc-offset.",

@@ -57,6 +57,10 @@ function keyFigureList(data) {
   const { figures: of, run } = data;
   const list = [];
   const probingNote = run.overhead.probe_s ? "without probing" : null;
+  if (of.command_j !== null)
+    list.push(
+      keyFigureElement("by the command", toNumberAndUnit(of.command_j, "J"), "the figures beside omit other processes"),
+    );
   if (of.joules_per_step !== null)
     list.push(
       keyFigureElement(

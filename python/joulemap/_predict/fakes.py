@@ -38,6 +38,23 @@ class FakeTensorFactory:
         return value
 
 
+@contextlib.contextmanager
+def suspend_default_device(torch: Any) -> Iterator[None]:
+    """Suspends the default device (torch.set_default_device, `with torch.device`). It would create tensors elsewhere
+    than the fake ones, and it intercepts every function of PyTorch in Python, which a module without it does not."""
+    modes = [torch._C._pop_torch_function_stack() for _ in range(torch._C._len_torch_function_stack())][::-1]
+    kept_modes = [mode for mode in modes if type(mode).__name__ != "DeviceContext"]
+    for mode in kept_modes:
+        torch._C._push_on_torch_function_stack(mode)
+    try:
+        yield
+    finally:
+        for _ in kept_modes:
+            torch._C._pop_torch_function_stack()
+        for mode in modes:
+            torch._C._push_on_torch_function_stack(mode)
+
+
 def contains_tensors(torch: Any, value: Any) -> bool:
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         return any(isinstance(entry, torch.Tensor) for entry in value)

@@ -176,6 +176,7 @@ def select_gpu_kernels(torch: Any, recorder: Any, autocast: Any) -> Iterator[Non
             kernel_by_name |= RecurrentKernels(
                 torch, recorder, kernels.single_kernel, kernels.is_traced, autocast
             ).kernels_by_name()
+            recorder.replacement_kernels = kernel_by_name
             for name, kernel in kernel_by_name.items():
                 aten_library.impl(name, kernel, "AutogradCPU")
             if autocast is not None:

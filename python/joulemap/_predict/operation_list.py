@@ -10,14 +10,16 @@ import contextlib
 from typing import Any, Callable, Iterator, Optional, Union
 
 from .elements import dtype_name
-from .fakes import FakeTensorFactory, replace_model_tensors
+from .fakes import FakeTensorFactory, replace_model_tensors, suspend_default_device
 from .on_gpu import select_gpu_kernels
 from .python_calls import PythonCallCounter
 from .recorder import OperationTrace, make_dispatch_mode
-from .shapes import OperationSpec
+from .shapes import OperationSpec, is_tensor
 
 SCHEMA = "joulemap.operations/1"
+PRECISIONS = ("default", "tf32", "fp32")
 OPTIMIZER_FORMS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
+QUANTIZED_MODULES = ("torch.ao.nn.quantized", "torch.nn.quantized")
 FORM_BY_OPTIMIZER_CLASS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
 
 
@@ -46,15 +48,24 @@ def list_operations(
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+    check_traceable(torch, model)
+    check_precision(precision)
     if isinstance(optimizer, str):
         optimizer_form(optimizer)  # validates before anything is changed
     arguments, keyword_arguments = _split_arguments(inputs, named)
     recorder, mode = OperationTrace(torch, precision), FakeTensorMode(allow_non_fake_inputs=True)
     factory, call_counter = FakeTensorFactory(torch, mode), PythonCallCounter()
     was_training = model.training
+    set_training_mode(model, training)
     try:
-        model.train(training)
-        with replace_model_tensors(torch, model, factory), mode:
+        # Inference mode hides the operations of which PyTorch's functions consist.
+        with (
+            explain_data_dependence(model),
+            torch.inference_mode(False),
+            suspend_default_device(torch),
+            replace_model_tensors(torch, model, factory),
+            mode,
+        ):
             args, kwargs = factory.replace_tensors(arguments), factory.replace_tensors(keyword_arguments)
             run_to_fill_model_caches(torch, model, OperationTrace(torch, precision), args, kwargs, training, autocast)
             with track_modules(torch, model, recorder):
@@ -81,6 +92,42 @@ def list_operations(
         **({} if call_counter.call_count is None else {"python_calls": call_counter.call_count}),
         "notes": recorder.notes,
     }
+
+
+def check_precision(precision: str) -> None:
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"the precision of a PyTorch module is {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}, not {precision}; "
+            "for 16 bits, pass autocast=torch.bfloat16 or convert the module: model.to(torch.bfloat16)"
+        )
+
+
+def check_traceable(torch: Any, model: Any) -> None:
+    """Refuses modules whose operations are not visible in Python or whose weights are not tensors."""
+    if isinstance(model, torch.jit.ScriptModule):
+        raise ValueError("a TorchScript module cannot be traced: pass the module that it was made of")
+    if any(type(module).__module__.startswith(QUANTIZED_MODULES) for module in model.modules()):
+        raise ValueError("a quantized module cannot be traced: pass the module before quantization")
+
+
+def set_training_mode(model: Any, training: bool) -> None:
+    try:
+        model.train(training)
+    except NotImplementedError as error:
+        raise ValueError("an exported module cannot be traced: pass the module that was exported") from error
+
+
+@contextlib.contextmanager
+def explain_data_dependence(model: Any) -> Iterator[None]:
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+
+    try:
+        yield
+    except (DataDependentOutputException, DynamicOutputShapeException) as error:
+        raise ValueError(
+            f"the operations of {type(model).__name__} depend on values of tensors ({error}), and a trace has no values: "
+            "measure the model with joulemap record, or pass the part of it without this dependence"
+        ) from error
 
 
 def _split_arguments(inputs: Any, keyword_inputs: Optional[dict]) -> tuple:
@@ -154,6 +201,12 @@ def find_logits(output: Any) -> Any:
 def make_cross_entropy(torch: Any, recorder: OperationTrace) -> Callable[[Any], Any]:
     def compute(output: Any) -> Any:
         logits = find_logits(output)
+        if not is_tensor(logits) or logits.dim() < 2:
+            shape_text = f"the shape {list(logits.shape)}" if is_tensor(logits) else f"the type {type(logits).__name__}"
+            raise ValueError(
+                f"the default loss, cross entropy, needs scores of classes, but the output has {shape_text}: "
+                "pass a function, such as loss=lambda output: output.mean()"
+            )
         logits = logits.flatten(0, -2) if logits.dim() > 2 else logits
         with recorder.pause_recording():
             target = torch.empty(logits.shape[0], dtype=torch.int64, device=logits.device)

@@ -11,7 +11,7 @@ forward operations of the backward phase.
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Callable, Iterator, Optional, Sequence
 
 from .elements import dtype_name
 from .layers import make_attention_spec, classify_operation, make_dense_spec
@@ -52,6 +52,7 @@ class OperationTrace:
         self.phase = "forward"
         self.module_path_stack: list[str] = []
         self.layer_of_parameter: dict[int, str] = {}
+        self.replacement_kernels: dict[str, Callable] = {}  # by name: kernels of a GPU, see on_gpu
         self._pause_depth = 0
         self._operation_of_node: dict[int, Optional[dict]] = {}
         self._first_unclaimed_node = self._next_node_number()
@@ -297,6 +298,11 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
                 name_by_function[func] = name
             if name in OPERATIONS_WITHOUT_LAUNCH:
                 return func(*args, **(kwargs or {}))
+            if torch.is_inference_mode_enabled():
+                composite_kernel = find_composite_kernel(torch, recorder, func)
+                if composite_kernel is not None:
+                    with self:
+                        return composite_kernel(*args, **(kwargs or {}))
             result = (
                 scalar_tracker.read_scalar(args[0])
                 if name == "_local_scalar_dense"
@@ -312,6 +318,15 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
             return result
 
     return DispatchRecorder()
+
+
+def find_composite_kernel(torch: Any, recorder: OperationTrace, func: Any) -> Optional[Callable]:
+    """In a module that enters inference mode itself, functions arrive whole, without the dispatcher's kernels for
+    autograd. Returns what computes such a function from its operations."""
+    kernel = recorder.replacement_kernels.get(func.name().removeprefix("aten::"))
+    if kernel is None and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+        return func.decompose
+    return kernel
 
 
 def record_higher_order_operator(

@@ -24,7 +24,8 @@ Result<RunReports> read_recording_rows(const std::string& file, RecordedSteps re
   ReportQuery query{.level = level};
   if (is_steady) {
     query.time_range = make_steady_time_range(*reports.steady_state, recorded_steps.is_probed);
-    reports.steps_in_rows = static_cast<double>(reports.steady_state->steps + (recorded_steps.is_probed ? 1 : 0));
+    query.program_end_s = reports.steady_state->end_s;
+    reports.steps_in_rows = count_steps_in_rows(*reports.steady_state, recorded_steps.is_probed);
   }
   // Phases, because not every level has rows of other processes and of probing.
   std::vector<RowLevel> levels = {level};
@@ -34,7 +35,7 @@ Result<RunReports> read_recording_rows(const std::string& file, RecordedSteps re
   reports.background_j = background_energy_j(rows->back().rows);
   reports.replayed_modules_j = probe_rows_energy_j(rows->back().rows);
   reports.rows = std::move(rows->front());
-  if (is_steady && recorded_steps.is_probed) reports.rows.idle.clear();  // contains that of probing and shutdown
+  keep_idle_energy_of_program(reports.rows, is_steady ? reports.steady_state : std::nullopt, recorded_steps.is_probed);
   return reports;
 }
 

@@ -183,7 +183,9 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   const KernelPriors priors = query.library ? KernelPriors::make_from_library(*query.library)
                                             : KernelPriors::make_from_recording(survey.kernel_priors());
   const auto distribution_level = query.views ? std::optional(query.views->distribution_level) : std::nullopt;
-  HostTotals totals(survey.sources(), {query.levels, distribution_level}, query.mode, priors);
+  Machines::RequestedResults requested_results{query.levels, distribution_level};
+  if (query.program_end_s) requested_results.program_end_s = *query.program_end_s - query.time_range.from_s;
+  HostTotals totals(survey.sources(), std::move(requested_results), query.mode, priors);
   RecordingAnalysis analysis{.summary = {}, .sources = survey.sources(), .ledgers = {}};
   EnergySumVisitor energy(survey.sources(), query.power_slice_count, totals, query.views ? &analysis.events : nullptr);
   Result<recording::RecordingSummary> third_pass_summary = recording::read_recording(

@@ -33,7 +33,8 @@ struct AnalysisQuery {
   BranchSumOptions grouping = {};
   std::vector<DomainClass> excluded_domains = {};  // domains that are not counted
   ProgressCallback on_progress = {};
-  bool includes_step_times = false;  // also return times of steps and epochs, without the rest of the views
+  std::optional<double> program_end_s = {};  // ReportQuery::program_end_s
+  bool includes_step_times = false;          // also return times of steps and epochs, without the rest of the views
 };
 
 struct RecordingAnalysis {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/clock.h"
@@ -14,6 +16,8 @@ namespace {
 
 // Limit of kernel powers: more than a program has classes, on several GPUs.
 constexpr std::size_t kMaxKernelPriors = 200'000;
+
+constexpr double kRoundingError = 1e-6;  // of sums of fractions of steps
 
 }  // namespace
 
@@ -55,9 +59,11 @@ void RecordingSurvey::on_clock(std::uint32_t source, const ClockPair& pair) {
 void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
   if (mark.kind == MarkKind::command_begin) find_or_add_source(source).command_begin_ns = mark.time_ns;
   if (mark.kind == MarkKind::command_end) find_or_add_source(source).command_end_ns = mark.time_ns;
-  if (mark.kind == MarkKind::step) ++find_or_add_source(source).step_count;
-  if (mark.kind == MarkKind::evaluation) find_or_add_source(source).evaluation_step_count += mark.id;
-  if (mark.kind == MarkKind::epoch) ++find_or_add_source(source).epoch_count;
+  if (mark.kind == MarkKind::step) find_or_add_source(source).steps.push_back({mark.time_ns, mark.id});
+  if (mark.kind == MarkKind::evaluation) find_or_add_source(source).evaluations.push_back({mark.time_ns, mark.id});
+  if (mark.kind == MarkKind::epoch) find_or_add_source(source).epochs.push_back({mark.time_ns, mark.id});
+  if (mark.kind == MarkKind::step_retraction) retract_marks(find_or_add_source(source).steps, mark.id);
+  if (mark.kind == MarkKind::epoch_retraction) retract_marks(find_or_add_source(source).epochs, mark.id);
 }
 
 void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) {
@@ -119,9 +125,17 @@ void RecordingSurvey::exclude_domains(std::span<const DomainClass> classes) {
   }
 }
 
+void RecordingSurvey::finish() {
+  find_duplicate_recorders();
+  for (SurveyedSource& surveyed_source : sources_) {
+    mark_evaluation_steps(surveyed_source.steps, surveyed_source.evaluations);
+    std::ranges::sort(surveyed_source.epochs, {}, &StepOrEpochMark::time_ns);
+  }
+}
+
 // Marks a recorder as duplicate if an earlier one sampled the same machine at the same time. The reader delivers
 // samples of both only once, as those of the earlier one.
-void RecordingSurvey::finish() {
+void RecordingSurvey::find_duplicate_recorders() {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const std::optional<TimeSpan> span = sources_[i].command_span();
     if (sources_[i].source.role != "recorder" || !span) continue;
@@ -150,6 +164,7 @@ Status RecordingSurvey::limit_time_range(const CommandTimeRange& time_range) {
     surveyed_source.command_begin_ns = span->begin_ns + static_cast<std::int64_t>(from_s * kNsPerSecond);
     surveyed_source.command_end_ns = span->begin_ns + static_cast<std::int64_t>(to_s * kNsPerSecond);
     surveyed_source.is_clipped = true;
+    surveyed_source.unclipped_span = span;
     has_time_left = has_time_left || to_s > from_s;
   }
   if (has_time_left) return Done{};
@@ -158,27 +173,61 @@ Status RecordingSurvey::limit_time_range(const CommandTimeRange& time_range) {
                "--time FROM,TO takes seconds since the start of the command"};
 }
 
+// The times in which recorders sampled the machine of a process, whatever part of them was requested.
+std::vector<TimeSpan> RecordingSurvey::recorded_spans(const SurveyedSource& process) const {
+  std::vector<TimeSpan> spans;
+  for (const SurveyedSource& recorder : sources_) {
+    const bool is_recorder = recorder.source.role == "recorder" && !recorder.is_duplicate;
+    if (!is_recorder || recorder.source.boot_id != process.source.boot_id) continue;
+    const std::optional<TimeSpan> span = recorder.unclipped_span ? recorder.unclipped_span : recorder.command_span();
+    if (span) spans.push_back(*span);
+  }
+  if (spans.empty())  // nothing was sampled: all steps count
+    spans.push_back({std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()});
+  return spans;
+}
+
+namespace {
+
+// Whether a part without its end lacks steps: the recorders sampled on, for longer than the program's steps take.
+bool lacks_last_steps(const SurveyedSource& process, std::span<const TimeSpan> spans) {
+  if (process.recording_end || process.steps.empty()) return false;
+  constexpr std::int64_t kStepsUntilMissing = 5;
+  const std::int64_t last_ns = process.steps.back().time_ns;
+  const std::int64_t step_end_ns = estimate_last_step_end_ns(process.steps, std::numeric_limits<std::int64_t>::max());
+  if (step_end_ns == std::numeric_limits<std::int64_t>::max()) return false;  // too few to know their length
+  const std::int64_t missing_ns = std::max(kStepsUntilMissing * (step_end_ns - last_ns), kNanosecondsPerSecond);
+  return std::ranges::any_of(spans, [&](const TimeSpan& span) {
+    return span.begin_ns <= last_ns && last_ns < span.end_ns - missing_ns &&
+           span.end_ns < std::numeric_limits<std::int64_t>::max();
+  });
+}
+
+}  // namespace
+
 // Ranks share their steps, so the maximum counts; other processes add theirs.
 void RecordingSurvey::count_steps(ReportResult& result) const {
-  std::uint64_t steps_of_ranks = 0;
-  std::uint64_t evaluation_steps_of_ranks = 0;
-  std::uint64_t epochs_of_ranks = 0;
-  for (const SurveyedSource& surveyed_source : sources_) {
-    const std::uint64_t evaluation_steps = std::min(surveyed_source.evaluation_step_count, surveyed_source.step_count);
-    const std::uint64_t steps = surveyed_source.step_count - evaluation_steps;
-    if (surveyed_source.rank.empty()) {
-      result.steps += steps;
-      result.evaluation_steps += evaluation_steps;
-      result.epochs += surveyed_source.epoch_count;
+  CoveredStepCounts sums;
+  CoveredStepCounts of_ranks;
+  for (const SurveyedSource& process : sources_) {
+    const std::vector<TimeSpan> spans = recorded_spans(process);
+    result.lacks_steps = result.lacks_steps || lacks_last_steps(process, spans);
+    const CoveredStepCounts counts{count_covered(process.steps, spans, false),
+                                   count_covered(process.steps, spans, true),
+                                   count_covered(process.epochs, spans, false)};
+    if (process.rank.empty()) {
+      sums = {sums.steps + counts.steps, sums.evaluation_steps + counts.evaluation_steps, sums.epochs + counts.epochs};
     } else {
-      steps_of_ranks = std::max(steps_of_ranks, steps);
-      evaluation_steps_of_ranks = std::max(evaluation_steps_of_ranks, evaluation_steps);
-      epochs_of_ranks = std::max(epochs_of_ranks, surveyed_source.epoch_count);
+      of_ranks = {std::max(of_ranks.steps, counts.steps), std::max(of_ranks.evaluation_steps, counts.evaluation_steps),
+                  std::max(of_ranks.epochs, counts.epochs)};
     }
   }
-  result.steps += steps_of_ranks;
-  result.evaluation_steps += evaluation_steps_of_ranks;
-  result.epochs += epochs_of_ranks;
+  result.covered = {sums.steps + of_ranks.steps, sums.evaluation_steps + of_ranks.evaluation_steps,
+                    sums.epochs + of_ranks.epochs};
+  const auto whole_number = [](double count) { return static_cast<std::uint64_t>(std::ceil(count - kRoundingError)); };
+  result.steps = whole_number(result.covered->steps);
+  result.evaluation_steps = whole_number(result.covered->evaluation_steps);
+  result.epochs = whole_number(result.covered->epochs);
 }
 
 std::size_t RecordingSurvey::machine_count() const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RecordingSurvey: the first pass over a recording: its sources, when the command began and ended, its metrics, facts
-// and traced steps, but not the values of samples. Memory grows with the number of sources, names and runs of traced
-// steps, not with the number of samples.
+// and traced steps, but not the values of samples. Memory grows with the number of sources, names and steps, not with the
+// number of samples.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 #include "attribution/gpu/traced_steps.h"
 #include "attribution/ledger/recorded_energy.h"
+#include "attribution/ledger/step_rows.h"
 #include "model/report_result.h"
 #include "recording/recording_reader.h"
 
@@ -36,15 +37,16 @@ struct SurveyedSource {
   std::optional<std::int64_t> last_sample_ns;
   std::optional<ClockPair> clock_pair;
   std::optional<RecordingEnd> recording_end;
-  bool is_clipped = false;    // the command's marks are those of a requested part of its time
-  bool is_duplicate = false;  // another recorder recorded this machine at the same time and counts instead
-  std::string cpus_online;    // a list such as "0-3"; empty if not recorded
+  bool is_clipped = false;                 // the command's marks are those of a requested part of its time
+  std::optional<TimeSpan> unclipped_span;  // the command's, if is_clipped
+  bool is_duplicate = false;               // another recorder recorded this machine at the same time and counts instead
+  std::string cpus_online;                 // a list such as "0-3"; empty if not recorded
   std::vector<ChannelCalibration> calibration;
   std::string rank;  // of a distributed run; empty if none or unknown
   TracedSteps surveyed_steps;
-  std::uint64_t step_count = 0;  // evaluation steps included
-  std::uint64_t evaluation_step_count = 0;
-  std::uint64_t epoch_count = 0;
+  std::vector<StepOrEpochMark> steps;  // sorted after finish(), with is_evaluation set
+  std::vector<EvaluationMark> evaluations;
+  std::vector<StepOrEpochMark> epochs;  // sorted after finish()
 
   // The command's time, or the time covered by samples where a mark is missing. Empty without samples and marks.
   std::optional<TimeSpan> command_span() const;
@@ -64,7 +66,7 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   void on_power(std::uint32_t source, const KernelPower& kernel_power) override;
   void on_end(std::uint32_t source, const RecordingEnd& end) override;
 
-  // Call after the last callback: finds duplicate recorders.
+  // Call after the last callback: finds duplicate recorders, sorts steps and marks those of evaluations.
   void finish();
   // Limits the span of every source to a part of the command's time. Fails if nothing remains.
   Status limit_time_range(const CommandTimeRange& time_range);
@@ -85,6 +87,8 @@ class RecordingSurvey final : public recording::RecordingVisitor {
 
  private:
   SurveyedSource& find_or_add_source(std::uint32_t source);
+  void find_duplicate_recorders();
+  std::vector<TimeSpan> recorded_spans(const SurveyedSource& process) const;
   void count_steps(ReportResult& result) const;
 
   std::vector<SurveyedSource> sources_;

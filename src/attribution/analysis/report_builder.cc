@@ -40,7 +40,8 @@ Result<std::vector<ReportResult>> build_reports(std::span<const std::string> pat
                                                                  .time_range = query.time_range,
                                                                  .library = query.library,
                                                                  .grouping = query.grouping,
-                                                                 .excluded_domains = query.excluded_domains});
+                                                                 .excluded_domains = query.excluded_domains,
+                                                                 .program_end_s = query.program_end_s});
   if (!analysis) return std::move(analysis).error();
   std::vector<ReportResult> reports(levels.size(), analysis->summary);
   for (std::size_t i = 0; i < levels.size(); ++i) add_level_rows(reports[i], levels[i], *analysis);

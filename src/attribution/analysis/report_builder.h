@@ -24,6 +24,9 @@ struct ReportQuery {
   std::optional<std::vector<KernelPower>> library = {};  // replaces the priors stored in the recording
   BranchSumOptions grouping = {};
   std::vector<DomainClass> excluded_domains = {};  // domains that are not counted
+  // Seconds since the command began: idle energy after it is not of the program (IdleEntry::program_energy_j). None: the
+  // end of time_range.
+  std::optional<double> program_end_s = {};
 };
 
 // `paths`: the files of one recording, or of its parts. Fails if none is readable, if they do not belong together, or

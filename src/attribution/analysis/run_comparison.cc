@@ -210,6 +210,12 @@ void fill_in_total_difference(RunDifference& difference, const statistics::RunCo
                                       : ChangeVerdict::within_noise;
 }
 
+// Any growth from 0 J exceeds every relative threshold.
+bool grew_by_more_than(const DifferenceEntry& total, double relative_threshold) {
+  return total.verdict == ChangeVerdict::grew &&
+         (!total.relative_change || *total.relative_change > relative_threshold);
+}
+
 void set_detectable_changes(RunDifference& difference, const statistics::RunContrast& contrast,
                             const statistics::VariationPrior& prior) {
   difference.variation.sd = contrast.relative_sd;
@@ -386,8 +392,7 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   compare_entries(make_side_entries(recordings_a, independent_error).entries,
                   make_side_entries(recordings_b, independent_error).entries, contrast, difference);
   difference.failure_threshold = query.failure_threshold;
-  difference.failed = query.failure_threshold && difference.total.verdict == ChangeVerdict::grew &&
-                      difference.total.relative_change.value_or(0) > *query.failure_threshold;
+  difference.failed = query.failure_threshold && grew_by_more_than(difference.total, *query.failure_threshold);
   add_recording_diagnostics(difference, a, b);
   if (compares_command) add_estimate_diagnostic(difference);
   if (compares_command && has_unequal_load(recordings)) add_unequal_load_diagnostic(difference);

@@ -135,6 +135,17 @@ TEST(RunComparison, FailsOnlyWhenTheTotalGrowsBeyondThresholdAndNoise) {
       << "grew within the noise";
 }
 
+TEST(RunComparison, GrowthFromZeroFailsAtAnyThreshold) {
+  const ComparisonQuery query{.per = "run", .failure_threshold = 0.05, .whole_run = true};
+  const Result<RunDifference> run_difference =
+      compare_two_runs(make_whole_run_reports(0), make_whole_run_reports(1), query);
+  ASSERT_TRUE(run_difference);
+  EXPECT_EQ(run_difference->total.verdict, ChangeVerdict::grew);
+  EXPECT_FALSE(run_difference->total.relative_change);
+  EXPECT_TRUE(run_difference->failed);
+  EXPECT_FALSE(compare_two_runs(make_whole_run_reports(0), make_whole_run_reports(0), query)->failed);
+}
+
 TEST(RunComparison, AutocorrelatedStepsWidenTheNoise) {
   RunReports steady = steady_state(1.1);
   RunReports autocorrelated = steady_state(1.1);

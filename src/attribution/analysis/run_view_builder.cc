@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <ranges>
 #include <set>
 
@@ -159,7 +160,9 @@ void add_run_events(RunView& view, const RecordingAnalysis& analysis, const View
     const auto [metric_source, is_new] = source_by_metric.try_emplace(key.second, key.first);
     if (!is_new && values.count > analysis.events.metrics().at({metric_source->second, key.second}).count)
       metric_source->second = key.first;
-    if (key.second == "samples") view.rates.samples = view.rates.samples.value_or(0) + values.sum;
+    // Sums contain the whole run.
+    if (key.second == "samples" && !view.run.is_clipped)
+      view.rates.samples = view.rates.samples.value_or(0) + values.sum;
   }
   bool has_loss_metric = false;
   for (const auto& [name, source] : source_by_metric) {
@@ -179,11 +182,16 @@ void add_run_events(RunView& view, const RecordingAnalysis& analysis, const View
   }
 }
 
+double sum_of_covered_fractions(const std::vector<StepOrEpochEnergy>& steps_or_epochs) {
+  return std::accumulate(steps_or_epochs.begin(), steps_or_epochs.end(), 0.0,
+                         [](double sum, const StepOrEpochEnergy& step) { return sum + step.covered_fraction; });
+}
+
 // Adds times from the machine with the most steps only: the ranks of a run do the same at the same time. Returns its
-// number of steps, without evaluation steps.
-std::size_t add_step_and_epoch_times(RunView& view, const std::vector<MachineView>& machines,
-                                     const ViewLimits& limits) {
-  if (machines.empty()) return 0;
+// numbers of steps and epochs in the analysed time, with fractions of those at its edges.
+CoveredStepCounts add_step_and_epoch_times(RunView& view, const std::vector<MachineView>& machines,
+                                           const ViewLimits& limits) {
+  if (machines.empty()) return {};
   const auto machine_with_most_steps = std::ranges::max_element(machines, {}, [](const MachineView& machine_view) {
     return std::tuple(machine_view.steps.size(), machine_view.phases.size());
   });
@@ -208,20 +216,18 @@ std::size_t add_step_and_epoch_times(RunView& view, const std::vector<MachineVie
   };
   std::ranges::stable_sort(view.layer_distributions, std::greater<>(), sum_j);
   if (view.layer_distributions.size() > limits.distributions) view.layer_distributions.resize(limits.distributions);
-  return steps.size();
+  return {sum_of_covered_fractions(steps), 0, sum_of_covered_fractions(machine_with_most_steps->epochs)};
 }
 
-// `steps`: number of steps in the analysed time. Unlike in a report, counts are also known for a part of a run.
-void set_run_rates(RunView& view, std::size_t steps) {
+// `counts`: steps and epochs in the analysed time. Unlike in a report, they are also known for a part of a run.
+void set_run_rates(RunView& view, const CoveredStepCounts& counts) {
   const std::optional<double> samples = view.rates.samples;
   view.rates = compute_run_rates(view.run);
-  const auto positive_count = [](std::size_t count) {
-    return count > 0 ? std::optional(static_cast<double>(count)) : std::nullopt;
+  const auto positive_count = [&](double count) {
+    return count > 0 && !view.run.lacks_steps ? std::optional(count) : std::nullopt;
   };
-  view.rates.steps = positive_count(steps);
-  std::size_t epochs = 0;
-  for (const StepOrEpochView& step_or_epoch : view.epochs) epochs += step_or_epoch.count;
-  view.rates.epochs = positive_count(epochs);
+  view.rates.steps = positive_count(counts.steps);
+  view.rates.epochs = positive_count(counts.epochs);
   view.rates.samples = samples;
 }
 
@@ -269,9 +275,9 @@ Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQue
   view.run = std::move(analysis->summary);
   add_domain_rows(view.run);
   add_missing_data_diagnostics(view.run, analysis->sources);
-  const std::size_t steps = add_step_and_epoch_times(view, analysis->machine_views, query.limits);
+  const CoveredStepCounts counts = add_step_and_epoch_times(view, analysis->machine_views, query.limits);
   add_run_events(view, *analysis, query.limits);
-  set_run_rates(view, steps);
+  set_run_rates(view, counts);
   add_component_energies(view, analysis->domain_classes);
   add_level_views(view, *analysis, query.levels);
   return view;

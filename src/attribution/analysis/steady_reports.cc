@@ -56,6 +56,27 @@ CommandTimeRange make_steady_time_range(const SteadyState& steady_state, bool is
   return range;
 }
 
+double count_steps_in_rows(const SteadyState& steady_state, bool is_probed) {
+  return static_cast<double>(steady_state.steps + (is_probed ? 1 : 0));
+}
+
+void keep_idle_energy_of_program(ReportResult& report, const std::optional<SteadyState>& steady_state, bool is_probed) {
+  const double steps_factor =
+      steady_state ? count_steps_in_rows(*steady_state, is_probed) / static_cast<double>(steady_state->steps) : 1;
+  for (IdleEntry& entry : report.idle) {
+    if (!entry.program_energy_j || !entry.energy_j) continue;
+    const double energy_j = steps_factor * *entry.program_energy_j;
+    const double energy_factor = *entry.energy_j > 0 ? energy_j / *entry.energy_j : 0;
+    for (std::optional<double>* const bound : {&entry.low_j, &entry.high_j}) {
+      if (*bound) **bound *= energy_factor;
+    }
+    entry.time_s = steps_factor * entry.program_time_s.value_or(entry.time_s);
+    entry.energy_j = energy_j;
+    entry.program_time_s = entry.program_energy_j = std::nullopt;
+  }
+  std::erase_if(report.idle, [](const IdleEntry& entry) { return entry.energy_j == 0 && entry.time_s == 0; });
+}
+
 Result<SteadyReports> build_steady_reports(std::span<const std::string> paths, ReportQuery query,
                                            std::span<const RowLevel> levels) {
   SteadyReports steady;
@@ -64,11 +85,17 @@ Result<SteadyReports> build_steady_reports(std::span<const std::string> paths, R
     if (!recorded_steps) return recorded_steps.error();
     steady.steady_state = find_steady_state(recorded_steps->steps);
     steady.is_probed = recorded_steps->is_probed;
-    if (steady.steady_state) query.time_range = make_steady_time_range(*steady.steady_state, recorded_steps->is_probed);
+    if (steady.steady_state) {
+      query.time_range = make_steady_time_range(*steady.steady_state, recorded_steps->is_probed);
+      query.program_end_s = steady.steady_state->end_s;
+    }
   }
   Result<std::vector<ReportResult>> reports = build_reports(paths, query, levels);
   if (!reports) return std::move(reports).error();
   steady.reports = std::move(*reports);
+  for (ReportResult& report : steady.reports)
+    keep_idle_energy_of_program(report, steady.steady_state, steady.is_probed);
+  if (steady.steady_state) steady.steps_in_rows = count_steps_in_rows(*steady.steady_state, steady.is_probed);
   return steady;
 }
 

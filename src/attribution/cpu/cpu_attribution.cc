@@ -29,7 +29,8 @@ std::vector<double> draw_row_normals(const std::vector<std::string>& path) {
 CpuAttribution::CpuAttribution(const MachineEnergy& energy, const ActivitySums& sums)
     : inputs_(energy.cpu_inputs ? &*energy.cpu_inputs : nullptr), has_idle_time_(energy.has_idle_time) {
   const TimeCurve& captured_s = sums.captured_cpu_s();
-  measured_j_per_modelled_j_ = idle_j_per_busy_wall_s_ = TimeCurve(captured_s.span(), captured_s.size());
+  measured_j_per_modelled_j_ = idle_j_per_busy_wall_s_ = idle_j_over_time_ =
+      TimeCurve(captured_s.span(), captured_s.size());
   TimeCurve busy_time_s(captured_s.span(), captured_s.size());
   TimeCurve modelled_j(captured_s.span(), captured_s.size());
   if (inputs_ != nullptr) {
@@ -65,6 +66,7 @@ CpuAttribution::CpuAttribution(const MachineEnergy& energy, const ActivitySums& 
   }
   measured_j_per_modelled_j_.finish();
   idle_j_per_busy_wall_s_.finish();
+  idle_j_over_time_.finish();
 }
 
 double CpuAttribution::modelled_cpu_j(std::uint16_t column, double cpu_s, double cpus) const {
@@ -116,7 +118,7 @@ void CpuAttribution::attribute_cell(std::size_t cell, const TimeCell& cell_value
   const double modelled_total_j = this->modelled_cell_j(cell_values);
   if (modelled_total_j <= 0) return;
   const double measured_to_modelled = cell_values.joules / modelled_total_j;
-  if (has_idle_time_) idle_j_ += measured_to_modelled * idle_j * (1 - any_busy_fraction);
+  if (has_idle_time_) idle_j_over_time_.set(cell, measured_to_modelled * idle_j * (1 - any_busy_fraction));
   // While both the command and other processes have busy CPUs, idle power is split by the number of CPUs of each.
   const double other_busy_fraction = std::min(other_cpus, 1.0);
   double command_idle_fraction = 0;
@@ -145,7 +147,7 @@ void CpuAttribution::attribute_cell_by_time(std::size_t cell, const TimeCell& ce
   const double any_busy_fraction = any_cpu_busy_fraction(cell_values.busy_wall_s / cell_values.length_s,
                                                          cell_values.other_cpu_s / cell_values.length_s);
   // A gap in an imported trace does not show whether the machine was idle.
-  if (has_idle_time_) idle_j_ += cell_values.joules * (1 - any_busy_fraction);
+  if (has_idle_time_) idle_j_over_time_.set(cell, cell_values.joules * (1 - any_busy_fraction));
   if (total_cpu_s <= 0) return;
   const double rate = cell_values.joules * any_busy_fraction / total_cpu_s;
   measured_j_per_modelled_j_.set(cell, rate * cell_values.length_s);
@@ -186,7 +188,7 @@ std::vector<double> CpuAttribution::energy_replicates(const EnergyByColumn& joul
   };
   std::vector<double> replicates_j(kPowerReplicateCount);
   for (std::size_t replicate = 0; replicate < kPowerReplicateCount; ++replicate) {
-    double fitted_total_j = powers.is_fitted ? idle_j_ : 0;
+    double fitted_total_j = powers.is_fitted ? idle_j() : 0;
     double replicate_total_j = fitted_total_j * power_ratio(powers.idle_index(), replicate);
     for (const auto& [unknown, unknown_total_j] : energy_by_unknown_.joules_by_column()) {
       fitted_total_j += unknown_total_j;

@@ -40,7 +40,8 @@ class CpuAttribution {
                                  const Rates& rates) const;
   const EnergyByColumn& background_energy() const { return background_energy_; }
   double background_s() const { return background_s_; }
-  double idle_j() const { return idle_j_; }
+  double idle_j() const { return idle_j_over_time_.total(); }
+  const TimeCurve& idle_j_over_time() const { return idle_j_over_time_; }
 
   // fill_in_energy_details() fills in basis, interval and dynamic energy of a row. Call add_to_total() with the energy
   // of all tallies first. `additional_relative_sd`: of the row, besides that of the powers.
@@ -69,10 +70,10 @@ class CpuAttribution {
   bool has_idle_time_;
   TimeCurve measured_j_per_modelled_j_;
   TimeCurve idle_j_per_busy_wall_s_;
-  EnergyByColumn energy_by_unknown_;  // all energy but idle_j_
+  EnergyByColumn energy_by_unknown_;  // all energy but idle_j()
   EnergyByColumn background_energy_;
   double background_s_ = 0;
-  double idle_j_ = 0;
+  TimeCurve idle_j_over_time_;
 };
 
 }  // namespace joulemap::attribution

@@ -89,7 +89,7 @@ void GpuAttribution::split_idle_energy_among_waits(DeviceEnergySplit& device, co
     curve->finish();
 }
 
-GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& sums) {
+GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& sums) : machine_energy_(energy) {
   for (const auto& [name, gpu] : energy.gpus) {
     const auto busy_s = sums.gpu_busy_s().find(name);
     const bool has_kernels = busy_s != sums.gpu_busy_s().end();
@@ -181,31 +181,29 @@ std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() 
     if (!device.has_idle_time) continue;
     const TimeSpan span = device.unexplained_j.span();
     const auto [first_ns, last_ns] = device.work;
-    const auto clamped_amount = [&](const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) {
-      return curve.amount_between(from_ns, std::max(from_ns, to_ns));
-    };
     idle_of_devices.push_back({.device = device.gpu->domain_name,
-                               .before_first_kernel_j = clamped_amount(device.unexplained_j, span.begin_ns, first_ns),
-                               .between_kernels_j = clamped_amount(device.unexplained_j, first_ns, last_ns),
-                               .after_last_kernel_j = clamped_amount(device.unexplained_j, last_ns, span.end_ns),
-                               .before_first_kernel_s = clamped_amount(device.unexplained_s, span.begin_ns, first_ns),
-                               .between_kernels_s = clamped_amount(device.unexplained_s, first_ns, last_ns),
-                               .after_last_kernel_s = clamped_amount(device.unexplained_s, last_ns, span.end_ns)});
+                               .before_first_kernel = unexplained_amount_between(device, span.begin_ns, first_ns),
+                               .between_kernels = unexplained_amount_between(device, first_ns, last_ns),
+                               .after_last_kernel = unexplained_amount_between(device, last_ns, span.end_ns)});
   }
   return idle_of_devices;
 }
 
-GpuAttribution::IdleTimeAndEnergy GpuAttribution::unexplained_idle_between(const std::string& device,
-                                                                           std::int64_t from_ns,
-                                                                           std::int64_t to_ns) const {
+IdleAmount GpuAttribution::unexplained_amount_between(const DeviceEnergySplit& device, std::int64_t from_ns,
+                                                      std::int64_t to_ns) const {
+  return {.time_s = device.unexplained_s.amount_between(from_ns, to_ns),
+          .energy_j = device.unexplained_j.amount_between(from_ns, to_ns),
+          .program_time_s = machine_energy_.program_amount_between(device.unexplained_s, from_ns, to_ns),
+          .program_energy_j = machine_energy_.program_amount_between(device.unexplained_j, from_ns, to_ns)};
+}
+
+IdleAmount GpuAttribution::unexplained_idle_between(const std::string& device, std::int64_t from_ns,
+                                                    std::int64_t to_ns) const {
   const auto device_entry = devices_.find(device);
   if (device_entry == devices_.end() || !device_entry->second.has_idle_time) return {};
   const TimeSpan kernels = device_entry->second.work;
-  const std::int64_t begin_ns = std::max(from_ns, kernels.begin_ns);
-  const std::int64_t end_ns = std::min(to_ns, kernels.end_ns);
-  if (end_ns <= begin_ns) return {};
-  return {device_entry->second.unexplained_s.amount_between(begin_ns, end_ns),
-          device_entry->second.unexplained_j.amount_between(begin_ns, end_ns)};
+  return unexplained_amount_between(device_entry->second, std::max(from_ns, kernels.begin_ns),
+                                    std::min(to_ns, kernels.end_ns));
 }
 
 std::optional<std::pair<double, double>> GpuAttribution::idle_energy_interval(const std::string& domain,

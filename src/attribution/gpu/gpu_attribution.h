@@ -98,16 +98,13 @@ class GpuAttribution {
   // Idle energy that no recorded wait explains: before the first kernel of the run, after the last one, in between.
   struct UnexplainedIdle {
     std::string device;
-    double before_first_kernel_j = 0, between_kernels_j = 0, after_last_kernel_j = 0;
-    double before_first_kernel_s = 0, between_kernels_s = 0, after_last_kernel_s = 0;
+    IdleAmount before_first_kernel;
+    IdleAmount between_kernels;
+    IdleAmount after_last_kernel;
   };
   std::vector<UnexplainedIdle> unexplained_idle() const;
   // UnexplainedIdle between the first and the last kernel, within a time span.
-  struct IdleTimeAndEnergy {
-    double time_s = 0;
-    double energy_j = 0;
-  };
-  IdleTimeAndEnergy unexplained_idle_between(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  IdleAmount unexplained_idle_between(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // The 90 % interval of an amount of idle energy of that domain; none where powers are unknown.
   std::optional<std::pair<double, double>> idle_energy_interval(const std::string& domain, double joules) const;
   // Time and energy of co-tenants (processes outside of the command), for each GPU that they used.
@@ -145,11 +142,14 @@ class GpuAttribution {
     TimeCurve unexplained_s = {};
   };
   static void split_idle_energy_among_waits(DeviceEnergySplit& device, const TimeCurve* wait_s);
+  IdleAmount unexplained_amount_between(const DeviceEnergySplit& device, std::int64_t from_ns,
+                                        std::int64_t to_ns) const;
   static DeviceEnergySplit split_gpu_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
   std::vector<double> energy_replicates(const DeviceEnergySplit& device, const EnergyByColumn& joules,
                                         const EnergyByColumn& domain_energy) const;
   const DeviceEnergySplit* find_device(const std::string& domain) const;
 
+  const MachineEnergy& machine_energy_;
   std::map<std::string, DeviceEnergySplit> devices_;
   std::map<std::string, EnergyByColumn> class_joules_by_domain_;
 };

@@ -216,7 +216,7 @@ TEST(Probing, BelongsToNoStep) {
   probing.add(1, region(MarkKind::region_begin, 1, 6));
   probing.finish();
   const LedgerResult result =
-      make_step_rows("step", {{0, 0}, {2 * kNanosecondsPerSecond, 1}}, energy_between_j, span, probing);
+      make_step_rows("step", {{{0, 0}, {2 * kNanosecondsPerSecond, 1}}, span.end_ns}, energy_between_j, span, probing);
   ASSERT_EQ(result.rows.size(), 3U);
   EXPECT_NEAR(*result.rows[0].energy_j, 200, 1e-6);
   EXPECT_NEAR(*result.rows[1].energy_j, 400, 1e-6);

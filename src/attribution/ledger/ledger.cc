@@ -167,9 +167,8 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
   const ResolvedScope& resolved_scope = names.scopes.resolved_scope(tally.scope);
   const double time_s = seconds(tally.time_ns) * extrapolation_factor;
   const auto count = static_cast<std::uint64_t>(std::llround(static_cast<double>(tally.count) * extrapolation_factor));
-  const auto gpu = machine_energy_.gpus.find(device);
-  const bool has_energy = gpu != machine_energy_.gpus.end();
-  const std::string domain_name = has_energy ? gpu->second.domain_name : device;
+  const bool has_energy = machine_energy_.gpus.contains(device);
+  const std::string domain_name = machine_energy_.gpu_domain_name(device);
   std::vector<std::string> path = row_path_of_kernel(process, tally);
   const double length_ns =
       static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));
@@ -263,8 +262,8 @@ ReportRow Ledger::make_report_row(const RowKey& key, const RowSum& entry) const 
   row.device = key.second;
   row.count = entry.amount.count;
   row.time_s = entry.amount.time_s;
-  row.basis = entry.energy_basis;
   if (!entry.has_energy) return row;
+  row.basis = entry.energy_basis;
   row.energy_j = entry.amount.energy_j;
   if (row.device != kCpuDevice && has_gpu_wait_times()) {
     row.waiting_s = entry.amount.waiting_s;
@@ -325,8 +324,12 @@ LedgerResult Ledger::finish(const BranchSumOptions& grouping) {
   });
   for (const auto& [device, busy_s] : activity_sums_.gpu_busy_s()) {
     if (machine_energy_.gpus.contains(device)) continue;
-    result.diagnostics.add({"gpu_not_measured", 1, "kernels ran on " + device + ", whose energy was not recorded",
-                            "run joulemap doctor to see why"});
+    const auto uncounted_gpu = machine_energy_.uncounted_gpus.find(device);
+    if (uncounted_gpu != machine_energy_.uncounted_gpus.end() && uncounted_gpu->second.is_excluded) continue;
+    result.diagnostics.add(
+        {"gpu_not_measured", 1,
+         "kernels ran on " + machine_energy_.gpu_domain_name(device) + ", whose energy was not recorded",
+         "run joulemap doctor to see why"});
   }
   if (grouping.is_enabled) result.groups = make_branch_rows(grouping);
   gpu_attribution_.add_attribution_basis_diagnostics(result.diagnostics);
@@ -624,6 +627,9 @@ bool has_queue_on_device(const ProcessActivity& names, const std::string& device
 
 void Ledger::add_waits(std::uint32_t process, const Activity& activity, double fraction_in_span) {
   ProcessActivity& names = activity_sums_.process_activity(process);
+  const double length_s = seconds(activity.end_ns - activity.begin_ns);
+  const double program_fraction_of_time =
+      length_s > 0 ? 1 - machine_energy_.time_outside_program_s(activity.begin_ns, activity.end_ns) / length_s : 1;
   for (const WaitTally& wait : activity.waits) {
     const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
     const Extrapolation extrapolation = names.extrapolate({activity.begin_ns, activity.end_ns}, scope.is_one_time(), 0);
@@ -633,21 +639,21 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double f
     const double time_s = seconds(wait.time_ns) * extrapolation.kernel_weight;
     const auto rate =
         gpu_attribution_.idle_per_waiting_second(device, extrapolation.span.begin_ns, extrapolation.span.end_ns);
+    const double idle_s = fraction_in_span * time_s * rate.idle_s_per_waiting_s;
+    const double idle_j = fraction_in_span * time_s * rate.watts;
+    const double program_fraction = scope.is_probe() ? 0 : program_fraction_of_time;
     charge_idle_energy(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
-                       {fraction_in_span * time_s * rate.idle_s_per_waiting_s, fraction_in_span * time_s * rate.watts});
+                       {idle_s, idle_j, program_fraction * idle_s, program_fraction * idle_j});
   }
 }
 
 void Ledger::charge_idle_energy(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
-                                const IdleEnergy& idle) {
+                                const IdleAmount& idle) {
   const ResolvedScope& scope = activity_sums_.process_activity(process).scopes.resolved_scope(wait.scope);
   // Rows of kernels and functions are not scopes.
   const bool has_scope_row = row_level_ != RowLevel::kernel && row_level_ != RowLevel::function;
   std::vector<std::string> path = has_scope_row ? row_path_of_scope(process, scope) : std::vector<std::string>();
-  IdleEnergy& sum =
-      idle_energies_[{idle_cause_of_wait(activity_sums_.process_activity(process), wait, span), {path, domain}}];
-  sum.time_s += idle.time_s;
-  sum.energy_j += idle.energy_j;
+  idle_amounts_[{idle_cause_of_wait(activity_sums_.process_activity(process), wait, span), {path, domain}}].add(idle);
   if (path.empty()) return;
   RowAmount amount;
   amount.waiting_s = idle.time_s;
@@ -671,47 +677,51 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
   const double total_time_s = std::max(scope_time_s, length_s);  // without threads in the root scope
   for (const std::string& device : devices) {
     const auto gpu = machine_energy_.gpus.find(device);
-    GpuAttribution::IdleTimeAndEnergy idle =
-        gpu_attribution_.unexplained_idle_between(device, activity.begin_ns, activity.end_ns);
-    if (gpu == machine_energy_.gpus.end() || idle.energy_j <= 0) continue;
+    const IdleAmount total_idle = gpu_attribution_.unexplained_idle_between(device, activity.begin_ns, activity.end_ns);
+    if (gpu == machine_energy_.gpus.end() || total_idle.energy_j <= 0) continue;
     const auto processes_on_device =
         static_cast<double>(std::ranges::count_if(activity_sums_.processes(), [&](const auto& process_names) {
           return process_names.second.is_partly_traced() && has_queue_on_device(process_names.second, device);
         }));
-    idle = {idle.time_s / processes_on_device, idle.energy_j / processes_on_device};
+    const auto scaled_idle = [&](double factor) {
+      IdleAmount amount;
+      amount.add(total_idle, factor);
+      return amount;
+    };
     const auto charge_scope = [&](std::uint32_t scope, double share) {
       const WaitTally wait{.queue = 0, .scope = scope, .kind = WaitKind::host, .count = 1, .time_ns = 0};
       charge_idle_energy(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
-                         {share * idle.time_s, share * idle.energy_j});
+                         scaled_idle(share / processes_on_device));
     };
     for (const ScopeTally& tally : activity.scope_tallies) {
       if (tally.scope != 0 && tally.wall_ns > 0) charge_scope(tally.scope, seconds(tally.wall_ns) / total_time_s);
     }
     if (scope_time_s < total_time_s) charge_scope(0, 1 - scope_time_s / total_time_s);
-    IdleEnergy& charged_idle = idle_charged_to_host_[gpu->second.domain_name];
-    charged_idle.time_s += idle.time_s;
-    charged_idle.energy_j += idle.energy_j;
+    idle_charged_to_host_[gpu->second.domain_name].add(total_idle, 1 / processes_on_device);
   }
 }
 
 std::vector<IdleEntry> Ledger::make_idle_entries() const {
-  std::map<std::pair<IdleCause, RowKey>, IdleEnergy> idle_by_cause_and_row = idle_energies_;
-  const auto add = [&](IdleCause cause, const std::string& device, double time_s, double energy_j) {
-    if (energy_j <= 0 && time_s <= 0) return;
-    IdleEnergy& sum = idle_by_cause_and_row[{cause, {{}, device}}];
-    sum.time_s += time_s;
-    sum.energy_j += energy_j;
+  std::map<std::pair<IdleCause, RowKey>, IdleAmount> idle_by_cause_and_row = idle_amounts_;
+  const auto add = [&](IdleCause cause, const std::string& device, const IdleAmount& amount) {
+    if (amount.energy_j > 0 || amount.time_s > 0) idle_by_cause_and_row[{cause, {{}, device}}].add(amount);
   };
   for (const GpuAttribution::UnexplainedIdle& idle : gpu_attribution_.unexplained_idle()) {
-    const auto charged_idle = idle_charged_to_host_.find(idle.device);
-    const IdleEnergy charged_to_host =
-        charged_idle == idle_charged_to_host_.end() ? IdleEnergy() : charged_idle->second;
-    add(IdleCause::startup, idle.device, idle.before_first_kernel_s, idle.before_first_kernel_j);
-    add(IdleCause::unknown, idle.device, std::max(idle.between_kernels_s - charged_to_host.time_s, 0.0),
-        idle.between_kernels_j - charged_to_host.energy_j);
-    add(IdleCause::shutdown, idle.device, idle.after_last_kernel_s, idle.after_last_kernel_j);
+    IdleAmount between_kernels = idle.between_kernels;
+    if (const auto charged = idle_charged_to_host_.find(idle.device); charged != idle_charged_to_host_.end())
+      between_kernels.add(charged->second, -1);
+    between_kernels.time_s = std::max(between_kernels.time_s, 0.0);
+    add(IdleCause::startup, idle.device, idle.before_first_kernel);
+    add(IdleCause::unknown, idle.device, between_kernels);
+    add(IdleCause::shutdown, idle.device, idle.after_last_kernel);
   }
-  if (row_level_ != RowLevel::kernel) add(IdleCause::unknown, std::string(kCpuDevice), 0, cpu_attribution_.idle_j());
+  if (row_level_ != RowLevel::kernel) {
+    const TimeCurve& idle_j = cpu_attribution_.idle_j_over_time();
+    const auto [begin_ns, end_ns] = idle_j.span();
+    add(IdleCause::unknown, std::string(kCpuDevice),
+        {.energy_j = idle_j.total(),
+         .program_energy_j = machine_energy_.program_amount_between(idle_j, begin_ns, end_ns)});
+  }
   std::vector<IdleEntry> entries;
   for (const auto& [key, sum] : idle_by_cause_and_row) {
     IdleEntry& entry = entries.emplace_back();
@@ -719,6 +729,8 @@ std::vector<IdleEntry> Ledger::make_idle_entries() const {
     std::tie(entry.path, entry.device) = key.second;
     entry.time_s = sum.time_s;
     entry.energy_j = sum.energy_j;
+    entry.program_time_s = std::clamp(sum.program_time_s, 0.0, std::max(sum.time_s, 0.0));
+    entry.program_energy_j = std::clamp(sum.program_energy_j, 0.0, std::max(sum.energy_j, 0.0));
     entry.is_included_in_rows = !entry.path.empty();
     if (const auto interval = gpu_attribution_.idle_energy_interval(entry.device, sum.energy_j))
       std::tie(entry.low_j, entry.high_j) = *interval;

@@ -114,11 +114,6 @@ class Ledger {
   };
   using AmountsByPath = std::map<std::vector<std::string>, RowAmount>;  // by path
   using RowKey = std::pair<std::vector<std::string>, std::string>;      // path, device
-  struct IdleEnergy {
-    double time_s = 0;
-    double energy_j = 0;
-  };
-
   void add_scope_energies(std::uint32_t process, const Activity& activity, double fraction_in_span);
   void add_scope_energy(std::uint32_t process, const ScopeTally& tally, const EnergyByColumn& joules);
   struct KernelRate {
@@ -130,7 +125,7 @@ class Ledger {
   void add_waits(std::uint32_t process, const Activity& activity, double fraction_in_span);
   void add_unexplained_idle(std::uint32_t process, const Activity& activity);
   void charge_idle_energy(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
-                          const IdleEnergy& idle);
+                          const IdleAmount& idle);
   std::vector<IdleEntry> make_idle_entries() const;
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
   void add_to_row(std::vector<std::string> path, const std::string& device, const RowAmount& amount,
@@ -171,8 +166,8 @@ class Ledger {
   CpuAttribution cpu_attribution_;
   GpuAttribution gpu_attribution_;
   std::map<RowKey, RowSum> rows_;
-  std::map<std::pair<IdleCause, RowKey>, IdleEnergy> idle_energies_;
-  std::map<std::string, IdleEnergy> idle_charged_to_host_;      // by domain: what add_unexplained_idle() charged
+  std::map<std::pair<IdleCause, RowKey>, IdleAmount> idle_amounts_;
+  std::map<std::string, IdleAmount> idle_charged_to_host_;      // by domain: what add_unexplained_idle() charged
   std::map<RowKey, std::set<std::uint32_t>> processes_by_row_;  // of each row, at level rank
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // for stacks; by process and class
   std::map<std::pair<std::uint32_t, std::uint32_t>, GpuActivityKind> kernel_activity_kinds_;  // likewise

@@ -101,6 +101,26 @@ std::optional<AttributionMode> parse_attribution_mode(std::string_view name) {
   return std::nullopt;
 }
 
+double MachineEnergy::time_outside_program_s(std::int64_t from_ns, std::int64_t to_ns) const {
+  double sum_s = 0;
+  for (const TimeSpan& span : spans_outside_program)
+    sum_s += std::max(seconds(std::min(span.end_ns, to_ns) - std::max(span.begin_ns, from_ns)), 0.0);
+  return sum_s;
+}
+
+double MachineEnergy::program_amount_between(const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) const {
+  double amount = curve.amount_between(from_ns, to_ns);
+  for (const TimeSpan& span : spans_outside_program)
+    amount -= curve.amount_between(std::max(span.begin_ns, from_ns), std::min(span.end_ns, to_ns));
+  return std::max(amount, 0.0);
+}
+
+std::string MachineEnergy::gpu_domain_name(const std::string& device) const {
+  if (const auto gpu = gpus.find(device); gpu != gpus.end()) return gpu->second.domain_name;
+  const auto uncounted_gpu = uncounted_gpus.find(device);
+  return uncounted_gpu == uncounted_gpus.end() ? device : uncounted_gpu->second.domain_name;
+}
+
 GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
                              std::span<const KernelClassPrior> priors) {
   const double gain_spread = evidence.calibrated_sensor.gain_spread;

@@ -37,6 +37,21 @@ struct GpuPowers {
   FullSpeedDurations full_speed_ns = {};
 };
 
+// Time in which a device was idle, and its energy meanwhile.
+struct IdleAmount {
+  double time_s = 0;
+  double energy_j = 0;
+  double program_time_s = 0;  // the parts outside of MachineEnergy::spans_outside_program
+  double program_energy_j = 0;
+
+  void add(const IdleAmount& amount, double factor = 1) {
+    time_s += factor * amount.time_s;
+    energy_j += factor * amount.energy_j;
+    program_time_s += factor * amount.program_time_s;
+    program_energy_j += factor * amount.program_energy_j;
+  }
+};
+
 struct MachineEnergy {
   std::optional<TimeCurve> cpu_energy_j;  // sum of all counted domains except GPUs
   struct Gpu {
@@ -47,12 +62,27 @@ struct MachineEnergy {
     double power_limited_fraction = 0;          // fraction of the time at the power limit
     std::optional<TimeCurve> co_tenant_s = {};  // s in which co-tenants kept it busy; empty: none
   };
-  std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
-  std::optional<TimeCurve> machine_cpu_s;  // used by all processes
-  std::optional<double> command_cpu_s;     // used by the command's processes
-  bool has_sampled_operations = true;      // operations were recorded in sampled steps only; else in all
-  bool has_idle_time = true;               // time without a tally was idle; else unknown: an imported trace
+  std::map<std::string, Gpu> gpus;  // by UUID, and by "ordinal N"
+  // A GPU that is not in `gpus`.
+  struct UncountedGpu {
+    std::string domain_name;
+    bool is_excluded = false;  // by the user; else its sensors returned no value
+  };
+  std::map<std::string, UncountedGpu> uncounted_gpus;  // by UUID, and by "ordinal N"
+  std::optional<TimeCurve> machine_cpu_s;              // used by all processes
+  std::optional<double> command_cpu_s;                 // used by the command's processes
+  bool has_sampled_operations = true;                  // operations were recorded in sampled steps only; else in all
+  bool has_idle_time = true;                           // time without a tally was idle; else unknown: an imported trace
   std::optional<CpuAttributionInputs> cpu_inputs = {};  // empty: equal powers, of unknown uncertainty
+  // Probing, and what follows the examined steps: idle energy in these spans is not of the program. They do not overlap.
+  std::vector<TimeSpan> spans_outside_program = {};
+
+  // Seconds of these spans between two times.
+  double time_outside_program_s(std::int64_t from_ns, std::int64_t to_ns) const;
+  // The domain of a GPU; `device` itself if no sensor of it was recorded.
+  std::string gpu_domain_name(const std::string& device) const;
+  // The amount of a curve between two times, without these spans.
+  double program_amount_between(const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) const;
 };
 
 // Finds the powers of a GPU's kernel classes from its sensor values and what ran. Without `priors`, uses the powers of

@@ -65,6 +65,7 @@ Machines::Machines(const std::vector<SurveyedSource>& sources, RequestedResults 
     host.cpu_count = count_listed_cpus(sources[i].cpus_online).value_or(host.cpu_count);
   }
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    if (!sources[i].rank.empty()) ranks_.insert(i);
     Host* const host = sources[i].rank.empty() ? nullptr : find_or_add_host(i);
     if (host != nullptr) host->activity_sums.process_activity(i).rank = sources[i].rank;
   }
@@ -125,6 +126,8 @@ void Machines::add_mark(std::uint32_t source, const Mark& mark) {
   if (mark.kind == MarkKind::step) host->step_marks[source].push_back({mark.time_ns, mark.id});
   if (mark.kind == MarkKind::evaluation) host->evaluation_marks[source].push_back({mark.time_ns, mark.id});
   if (mark.kind == MarkKind::epoch) host->epoch_marks[source].push_back({mark.time_ns, mark.id});
+  if (mark.kind == MarkKind::step_retraction) retract_marks(host->step_marks[source], mark.id);
+  if (mark.kind == MarkKind::epoch_retraction) retract_marks(host->epoch_marks[source], mark.id);
 }
 
 void Machines::observe_engine_steps(std::uint32_t source, const EngineSteps& steps) {
@@ -300,6 +303,23 @@ MachineEnergy::Gpu Machines::make_gpu_energy(const Host& host, const RecordedEne
   return gpu;
 }
 
+// Finds the recorded GPUs without a counted energy. One is excluded if none of its channels may be counted.
+void Machines::find_uncounted_gpus(Host& host) {
+  MachineEnergy& energy = host.energy;
+  std::vector<std::string> devices;  // in NVML's order
+  for (const Channel& channel : host.channels) {
+    if (channel.domain_class != DomainClass::gpu || !measures_energy_or_power(channel)) continue;
+    if (energy.gpus.contains(channel.device)) continue;
+    const auto [gpu, is_new] = energy.uncounted_gpus.try_emplace(
+        channel.device, MachineEnergy::UncountedGpu{host.prefix + channel.domain, true});
+    if (is_new) devices.push_back(channel.device);
+    gpu->second.is_excluded = gpu->second.is_excluded && !channel.is_countable;
+  }
+  if (!energy.gpus.empty()) return;  // ordinals count the other GPUs
+  for (std::size_t ordinal = 0; ordinal < devices.size(); ++ordinal)
+    energy.uncounted_gpus.emplace(fmt::format("ordinal {}", ordinal), energy.uncounted_gpus.at(devices[ordinal]));
+}
+
 void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix) {
   const auto host_entry = hosts_.find(source);
   if (host_entry == hosts_.end()) return;
@@ -331,6 +351,7 @@ void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result&
           ordinal_name, make_gpu_energy(host, curve, find_device_work(ordinal_name), {prefix, ordinal_name}));
     }
   }
+  find_uncounted_gpus(host);
   fit_serving_model(host, energy);
   const auto cpu_time = [&](std::string_view name) -> std::optional<TimeCurve> {
     const auto curve = energy.cpu_times_s.find(std::string(name));
@@ -340,6 +361,7 @@ void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result&
   if (const std::optional<TimeCurve> command_s = cpu_time(kCommandCpuTimeChannel))
     host.energy.command_cpu_s = command_s->total();
   host.energy.has_idle_time = host.energy.machine_cpu_s || host.energy.command_cpu_s;
+  host.energy.spans_outside_program = find_spans_outside_program(host);
   if (has_attributed_level() && host.energy.cpu_energy_j) host.energy.cpu_inputs = cpu_attribution_inputs(host, energy);
   for (const RowLevel level : requested_results_.levels) {
     if (is_attributed_level(level)) host.ledgers.try_emplace(level, level, host.energy, host.activity_sums);
@@ -372,8 +394,10 @@ LedgerResult Machines::make_serving_rows(Host& host, RowLevel level) {
 LedgerResult Machines::make_host_result(Host& host, RowLevel level, const BranchSumOptions& grouping) const {
   if (is_serving_row_level(level)) return make_serving_rows(host, level);
   if (!is_attributed_level(level)) {
-    return make_step_rows(row_level_name(level), select_step_or_epoch_marks(host, level),
-                          make_host_energy_function(host), host.span, host.probing_spans);
+    LedgerResult steps = make_step_rows(row_level_name(level), find_step_or_epoch_marks(host, level),
+                                        make_host_energy_function(host), host.span, host.probing_spans);
+    add_omitted_steps_diagnostic(host, level, steps.diagnostics);
+    return steps;
   }
   const auto ledger = host.ledgers.find(level);
   LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish(grouping);
@@ -406,6 +430,19 @@ LedgerResult Machines::finish(RowLevel level, const BranchSumOptions& grouping) 
   return merged_ledger;
 }
 
+std::vector<TimeSpan> Machines::find_spans_outside_program(const Host& host) const {
+  const std::span<const TimeSpan> probing_spans = host.probing_spans.spans();
+  std::vector<TimeSpan> spans(probing_spans.begin(), probing_spans.end());
+  if (!requested_results_.program_end_s) return spans;
+  const std::int64_t program_end_ns =
+      host.span.begin_ns +
+      static_cast<std::int64_t>(*requested_results_.program_end_s * static_cast<double>(kNanosecondsPerSecond));
+  for (TimeSpan& span : spans) span.end_ns = std::min(span.end_ns, program_end_ns);
+  std::erase_if(spans, [](const TimeSpan& span) { return span.end_ns <= span.begin_ns; });
+  if (program_end_ns < host.span.end_ns) spans.push_back({program_end_ns, host.span.end_ns});
+  return spans;
+}
+
 // Energy of all counted domains between two times; an empty function if none is known.
 EnergyFunction Machines::make_host_energy_function(const Host& host) {
   if (host.gpu_energy_curves.empty()) return {};
@@ -432,11 +469,33 @@ std::vector<StepOrEpochMark> Machines::select_step_or_epoch_marks(const Host& ho
   return marks;
 }
 
+// The last epoch ends with the last step: what follows, such as the exit of the interpreter, belongs to no epoch.
+StepOrEpochMarks Machines::find_step_or_epoch_marks(const Host& host, RowLevel level) {
+  std::vector<StepOrEpochMark> steps = select_step_or_epoch_marks(host, RowLevel::step);
+  std::ranges::sort(steps, {}, &StepOrEpochMark::time_ns);
+  const std::int64_t end_ns = steps.empty() ? host.span.end_ns : estimate_last_step_end_ns(steps, host.span.end_ns);
+  return {level == RowLevel::step ? std::move(steps) : select_step_or_epoch_marks(host, level), end_ns};
+}
+
+// Ranks share their steps. Those of other processes overlap in time, so that rows of all would count energy repeatedly.
+void Machines::add_omitted_steps_diagnostic(const Host& host, RowLevel level, Diagnostics& diagnostics) const {
+  const auto& marks_by_process = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
+  std::uint64_t all = 0;
+  std::uint64_t most = 0;
+  for (const auto& [process, marks] : marks_by_process) {
+    most = std::max<std::uint64_t>(most, marks.size());
+    if (!ranks_.contains(process)) all += marks.size();
+  }
+  if (all <= most) return;
+  diagnostics.add({"steps_of_one_process", all - most,
+                   fmt::format("several processes report {}s: the rows are those of the process with the most",
+                               row_level_name(level)),
+                   "use --by rank or --by layer, which contain all processes"});
+}
+
 std::vector<StepOrEpochEnergy> Machines::compute_step_or_epoch_energies(const Host& host, RowLevel level) {
-  const LastStepEndRule last =
-      level == RowLevel::step ? LastStepEndRule::after_median_length : LastStepEndRule::at_command_end;
-  return compute_energies_between_marks(select_step_or_epoch_marks(host, level), make_host_energy_function(host),
-                                        host.span, host.probing_spans, last);
+  return compute_energies_between_marks(find_step_or_epoch_marks(host, level), make_host_energy_function(host),
+                                        host.span, host.probing_spans);
 }
 
 std::vector<MachineView> Machines::views(const ViewLimits& limits) {

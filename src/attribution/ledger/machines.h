@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ class Machines {
   struct RequestedResults {
     std::vector<RowLevel> levels;                 // at least one
     std::optional<DistributionLevel> views = {};  // also build HostViews, with distributions at this level
+    std::optional<double> program_end_s = {};     // since the begin of the analysed time; none: its end
   };
   // `priors` must outlive the Machines.
   Machines(const std::vector<SurveyedSource>& sources, RequestedResults requested, AttributionMode mode,
@@ -100,6 +102,7 @@ class Machines {
   bool has_attributed_level() const;
   bool needs_kernel_powers() const { return attribution_mode_ == AttributionMode::regress && has_attributed_level(); }
   void add_lost_kernels(Host& host);
+  static void find_uncounted_gpus(Host& host);
   void add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const;
   struct PrefixedDevice {
     const std::string& prefix;  // of the name of its domain
@@ -108,9 +111,12 @@ class Machines {
   MachineEnergy::Gpu make_gpu_energy(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
                                      DeviceWork* work, const PrefixedDevice& name) const;
   CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
+  std::vector<TimeSpan> find_spans_outside_program(const Host& host) const;
   static EnergyFunction make_host_energy_function(const Host& host);
   static std::vector<StepOrEpochMark> select_step_or_epoch_marks(const Host& host, RowLevel level);
+  static StepOrEpochMarks find_step_or_epoch_marks(const Host& host, RowLevel level);
   static std::vector<StepOrEpochEnergy> compute_step_or_epoch_energies(const Host& host, RowLevel level);
+  void add_omitted_steps_diagnostic(const Host& host, RowLevel level, Diagnostics& diagnostics) const;
   static void fit_serving_model(Host& host, const RecordedEnergy::Result& energy);
   static LedgerResult make_serving_rows(Host& host, RowLevel level);
   LedgerResult make_host_result(Host& host, RowLevel level, const BranchSumOptions& grouping) const;
@@ -120,6 +126,7 @@ class Machines {
   const KernelPriors& priors_;
   std::vector<std::string> boot_ids_;                      // by source
   std::vector<std::int64_t> start_times_ns_;               // by source
+  std::set<std::uint32_t> ranks_;                          // processes of distributed runs, which share their steps
   std::map<std::uint32_t, Host> hosts_;                    // by recorder
   std::map<std::uint32_t, TracedSteps> light_mode_steps_;  // by process; only for reports of a part of a run
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "model/activity.h"
 
 namespace joulemap::attribution {
@@ -19,7 +20,7 @@ ReportRow make_step_or_epoch_row(std::string name, double time_s, std::optional<
   row.name = row.display_name = std::move(name);
   row.count = 1;
   row.time_s = std::max(time_s, 0.0);
-  row.basis = "measured";
+  if (energy_j) row.basis = "measured";
   row.energy_j = energy_j;
   if (energy_j && row.time_s > 0) row.power_w = *energy_j / row.time_s;
   return row;
@@ -27,15 +28,9 @@ ReportRow make_step_or_epoch_row(std::string name, double time_s, std::optional<
 
 constexpr std::size_t kMinStepsForMedianLength = 3;
 
-// Estimates where the last step ended, from the median length of the others; `latest_ns` if there are too few.
-std::int64_t estimate_last_step_end_ns(const std::vector<StepOrEpochMark>& step_marks, std::int64_t latest_ns) {
-  std::vector<std::int64_t> lengths_ns;
-  for (std::size_t i = 1; i < step_marks.size(); ++i)
-    lengths_ns.push_back(step_marks[i].time_ns - step_marks[i - 1].time_ns);
-  if (lengths_ns.size() < kMinStepsForMedianLength) return latest_ns;
-  const auto median = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
-  std::nth_element(lengths_ns.begin(), median, lengths_ns.end());
-  return std::min(latest_ns, step_marks.back().time_ns + *median);
+double overlap_ns(TimeSpan a, TimeSpan b) {
+  return static_cast<double>(
+      std::max<std::int64_t>(std::min(a.end_ns, b.end_ns) - std::max(a.begin_ns, b.begin_ns), 0));
 }
 
 // Adds a row of another recording of the same machine. Their errors are correlated: interval widths add up.
@@ -66,6 +61,40 @@ void add_row(ReportRow& sum, const ReportRow& row) {
 
 }  // namespace
 
+std::int64_t estimate_last_step_end_ns(std::span<const StepOrEpochMark> step_marks, std::int64_t latest_ns) {
+  std::vector<std::int64_t> lengths_ns;
+  std::vector<std::int64_t> lengths_of_kind_ns;
+  for (std::size_t i = 1; i < step_marks.size(); ++i) {
+    lengths_ns.push_back(step_marks[i].time_ns - step_marks[i - 1].time_ns);
+    if (step_marks[i - 1].is_evaluation == step_marks.back().is_evaluation)
+      lengths_of_kind_ns.push_back(lengths_ns.back());
+  }
+  if (lengths_of_kind_ns.size() >= kMinStepsForMedianLength) lengths_ns = std::move(lengths_of_kind_ns);
+  if (lengths_ns.size() < kMinStepsForMedianLength) return latest_ns;
+  return std::min(latest_ns, step_marks.back().time_ns + median_or<std::int64_t>(std::move(lengths_ns), 0));
+}
+
+double count_covered(std::span<const StepOrEpochMark> step_marks, std::span<const TimeSpan> spans, bool of_evaluation) {
+  double count = 0;
+  for (std::size_t i = 0; i < step_marks.size(); ++i) {
+    if (step_marks[i].is_evaluation != of_evaluation) continue;
+    const std::int64_t begin_ns = step_marks[i].time_ns;
+    const std::int64_t end_ns = i + 1 < step_marks.size() ? step_marks[i + 1].time_ns : begin_ns;
+    double covered_ns = 0;
+    bool begins_inside = false;
+    for (const TimeSpan& span : spans) {
+      covered_ns += overlap_ns({begin_ns, end_ns}, span);
+      begins_inside = begins_inside || (begin_ns >= span.begin_ns && begin_ns <= span.end_ns);
+    }
+    count += end_ns > begin_ns ? covered_ns / static_cast<double>(end_ns - begin_ns) : (begins_inside ? 1 : 0);
+  }
+  return count;
+}
+
+void retract_marks(std::vector<StepOrEpochMark>& marks, std::uint64_t count) {
+  marks.resize(marks.size() - std::min<std::size_t>(marks.size(), count));
+}
+
 void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const EvaluationMark> evaluations) {
   std::ranges::sort(steps, {}, &StepOrEpochMark::time_ns);
   for (const EvaluationMark& evaluation : evaluations) {
@@ -84,35 +113,42 @@ std::vector<std::int64_t> training_mark_times_ns(const std::vector<StepOrEpochMa
   return begins_ns;
 }
 
-std::vector<StepOrEpochEnergy> compute_energies_between_marks(std::vector<StepOrEpochMark> step_marks,
+std::vector<StepOrEpochEnergy> compute_energies_between_marks(StepOrEpochMarks step_marks,
                                                               const EnergyFunction& energy_j, TimeSpan span,
-                                                              const ProbeSpans& probing, LastStepEndRule last) {
-  std::sort(step_marks.begin(), step_marks.end(),
-            [](const StepOrEpochMark& a, const StepOrEpochMark& b) { return a.time_ns < b.time_ns; });
-  const std::int64_t last_ns =
-      last == LastStepEndRule::after_median_length ? estimate_last_step_end_ns(step_marks, span.end_ns) : span.end_ns;
+                                                              const ProbeSpans& probing) {
+  std::vector<StepOrEpochMark>& marks = step_marks.marks;
+  std::ranges::sort(marks, {}, &StepOrEpochMark::time_ns);
   std::vector<StepOrEpochEnergy> energies;
-  energies.reserve(step_marks.size());
-  for (std::size_t i = 0; i < step_marks.size(); ++i) {
-    const std::int64_t begin_ns = std::max(step_marks[i].time_ns, span.begin_ns);
-    const std::int64_t end_ns = i + 1 < step_marks.size() ? step_marks[i + 1].time_ns : last_ns;
+  energies.reserve(marks.size());
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    const TimeSpan whole{marks[i].time_ns,
+                         std::max(i + 1 < marks.size() ? marks[i + 1].time_ns : step_marks.end_ns, marks[i].time_ns)};
+    const bool ends_before = whole.end_ns <= span.begin_ns && whole.begin_ns < span.begin_ns;
+    const bool begins_after = whole.begin_ns >= span.end_ns && whole.end_ns > span.end_ns;
+    if (ends_before || begins_after) continue;
+    const std::int64_t begin_ns = std::clamp(whole.begin_ns, span.begin_ns, span.end_ns);
+    const std::int64_t end_ns = std::clamp(whole.end_ns, span.begin_ns, span.end_ns);
     std::optional<double> step_energy_j;
     if (energy_j)
       step_energy_j = energy_j(begin_ns, end_ns) - probing.energy_in_spans_between(energy_j, begin_ns, end_ns);
     const double time_s = seconds(end_ns - begin_ns) - probing.time_in_spans_between_s(begin_ns, end_ns);
-    energies.push_back(
-        {step_marks[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), step_energy_j, step_marks[i].is_evaluation});
+    const auto whole_ns = static_cast<double>(whole.end_ns - whole.begin_ns);
+    energies.push_back({marks[i].number,
+                        {begin_ns, end_ns},
+                        std::max(time_s, 0.0),
+                        step_energy_j,
+                        marks[i].is_evaluation,
+                        whole_ns > 0 ? static_cast<double>(end_ns - begin_ns) / whole_ns : 1});
   }
   return energies;
 }
 
-LedgerResult make_step_rows(std::string_view name, std::vector<StepOrEpochMark> step_marks,
-                            const EnergyFunction& energy_j, TimeSpan span, const ProbeSpans& probing) {
+LedgerResult make_step_rows(std::string_view name, StepOrEpochMarks step_marks, const EnergyFunction& energy_j,
+                            TimeSpan span, const ProbeSpans& probing) {
   LedgerResult result;
   double attributed_j = 0;
-  const LastStepEndRule last = name == "step" ? LastStepEndRule::after_median_length : LastStepEndRule::at_command_end;
   for (const StepOrEpochEnergy& step_or_epoch_energy :
-       compute_energies_between_marks(std::move(step_marks), energy_j, span, probing, last)) {
+       compute_energies_between_marks(std::move(step_marks), energy_j, span, probing)) {
     result.rows.push_back(make_step_or_epoch_row(fmt::format("{} {}", name, step_or_epoch_energy.number),
                                                  step_or_epoch_energy.time_s, step_or_epoch_energy.energy_j));
     result.rows.back().name = fmt::format("{}", step_or_epoch_energy.number);

@@ -97,6 +97,7 @@ std::optional<double> divide_by_count(double energy_j, std::uint64_t count) {
 // before, and dropped by a preemption.
 template <class Request>
 std::uint32_t update_cached_tokens(Request& request, const StepRequest& entry) {
+  if (entry.context_tokens > 0) request.context_tokens = entry.context_tokens;  // an event need not contain the length
   request.cached_tokens += entry.cached_tokens;
   request.dropped_cache_tokens -= std::min<std::uint64_t>(entry.cached_tokens, request.dropped_cache_tokens);
   const auto recomputed_tokens =
@@ -108,7 +109,9 @@ std::uint32_t update_cached_tokens(Request& request, const StepRequest& entry) {
 template <class Request>
 void apply_request_events(Request& request, const StepRequest& entry) {
   if ((entry.events & kRequestPreempted) != 0) {
-    request.dropped_cache_tokens = entry.context_tokens;
+    // Tokens that an earlier preemption dropped and no step has computed since remain dropped.
+    request.dropped_cache_tokens += request.context_tokens;
+    request.context_tokens = 0;
     request.cached_tokens = 0;
   }
   if ((entry.events & kRequestFinished) != 0) request.status = RequestStatus::finished;

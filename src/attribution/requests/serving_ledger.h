@@ -59,6 +59,7 @@ class ServingLedger {
     RequestStatus status = RequestStatus::unfinished;
     bool has_begun = false;
     bool is_clipped = false;                 // steps outside the command worked on it, too
+    std::uint32_t context_tokens = 0;        // last known length of its KV cache
     std::uint64_t cached_tokens = 0;         // tokens of its KV cache that came from a prefix cache
     std::uint64_t dropped_cache_tokens = 0;  // tokens whose KV cache a preemption dropped
     double prefill_j = 0;

@@ -453,6 +453,20 @@ TEST(ServingLedger, TokensReadBackFromThePrefixCacheAreNotRecomputed) {
   EXPECT_EQ(result.prompt_tokens, 540u);
 }
 
+TEST(ServingLedger, APreemptionBetweenStepsDropsTheLastKnownContext) {
+  const StepRequest preemption{0, 0, 0, 0, 0, 0, kRequestPreempted};
+  const EngineRun run = make_run_of_entries({{0, "a", "", ""}}, {{0, 500, 0, 1, 0, 500, 0},
+                                                                 preemption,
+                                                                 {0, 300, 0, 0, 0, 300, 0},
+                                                                 preemption,  // before the prompt is complete again
+                                                                 preemption,
+                                                                 {0, 501, 0, 1, 0, 501, 0},
+                                                                 {0, 40, 0, 1, 0, 541, 0}});
+  const ServingResult result = compute_serving_result(run);
+  EXPECT_EQ(result.recomputed_tokens, 300u + 500u);
+  EXPECT_EQ(result.prompt_tokens, 501u + 40u);
+}
+
 TEST(ServingLedger, CachedTokensCostLessThanComputedOnes) {
   EngineRun run = simulate_serving(make_request_mixture(60, 3), {}, 3);
   for (std::size_t i = 0; i < run.steps.entries.size(); ++i) {

@@ -42,8 +42,8 @@ ReportRow make_serving_row(std::vector<std::string> path, std::uint64_t count, d
 }
 
 void set_row_energy(ReportRow& row, const ServingResult& serving, const EnergyInterval& energy) {
-  row.basis = serving_basis_name(serving);
   if (!serving.has_energy) return;
+  row.basis = serving_basis_name(serving);
   row.energy_j = energy.energy_j;
   row.low_j = energy.low_j;
   row.high_j = energy.high_j;
@@ -95,8 +95,10 @@ LedgerResult make_request_rows(const ServingResult& serving) {
   if (serving.requests > serving.listed_requests.size()) {
     ReportRow row =
         make_serving_row({names.add("", "requests not listed")}, serving.requests - serving.listed_requests.size(), 0);
-    row.basis = serving_basis_name(serving);
-    if (serving.has_energy) row.energy_j = unlisted_j;
+    if (serving.has_energy) {
+      row.basis = serving_basis_name(serving);
+      row.energy_j = unlisted_j;
+    }
     result.rows.push_back(std::move(row));
   }
   set_energy_totals(result, serving);

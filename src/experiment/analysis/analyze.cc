@@ -25,7 +25,6 @@ namespace joulemap::experiment {
 namespace {
 
 double sample_standard_deviation(const std::vector<double>& values, double mean) {
-  if (values.size() < 2) return 0;
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
@@ -37,7 +36,6 @@ std::optional<MeasureSummary> summarize_measure(std::vector<double> values,
   MeasureSummary summary;
   summary.mean = statistics::mean_of(values);
   summary.median = statistics::median_of(values);
-  summary.low = summary.high = summary.mean;
   if (values.size() > 1) {
     if (const auto interval = statistics::bootstrap_mean(values, options)) {
       summary.low = interval->low;

@@ -220,10 +220,10 @@ void flag_large_spread(const CellView& view, const Measure& measure, const Measu
     return;
   }
   if (summary.mean != 0 && measure.kind != MeasureKind::metric &&
-      summary.standard_deviation > kMaxUnflaggedVariation * std::abs(summary.mean)) {
+      summary.standard_deviation.value_or(0) > kMaxUnflaggedVariation * std::abs(summary.mean)) {
     flags.push_back({"large_spread",
                      fmt::format("{}: the standard deviation is {:.0f} % of the mean", describe_measure(measure),
-                                 summary.standard_deviation / std::abs(summary.mean) * 100),
+                                 *summary.standard_deviation / std::abs(summary.mean) * 100),
                      "inspect the individual rows before the mean"});
   }
   if (summary.outliers.empty()) return;

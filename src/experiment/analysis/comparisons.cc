@@ -17,12 +17,14 @@
 namespace joulemap::experiment {
 namespace {
 
+// The intervals of the difference and of the percentage use the same ranks, so they have the same confidence.
 void set_location_shift(Comparison& comparison, const std::optional<statistics::EffectEstimate>& shift,
                         const std::optional<statistics::EffectEstimate>& percent) {
   if (shift) {
     comparison.difference = shift->estimate;
     comparison.low = shift->low;
     comparison.high = shift->high;
+    comparison.confidence = shift->confidence;
   }
   if (percent) {
     comparison.percent = percent->estimate;

@@ -174,6 +174,7 @@ void test_level_difference(MainEffect& effect, const std::vector<FactorCombinati
   const statistics::TestResult test = !is_stratified ? consistency.signed_rank_result
                                       : is_paired    ? statistics::stratified_signed_rank_test(strata)
                                                      : statistics::stratified_rank_sum_test(strata);
+  effect.tested_combinations = is_stratified ? repeated_stratum_count : strata.size();
   effect.test = !is_stratified ? "wilcoxon-signed-rank" : is_paired ? "stratified-signed-rank" : "van-elteren";
   effect.n = test.n;
   effect.statistic = test.statistic;
@@ -249,7 +250,7 @@ std::optional<MainEffect> test_factor_effect(MainEffect effect, const MeasureMod
   }
   const auto test = term && combinations > 1 ? statistics::wald_f_test(*model.fit, *term) : std::nullopt;
   if (!test) return std::nullopt;
-  effect.combinations = combinations;
+  effect.combinations = effect.tested_combinations = combinations;
   effect.levels = model.fit->levels[effect.factor].size();
   effect.test = model.test_name();
   effect.n = model.data.values.size();

@@ -63,10 +63,12 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
                                  std::optional<std::int64_t> utc_offset_s) {
   EpochLog log;
   std::optional<EpochLogColumns> columns;
+  std::string_view separator;  // of the header
   std::uint64_t dropped_line_count = 0;
   bool is_truncated = false;
   for_each_line(text, [&](std::string_view line) {
-    const std::vector<std::string> fields = split_csv_fields(line);
+    if (!columns) separator = find_field_separator(line);
+    const std::vector<std::string> fields = split_csv_fields(line, separator);
     if (!columns) {
       columns = find_epoch_columns(fields);
       return;

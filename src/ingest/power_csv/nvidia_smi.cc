@@ -125,11 +125,16 @@ std::optional<SmiLayout> guess_smi_columns(const std::vector<std::string>& row) 
 
 class NvidiaSmiLogReader {
  public:
-  NvidiaSmiLogReader(std::string_view name, SmiLayout layout, std::optional<std::int64_t> utc_offset_s)
-      : log_builder_(name), name_(name), layout_(std::move(layout)), utc_offset_s_(utc_offset_s) {}
+  NvidiaSmiLogReader(std::string_view name, std::string_view separator, SmiLayout layout,
+                     std::optional<std::int64_t> utc_offset_s)
+      : log_builder_(name),
+        name_(name),
+        separator_(separator),
+        layout_(std::move(layout)),
+        utc_offset_s_(utc_offset_s) {}
 
   void parse_log_line(std::string_view line) {
-    const std::vector<std::string> fields = split_csv_fields(line);
+    const std::vector<std::string> fields = split_csv_fields(line, separator_);
     // A repeated header: a second run was appended to the same file. It may have other columns.
     if (std::optional<SmiLayout> appended = find_smi_columns(fields)) {
       layout_ = *std::move(appended);
@@ -247,6 +252,7 @@ class NvidiaSmiLogReader {
 
   PowerLogBuilder log_builder_;
   std::string name_;
+  std::string_view separator_;
   SmiLayout layout_;
   std::optional<std::int64_t> utc_offset_s_;
   std::map<std::string, std::size_t, std::less<>>
@@ -270,13 +276,14 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
   for_each_line(text, [&](std::string_view line) {
     if (reader) return reader->parse_log_line(line);
     if (++lines > 10) return;  // messages of the tool may precede the log
-    const std::vector<std::string> fields = split_csv_fields(line);
+    const std::string_view separator = find_field_separator(line);
+    const std::vector<std::string> fields = split_csv_fields(line, separator);
     if (std::optional<SmiLayout> layout = find_smi_columns(fields)) {
       std::sort(layout->value_columns.begin(), layout->value_columns.end(),
                 [](const auto& a, const auto& b) { return a.second < b.second; });
-      reader.emplace(name, *std::move(layout), utc_offset_s);
+      reader.emplace(name, separator, *std::move(layout), utc_offset_s);
     } else if (std::optional<SmiLayout> guessed_layout = guess_smi_columns(fields)) {
-      reader.emplace(name, *std::move(guessed_layout), utc_offset_s);
+      reader.emplace(name, separator, *std::move(guessed_layout), utc_offset_s);
       reader->parse_log_line(line);
     } else {
       has_power = has_power || has_power_column(fields);

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kPowerCsvHeader = {"time_unix_ns", "domain", "kind", "value"};
 constexpr double kMicroFactor = 1e-6;
+// The year 1990: earlier times are not in nanoseconds, but in seconds, milliseconds or microseconds.
+constexpr std::int64_t kEarliestUnixTime_ns = 631'152'000'000'000'000;
 
 // Returns the column of each member of kPowerCsvHeader, in that order; nullopt if one is missing.
 std::optional<std::array<std::size_t, 4>> find_power_columns(const std::vector<std::string>& header) {
@@ -29,12 +31,16 @@ std::optional<std::array<std::size_t, 4>> find_power_columns(const std::vector<s
 
 class PowerCsvReader {
  public:
-  PowerCsvReader(std::string_view name, std::array<std::size_t, 4> columns)
-      : log_builder_(name), column_indices_(columns) {}
+  PowerCsvReader(std::string_view name, std::string_view separator, std::size_t column_count,
+                 std::array<std::size_t, 4> columns)
+      : log_builder_(name), name_(name), separator_(separator), column_count_(column_count), column_indices_(columns) {}
 
   void parse_log_line(std::string_view line) {
-    const std::vector<std::string> fields = split_csv_fields(line);
+    std::vector<std::string> fields = split_csv_fields(line, separator_);
     log_builder_.count_row();
+    while (fields.size() > column_count_ && fields.back().empty()) fields.pop_back();
+    // Such as an unquoted decimal comma, which would cut the value.
+    if (fields.size() > column_count_) return log_builder_.drop_row("the row has more fields than the header");
     if (*std::max_element(column_indices_.begin(), column_indices_.end()) >= fields.size())
       return log_builder_.drop_row("the row is too short");
     const std::optional<std::int64_t> time_ns = parse_time_ns(fields[column_indices_[0]]);
@@ -60,12 +66,24 @@ class PowerCsvReader {
           return csv_channel;
         });
     log_builder_.add_value(channel, *time_ns, *value);
+    latest_time_ns_ = std::max(latest_time_ns_.value_or(*time_ns), *time_ns);
   }
 
-  Result<PowerLog> finish() { return log_builder_.finish(true); }
+  Result<PowerLog> finish() {
+    if (latest_time_ns_ && *latest_time_ns_ < kEarliestUnixTime_ns) {
+      return Error{ErrorCode::malformed,
+                   fmt::format("{}: {} is not a time in nanoseconds since 1970", name_, *latest_time_ns_),
+                   "write time_unix_ns in nanoseconds: times in seconds need nine more digits"};
+    }
+    return log_builder_.finish(true);
+  }
 
  private:
   PowerLogBuilder log_builder_;
+  std::string name_;
+  std::string_view separator_;
+  std::size_t column_count_;
+  std::optional<std::int64_t> latest_time_ns_;  // of all accepted rows
   std::array<std::size_t, 4> column_indices_;
 };
 
@@ -77,7 +95,9 @@ Result<PowerLog> parse_power_log(std::string_view text, std::string_view name,
   bool is_first = true;
   for_each_line(text, [&](std::string_view line) {
     if (is_first) {
-      if (const auto columns = find_power_columns(split_csv_fields(line))) reader.emplace(name, *columns);
+      const std::string_view separator = find_field_separator(line);
+      const std::vector<std::string> header = split_csv_fields(line, separator);
+      if (const auto columns = find_power_columns(header)) reader.emplace(name, separator, header.size(), *columns);
     } else if (reader) {
       reader->parse_log_line(line);
     }

@@ -10,6 +10,7 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::int64_t kUtcOffset_s = 0;
+constexpr std::int64_t kLogBegin_ns = 1'700'000'000'000'000'000;
 
 // Values of a channel in its unit.
 std::vector<double> values(const PowerLog& log, std::string_view channel) {
@@ -53,43 +54,48 @@ TEST(PowerCsv, KindsOfADomainMayInterleave) {
 TEST(PowerCsv, DropsAndCountsInvalidRows) {
   const Result<PowerLog> log = parse_power_log(
       "time_unix_ns,domain,kind,value\n"
-      "1,gpu0,power_w,1\nx,gpu0,power_w,1\n2,,power_w,1\n2,gpu0,volts,1\n2,gpu0,power_w,nan\n2,gpu0,power_w,-4\n2,"
-      "gpu0\n"
-      "3,gpu0,power_w,3\n",
+      "1700000000000000001,gpu0,power_w,1\nx,gpu0,power_w,1\n2,,power_w,1\n2,gpu0,volts,1\n2,gpu0,power_w,nan\n"
+      "2,gpu0,power_w,-4\n2,gpu0\n2,gpu0,power_w,12,5\n"
+      "1700000000000000003,gpu0,power_w,3\n",
       "p.csv");
   ASSERT_TRUE(log);
   EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{1.0, 3.0}));
-  EXPECT_EQ(log->dropped_row_count, 6U);
+  EXPECT_EQ(log->dropped_row_count, 7U);
   EXPECT_TRUE(log->diagnostics.contains("power_rows_dropped"));
 }
 
 TEST(PowerCsv, RepeatedValuesArePollsAndGiveTheUpdatePeriod) {
   std::string text = "time_unix_ns,domain,kind,value\n";
   for (int i = 0; i < 100; ++i)
-    text += std::to_string(i * 10'000'000LL) + ",gpu0,energy_j," + std::to_string(i / 10) + "\n";
+    text += std::to_string(kLogBegin_ns + i * 10'000'000LL) + ",gpu0,energy_j," + std::to_string(i / 10) + "\n";
   const Result<PowerLog> log = parse_power_log(text, "p.csv");
   ASSERT_TRUE(log);
   EXPECT_NEAR(channel(*log, "gpu0-energy")->refresh_s, 0.1, 1e-9);
 }
 
 TEST(PowerCsv, RowsMayBeInAnyOrder) {
-  const Result<PowerLog> log =
-      parse_power_log("domain,value,kind,time_unix_ns\ngpu0,2,power_w,20\ngpu0,1,power_w,10\n", "p.csv");
+  const Result<PowerLog> log = parse_power_log(
+      "domain,value,kind,time_unix_ns\ngpu0,2,power_w,1700000000000000020\n"
+      "gpu0,1,power_w,1700000000000000010\n",
+      "p.csv");
   ASSERT_TRUE(log);
   EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{1.0, 2.0}));
 }
 
 TEST(PowerCsv, TruncatesFractionsOfANanosecond) {
-  const Result<PowerLog> log =
-      parse_power_log("time_unix_ns,domain,kind,value\n10.0,gpu0,power_w,1\n20.75,gpu0,power_w,2\n", "p.csv");
+  const Result<PowerLog> log = parse_power_log(
+      "time_unix_ns,domain,kind,value\n1700000000000000010.0,gpu0,power_w,1\n"
+      "1700000000000000020.75,gpu0,power_w,2\n",
+      "p.csv");
   ASSERT_TRUE(log);
-  EXPECT_EQ(log->samples.back().reading.after_ns, 20);
+  EXPECT_EQ(log->samples.back().reading.after_ns, kLogBegin_ns + 20);
   EXPECT_EQ(log->dropped_row_count, 0U);
 }
 
 TEST(PowerCsv, ReportsAGap) {
   std::string text = "time_unix_ns,domain,kind,value\n";
-  for (const int time_s : {0, 1, 2, 3, 4, 60, 61, 62}) text += std::to_string(time_s) + "000000000,gpu0,power_w,5\n";
+  for (const int time_s : {0, 1, 2, 3, 4, 60, 61, 62})
+    text += std::to_string(1'700'000'000 + time_s) + "000000000,gpu0,power_w,5\n";
   const Result<PowerLog> log = parse_power_log(text, "p.csv");
   ASSERT_TRUE(log);
   EXPECT_TRUE(log->diagnostics.contains("power_gap"));
@@ -99,6 +105,48 @@ TEST(PowerCsv, RefusesOtherContentAndNamesTheExpectedHeader) {
   const Result<PowerLog> log = parse_power_log("a,b,c\n1,2,3\n", "p.csv");
   ASSERT_FALSE(log);
   EXPECT_NE(log.error().remedy.find("time_unix_ns,domain,kind,value"), std::string::npos);
+}
+
+TEST(PowerCsv, QuotedFieldsMayContainSeparators) {
+  for (const std::string comment : {"hi, there", "a; b", "a\tb", R"(say ""hi, there"", twice)"}) {
+    const Result<PowerLog> log =
+        parse_power_log("time_unix_ns,domain,kind,value,comment\n1700000000000000000,gpu0,power_w,1,\"" + comment +
+                            "\"\n1700000000000000001,gpu0,power_w,\"2,5\",\"" + comment + "\"\n",
+                        "p.csv");
+    ASSERT_TRUE(log);
+    EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{1.0, 2.5})) << comment;
+    EXPECT_EQ(log->dropped_row_count, 0U);
+  }
+}
+
+TEST(PowerCsv, RowsMayHaveAnotherSeparatorThanTheHeader) {
+  for (const std::string row :
+       {"1700000000000000000, \"gpu0\", power_w, 1", "1700000000000000000,gpu0,power_w,1,\"hi, there\"",
+        "1700000000000000000;gpu0;power_w;1"}) {
+    const Result<PowerLog> log = parse_power_log("time_unix_ns, domain, kind, value, comment\n" + row + "\n", "p.csv");
+    ASSERT_TRUE(log);
+    EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{1.0})) << row;
+  }
+}
+
+TEST(PowerCsv, RefusesTimesThatAreNotInNanoseconds) {
+  for (const std::string time : {"1700000000", "1700000000123", "1700000000123456"}) {
+    const Result<PowerLog> log =
+        parse_power_log("time_unix_ns,domain,kind,value\n" + time + ",gpu0,power_w,1\n", "p.csv");
+    ASSERT_FALSE(log) << time;
+    EXPECT_NE(log.error().message.find(time), std::string::npos);
+  }
+}
+
+TEST(PowerCsv, ThePowerOfAGpusMemoryIsPartOfTheGpu) {
+  const Result<PowerLog> log = parse_power_log(
+      "time_unix_ns,domain,kind,value\n1700000000000000000,gpu0-memory,power_w,20\n"
+      "1700000000000000000,gpu0,power_w,100\n",
+      "p.csv");
+  ASSERT_TRUE(log);
+  EXPECT_EQ(channel(*log, "gpu0-memory-power")->part_of, "gpu0");
+  EXPECT_EQ(channel(*log, "gpu0-memory-power")->domain_class, DomainClass::other);
+  EXPECT_EQ(channel(*log, "gpu0-power")->part_of, "");
 }
 
 TEST(NvidiaSmi, GpusInterleaveAndInstantPowerIsPreferred) {
@@ -200,7 +248,8 @@ TEST(NvidiaSmi, DropsTimesThatGoBack) {
 }
 
 TEST(PowerLogs, PowerLogsUseTheFirstOfDuplicateChannels) {
-  const std::string text = "time_unix_ns,domain,kind,value\n1,gpu0,power_w,1\n2,gpu0,power_w,1\n";
+  const std::string text =
+      "time_unix_ns,domain,kind,value\n1700000000000000001,gpu0,power_w,1\n1700000000000000002,gpu0,power_w,1\n";
   std::vector<PowerLog> logs = {*parse_power_log(text, "a"), *parse_power_log(text, "b")};
   const PowerLog merged_log = merge_power_logs(std::move(logs));
   EXPECT_EQ(merged_log.samples.size(), 2U);

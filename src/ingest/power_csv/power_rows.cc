@@ -23,11 +23,44 @@ constexpr double kMaxRawReadingValue = 9e18;
 // The year 2096: later times are damage and could overflow sums.
 constexpr std::int64_t kLatestUnixTime_ns = 4'000'000'000'000'000'000;
 
-std::string_view find_field_separator(std::string_view line) {
-  for (const std::string_view separator : {", ", ";", "\t"}) {
-    if (line.find(separator) != std::string_view::npos) return separator;
+// Returns the length of the quoted field that `text` begins with, quotes included; 0 if it begins with none. Two quotes
+// in a row are a quote in the field.
+std::size_t quoted_prefix_length(std::string_view text) {
+  if (!text.starts_with('"')) return 0;
+  for (std::size_t quote = text.find('"', 1); quote != std::string_view::npos; quote = text.find('"', quote + 2)) {
+    if (!text.substr(quote + 1).starts_with('"')) return quote + 1;
   }
-  return ",";
+  return 0;
+}
+
+// Whether `separator` occurs in `line` outside of quoted fields.
+bool separates_fields(std::string_view separator, std::string_view line) {
+  bool is_field_start = true;
+  while (line.size() >= separator.size()) {
+    if (line.starts_with(separator)) return true;
+    const std::size_t quoted_length = is_field_start ? quoted_prefix_length(line) : 0;
+    is_field_start = std::string_view(",;\t").find(line.front()) != std::string_view::npos ||
+                     (is_field_start && line.front() == ' ');
+    line.remove_prefix(std::max(quoted_length, std::size_t{1}));
+  }
+  return false;
+}
+
+// Returns the position of the separator that ends the first field of `line`; npos if it is the last field.
+std::size_t find_field_end(std::string_view line, std::string_view separator) {
+  const std::size_t blanks = std::min(line.find_first_not_of(' '), line.size());
+  return line.find(separator, blanks + quoted_prefix_length(line.substr(blanks)));
+}
+
+// Returns the content of a field without its quotes.
+std::string unquote(std::string_view field) {
+  if (field.size() < 2 || field.front() != '"' || field.back() != '"') return std::string(field);
+  std::string content;
+  for (std::size_t i = 1; i + 1 < field.size(); ++i) {
+    content += field[i];
+    if (field[i] == '"' && field[i + 1] == '"' && i + 2 < field.size()) ++i;
+  }
+  return std::string(trim(content));
 }
 
 }  // namespace
@@ -43,26 +76,21 @@ void for_each_line(std::string_view text, const std::function<void(std::string_v
   }
 }
 
-std::vector<std::string> split_csv_fields(std::string_view line) {
-  const std::string_view separator = find_field_separator(line);
+std::string_view find_field_separator(std::string_view line) {
+  for (const std::string_view separator : {", ", ";", "\t"}) {
+    if (separates_fields(separator, line)) return separator;
+  }
+  return ",";
+}
+
+std::vector<std::string> split_csv_fields(std::string_view line, std::string_view separator) {
+  if (!separates_fields(separator, line)) separator = find_field_separator(line);
   std::vector<std::string> fields;
   while (true) {
-    // A quoted field may contain the separator.
-    std::string_view remaining_line = line;
-    while (!remaining_line.empty() && remaining_line.front() == ' ') remaining_line.remove_prefix(1);
-    std::size_t search_begin = 0;
-    if (!remaining_line.empty() && remaining_line.front() == '"') {
-      const std::size_t quote = remaining_line.find('"', 1);
-      if (quote != std::string_view::npos) search_begin = quote;
-    } else {
-      remaining_line = line;
-    }
-    const std::size_t end = remaining_line.find(separator, search_begin);
-    std::string_view field = trim(remaining_line.substr(0, end));
-    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') field = field.substr(1, field.size() - 2);
-    fields.emplace_back(trim(field));
+    const std::size_t end = find_field_end(line, separator);
+    fields.push_back(unquote(trim(line.substr(0, end))));
     if (end == std::string_view::npos) return fields;
-    line = remaining_line.substr(end + separator.size());
+    line.remove_prefix(end + separator.size());
   }
 }
 
@@ -93,7 +121,9 @@ void set_domain_class_from_name(Channel& channel) {
   const std::string_view name = channel.domain;
   const std::size_t dash = name.find('-');
   const std::string package = dash == std::string_view::npos ? "package-0" : "package" + std::string(name.substr(dash));
-  if (name.starts_with("gpu")) {
+  if (name.starts_with("gpu") && name.ends_with("-memory")) {
+    channel.part_of = name.substr(0, dash);
+  } else if (name.starts_with("gpu")) {
     channel.domain_class = DomainClass::gpu;
     if (channel.device.empty()) channel.device = channel.domain;
   } else if (name.starts_with("package") || name == "cpu") {

@@ -19,9 +19,13 @@ namespace joulemap::ingest {
 // Visits each non-empty line without its line end; skips a byte order mark at the beginning.
 void for_each_line(std::string_view text, const std::function<void(std::string_view)>& line_visitor);
 
-// Returns the fields of a line, trimmed, without their quotes. The separator is the first of ", ", ";", tab and ","
-// that occurs in the line. So a decimal comma ("12,5 W") does not separate where blanks or semicolons do.
-std::vector<std::string> split_csv_fields(std::string_view line);
+// Returns the separator of a line: the first of ", ", ";", tab and "," that occurs in it outside of quoted fields. So a
+// decimal comma ("12,5 W") does not separate where blanks or semicolons do.
+std::string_view find_field_separator(std::string_view line);
+
+// Returns the fields of a line, trimmed, without their quotes. `separator` is that of the header: rows may contain others
+// in their fields. A line without it has its own.
+std::vector<std::string> split_csv_fields(std::string_view line, std::string_view separator);
 
 // Parses "12.5", "12,5", "1e3". Returns nullopt for other texts, negative and non-finite numbers.
 std::optional<double> parse_non_negative(std::string_view text);
@@ -34,7 +38,7 @@ std::optional<std::int64_t> parse_time_ns(std::string_view text);
 std::optional<std::int64_t> parse_wall_time(std::string_view text, std::optional<std::int64_t> utc_offset_s);
 
 // Sets class and parent of the channel's domain from its name, as joulemap's own sensors do: package-0 is a CPU and
-// part of psys.
+// part of psys; gpu0-memory is part of gpu0.
 void set_domain_class_from_name(Channel& channel);
 
 // Collects values by channel. finish() converts them to samples, estimates update periods and reports gaps.

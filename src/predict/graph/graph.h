@@ -42,6 +42,7 @@ struct Graph {
   std::vector<Operation> operations;
   std::vector<UnknownOperation> unknown_operations;
   std::vector<std::string> notes;        // for readers of the prediction: "batch 8 instead of the file's 1"
+  std::optional<std::int64_t> batch;     // leading size of the first input, where it is the batch
   std::int64_t weight_tensor_count = 0;  // number of trainable weights, for the optimizer's step
   std::int64_t weight_element_count = 0;
   std::int64_t python_call_count = 0;  // calls of Python functions in a forward pass; 0 if the file has no count

@@ -79,6 +79,11 @@ Result<FormAndParameters> parse_parameters(std::string_view text) {
   return form_and_parameters;
 }
 
+bool has_lower_bound(const Operation& operation) {
+  const OperationParameters& p = operation.parameters;
+  return operation.kind != Kind::unknown || (p.find("in") && p.find("out")) || p.find("width");
+}
+
 ConvolutionGrouping classify_convolution_grouping(const Operation& operation) {
   const OperationParameters& p = operation.parameters;
   const std::int64_t groups = p.get("groups", 1);

@@ -126,6 +126,10 @@ struct Operation {
   std::int64_t count = 1;                           // number of identical operations
 };
 
+// False for an operation of unknown kind and unknown size. It adds nothing to a total: it may launch nothing, such as
+// the arithmetic of shapes.
+bool has_lower_bound(const Operation& operation);
+
 // How a convolution splits its channels: not at all, in groups, or depthwise (one input and one output channel per
 // group). With several output channels per input channel, libraries use the grouped algorithms.
 enum class ConvolutionGrouping : std::uint8_t { none, groups, depthwise };

@@ -204,10 +204,8 @@ void add_unlisted_unknown_operations(Graph& graph) {
       return unknown_operation.layer == operation.layer && unknown_operation.source == operation.source;
     };
     if (std::any_of(graph.unknown_operations.begin(), graph.unknown_operations.end(), is_same_operation)) continue;
-    const OperationParameters& p = operation.parameters;
-    const bool has_lower_bound = (p.find("in") && p.find("out")) || p.find("width");
     graph.unknown_operations.push_back(
-        {operation.layer, operation.source, "an operation of unknown kind", has_lower_bound});
+        {operation.layer, operation.source, "an operation of unknown kind", has_lower_bound(operation)});
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/model/datasheet.h"
 
+#include <algorithm>
 #include <cctype>
 #include <vector>
 
@@ -170,14 +171,72 @@ const std::vector<Datasheet>& datasheet_table() {
   return kDatasheetTable;
 }
 
-std::string normalized_device_name(std::string_view text) {
-  std::string letters;
-  for (const char letter : text) {
-    if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+// Words of a GPU's name: "NVIDIA A100-SXM4-80GB" -> "nvidia", "a100", "sxm4", "80gb".
+std::vector<std::string> split_device_name(std::string_view name) {
+  std::vector<std::string> words;
+  bool is_in_word = false;
+  for (const char letter : name) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (std::isalnum(code) != 0) {
+      if (!is_in_word) words.emplace_back();
+      words.back() += static_cast<char>(std::tolower(code));
+    }
+    is_in_word = std::isalnum(code) != 0;
+  }
+  return words;
+}
+
+bool contains_digit(std::string_view word) { return word.find_first_of("0123456789") != std::string_view::npos; }
+
+bool is_memory_size(std::string_view word) {
+  return word.size() > 2 && word.ends_with("gb") &&
+         word.substr(0, word.size() - 2).find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "sxm" without a generation matches every generation.
+bool is_same_form_factor(std::string_view a, std::string_view b) {
+  return a.starts_with("sxm") && b.starts_with("sxm") && std::min(a.size(), b.size()) == 3;
+}
+
+// Index of the word that identifies the model: "h100", "4090".
+std::size_t model_word_index(const std::vector<std::string>& datasheet_words) {
+  return static_cast<std::size_t>(std::find_if(datasheet_words.begin(), datasheet_words.end(), contains_digit) -
+                                  datasheet_words.begin());
+}
+
+struct WordRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;  // equal to `begin`: none
+};
+
+// The words of a datasheet's name that `word` spells, possibly without blanks: "h100pcie", "rtx4090".
+WordRange find_spelled_words(std::string_view word, const std::vector<std::string>& datasheet_words) {
+  for (std::size_t begin = 0; begin < datasheet_words.size(); ++begin) {
+    if (is_same_form_factor(word, datasheet_words[begin])) return {begin, begin + 1};
+    std::string spelled;
+    for (std::size_t end = begin; end < datasheet_words.size() && spelled.size() < word.size(); ++end) {
+      spelled += datasheet_words[end];
+      if (spelled == word) return {begin, end + 1};
     }
   }
-  return letters;
+  return {};
+}
+
+// Whether every requested word is in the datasheet's name and one of them is the model. Whole words only: an L4 is not
+// an L40S, and an A100 is not an A10. A word that the datasheet lacks ("nvl", "laptop", "ti") names another GPU.
+bool is_name_of_datasheet(const std::vector<std::string>& requested_words, const Datasheet& datasheet) {
+  const std::vector<std::string> datasheet_words = split_device_name(datasheet.name);
+  const std::size_t model_index = model_word_index(datasheet_words);
+  const bool states_memory_size = std::any_of(datasheet_words.begin(), datasheet_words.end(), is_memory_size);
+  bool is_model_named = false;
+  for (const std::string& word : requested_words) {
+    if (word == "tesla" || (is_memory_size(word) && !states_memory_size)) continue;
+    // The driver names the H100 SXM by its memory: "NVIDIA H100 80GB HBM3".
+    const WordRange range = find_spelled_words(word == "hbm3" ? "sxm" : word, datasheet_words);
+    if (range.begin == range.end) return false;
+    is_model_named = is_model_named || (range.begin <= model_index && model_index < range.end);
+  }
+  return is_model_named;
 }
 
 }  // namespace
@@ -185,18 +244,10 @@ std::string normalized_device_name(std::string_view text) {
 std::span<const Datasheet> known_datasheets() { return datasheet_table(); }
 
 std::optional<Datasheet> find_datasheet(std::string_view name) {
-  const std::string requested_name = normalized_device_name(name);
-  if (requested_name.empty()) return std::nullopt;
+  const std::vector<std::string> requested_words = split_device_name(name);
   for (const Datasheet& datasheet : datasheet_table()) {
-    if (normalized_device_name(datasheet.name).find(requested_name) != std::string::npos) return datasheet;
+    if (is_name_of_datasheet(requested_words, datasheet)) return datasheet;
   }
-  // The driver's names may be longer than those of the table: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
-  for (const Datasheet& datasheet : datasheet_table()) {
-    const std::string datasheet_name = normalized_device_name(datasheet.name);
-    if (requested_name.find(datasheet_name) != std::string::npos) return datasheet;
-  }
-  if (requested_name.find("h100") != std::string::npos)
-    return find_datasheet(requested_name.find("pcie") != std::string::npos ? "h100pcie" : "h100sxm");
   return std::nullopt;
 }
 

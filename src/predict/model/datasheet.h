@@ -27,8 +27,9 @@ struct Datasheet {
 // GPUs that predictions support without a measurement. The first one, the H200, has a fitted profile.
 std::span<const Datasheet> known_datasheets();
 
-// Matches a part of the name, ignoring case, blanks and dashes: "h200", "H100 PCIe", "NVIDIA A100-SXM4-80GB". The first
-// match of the table; empty if there is none.
+// Matches whole words of the name in any order, ignoring case: "h200", "H100 PCIe", "rtx4090", "NVIDIA A100 80GB PCIe".
+// The name must contain the model. Without form factor and memory size, the first variant of the table; empty if a word
+// does not belong to the GPU.
 std::optional<Datasheet> find_datasheet(std::string_view name);
 
 }  // namespace joulemap::predict

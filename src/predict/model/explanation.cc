@@ -52,7 +52,7 @@ std::vector<OperationExplanation> explain_layer(const DeviceProfile& profile, co
                                                 const PredictOptions& options, std::string_view layer) {
   std::vector<OperationExplanation> explanation;
   for (const Operation& operation : list_executed_operations(graph, options)) {
-    if (layer_name_of(operation) == layer)
+    if (layer_name_of(operation) == layer && has_lower_bound(operation))
       explanation.push_back(
           explain_operation(profile.operation_model, operation, {.is_cache_cold = false, .in_network = true}));
   }

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "predict/model/explanation.h"
 #include "predict/model/launch_counts.h"
@@ -165,12 +168,47 @@ TEST(Physics, PowerStaysBetweenIdleAndTheLimit) {
   EXPECT_LE(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 99}}}, row, datasheet), 1.2 * datasheet.power_limit_w);
 }
 
-TEST(Datasheet, DatasheetIsFoundByPartsOfTheDriverName) {
-  EXPECT_EQ(find_datasheet("h200")->name, "NVIDIA H200");
-  EXPECT_EQ(find_datasheet("NVIDIA A100-SXM4-80GB")->name, "NVIDIA A100 SXM4 80GB");
-  EXPECT_EQ(find_datasheet("NVIDIA H100 80GB HBM3")->name, "NVIDIA H100 SXM");
-  EXPECT_FALSE(find_datasheet("Voodoo 2"));
-  EXPECT_FALSE(find_datasheet(""));
+std::string found_name(std::string_view name) {
+  const std::optional<Datasheet> datasheet = find_datasheet(name);
+  return datasheet ? datasheet->name : "";
+}
+
+TEST(Datasheet, NamesOfTheDriverAreFound) {
+  EXPECT_EQ(found_name("NVIDIA A100-SXM4-80GB"), "NVIDIA A100 SXM4 80GB");
+  EXPECT_EQ(found_name("NVIDIA A100-SXM-80GB"), "NVIDIA A100 SXM4 80GB");
+  EXPECT_EQ(found_name("NVIDIA A100 80GB PCIe"), "NVIDIA A100 PCIe 80GB");
+  EXPECT_EQ(found_name("NVIDIA H100 80GB HBM3"), "NVIDIA H100 SXM");
+  EXPECT_EQ(found_name("NVIDIA L4"), "NVIDIA L4");
+  EXPECT_EQ(found_name("NVIDIA A10"), "NVIDIA A10");
+  EXPECT_EQ(found_name("Tesla T4"), "NVIDIA T4");
+  EXPECT_EQ(found_name("Tesla V100-SXM2-16GB"), "NVIDIA V100 SXM2");
+  EXPECT_EQ(found_name("Quadro P5000"), "NVIDIA Quadro P5000");
+}
+
+TEST(Datasheet, EveryDatasheetIsFoundByItsOwnName) {
+  for (const Datasheet& datasheet : known_datasheets()) EXPECT_EQ(found_name(datasheet.name), datasheet.name);
+}
+
+TEST(Datasheet, ShortNamesMatchWholeWords) {
+  EXPECT_EQ(found_name("h200"), "NVIDIA H200");
+  EXPECT_EQ(found_name("a100"), "NVIDIA A100 SXM4 80GB");
+  EXPECT_EQ(found_name("a100-40gb"), "NVIDIA A100 SXM4 40GB");
+  EXPECT_EQ(found_name("h100"), "NVIDIA H100 SXM");
+  EXPECT_EQ(found_name("h100pcie"), "NVIDIA H100 PCIe");
+  EXPECT_EQ(found_name("H100 SXM5"), "NVIDIA H100 SXM");
+  EXPECT_EQ(found_name("l4"), "NVIDIA L4");
+  EXPECT_EQ(found_name("a10"), "NVIDIA A10");
+  EXPECT_EQ(found_name("rtx4090"), "NVIDIA GeForce RTX 4090");
+  EXPECT_EQ(found_name("p5000"), "NVIDIA Quadro P5000");
+}
+
+TEST(Datasheet, OtherGpusAndPartsOfNamesAreUnknown) {
+  for (const char* const name :
+       {"", "Voodoo 2", "a", "0", "h20", "L40", "nvidia", "nvidia rtx", "80gb", "sxm", "A10G", "NVIDIA T400",
+        "NVIDIA H100 NVL", "NVIDIA A100-SXM-64GB", "NVIDIA GH200 480GB", "Tesla V100-PCIE-16GB",
+        "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 3080 Ti"}) {
+    EXPECT_EQ(found_name(name), "") << name;
+  }
 }
 
 }  // namespace

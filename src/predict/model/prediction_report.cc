@@ -154,7 +154,7 @@ Error traced_precision_is_fixed_error(Precision precision) {
   return {
       ErrorCode::usage,
       fmt::format("a list of traced operations has fixed types: --precision {} does not apply", name_of(precision)),
-      "list its operations again: joulemap.list_operations(model, inputs, dtype=\"tf32\"), or autocast=torch.bfloat16"};
+      "list its operations again: joulemap.list_operations(model, inputs, precision=\"tf32\"), or autocast=torch.bfloat16"};
 }
 
 MachineCorrection make_machine_correction(const DeviceProfile& profile, const PredictionRequest& request) {
@@ -204,7 +204,7 @@ Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph g
   PredictionReport report;
   report.model = graph.name;
   report.format = graph.format;
-  report.batch = request.batch ? request.batch : find_batch_size(graph);
+  report.batch = request.batch ? request.batch : graph.batch ? graph.batch : find_batch_size(graph);
   report.precision = is_traced ? "traced" : name_of(request.precision);
   report.mode = request.mode;
   if (options.training) report.optimizer = request.optimizer;

@@ -47,6 +47,10 @@ double operation_energy_in_network_j(const NetworkModel& model, const Operation&
 }
 
 void add_operation_estimate(PredictionSums& parts, const DeviceProfile& profile, const Operation& operation) {
+  if (!has_lower_bound(operation)) {
+    parts.unknown_layers.insert(find_or_add_layer(parts, operation).name);
+    return;
+  }
   const OperationEstimate operation_estimate = estimate(profile.operation_model, operation, {false, true});
   add_operation(parts.sums, profile.network_model, operation, operation_estimate);
   const auto count = static_cast<double>(operation.count);

@@ -103,6 +103,25 @@ TEST(Predictor, UnknownOperationsGiveALowerBoundAndUnboundedOnesAnInvalidTotal) 
   EXPECT_FALSE(predict(profile, graph, {}).is_total_sound);
 }
 
+TEST(Predictor, UnknownOperationsWithoutSizesAddNothingToTheTotal) {
+  const DeviceProfile profile = h200_profile();
+  const Prediction complete_prediction = predict(profile, network(8), {});
+  Graph graph = network(8);
+  Operation unknown;
+  unknown.layer = "custom";
+  unknown.source = "Shape";
+  for (int i = 0; i < 200; ++i) {
+    graph.operations.push_back(unknown);
+    graph.unknown_operations.push_back({"custom", "Shape", "its sizes are unknown", false});
+  }
+  const Prediction prediction = predict(profile, graph, {});
+  EXPECT_EQ(prediction.energy_j, complete_prediction.energy_j);
+  EXPECT_EQ(prediction.host_s, complete_prediction.host_s);
+  EXPECT_EQ(prediction.layers.back().name, "custom");
+  EXPECT_EQ(prediction.layers.back().energy_j, 0);
+  EXPECT_FALSE(prediction.layers.back().high_j);
+}
+
 TEST(DeviceProfile, FittingAndPredictionUseTheSameIdlePower) {
   const DeviceProfile profile = h200_profile();
   EXPECT_EQ(profile.network_model.idle_w, profile.operation_model.datasheet.idle_w);

@@ -9,6 +9,7 @@
 #include "model/run_energy.h"
 #include "model/run_rates.h"
 #include "report/text/account_text.h"
+#include "report/text/command_energy.h"
 #include "report/text/energy_rows.h"
 #include "report/text/text_style.h"
 #include "report/text/wrapped_text.h"
@@ -118,12 +119,16 @@ std::string citation_text(const ReportResult& result, std::string_view given_har
                   cited_energy_text(*rates.energy_j), cited_energy_text(half_width_j, 2), 100 * result.interval,
                   rates.provenance == Provenance::measured ? " without the gain error of sensors" : "",
                   duration_text(rates.time_s));
-  if (rates.steps)
-    text += fmt::format(", {} J per step over {:.0f} steps", format_number(*rates.energy_per_unit(rates.steps)),
-                        *rates.steps);
-  if (rates.samples)
-    text += fmt::format(", {} J per sample over {:.0f} samples", format_number(*rates.energy_per_unit(rates.samples)),
-                        *rates.samples);
+  const RunRates command = command_rates(result);
+  if (noticeable_background_j(result) > 0)
+    text += fmt::format(", {} by the command", cited_energy_text(*command.energy_j));
+  const std::string_view scope = are_other_processes_included(result) ? " with other processes" : "";
+  if (command.steps)
+    text += fmt::format(", {} J per step{} over {:.0f} steps", format_number(*command.energy_per_unit(command.steps)),
+                        scope, *command.steps);
+  if (command.samples)
+    text += fmt::format(", {} J per sample{} over {:.0f} samples",
+                        format_number(*command.energy_per_unit(command.samples)), scope, *command.samples);
   const std::string hardware = given_hardware.empty() ? cited_hardware(result) : printable(given_hardware);
   if (!hardware.empty()) text += fmt::format(", on {}", hardware);
   if (const std::string torch = environment_fact_text(result, "torch"); !torch.empty())

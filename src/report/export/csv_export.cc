@@ -161,7 +161,10 @@ Result<std::string> csv_text(const RunView& view, const ExportOptions& query) {
   if (query.by == "power") return power_series_csv(view.run);
   if (query.by == "request" && view.run.serving) return serving_requests_csv(*view.run.serving);
   const LevelView* const level = find_level(view, query.by);
-  return level != nullptr ? level_rows_csv(*level) : domains_csv(view.run.domains);
+  if (level != nullptr) return level_rows_csv(*level);
+  if (query.by.empty()) return domains_csv(view.run.domains);  // as a report without --by
+  return Error{ErrorCode::not_found, fmt::format("the recording contains no rows by {}", query.by),
+               fmt::format("run joulemap report --by {} for the reason", query.by)};
 }
 
 }  // namespace joulemap::report

@@ -86,6 +86,17 @@ TEST(Exports, ALevelThatTheRunLacksIsAnError) {
   EXPECT_FALSE(speedscope_json(unknown, {}));
 }
 
+TEST(Exports, CsvIsTheRequestedTableOrAnError) {
+  for (const std::string level : {"kernel", "request", "token"}) {
+    const Result<std::string> text = csv_text(make_three_layer_view(), {level});
+    ASSERT_FALSE(text) << level;
+    EXPECT_EQ(text.error().message, "the recording contains no rows by " + level);
+  }
+  const Result<std::string> default_table = csv_text(RunView(), {});
+  ASSERT_TRUE(default_table);
+  EXPECT_TRUE(default_table->starts_with("domain,energy_j,"));
+}
+
 TEST(Exports, CsvQuotesWhereNeededAndLeavesUnknownValuesEmpty) {
   const Result<std::string> text = csv_text(make_three_layer_view(), {});
   ASSERT_TRUE(text);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "report/text/command_energy.h"
 #include "report/text/energy_rows.h"
 #include "report/text/text_style.h"
 
@@ -36,12 +37,14 @@ std::string join_with_commas(const std::vector<std::string>& parts) {
   return out;
 }
 
-std::string run_rates_markdown(const RunRates& rates) {
+std::string run_rates_markdown(const RunView& view) {
+  const RunRates rates = command_rates(view);
   std::string out;
   const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
     if (value) out += fmt::format("| {} | {} {} |\n", name, format_number(*value), unit);
   };
-  add(rates.is_estimated() ? "energy (estimated)" : "energy", rates.energy_j, "J");
+  add(rates.is_estimated() ? "energy (estimated)" : "energy", view.rates.energy_j, "J");
+  if (noticeable_background_j(view) > 0) add("of it by the command", rates.energy_j, "J");
   add("time", rates.time_s, "s");
   add("per step", rates.energy_per_unit(rates.steps), "J");
   add("per epoch", rates.energy_per_unit(rates.epochs), "J");
@@ -93,7 +96,7 @@ std::string markdown_summary(const RunView& view) {
   std::string out =
       fmt::format("**Energy of {}**\n\n", command.empty() ? "a recording" : escape_markdown_cell(command));
   if (!view.run.complete) out += "The recording is incomplete; the report covers what was written.\n\n";
-  return out + run_rates_markdown(view.rates) + domain_table_markdown(view.run.domains) + layer_table_lines(view) +
+  return out + run_rates_markdown(view) + domain_table_markdown(view.run.domains) + layer_table_lines(view) +
          diagnostic_list_markdown(view.run.diagnostics);
 }
 

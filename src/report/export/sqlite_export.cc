@@ -6,6 +6,7 @@
 
 #include "formats/sqlite_writer.h"
 #include "report/export/exports.h"
+#include "report/text/command_energy.h"
 
 namespace joulemap::report {
 namespace {
@@ -13,14 +14,15 @@ namespace {
 using formats::SqliteWriter;
 
 void add_run_table(SqliteWriter& database, const RunView& view) {
-  const RunRates& rates = view.rates;
-  database.begin_table("runs", {"command TEXT", "hosts TEXT", "start_unix_ns INTEGER", "elapsed_s REAL",
-                                "exit_code INTEGER", "complete INTEGER", "measured_j REAL", "estimated_j REAL",
-                                "joules_per_step REAL", "joules_per_epoch REAL", "joules_per_sample REAL"});
+  const RunRates rates = command_rates(view);
+  database.begin_table("runs",
+                       {"command TEXT", "hosts TEXT", "start_unix_ns INTEGER", "elapsed_s REAL", "exit_code INTEGER",
+                        "complete INTEGER", "measured_j REAL", "estimated_j REAL", "joules_per_step REAL",
+                        "joules_per_epoch REAL", "joules_per_sample REAL", "command_j REAL"});
   database.add_row({command_text(view.run), scope_path_text(view.run.hosts), view.run.start_unix_ns, view.run.elapsed_s,
                     view.run.exit_code, view.run.complete, joules_of(view.run.totals.measured),
                     joules_of(view.run.totals.estimated), rates.energy_per_unit(rates.steps),
-                    rates.energy_per_unit(rates.epochs), rates.energy_per_unit(rates.samples)});
+                    rates.energy_per_unit(rates.epochs), rates.energy_per_unit(rates.samples), rates.energy_j});
 }
 
 void add_domain_table(SqliteWriter& database, const std::vector<DomainEnergy>& domains) {

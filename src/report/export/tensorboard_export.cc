@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "report/export/markdown_summary.h"
 #include "report/export/tensorboard_events.h"
+#include "report/text/command_energy.h"
 
 namespace joulemap::report {
 namespace {
@@ -213,13 +214,14 @@ void TensorboardExport::add_charts() {
 }
 
 void TensorboardExport::add_final_values() {
-  const RunRates& rates = view_.rates;
+  const RunRates rates = command_rates(view_);
   const auto add = [&](std::string_view name, const std::optional<double>& value) {
     if (!value) return;
     final_value_tags_.push_back(make_group_tag("run", name));
     events_.add_scalar(final_value_tags_.back(), 0, begin_s_ + view_.run.elapsed_s, *value);
   };
-  add(rates.is_estimated() ? "energy_estimated_j" : "energy_j", rates.energy_j);
+  add(rates.is_estimated() ? "energy_estimated_j" : "energy_j", view_.rates.energy_j);
+  if (noticeable_background_j(view_) > 0) add("command_energy_j", rates.energy_j);
   add("time_s", rates.time_s);
   add("joules_per_step", rates.energy_per_unit(rates.steps));
   add("joules_per_epoch", rates.energy_per_unit(rates.epochs));

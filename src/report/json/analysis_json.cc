@@ -175,7 +175,8 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
       .member("high", comparison.high)
       .member("percent", comparison.percent)
       .member("percent_low", comparison.percent_low)
-      .member("percent_high", comparison.percent_high);
+      .member("percent_high", comparison.percent_high)
+      .member("confidence", comparison.confidence);
   json.key("minimum_n");
   comparison.min_rows_per_level ? json.value(to_json_count(*comparison.min_rows_per_level)) : json.null();
   write_energy_basis(json, result.measures[comparison.measure]);
@@ -196,6 +197,7 @@ void write_main_effects(JsonWriter& json, const AnalysisResult& result) {
         .member("exact", effect.is_exact)
         .member("n", to_json_count(effect.n))
         .member("combinations", to_json_count(effect.combinations))
+        .member("tested_combinations", to_json_count(effect.tested_combinations))
         .member("higher", to_json_count(effect.higher))
         .member("lower", to_json_count(effect.lower))
         .member("statistic", effect.statistic)

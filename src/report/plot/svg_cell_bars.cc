@@ -139,7 +139,8 @@ std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure) {
       const std::optional<MeasureSummary>& summary = cell.measures[measure];
       if (!summary) return;
       has_values = true;
-      bars.push_back({summary->mean, summary->low, summary->high, cell_colour(roles, cell),
+      bars.push_back({summary->mean, summary->low.value_or(summary->mean), summary->high.value_or(summary->mean),
+                      cell_colour(roles, cell),
                       amount_text(summary->mean, result.measures[measure].unit)});
     }));
   }

@@ -5,6 +5,7 @@
 
 #include "model/run_rates.h"
 #include "report/plot/svg_theme.h"
+#include "report/text/command_energy.h"
 #include "report/text/energy_rows.h"
 #include "report/text/text_style.h"
 
@@ -33,9 +34,12 @@ std::string energy_footer_line(const RunView& view) {
                                 format_number(rates.half_width_j.value_or(0), 2), to_string(*rates.provenance),
                                 rates.provenance == Provenance::measured ? fmt::format(" ({})", sensors) : "",
                                 duration_text(rates.time_s));
-  if (rates.steps.value_or(0) > 1)
-    out +=
-        fmt::format("; {} J per step, {} steps", format_number(*rates.energy_per_unit(rates.steps), 3), *rates.steps);
+  const RunRates command = command_rates(view);
+  if (noticeable_background_j(view) > 0) out += fmt::format("; {} J by the command", format_number(*command.energy_j));
+  if (command.steps.value_or(0) > 1) {
+    out += fmt::format("; {} J per step{}, {:.0f} steps", format_number(*command.energy_per_unit(command.steps), 3),
+                       are_other_processes_included(view) ? " with other processes" : "", *command.steps);
+  }
   return out;
 }
 

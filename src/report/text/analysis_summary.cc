@@ -9,11 +9,11 @@
 #include <tuple>
 #include <vector>
 
-#include "base/median.h"
 #include "report/text/analysis_tables.h"
 #include "report/text/analysis_text.h"
 #include "report/text/text_table.h"
 #include "report/text/wrapped_text.h"
+#include "statistics/series.h"
 
 namespace joulemap::report {
 namespace {
@@ -73,7 +73,7 @@ TextTable level_pairs_table(const AnalysisResult& result, const std::vector<cons
         {levels[a], levels[b], result.measures[measure].name, std::to_string(counts.significantly_higher_count),
          std::to_string(counts.significantly_lower_count), std::to_string(counts.not_significant_count),
          counts.percent_differences.empty() ? ""
-                                            : fmt::format("{:+.0f} %", median_or(counts.percent_differences, 0.0))});
+                                            : fmt::format("{:+.0f} %", statistics::median_of(counts.percent_differences))});
   }
   return table;
 }

@@ -20,10 +20,12 @@ std::string interval_text(double low, double high, std::string_view unit) {
   return amount_text(low, unit) + " to " + amount_text(high, unit);
 }
 
-std::string flag_codes_text(const std::vector<AnalysisFlag>& flags) {
+// Without `measure` the flags of all measures, otherwise those of one measure and of the whole cell.
+std::string flag_codes_text(const std::vector<AnalysisFlag>& flags, std::optional<std::size_t> measure = std::nullopt) {
   std::set<std::string> listed_codes;
   std::string text;
   for (const AnalysisFlag& flag : flags) {
+    if (measure && flag.measure && *flag.measure != *measure) continue;
     if (listed_codes.insert(flag.code).second) text += (text.empty() ? "" : ", ") + flag.code;
   }
   return text;
@@ -102,7 +104,7 @@ TextTable cells_table(const AnalysisResult& result) {
       const std::optional<MeasureSummary>& summary = cell.measures[i];
       row.push_back(summary ? amount_text(summary->mean, measure.unit) : "-");
       if (measure.kind == MeasureKind::energy) {
-        row.push_back(summary ? interval_text(summary->low, summary->high, measure.unit) : "-");
+        row.push_back(summary && summary->low ? interval_text(*summary->low, *summary->high, measure.unit) : "-");
       }
     }
     row.push_back(flag_codes_text(cell.flags));
@@ -267,7 +269,7 @@ TextTable full_precision_cells_table(const AnalysisResult& result) {
                              fmt::format("{}", summary->values.size()), full_precision_cell(summary->mean),
                              full_precision_cell(summary->median), full_precision_cell(summary->low),
                              full_precision_cell(summary->high), full_precision_cell(summary->standard_deviation),
-                             fmt::format("{}", summary->outliers.size()), flag_codes_text(cell.flags)});
+                             fmt::format("{}", summary->outliers.size()), flag_codes_text(cell.flags, i)});
       table.rows.push_back(std::move(row));
     }
   }
@@ -281,7 +283,7 @@ TextTable full_precision_comparisons_table(const AnalysisResult& result) {
   for (const ExperimentFactor& factor : result.factors) table.column_headers.push_back("within_" + factor.name);
   for (const char* head :
        {"metric", "test", "n_a", "n_b", "p", "p_adjusted", "family", "a12", "a12_low", "a12_high", "cliff",
-        "difference", "low", "high", "percent", "percent_low", "percent_high", "different", "verdict"}) {
+        "difference", "low", "high", "percent", "percent_low", "percent_high", "confidence", "different", "verdict"}) {
     table.column_headers.emplace_back(head);
   }
   for (const Comparison& comparison : result.comparisons) {
@@ -300,7 +302,7 @@ TextTable full_precision_comparisons_table(const AnalysisResult& result) {
                 full_precision_cell(comparison.difference), full_precision_cell(comparison.low),
                 full_precision_cell(comparison.high), full_precision_cell(comparison.percent),
                 full_precision_cell(comparison.percent_low), full_precision_cell(comparison.percent_high),
-                comparison.is_different ? "yes" : "no", comparison.verdict});
+                full_precision_cell(comparison.confidence), comparison.is_different ? "yes" : "no", comparison.verdict});
     table.rows.push_back(std::move(row));
   }
   table.is_number.assign(table.column_headers.size(), false);

@@ -16,8 +16,8 @@ constexpr std::size_t kMaxDifferencesShown = 20;
 
 // Texts of a bundle are of unknown origin: each is passed through printable(), so that it stays in its line.
 
-std::string verdict_text(const MeasurementVerdict& verdict) {
-  if (verdict.is_valid()) return "verdict: valid\n";
+std::string verdict_text(const MeasurementVerdict& verdict, std::string_view label = "verdict") {
+  if (verdict.is_valid()) return fmt::format("{}: valid\n", label);
   std::string codes;
   std::string sentences;
   for (const VerdictReason& reason : verdict.reasons) {
@@ -25,7 +25,13 @@ std::string verdict_text(const MeasurementVerdict& verdict) {
     codes += (codes.empty() ? "" : ", ") + code;
     sentences += fmt::format("  {}: {}\n", code, printable(reason.sentence));
   }
-  return fmt::format("verdict: {}\n{}", codes, sentences);
+  return fmt::format("{}: {}\n{}", label, codes, sentences);
+}
+
+// The verdict on the recordings; without one, the bundle's own, which nothing confirms.
+std::string checked_verdict_text(const VerificationResult& result) {
+  return result.computed_verdict ? verdict_text(*result.computed_verdict)
+                                 : verdict_text(result.stated_verdict, "verdict (stated, not verified)");
 }
 
 std::string stated_value_text(const std::string& value) { return value.empty() ? "nothing" : printable(value); }
@@ -83,7 +89,7 @@ std::string verification_text(const VerificationResult& result) {
   } else {
     out += fmt::format("{}: not verified\n", file);
   }
-  return out + fmt::format("sha256 of its manifest: {}\n", result.manifest_sha256) + verdict_text(result.verdict);
+  return out + fmt::format("sha256 of its manifest: {}\n", result.manifest_sha256) + checked_verdict_text(result);
 }
 
 std::string verification_json(const VerificationResult& result) {
@@ -109,7 +115,11 @@ std::string verification_json(const VerificationResult& result) {
         .end_object();
   }
   json.end_array();
-  write_verdict(json, result.verdict);
+  if (result.computed_verdict) {
+    write_verdict(json, *result.computed_verdict);
+  } else {
+    json.key("verdict").null();
+  }
   json.end_object();
   return std::move(json).text();
 }

@@ -6,6 +6,7 @@
 #include "model/background_row.h"
 #include "model/report_result.h"
 #include "model/run_rates.h"
+#include "model/run_view.h"
 
 namespace joulemap::report {
 
@@ -14,8 +15,15 @@ inline constexpr double kMinShownEnergyShare = 0.05;
 
 // background_energy_j(), or 0 if it is less than kMinShownEnergyShare of all energy.
 double noticeable_background_j(const ReportResult& result);
+double noticeable_background_j(const RunView& view);
 
 // compute_run_rates() without the energy of other processes, if it is noticeable.
 RunRates command_rates(const ReportResult& result);
+RunRates command_rates(const RunView& view);
+
+// Whether command_rates() contain other processes although they may be noticeable: the rows of the level do not separate
+// them, and an estimated power of a CPU always contains them.
+bool are_other_processes_included(const ReportResult& result);
+bool are_other_processes_included(const RunView& view);
 
 }  // namespace joulemap::report

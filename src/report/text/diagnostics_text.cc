@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable_text.h"
 #include "base/text.h"
 #include "report/text/wrapped_text.h"
 
@@ -13,7 +14,8 @@ std::string remedy_text(std::string_view indent, std::string_view remedy) {
   if (remedy.empty()) return out;
   for (const std::string_view step : split(remedy, '\n')) {
     const std::string line_prefix = fmt::format("{}-> ", indent);
-    out += step.starts_with("sudo ") ? fmt::format("{}{}\n", line_prefix, step) : wrap_text(line_prefix, step);
+    out += step.starts_with("sudo ") ? fmt::format("{}{}\n", line_prefix, printable(step))
+                                     : wrap_text(line_prefix, printable(step));
   }
   return out;
 }
@@ -22,7 +24,7 @@ std::string diagnostics_text(const Diagnostics& diagnostics) {
   std::string out;
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     const std::string times = diagnostic.count > 1 ? fmt::format(" ({} times)", diagnostic.count) : "";
-    out += wrap_text(" note: ", diagnostic.message + times);
+    out += wrap_text(" note: ", printable(diagnostic.message) + times);
     out += remedy_text("    ", diagnostic.remedy);
   }
   return out;

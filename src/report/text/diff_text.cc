@@ -200,9 +200,15 @@ std::string idle_differences_text(const RunDifference& difference, const TextSty
   return "\n " + style.bold("Idle GPUs, by what they waited for") + "\n" + style.dimmed(head) + "\n" + out;
 }
 
+// In joules where there is no relative change, because A used no energy.
+std::string total_change_text(const DifferenceEntry& total) {
+  if (total.relative_change) return relative_change_text(total);
+  return total.difference_j ? fmt::format("{} J", signed_number(*total.difference_j)) : "unknown";
+}
+
 std::string total_energy_sentence(const RunDifference& difference) {
   const DifferenceEntry& total = difference.total;
-  const std::string change_text = relative_change_text(total);
+  const std::string change_text = total_change_text(total);
   switch (total.verdict) {
     case ChangeVerdict::grew:
       return fmt::format("B uses more energy: {}, beyond the noise.", change_text);

@@ -139,26 +139,28 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
 
 bool has_step_or_epoch_rows(const ReportResult& result) { return result.by == "step" || result.by == "epoch"; }
 
-std::vector<EnergyNode> idle_and_unattributed_nodes(const ReportResult& result) {
+namespace {
+
+std::vector<EnergyNode> make_outside_row_nodes(const EnergyOutsideRows& energy, double attributed_j) {
   std::vector<EnergyNode> out;
   for (const auto& [name, energy_j] :
-       {std::pair("idle", result.idle_j), std::pair("not attributed", result.unattributed_j)}) {
+       {std::pair("idle", energy.idle_j), std::pair("not attributed", energy.unattributed_j)}) {
     if (!energy_j) continue;
     out.push_back({name, {}, {}});
     // Smaller amounts are rounding errors of the sums and become 0.
-    out.back().summed_row.energy_j = std::abs(*energy_j) > 1e-7 * result.attributed_j.value_or(0) ? *energy_j : 0;
+    out.back().summed_row.energy_j = std::abs(*energy_j) > 1e-7 * attributed_j ? *energy_j : 0;
   }
   return out;
 }
 
+}  // namespace
+
+std::vector<EnergyNode> idle_and_unattributed_nodes(const ReportResult& result) {
+  return make_outside_row_nodes({result.idle_j, result.unattributed_j}, result.attributed_j.value_or(0));
+}
+
 std::vector<EnergyNode> idle_and_unattributed_without_probing(const ReportResult& result) {
-  std::vector<EnergyNode> out = idle_and_unattributed_nodes(result);
-  if (!result.probe || !result.probe->energy_j || out.empty()) return out;
-  const double active_j = probe_rows_energy_j(result.rows) + background_while_probing_j(result);
-  // The rest of the energy in the time of probing was idle.
-  double& idle_j = *out.front().summed_row.energy_j;
-  idle_j = std::max(idle_j - std::max(*result.probe->energy_j - active_j, 0.0), 0.0);
-  return out;
+  return make_outside_row_nodes(energy_outside_rows_without_probing(result), result.attributed_j.value_or(0));
 }
 
 std::optional<double> ledger_total_j(const ReportResult& result) {

@@ -144,7 +144,8 @@ std::string costliest_phases_text(const ReportResult& result, double command_j, 
     energies_j[std::string(phase_description(row.path[0], row.path[1], has_training))] += row.energy_j.value_or(0);
   }
   if (energies_j.empty() || command_j <= 0) return {};
-  energies_j["start-up and code outside of phases"] += result.unattributed_j.value_or(0);
+  energies_j["start-up and code outside of phases"] +=
+      energy_outside_rows_without_probing(result).unattributed_j.value_or(0);
   std::vector<std::pair<double, std::string_view>> sorted_phases;
   for (const auto& [words, joules] : energies_j) {
     if (joules >= kMinShownEnergyShare * command_j) sorted_phases.emplace_back(joules, words);

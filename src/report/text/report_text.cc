@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/printable_text.h"
 #include "base/text.h"
 #include "model/run_rates.h"
 #include "report/text/account_text.h"
@@ -63,7 +64,7 @@ std::string power_curves_text(const ReportResult& result, const TextStyle& style
     }
     if (!has_value) continue;
     const std::string line = sparkline(series.watts, columns, highest, style.is_unicode());
-    out += fmt::format("  {:<13} {} {}..{} W\n", series.domain, style.cyan(line), format_number(lowest, 3),
+    out += fmt::format("  {:<13} {} {}..{} W\n", printable(series.domain), style.cyan(line), format_number(lowest, 3),
                        format_number(highest, 3));
   }
   return out;

@@ -21,22 +21,12 @@ namespace {
 constexpr std::size_t kMaxGpuSentences = 2;  // maximum number of GPUs with sentences of their own
 constexpr std::size_t kMaxSummarizedLayers = 3;
 
-// The energy of other processes, or 0 if it is not noticeable. Levels count the same energy.
-double shown_background_j(const RunView& view) {
-  const std::optional<EnergyWithProvenance> total = preferred_energy(view.run.totals);
-  if (!total || total->joules <= 0 || view.levels.empty()) return 0;
-  const double background_j = background_energy_j(view.levels.front().rows);
-  return background_j >= kMinShownEnergyShare * total->joules ? background_j : 0;
-}
-
 // ": 50 steps of 12.0 J each", without other processes and probing; empty if there are no steps.
 std::string energy_of_steps_text(const RunView& view) {
-  const double steps = view.rates.steps.value_or(0);
-  if (!view.rates.energy_j || steps <= 1) return {};
-  const double background_j = (1 - probing_time_fraction(view.run)) * shown_background_j(view);
-  const double energy_j = std::max(*view.rates.energy_j - background_j, 0.0);
-  return fmt::format(": {:.0f} steps of {} each{}", steps, energy_text(energy_j / steps),
-                     view.rates.evaluation_steps ? " with evaluation" : "");
+  const RunRates rates = command_rates(view);
+  if (!rates.energy_j || rates.steps.value_or(0) <= 1) return {};
+  return fmt::format(": {:.0f} steps of {} each{}", *rates.steps, energy_text(*rates.energy_per_unit(rates.steps)),
+                     rates.evaluation_steps ? " with evaluation" : "");
 }
 
 std::string total_energy_sentence(const RunView& view) {
@@ -47,7 +37,7 @@ std::string total_energy_sentence(const RunView& view) {
   if (total->uncertainty_j)
     line += fmt::format(" ± {} ({:.0f} % interval)", energy_text(*total->uncertainty_j), 100 * view.run.interval);
   line += fmt::format(", {}, in {}", to_string(total->provenance), time);
-  return line + (shown_background_j(view) > 0 ? "" : energy_of_steps_text(view)) + ".";
+  return line + (noticeable_background_j(view) > 0 ? "" : energy_of_steps_text(view)) + ".";
 }
 
 std::string probing_sentence(const RunView& view) {
@@ -61,11 +51,11 @@ std::string probing_sentence(const RunView& view) {
 
 // What the program itself used, where other processes used a noticeable part.
 std::string program_sentence(const RunView& view) {
-  const double background_j = shown_background_j(view);
-  if (background_j <= 0) return {};
-  const double total_j = preferred_energy(view.run.totals)->joules;
+  const double background_j = noticeable_background_j(view);
+  const std::optional<EnergyWithProvenance> total = preferred_energy(view.run.totals);
+  if (background_j <= 0 || !total) return {};
   return fmt::format("The command itself used {} of it{}; the rest went to other processes and idle parts.",
-                     energy_text(std::max(total_j - background_j, 0.0)), energy_of_steps_text(view));
+                     energy_text(std::max(total->joules - background_j, 0.0)), energy_of_steps_text(view));
 }
 
 // Whether the row has energy and belongs to the measured program: neither other processes nor probing.

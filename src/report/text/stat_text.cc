@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/printable_text.h"
 #include "base/text.h"
 #include "report/text/diagnostics_text.h"
 #include "report/text/energy_rows.h"
@@ -165,7 +166,7 @@ std::string power_model_text(const StatResult& result) {
   for (const StatSummary& summary : result.summary) {
     const DomainEnergy* domain = choose_described_domain(result, summary.name);
     if (domain == nullptr || domain->model.empty() || !described_models.insert(domain->model).second) continue;
-    out += wrap_text(fmt::format(" estimate of {}: ", domain->name), domain->model);
+    out += wrap_text(fmt::format(" estimate of {}: ", printable(domain->name)), domain->model);
   }
   return out;
 }
@@ -194,7 +195,7 @@ std::string stat_interval_text(const StatInterval& interval, bool has_header) {
   for (const DomainEnergy& domain : interval.domains) {
     const std::string label = domain.provenance == Provenance::estimated ? " (estimated)" : "";
     out += fmt::format("{:>12.3f} {:>12} {:>10}  {}{}\n", interval.to_s, format_optional_number(domain.joules),
-                       format_optional_number(domain.mean_w), domain.name,
+                       format_optional_number(domain.mean_w), printable(domain.name),
                        domain.joules ? label : " (" + domain.reason + ")");
   }
   return out;

@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "model/run_rates.h"
 #include "report/text/command_energy.h"
 #include "report/text/energy_rows.h"
@@ -39,10 +36,7 @@ std::string energy_per_unit_text(const ReportResult& result, const TextStyle& st
   if (!out.empty() && !result.is_clipped) {
     std::string evaluation;
     if (rates.evaluation_steps) evaluation = fmt::format(" and {:.0f} evaluation steps", *rates.evaluation_steps);
-    // Only levels of the command's own code separate other processes; estimates of a CPU always contain them.
-    constexpr std::array<std::string_view, 4> kLevelsOfTheMachine = {"domain", "kernel", "step", "epoch"};
-    if (rates.is_estimated() && std::ranges::find(kLevelsOfTheMachine, result.by) != kLevelsOfTheMachine.end())
-      evaluation += " and other processes";
+    if (are_other_processes_included(result)) evaluation += " and other processes";
     out += fmt::format("              (whole run: start-up{} included{})\n", evaluation,
                        result.probe ? ", probing not" : "");
   }

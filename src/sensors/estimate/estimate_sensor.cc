@@ -48,10 +48,11 @@ class EstimateSensor final : public Sensor {
       start_ns_ = common_reading.time_ns();
       busy_ticks_at_start_ = *ticks;
     }
+    const double busy_s = ticks ? busy_time_.busy_s(busy_s_by_ticks(*ticks), common_reading.time_ns()) : 0;
     const std::size_t count = std::min(readings.size(), channel_models_.size());
     for (std::size_t i = 0; i < count; ++i) {
       readings[i] = common_reading;
-      if (ticks) readings[i].raw = estimate_energy_uj(channel_models_[i], *ticks, common_reading.time_ns());
+      if (ticks) readings[i].raw = estimate_energy_uj(channel_models_[i], busy_s, common_reading.time_ns());
     }
   }
 
@@ -63,12 +64,15 @@ class EstimateSensor final : public Sensor {
     return parse_busy_ticks({buffer.data(), static_cast<std::size_t>(read_byte_count)});
   }
 
+  // Busy time of the whole machine since the first read, by ticks.
+  double busy_s_by_ticks(std::uint64_t ticks) const noexcept {
+    return ticks > busy_ticks_at_start_ ? static_cast<double>(ticks - busy_ticks_at_start_) * machine_busy_s_per_tick_
+                                        : 0;
+  }
+
   // Energy since the first read = idle power x time + busy power x busy CPU time / number of CPUs.
-  std::uint64_t estimate_energy_uj(const LinearPowerModel& law, std::uint64_t ticks,
-                                   std::int64_t time_ns) const noexcept {
+  std::uint64_t estimate_energy_uj(const LinearPowerModel& law, double busy_s, std::int64_t time_ns) const noexcept {
     const double elapsed_s = seconds(time_ns - *start_ns_);
-    const double busy_s =
-        ticks > busy_ticks_at_start_ ? static_cast<double>(ticks - busy_ticks_at_start_) * machine_busy_s_per_tick_ : 0;
     return static_cast<std::uint64_t>((law.idle_power_w * elapsed_s + law.busy_power_w * busy_s) / kJoulesPerRawUnit);
   }
 
@@ -78,6 +82,7 @@ class EstimateSensor final : public Sensor {
   std::vector<LinearPowerModel> channel_models_;
   std::optional<std::int64_t> start_ns_;
   std::uint64_t busy_ticks_at_start_ = 0;
+  BusyTime busy_time_;
 };
 
 Channel make_estimate_channel(std::string domain, DomainClass domain_class, std::string model,

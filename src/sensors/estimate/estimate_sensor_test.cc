@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "sensors/estimate/machine_description.h"
 #include "support/sysroots.h"
 #include "support/temporary_directory.h"
@@ -53,7 +54,17 @@ TEST(Estimate, AnEstimateIsLabelledAndHasItsFormula) {
   }
 }
 
-TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
+TEST(BusyTime, FollowsTicksButGrowsNoFasterThanTime) {
+  BusyTime busy_time;
+  EXPECT_EQ(busy_time.busy_s(0, 0), 0);
+  EXPECT_DOUBLE_EQ(busy_time.busy_s(2, 4 * kNanosecondsPerSecond), 2);
+  EXPECT_DOUBLE_EQ(busy_time.busy_s(2.01, 4'001 * kNanosecondsPerMillisecond), 2.001) << "1 ms cannot have 10 ms";
+  EXPECT_DOUBLE_EQ(busy_time.busy_s(2.01, 4'002 * kNanosecondsPerMillisecond), 2.002);
+  EXPECT_DOUBLE_EQ(busy_time.busy_s(2.01, 5 * kNanosecondsPerSecond), 2.01) << "the rest of the tick follows";
+  EXPECT_DOUBLE_EQ(busy_time.busy_s(0, 6 * kNanosecondsPerSecond), 2.01) << "never decreases";
+}
+
+TEST(Estimate, IsAtMostFullPowerHoweverManyTicksArrive) {
   const TemporaryDirectory directory;
   const auto write_ticks = [&](int busy) {
     directory.write("proc/stat",
@@ -65,10 +76,11 @@ TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
   std::vector<Reading> initial_readings(1);
   std::vector<Reading> final_readings(1);
   probe.sensors.front()->read(initial_readings);
-  write_ticks(1400);  // four busy seconds of one CPU, which are two seconds of the whole machine
+  write_ticks(1400);  // four busy seconds of one CPU
   probe.sensors.front()->read(final_readings);
-  // Busy power is 0.8 x 3.5 W x 2 threads; idle power adds a negligible amount in this short time.
-  EXPECT_NEAR(static_cast<double>(final_readings[0].raw - initial_readings[0].raw) * 1e-6, 0.8 * 7 * 2, 0.1);
+  const double elapsed_s = seconds(final_readings[0].time_ns() - initial_readings[0].time_ns());
+  const double joules = static_cast<double>(final_readings[0].raw - initial_readings[0].raw) * 1e-6;
+  EXPECT_NEAR(joules, 7 * elapsed_s, 2e-6) << "3.5 W x 2 threads";
 }
 
 TEST(Estimate, ReportsAMissingProcFilesystem) {

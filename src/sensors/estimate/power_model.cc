@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/clock.h"
+#include "energy/edge_rules.h"
+
 namespace joulemap::sensors {
 namespace {
 
 constexpr double kRelativeUncertaintyWithPowerLimit = 0.4;
 constexpr double kRelativeUncertaintyWithoutPowerLimit = 0.6;
 constexpr double kIdleUncertaintyLimitFraction = 0.2;  // as a fraction of the limit
+static_assert(kBusyPowerFraction == kEstimateBusyPowerRatio * kIdleUncertaintyLimitFraction);
 constexpr double kWattsPerThread = 3.5;
 
 constexpr double kFirstTierMemoryGib = 16;
@@ -48,6 +52,13 @@ std::vector<PackageModel> make_package_models(const MachineDescription& machine)
     models.push_back(std::move(model));
   }
   return models;
+}
+
+double BusyTime::busy_s(double ticks_s, std::int64_t time_ns) noexcept {
+  const double elapsed_s = std::max(seconds(time_ns - last_time_ns_.value_or(time_ns)), 0.0);
+  last_time_ns_ = time_ns;
+  busy_s_ = std::clamp(ticks_s, busy_s_, busy_s_ + elapsed_s);
+  return busy_s_;
 }
 
 std::optional<MemoryModel> make_memory_model(const MachineDescription& machine) {

@@ -14,6 +14,7 @@
 // end). Memory: a registered module of 32-64 GiB uses 3-8 W under load, a desktop module of 8 GiB 1-3 W.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,19 @@ struct PackageModel {
   std::string formula;  // for display
 };
 std::vector<PackageModel> make_package_models(const MachineDescription& machine);
+
+// Busy time of the machine, between 0 and the elapsed time. The kernel counts CPU time in ticks: a tick may arrive long after
+// most of its time, and a window of 1 ms may contain ticks of 10 ms. So busy time grows no faster than time, and what
+// ticks add too early follows later.
+class BusyTime {
+ public:
+  // `ticks_s`: busy time by ticks, in seconds of the whole machine. Times do not decrease.
+  double busy_s(double ticks_s, std::int64_t time_ns) noexcept;
+
+ private:
+  std::optional<std::int64_t> last_time_ns_;
+  double busy_s_ = 0;
+};
 
 struct MemoryModel {
   double power_w = 0;  // power of the memory that belongs to one package

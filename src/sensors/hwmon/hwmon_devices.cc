@@ -23,7 +23,7 @@ struct HwmonDevice {
   std::string directory;
   std::string driver_name;     // name of the driver: "amdgpu"
   std::string bus_address;     // PCI address or platform device; empty where unknown
-  int index_of_same_name = 0;  // index among devices of the same name
+  int index_of_same_kind = 0;  // index among devices whose domains have the same prefix
 };
 
 std::string read_sanitized_name(const std::string& path) {
@@ -43,14 +43,20 @@ std::string to_lower_case(std::string_view label) {
   return out;
 }
 
+// Prefix of the domains of a driver's devices. i915 and xe, the old and the new driver of Intel GPUs, can drive cards of
+// one machine.
+std::string domain_prefix(const std::string& driver_name) {
+  return driver_name == "i915" || driver_name == "xe" ? "intel-gpu" : driver_name;
+}
+
 // Sets domain, class and containment from the driver's name and the file's label.
 void set_hwmon_domain(const HwmonDevice& device, const HwmonFileName& file, const std::string& label,
                       Channel& channel) {
   if (device.driver_name == "amdgpu") {
-    channel.domain = fmt::format("amdgpu-{}", device.index_of_same_name);
+    channel.domain = fmt::format("amdgpu-{}", device.index_of_same_kind);
     channel.domain_class = DomainClass::gpu;
   } else if (device.driver_name == "i915" || device.driver_name == "xe") {
-    const std::string card = fmt::format("intel-gpu-{}", device.index_of_same_name);
+    const std::string card = fmt::format("{}-{}", domain_prefix(device.driver_name), device.index_of_same_kind);
     const bool is_inner_domain = !label.empty() && to_lower_case(label) != "card";
     channel.domain = is_inner_domain ? fmt::format("{}-{}", card, to_lower_case(label)) : card;
     channel.part_of = is_inner_domain ? card : "";
@@ -60,7 +66,7 @@ void set_hwmon_domain(const HwmonDevice& device, const HwmonFileName& file, cons
     channel.domain_class = DomainClass::cpu;
   } else {
     channel.domain = fmt::format(
-        "{}-{}{}", device.driver_name, device.index_of_same_name,
+        "{}-{}{}", device.driver_name, device.index_of_same_kind,
         label.empty() ? (file.channel_index == "1" ? "" : "-" + file.channel_index) : "-" + to_lower_case(label));
     channel.is_countable = false;
   }
@@ -127,12 +133,12 @@ Result<std::vector<HwmonFile>> find_hwmon_files(const SystemRoot& root) {
     if (names.error().code == ErrorCode::not_found) return files;
     return std::move(names).error();
   }
-  std::map<std::string, int> device_count_by_driver;
+  std::map<std::string, int> device_count_by_prefix;
   for (const std::string& name : *names) {
     HwmonDevice device{top + "/" + name, read_sanitized_name(top + "/" + name + "/name"), {}, 0};
     if (device.driver_name.empty()) continue;
     device.bus_address = link_target_name(device.directory + "/device");
-    device.index_of_same_name = device_count_by_driver[device.driver_name]++;
+    device.index_of_same_kind = device_count_by_prefix[domain_prefix(device.driver_name)]++;
     for (HwmonFile& file : list_hwmon_device_files(device)) files.push_back(std::move(file));
   }
   return files;

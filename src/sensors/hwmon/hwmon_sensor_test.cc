@@ -54,6 +54,18 @@ TEST(Hwmon, NumbersCardsAndNestsTheirCounters) {
   EXPECT_EQ((*files)[2].channel.domain, "intel-gpu-1");
 }
 
+TEST(Hwmon, NumbersCardsOfBothIntelDriversTogether) {
+  const TemporaryDirectory directory;
+  for (const auto& [device, driver] : {std::pair{"hwmon2", "i915\n"}, std::pair{"hwmon3", "xe\n"}}) {
+    directory.write(std::string("sys/class/hwmon/") + device + "/name", driver);
+    directory.write(std::string("sys/class/hwmon/") + device + "/energy1_input", "100\n");
+  }
+  const Result<std::vector<HwmonFile>> files = find_hwmon_files(SystemRoot{directory.path()});
+  ASSERT_EQ(files->size(), 2u);
+  EXPECT_EQ((*files)[0].channel.domain, "intel-gpu-0");
+  EXPECT_EQ((*files)[1].channel.domain, "intel-gpu-1");
+}
+
 TEST(Hwmon, MapsSocketsOfAmdEnergyToPackages) {
   const TemporaryDirectory directory;
   directory.write("sys/class/hwmon/hwmon0/name", "amd_energy\n");

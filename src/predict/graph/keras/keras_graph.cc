@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "predict/graph/keras/model_walk.h"
 
 namespace joulemap::predict {
@@ -81,6 +82,26 @@ Result<Shape> resolve_input_sizes(const Layer& layer, std::size_t number, const 
   return sizes;
 }
 
+Status check_requested_inputs(const GraphOptions& options, const Model& model) {
+  std::string names;
+  for (const std::size_t index : model.input_layers) names += (names.empty() ? "" : ", ") + model.layers[index].name;
+  std::size_t unnamed_input_count = 0;
+  for (const InputShape& requested_input : options.inputs) {
+    unnamed_input_count += requested_input.name.empty() ? 1 : 0;
+    const bool is_known_input =
+        requested_input.name.empty() ||
+        std::any_of(model.input_layers.begin(), model.input_layers.end(),
+                    [&](std::size_t index) { return model.layers[index].name == requested_input.name; });
+    if (!is_known_input) {
+      return Error{ErrorCode::usage, fmt::format("the network has no input {}", quoted(requested_input.name)),
+                   "its inputs are " + names};
+    }
+  }
+  if (unnamed_input_count > model.input_layers.size())
+    return Error{ErrorCode::usage, "--input sets more inputs than the network has", "its inputs are " + names};
+  return Done{};
+}
+
 Operation make_input_operation(const Layer& layer, const Tensor& tensor, std::string_view type) {
   const Shape& sizes = tensor.sizes;
   const std::size_t last_axis = sizes.size() - 1;
@@ -124,6 +145,7 @@ Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
   if (!text) return text.error();
   const Result<Model> model = parse_model(*text);
   if (!model) return model.error();
+  if (Status status = check_requested_inputs(options, *model); !status) return status.error();
   Graph graph;
   graph.name = model->name;
   graph.format = "keras";
@@ -142,6 +164,7 @@ Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
     if (i == 0 && layer.input_shape) file_batch = layer.input_shape->front();
   }
   const std::int64_t batch = inputs.front().sizes.front();
+  graph.batch = batch;
   note_assumed_batch(graph, file_batch, batch, options.batch || !options.inputs.empty());
   const formats::DocumentValue* const config = text->find("config");
   InheritedTraits inherited;

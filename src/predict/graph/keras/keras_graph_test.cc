@@ -103,6 +103,21 @@ TEST(KerasGraph, OpenSizesNeedAnInputAndTheErrorHasARemedy) {
   }
 }
 
+TEST(KerasGraph, TheBatchIsThatOfTheResolvedInput) {
+  const std::string json = keras_sequential("[null, 8]", {kDenseLayer});
+  EXPECT_EQ(read_keras(json, {.inputs = {{"", {8}}}})->batch, 1);
+  EXPECT_EQ(read_keras(json, {.inputs = {{"", {4, 8}}}})->batch, 4);
+}
+
+TEST(KerasGraph, ShapesOfInputsThatTheModelLacksAreRefused) {
+  const std::string json = keras_sequential("[null, 8]", {kDenseLayer});
+  const Result<Graph> unknown_name = read_keras(json, {.inputs = {{"foo", {4, 8}}}});
+  ASSERT_FALSE(unknown_name);
+  EXPECT_EQ(unknown_name.error().code, ErrorCode::usage);
+  EXPECT_EQ(unknown_name.error().message, "the network has no input 'foo'");
+  EXPECT_FALSE(read_keras(json, {.inputs = {{"", {4, 8}}, {"", {4, 8}}}}));
+}
+
 TEST(KerasGraph, ASequentialWithoutAnInputUsesTheShapeOfItsFirstLayer) {
   const std::string model = R"({"class_name": "Sequential", "config": {"name": "old", "layers": [
       {"class_name": "Dense", "config": {"name": "dense", "units": 3, "batch_input_shape": [null, 5]}}]}})";
@@ -198,6 +213,7 @@ TEST(KerasGraph, ALayerWithoutARuleAndShapesIsUnbounded) {
   ASSERT_TRUE(graph);
   ASSERT_EQ(graph->unknown_operations.size(), 1);
   EXPECT_FALSE(graph->unknown_operations.front().has_lower_bound);
+  EXPECT_FALSE(has_lower_bound(graph->operations[1])) << "it is not in the total";
   EXPECT_NE(graph->unknown_operations.front().reason.find("a user-defined function"), std::string::npos);
 }
 

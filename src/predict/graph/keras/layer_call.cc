@@ -242,9 +242,11 @@ void LayerCall::emit_unknown(std::string_view reason, const std::vector<Shape>& 
   std::int64_t out = 0;
   for (const Input& input : inputs) in = std::min(kSaturatedElementCount, in + element_count(input.tensor.sizes));
   for (const Shape& output : outputs) out = std::min(kSaturatedElementCount, out + element_count(output));
-  emit_operation(
-      Kind::unknown, "",
-      {{"batch", 1}, {"rows", 1}, {"width", std::max<std::int64_t>({in, out, 1})}, {"in", in}, {"out", out}});
+  OperationParameters parameters;
+  if (has_lower_bound)
+    parameters = {
+        {"batch", 1}, {"rows", 1}, {"width", std::max<std::int64_t>({in, out, 1})}, {"in", in}, {"out", out}};
+  emit_operation(Kind::unknown, "", std::move(parameters));
   graph_.unknown_operations.push_back({traits.layer_path, traits.class_name, std::string(reason), has_lower_bound});
 }
 

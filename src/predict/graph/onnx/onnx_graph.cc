@@ -31,6 +31,9 @@ Result<Graph> read_onnx(std::string_view bytes, const GraphOptions& options) {
   if (!inputs) return inputs.error();
 
   Graph graph{.name = to_valid_utf8(model->graph.name), .format = "onnx", .notes = inputs->notes};
+  // The leading size is the batch of most networks, but not of all: reported only where the caller set it.
+  if (!options.inputs.empty() && !inputs->resolved_sizes.empty() && inputs->resolved_sizes.front().size() > 1)
+    graph.batch = inputs->resolved_sizes.front().front();
   if (model->opset_version > kNewestTestedOpset) {
     graph.notes.push_back(fmt::format("opset {} is newer than {}, the newest that joulemap supports",
                                       model->opset_version, kNewestTestedOpset));

@@ -178,6 +178,7 @@ TEST(OnnxGraph, ListsAnOperationOfAnotherDomainAndLeavesItsSuccessorsUnbounded) 
   EXPECT_EQ(graph.unknown_operations[0].layer, "head");
   EXPECT_FALSE(graph.unknown_operations[0].has_lower_bound);
   EXPECT_EQ(graph.operations.size(), 2U);
+  EXPECT_FALSE(has_lower_bound(graph.operations[1])) << "it is not in the total";
 }
 
 TEST(OnnxGraph, QuantisedArithmeticIsUnknownButBounded) {
