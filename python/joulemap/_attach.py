@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import json
 import os
 import sys
 from typing import Any, Optional, Sequence
@@ -11,7 +13,7 @@ from typing import Any, Optional, Sequence
 from . import _hot
 from ._library import JoulemapError
 from ._recorder import Recorder
-from ._run import Run, validate_excluded_parts
+from ._run import Run, run_joulemap, validate_excluded_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class Attachment(Run):
     ) -> None:
         super().__init__([recorder.file if recorder else _enclosing_recording_path()], exclude)
         self._model, self._module_probe, self._probe_limit_s, self._recorder = model, probe, limit_s, recorder
+        self._recording_start_ns: Optional[int] = None  # set when the recording has ended; identifies it
         self.summary: Optional[dict] = None  # output of `joulemap record --json`, set when the recording has ended
 
     def detach(self) -> None:
@@ -57,6 +60,16 @@ class Attachment(Run):
         if _torch_capture.capture_session is not None:
             _torch_capture.capture_session.pause()
         self.summary = recorder.end()
+        self._recording_start_ns = _read_start_ns(self.files[0])
+
+    def _files_to_read(self) -> list:
+        """The file of this recording: a later recording to the same path has renamed it to FILE.old, or removed it."""
+        if self._recording_start_ns is None:
+            return self.files
+        for file in (self.files[0], self.files[0] + ".old"):
+            if os.path.exists(file) and _read_start_ns(file) == self._recording_start_ns:
+                return [file]
+        raise JoulemapError(f"later recordings have replaced {self.files[0]}: pass another `file` to each jm.attach")
 
     def __enter__(self) -> Attachment:
         return self
@@ -68,6 +81,18 @@ class Attachment(Run):
             self._module_probe = None
             diagnose_skipped_probing("an exception ended the with block of jm.attach")
         self.detach()
+
+
+def _read_start_ns(file: str) -> int:
+    """When the recording began."""
+    file_status = os.stat(file)
+    return _read_start_ns_of_version(file, file_status.st_mtime_ns, file_status.st_ino)
+
+
+@functools.lru_cache(maxsize=64)
+def _read_start_ns_of_version(file: str, modified_ns: int, inode: int) -> int:
+    report: dict = json.loads(run_joulemap("report", file, "--by", "domain", "--json"))
+    return report["start_unix_ns"]
 
 
 def _wait_for_gpus(model: Any) -> None:

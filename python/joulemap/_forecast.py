@@ -605,11 +605,13 @@ def predict_total(
         _validate_count(steps_per_epoch, "steps_per_epoch"),
         _validate_count(evaluation_steps, "evaluation_steps"),
     )
-    if steps is None and epoch_length is not None:
-        steps = epochs * epoch_length  # type: ignore[operator]
-    for name, value in {"steps": steps, "epochs": epochs, "steps_per_epoch": epoch_length, **(every or {})}.items():
+    if every is not None and not isinstance(every, dict):
+        raise TypeError(f'every must name the work, as {{"evaluation": 500}}, not {every!r}')
+    for name, value in {"epochs": epochs, "steps_per_epoch": epoch_length, "steps": steps, **(every or {})}.items():
         if value is not None and (int(value) != value or value < 1):
             raise ValueError(f"{name} must be a positive integer, not {value!r}")
+    if steps is None and epoch_length is not None:
+        steps = epochs * epoch_length  # type: ignore[operator]
     return Forecast(steps, epochs, epoch_length, every, evaluation_batches)
 
 

@@ -403,6 +403,8 @@ def layer_value(
                         "pass the original model")  # fmt: skip
     if rounds < 1:
         raise ValueError(f"rounds must be at least 1, not {rounds!r}")
+    if run is not None and not hasattr(run, "ledger"):
+        raise TypeError(f"run must be a recording, as jm.load() returns it, not {run!r}")
     loss_sign = -1.0 if higher_is_better else 1.0
     with ModelStateRestorer(torch, model) as state_restorer:
         experiment = _SkipExperiment(torch, model, evaluate, state_restorer, select_blocks(unwrap_model(model), layers))
@@ -433,6 +435,8 @@ def layer_value(
             )
         )
     notes = _result_notes(energies_by_round, provenance, cost_by_layer, layer_names)
+    if not layer_names and not experiment.refused:
+        notes.append("the model has no layers to skip: it contains no other modules")
     if not all(map(math.isfinite, experiment.metrics[None])):
         notes.append("evaluate did not always return a finite result with all layers: what layers earn is unknown")
     energy_source = "skipping" if run is None else "recording"

@@ -42,8 +42,8 @@ _SUMMED_FIELDS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j",
 
 class Ledger:
     """The rows of one level, with the totals and the energy that belongs to no row: the rows, `idle_j` and
-    `unattributed_j` add up to `joules`. Printing a ledger shows the table of `joulemap report`. polars.DataFrame(ledger)
-    and duckdb read it through the Arrow C interface."""
+    `unattributed_j` add up to `joules`. Printing a ledger shows the table of `joulemap report`, or its own rows if it was
+    computed from another ledger. polars.DataFrame(ledger) and duckdb read it through the Arrow C interface."""
 
     def __init__(self, report: dict, render_text: Callable[[], str]) -> None:
         self._report, self._render_text = report, render_text
@@ -69,6 +69,11 @@ class Ledger:
     def serving(self) -> Optional[dict]:
         """By request and by token: energy of a serving engine, as `serving` of the JSON output; otherwise None."""
         return self._report.get("serving")
+
+    @property
+    def steps(self) -> int:
+        """Number of steps in the recording, evaluation steps not included."""
+        return self._report["steps"]
 
     @property
     def seconds(self) -> Optional[float]:
@@ -131,10 +136,13 @@ class Ledger:
         return [domain for domain in self.domains if domain["counted"] and domain["measured_j"] is not None]
 
     def per_step(self, steps: int) -> Ledger:
-        """Means per step: sums divided by the number of steps."""
+        """Means per step: rows and totals divided by the number of steps."""
         if steps == 0:
             raise JoulemapError("the recording has no steps: mark them with jm.step()")
-        return self._copy_with_rows([_scale_row(row, 1 / steps) for row in self.rows])
+        ledger = self._copy_with_rows([_scale_row(row, 1 / steps) for row in self.rows])
+        ledger._report = _scale_totals(ledger._report, 1 / steps)
+        ledger.domains = ledger._report["domains"]
+        return ledger
 
     def nested(self) -> Ledger:
         """One row per module including all its submodules, and one per phase: "layer4" is the sum of "layer4.0.conv1"
@@ -147,7 +155,7 @@ class Ledger:
         return self._copy_with_rows(list(sum_rows.values()))
 
     def _copy_with_rows(self, rows: list) -> Ledger:
-        ledger = Ledger({**self._report, "rows": []}, self._render_text)
+        ledger = Ledger({**self._report, "rows": []}, lambda: _render_computed_ledger(ledger))
         ledger.rows = rows
         return ledger
 
@@ -269,6 +277,31 @@ def _make_diagnostic(report_diagnostic: dict) -> Diagnostic:
     )
 
 
+def _scale_totals(report: dict, factor: float) -> dict:
+    """The report with all its energies and times multiplied by `factor`."""
+
+    def scale_fields(fields: dict) -> dict:
+        return {
+            name: value * factor if name.endswith(("_j", "_s")) and isinstance(value, (int, float)) else value
+            for name, value in fields.items()
+        }
+
+    return {**scale_fields(report), "domains": [scale_fields(domain) for domain in report["domains"]]}
+
+
+def _render_computed_ledger(ledger: Ledger) -> str:
+    """The rows of a ledger that is not a report, such as means per step."""
+    total_text = "energy unknown" if ledger.joules is None else f"{ledger.joules:.4g} J {ledger.provenance}"
+    lines = [f"{total_text}, by {ledger.by}", f"{'J':>11}  {'s':>9}  {'device':<8}  name"]
+    for row in ledger.rows:
+        energy_text, time_text = ("-" if value is None else f"{value:.4g}" for value in (row.energy_j, row.time_s))
+        lines.append(f"{energy_text:>11}  {time_text:>9}  {row.device or '-':<8}  {' '.join(row.path)}")
+    for name, joules in (("(idle)", ledger.idle_j), ("(no row)", ledger.unattributed_j)):
+        if joules:
+            lines.append(f"{joules:>11.4g}  {'':>9}  {'':<8}  {name}")
+    return "\n".join(lines)
+
+
 def _scale_row(row: Row, factor: float) -> Row:
     scaled_fields = {
         field_name: None if getattr(row, field_name) is None else getattr(row, field_name) * factor
@@ -278,16 +311,16 @@ def _scale_row(row: Row, factor: float) -> Row:
 
 
 def _enclosing_paths(path: tuple, by: str) -> list:
-    """The paths that include a row: ("train", "forward", "a.b") gives its mode, its phase, module a and module a.b.
-    By module, ("a.b",) gives module a and module a.b."""
+    """The paths that include a row: ("train", "forward", "a.b", "op") gives its mode, its phase, module a, module a.b and
+    the operation. By module, ("a.b",) gives module a and module a.b."""
     if by == "module" and len(path) == 1:
         module_names = path[0].split(".")
         return [(".".join(module_names[:depth]),) for depth in range(1, len(module_names) + 1)]
-    phase_paths = [path[:depth] for depth in range(1, min(len(path), 3))]
     if len(path) < 3:
-        return [*phase_paths, path]
-    module_names = path[-1].split(".")
-    return [*phase_paths, *((*path[:-1], ".".join(module_names[:depth])) for depth in range(1, len(module_names) + 1))]
+        return [path[:depth] for depth in range(1, len(path) + 1)]
+    module_names = path[2].split(".")
+    module_paths = [(*path[:2], ".".join(module_names[:depth])) for depth in range(1, len(module_names) + 1)]
+    return [path[:1], path[:2], *module_paths, *(path[:depth] for depth in range(4, len(path) + 1))]
 
 
 def _add_row_to_sum(sum_row: Optional[Row], row: Row, path: tuple) -> Row:

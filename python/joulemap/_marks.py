@@ -31,14 +31,16 @@ def engine_event(id: object, event: str) -> None:
 
 
 def step(number: Optional[int] = None) -> None:
-    """Marks the beginning of a step: `number`, or the last number plus one. The first is 0."""
+    """Marks the beginning of a step: `number`, or the last number plus one. The first is 0. Steps that were inferred
+    before the first call do not count."""
     _hot.step(number)
     if mark_listeners:
         notify_mark_listeners("step")
 
 
 def epoch(number: Optional[int] = None) -> None:
-    """Marks the beginning of an epoch: `number`, or the last number plus one. The first is 0."""
+    """Marks the beginning of an epoch: `number`, or the last number plus one. The first is 0. Epochs that were inferred
+    before the first call do not count."""
     _hot.epoch(number)
     if mark_listeners:
         notify_mark_listeners("epoch")
@@ -71,4 +73,6 @@ def _to_metric_value(name: str, value: object) -> float:
                 f"{name} is on {device}: reading it synchronizes with that device. Log a value that is on the CPU, "
                 f"or pass {name}.item() to synchronize"
             )
+    if getattr(value, "requires_grad", False) is True:  # PyTorch warns when such a tensor becomes a number
+        value = value.detach()  # type: ignore[attr-defined]
     return float(value)  # type: ignore[arg-type]

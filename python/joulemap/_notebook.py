@@ -22,7 +22,7 @@ def ledger_html(ledger: Any) -> str:
     rows = _sort_rows_as_tree(ledger)
     max_energy_j = max((_energy_or_zero(row) for row in rows), default=0.0)
     has_waiting = any(row.waiting_j is not None for row in rows)
-    rows_html = "".join(_row_html(row, max_energy_j, has_waiting) for row in rows[:MAX_NOTEBOOK_ROWS])
+    rows_html = "".join(_row_html(row, ledger.by, max_energy_j, has_waiting) for row in rows[:MAX_NOTEBOOK_ROWS])
     hidden_row_count = len(rows) - MAX_NOTEBOOK_ROWS
     hidden_rows_note = (
         f"<p>{hidden_row_count} more rows: print(ledger) or ledger.to_pandas()</p>" if hidden_row_count > 0 else ""
@@ -41,11 +41,11 @@ def ledger_html(ledger: Any) -> str:
 
 def _sort_rows_as_tree(ledger: Any) -> list:
     """Rows in the order of a tree: GPUs first, within a device the branch with the most energy first."""
-    rows = ledger.nested().rows if ledger.by in ("layer", "module", "op", "tensor") else list(ledger.rows)
-    energy_by_level_j = {(row.device, _split_tree_levels(row.path)): _energy_or_zero(row) for row in rows}
+    rows = ledger.nested().rows if ledger.by in ("phase", "layer", "module", "op", "tensor") else list(ledger.rows)
+    energy_by_level_j = {(row.device, _split_tree_levels(row.path, ledger.by)): _energy_or_zero(row) for row in rows}
 
     def tree_sort_key(row: Any) -> tuple:
-        levels = _split_tree_levels(row.path)
+        levels = _split_tree_levels(row.path, ledger.by)
         return (
             not str(row.device).startswith("gpu"),
             str(row.device),
@@ -58,17 +58,20 @@ def _sort_rows_as_tree(ledger: Any) -> list:
     return sorted(rows, key=tree_sort_key)
 
 
-def _split_tree_levels(path: tuple) -> tuple:
-    """The levels of the tree that lead to a row: ("train", "forward", "a.b") -> ("train", "forward", "a", "b")."""
-    return tuple(path) if len(path) < 3 else (*path[:-1], *path[-1].split("."))
+def _split_tree_levels(path: tuple, by: str) -> tuple:
+    """The levels of the tree that lead to a row: ("train", "forward", "a.b", "op") gives ("train", "forward", "a", "b",
+    "op"). By module, ("a.b",) gives ("a", "b")."""
+    module_index = 0 if by == "module" else 2
+    module_names = [name for module in path[module_index : module_index + 1] for name in module.split(".")]
+    return (*path[:module_index], *module_names, *path[module_index + 1 :])
 
 
 def _energy_or_zero(row: Any) -> float:
     return row.energy_j or 0.0
 
 
-def _row_html(row: Any, max_energy_j: float, has_waiting: bool) -> str:
-    levels = _split_tree_levels(row.path)
+def _row_html(row: Any, by: str, max_energy_j: float, has_waiting: bool) -> str:
+    levels = _split_tree_levels(row.path, by)
     energy_share = 0.0 if max_energy_j <= 0 else _energy_or_zero(row) / max_energy_j
     name_html = (
         f'<span title="{html.escape(" ".join(row.path))}">'

@@ -80,7 +80,7 @@ class Run:
     def _load_ledger(self, options: list, included_parts: list) -> Ledger:
         excluded_parts = [machine_part for machine_part in MACHINE_PARTS if machine_part not in included_parts]
         options = [*options, *(["--exclude", ",".join(excluded_parts)] if excluded_parts else [])]
-        report_json = json.loads(run_joulemap("report", *self.files, *options, "--json"))
+        report_json = json.loads(run_joulemap("report", *self._files_to_read(), *options, "--json"))
         if excluded_parts:  # rows of excluded parts have no energy
             excluded_devices = [
                 machine_part
@@ -90,19 +90,22 @@ class Run:
             report_json["rows"] = [
                 row for row in report_json["rows"] if not _runs_on_excluded_device(row, excluded_devices)
             ]
-        return Ledger(report_json, lambda: run_joulemap("report", *self.files, *options))
+        return Ledger(report_json, lambda: run_joulemap("report", *self._files_to_read(), *options))
 
     def report(self, by: str = "layer", **options: Any) -> Ledger:
         """Alias of ledger(): printing it shows the table of `joulemap report`."""
         return self.ledger(by, **options)
 
     def steps(self) -> Ledger:
-        """The energy of the machine in each step, in order."""
+        """The energy of the machine in each step, in order, evaluation steps included."""
         return self.ledger("step")
 
     def epochs(self) -> Ledger:
         """The energy of the machine in each epoch, in order."""
         return self.ledger("epoch")
+
+    def _files_to_read(self) -> list:
+        return self.files
 
     def __repr__(self) -> str:
         return f"<joulemap.Run {', '.join(self.files)}>"
@@ -136,8 +139,8 @@ class Run:
         return self.ledger("domain").time_s
 
     def to_pandas(self, by: str = "layer", per: str = "sum") -> Any:
-        """A DataFrame; needs pandas. `per` is "sum" for sums over the run, "mean" for means per step, or "step" for one
-        column per layer and one row per step."""
+        """A DataFrame; needs pandas. `per` is "sum" for sums over the run, "mean" for the run divided by its number
+        of steps, or "step" for one column per layer and one row per step, evaluation steps not included."""
         return self._select_rows(by, per).to_pandas()
 
     def to_csv(self, path: Path, by: str = "layer", per: str = "sum") -> None:
@@ -152,7 +155,7 @@ class Run:
         """The energy of each layer in each step, up to 2000 steps. `layers`: only columns whose name contains this
         text, or one of these texts."""
         exclude_options = ["--exclude", ",".join(self._excluded_parts)] if self._excluded_parts else []
-        csv_text = run_joulemap("export", *self.files, "--to", "csv", "--by", "layer-step", *exclude_options)
+        csv_text = run_joulemap("export", *self._files_to_read(), "--to", "csv", "--by", "layer-step", *exclude_options)
         layer_steps_table = LayerSteps(csv.DictReader(io.StringIO(csv_text, newline="")))
         return layer_steps_table if layers is None else layer_steps_table.select_layers(layers)
 
@@ -164,7 +167,7 @@ class Run:
                 raise ValueError(f'per="step" needs by="layer", not {by!r}')
             return self.layer_steps()
         ledger = self.ledger(by)
-        return ledger if per == "sum" else ledger.per_step(len(self.steps().rows))
+        return ledger if per == "sum" else ledger.per_step(ledger.steps)
 
     def plot(
         self,
@@ -184,11 +187,11 @@ class Run:
             options += ["--smooth", smooth]
         if self._excluded_parts:
             options += ["--exclude", ",".join(self._excluded_parts)]
-        run_joulemap("report", *self.files, "--plot", kind, "-o", path, *options)
+        run_joulemap("report", *self._files_to_read(), "--plot", kind, "-o", path, *options)
 
     def to_tensorboard(self, folder: Path) -> None:
         """Adds an event file to the folder, like `joulemap export`."""
-        run_joulemap("export", *self.files, "--to", "tensorboard", "-o", folder)
+        run_joulemap("export", *self._files_to_read(), "--to", "tensorboard", "-o", folder)
 
 
 def _runs_on_excluded_device(row: dict, excluded_devices: list) -> bool:

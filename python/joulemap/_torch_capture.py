@@ -124,6 +124,7 @@ def install(torch) -> None:
 
     compile_detector = _torch_module_calls.CompileDetector(torch)
     operation_recorder = _torch_ops.OperationRecorder(torch, compile_detector)
+    _torch_ops.watch_tracing(torch, operation_recorder)
     module_calls = _torch_module_calls.ModuleCallCapture(torch, compile_detector)
 
     loss_log = _torch_backward.install(torch, operation_recorder)

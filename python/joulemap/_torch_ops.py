@@ -14,8 +14,9 @@ import threading
 from typing import Optional
 
 from . import _capture
-from ._guard import record_failure
+from ._guard import record_failure, wrap_function
 from ._torch_shapes import TensorTextFormatter
+from ._torch_versions import get_is_compiling
 
 SCOPE_OP = 3
 # Larger graphs are not captured, so that a step does not take seconds.
@@ -109,6 +110,28 @@ class OperationRecorder:
             graph_nodes = _collect_graph_nodes(root_nodes)
             if graph_nodes is not None:
                 _hook_node_operations(graph_nodes, self._tensor_texts)
+
+
+def watch_tracing(torch, operation_recorder: OperationRecorder) -> None:
+    """Stops recording operations when torch.jit.trace or the ONNX export begins to trace: traced values would get the
+    names and source lines of the recorder instead of the program's. The next sampled step records again."""
+    is_compiling = get_is_compiling(torch)
+
+    def begin(args):
+        if operation_recorder.is_recording:
+            operation_recorder.set_recording(False)
+
+    def end(token, has_returned, args):
+        pass
+
+    for owner, name in (
+        (torch.jit._trace, "trace"),
+        (torch.jit._trace, "trace_module"),
+        (torch.jit, "trace"),
+        (torch.jit, "trace_module"),
+        (torch._C, "_create_graph_by_tracing"),
+    ):
+        wrap_function(owner, name, is_compiling, begin, end)
 
 
 def _make_name_lookup(torch):

@@ -48,6 +48,9 @@ def select_blocks(model: Any, requested: Union[None, Sequence[str], dict]) -> li
         return choose_blocks(model)
     modules = dict(model.named_modules())
     groups = requested if isinstance(requested, dict) else {path: [path] for path in requested}
+    for name, block_paths in groups.items():
+        if not block_paths or isinstance(block_paths, str):
+            raise ValueError(f"{name!r} must be a list of modules, not {block_paths!r}")
     for path in (path for block_paths in groups.values() for path in block_paths):
         if path not in modules:
             raise ValueError(f"the model has no module {path!r}; model.named_modules() lists them")

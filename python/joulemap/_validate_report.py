@@ -53,6 +53,7 @@ class Validated:
     idle_share: float = 0.0  # share of the pass's energy used while the device was idle, or by other processes
     overlap: bool = False  # true if blocks overlap, so that their energies do not add up
     is_measured: bool = True  # true if a counter measured the energies; estimates cannot resolve blocks
+    is_comparable: bool = True  # false if the recording is measured and is_measured is false, or vice versa
 
     @property
     def sum_of_shares(self) -> float:
@@ -62,11 +63,12 @@ class Validated:
     @property
     def sum_with_rest(self) -> Optional[float]:
         """Sum of the measured shares of the blocks and the attributed share of the rest of the pass; None if a block has
-        no attributed energy. It is 1 if energies add up. Above 1, the second run of a block costs more than its first,
-        in which kernels of other blocks hide host time; the errors of blocks include that difference."""
+        no attributed energy, or is_comparable is False. It is 1 if energies add up. Above 1, the second run of a block
+        costs more than its first, in which kernels of other blocks hide host time; the errors of blocks include that
+        difference."""
         attributed_j = [block.attributed_j for block in self.blocks]
         known_attributed_j = [joules for joules in attributed_j if joules is not None]
-        if not known_attributed_j or len(known_attributed_j) < len(attributed_j):
+        if not known_attributed_j or len(known_attributed_j) < len(attributed_j) or not self.is_comparable:
             return None
         return self.sum_of_shares + 1 - sum(known_attributed_j) / self.pass_j
 
@@ -99,7 +101,13 @@ class Validated:
         if self.idle_share > 0.03:
             idle_cause = "by other processes or while idle" if self.device == "cpu" else f"while {self.device} is idle"
             lines.append(f"{self.idle_share:.0%} of a pass is used {idle_cause} and belongs to no block")
-        if not self.is_measured:
+        if not self.is_comparable:
+            provenances = ("measured", "estimated") if self.is_measured else ("estimated", "measured")
+            lines.append(
+                f"energy is {provenances[0]} here and {provenances[1]} in the recording, so they are not compared: use the "
+                "same sensors (JOULEMAP_SENSORS, JOULEMAP_SYSROOT) for both"
+            )
+        elif not self.is_measured:
             lines.append("energy is estimated here, so it does not validate blocks: run joulemap doctor")
         return "\n".join(lines)
 
@@ -163,7 +171,10 @@ def compare_with_recording(
         interval_by_column[PROBED_COLUMN] = numbers.make_reported_interval(
             recording.report_layers(intervals["probed"]), groups, device, plain_interval.idle_share
         )
-    rows = numbers.compare_blocks(measured_blocks, plain_interval, intervals["plain"]["passes"], interval_by_column)
+    is_comparable = plain_interval.is_measured == is_measured
+    rows = numbers.compare_blocks(
+        measured_blocks, plain_interval, intervals["plain"]["passes"], interval_by_column, is_comparable
+    )
     blocks = [_make_validated_block(row) for row in sorted(rows, key=lambda row: -row.doubled_j)]
     has_overlap = numbers.has_shared_modules({row.block: groups[row.block] for row in rows})
     return Validated(
@@ -176,6 +187,7 @@ def compare_with_recording(
         plain_interval.idle_share,
         has_overlap,
         is_measured,
+        is_comparable,
     )
 
 

@@ -276,16 +276,16 @@ class ReportedInterval(NamedTuple):
     idle_w: Optional[float]  # mean idle power, W
     includes_waiting: bool = False  # blocks contain the energy of the idle GPU that waited for them
     active_share: float = 1.0  # share of total_j used while kernels ran
+    is_measured: bool = True  # false: the energies are estimates
 
 
-def device_total_j(report: dict, device: str) -> float:
-    """Energy of the device: the GPU's own domain; for CPUs, all other counted domains."""
+def device_domains(report: dict, device: str) -> list:
+    """Domains of the device: the GPU's own one; for CPUs, all other counted ones, those measured if there are any."""
     domains = [domain for domain in report["domains"] if domain["counted"] and domain["measured_j"] is not None]
     if device != "cpu":
-        return sum(domain["measured_j"] for domain in domains if domain["name"] == device)
+        return [domain for domain in domains if domain["name"] == device]
     domains = [domain for domain in domains if not domain["name"].startswith("gpu")]
-    measured = [domain for domain in domains if domain["provenance"] == "measured"]
-    return sum(domain["measured_j"] for domain in measured or domains)
+    return [domain for domain in domains if domain["provenance"] == "measured"] or domains
 
 
 def make_reported_interval(
@@ -296,7 +296,9 @@ def make_reported_interval(
     rows = [row for row in rows if row["path"][:1] not in (["probe"], ["background"])]
     includes_waiting = any(row.get("waiting_j") for row in rows)
     busy_j = sum(row["energy_j"] + (row.get("waiting_j") or 0.0) for row in rows)
-    total_j = device_total_j(report, device) if idle_share is None else busy_j / (1 - idle_share)
+    domains = device_domains(report, device)
+    domains_j = sum(domain["measured_j"] for domain in domains)
+    total_j = domains_j if idle_share is None else busy_j / (1 - idle_share)
     if total_j <= 0 or busy_j <= 0:
         raise ValueError(f"the recording contains no energy of {device}")
     idle_w = None
@@ -318,7 +320,8 @@ def make_reported_interval(
                 share, low, high, sum(row["time_s"] for row in block_rows), basis, tuple(waiting_shares)
             )
     active_share = sum(row["energy_j"] for row in rows) / total_j
-    return ReportedInterval(blocks, total_j, idle_share, idle_w, includes_waiting, active_share)
+    is_measured = any(domain["provenance"] == "measured" for domain in domains)
+    return ReportedInterval(blocks, total_j, idle_share, idle_w, includes_waiting, active_share, is_measured)
 
 
 def is_layer_within(layer: str, path: str) -> bool:
@@ -383,10 +386,14 @@ def _joules_per_pass(
 
 
 def compare_blocks(
-    measured_blocks: MeasuredBlocks, plain_interval: ReportedInterval, passes: int, interval_by_column: dict
+    measured_blocks: MeasuredBlocks,
+    plain_interval: ReportedInterval,
+    passes: int,
+    interval_by_column: dict,
+    are_comparable: bool = True,
 ) -> list:
     """`plain_interval`: the recorded passes. `interval_by_column`: method name -> interval as attributed by that
-    method."""
+    method. `are_comparable`: False if either energies are estimates, and the others measured: there are no errors."""
     rows = []
     for extra_energy in measured_blocks.extra_energies:
         plain_share = plain_interval.blocks.get(extra_energy.block)
@@ -397,7 +404,7 @@ def compare_blocks(
             if share is not None:
                 joules, low_j, high_j = _joules_per_pass(share, interval, passes, measured_blocks)
                 attributed[column] = AttributedEnergy(
-                    joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 else None, share.basis
+                    joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 and are_comparable else None, share.basis
                 )
         rows.append(
             BlockComparison(

@@ -137,6 +137,13 @@ TEST(Advise, AnOptimizerOfManyKernelsIsAFindingAndAFusedOneIsNot) {
   EXPECT_TRUE(run.findings().empty());
 }
 
+TEST(Advise, AnOptimizerWithoutAFusedVersionIsNotToBeFused) {
+  AdviceTestReports run;
+  run.layer_report.rows.push_back(row({"train", "optimizer", "RMSprop"}, 900, 100 * 600));
+  ASSERT_EQ(run.findings().size(), 1u);
+  EXPECT_EQ(run.findings()[0].change, "foreach=True");
+}
+
 TEST(Advise, WithoutEnergyThereAreNoFindings) {
   AdviceTestReports run;
   for (ReportRow& report_row : run.layer_report.rows) report_row.energy_j.reset();
@@ -233,6 +240,34 @@ TEST(AdviseForCpus, AnOptimizerOfManyOperationsIsAFindingAndAFusedOneOrPlainSgdI
   EXPECT_EQ(sgd.list_finding_rule_names(), RuleNames{});
 }
 
+TEST(AdviseForCpus, AnOptimizerWithoutAFusedVersionIsNoFindingAndNotPartOfAnother) {
+  CpuTrainingReports run;
+  for (const char* name : {"torch.Tensor.mul_", "torch.Tensor.sqrt", "torch.Tensor.addcdiv_"})
+    run.add(make_cpu_row({"train", "optimizer", "RMSprop", name}, 100));
+  EXPECT_EQ(run.list_finding_rule_names(), RuleNames{});
+  for (const char* name : {"torch.Tensor.lerp_", "torch.Tensor.sqrt", "torch.Tensor.addcdiv_"})
+    run.add(make_cpu_row({"train", "optimizer", "Adam", name}, 100));
+  run.add(make_cpu_row({"train", "optimizer", "Adam"}, 200));
+  ASSERT_EQ(run.list_finding_rule_names(), RuleNames{"unfused_optimizer"});
+  const Finding finding = run.advice().findings[0];
+  EXPECT_DOUBLE_EQ(finding.energy_j, 500);
+  EXPECT_NE(finding.evidence.at(0).find("in 3 operations for each parameter: torch.Tensor.addcdiv_ (20 %), "),
+            std::string::npos)
+      << finding.evidence[0];
+  EXPECT_EQ(finding.evidence[0].find("Adam"), std::string::npos) << finding.evidence[0];
+}
+
+TEST(AdviseForCpus, SharesOfOperationsAreThoseOfTheirPhase) {
+  CpuTrainingReports run;
+  run.add(make_cpu_row({"train", "dataloader"}, 200));
+  run.add(make_cpu_row({"train", "dataloader", "torch.Tensor.size"}, 2));
+  ASSERT_EQ(run.list_finding_rule_names(), RuleNames{"data_loading"});
+  EXPECT_EQ(run.advice().findings[0].evidence.at(0), "20 % of the energy of phases and layers");
+  run.add(make_cpu_row({"train", "dataloader", "torch.stack"}, 50));
+  EXPECT_EQ(run.advice().findings[0].evidence.at(0),
+            "24 % of the energy of phases and layers, partly in torch.stack (20 %)");
+}
+
 TEST(AdviseForCpus, ShortOperationsAreAFindingOfTheirOwn) {
   CpuTrainingReports run;
   constexpr double kOperationTime_s = 0.005;  // 50 us each
@@ -256,6 +291,15 @@ TEST(AdviseForCpus, InferenceIsEvaluationOnlyBesideTraining) {
   EXPECT_EQ(run.list_finding_rule_names(), RuleNames{"evaluation"});
   std::erase_if(run.op_report.rows, [](const ReportRow& report_row) { return report_row.path.front() == "train"; });
   EXPECT_EQ(run.list_finding_rule_names(), RuleNames{});
+}
+
+TEST(AdviseForCpus, ATeacherIsNoEvaluation) {
+  CpuTrainingReports run;
+  run.add(make_cpu_row({"inference", "forward", "fc", "torch.nn.functional.linear"}, 400));
+  run.op_report.steps = 100;
+  EXPECT_EQ(run.list_finding_rule_names(), RuleNames{});
+  run.op_report.evaluation_steps = 10;
+  EXPECT_EQ(run.list_finding_rule_names(), RuleNames{"evaluation"});
 }
 
 TEST(AdviseForCpus, CheckpointsAreAFindingAndCompilationDoesNotCount) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "advise/rules.h"
+#include "model/evaluation_rows.h"
 #include "scopes/operation_kinds.h"
 
 namespace joulemap::advise {
@@ -26,6 +28,8 @@ constexpr double kMinSmallOperationEnergyShare = 0.5;
 constexpr double kMinAttentionEnergyShare = 0.05;
 // Operations per parameter in an optimizer worth fusing. SGD has one or two, Adam seven.
 constexpr std::size_t kMinOptimizerOperationKinds = 3;
+// Smaller shares of a phase are not named.
+constexpr double kMinNamedOperationShare = 0.05;
 
 bool is_row_in_phase(const ReportRow& row, std::string_view phase) {
   return row.path.size() > 1 && row.path[1] == phase;
@@ -69,26 +73,46 @@ double sum_cpu_program_energy_j(const ReportResult& result) {
   return joules;
 }
 
-// "torch.rand (40 %), torch.stack (20 %)": the operations with the most energy and their share of that of all included.
-// Empty if no operations were recorded.
-std::string format_costliest_operations(const CpuRuleContext& program, const RowPredicate& is_included) {
+struct OperationShare {
+  double share = 0;
+  std::string name;
+};
+
+// The operations with the most energy and their share of that of all included rows, the costliest first. Empty if no
+// operations were recorded.
+std::vector<OperationShare> find_costliest_operations(const CpuRuleContext& program, const RowPredicate& is_included,
+                                                      const RowPredicate& is_operation) {
   constexpr std::size_t kMaxNamedOperations = 3;
   std::map<std::string, double> energies_j;
   double sum_j = 0;
   for (const ReportRow& row : program.run.reports.operator_report.rows) {
     if (!is_cpu_program_row(row) || !is_included(row) || row.energy_j.value_or(0) <= 0) continue;
-    if (row.path.size() < 3) continue;  // a phase, where its operations were not recorded
-    energies_j[row.path.back()] += *row.energy_j;
     sum_j += *row.energy_j;
+    if (is_operation(row)) energies_j[row.path.back()] += *row.energy_j;
   }
-  std::vector<std::pair<double, std::string>> sorted_energies;
-  for (const auto& [name, joules] : energies_j) sorted_energies.emplace_back(joules, name);
-  std::ranges::sort(sorted_energies, std::greater<>());
+  std::vector<OperationShare> operations;
+  for (const auto& [name, joules] : energies_j) {
+    if (joules >= kMinNamedOperationShare * sum_j) operations.push_back({joules / sum_j, name});
+  }
+  std::ranges::stable_sort(operations, std::greater<>(), &OperationShare::share);
+  if (operations.size() > kMaxNamedOperations) operations.resize(kMaxNamedOperations);
+  return operations;
+}
+
+// "torch.rand (40 %), torch.stack (20 %)".
+std::string format_operation_shares(const std::vector<OperationShare>& operations) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMaxNamedOperations, sorted_energies.size()); ++i)
-    text += fmt::format("{}{} ({:.0f} %)", i == 0 ? "" : ", ", sorted_energies[i].second,
-                        100 * sorted_energies[i].first / sum_j);
+  for (const OperationShare& operation : operations)
+    text += fmt::format("{}{} ({:.0f} %)", text.empty() ? "" : ", ", operation.name, 100 * operation.share);
   return text;
+}
+
+// ", most of it in torch.rand (60 %)"; empty if no operation has a noticeable share.
+std::string describe_costliest_operations(const std::vector<OperationShare>& operations) {
+  if (operations.empty()) return {};
+  double named_share = 0;
+  for (const OperationShare& operation : operations) named_share += operation.share;
+  return (named_share > 0.5 ? ", most of it in " : ", partly in ") + format_operation_shares(operations);
 }
 
 struct CpuRule {
@@ -123,21 +147,30 @@ std::optional<Finding> make_data_loading_finding(const CpuRuleContext& program) 
                                       "the work stays",
                                       {0.9, 0.4, 1.3}},
                                      share);
-  const std::string operations = format_costliest_operations(program, is_data_loading_row);
-  finding.evidence.push_back(describe_energy_share(share) +
-                             (operations.empty() ? "" : ", most of it in " + operations));
+  // A shorter path is that of the phase itself.
+  const auto is_named_row = [](const ReportRow& row) { return row.path.size() > 2; };
+  finding.evidence.push_back(describe_energy_share(share) + describe_costliest_operations(find_costliest_operations(
+                                                                program, is_data_loading_row, is_named_row)));
   return finding;
 }
 
+// Optimizers of PyTorch with a fused version for CPUs. Others have only foreach=True, which on a CPU costs more than it
+// saves if the parameters are large.
+bool has_fused_version(std::string_view optimizer) {
+  constexpr std::array<std::string_view, 4> kFusedOptimizers = {"Adam", "AdamW", "SGD", "Adagrad"};
+  return std::ranges::find(kFusedOptimizers, optimizer) != kFusedOptimizers.end();
+}
+
 std::optional<Finding> make_optimizer_finding(const CpuRuleContext& program) {
-  const auto is_optimizer = [](const ReportRow& row) { return is_row_in_phase(row, "optimizer"); };
+  const auto is_optimizer = [](const ReportRow& row) {
+    return is_row_in_phase(row, "optimizer") && row.path.size() > 2 && has_fused_version(row.path[2]);
+  };
   std::set<std::string> operations;
   for (const ReportRow& row : program.run.reports.operator_report.rows) {
     if (!is_cpu_program_row(row) || !is_optimizer(row) || !is_operation_row(row)) continue;
     if (row.path.back().find("_fused_") != std::string::npos) return std::nullopt;
     operations.insert(row.path.back());
   }
-  // Only optimizers of PyTorch have a fused version.
   const auto is_torch_operation = [](const std::string& name) {
     return name.starts_with("torch.") || name.starts_with("aten::");  // recorded, or of an imported trace
   };
@@ -150,8 +183,9 @@ std::optional<Finding> make_optimizer_finding(const CpuRuleContext& program) {
                                       "fused=True (torch.optim.Adam, AdamW, SGD, Adagrad; PyTorch 2.4 or later)",
                                       {0.7, 0.4, 0.9}},
                                      share);
-  finding.evidence.push_back(fmt::format("{}, in {} operations for each parameter: {}", describe_energy_share(share),
-                                         operations.size(), format_costliest_operations(program, is_optimizer)));
+  finding.evidence.push_back(
+      fmt::format("{}, in {} operations for each parameter: {}", describe_energy_share(share), operations.size(),
+                  format_operation_shares(find_costliest_operations(program, is_optimizer, &is_operation_row))));
   return finding;
 }
 
@@ -202,10 +236,9 @@ std::optional<Finding> make_small_operations_finding(const CpuRuleContext& progr
   return finding;
 }
 
-// Inference beside training evaluates the model.
 std::optional<Finding> make_validation_finding(const CpuRuleContext& program) {
   const auto is_evaluation = [](const ReportRow& row) { return is_row_in_mode(row, "inference"); };
-  if (program.energy_share([](const ReportRow& row) { return is_row_in_mode(row, "train"); }) <= 0) return std::nullopt;
+  if (!is_inference_evaluation(program.run.reports.operator_report)) return std::nullopt;
   const double share = program.energy_share(is_evaluation);
   Finding finding = make_cpu_finding(program,
                                      {"evaluation",

@@ -133,22 +133,30 @@ std::optional<Finding> make_host_copies_finding(const RuleContext& run) {
   return finding;
 }
 
+bool is_optimizer_without_fused_version(std::string_view optimizer) {
+  constexpr std::array<std::string_view, 8> kUnfusedOptimizers = {"Adadelta", "Adamax",  "ASGD",  "NAdam",
+                                                                  "RAdam",    "RMSprop", "Rprop", "Adafactor"};
+  return std::ranges::find(kUnfusedOptimizers, optimizer) != kUnfusedOptimizers.end();
+}
+
 // An optimizer step of several hundred kernels: the loop over parameters.
 std::optional<Finding> make_unfused_optimizer_finding(const RuleContext& run) {
   constexpr double kMinOptimizerCallsPerStep = 40;
   EnergyWithInterval optimizer_energy;
+  bool has_fused_version = false;
   double calls = 0;
   for (const ReportRow& row : run.reports.layer_report.rows) {
     if (!is_gpu_device(row.device) || row.path.size() < 2 || row.path[1] != "optimizer") continue;
     optimizer_energy.add(row.energy_j, row.low_j, row.high_j, row.time_s);
     optimizer_energy.add(row.waiting_j, row.waiting_low_j, row.waiting_high_j, row.waiting_s.value_or(0));
     calls += static_cast<double>(row.count.value_or(0));
+    has_fused_version |= row.path.size() < 3 || !is_optimizer_without_fused_version(row.path[2]);
   }
   if (run.step_count <= 0 || calls / run.step_count < kMinOptimizerCallsPerStep) return std::nullopt;
   Finding finding = make_finding("unfused_optimizer", optimizer_energy, {0.75, 0.3, 1.1});
   finding.saved_time_s = 0.75 * optimizer_energy.time_s;
   finding.title = "The optimizer runs many kernels";
-  finding.change = "fused=True (torch.optim.AdamW, Adam, SGD), or foreach=True";
+  finding.change = has_fused_version ? "fused=True (torch.optim.AdamW, Adam, SGD), or foreach=True" : "foreach=True";
   finding.evidence.push_back(fmt::format("{:.0f} kernels in each step, {:.1f} % of the GPU's energy with their waiting",
                                          calls / run.step_count,
                                          100 * run.fraction_of_run_energy(optimizer_energy.energy_j)));

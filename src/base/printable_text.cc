@@ -40,11 +40,12 @@ char32_t decode_code_point(std::string_view character) {
   return code;
 }
 
-// Length of "ESC [ digits and semicolons m" at the start of the text; 0 if it starts otherwise.
-std::size_t ansi_color_sequence_length(std::string_view text) {
-  if (!text.starts_with("\x1b[")) return 0;
-  const std::size_t end = text.find_first_not_of("0123456789;", 2);
-  return end != text.npos && text[end] == 'm' ? end + 1 : 0;
+// The sequences of report::TextStyle. Others may hide text.
+constexpr std::array<std::string_view, 6> kStyleSequences = {"\x1b[0m",  "\x1b[1m",  "\x1b[2m",
+                                                             "\x1b[31m", "\x1b[32m", "\x1b[36m"};
+
+bool starts_with_style_sequence(std::string_view text) {
+  return std::ranges::any_of(kStyleSequences, [text](std::string_view sequence) { return text.starts_with(sequence); });
 }
 
 // `replace(rest, code)` returns the replacement of the first character of `rest`; nullopt keeps it.
@@ -85,7 +86,7 @@ std::string printable(std::string_view text) {
 std::string printable_lines(std::string_view text) {
   return replace_unsafe_characters(
       to_valid_utf8(text), [](std::string_view remaining_text, char32_t code) -> std::optional<std::string> {
-        if (code == '\n' || code == '\t' || (code == 0x1B && ansi_color_sequence_length(remaining_text) > 0))
+        if (code == '\n' || code == '\t' || (code == 0x1B && starts_with_style_sequence(remaining_text)))
           return std::nullopt;
         return "?";
       });

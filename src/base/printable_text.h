@@ -16,7 +16,7 @@ bool is_unsafe_to_display(char32_t character);
 // For single-line text: each such character becomes a question mark.
 std::string printable(std::string_view text);
 
-// For multi-line text with colours: keeps line feeds, tabs and "ESC [ digits m".
+// For multi-line text with colours: keeps line feeds, tabs and the sequences of report::TextStyle.
 std::string printable_lines(std::string_view text);
 
 // For a complete JSON text: escapes each such character from U+007F on, so that the meaning stays the same.

@@ -34,7 +34,8 @@ TEST(PrintableText, PreservesLettersOfAllScripts) {
 TEST(PrintableText, MarksInvalidUtf8) { EXPECT_EQ(printable("a\xFF\x9B"), "a\uFFFD\uFFFD"); }
 
 TEST(PrintableText, PreservesLineEndsTabsAndColours) {
-  EXPECT_EQ(printable_lines("a\tb\n\x1b[1;32mgood\x1b[0m\n"), "a\tb\n\x1b[1;32mgood\x1b[0m\n");
+  EXPECT_EQ(printable_lines("a\tb\n\x1b[1m\x1b[32mgood\x1b[0m\n"), "a\tb\n\x1b[1m\x1b[32mgood\x1b[0m\n");
+  EXPECT_EQ(printable_lines("\x1b[8mhidden \x1b[30;40mblack"), "?[8mhidden ?[30;40mblack");
   EXPECT_EQ(printable_lines("\x1b]0;title\x07 \x1b[2J \x1b[31"), "?]0;title? ?[2J ?[31");
   EXPECT_EQ(printable_lines("over\rwritten\u202E"), "over?written?");
 }

@@ -110,6 +110,10 @@ Capture::ThreadState& Capture::this_thread_state() {
   thread_local ThreadSlot slot;
   if (slot.state != nullptr && slot.state->capture_instance_id == instance_id_) return *slot.state;
   slot.clear();
+  // Before the first thread enters a scope, no time belongs to one. Without this, the first scope would get the CPU time
+  // that this thread used since the last tick.
+  if (last_scope_entering_track_.load(std::memory_order_relaxed) == nullptr)
+    untracked_cpu_time_->take_untracked_cpu_ns(process_cpu_ns());
   clockid_t cpu_clock{};
   ::pthread_getcpuclockid(::pthread_self(), &cpu_clock);
   auto track = std::make_shared<ThreadTrack>(monotonic_ns(), this_thread_cpu_ns(), cpu_clock);

@@ -113,6 +113,24 @@ TEST(Capture, CpuTimeOfUntrackedThreadsBelongsToTheLeadingScope) {
   EXPECT_LT(written.tallies[scope].cpu_ns, 15'000'000);
 }
 
+TEST(Capture, CpuTimeBeforeTheFirstScopeBelongsToNone) {
+  constexpr int kCaptures = 10;
+  constexpr std::int64_t kCpuTimeBefore_ns = 8'000'000;  // less than the time between two ticks, which discard it
+  std::int64_t helper_threads_cpu_ns = 0;
+  for (int i = 0; i < kCaptures; ++i) {
+    WrittenRecords written;
+    Capture capture(std::make_unique<TestSink>(written));
+    const std::uint32_t scope = capture.find_or_add_child_scope(0, ScopeKind::module, "conv");
+    burn_cpu_time(kCpuTimeBefore_ns);
+    capture.enter(scope);
+    burn_cpu_time(200'000);
+    capture.leave();
+    capture.finish();
+    helper_threads_cpu_ns += written.tallies[scope].helper_threads_cpu_ns;
+  }
+  EXPECT_LT(helper_threads_cpu_ns, kCaptures * kCpuTimeBefore_ns / 4);
+}
+
 TEST(Capture, AnAutogradThreadInheritsTheScopeItWorksFor) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));

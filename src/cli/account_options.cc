@@ -21,6 +21,12 @@ bool is_gco2_value_overridden(const AccountFlags& flags) {
 }
 
 Result<std::optional<CarbonIntensity>> read_carbon_intensity(const AccountFlags& flags) {
+  const bool is_decided_on_command_line = is_on_command_line(flags.gco2_option) ||
+                                          is_on_command_line(flags.region_option) ||
+                                          is_on_command_line(flags.carbon_data_option);
+  if (flags.gco2_per_kwh && !flags.carbon_data_file.empty() && !is_decided_on_command_line)
+    return Error{ErrorCode::usage, "the configuration sets gco2-per-kwh and carbon-data, which exclude each other",
+                 "remove one of them from joulemap.toml"};
   if (flags.gco2_per_kwh && !is_gco2_value_overridden(flags))
     return std::optional(CarbonIntensity{*flags.gco2_per_kwh, {}, flags.region, "given", {}});
   if (flags.carbon_data_file.empty() && flags.region.empty()) return std::optional<CarbonIntensity>();

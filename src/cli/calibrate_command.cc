@@ -74,6 +74,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
 void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<CalibrateFlags>();
   line.verbs_opening_sensors.push_back(&verb);
+  line.verbs_replaying.push_back(&verb);
   verb.add_option("--seconds", flags->measuring_time_s,
                   "duration of the idle measurement; default: 5; run nothing else meanwhile")
       ->type_name("S")

@@ -41,6 +41,7 @@ struct CommandLine {
   bool has_double_dash = false;                        // the command line contains a --
   std::vector<std::string> wrapped_words;              // the words after the --
   std::vector<const CLI::App*> verbs_taking_command;   // verbs that use `wrapped_words`; all others reject a --
+  std::vector<const CLI::App*> verbs_replaying;        // verbs that use `replay_option`; all others reject it
   std::vector<const CLI::App*> verbs_opening_sensors;  // verbs that need file capabilities; all others drop them
   int exit_code = kExitSuccess;
 };

@@ -57,12 +57,24 @@ Error config_file_error(const std::string& file, std::string message, std::strin
   return {ErrorCode::usage, fmt::format("{}: {}", file, std::move(message)), std::move(remedy)};
 }
 
-Error unknown_config_key_error(const std::string& file, const std::string& key) {
-  const std::vector<std::string> known_keys(kConfigKeys.begin(), kConfigKeys.end());
-  const std::optional<std::string> nearest_key = nearest_word(key, known_keys);
-  return config_file_error(file, fmt::format("unknown key {}", joulemap::quoted(key)),
-                           nearest_key ? fmt::format("did you mean {}?", *nearest_key)
-                                       : fmt::format("keys are {}", fmt::join(kConfigKeys, ", ")));
+// `verb_name`: of the table that contains the key; empty: outside of all tables. `verbs`: those that the key applies to.
+Error unknown_config_key_error(const std::string& file, const std::string& key, std::string_view verb_name,
+                               const std::vector<CLI::App*>& verbs) {
+  std::vector<std::string> known_keys;
+  for (const std::string_view known_key : kConfigKeys) {
+    const std::string option_name = fmt::format("--{}", known_key);
+    const auto has_option = [&](CLI::App* verb) { return verb->get_option_no_throw(option_name) != nullptr; };
+    if (std::ranges::any_of(verbs, has_option)) known_keys.emplace_back(known_key);
+  }
+  const std::string table = verb_name.empty() ? "" : fmt::format(" of [{}]", verb_name);
+  const bool is_key_of_other_verbs = std::ranges::count(kConfigKeys, key) > 0;
+  const std::string message = is_key_of_other_verbs ? fmt::format("{} is not a key{}", joulemap::quoted(key), table)
+                                                    : fmt::format("unknown key {}{}", joulemap::quoted(key), table);
+  const std::optional<std::string> nearest_key = is_key_of_other_verbs ? std::nullopt : nearest_word(key, known_keys);
+  return config_file_error(file, message,
+                           nearest_key          ? fmt::format("did you mean {}?", *nearest_key)
+                           : known_keys.empty() ? fmt::format("[{}] has no keys", verb_name)
+                                                : fmt::format("keys{} are {}", table, fmt::join(known_keys, ", ")));
 }
 
 // Sets the default of the option `key` of one verb. Returns false if the verb has no such option, and fails if the
@@ -85,18 +97,20 @@ CLI::App* find_verb(CLI::App& app, const std::string& name) {
   return matching_verbs.empty() ? nullptr : matching_verbs.front();
 }
 
+// `verb_name`: of the table; empty: the whole file.
 Status apply_config_table(CLI::App& app, const std::vector<CLI::App*>& verbs, const formats::DocumentValue& table,
-                          const std::string& file, bool is_top) {
+                          const std::string& file, std::string_view verb_name) {
   for (const formats::DocumentMember& member : *table.table()) {
-    if (is_top && member.value.table() != nullptr) {
+    if (verb_name.empty() && member.value.table() != nullptr) {
       CLI::App* const verb = find_verb(app, member.key);
       if (verb == nullptr)
         return config_file_error(file, fmt::format("unknown verb [{}]", member.key), "see joulemap --help");
-      if (Status apply_status = apply_config_table(app, {verb}, member.value, file, false); !apply_status)
+      if (Status apply_status = apply_config_table(app, {verb}, member.value, file, member.key); !apply_status)
         return apply_status;
       continue;
     }
-    if (std::ranges::count(kConfigKeys, member.key) == 0) return unknown_config_key_error(file, member.key);
+    if (std::ranges::count(kConfigKeys, member.key) == 0)
+      return unknown_config_key_error(file, member.key, verb_name, verbs);
     const std::optional<std::string> value = config_value_text(member.value);
     if (!value) return config_file_error(file, fmt::format("{} is no text or number", member.key), "correct the value");
     bool is_known = false;
@@ -105,7 +119,7 @@ Status apply_config_table(CLI::App& app, const std::vector<CLI::App*>& verbs, co
       if (!option_result) return std::move(option_result).error();
       is_known = is_known || *option_result;
     }
-    if (!is_known) return unknown_config_key_error(file, member.key);
+    if (!is_known) return unknown_config_key_error(file, member.key, verb_name, verbs);
   }
   return Done{};
 }
@@ -125,7 +139,7 @@ Status apply_config_files(CLI::App& app) {
     if (!document) return document.error();
     std::vector<CLI::App*> verbs = {&app};
     for (CLI::App* const verb : app.get_subcommands([](CLI::App*) { return true; })) verbs.push_back(verb);
-    if (Status apply_status = apply_config_table(app, verbs, *document, file, true); !apply_status) return apply_status;
+    if (Status apply_status = apply_config_table(app, verbs, *document, file, ""); !apply_status) return apply_status;
   }
   return Done{};
 }

@@ -81,6 +81,7 @@ int preview_experiment_plan(const PlanFlags& flags, const CommandLine& line) {
 void add_experiment_plan_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<PlanFlags>();
   line.verbs_opening_sensors.push_back(&verb);
+  line.verbs_replaying.push_back(&verb);
   verb.add_option("PLAN", flags->plan_file, "experiment.toml, or an experiment folder")->required();
   verb.add_option("-o,--output", flags->experiment_folder, "create the experiment folder, in which rows can run")
       ->type_name("FOLDER");

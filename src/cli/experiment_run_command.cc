@@ -161,6 +161,7 @@ experiment::RunnerOptions make_runner_options(const CommandLine& line) {
 void add_experiment_run_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   line.verbs_opening_sensors.push_back(&verb);
+  line.verbs_replaying.push_back(&verb);
   verb.add_option("PLAN", flags->plan_file, "experiment.toml, or a folder that `plan -o` created")->required();
   verb.add_option("-o,--output", flags->experiment_folder, "folder to create; default: the name of the experiment")
       ->type_name("FOLDER");
@@ -172,6 +173,7 @@ void add_experiment_run_command(CLI::App& verb, CommandLine& line) {
 void add_experiment_resume_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   line.verbs_opening_sensors.push_back(&verb);
+  line.verbs_replaying.push_back(&verb);
   verb.add_option("FOLDER", flags->plan_file, "experiment folder")->required();
   verb.add_flag("--force", flags->includes_rows_of_other_machines,
                 "also run rows that are marked as running on other machines");
@@ -182,6 +184,7 @@ void add_experiment_resume_command(CLI::App& verb, CommandLine& line) {
 void add_experiment_run_row_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   line.verbs_opening_sensors.push_back(&verb);
+  line.verbs_replaying.push_back(&verb);
   verb.add_option("FOLDER", flags->plan_file, "experiment folder")->required();
   verb.add_option("ROW", flags->row_numbers, "row numbers; rows that are done are skipped")
       ->check(whole_number_validator());

@@ -238,10 +238,13 @@ std::vector<std::string> import_input_files(const ImportFlags& flags) {
   return inputs;
 }
 
-// In "import trace.json" the first word is an input instead of a format: detects the format from its content.
+// In "import trace.json" the first word is an input instead of a format: detects the format from its content. A word
+// with a dot or slash is an input even if there is no such file.
 Status detect_input_format(ImportFlags& flags) {
   std::error_code error;
-  if (is_format_name(flags.format_name) || !std::filesystem::exists(flags.format_name, error)) return Done{};
+  if (flags.format_name.empty() || is_format_name(flags.format_name)) return Done{};
+  const bool is_path = flags.format_name.find_first_of("./") != std::string::npos;
+  if (!is_path && !std::filesystem::exists(flags.format_name, error)) return Done{};
   flags.input_files.insert(flags.input_files.begin(), flags.format_name);
   Result<std::string> format = ingest::detect_format(flags.input_files.front());
   if (!format) return std::move(format).error();

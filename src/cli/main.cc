@@ -8,7 +8,6 @@
 #include <array>
 #include <climits>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -48,11 +47,16 @@ std::string remove_trailing_slashes(std::string directory) {
 constexpr std::string_view kCommonOptionsGroup = "Common options";
 
 void add_common_options(CLI::App& app, CommandLine& line) {
-  const std::map<std::string, ColourMode> choices = {
-      {"auto", ColourMode::automatic}, {"always", ColourMode::always}, {"never", ColourMode::never}};
-  app.add_option("--color", line.colour, "auto (the default: on a terminal, unless NO_COLOR is set), always or never")
+  app.add_option_function<std::string>(
+         "--color",
+         [&line](const std::string& word) {
+           line.colour = word == "always"  ? ColourMode::always
+                         : word == "never" ? ColourMode::never
+                                           : ColourMode::automatic;
+         },
+         "auto (the default: on a terminal, unless NO_COLOR is set), always or never")
       ->type_name("WHEN")
-      ->transform(CLI::CheckedTransformer(choices).description("{auto,always,never}"))
+      ->check(word_choice_validator({"auto", "always", "never"}))
       ->group(std::string(kCommonOptionsGroup));
   app.add_flag("-q,--quiet", line.quiet, "no notes, no progress, no summary of a recording")
       ->group(std::string(kCommonOptionsGroup));

@@ -254,6 +254,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.prefix_command();
   line.verbs_taking_command.push_back(&verb);
   line.verbs_opening_sensors.push_back(&verb);
+  line.verbs_replaying.push_back(&verb);
   verb.add_option(
           "-o,--output", flags->recording_file,
           "write the recording to FILE; default: run.joule; an existing one becomes FILE.old, unless its command "

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <map>
 #include <memory>
@@ -64,6 +65,7 @@ Result<std::string> make_disclosure(const ReportResult& result, const ReportFlag
   if (!flags.disclosure_base_file.empty()) {
     Result<std::string> text = read_plain_or_gzip_file(flags.disclosure_base_file);
     if (!text) return text;
+    options.base_file = flags.disclosure_base_file;
     options.base_json = std::move(*text);
   }
   Result<report::Disclosure> disclosure =
@@ -155,6 +157,39 @@ Status check_at_most_one_output(const ReportFlags& flags) {
                "choose one of them"};
 }
 
+// Fails if an option is set that the selected output does not use.
+Status check_options_of_output(const ReportFlags& flags) {
+  const auto make_error = [](std::string_view option, std::string_view requirement) {
+    return Error{ErrorCode::usage, fmt::format("{} has no effect without {}", option, requirement),
+                 fmt::format("add {}, or remove {}", requirement, option)};
+  };
+  const std::array<std::pair<std::string_view, bool>, 6> disclosure_options = {
+      {{"--model-name", !flags.disclosure.model_name.empty()},
+       {"--stage", !flags.disclosure.lifecycle_stage.empty()},
+       {"--functional-unit", flags.disclosure.functional_unit != "run"},
+       {"--into", !flags.disclosure_base_file.empty()},
+       {"--location", !flags.disclosure.compute_location.empty()},
+       {"--training-type", !flags.disclosure.training_type.empty()}}};
+  for (const auto& [option, is_set] : disclosure_options) {
+    if (is_set && flags.disclosure_format.empty()) return make_error(option, "--disclose");
+  }
+  if (!flags.disclosure.hardware_description.empty() && flags.disclosure_format.empty() && !flags.cites_joulemap)
+    return make_error("--hardware", "--disclose, --model-card or --cite");
+  if (flags.smoothing_window && flags.plot_name != "lines") return make_error("--smooth", "--plot lines");
+  const std::array<std::pair<std::string_view, bool>, 6> row_options = {{{"--by", !flags.by.empty()},
+                                                                         {"--depth", flags.max_depth.has_value()},
+                                                                         {"--top", flags.shown_row_count.has_value()},
+                                                                         {"--sort", flags.sort_column.has_value()},
+                                                                         {"--filter", !flags.name_filter.empty()},
+                                                                         {"-o", !flags.output_file.empty()}}};
+  for (const auto& [option, is_set] : row_options) {
+    if (!is_set || flags.html_file.empty()) continue;
+    return Error{ErrorCode::usage, fmt::format("{} has no effect with --html", option),
+                 "the page contains all levels and rows: remove one of the two options"};
+  }
+  return Done{};
+}
+
 // Report without --by: by layer. If there are no layers and no idle energy of a GPU to explain, by domain.
 Result<ReportResult> build_default_report(const std::vector<std::string>& files, attribution::ReportQuery query) {
   query.level = attribution::RowLevel::layer;
@@ -177,6 +212,8 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   if (flags.prints_model_card) flags.disclosure_format = "huggingface";
   if (const Status output_check = check_at_most_one_output(flags); !output_check)
     return print_error(output_check.error());
+  if (const Status option_check = check_options_of_output(flags); !option_check)
+    return print_error(option_check.error());
   const Result<CarbonAccountAssumptions> assumptions = parse_account_assumptions(flags.account_flags);
   if (!assumptions) return print_error(assumptions.error());
   if (!flags.plot_name.empty()) return write_report_plot(flags);
@@ -216,7 +253,7 @@ int run_report(ReportFlags flags, const CommandLine& line) {
 }
 
 void add_display_flags(CLI::App& verb, ReportFlags& flags) {
-  const std::map<std::string, report::SortBy> sort_orders = {
+  static const std::map<std::string, report::SortBy> kSortOrders = {
       {"energy", report::SortBy::energy}, {"time", report::SortBy::time}, {"power", report::SortBy::power},
       {"count", report::SortBy::count},   {"name", report::SortBy::name}, {"order", report::SortBy::order}};
   verb.add_option("--depth", flags.max_depth, "levels of the tree to expand, starting with the devices")
@@ -226,9 +263,11 @@ void add_display_flags(CLI::App& verb, ReportFlags& flags) {
                   "at most N lines, largest branches expanded first; default: 30; 0 shows all")
       ->type_name("N")
       ->check(whole_number_validator());
-  verb.add_option("--sort", flags.sort_column, "energy (the default), time, power, count, name or order (of steps)")
+  verb.add_option_function<std::string>(
+          "--sort", [&flags](const std::string& word) { flags.sort_column = kSortOrders.at(word); },
+          "energy (the default), time, power, count, name or order (of steps)")
       ->type_name("KEY")
-      ->transform(CLI::CheckedTransformer(sort_orders).description(""));
+      ->check(word_choice_validator({"energy", "time", "power", "count", "name", "order"}).description(""));
   verb.add_option("--filter", flags.name_filter,
                   "only rows whose device and path contain TEXT; 'conv1|fc': either of them")
       ->type_name("TEXT");

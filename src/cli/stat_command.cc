@@ -126,6 +126,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   verb.prefix_command();
   line.verbs_taking_command.push_back(&verb);
   line.verbs_opening_sensors.push_back(&verb);
+  line.verbs_replaying.push_back(&verb);
   verb.add_option("-r,--repeat", flags->repeat_count, "run the command N times; report mean and 95 % interval")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));

@@ -113,6 +113,19 @@ std::optional<Error> misread_word_error(const std::vector<const CLI::App*>& verb
   return std::nullopt;
 }
 
+std::optional<Error> repeated_option_error(const std::vector<const CLI::App*>& verb_chain) {
+  for (const CLI::App* const app : verb_chain) {
+    for (const CLI::Option* const option : app->get_options()) {
+      const bool takes_one_value =
+          option->get_items_expected_max() == 1 && option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw;
+      if (!takes_one_value || option->count() < 2) continue;
+      return make_usage_error(*verb_chain.front(), fmt::format("{} is given {} times; it takes one value",
+                                                               option->get_name(), option->count()));
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string parsed_verb_name(const CLI::App& app) {
@@ -127,11 +140,15 @@ std::optional<Error> find_usage_error(const CLI::App& app, const CommandLine& li
                                       const std::vector<std::string>& words) {
   const std::vector<const CLI::App*> verb_chain = parsed_verb_chain(app);
   if (std::optional<Error> misread_error = misread_word_error(verb_chain, words)) return misread_error;
+  if (std::optional<Error> repeated_error = repeated_option_error(verb_chain)) return repeated_error;
   const std::vector<std::string> unused_words = find_unused_words(verb_chain);
   const auto option =
       std::find_if(unused_words.begin(), unused_words.end(), [](const auto& word) { return word.starts_with('-'); });
   if (option != unused_words.end()) return unknown_option_error(verb_chain, *option);
   if (!unused_words.empty()) return surplus_word_error(verb_chain, unused_words.front());
+  if (!line.replay_option.empty() && verb_chain.size() > 1 &&
+      std::ranges::count(line.verbs_replaying, verb_chain.back()) == 0)
+    return Error{ErrorCode::usage, "this verb does not replay samples: --replay has no effect", "remove --replay"};
   const auto& command_taking_verbs = line.verbs_taking_command;
   if (!line.has_double_dash || verb_chain.size() == 1) return std::nullopt;
   if (std::find(command_taking_verbs.begin(), command_taking_verbs.end(), verb_chain.back()) !=

@@ -15,7 +15,7 @@ struct ChannelEnergy {
   Channel channel;
   std::optional<double> joules;
   double uncertainty_j = 0;    // half width at 95 %; meaningful when `joules` is set
-  std::string missing_reason;  // why `joules` is not set: "frozen", "too-short", "vanished", "denied", "garbage" ...
+  std::string missing_reason;  // why `joules` is not set: "no-readings", "frozen", "too-short", "vanished", "denied", "garbage" ...
   double missing_s = 0;        // part of the window whose energy is unknown to this channel
   double frozen_tail_s = 0;    // part of missing_s at the end, in which the counter did not update
   double interpolated_s = 0;   // part whose energy is interpolated from the readings around it and included in joules

@@ -69,6 +69,9 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
   } else if (energy.missing_reason == "frozen") {
     diagnostics.add({"counter_frozen", 1, fmt::format("{} never increased: its energy is unknown", subject),
                      "firmware or a virtual machine freezes it, or it updates less often than this run lasted"});
+  } else if (energy.missing_reason == "no-readings") {
+    diagnostics.add(
+        {"energy_missing", 1, fmt::format("{} has no usable readings: its energy is unknown", subject), ""});
   } else if (energy.missing_reason == "too-short" && (energy.missing_s > 0 || !has_counter_updates(channel))) {
     diagnostics.add({"energy_missing", 1,
                      fmt::format("{}: {} readings do not cover the command: its energy is unknown", subject,
@@ -82,16 +85,15 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
          "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
   }
   if (energy.too_short_window_s > 0) {
-    diagnostics.add(
-        {"window_too_short", 1,
-         fmt::format("{}: {} is too short for an estimate, because CPU time is counted in ticks of {}", subject,
-                     amount_text(energy.too_short_window_s, "s"), amount_text(channel.refresh_s, "s")),
-         "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
+    diagnostics.add({"window_too_short", 1,
+                     fmt::format("{}: {} is too short for an estimate, because CPU time is counted in ticks of {:g} ms",
+                                 subject, amount_text(energy.too_short_window_s, "s"), 1e3 * channel.refresh_s),
+                     "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
   }
   if (energy.interpolated_s > 0) {
     diagnostics.add({"readings_missing", energy.pause_count,
                      fmt::format("{} was not read for {}; the energy of that time is estimated from the readings "
-                                 "around it, and the interval covers the observed range of power",
+                                 "around it, and the interval accounts for the observed range of power",
                                  channel.domain, amount_text(energy.interpolated_s, "s")),
                      "joulemap was stopped or got no CPU time, or the sensor failed"});
   } else if (energy.total_pause_s > 0) {

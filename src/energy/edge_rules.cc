@@ -34,6 +34,7 @@ double max_edge_error_j(const EnergyPoint& previous_point, const EnergyPoint& ne
 
 std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, double refresh_s) {
   if (tally.last_read_code != ReadCode::ok) return std::string(to_string(tally.last_read_code));
+  if (tally.valid_reading_count == 0) return "no-readings";
   return elapsed_s > std::max(kFrozenAfter_s, kFrozenAfterUpdatePeriods * refresh_s) ? "frozen" : "too-short";
 }
 

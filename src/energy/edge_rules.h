@@ -70,8 +70,8 @@ bool is_slowly_updating_counter(const Channel& channel);
 double max_edge_error_j(const EnergyPoint& previous_point, const EnergyPoint& next_point, const EnergyPoint& edge,
                         double max_power_w);
 
-// Why a counter without an update for `elapsed_s` yields no energy: the code of a failed last read, otherwise "frozen"
-// or "too-short".
+// Why a counter without an update for `elapsed_s` yields no energy: the code of a failed last read, otherwise
+// "no-readings", "frozen" or "too-short".
 std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, double refresh_s);
 
 // Error terms of a window that determine its uncertainty.

@@ -25,9 +25,9 @@ namespace joulemap {
 
 // A property of the data that the reader must see before the numbers.
 struct AnalysisFlag {
-  std::string code;     // machine-readable: "warm_up"
-  std::string message;  // human-readable
-  std::string remedy;   // empty when there is none
+  std::string code;                    // machine-readable: "warm_up"
+  std::string message;                 // human-readable
+  std::string remedy;                  // empty when there is none
   std::optional<std::size_t> measure;  // of a cell: index of the measure; none if the flag concerns the cell
 };
 
@@ -156,8 +156,9 @@ struct MainEffect {
   std::size_t n = 0;             // number of pairs (paired) or rows in the test
   std::size_t levels = 2;        // number of levels with values
   std::size_t combinations = 0;  // number of combinations of the other factors' levels that have two levels or more
-  std::size_t tested_combinations = 0;  // number of them in the test: stratified tests leave out those without repetitions
-  std::size_t higher = 0;        // number of combinations in which a is above b
+  std::size_t tested_combinations =
+      0;                   // number of them in the test: stratified tests leave out those without repetitions
+  std::size_t higher = 0;  // number of combinations in which a is above b
   std::size_t lower = 0;
   double statistic = 0;
   double p = 1;

@@ -74,6 +74,7 @@ struct ExperimentRow {
   ExperimentRowState state = ExperimentRowState::todo;
   std::uint32_t attempts = 0;
   std::optional<int> exit_code;
+  std::string error;                          // why it failed; empty if it did not
   std::optional<std::int64_t> start_unix_ns;  // rows are in execution order by this, or by `number` when it is unknown
   std::optional<double> elapsed_s;
   std::vector<DomainEnergy> domains;           // total_energy sums them by provenance

@@ -31,7 +31,7 @@ struct ExperimentForecast {
 struct PlanStatistics {
   std::size_t repetitions = 0;
   bool paired = false;          // paired by block: signed-rank test; else rank-sum test
-  std::size_t comparisons = 0;  // number of pairs of cells that differ in one factor
+  std::size_t comparisons = 0;  // number of pairs of cells that differ only in one factor; the largest of all
   double alpha = 0.05;
   double min_p_value = 1;              // smallest p-value that the test can return, however large the difference
   bool can_be_significant = false;     // min_p_value * comparisons <= alpha (Bonferroni)
@@ -53,6 +53,7 @@ struct ExperimentPlanRow {
   std::optional<double> elapsed_s;
   std::optional<double> energy_j;  // measured when available, else estimated
   std::optional<Provenance> provenance;
+  std::string error;  // why it failed; empty if it did not
 };
 
 // A cluster job that runs rows.

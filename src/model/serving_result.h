@@ -147,6 +147,7 @@ struct ServingResult {
 
   EnergyInterval prefill;  // energy of prefill and decode, including their waste
   EnergyInterval decode;
+  EnergyInterval all_steps;    // of prefill and decode together: their errors nearly cancel
   double fixed_j = 0;          // of prefill and decode
   double kv_cache_read_j = 0;  // of prefill and decode: reading the KV cache
   double cached_j = 0;         // of prefill: reading cached prompt tokens

@@ -115,6 +115,9 @@ def test_carbon_data_region_and_number_exclude_each_other(report, joulemap, tmp_
     assert carbon["time_series"] and carbon["region"] is None, "the command line replaces joulemap.toml"
     carbon = report("--json", "--region", "FR", cwd=tmp_path).json["account"]["carbon"]
     assert carbon["region"] == "France" and carbon["gco2_per_kwh"] == 56
+    (tmp_path / "joulemap.toml").write_text('gco2-per-kwh = 7\ncarbon-data = "missing.csv"\n')
+    outcome = joulemap("report", EXAMPLE_RECORDING, cwd=tmp_path)
+    assert outcome.code == 2 and "exclude each other" in outcome.err, outcome.err
     (tmp_path / "joulemap.toml").write_text(f'carbon-data = "{series}"\n')
     carbon = report("--json", "--gco2-per-kwh", 9, cwd=tmp_path).json["account"]["carbon"]
     assert carbon["gco2_per_kwh"] == 9 and not carbon["time_series"]

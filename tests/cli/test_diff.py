@@ -204,3 +204,23 @@ def test_the_total_of_an_estimate_is_that_of_the_command_at_every_level(joulemap
     kept_j = by_layer * (diff_report["a"]["units"] + exclusion_summary["long_steps"])
     command_j = run["attributed_j"] + run["idle_j"] + run["unattributed_j"] - background_j
     assert exclusion_summary["energy_j"] + kept_j == pytest.approx(command_j, rel=1e-6)
+
+
+def gpu_idle_j(diff: dict) -> float:
+    return sum(entry["a_j"] for entry in diff["idle"] if entry["device"] == "gpu0")
+
+
+def test_idle_energy_of_a_probed_recording_is_that_outside_probing(joulemap):
+    whole = joulemap("diff", RECORDING, RECORDING, "--whole-run", "--json").json
+    rows_j = sum(entry["a"]["energy_j"] for entry in whole["entries"])
+    assert rows_j + gpu_idle_j(whole) == pytest.approx(whole["total"]["a"]["energy_j"], rel=1e-3)
+    steady = joulemap("diff", RECORDING, RECORDING, "--json").json
+    rows_j = sum(entry["a"]["energy_j"] for entry in steady["entries"])
+    assert gpu_idle_j(steady) > 0
+    assert rows_j + gpu_idle_j(steady) == pytest.approx(steady["total"]["a"]["energy_j"], rel=0.01)
+
+
+def test_advice_and_diff_agree_on_the_energy_of_a_steady_step_of_a_probed_recording(joulemap):
+    advice = joulemap("advise", RECORDING, "--json").json
+    step_j = joulemap("diff", RECORDING, RECORDING, "--json").json["total"]["a"]["energy_j"]
+    assert advice["energy_j"] / advice["part"]["steps"] == pytest.approx(step_j, rel=0.01)

@@ -169,6 +169,24 @@ def test_an_interrupted_row_counts_as_failed(binaries, joulemap, plan, tmp_path)
     assert joulemap("experiment", "resume", folder).code == 0
 
 
+def test_a_row_past_its_time_limit_says_so(joulemap, plan, tmp_path):
+    folder = tmp_path / "two"
+    file = plan(["sh", "-c", "sleep 60; true {variant}"], repetitions=1, more="time_limit_s = 0.3")
+    run = joulemap("experiment", "run", file, "-o", folder)
+    assert "(exceeded time_limit_s, 0.3 s)" in run.out + run.err
+    assert "exceeded time_limit_s, 0.3 s" in joulemap("experiment", "status", folder).out
+    file = plan(["sh", "-c", "sleep 60; true {variant}"], more="time_limit_s = 0.3", warm_up_runs=1)
+    warm_up = joulemap("experiment", "run", file, "-o", tmp_path / "warm")
+    assert "the warm-up run failed: exceeded time_limit_s, 0.3 s" in warm_up.err
+
+
+def test_a_plan_notes_a_factor_that_the_command_does_not_use(joulemap, plan):
+    unused = joulemap("experiment", "plan", plan(["true"]))
+    assert "do not contain {variant}" in " ".join((unused.out + unused.err).split())
+    used = joulemap("experiment", "plan", plan(["true", "{variant}"]))
+    assert "do not contain" not in used.out + used.err
+
+
 def test_single_rows_and_blocks_can_be_run_by_any_launcher(joulemap, plan, tmp_path):
     folder = tmp_path / "exp"
     assert joulemap("experiment", "plan", plan(["true"]), "-o", folder).code == 0

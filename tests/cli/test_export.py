@@ -116,7 +116,13 @@ def test_tensorboard_reads_the_summary_and_the_hparams(run_folder, load_report):
     metrics = {info.name.tag for info in experiment.metric_infos}
     assert "joulemap_run/joules_per_step" in metrics and metrics <= set(events.Tags()["scalars"])
     per_step = read_scalars(events, "joulemap_run/joules_per_step")[0]
-    assert per_step == pytest.approx(load_report("domain")["measured_j"] / STEPS, rel=1e-6)
+    layer_report = load_report("layer")
+    command_j = layer_report["measured_j"] - sum(
+        row["energy_j"] for row in layer_report["rows"] if row["path"] == ["background"]
+    )
+    assert command_j < 0.95 * layer_report["measured_j"]
+    assert per_step == pytest.approx(command_j / STEPS, rel=1e-6)
+    assert read_scalars(events, "joulemap_run/command_energy_j")[0] == pytest.approx(command_j, rel=1e-6)
 
 
 def test_tensorboard_export_keeps_existing_event_files(joulemap, made, tmp_path):

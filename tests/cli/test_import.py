@@ -60,6 +60,8 @@ def test_without_power_times_are_reported_and_energies_null(imported, tmp_path):
     assert cpu["train forward Net"]["count"] == 2
     assert cpu["train optimizer SGD"]["time_s"] == pytest.approx(0.1)
     assert all(row["energy_j"] is None for row in layers["rows"])
+    all_rows = [row for level in ("layer", "op", "kernel", "step") for row in report(level)["rows"]]
+    assert {row["basis"] for row in all_rows} == {""}, "nothing was attributed"
     assert {row["path"][-1]: row["count"] for row in report("kernel")["rows"]} == {"gemm": 2, "gemm_backward": 2}
     assert len(report("step")["rows"]) == 2
 

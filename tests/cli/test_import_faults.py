@@ -133,6 +133,26 @@ def test_power_that_was_read_once_is_reported_as_such(imported, tmp_path):
     assert "power_told_once" in codes and "power_does_not_overlap" not in codes
 
 
+def test_a_domain_that_does_not_overlap_has_no_readings(joulemap, tmp_path):
+    power = tmp_path / "power.csv"
+    rows = [f"{BASE_NS + i * 100_000_000},gpu0,power_w,100" for i in range(20)]
+    rows += [f"{BASE_NS + 60_000_000_000 + i * 100_000_000},package-0,energy_j,{i}" for i in range(20)]
+    power.write_text("\n".join(["time_unix_ns,domain,kind,value", *rows]) + "\n")
+    assert joulemap("import", "csv", power, "-o", tmp_path / "imported.joule").code == 0
+    report = joulemap("report", tmp_path / "imported.joule", "--json").json
+    assert {domain["name"]: domain["reason"] for domain in report["domains"]}["package-0"] == "no-readings"
+    assert {"power_does_not_overlap", "energy_missing"} <= result(report).keys()
+    assert "window_too_short" not in result(report)
+    assert report["overhead"]["cpu_s"] is None, "an import has no recorder"
+
+
+def test_a_missing_input_is_no_unknown_format(joulemap, tmp_path):
+    for name in ("missing.json", "./missing"):
+        outcome = joulemap("import", name, cwd=tmp_path)
+        assert outcome.code == 1 and "No such file" in outcome.err, outcome.err
+    assert joulemap("import", "missing", cwd=tmp_path).code == 2
+
+
 ONNXRUNTIME_TRACE = [
     {"cat": "Session", "pid": 1, "tid": 1, "dur": 500000, "ts": 0, "ph": "X", "name": "model_run", "args": {}},
     {"cat": "Node", "pid": 1, "tid": 1, "dur": 400000, "ts": 10, "ph": "X", "name": "/fc/Gemm_kernel_time",
@@ -163,7 +183,7 @@ def test_a_compressed_database_is_rejected_with_the_command_that_unpacks_it(joul
 
 
 def test_a_truncated_power_log_of_an_experiment_is_reported(joulemap, tmp_path):
-    rows = [f"{i}00000000,gpu0,power_w,{100 + i * i % 97}\n" for i in range(1, 2000)]
+    rows = [f"{BASE_NS + i * 10**8},gpu0,power_w,{100 + i * i % 97}\n" for i in range(1, 2000)]
     compressed = gzip.compress(("time_unix_ns,domain,kind,value\n" + "".join(rows)).encode())
     (tmp_path / "run1-a.csv").write_bytes(compressed[: len(compressed) // 2])
     import_outcome = joulemap("import", "csv", tmp_path, "--pattern", "run{run}-{variant}.csv", "-o", tmp_path / "exp")

@@ -219,6 +219,32 @@ def test_a_gpu_that_was_never_measured_is_marked_and_has_wider_intervals(joulema
     assert unknown.code != 0 and "->" in unknown.err and "H200" in unknown.err
 
 
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [("l4", "NVIDIA L4"), ("NVIDIA A100 80GB PCIe", "NVIDIA A100 PCIe 80GB"), ("Tesla T4", "NVIDIA T4"), ("h20", None),
+     ("NVIDIA H100 NVL", None), ("nvidia", None)],
+)  # fmt: skip
+def test_a_gpu_is_identified_by_whole_words(joulemap, name, device):
+    outcome = joulemap("predict", RESNET, "--device", name, "--json")
+    if device is None:
+        assert outcome.code == 2 and "known GPUs: NVIDIA H200" in outcome.err
+    else:
+        assert outcome.json["device"] == device
+
+
+def test_inputs_of_a_keras_model_set_its_batch(joulemap, tmp_path):
+    layers = [
+        {"class_name": "InputLayer", "config": {"name": "x", "batch_shape": [None, 32, 32, 3]}},
+        {"class_name": "Conv2D", "config": {"name": "c", "filters": 8, "kernel_size": [3, 3]}},
+    ]
+    file = tmp_path / "m.json"
+    file.write_text(json.dumps({"class_name": "Sequential", "config": {"name": "m", "layers": layers}}))
+    for shape, batch in (("32x32x3", 1), ("4x32x32x3", 4), ("x=4x32x32x3", 4)):
+        assert joulemap("predict", file, "--input", shape, "--json").json["batch"] == batch
+    outcome = joulemap("predict", file, "--input", "foo=4x32x32x3")
+    assert outcome.code == 2 and "no input 'foo'" in outcome.err and "its inputs are x" in outcome.err
+
+
 def test_carbon_price_and_a_lifetime(joulemap):
     options = [
         "--steps",

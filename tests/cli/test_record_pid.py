@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from commands import make_busy_command
+
+EXAMPLE_RECORDING = Path(__file__).resolve().parents[2] / "examples" / "resnet50-h200.joule"
 
 
 @pytest.fixture
@@ -104,3 +107,10 @@ def test_report_excludes_parts_of_the_machine(joulemap, tmp_path):
     assert counted("--exclude", "cpu") == {"dram-"}
     assert counted("--exclude", "gpu,ram") == {"package-"}
     assert joulemap("report", path, "--exclude", "tpu").code == 2
+
+
+def test_an_excluded_gpu_keeps_its_name_and_is_no_fault(joulemap):
+    report = joulemap("report", EXAMPLE_RECORDING, "--json", "--by", "kernel", "--exclude", "gpu").json
+    assert {row["device"] for row in report["rows"]} == {"gpu0"}
+    assert all(row["energy_j"] is None for row in report["rows"])
+    assert "gpu_not_measured" not in {diagnostic["code"] for diagnostic in report["diagnostics"]}

@@ -224,10 +224,48 @@ def test_a_wrong_verb_is_refused_with_the_nearest_one(joulemap):
         (("--", "true"), "joulemap: a verb is required"),
         (("stat", "--output=", "ls", "-l"), "joulemap stat: --output has an empty value"),
         (("report", "a", "--replay", "b"), "joulemap report: --replay must precede the verb"),
+        (("--replay", "missing", "doctor"), "joulemap doctor: this verb does not replay samples"),
+        (("report", "a", "--by", "layer", "--by", "op"), "joulemap report: --by is given 2 times"),
+        (("report", "a", "--sort", "3"), "--sort: '3' is not one of energy, time, power, count, name, order"),
+        (("report", "a", "--color", "1"), "--color: '1' is not one of auto, always, never"),
     ):
         command_outcome = joulemap(*words)
         assert command_outcome.code == USAGE_EXIT_CODE
         assert message.replace("'", '"') in command_outcome.err.replace("'", '"'), command_outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--html", "page.html", "-o", "other"), "-o has no effect with --html"),
+        (("--html", "page.html", "--by", "op"), "--by has no effect with --html"),
+        (("--into", "missing"), "--into has no effect without --disclose"),
+        (("--stage", "training"), "--stage has no effect without --disclose"),
+        (("--hardware", "GPU"), "--hardware has no effect without --disclose, --model-card or --cite"),
+        (("--plot", "box", "--smooth", "3", "-o", "p.svg"), "--smooth has no effect without --plot lines"),
+    ],
+)
+def test_options_that_the_output_does_not_use_are_refused(joulemap, tmp_path, options, message):
+    outcome = joulemap("report", EXAMPLE_RECORDING, *options, cwd=tmp_path)
+    assert outcome.code == USAGE_EXIT_CODE and message in outcome.err, outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("configuration", "messages"),
+    [
+        ("[report]\nperiod = 20\n", ("'period' is not a key of [report]", "pue, region")),
+        ("[record]\nfoo = 1\n", ("unknown key 'foo' of [record]", "are color, period, sensors, trace\n")),
+        ("perod = 20\n", ("unknown key 'perod'", "did you mean period?")),
+        ('color = "foo"\n', ("'foo' is not one of auto, always, never",)),
+    ],
+)
+def test_wrong_configurations_are_refused_with_what_is_allowed(joulemap, tmp_path, configuration, messages):
+    (tmp_path / "joulemap.toml").write_text(configuration)
+    outcome = joulemap("report", EXAMPLE_RECORDING, cwd=tmp_path, env={"JOULEMAP_CONFIG": "joulemap.toml"})
+    assert outcome.code == USAGE_EXIT_CODE
+    for message in messages:
+        assert message in outcome.err, outcome.err
 
 
 @pytest.mark.parametrize("verb", ["stat", "record"])

@@ -144,6 +144,54 @@ print(json.dumps(steps))
     assert result == [[2, True], [3, True]]
 
 
+def test_a_later_attach_to_the_same_file_does_not_change_an_earlier_result(run):
+    result = run(
+        """
+attached = []
+counts = []
+for number in (2, 3, 4):
+    with jm.attach(net, file=FILE) as run:
+        train(number)
+    attached.append(run)
+    counts.append([len(earlier.steps().rows) for earlier in attached[-2:]])
+try:
+    attached[0].joules
+except Exception as error:
+    counts.append(str(error))
+print(json.dumps(counts))
+"""
+    )
+    assert result[:3] == [[2], [2, 3], [3, 4]]
+    assert "have replaced" in result[3] and "pass another `file`" in result[3]
+
+
+def test_means_per_step_divide_by_training_steps_and_add_up(run):
+    result = run(
+        """
+with jm.attach(net, file=FILE) as attached:
+    for _ in range(3):
+        train(2)
+        with torch.no_grad():
+            net(torch.randn(4, 3, 10, 10))
+attached.to_csv(FILE + ".csv", per="mean")
+total, mean = attached.ledger(), attached.ledger().per_step(6)
+sums = [sum(row.energy_j for row in ledger.rows) + (ledger.idle_j or 0) + (ledger.unattributed_j or 0)
+        for ledger in (total, mean)]
+print(json.dumps([total.steps, len(attached.steps().rows), total.joules, mean.joules, sums, total.time_s, mean.time_s,
+                  [mean.low_j, total.low_j], [row.energy_j for row in mean.rows], str(mean), str(total), FILE]))
+""",
+        JOULEMAP_SENSORS="estimate",
+    )
+    steps, rows, total_j, mean_j, sums, total_s, mean_s, lows, row_means_j, mean_text, total_text, file = result
+    assert (steps, rows) == (6, 6 + 3)
+    assert mean_j == pytest.approx(total_j / 6) and mean_s == pytest.approx(total_s / 6)
+    assert lows[0] == pytest.approx(lows[1] / 6)
+    assert sums == pytest.approx([total_j, mean_j], rel=1e-6)
+    with open(file + ".csv", newline="") as table:
+        assert [float(row["energy_j"]) for row in csv.DictReader(table)] == pytest.approx(row_means_j)
+    assert f"{mean_j:.4g} J" in mean_text and "train forward head" in mean_text and mean_text != total_text
+
+
 def test_a_run_can_be_read_while_it_is_recorded_and_is_marked_incomplete(run):
     result = run(
         """

@@ -115,6 +115,14 @@ def test_failed_requests_have_no_tokens_and_no_latency():
     assert "requests_failed" in codes(result)
 
 
+def test_the_note_of_a_failed_engine_contains_its_exception():
+    failure = RequestFailure("engine", "ValueError: the prompt is too long")
+    failed_outcomes = [make_outcome(11, 5.0, [], None, failure=failure)]
+    result = summarize_load_level(make_level_run([*EVENLY_SPACED_OUTCOMES, *failed_outcomes]), KNOWN_ENERGY, False)
+    notes = {note.code: note for note in diagnose_load_levels([result], "engine", True)}
+    assert "raised an exception (ValueError: the prompt is too long)" in notes["requests_failed"].message
+
+
 def test_one_token_has_no_time_per_token():
     single_token_outcomes = [make_outcome(number, 3.0 + number, [0.1], 1) for number in range(5)]
     result = summarize_load_level(make_level_run(single_token_outcomes), KNOWN_ENERGY, False)

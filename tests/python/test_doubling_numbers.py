@@ -119,7 +119,7 @@ def test_a_block_sums_the_rows_of_all_its_modules():
     assert "c" not in stretch.blocks
     assert stretch.idle_share == pytest.approx(0.30)
     assert stretch.idle_w == pytest.approx(30 / 0.3)
-    assert numbers.device_total_j(result, "cpu") == 50.0
+    assert [domain["name"] for domain in numbers.device_domains(result, "cpu")] == ["package-0"]
 
 
 def test_idle_energy_of_a_gpu_is_excluded_from_the_comparison():
@@ -132,6 +132,20 @@ def test_idle_energy_of_a_gpu_is_excluded_from_the_comparison():
     block_comparison = numbers.compare_blocks(measured(1.4, extra_energy), stretch, 100, {"said": stretch})[0]
     assert block_comparison.busy_j == pytest.approx(1.4 - 0.005 * 100)
     assert block_comparison.attributed["said"].error == pytest.approx(0.0)
+
+
+def test_estimates_and_measured_energies_are_not_compared():
+    stretch = numbers.make_reported_interval(report(row("layer1", 90, 0.5)), MODULE_GROUPS, "gpu0")
+    assert stretch.is_measured
+    extra_energy = numbers.ExtraBlockEnergy("a", 1.4, 0.1, 0.010, [1.4])
+    interval_by_column = {"said": stretch}
+    block_comparison = numbers.compare_blocks(measured(1.4, extra_energy), stretch, 100, interval_by_column, False)[0]
+    said = block_comparison.attributed["said"]
+    assert said.joules > 0 and said.error is None
+    estimated_report = report(row("layer1", 90, 0.5))
+    for domain in estimated_report["domains"]:
+        domain["provenance"] = "estimated"
+    assert not numbers.make_reported_interval(estimated_report, MODULE_GROUPS, "gpu0").is_measured
 
 
 def test_on_cpus_energy_of_other_processes_is_subtracted_by_their_share():

@@ -435,3 +435,16 @@ print(json.dumps([total.provenance, total.energy_j, total.spent_j, energy.joules
     assert completed_step_count >= 40 and set(domains) == {"package-0", "dram-0"}
     assert simulation.contains_truth(window)
     assert predicted_j == pytest.approx(joules, rel=0.5)  # other programs share the processor: not a test of accuracy
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"epochs": 3, "steps_per_epoch": 0}, "steps_per_epoch must be a positive integer, not 0"),
+        ({"epochs": 0, "steps_per_epoch": 5}, "epochs must be a positive integer, not 0"),
+        ({"steps": 0}, "^steps must be a positive integer, not 0"),
+    ],
+)
+def test_the_error_names_the_wrong_argument(options, message):
+    with pytest.raises(ValueError, match=message):
+        jm.predict_total(**options)

@@ -242,6 +242,14 @@ for wrong in (3, OptimizedModule()):
         jm.layer_value(wrong, evaluate)
     except TypeError as error:
         facts.setdefault("wrong", []).append(str(error))
+
+for options in ({"layers": {"both": []}}, {"layers": {"both": "useful"}}, {"run": "run.joule"}):
+    try:
+        jm.layer_value(model, evaluate, **options)
+    except (TypeError, ValueError) as error:
+        facts.setdefault("wrong_options", []).append(f"{type(error).__name__}: {error}")
+childless = jm.layer_value(nn.Linear(2, 2), lambda linear: linear(torch.ones(1, 2)).sum().item())
+facts["childless"] = [len(childless), childless.notes[-1]]
 print(json.dumps(facts))
 """
 
@@ -346,6 +354,18 @@ def test_picture_page_and_table_contain_the_layers(layer_value_results, folder):
 def test_models_that_hide_their_modules_are_rejected(layer_value_results):
     assert "needs a PyTorch module, not a int" in layer_value_results["wrong"][0]
     assert "OptimizedModule hides" in layer_value_results["wrong"][1]
+
+
+def test_options_that_are_no_layers_or_no_recording_are_rejected(layer_value_results):
+    assert layer_value_results["wrong_options"] == [
+        "ValueError: 'both' must be a list of modules, not []",
+        "ValueError: 'both' must be a list of modules, not 'useful'",
+        "TypeError: run must be a recording, as jm.load() returns it, not 'run.joule'",
+    ]
+
+
+def test_a_model_without_layers_has_a_note(layer_value_results):
+    assert layer_value_results["childless"] == [0, "the model has no layers to skip: it contains no other modules"]
 
 
 def test_all_kinds_of_state_are_restored(layer_value_results):

@@ -24,6 +24,26 @@ def test_a_run_shows_its_total_and_the_tree_of_its_layers(binaries):
     assert 'title="train backward"' in rendered_html and ">gpu0<" in rendered_html
 
 
+def test_phases_are_below_their_modes(binaries):
+    rendered_html = render_html(binaries, 'shown = run.ledger("phase")')
+    assert '<span title="train">train<' in rendered_html
+    assert '<span title="train forward">&emsp;forward<' in rendered_html
+
+
+def test_submodules_are_below_their_modules(binaries):
+    rendered_html = render_html(binaries, 'shown = run.ledger("module")')
+    assert '<span title="layer1">layer1<' in rendered_html
+    assert '<span title="layer1.0.conv2">&emsp;&emsp;conv2<' in rendered_html
+
+
+def test_operations_are_below_their_modules_as_wholes(binaries):
+    rendered_html = render_html(binaries, 'shown = run.ledger("op")')
+    assert '<span title="train backward layer1">&emsp;&emsp;layer1<' in rendered_html
+    operation = '<span title="train backward layer1.0.conv1 ConvolutionBackward0">'
+    assert f"{operation}{5 * '&emsp;'}ConvolutionBackward0<" in rendered_html
+    assert ">torch<" not in rendered_html and ">functional<" not in rendered_html
+
+
 def test_names_are_escaped_and_long_tables_say_what_they_leave_out(binaries):
     code = (
         'shown = run.ledger("kernel", mode="integral")\n'

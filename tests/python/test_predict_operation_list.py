@@ -336,3 +336,85 @@ def test_cached_state_of_a_module_is_not_part_of_a_pass(training):
     operation_list = list_operations(model, [torch.empty(4, 8, device="meta")], training=training)
     assert [kind for _, kind, _, _ in select_phase_operations(operation_list, "forward")][:2] == ["add", "dense"]
     assert model.positions is None
+
+
+@pytest.mark.parametrize("enter_mode", [torch.inference_mode, lambda: torch.device("meta"), torch.no_grad])
+def test_modes_around_the_trace_do_not_change_it(enter_mode):
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 4))
+    x = torch.empty(2, 8, device="meta")
+    expected_operation_list = list_operations(model, [x])
+    with enter_mode():
+        assert list_operations(model, [x]) == expected_operation_list
+        assert list_operations(model, [x], training=True)["operations"]
+
+
+def test_the_default_device_is_restored():
+    with torch.device("meta"):
+        list_operations(nn.Linear(8, 8), [torch.empty(2, 8)])
+        assert torch.empty(1).device.type == "meta"
+    assert torch.empty(1).device.type == "cpu"
+
+
+def test_modules_that_enter_inference_mode_have_known_operations():
+    class InferenceNetwork(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+
+        @torch.inference_mode()
+        def forward(self, x):
+            x = nn.functional.scaled_dot_product_attention(x, x, x)
+            return torch.softmax(self.layer(x), -1)
+
+    operation_list = list_operations(InferenceNetwork(), [torch.empty(2, 2, 4, 8, device="meta")])
+    assert operation_list["unknown"] == []
+    kinds = [operation["kind"] for operation in operation_list["operations"] if operation["kind"] != "view"]
+    assert kinds == ["attention", "dense", "activation"]
+
+
+@pytest.mark.parametrize("precision", ["int4", "fp16", "bf16"])
+def test_a_precision_that_modules_do_not_have_is_refused(precision):
+    with pytest.raises(ValueError, match=f"not {precision}; .*autocast=torch.bfloat16"):
+        list_operations(small_cnn(), (image(),), precision=precision)
+
+
+class NetworkThatReadsValues(nn.Module):
+    def forward(self, x):
+        return x * x.mean().item()
+
+
+class NetworkThatSelectsRows(nn.Module):
+    def forward(self, x):
+        return x[torch.nonzero(x[:, 0])]
+
+
+@pytest.mark.parametrize("network", [NetworkThatReadsValues, NetworkThatSelectsRows])
+def test_operations_that_depend_on_values_are_refused_with_a_remedy(network):
+    with pytest.raises(ValueError, match="depend on values .*joulemap record"):
+        list_operations(network(), [torch.randn(4, 8)])
+
+
+def test_modules_without_visible_operations_are_refused_with_a_remedy():
+    linear = nn.Sequential(nn.Linear(8, 8))
+    x = torch.randn(2, 8)
+    with pytest.raises(ValueError, match="TorchScript module .*that it was made of"):
+        list_operations(torch.jit.script(linear), [x])
+    if hasattr(torch, "export"):
+        with pytest.raises(ValueError, match="pass the module that was exported"):
+            list_operations(torch.export.export(linear, (x,)).module(), [x])
+    with pytest.raises(TypeError, match="must be a PyTorch module, not a int"):
+        list_operations(3, [x])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantized_modules_are_refused_with_a_remedy():
+    model = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(8, 8)), {nn.Linear})
+    with pytest.raises(ValueError, match="before quantization"):
+        list_operations(model, [torch.randn(2, 8)])
+
+
+def test_an_output_without_classes_needs_a_loss():
+    model = nn.Sequential(nn.Linear(8, 1), nn.Flatten(0))
+    with pytest.raises(ValueError, match="has the shape \\[4\\]: .*loss="):
+        list_operations(model, [torch.randn(4, 8)], training=True)
+    assert list_operations(model, [torch.randn(4, 8)], training=True, loss=lambda output: output.mean())

@@ -132,6 +132,55 @@ RECURRENT_MODELS = {
 }  # fmt: skip
 
 
+def test_shapes_of_inputs_apply_to_files(python, tmp_path):
+    """Tensors, shapes and names are translated; the batch is that of the input."""
+    layers = [{"class_name": "LSTM", "config": {"name": "l", "units": 8}}]
+    (tmp_path / "m.json").write_text(make_keras_model([None, None, 16], *layers))
+    batches = python(
+        f"""
+class Array:
+    shape = (4, 32, 16)
+given = ([(4, 32, 16)], (4, 32, 16), Array(), {{"x": Array()}})
+predictions = [jm.predict({str(tmp_path / "m.json")!r}, inputs) for inputs in given]
+predictions.append(jm.predict({str(tmp_path / "m.json")!r}, named={{"x": (4, 32, 16)}}))
+print(json.dumps([(one.document["batch"], one.energy_j) for one in predictions]))
+"""
+    )
+    assert len(set(map(tuple, batches))) == 1 and batches[0][0] == 4
+
+
+def test_arguments_that_do_not_apply_to_a_file_are_refused(python):
+    error_messages = python(
+        f"""
+messages = []
+for arguments in ({{"autocast": "bf16"}}, {{"loss": len}}, {{"training": True, "optimizer": None}}, {{"inputs": [3.5]}},
+                  {{"named": {{"nothing": (1, 2)}}}}):
+    try:
+        jm.predict({str(ONNX_FILE)!r}, **arguments)
+    except (ValueError, jm.JoulemapError) as error:
+        messages.append(str(error))
+print(json.dumps(messages))
+"""
+    )
+    assert [
+        word in message
+        for word, message in zip(("amp-bf16", "loss", "optimizer is a name", "3.5", "nothing"), error_messages)
+    ] == [True] * 5
+
+
+def test_a_keras_model_on_pytorch_is_a_keras_model(python):
+    """On this backend its layers are PyTorch modules, too."""
+    document = make_keras_model([None, 8], {"class_name": "Dense", "config": {"name": "d", "units": 4}})
+    batch = python(
+        f"""
+model_class = type("Sequential", (), {{"__module__": "keras.src.models.sequential", "named_modules": lambda self: [],
+                                       "to_json": lambda self: {document!r}}})
+print(json.dumps(jm.predict(model_class(), batch=8).document["batch"]))
+"""
+    )
+    assert batch == 8
+
+
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("name", RECURRENT_MODELS)
 def test_a_recurrent_network_takes_the_same_from_pytorch_onnx_and_keras(python, tmp_path, name, training):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import training_programs
-from recorded_program import run_without_joulemap
+from recorded_program import MARK_EPOCH, MARK_EPOCH_RETRACTION, MARK_STEP, MARK_STEP_RETRACTION, run_without_joulemap
 from torch_version import requires_torch
 
 
@@ -140,13 +142,172 @@ for step in range(6):
         with torch.no_grad():
             {evaluation}
 """
-    marks = [line.split() for line in record(program).part.of("mark")]
-    evaluation_steps = sum(int(number) for _, _, kind, number, *_ in marks if kind == "9")
-    # The first call of the teacher is a step of its own: nothing has trained yet. After calls of the teacher alone, its
-    # next one looks like a further one.
-    expected = 1 + 3 if evaluation == "student(x)" else 1 + 3 + 3 + 2
-    assert evaluation_steps == expected
-    assert sum(kind == "2" for _, _, kind, *_ in marks) == 6 + expected
+    # After calls of the teacher alone, its next one looks like a further one.
+    expected = 3 if evaluation == "student(x)" else 3 + 3 + 2
+    assert record(program).part.count_marked_steps() == (6, expected)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "(net(a) - net(b)).square().mean()",  # siamese network
+        "torch.nn.TripletMarginLoss()(net(a), net(b), net(a + b))",
+        "(-teach(a) + net(a)).square().mean()",
+        "(-teach(a) + net(a)).square().mean() + net(b).mean()",
+        "(net(a) - teach(a)).square().mean()",  # student first
+        "torch.stack([net(a).mean() for _ in range(9)]).sum()",  # an episode
+    ],
+)
+def test_all_calls_of_a_training_step_belong_to_it_from_the_first_step_on(record, loss):
+    program = f"""
+import copy, torch
+net = torch.nn.Linear(4, 4)
+teacher = copy.deepcopy(net)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def teach(x):
+    with torch.no_grad():
+        return teacher(x)
+for step in range(5):
+    a, b = torch.randn(2, 4), torch.randn(2, 4)
+    loss = {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    assert record(program).part.count_marked_steps() == (5, 0)
+
+
+LOADER_PROGRAM = """
+import sys, torch, joulemap as jm
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+class Stream(IterableDataset):
+    def __iter__(self):
+        yield from torch.ones(12, 4)
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+loader = DataLoader(TensorDataset(torch.ones(24, 4)), batch_size=2)
+held_out = DataLoader(TensorDataset(torch.ones(8, 4)), batch_size=2)
+def train(batch):
+    optimizer.zero_grad()
+    net(batch).sum().backward()
+    optimizer.step()
+def evaluate():
+    for (batch,) in held_out:
+        net(batch)
+"""
+
+
+@pytest.mark.parametrize("evaluation", ["torch.no_grad()(evaluate)()", "evaluate()"])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_validation_within_an_epoch_begins_no_epoch(record, evaluation, workers):
+    program = f"""{LOADER_PROGRAM}
+if __name__ == "__main__":
+    loader = DataLoader(loader.dataset, batch_size=2, num_workers={workers}, persistent_workers={workers > 0})
+    for epoch in range(2):
+        for i, (batch,) in enumerate(loader):
+            train(batch)
+            if i % 5 == 4:
+                {evaluation}
+"""
+    parts = record(program).parts
+    marks = [line.split() for part in parts for line in part.of("mark")]
+    assert sum(kind == MARK_EPOCH for _, _, kind, *_ in marks) == 2
+    assert [part.count_marked_steps() for part in parts if part.of("mark")] == [(24, 4 * 4)]
+
+
+@pytest.mark.parametrize("begin, end", [("jm.step()", ""), ("jm.step(i)", ""), ("", "jm.step()")])
+def test_steps_that_the_program_marks_replace_those_inferred_before(record, begin, end):
+    program = f"""{LOADER_PROGRAM}
+for i, (batch,) in enumerate(loader):
+    {begin}
+    train(batch)
+    {end}
+jm.epoch()
+"""
+    part = record(program).part
+    assert part.count_marked_steps() == (12, 0)
+    marks = [line.split() for line in part.of("mark")]
+    retraction = next(i for i, mark in enumerate(marks) if mark[2] == MARK_STEP_RETRACTION)
+    assert [int(number) for _, _, kind, number, *_ in marks[retraction:] if kind == MARK_STEP] == list(range(12))
+    assert [mark[2:4] for mark in marks][-2:] == [[MARK_EPOCH_RETRACTION, "1"], [MARK_EPOCH, "0"]]
+
+
+@pytest.mark.parametrize(
+    "epoch, steps",
+    [("for batch in DataLoader(Stream(), batch_size=2): train(batch)", 6), ("train(next(iter(loader))[0])", 1)],
+)
+def test_a_batch_that_does_not_come_is_no_step(record, epoch, steps):
+    program = f"""{LOADER_PROGRAM}
+for _ in range(3):
+    {epoch}
+"""
+    assert record(program).part.count_marked_steps() == (3 * steps, 0)
+
+
+def test_a_loop_left_after_its_next_batch_has_no_further_step(record):
+    program = f"""{LOADER_PROGRAM}
+for i, (batch,) in enumerate(loader):
+    if i == 3:
+        break
+    train(batch)
+"""
+    assert record(program).part.count_marked_steps() == (3, 0)
+
+
+def test_an_interrupted_program_completes_its_part(record):
+    program = f"""{LOADER_PROGRAM}
+for (batch,) in loader:
+    train(batch)
+torch.no_grad()(evaluate)()
+raise KeyboardInterrupt
+"""
+    part = record(program, code=-2).part
+    assert part.count_marked_steps() == (12, 4)
+    assert part.of("end"), "the part is complete"
+
+
+def test_a_traced_graph_is_that_of_the_program_alone(record, tmp_path):
+    program = """
+import torch, warnings
+warnings.simplefilter("always")
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        hidden = self.inner(x)
+        return torch.relu(hidden) * 2
+def double(x):
+    doubled = x * 2
+    return doubled + x.shape[0]
+torch.manual_seed(0)
+net = Net()
+for _ in range(3):  # operations of the third step are recorded
+    net(torch.ones(1, 4))
+print(torch.jit.trace(net, torch.ones(1, 4)).graph, torch.jit.trace(double, torch.ones(2)).graph)
+"""
+    unrecorded_process = run_without_joulemap(tmp_path / "alone", program)
+    recorded_program = record(program)
+    graph, alone_graph = (
+        re.sub(r"#.*/(program|[a-z_]+)\.py", r"# \1", text) for text in (recorded_program.out, unrecorded_process.stdout)
+    )
+    assert "double" in graph and graph == alone_graph
+    assert recorded_program.err.count("Warning: ") == unrecorded_process.stderr.count("Warning: ")
+
+
+def test_a_loss_with_gradients_can_be_logged_and_negative_numbers_of_steps_cannot(record):
+    program = """
+import torch, joulemap as jm
+jm.log(loss=torch.ones(1, requires_grad=True).sum())
+for mark in (jm.step, jm.epoch):
+    try:
+        mark(-3)
+    except ValueError as error:
+        print(error)
+"""
+    recorded_program = record(program, PYTHONWARNINGS="error")
+    assert recorded_program.out.count("must be 0 or more") == 2
+    assert [line.split()[-2:] for line in recorded_program.part.of("metric")] == [["loss", "1"]]
 
 
 @pytest.mark.parametrize("calls_before", [[], ["with torch.no_grad(): encoder(torch.ones(2, 4))"]])

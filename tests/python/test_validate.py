@@ -293,6 +293,16 @@ def test_under_record_one_call_compares_blocks_with_the_recording(binaries, memo
     assert "round 2 of 2" in ran.stderr
 
 
+def test_a_table_of_energies_that_are_not_comparable_has_no_errors(python):
+    result = python("""
+from joulemap._validate_report import Validated, ValidatedBlock
+block = ValidatedBlock("a", 1.0, 0.1, 1.0, 0.5, 2.0, 1.5, 2.5, None, "regressed", 2.0, None)
+print(json.dumps(str(Validated("Net, inference", "cpu", 2.0, 0.1, [block], is_measured=False, is_comparable=False))))
+""")
+    assert "energy is estimated here and measured in the recording, so they are not compared" in result
+    assert "root mean square" not in result and "attributed rest" not in result
+
+
 def test_a_host_whose_speed_drifts_does_not_change_the_energy_of_a_block(python):
     result = python("""
 import json, random

@@ -11,6 +11,7 @@ from pathlib import Path
 import read_joule
 
 RECORDING_ID = "0123456789abcdef0123456789abcdef"
+MARK_STEP, MARK_EPOCH, MARK_EVALUATION, MARK_STEP_RETRACTION, MARK_EPOCH_RETRACTION = "2", "3", "9", "10", "11"
 SCOPE_MODE, SCOPE_PHASE, SCOPE_MODULE, SCOPE_OP, SCOPE_FUNCTION, SCOPE_REGION, SCOPE_TENSORS = range(7)
 
 
@@ -60,6 +61,21 @@ class ProcessPart:
     @property
     def steps(self) -> int:
         return len(self.of("step"))
+
+    def count_marked_steps(self) -> tuple[int, int]:
+        """Numbers of training and of evaluation steps, as reports count them: retracted steps do not count."""
+        steps: list = []  # [time in ns, whether it is an evaluation step]
+        for line in self.of("mark"):
+            _, time_ns, kind, number, *_ = line.split()
+            if kind == MARK_STEP:
+                steps.append([int(time_ns), False])
+            elif kind == MARK_STEP_RETRACTION:
+                del steps[len(steps) - int(number) :]
+            elif kind == MARK_EVALUATION:
+                for step in [step for step in steps if step[0] < int(time_ns)][-int(number) :]:
+                    step[1] = True
+        evaluations = sum(is_evaluation for _, is_evaluation in steps)
+        return len(steps) - evaluations, evaluations
 
     def cpu_share(self, is_chosen_path, among=lambda path: True) -> float:
         """Fraction of the CPU time of scopes accepted by `among` that is in scopes accepted by `chosen`."""

@@ -68,6 +68,8 @@ def _diagnose_requests(notes: DiagnosticCollector, levels: Sequence[LoadLevelRes
         count_by_failure: dict[str, int] = {}
         for failure in (failure for level in failed_levels for failure in level.failures):
             failure_text = FAILURE_DESCRIPTIONS[failure.kind] + (f" ({failure.status})" if failure.status else "")
+            if failure.kind == "engine" and failure.example:  # the text of an exception is the user's own
+                failure_text += f" ({failure.example})"
             count_by_failure[failure_text] = count_by_failure.get(failure_text, 0) + failure.count
         failed_count = sum(level.failed for level in failed_levels)
         causes = "; ".join(

@@ -104,6 +104,8 @@ def check_precision(precision: str) -> None:
 
 def check_traceable(torch: Any, model: Any) -> None:
     """Refuses modules whose operations are not visible in Python or whose weights are not tensors."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a PyTorch module, not a {type(model).__name__}")
     if isinstance(model, torch.jit.ScriptModule):
         raise ValueError("a TorchScript module cannot be traced: pass the module that it was made of")
     if any(type(module).__module__.startswith(QUANTIZED_MODULES) for module in model.modules()):

@@ -8,6 +8,7 @@ in the recording, and the program continues without capture. Finally this file i
 An error in that module, or its absence, is left to Python.
 """
 
+import atexit
 import os
 import sys
 from _thread import get_ident
@@ -107,8 +108,9 @@ class _FrameworkFinder:
 
 
 def _finish_recording():
-    """Completes this process's part of the recording before os._exit, execv or execve bypasses Python's normal
-    shutdown."""
+    """Completes this process's part of the recording. The capture library does so at exit, but a process that ends by
+    os._exit, execv or execve, or by the SIGINT that Python sends itself after an unhandled KeyboardInterrupt, does not
+    get there."""
     if "joulemap._capture" in sys.modules or "joulemap._hot" in sys.modules:
         try:
             from joulemap import _capture
@@ -151,6 +153,7 @@ def _start_capture():
         return
     sys.meta_path.insert(0, _FrameworkFinder(os.path.dirname(os.path.dirname(inject_folder))))
     _wrap_exec_calls()
+    atexit.register(_finish_recording)  # the first to be registered, so the last to run
 
 
 try:

@@ -267,8 +267,8 @@ void RecordingSurvey::fill_in_metadata(ReportResult& result) const {
       const bool is_successful = result.exit_code.value_or(0) == 0 && !result.signal;
       if (is_successful) result.exit_code = surveyed_source.recording_end->exit_code;
       if (is_successful) result.signal = surveyed_source.recording_end->signal;
-      // Of a part of the run it is unknown.
-      if (!surveyed_source.is_clipped)
+      // Of a part of the run it is unknown; an import has no recorder.
+      if (!surveyed_source.is_clipped && !is_imported(surveyed_source.source))
         result.overhead_cpu_s = result.overhead_cpu_s.value_or(0) + surveyed_source.recording_end->overhead_cpu_s;
     }
     const std::optional<TimeSpan> span = surveyed_source.command_span();

@@ -137,13 +137,15 @@ TEST(RunComparison, FailsOnlyWhenTheTotalGrowsBeyondThresholdAndNoise) {
 
 TEST(RunComparison, GrowthFromZeroFailsAtAnyThreshold) {
   const ComparisonQuery query{.per = "run", .failure_threshold = 0.05, .whole_run = true};
-  const Result<RunDifference> run_difference =
-      compare_two_runs(make_whole_run_reports(0), make_whole_run_reports(1), query);
+  RunReports idle_run = make_whole_run_reports(0);
+  for (DomainEnergy& domain : idle_run.rows.domains) domain.joules = domain.uncertainty_j = 0;
+  idle_run.rows.totals = total_energy(idle_run.rows.domains);
+  const Result<RunDifference> run_difference = compare_two_runs(idle_run, make_whole_run_reports(1), query);
   ASSERT_TRUE(run_difference);
   EXPECT_EQ(run_difference->total.verdict, ChangeVerdict::grew);
   EXPECT_FALSE(run_difference->total.relative_change);
   EXPECT_TRUE(run_difference->failed);
-  EXPECT_FALSE(compare_two_runs(make_whole_run_reports(0), make_whole_run_reports(0), query)->failed);
+  EXPECT_FALSE(compare_two_runs(idle_run, idle_run, query)->failed);
 }
 
 TEST(RunComparison, AutocorrelatedStepsWidenTheNoise) {

@@ -63,7 +63,7 @@ std::vector<std::string> Ledger::row_path_of_scope(std::uint32_t process, const 
   }
   if (row_level_ == RowLevel::phase) return resolved_scope.phase_path();
   if (row_level_ == RowLevel::region) return resolved_scope.region_path();
-  if (row_level_ == RowLevel::module && !resolved_scope.module.empty()) return {module_row_name(resolved_scope.module)};
+  if (row_level_ == RowLevel::module && resolved_scope.is_in_layer()) return {module_row_name(resolved_scope.module)};
   std::vector<std::string> path = resolved_scope.layer_path();
   if (path.empty() && row_level_ == RowLevel::function) path = {std::string(kOutsideScopesRowName)};
   if (!path.empty() && row_level_ == RowLevel::work)

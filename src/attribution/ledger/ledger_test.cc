@@ -246,6 +246,16 @@ TEST(Ledger, AModuleHasTheEnergyOfAllItsPasses) {
               layer_outcome.energy({"train", "forward", "net.conv"}) + *backward(layer_outcome)->energy_j, 1e-6);
 }
 
+TEST(Ledger, CodeOfADataLoaderIsNoModule) {
+  Activity activity = names();
+  activity.scopes.push_back({10, 1, ScopeKind::phase, "dataloader"});
+  activity.scopes.push_back({11, 10, ScopeKind::module, "worker.preprocessing"});
+  activity.scope_tallies = {cpu(4, 1), cpu(11, 2)};
+  const LedgerOutcome outcome =
+      attribute_energy(RowLevel::module, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"train", "dataloader", "worker.preprocessing"}), 2 * outcome.energy({"net.conv"}), 1e-6);
+}
+
 TEST(Ledger, AModuleNamedLikeASpecialRowHasARowOfItsOwn) {
   for (const std::string name : {"probe", "background", "background.density"}) {
     Activity activity = names();

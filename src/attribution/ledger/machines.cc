@@ -392,7 +392,12 @@ LedgerResult Machines::make_serving_rows(Host& host, RowLevel level) {
 }
 
 LedgerResult Machines::make_host_result(Host& host, RowLevel level, const BranchSumOptions& grouping) const {
-  if (is_serving_row_level(level)) return make_serving_rows(host, level);
+  if (is_serving_row_level(level)) {
+    LedgerResult result = make_serving_rows(host, level);
+    // The serving ledger has no sums over a part of the rows.
+    if (!grouping.is_enabled || !grouping.path_filter.empty()) result.groups.clear();
+    return result;
+  }
   if (!is_attributed_level(level)) {
     LedgerResult steps = make_step_rows(row_level_name(level), find_step_or_epoch_marks(host, level),
                                         make_host_energy_function(host), host.span, host.probing_spans);

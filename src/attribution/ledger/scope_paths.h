@@ -26,6 +26,9 @@ inline constexpr std::string_view kSetupPhase = "setup";
 inline constexpr std::string_view kCompilePhase = "compile";
 inline constexpr std::string_view kCheckpointPhase = "checkpoint";  // prefix of its phases
 
+// The code of a DataLoader and of its workers.
+inline constexpr std::string_view kDataLoaderPhase = "dataloader";
+
 inline constexpr std::string_view kProgramRowName = "program";  // row of GPU work launched in no scope
 // Whether rows of this name mean something else than a module or region of the program.
 bool is_reserved_row_name(std::string_view name);
@@ -47,6 +50,8 @@ struct ResolvedScope {
   // "aten::conv2d [64,3,224,224] [64,3,7,7]"; the operation alone if its inputs are unknown.
   std::string op_with_tensors() const;
   bool is_probe() const { return train_or_probe_mode == kProbeModeScopeName; }
+  // Names below a DataLoader are those of its workers and of their code.
+  bool is_in_layer() const { return !module.empty() && phase != kDataLoaderPhase; }
   // Probing, setup, compilation, checkpoints: light mode does not extrapolate them.
   bool is_one_time() const;
 };

@@ -7,7 +7,6 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::string_view kDataLoaderPhase = "dataloader";
 constexpr std::string_view kBatchInputPhase = "input";  // from the delivery of a batch to the call of the model
 
 bool is_communication_scope(const ResolvedScope& scope) {

@@ -556,6 +556,9 @@ ServingResult ServingLedger::finish() {
   }
   result.prefill = add_energy_interval(dot_product(prefill_amounts_, model_.coefficients), prefill_amounts_);
   result.decode = add_energy_interval(dot_product(decode_amounts_, model_.coefficients), decode_amounts_);
+  StepTerms step_amounts = prefill_amounts_;
+  add_scaled_terms(step_amounts, decode_amounts_);
+  result.all_steps = add_energy_interval(steps_j_, step_amounts);
   result.energy_saved_by_cache =
       add_energy_interval(dot_product(cache_saved_amounts_, model_.coefficients), cache_saved_amounts_);
   result.kv_cache_read_j = prefill_amounts_[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +

@@ -453,6 +453,33 @@ TEST(ServingLedger, TokensReadBackFromThePrefixCacheAreNotRecomputed) {
   EXPECT_EQ(result.prompt_tokens, 540u);
 }
 
+TEST(ServingLedger, SumsOfRowsHaveTheIntervalOfTheLedger) {
+  const ServingResult result = compute_serving_result(simulate_serving(make_request_mixture(60, 3), {}, 3));
+  const LedgerResult requests = make_request_rows(result);
+  const LedgerResult tokens = make_token_rows(result);
+  const auto find_group = [](const LedgerResult& rows, const std::vector<std::string>& path) {
+    const auto group = std::ranges::find(rows.groups, path, &ReportRow::path);
+    EXPECT_NE(group, rows.groups.end());
+    return group == rows.groups.end() ? ReportRow{} : *group;
+  };
+  const ReportRow all_requests = find_group(requests, {});
+  const ReportRow all_tokens = find_group(tokens, {});
+  EXPECT_NEAR(*all_requests.energy_j, *requests.attributed_j, 1e-9 * *requests.attributed_j);
+  EXPECT_EQ(all_requests.low_j, all_tokens.low_j);
+  EXPECT_EQ(all_requests.high_j, all_tokens.high_j);
+  double sum_of_highs_j = 0;
+  for (const ReportRow& row : requests.rows) sum_of_highs_j += row.high_j.value_or(0);
+  EXPECT_LT(*all_requests.high_j, sum_of_highs_j) << "errors of requests are not fully correlated";
+  for (const LabelEnergy& label : result.labels) {
+    if (label.kind != "tenant") continue;
+    const ReportRow tenant = find_group(requests, {label.name});
+    EXPECT_EQ(tenant.energy_j, label.energy_j);
+    EXPECT_EQ(tenant.low_j, label.low_j);
+    EXPECT_EQ(tenant.high_j, label.high_j);
+    EXPECT_GT(*tenant.count, 0u);
+  }
+}
+
 TEST(ServingLedger, APreemptionBetweenStepsDropsTheLastKnownContext) {
   const StepRequest preemption{0, 0, 0, 0, 0, 0, kRequestPreempted};
   const EngineRun run = make_run_of_entries({{0, "a", "", ""}}, {{0, 500, 0, 1, 0, 500, 0},

@@ -75,6 +75,20 @@ EnergyInterval subtract_waste(const EnergyInterval& energy, double wasted_j) {
           std::max(energy.low_j - wasted_j, 0.0), std::max(energy.high_j - wasted_j, 0.0)};
 }
 
+// The sum of the rows below `path`, with an interval of the serving ledger.
+ReportRow make_group(const std::vector<ReportRow>& rows, std::vector<std::string> path, const ServingResult& serving,
+                     const EnergyInterval& energy) {
+  ReportRow group = path.empty() ? ReportRow{} : make_serving_row(path, 0, 0);
+  group.count = 0;
+  for (const ReportRow& row : rows) {
+    if (row.path.size() < path.size() || !std::equal(path.begin(), path.end(), row.path.begin())) continue;
+    *group.count += row.count.value_or(0);
+    group.time_s += row.time_s;
+  }
+  set_row_energy(group, serving, energy);
+  return group;
+}
+
 }  // namespace
 
 LedgerResult make_request_rows(const ServingResult& serving) {
@@ -100,6 +114,12 @@ LedgerResult make_request_rows(const ServingResult& serving) {
       row.energy_j = unlisted_j;
     }
     result.rows.push_back(std::move(row));
+  }
+  result.groups.push_back(make_group(result.rows, {}, serving, serving.all_steps));
+  for (const LabelEnergy& label : serving.labels) {
+    if (label.kind != "tenant") continue;
+    result.groups.push_back(
+        make_group(result.rows, {label.name}, serving, {label.energy_j, label.low_j, label.high_j}));
   }
   set_energy_totals(result, serving);
   return result;
@@ -128,6 +148,7 @@ LedgerResult make_token_rows(const ServingResult& serving) {
   add_waste("preempted", serving.wasted_preempted_j, serving.recomputed_tokens);
   add_waste("aborted", serving.wasted_aborted_j, serving.aborted);
   add_waste("rejected", serving.wasted_rejected_j, serving.rejected_tokens);
+  result.groups.push_back(make_group(result.rows, {}, serving, serving.all_steps));
   set_energy_totals(result, serving);
   return result;
 }

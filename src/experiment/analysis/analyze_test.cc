@@ -7,6 +7,7 @@
 
 #include "experiment/analysis/experiment_table.h"
 #include "experiment/analysis/synthetic_experiment.h"
+#include "experiment/analysis/verdict.h"
 
 namespace joulemap::experiment {
 namespace {
@@ -119,6 +120,55 @@ TEST(Analyze, ReportsTooFewRowsForSignificance) {
   EXPECT_NE(result.comparisons[0].verdict.find("not significant with 6 pairs"), std::string::npos);
   EXPECT_EQ(result.comparisons[0].min_rows_per_level,
             8);  // the smallest p of 8 pairs, times 6 tests: 2 / 2^8 x 6 < 0.05
+}
+
+TEST(Analyze, IntervalsOfFewRowsStateTheirConfidence) {
+  const ExperimentData data =
+      synthetic_experiment({"a", "b"}, {"m"}, 4, [](std::size_t framework_level, std::size_t, std::size_t i) {
+        return 100 + 10 * static_cast<double>(framework_level) + deterministic_noise(i + 5 * framework_level);
+      });
+  const Comparison comparison = expect_analysis(data).comparisons[0];
+  ASSERT_TRUE(comparison.confidence);
+  EXPECT_DOUBLE_EQ(*comparison.confidence, 0.875);  // of 4 pairs: 1 - 2 / 2^4
+  EXPECT_NE(comparison.verdict.find(" at 87.5 % confidence"), std::string::npos) << comparison.verdict;
+  EXPECT_NE(comparison.verdict.find("difference in energy between a and b"), std::string::npos) << comparison.verdict;
+  const AnalysisResult more_rows = expect_analysis(make_doubled_energy_data(true));
+  EXPECT_EQ(more_rows.comparisons[0].verdict.find("confidence"), std::string::npos) << more_rows.comparisons[0].verdict;
+}
+
+TEST(Analyze, ASingleRowHasNoIntervalAndNoDeviation) {
+  const AnalysisResult result = expect_analysis(
+      synthetic_experiment({"a", "b"}, {"m"}, 1, [](std::size_t framework_level, std::size_t, std::size_t) {
+        return 100.0 + static_cast<double>(framework_level);
+      }));
+  for (const AnalysisCell& cell : result.cells) {
+    ASSERT_TRUE(cell.measures[0]);
+    EXPECT_FALSE(cell.measures[0]->low || cell.measures[0]->high || cell.measures[0]->standard_deviation);
+  }
+}
+
+TEST(Analyze, ThePFloorFollowsTheAdjustmentAndIgnoresArbitraryPairs) {
+  const auto has_p_floor = [](const AnalysisResult& result) {
+    return std::ranges::find(result.flags, "p_floor", &AnalysisFlag::code) != result.flags.end();
+  };
+  ExperimentData data =
+      synthetic_experiment({"a", "b"}, {"m", "n", "o"}, 6, [](std::size_t framework_level, std::size_t, std::size_t i) {
+        return 100.0 * static_cast<double>(1 + framework_level) + deterministic_noise(i);
+      });
+  const AnalysisResult adjusted_result =
+      expect_analysis(data, {.adjustment = statistics::Adjustment::benjamini_hochberg});
+  EXPECT_TRUE(adjusted_result.comparisons[0].is_different);
+  EXPECT_FALSE(has_p_floor(adjusted_result));
+  EXPECT_FALSE(has_p_floor(expect_analysis(data, {.adjustment = statistics::Adjustment::none})));
+  EXPECT_TRUE(has_p_floor(expect_analysis(data)));
+  data.is_blocked = false;  // 6 independent rows per level suffice, 6 pairs would not
+  EXPECT_FALSE(has_p_floor(expect_analysis(data)));
+}
+
+TEST(Analyze, AChangeNamesThePercentageOnlyInItsOwnDirection) {
+  const Measure time{.name = "time_s", .kind = MeasureKind::time, .unit = "s"};
+  EXPECT_EQ(change_phrase(time, 0.147, 1.2), "takes 1.2 % more time");
+  EXPECT_EQ(change_phrase(time, 0.147, -1.2), "takes 147 ms more time");
 }
 
 TEST(Analyze, ANondominatedCellIsOnTheParetoFront) {

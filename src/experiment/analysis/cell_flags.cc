@@ -260,8 +260,10 @@ std::vector<AnalysisFlag> compute_cell_flags(const ExperimentData& data, const E
   flag_sample_sum_mismatch(view, flags);
   for (std::size_t i = 0; i < measure_summaries.size(); ++i) {
     if (!measure_summaries[i]) continue;
+    const std::size_t cell_flag_count = flags.size();
     flag_large_spread(view, table.measures[i], *measure_summaries[i], i, flags);
     flag_trend(table.measures[i], *measure_summaries[i], alpha, flags);
+    for (std::size_t k = cell_flag_count; k < flags.size(); ++k) flags[k].measure = i;
   }
   return flags;
 }

@@ -44,22 +44,11 @@ std::string p_value_phrase(double p, double adjusted_p) {
   return fmt::format("{}, adjusted {}", p_value_phrase(p), p_value_text(adjusted_p));
 }
 
-std::string p_value_phrase(const MainEffect& effect) { return p_value_phrase(effect.p, effect.p_adjusted); }
-
-// "energy", "time", "energy of gpu", "accuracy".
-std::string measure_phrase(const Measure& measure) {
-  const std::string_view estimated_prefix = measure.is_estimated() ? "estimated " : "";
-  switch (measure.kind) {
-    case MeasureKind::energy:
-      return fmt::format("{}energy", estimated_prefix);
-    case MeasureKind::domain:
-      return fmt::format("{}energy of {}", estimated_prefix, measure.name);
-    case MeasureKind::time:
-      return "time";
-    case MeasureKind::metric:
-      break;
-  }
-  return measure.name;
+// Names the number of combinations in the test if it left out some.
+std::string p_value_phrase(const MainEffect& effect) {
+  const std::string text = p_value_phrase(effect.p, effect.p_adjusted);
+  if (effect.tested_combinations == effect.combinations) return text;
+  return fmt::format("{}, tested over the {} with repetitions", text, effect.tested_combinations);
 }
 
 // An effect seen from its higher level, so that it reads "uses 32 % more".
@@ -106,11 +95,6 @@ HigherLevelEffect make_higher_level_effect(const MainEffect& effect, const Analy
   return higher_level_effect;
 }
 
-std::string confidence_phrase(const MainEffect& effect, const AnalysisResult& result) {
-  if (!effect.confidence || *effect.confidence >= 1 - result.alpha - 1e-9) return "";
-  return fmt::format(" at {:.3g} % confidence", 100 * *effect.confidence);
-}
-
 std::string factor_test_verdict(const MainEffect& effect, const AnalysisResult& result) {
   const ExperimentFactor& factor = result.factors[effect.factor];
   const std::string measure = measure_phrase(result.measures[effect.measure]);
@@ -125,7 +109,7 @@ std::string general_effect_verdict(const MainEffect& effect, const HigherLevelEf
       "{} {} than {} over {} ({}{}; higher in {} of {}; {})", higher_level_effect.higher_level,
       change_phrase(result.measures[effect.measure], higher_level_effect.difference, higher_level_effect.percent),
       higher_level_effect.lower_level, combinations_text(effect, result), higher_level_effect.interval_text,
-      confidence_phrase(effect, result), higher_level_effect.agreeing_combination_count, effect.combinations,
+      confidence_phrase(effect.confidence, result), higher_level_effect.agreeing_combination_count, effect.combinations,
       p_value_phrase(effect));
 }
 
@@ -178,7 +162,7 @@ std::string verdict_sentence(const MainEffect& effect, const AnalysisResult& res
                      result.factors[effect.factor].name, measure_phrase(result.measures[effect.measure]),
                      combinations_text(effect, result), higher_level_effect.higher_level,
                      higher_level_effect.lower_level, higher_level_effect.interval_text,
-                     confidence_phrase(effect, result), higher_level_effect.agreeing_combination_count,
+                     confidence_phrase(effect.confidence, result), higher_level_effect.agreeing_combination_count,
                      effect.combinations, p_value_phrase(effect));
 }
 

@@ -117,11 +117,14 @@ void flag_arbitrary_pairing(const AnalysisResult& result, std::vector<AnalysisFl
 }
 
 // Flags families of comparisons that have too few repetitions: their smallest possible p-value, adjusted for multiple
-// comparisons, is above alpha.
+// comparisons, is above alpha. The method of Benjamini and Hochberg multiplies the p-values of a family by less if many
+// are small, so only the p-value of a single comparison is a limit there.
 void flag_unreachable_significance(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
+  const bool is_family_wise = result.adjustment == "holm" || result.adjustment == "bonferroni";
   std::map<std::tuple<std::size_t, Pairing>, std::pair<std::size_t, const Comparison*>> families;
   for (const Comparison& comparison : result.comparisons) {
     if (!comparison.p || !comparison.a) continue;
+    if (!result.is_blocked && comparison.pairing == Pairing::paired) continue;  // arbitrary pairs: not for conclusions
     auto& [most_n, example_comparison] = families[{comparison.factor, comparison.pairing}];
     most_n = std::max(most_n, std::min(comparison.row_count_a, comparison.row_count_b));
     example_comparison = &comparison;
@@ -130,17 +133,25 @@ void flag_unreachable_significance(const AnalysisResult& result, std::vector<Ana
     const auto& [n, example_comparison] = family;
     const bool is_paired = example_comparison->pairing == Pairing::paired;
     const double floor = is_paired ? statistics::min_p_value_paired(n) : statistics::min_p_value_unpaired(n, n);
-    const double times = static_cast<double>(example_comparison->family_size);
+    const double times = is_family_wise ? static_cast<double>(example_comparison->family_size) : 1;
     if (floor * times <= result.alpha) continue;
     flags.push_back(
         {"p_floor",
-         fmt::format(
-             "{} {} cannot give p below {}: with {} comparisons of {} nothing is significant after Bonferroni or Holm "
-             "at {} (smallest p x comparisons = {:.2g})",
-             n, is_paired ? "pairs" : "rows per level", p_value_text(floor), example_comparison->family_size,
-             result.factors[example_comparison->factor].name, result.alpha, floor * times),
-         fmt::format("use {} repetitions, or fewer comparisons (--metric, --factor){}",
-                     example_comparison->min_rows_per_level.value_or(0),
+         is_family_wise
+             ? fmt::format("{} {} cannot give p below {}: with {} comparisons of {} nothing is significant after "
+                           "Bonferroni or Holm at {} (smallest p x comparisons = {:.2g})",
+                           n, is_paired ? "pairs" : "rows per level", p_value_text(floor),
+                           example_comparison->family_size, result.factors[example_comparison->factor].name,
+                           result.alpha, floor * times)
+             : fmt::format("{} {} cannot give p below {}: no comparison of {} is significant at {}", n,
+                           is_paired ? "pairs" : "rows per level", p_value_text(floor),
+                           result.factors[example_comparison->factor].name, result.alpha),
+         fmt::format("use {} repetitions{}{}",
+                     is_family_wise ? example_comparison->min_rows_per_level.value_or(0)
+                                    : statistics::min_repetitions(
+                                          is_paired ? statistics::Pairing::paired : statistics::Pairing::unpaired,
+                                          result.alpha, 1),
+                     is_family_wise ? ", or fewer comparisons (--metric, --factor)" : "",
                      result.main_effects.empty() ? "" : "; read the effects over all combinations")});
   }
 }

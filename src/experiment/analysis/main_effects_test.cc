@@ -193,6 +193,7 @@ TEST(MainEffects, MainEffectsCountOnlyCombinationsThatHaveBothLevels) {
   }
   const MainEffect effect = analyze_effects(data).main_effects.front();
   EXPECT_EQ(effect.combinations, 28U);
+  EXPECT_EQ(effect.tested_combinations, 27U);
   EXPECT_EQ(effect.n, 2 * 27U) << "a combination with one pair is in no stratified test";
   EXPECT_EQ(effect.generality, EffectGenerality::same_direction);
   EXPECT_FALSE(effect.model_percent) << "missing cells";

@@ -23,10 +23,11 @@ std::string measured_domains_text(const Measure& measure) {
   return text;
 }
 
-std::string interval_phrase(const Comparison& comparison, const Measure& measure) {
+std::string interval_phrase(const Comparison& comparison, const AnalysisResult& result) {
   if (!comparison.difference || !comparison.low || !comparison.high) return "";
-  return fmt::format("{}, {} to {}", amount_text(*comparison.difference, measure.unit),
-                     amount_text(*comparison.low, measure.unit), amount_text(*comparison.high, measure.unit));
+  const std::string& unit = result.measures[comparison.measure].unit;
+  return fmt::format("{}, {} to {}{}", amount_text(*comparison.difference, unit), amount_text(*comparison.low, unit),
+                     amount_text(*comparison.high, unit), confidence_phrase(comparison.confidence, result));
 }
 
 double min_attainable_p(const Comparison& comparison) {
@@ -67,18 +68,40 @@ std::string doubtful_mean_note(const Comparison& comparison, const AnalysisResul
 
 std::string all_levels_verdict(const Comparison& comparison, const AnalysisResult& result) {
   const ExperimentFactor& factor = result.factors[comparison.factor];
-  const Measure& measure = result.measures[comparison.measure];
-  return fmt::format("{} levels of {} {} in {}{} ({})", factor.levels.size(), factor.name,
+  return fmt::format("{} levels of {} {} in {} ({})", factor.levels.size(), factor.name,
                      comparison.is_different ? "differ" : "do not differ significantly",
-                     measure.is_estimated() ? "estimated " : "", measure.name, p_values_phrase(comparison));
+                     measure_phrase(result.measures[comparison.measure]), p_values_phrase(comparison));
 }
 
 }  // namespace
 
+std::string measure_phrase(const Measure& measure) {
+  const std::string_view estimated_prefix = measure.is_estimated() ? "estimated " : "";
+  switch (measure.kind) {
+    case MeasureKind::energy:
+      return fmt::format("{}energy", estimated_prefix);
+    case MeasureKind::domain:
+      return fmt::format("{}energy of {}", estimated_prefix, measure.name);
+    case MeasureKind::time:
+      return "time";
+    case MeasureKind::metric:
+      break;
+  }
+  return measure.name;
+}
+
+std::string confidence_phrase(const std::optional<double>& confidence, const AnalysisResult& result) {
+  constexpr double kRoundingError = 1e-9;
+  if (!confidence || *confidence >= 1 - result.alpha - kRoundingError) return "";
+  return fmt::format(" at {:.3g} % confidence", 100 * *confidence);
+}
+
 std::string change_phrase(const Measure& measure, double difference, std::optional<double> percent) {
   const std::string_view direction = difference < 0 ? "less" : "more";
-  const std::string change_amount =
-      percent ? fmt::format("{:.3g} %", std::abs(*percent)) : amount_text(std::abs(difference), measure.unit);
+  // The estimate of a ratio near 1 can have the other direction than that of the difference.
+  const bool has_same_direction = percent && (*percent < 0) == (difference < 0);
+  const std::string change_amount = has_same_direction ? fmt::format("{:.3g} %", std::abs(*percent))
+                                                       : amount_text(std::abs(difference), measure.unit);
   const std::string_view estimated_prefix = measure.is_estimated() ? "estimated " : "";
   const bool is_part = measure.kind == MeasureKind::domain || !measure.excluded_domains.empty();
   const std::string domain_phrase =
@@ -110,7 +133,7 @@ std::string verdict_sentence(const Comparison& comparison, const AnalysisResult&
   if (comparison.is_different) {
     return fmt::format("{} {} than {} ({}; {} effect, A12 {:.2f}; {}){}", level_a,
                        change_phrase(measure, comparison.difference.value_or(0), comparison.percent), level_b,
-                       interval_phrase(comparison, measure),
+                       interval_phrase(comparison, result),
                        statistics::cliffs_delta_magnitude(comparison.cliffs_delta.value_or(0)),
                        comparison.vargha_delaney_a12.value_or(0.5), p_values_phrase(comparison), doubtful_note);
   }
@@ -125,11 +148,10 @@ std::string verdict_sentence(const Comparison& comparison, const AnalysisResult&
         comparison.row_count_a, comparison.pairing == Pairing::paired ? "pairs" : "rows", p_value_text(*comparison.p),
         p_value_text(floor), comparison.family_size, p_value_text(needed), level_a,
         change_phrase(measure, comparison.difference.value_or(0), comparison.percent), level_b,
-        interval_phrase(comparison, measure), doubtful_note);
+        interval_phrase(comparison, result), doubtful_note);
   }
-  return fmt::format("no significant difference between {} and {}{} ({}; {}){}", level_a, level_b,
-                     measure.is_estimated() ? " in estimated energy" : "", interval_phrase(comparison, measure),
-                     p_values_phrase(comparison), doubtful_note);
+  return fmt::format("no significant difference in {} between {} and {} ({}; {}){}", measure_phrase(measure), level_a,
+                     level_b, interval_phrase(comparison, result), p_values_phrase(comparison), doubtful_note);
 }
 
 namespace {

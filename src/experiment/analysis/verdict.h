@@ -17,6 +17,12 @@ std::string verdict_sentence(const Comparison& comparison, const AnalysisResult&
 // "uses 12.3 % less energy", "takes 8 % more time", "has 2 % more accuracy".
 std::string change_phrase(const Measure& measure, double difference, std::optional<double> percent);
 
+// "energy", "time", "energy of gpu", "accuracy".
+std::string measure_phrase(const Measure& measure);
+
+// " at 87.5 % confidence" if an interval has less than 1 - alpha, otherwise empty.
+std::string confidence_phrase(const std::optional<double>& confidence, const AnalysisResult& result);
+
 std::string methods_paragraph(const AnalysisResult& result);
 
 }  // namespace joulemap::experiment

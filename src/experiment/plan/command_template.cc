@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -115,6 +116,25 @@ Status check_command_template(const CommandSpec& command, std::span<const Experi
   for (const std::string& word : command.arguments) replace_placeholders(word, check_placeholder);
   if (!problem.empty()) return Error{ErrorCode::usage, problem, ""};
   return Done{};
+}
+
+std::vector<std::string> find_unused_factors(const ExperimentSpec& spec) {
+  std::set<std::string, std::less<>> used_names;
+  const auto collect_names = [&](std::string_view text) {
+    replace_placeholders(text, [&](std::string_view name, const ShellContext&) {
+      used_names.emplace(name);
+      return std::string();
+    });
+  };
+  if (spec.command.shell_text.empty() && spec.command.arguments.empty()) return {};  // rows of another tool
+  collect_names(spec.command.shell_text);
+  for (const std::string& word : spec.command.arguments) collect_names(word);
+  for (const auto& [name, value] : spec.environment) collect_names(value);
+  std::vector<std::string> unused_factors;
+  for (const ExperimentFactor& factor : spec.factors) {
+    if (factor.levels.size() > 1 && !used_names.contains(factor.name)) unused_factors.push_back(factor.name);
+  }
+  return unused_factors;
 }
 
 std::string expand_placeholders(std::string_view text, const PlaceholderValues& values) {

@@ -37,6 +37,10 @@ std::string_view reserved_placeholders();  // "row, block, ..."
 // Checks that every placeholder is known, and that the shell passes a quoted word unchanged at each placeholder.
 Status check_command_template(const CommandSpec& command, std::span<const ExperimentFactor> factors);
 
+// Names of factors with several levels whose placeholder is neither in the command nor in the environment: their levels do
+// not change what runs. Empty without a command.
+std::vector<std::string> find_unused_factors(const ExperimentSpec& spec);
+
 // Returns the argument vector to execute; a shell text becomes sh -c TEXT.
 std::vector<std::string> expand_command(const CommandSpec& command, const PlaceholderValues& values);
 std::string expand_placeholders(std::string_view text, const PlaceholderValues& values);

@@ -88,6 +88,15 @@ TEST(CommandTemplate, AnUnknownNameIsRefused) {
   EXPECT_NE(checked.error().message.find("{bacth}"), std::string::npos);
 }
 
+TEST(CommandTemplate, FindsFactorsThatTheCommandDoesNotUse) {
+  ExperimentSpec spec;
+  spec.factors = {{"a", {"1", "2"}, true}, {"b", {"1", "2"}, true}, {"c", {"1", "2"}, true}, {"d", {"1"}, true}};
+  EXPECT_TRUE(find_unused_factors(spec).empty());  // no command: rows of another tool
+  spec.command.shell_text = "echo {a} {{c}}";
+  spec.environment = {{"B", "{b}"}};
+  EXPECT_EQ(find_unused_factors(spec), std::vector<std::string>{"c"});
+}
+
 TEST(CommandTemplate, SeedsOfRowsDifferAndAreReproducible) {
   EXPECT_EQ(expand_placeholders("{seed}", values(0, 3)), expand_placeholders("{seed}", values(1, 3)));
   EXPECT_NE(expand_placeholders("{seed}", values(0, 3)), expand_placeholders("{seed}", values(0, 4)));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <regex>
 
 #include "base/small_file.h"
@@ -233,6 +234,30 @@ void read_checks(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& e
   check_names_are_known(table, "set", checks.applied_settings, kKnownSettingNames, errors);
 }
 
+// Names of results that every row has: `analyze --metric` and the columns of CSV files could not tell a factor or metric
+// of the same name from them.
+bool is_measure_name(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kMeasureNames = {"energy_j", "time_s", "package", "dram", "gpu", "core"};
+  return std::ranges::find(kMeasureNames, name) != kMeasureNames.end();
+}
+
+void check_measure_names(const DocumentValue& document, const ExperimentSpec& spec, SpecErrors& errors) {
+  const auto check_name = [&](std::string_view table_name, const std::string& name, bool is_taken) {
+    const DocumentValue* const table = document.find(table_name);
+    const DocumentValue* const value = table == nullptr ? nullptr : table->find(name);
+    if (is_taken && value != nullptr)
+      errors.add(value->line, fmt::format("[{}] {}: results of rows have this name; choose another", table_name,
+                                          joulemap::quoted(name)));
+  };
+  for (const ExperimentFactor& factor : spec.factors)
+    check_name("factors", factor.name, factor.name == "energy_j" || factor.name == "time_s");
+  for (const MetricSpec& metric : spec.metrics) {
+    const bool is_factor =
+        std::ranges::find(spec.factors, metric.metric.name, &ExperimentFactor::name) != spec.factors.end();
+    check_name("metrics", metric.metric.name, is_measure_name(metric.metric.name) || is_factor);
+  }
+}
+
 void read_costs(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   SpecReader reader(table, "[costs]", errors);
   reader.read_number("price_per_kwh", spec.costs.price_per_kwh, 0, 1e6);
@@ -303,6 +328,7 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) 
   read_cool_down(reader.take_value("cool_down"), spec, errors);
   read_checks(reader.take_value("checks"), spec, errors);
   read_metrics(reader.take_value("metrics"), spec, errors);
+  check_measure_names(*document, spec, errors);
   read_costs(reader.take_value("costs"), spec, errors);
   reader.report_unknown_keys();
   if (errors.empty()) check_placeholders(*document, spec, errors);

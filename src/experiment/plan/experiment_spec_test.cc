@@ -127,6 +127,12 @@ TEST(ExperimentSpec, ReportsErrorsWithTheirLines) {
                 .find("e.toml:4: the pattern of m needs one"),
             0u);
   EXPECT_EQ(parse_error_of("name = \n").find("e.toml:1: "), 0u);
+  EXPECT_EQ(parse_error_of("\n[factors]\ntime_s = ['1', '2']"),
+            "e.toml:3: [factors] 'time_s': results of rows have this name; choose another");
+  for (const std::string name : {"energy_j", "package", "v"}) {
+    EXPECT_EQ(parse_error_of(factors_section + "[metrics." + name + "]\nfrom = 'json'\n"),
+              "e.toml:4: [metrics] '" + name + "': results of rows have this name; choose another");
+  }
 }
 
 TEST(ExperimentSpec, ReportsAMistypedKey) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/plan/plan_summary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "experiment/analysis/energy_basis.h"
+#include "experiment/plan/command_template.h"
 #include "statistics/sample_size.h"
 
 namespace joulemap::experiment {
@@ -74,6 +77,13 @@ ExperimentPlan make_plan_of_spec(const ExperimentSpec& spec, const std::vector<L
   plan.order = to_string(spec.row_order);
   plan.seed = spec.seed;
   plan.statistics = compute_plan_statistics(spec, cells);
+  for (const std::string& factor : find_unused_factors(spec)) {
+    plan.diagnostics.add({"factor_unused", 1,
+                          fmt::format("the command and its environment do not contain {{{}}}: the levels of this "
+                                      "factor all run the same",
+                                      factor),
+                          fmt::format("pass the level to the command: {{{}}}", factor)});
+  }
   return plan;
 }
 
@@ -93,16 +103,18 @@ std::vector<ExperimentRow> read_pilot_rows(const ExperimentFolder& folder, const
 
 std::size_t count_comparisons(const std::vector<ExperimentFactor>& factors, const std::vector<LevelIndices>& cells) {
   // Ignore one factor's level: each two cells that are equal then form a comparison.
-  std::size_t comparisons = 0;
+  std::size_t max_comparisons = 0;
   for (std::size_t factor = 0; factor < factors.size(); ++factor) {
     if (!factors[factor].is_compared) continue;
+    std::size_t comparisons = 0;
     std::map<LevelIndices, std::size_t> cell_count_by_other_levels;
     for (LevelIndices cell : cells) {
       cell[factor] = 0;
       comparisons += cell_count_by_other_levels[cell]++;
     }
+    max_comparisons = std::max(max_comparisons, comparisons);
   }
-  return comparisons;
+  return max_comparisons;
 }
 
 std::optional<double> relative_noise_within_cells(std::span<const ExperimentRow> rows) {
@@ -189,9 +201,10 @@ ExperimentPlan summarize_plan(const ExperimentFolder& folder) {
   ExperimentPlan plan = make_plan_of_spec(folder.spec(), cells);
   plan.folder = folder.path();
   const ExperimentData data = folder.read();
-  plan.diagnostics = data.diagnostics;
+  plan.diagnostics.add_all(data.diagnostics);
   for (const ExperimentRow& row : data.rows) {
-    plan.rows.push_back({row.number, row.block, row.levels, row.state, row.attempts, row.node, row.elapsed_s, {}, {}});
+    plan.rows.push_back(
+        {row.number, row.block, row.levels, row.state, row.attempts, row.node, row.elapsed_s, {}, {}, row.error});
     if (const std::optional<EnergyWithProvenance> complete_energy = energy_if_complete(total_energy(row.domains))) {
       plan.rows.back().energy_j = complete_energy->joules;
       plan.rows.back().provenance = complete_energy->provenance;

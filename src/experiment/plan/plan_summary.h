@@ -20,7 +20,8 @@ Result<ExperimentPlan> summarize_plan(const ExperimentSpec& spec);
 // Summary that includes the rows and the pilot in the folder.
 ExperimentPlan summarize_plan(const ExperimentFolder& folder);
 
-// Number of pairs of cells that differ in the level of exactly one factor whose levels are compared.
+// Number of pairs of cells that differ only in one compared factor: the largest number of all compared factors, because
+// the analysis adjusts p-values for each factor separately.
 std::size_t count_comparisons(const std::vector<ExperimentFactor>& factors,
                               const std::vector<std::vector<std::size_t>>& cells);
 

@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+#include "experiment/plan/plan_summary.h"
+
 namespace joulemap::experiment {
 namespace {
 
@@ -100,6 +102,15 @@ TEST(RunPlan, RefusesTooManyRows) {
   ExperimentSpec spec;
   for (int i = 0; i < 40; ++i) spec.factors.push_back({"f", std::vector<std::string>(10, "x")});
   EXPECT_FALSE(plan_rows(spec));
+}
+
+TEST(PlanSummary, ComparisonsAreThoseOfTheFactorWithTheMost) {
+  const std::vector<ExperimentFactor> factors = {{"a", {"1", "2", "3"}, true}, {"b", {"1", "2"}, true}};
+  std::vector<std::vector<std::size_t>> cells;
+  for (std::size_t a = 0; a < 3; ++a) {
+    for (std::size_t b = 0; b < 2; ++b) cells.push_back({a, b});
+  }
+  EXPECT_EQ(count_comparisons(factors, cells), 6U);  // of a; b has 3
 }
 
 }  // namespace

@@ -34,8 +34,7 @@ class ExperimentRunner {
       if (!outcome) return outcome.error();
       if (!outcome->has_run) continue;
       if (outcome->row.state != ExperimentRowState::done && !outcome->stop_requested) {
-        return Error{ErrorCode::io,
-                     fmt::format("the warm-up run failed with exit code {}", outcome->row.exit_code.value_or(-1)),
+        return Error{ErrorCode::io, fmt::format("the warm-up run failed: {}", outcome->row.error),
                      fmt::format("see {}", folder_.row_path("warm-up", run))};
       }
     }

@@ -59,11 +59,14 @@ CheckOutcome check_turbo(const SystemRoot& root, const ChecksSpec& spec) {
 }
 
 CheckOutcome check_cpu_load(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
-  const std::optional<double> share = idle && idle->busy_share ? idle->busy_share : load_per_cpu(root);
-  if (!share) return make_unknown_check("load", "this machine reports no load");
-  const std::string load_text = fmt::format("{:.1f} % of all CPUs", 100 * *share);
-  if (*share <= spec.max_load_fraction) return make_passed_check("load", load_text);
-  return make_warned_check("load", load_text, fmt::format("other processes use {}", load_text),
+  // Without an idle baseline, the load average replaces the measured share. It counts waiting threads, too.
+  const bool is_measured = idle && idle->busy_share;
+  const std::optional<double> load = is_measured ? idle->busy_share : load_per_cpu(root);
+  if (!load) return make_unknown_check("load", "this machine reports no load");
+  const std::string load_text = is_measured ? fmt::format("{:.1f} % of all CPUs", 100 * *load)
+                                            : fmt::format("load average of {:.2f} per CPU", *load);
+  if (*load <= spec.max_load_fraction) return make_passed_check("load", load_text);
+  return make_warned_check("load", load_text, (is_measured ? "other processes use " : "the machine has a ") + load_text,
                            "stop other processes (see top)");
 }
 

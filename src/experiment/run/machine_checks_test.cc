@@ -36,6 +36,17 @@ TEST_F(MachineChecks, UnreadableChecksAreUnknownAndNotPassed) {
   EXPECT_EQ(run_check("throttling").state, CheckState::unknown) << "not checked";
 }
 
+TEST_F(MachineChecks, ALoadAverageIsNoShareOfCpuTime) {
+  write("proc/loadavg", "4.46 2.00 1.00 2/300 1234\n");
+  write("sys/devices/system/cpu/online", "0-1\n");
+  idle_.reset();
+  const CheckOutcome average = run_check("load");
+  EXPECT_EQ(average.state, CheckState::warned);
+  EXPECT_EQ(average.message, "the machine has a load average of 2.23 per CPU");
+  idle_.emplace().busy_share = 0.5;
+  EXPECT_EQ(run_check("load").message, "other processes use 50.0 % of all CPUs");
+}
+
 TEST_F(MachineChecks, ListsAllGovernorsThatDifferBetweenCpus) {
   write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n");
   write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n");

@@ -378,6 +378,7 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   row.node = json->text_or_empty("node");
   row.state = json->text_or_empty("state") == "done" ? ExperimentRowState::done : ExperimentRowState::failed;
   if (const std::optional<std::int64_t> code = json->integer("exit_code")) row.exit_code = static_cast<int>(*code);
+  row.error = json->text_or_empty("error");
   row.start_unix_ns = json->integer("start_unix_ns");
   row.elapsed_s = json->number("elapsed_s");
   row.cpu_steal_share = json->number("stolen_share");

@@ -281,6 +281,7 @@ Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback&
   const Result<ChildResult> end = record(task, **attempt, conditions);
   row.cpu_steal_share = cpu_steal_share(begin, read_cpu_ticks(options_.system_root));
   fill_attempt_outcome(end, **attempt, conditions, row);
+  row.error = conditions.error_text;
   if (throttle_count_before && thermal_throttle_count(options_.system_root).value_or(0) > *throttle_count_before) {
     row.diagnostics.add(
         {"cpu_throttled", thermal_throttle_count(options_.system_root).value_or(0) - *throttle_count_before,

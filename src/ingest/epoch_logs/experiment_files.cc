@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kExamplePattern = "{framework}-{run}.csv";
+
 bool is_repetition_field(std::string_view field) { return field == "run" || field == "rep" || field == "repetition"; }
 
 Status add_file_if_matching(const fs::path& path, const FileNamePattern* pattern, bool is_named,
@@ -26,7 +28,8 @@ Status add_file_if_matching(const fs::path& path, const FileNamePattern* pattern
   std::optional<FileNamePattern::FieldValues> fields = pattern->match(name);
   if (fields) files.push_back({path.string(), *std::move(fields)});
   if (fields || !is_named) return Done{};
-  return Error{ErrorCode::usage, fmt::format("{} does not match the pattern", path.string()), "--pattern"};
+  return Error{ErrorCode::usage, fmt::format("{} does not match the pattern", path.string()),
+               fmt::format("take its name and put its fields in braces, as in --pattern '{}'", kExamplePattern)};
 }
 
 std::size_t find_or_add_level(ExperimentFactor& factor, const std::string& level) {
@@ -77,7 +80,7 @@ Result<std::vector<ExperimentFactor>> make_pattern_factors(const FileNamePattern
   }
   if (!factors.empty()) return factors;
   return Error{ErrorCode::usage, "the pattern has no field besides the repetition",
-               "--pattern '{framework}-{run}.csv'"};
+               fmt::format("--pattern '{}'", kExamplePattern)};
 }
 
 ExperimentRow make_experiment_row(const InputFile& file, const FileNamePattern* pattern, std::size_t number,

@@ -176,8 +176,11 @@ NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& s
   const double above_idle_j =
       std::inner_product(sums.above_idle_j.begin(), sums.above_idle_j.end(), model.energy_scales.begin(), 0.0);
   // At the power limit clocks drop until the power fits; the work stays the same.
-  if (model.power_limit_w > idle_w)
-    estimate.time_s = std::max(estimate.time_s, above_idle_j / (model.power_limit_w - idle_w));
+  if (model.power_limit_w > idle_w) {
+    const double power_limited_time_s = above_idle_j / (model.power_limit_w - idle_w);
+    estimate.is_power_limited = power_limited_time_s > estimate.time_s;
+    estimate.time_s = std::max(estimate.time_s, power_limited_time_s);
+  }
   estimate.energy_j = above_idle_j + idle_w * estimate.time_s;
   return estimate;
 }

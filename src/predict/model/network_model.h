@@ -50,9 +50,10 @@ struct MachineCorrection {
 
 struct NetworkEstimate {
   double time_s = 0;
-  double gpu_s = 0;   // GPU busy time, s
+  double gpu_s = 0;   // GPU busy time at full clocks, s
   double host_s = 0;  // host time to launch everything, s
   double energy_j = 0;
+  bool is_power_limited = false;  // the power limit, not work or launches, determines time_s
 };
 
 struct NetworkModel {

@@ -151,10 +151,10 @@ Diagnostics prediction_diagnostics(const Prediction& prediction) {
 }
 
 Error traced_precision_is_fixed_error(Precision precision) {
-  return {
-      ErrorCode::usage,
-      fmt::format("a list of traced operations has fixed types: --precision {} does not apply", name_of(precision)),
-      "list its operations again: joulemap.list_operations(model, inputs, precision=\"tf32\"), or autocast=torch.bfloat16"};
+  return {ErrorCode::usage,
+          fmt::format("a list of traced operations has fixed types: --precision {} does not apply", name_of(precision)),
+          "list its operations again: joulemap.list_operations(model, inputs, precision=\"tf32\"), or "
+          "autocast=torch.bfloat16"};
 }
 
 MachineCorrection make_machine_correction(const DeviceProfile& profile, const PredictionRequest& request) {

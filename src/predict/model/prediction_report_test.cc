@@ -95,6 +95,7 @@ TEST(PredictionReport, ATracedListPreservesItsTypes) {
       report_prediction(h200_profile(), make_two_layer_graph(), {.precision = Precision::bf16});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::usage);
+  EXPECT_NE(report.error().remedy.find("precision=\"tf32\""), std::string::npos) << "a parameter of list_operations";
 }
 
 TEST(PredictionReport, CarbonAndPriceIncludePue) {

@@ -77,8 +77,20 @@ void add_operation_estimate(PredictionSums& parts, const DeviceProfile& profile,
   }
 }
 
-void set_prediction_intervals(Prediction& prediction, const DeviceProfile& profile, const PredictionSums& parts) {
-  const double waiting = prediction.time_s > 0 ? std::max(0.0, 1 - prediction.gpu_s / prediction.time_s) : 0;
+// At the power limit clocks drop: the GPU never waits, and every layer takes longer.
+void stretch_layers_to_step(Prediction& prediction, double idle_w) {
+  if (prediction.gpu_s <= 0) return;
+  const double stretch = prediction.time_s / prediction.gpu_s;
+  for (LayerPrediction& layer : prediction.layers) {
+    layer.energy_j += idle_w * (stretch - 1) * layer.time_s;
+    layer.time_s *= stretch;
+  }
+  prediction.gpu_s = prediction.time_s;
+}
+
+// `waiting` is the fraction of time that the GPU waits at full clocks.
+void set_prediction_intervals(Prediction& prediction, const DeviceProfile& profile, const PredictionSums& parts,
+                              double waiting) {
   const double width = interval_log_half_width(profile.network_model, prediction.training, waiting);
   prediction.low_j =
       std::max(0.0, prediction.energy_j * std::exp(-width) - parts.unmeasured_j * (1 - 1 / kUnmeasuredKindErrorFactor));
@@ -129,8 +141,11 @@ Prediction predict(const DeviceProfile& profile, const Graph& graph, const Predi
   prediction.host_s = network_estimate.host_s;
   prediction.power_w = network_estimate.time_s > 0 ? network_estimate.energy_j / network_estimate.time_s : 0;
   const double idle_w = profile.network_model.idle_w + options.machine.idle_offset_w;
-  prediction.idle_j = idle_w * std::max(0.0, network_estimate.time_s - network_estimate.gpu_s);
+  const double waiting =
+      network_estimate.time_s > 0 ? std::max(0.0, 1 - network_estimate.gpu_s / network_estimate.time_s) : 0;
   prediction.layers = std::move(parts.layers);
+  if (network_estimate.is_power_limited) stretch_layers_to_step(prediction, profile.network_model.idle_w);
+  prediction.idle_j = idle_w * std::max(0.0, prediction.time_s - prediction.gpu_s);
   for (LayerPrediction& layer : prediction.layers) {
     layer.energy_j += options.machine.idle_offset_w * layer.time_s;
     prediction.flops += layer.flops;
@@ -140,7 +155,7 @@ Prediction predict(const DeviceProfile& profile, const Graph& graph, const Predi
   prediction.notes = graph.notes;
   for (const UnknownOperation& unknown_operation : graph.unknown_operations)
     prediction.is_total_sound = prediction.is_total_sound && unknown_operation.has_lower_bound;
-  set_prediction_intervals(prediction, profile, parts);
+  set_prediction_intervals(prediction, profile, parts, waiting);
   return prediction;
 }
 

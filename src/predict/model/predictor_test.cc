@@ -42,6 +42,24 @@ TEST(Predictor, LayersAndWaitingSumToTheTotal) {
   }
 }
 
+TEST(Predictor, AtThePowerLimitTheGpuNeverWaitsAndLayersTakeTheWholeTime) {
+  DeviceProfile profile = h200_profile();
+  const Prediction unlimited_prediction = predict(profile, network(256), {});
+  profile.network_model.power_limit_w = 0.8 * unlimited_prediction.power_w;
+  const Prediction prediction = predict(profile, network(256), {});
+  EXPECT_NEAR(prediction.power_w, profile.network_model.power_limit_w, 1e-6);
+  EXPECT_EQ(prediction.gpu_s, prediction.time_s);
+  EXPECT_EQ(prediction.idle_j, 0);
+  double layers_j = 0;
+  double layers_s = 0;
+  for (const LayerPrediction& layer : prediction.layers) {
+    layers_j += layer.energy_j;
+    layers_s += layer.time_s;
+  }
+  EXPECT_NEAR(layers_j, prediction.energy_j, 1e-6 * prediction.energy_j);
+  EXPECT_NEAR(layers_s, prediction.time_s, 1e-6 * prediction.time_s);
+}
+
 TEST(Predictor, TrainingCostsMoreThanInferenceAndALargeBatchMoreThanASmallOne) {
   const DeviceProfile profile = h200_profile();
   const double inference_j = predict(profile, network(64), {}).energy_j;

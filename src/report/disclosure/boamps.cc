@@ -203,8 +203,8 @@ Result<Disclosure> boamps_disclosure(const ReportResult& result, const Disclosur
   if (!energies) return energies.error();
   JsonTable report;
   if (!options.base_json.empty()) {
-    Result<DocumentValue> base = formats::read_json(options.base_json, "--into");
-    if (!base) return std::move(base).error();
+    Result<DocumentValue> base = formats::read_json(options.base_json, options.base_file);
+    if (!base) return Error{base.error().code, base.error().message, "--into takes a BoAmps report in JSON"};
     if (base->table() == nullptr) return Error{ErrorCode::usage, "--into is no JSON object", "give a BoAmps report"};
     report = *base->table();
   }

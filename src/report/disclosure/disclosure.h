@@ -27,6 +27,7 @@ struct DisclosureOptions {
   std::string compute_location;          // of the run; empty: unknown
   std::string training_type;             // of a Hugging Face model card: "pre-training", "fine-tuning"
   std::string hardware_description;      // replaces the hardware that the recording names, unless empty
+  std::string base_file;                 // name of the file that contains base_json
   std::string base_json;                 // BoAmps: a document whose values are kept; empty: none
   std::optional<CarbonAccount> account;  // carbon; none: without
   std::int64_t created_unix_s = 0;       // when the document is made

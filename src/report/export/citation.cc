@@ -121,7 +121,7 @@ std::string citation_text(const ReportResult& result, std::string_view given_har
                   duration_text(rates.time_s));
   const RunRates command = command_rates(result);
   if (noticeable_background_j(result) > 0)
-    text += fmt::format(", {} by the command", cited_energy_text(*command.energy_j));
+    text += fmt::format(", {} of it by the command", cited_energy_text(*command.energy_j));
   const std::string_view scope = are_other_processes_included(result) ? " with other processes" : "";
   if (command.steps)
     text += fmt::format(", {} J per step{} over {:.0f} steps", format_number(*command.energy_per_unit(command.steps)),

@@ -140,8 +140,7 @@ std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure) {
       if (!summary) return;
       has_values = true;
       bars.push_back({summary->mean, summary->low.value_or(summary->mean), summary->high.value_or(summary->mean),
-                      cell_colour(roles, cell),
-                      amount_text(summary->mean, result.measures[measure].unit)});
+                      cell_colour(roles, cell), amount_text(summary->mean, result.measures[measure].unit)});
     }));
   }
   if (!has_values) return "";

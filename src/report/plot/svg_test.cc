@@ -25,6 +25,7 @@ constexpr PlotKind kPlots[] = {PlotKind::timeline, PlotKind::violin, PlotKind::b
 
 RunView make_run_view(const ReportResult& result) {
   RunView view;
+  view.rates = compute_run_rates(result);
   view.run = result;
   view.run.by = "domain";
   view.levels = {{"layer", result.rows, result.groups, result.attributed_j, result.idle_j, result.unattributed_j,

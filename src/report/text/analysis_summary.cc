@@ -13,6 +13,7 @@
 #include "report/text/analysis_text.h"
 #include "report/text/text_table.h"
 #include "report/text/wrapped_text.h"
+#include "statistics/bootstrap.h"
 #include "statistics/series.h"
 
 namespace joulemap::report {
@@ -72,8 +73,9 @@ TextTable level_pairs_table(const AnalysisResult& result, const std::vector<cons
     table.rows.push_back(
         {levels[a], levels[b], result.measures[measure].name, std::to_string(counts.significantly_higher_count),
          std::to_string(counts.significantly_lower_count), std::to_string(counts.not_significant_count),
-         counts.percent_differences.empty() ? ""
-                                            : fmt::format("{:+.0f} %", statistics::median_of(counts.percent_differences))});
+         counts.percent_differences.empty()
+             ? ""
+             : fmt::format("{:+.0f} %", statistics::median_of(counts.percent_differences))});
   }
   return table;
 }

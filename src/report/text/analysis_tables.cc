@@ -281,9 +281,9 @@ TextTable full_precision_comparisons_table(const AnalysisResult& result) {
   TextTable table;
   table.column_headers = {"factor", "a", "b"};
   for (const ExperimentFactor& factor : result.factors) table.column_headers.push_back("within_" + factor.name);
-  for (const char* head :
-       {"metric", "test", "n_a", "n_b", "p", "p_adjusted", "family", "a12", "a12_low", "a12_high", "cliff",
-        "difference", "low", "high", "percent", "percent_low", "percent_high", "confidence", "different", "verdict"}) {
+  for (const char* head : {"metric",  "test",        "n_a",          "n_b",        "p",          "p_adjusted", "family",
+                           "a12",     "a12_low",     "a12_high",     "cliff",      "difference", "low",        "high",
+                           "percent", "percent_low", "percent_high", "confidence", "different",  "verdict"}) {
     table.column_headers.emplace_back(head);
   }
   for (const Comparison& comparison : result.comparisons) {
@@ -293,16 +293,26 @@ TextTable full_precision_comparisons_table(const AnalysisResult& result) {
     for (std::size_t i = 0; i < comparison.fixed_levels.size(); ++i) {
       row.push_back(comparison.fixed_levels[i] ? result.factors[i].levels[*comparison.fixed_levels[i]] : "");
     }
-    row.insert(row.end(),
-               {result.measures[comparison.measure].name, comparison.test, fmt::format("{}", comparison.row_count_a),
-                fmt::format("{}", comparison.row_count_b), full_precision_cell(comparison.p),
-                full_precision_cell(comparison.p_adjusted), fmt::format("{}", comparison.family_size),
-                full_precision_cell(comparison.vargha_delaney_a12), full_precision_cell(comparison.a12_low),
-                full_precision_cell(comparison.a12_high), full_precision_cell(comparison.cliffs_delta),
-                full_precision_cell(comparison.difference), full_precision_cell(comparison.low),
-                full_precision_cell(comparison.high), full_precision_cell(comparison.percent),
-                full_precision_cell(comparison.percent_low), full_precision_cell(comparison.percent_high),
-                full_precision_cell(comparison.confidence), comparison.is_different ? "yes" : "no", comparison.verdict});
+    row.insert(row.end(), {result.measures[comparison.measure].name,
+                           comparison.test,
+                           fmt::format("{}", comparison.row_count_a),
+                           fmt::format("{}", comparison.row_count_b),
+                           full_precision_cell(comparison.p),
+                           full_precision_cell(comparison.p_adjusted),
+                           fmt::format("{}", comparison.family_size),
+                           full_precision_cell(comparison.vargha_delaney_a12),
+                           full_precision_cell(comparison.a12_low),
+                           full_precision_cell(comparison.a12_high),
+                           full_precision_cell(comparison.cliffs_delta),
+                           full_precision_cell(comparison.difference),
+                           full_precision_cell(comparison.low),
+                           full_precision_cell(comparison.high),
+                           full_precision_cell(comparison.percent),
+                           full_precision_cell(comparison.percent_low),
+                           full_precision_cell(comparison.percent_high),
+                           full_precision_cell(comparison.confidence),
+                           comparison.is_different ? "yes" : "no",
+                           comparison.verdict});
     table.rows.push_back(std::move(row));
   }
   table.is_number.assign(table.column_headers.size(), false);

@@ -12,7 +12,9 @@ namespace joulemap::report {
 namespace {
 
 constexpr std::string_view kProbeModeName = "probe";
+constexpr std::string_view kWorkerModeName = "worker";
 constexpr std::string_view kOptimizerPhaseName = "optimizer";
+constexpr std::string_view kDataLoaderPhaseName = "dataloader";
 
 bool is_numeric_part(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char letter) { return letter >= '0' && letter <= '9'; });
@@ -32,8 +34,10 @@ std::string wildcard_module_name(std::string_view name) {
   return pattern;
 }
 
+// Below a DataLoader are the names of its workers and of their code.
 bool is_module_row(const ReportRow& row) {
-  return row.path.size() >= 3 && row.path.front() != kProbeModeName && row.path[1] != kOptimizerPhaseName;
+  return row.path.size() >= 3 && row.path.front() != kProbeModeName && row.path.front() != kWorkerModeName &&
+         row.path[1] != kOptimizerPhaseName && row.path[1] != kDataLoaderPhaseName;
 }
 
 std::string_view strip_trailing_numbers(std::string_view name) {

@@ -37,8 +37,16 @@ std::string domain_origin_text(const DomainEnergy& domain) {
   return fmt::format("{}, {}", provenance, printable(domain.sensor));
 }
 
+// Energy is not negative: an interval that reaches below 0 is printed as a range from 0.
+std::string energy_interval_text(const EnergyRow& row) {
+  if (!row.half_width_j) return {};
+  if (!row.energy_j || *row.half_width_j <= *row.energy_j)
+    return fmt::format("+- {}", format_number(*row.half_width_j, 2));
+  return fmt::format("0 .. {}", format_number(*row.energy_j + *row.half_width_j, 2));
+}
+
 std::string energy_row_text(const EnergyRow& row) {
-  const std::string half_width_text = row.half_width_j ? fmt::format("+- {}", format_number(*row.half_width_j, 2)) : "";
+  const std::string half_width_text = energy_interval_text(row);
   const std::string line =
       fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", format_optional_number(row.energy_j), half_width_text,
                   format_optional_number(row.mean_power_w), printable(row.name), row.origin_text);

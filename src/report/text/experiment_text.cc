@@ -62,8 +62,9 @@ std::string plan_statistics_text(const PlanStatistics& plan) {
       fmt::format("with {} {}, p-values are {:.3g} or more, however large the difference", plan.repetitions,
                   plan.paired ? (plan.repetitions == 1 ? "pair" : "pairs") : "rows per level", plan.min_p_value);
   if (plan.comparisons > 1) {
-    text += fmt::format("; after Bonferroni's correction for the {} comparisons of a measure, {:.3g} or more",
-                        plan.comparisons, plan.min_p_value * static_cast<double>(plan.comparisons));
+    text +=
+        fmt::format("; after Bonferroni's correction for the {} comparisons of a factor and measure, {:.3g} or more",
+                    plan.comparisons, plan.min_p_value * static_cast<double>(plan.comparisons));
   }
   constexpr std::string_view kSingleMeasureText = "one measure (`analyze --metric energy_j`)";
   text += plan.can_be_significant
@@ -121,6 +122,7 @@ std::string experiment_status_text(const ExperimentPlan& plan, const TextStyle& 
   for (const ExperimentPlanRow& row : plan.rows) {
     if (row.state != ExperimentRowState::failed && row.state != ExperimentRowState::running) continue;
     text += plan_row_line(plan, row, style);
+    if (!row.error.empty()) text += wrap_text("        ", printable(row.error), style.columns);
   }
   for (const ExperimentJob& job : plan.jobs) {
     text += fmt::format("  job {}: {}{}{}\n", job.id, job.state, job.node.empty() ? "" : " on " + job.node,
@@ -146,6 +148,8 @@ std::string row_result_text(const std::string& row_label, const ExperimentRow& r
   std::string text = fmt::format("{}: {}", row_label, row_state_word(row.state));
   if (row.state == ExperimentRowState::failed && row.exit_code)
     text += fmt::format(" with exit code {}", *row.exit_code);
+  const bool has_other_cause = !row.error.empty() && row.error.find("exit code") == std::string::npos;
+  if (has_other_cause) text += fmt::format(" ({})", printable(row.error));
   if (row.elapsed_s) text += ", " + duration_text(*row.elapsed_s);
   if (const std::optional<EnergyWithProvenance> complete_energy = energy_if_complete(total_energy(row.domains))) {
     const bool is_estimated = complete_energy->provenance == Provenance::estimated;

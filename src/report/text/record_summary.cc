@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "model/evaluation_rows.h"
 #include "model/run_rates.h"
 #include "report/text/advice_text.h"
 #include "report/text/command_energy.h"
@@ -125,23 +126,22 @@ std::string total_energy_text(const ReportResult& result, const TextStyle& style
                    style.columns);
 }
 
-std::string_view phase_description(std::string_view mode, std::string_view phase, bool has_training) {
+std::string_view phase_description(std::string_view mode, std::string_view phase, bool has_evaluation) {
   if (mode == "worker" || phase == "dataloader") return "the DataLoader";
   if (phase == "compile") return "compilation";
   if (phase == "checkpoint_save") return "checkpoints";
-  if (mode == "inference") return has_training ? "evaluation" : "inference";
+  if (mode == "inference") return has_evaluation ? "evaluation" : "inference";
   return phase == "zero_grad" ? "zeroing gradients" : phase;
 }
 
 // Where a program without a GPU used its energy: phases with at least kMinShownEnergyShare, the costliest first.
 std::string costliest_phases_text(const ReportResult& result, double command_j, const TextStyle& style) {
-  const auto is_training = [](const ReportRow& row) { return row.path.size() > 1 && row.path.front() == "train"; };
-  const bool has_training = std::ranges::any_of(result.rows, is_training);
+  const bool has_evaluation = is_inference_evaluation(result);
   std::map<std::string, double, std::less<>> energies_j;
   for (const ReportRow& row : result.rows) {
     if (row.device.find("gpu") != std::string::npos) return {};  // what the GPU waited for comes instead
     if (row.path.size() < 2 || row.path.front() == kProbeModeName) continue;
-    energies_j[std::string(phase_description(row.path[0], row.path[1], has_training))] += row.energy_j.value_or(0);
+    energies_j[std::string(phase_description(row.path[0], row.path[1], has_evaluation))] += row.energy_j.value_or(0);
   }
   if (energies_j.empty() || command_j <= 0) return {};
   energies_j["start-up and code outside of phases"] +=

@@ -52,6 +52,23 @@ TEST(RecordSummary, OtherProcessesWhileModulesWereReplayedAreNotSubtractedTwice)
   EXPECT_TRUE(make_summary_text(result).starts_with("\n 600 J +- 50.6 J ")) << make_summary_text(result);
 }
 
+// 1000 J in 10 s, half of it probing: 100 J of the replayed modules, 400 J of code between them.
+TEST(RecordSummary, ProbingIsInNoShareOfTheCommand) {
+  ReportResult result;
+  result.elapsed_s = 10;
+  result.totals.measured = MeasuredEnergySum{MeasuredJoules(1000), 5, {}, {"package-0"}};
+  result.rows = {make_row({"train", "forward", "fc"}, 100), make_row({"probe"}, 100)};
+  result.idle_j = 0;
+  result.unattributed_j = 800;
+  result.probe = ProbeCost{5, 500};
+  EXPECT_NE(make_summary_text(result).find("It went to: 80.0% start-up and code outside of phases, 20.0% forward\n"),
+            std::string::npos)
+      << make_summary_text(result);
+  result.rows.push_back(make_row({"background"}, 200));
+  result.unattributed_j = 600;
+  EXPECT_TRUE(make_summary_text(result).starts_with("\n 400 J +- 13.0 J by this command")) << make_summary_text(result);
+}
+
 TEST(RecordSummary, StartsWithTheEnergyOfTheMachineWhereTheCommandIsAlone) {
   ReportResult result = make_cpu_training_report();
   result.rows.erase(result.rows.begin());
@@ -74,6 +91,26 @@ TEST(RecordSummary, SaysThatNoRuleConcernsTheCostliestLayer) {
   const std::string text = record_summary_text({result, modules, advice, file}, TextStyle{});
   EXPECT_NE(text.find(" layers: no known waste was found in fc: only a smaller layer"), std::string::npos) << text;
   EXPECT_EQ(make_summary_text(result).find(" layers: "), std::string::npos) << "nothing was advised";
+}
+
+TEST(RecordSummary, NamesNoCodeOfADataLoaderAsALayer) {
+  ReportResult result = make_cpu_training_report();
+  result.rows.push_back(make_row({"train", "dataloader", "worker.preprocessing"}, 300));
+  ReportResult modules = result;
+  modules.rows = {make_row({"fc"}, 130), make_row({"worker.preprocessing"}, 300)};  // of an earlier version
+  const Advice advice;
+  const std::string file = "run.joule";
+  const std::string text = record_summary_text({result, modules, advice, file}, TextStyle{});
+  EXPECT_NE(text.find("  fc\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("worker.preprocessing"), std::string::npos) << text;
+}
+
+TEST(RecordSummary, NamesInferenceEvaluationOnlyInEvaluationSteps) {
+  ReportResult result = make_cpu_training_report();
+  result.rows.push_back(make_row({"inference", "forward", "fc"}, 100));
+  EXPECT_NE(make_summary_text(result).find("% inference"), std::string::npos) << make_summary_text(result);
+  result.evaluation_steps = 10;
+  EXPECT_NE(make_summary_text(result).find("% evaluation"), std::string::npos) << make_summary_text(result);
 }
 
 TEST(RecordSummary, BeginsWithTheFailureOfTheCommand) {

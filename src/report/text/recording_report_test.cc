@@ -7,6 +7,7 @@
 #include "report/json/record_json.h"
 #include "report/json/report_json.h"
 #include "report/text/calibrate_text.h"
+#include "report/text/energy_rows.h"
 #include "report/text/record_text.h"
 #include "report/text/report_text.h"
 #include "report/text/sparkline.h"
@@ -155,6 +156,22 @@ RecordResult make_record_result() {
   cost.lateness.add(60'000);
   result.samplers = {cost};
   return result;
+}
+
+TEST(EnergyRows, AnIntervalThatReachesBelowZeroIsARangeFromZero) {
+  EXPECT_NE(energy_row_text(make_energy_row(domain("gpu0", 12, 3, "nvml"))).find("+- 3.0 "), std::string::npos);
+  const std::string row = energy_row_text(make_energy_row(domain("gpu0", 12, 30, "nvml")));
+  EXPECT_NE(row.find("12.00 J 0 .. 42 "), std::string::npos) << row;
+}
+
+TEST(EnergyRows, DigitsAreThoseOfTheRoundedNumber) {
+  EXPECT_EQ(format_number(9.99999, 4), "10.00");
+  EXPECT_EQ(format_number(9.99999, 3), "10.0");
+  EXPECT_EQ(format_number(99.996, 3), "100");
+  EXPECT_EQ(format_number(0.99999, 3), "1.00");
+  EXPECT_EQ(format_number(9.99, 3), "9.99");
+  EXPECT_EQ(format_number(0.0012345, 3), "0.00123");
+  EXPECT_EQ(format_number(-123456.7, 3), "-123457");
 }
 
 TEST(RecordingReport, PrintsARecordingAsText) {

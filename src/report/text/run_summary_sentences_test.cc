@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "report/text/command_energy.h"
 #include "report/text/idle_gpu_text.h"
 
 namespace joulemap::report {
@@ -67,6 +68,28 @@ TEST(AnswerText, SharesAreThoseOfTheCommandWhereOtherProcessesUseTheMachineToo) 
             "parts.");
   EXPECT_EQ(sentences.back(),
             "Costliest layers, all passes together: conv with 120 J (20.0 %), fc with 80.0 J (13.3 %).");
+}
+
+TEST(CommandRates, OfAViewExcludeOtherProcesses) {
+  RunView view = training();
+  view.levels.insert(view.levels.begin(), LevelView{.by = "kernel", .rows = {make_row({"gemm"}, 550)}});
+  EXPECT_EQ(command_rates(view).energy_j, 1000);
+  for (LevelView& level : view.levels) {
+    if (level.by != "kernel") level.rows.push_back(make_row({"background"}, 200));
+  }
+  const RunRates rates = command_rates(view);
+  EXPECT_EQ(rates.energy_j, 800);
+  EXPECT_EQ(rates.energy_per_unit(rates.steps), 16);
+}
+
+TEST(CommandRates, ContainOtherProcessesWhereNoRowSeparatesThemFromAnEstimate) {
+  RunView view = training();
+  view.rates.provenance = Provenance::estimated;
+  EXPECT_FALSE(are_other_processes_included(view));
+  view.levels.clear();
+  EXPECT_TRUE(are_other_processes_included(view));
+  view.rates.provenance = Provenance::measured;
+  EXPECT_FALSE(are_other_processes_included(view));
 }
 
 TEST(AnswerText, UsesTheSentenceOfTheTextReport) {

@@ -35,7 +35,10 @@ std::string energy_per_unit_text(const ReportResult& result, const TextStyle& st
                     energy_per_unit_line("samples", rates.samples, rates, style);
   if (!out.empty() && !result.is_clipped) {
     std::string evaluation;
-    if (rates.evaluation_steps) evaluation = fmt::format(" and {:.0f} evaluation steps", *rates.evaluation_steps);
+    if (rates.evaluation_steps) {
+      evaluation =
+          fmt::format(" and {:.0f} evaluation step{}", *rates.evaluation_steps, *rates.evaluation_steps > 1 ? "s" : "");
+    }
     if (are_other_processes_included(result)) evaluation += " and other processes";
     out += fmt::format("              (whole run: start-up{} included{})\n", evaluation,
                        result.probe ? ", probing not" : "");

@@ -244,8 +244,7 @@ void LayerCall::emit_unknown(std::string_view reason, const std::vector<Shape>& 
   for (const Shape& output : outputs) out = std::min(kSaturatedElementCount, out + element_count(output));
   OperationParameters parameters;
   if (has_lower_bound)
-    parameters = {
-        {"batch", 1}, {"rows", 1}, {"width", std::max<std::int64_t>({in, out, 1})}, {"in", in}, {"out", out}};
+    parameters = {{"batch", 1}, {"rows", 1}, {"width", std::max<std::int64_t>({in, out, 1})}, {"in", in}, {"out", out}};
   emit_operation(Kind::unknown, "", std::move(parameters));
   graph_.unknown_operations.push_back({traits.layer_path, traits.class_name, std::string(reason), has_lower_bound});
 }
