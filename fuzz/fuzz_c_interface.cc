@@ -256,7 +256,8 @@ class CallSequence {
     const auto number = arguments_.next<std::int64_t>();
     JOULEMAP_CHECK(jm_region_push(arguments_.name()) == JM_OK && jm_log(arguments_.name(), std::nan("")) == JM_OK,
                    "marks");
-    JOULEMAP_CHECK(jm_step(&number) == JM_OK && jm_epoch(nullptr) == JM_OK && jm_region_pop() == JM_OK, "marks");
+    JOULEMAP_CHECK(jm_step(&number) == (number < 0 ? JM_USAGE : JM_OK), "steps have numbers from 0 on");
+    JOULEMAP_CHECK(jm_epoch(nullptr) == JM_OK && jm_region_pop() == JM_OK, "marks");
   }
 
   FuzzedArguments arguments_;

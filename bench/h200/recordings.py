@@ -59,7 +59,8 @@ class Recording:
         report = self.report([], {edge: span[edge] + late_ns for edge in ("begin_ns", "end_ns")})
         widths = [domain["uncertainty_j"] or 0.0 for domain in report["domains"] if is_domain_of(domain, device)]
         seconds = (span["end_ns"] - span["begin_ns"]) * 1e-9
-        return EnergyUse(doubled.device_total_j(report, device), sum(widths), seconds)
+        domains = doubled.device_domains(report, device)
+        return EnergyUse(sum(domain["measured_j"] for domain in domains), sum(widths), seconds)
 
     def compute_span_energies(self, spans: list[dict], device: str) -> list[EnergyUse]:
         """Returns the energy of each span. Each span takes one run of `joulemap report`; several run in parallel."""

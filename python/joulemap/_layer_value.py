@@ -390,7 +390,7 @@ def layer_value(
     - `evaluate`: a function of the model that returns its loss on a fixed set of data, or its accuracy with
       higher_is_better=True
     - `layers`: paths of modules, or {name: [paths]} for several that are skipped together; by default up to 40 children
-      of the model, or of its largest module
+      of the model, or of its largest modules
     - `run`: a recording (jm.load) whose energies are the costs. By default the cost is the energy that an evaluation
       saves without the layer, measured in `rounds` rounds; an evaluation should then take at least half a second
     - `rounds`: number of evaluations without each layer; `seed`: seed of their random order

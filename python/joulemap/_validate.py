@@ -224,7 +224,7 @@ def validate(
     - `train`: if True, a pass includes the backward pass from `loss(output)` if given, else from `output.loss`, else from
       the sum of the output
     - `blocks`: paths of modules, or {name: [paths]} for several that are run twice together; by default up to 40
-      children of the model, or of its largest module
+      children of the model, or of its largest modules
     - `seconds`, `rounds`: duration of a loop, and number of loops for each block; half as many for the plain pass
     - `recorded_s`: duration of the recording of the plain pass
     - `probe`: also compare the report after probing

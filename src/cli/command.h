@@ -39,8 +39,8 @@ struct CommandLine {
   std::string replay_option;                           // --replay: a recording that replaces the sensors
   std::string program_path;                            // path of the joulemap executable
   bool has_double_dash = false;                        // the command line contains a --
-  std::vector<std::string> wrapped_words;              // the words after the --
-  std::vector<const CLI::App*> verbs_taking_command;   // verbs that use `wrapped_words`; all others reject a --
+  std::vector<std::string> command_words;              // the words after the --
+  std::vector<const CLI::App*> verbs_taking_command;   // verbs that use `command_words`; all others reject a --
   std::vector<const CLI::App*> verbs_replaying;        // verbs that use `replay_option`; all others reject it
   std::vector<const CLI::App*> verbs_opening_sensors;  // verbs that need file capabilities; all others drop them
   int exit_code = kExitSuccess;

@@ -28,7 +28,7 @@ std::string experiment_status_json(const experiment::ExperimentFolder& folder) {
 int submit_experiment(const SubmitFlags& flags, const CommandLine& line) {
   const Result<experiment::ExperimentFolder> folder = open_or_create_experiment(flags.folder_path, "");
   if (!folder) return print_error(folder.error());
-  const auto submitted_arrays = experiment::submit_blocks(*folder, make_runner_options(line), line.wrapped_words);
+  const auto submitted_arrays = experiment::submit_blocks(*folder, make_runner_options(line), line.command_words);
   if (!submitted_arrays) return print_error(submitted_arrays.error());
   std::string text = submitted_arrays->empty() ? "no rows left to run\n" : "";
   for (const experiment::SubmittedSlurmArray& array : *submitted_arrays) {

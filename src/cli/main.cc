@@ -147,7 +147,7 @@ int run_command_line(std::vector<std::string> arguments) {
   const auto double_dash = std::find(arguments.begin(), arguments.end(), "--");
   if (double_dash != arguments.end()) {
     line.has_double_dash = true;
-    line.wrapped_words.assign(double_dash + 1, arguments.end());
+    line.command_words.assign(double_dash + 1, arguments.end());
     arguments.erase(double_dash, arguments.end());
   }
   if (arguments.empty() && !line.has_double_dash)

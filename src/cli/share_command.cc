@@ -41,7 +41,7 @@ int share_recording(const ShareFlags& flags) {
   const report::SharedRecording result{flags.output_file, copy_summary->bytes, copy_summary->chunks,
                                        copy_summary->dropped_chunks, copy_summary->dropped_bytes};
   const std::string text =
-      flags.as_json ? report::shared_recording_json(result) + "\n" : report::shared_recording_text(result);
+      flags.as_json ? report::shared_recording_json(result) + "\n" : report::anonymized_copy_text(result);
   const Status write_status = write_to_stream(StandardStream::out, text);
   return write_status ? kExitSuccess : print_error(write_status.error());
 }

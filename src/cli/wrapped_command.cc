@@ -8,7 +8,7 @@ namespace joulemap::cli {
 std::vector<std::string> collect_wrapped_command(const CLI::App& verb, const CommandLine& line) {
   std::vector<std::string> command = verb.remaining();
   if (!command.empty() && line.has_double_dash) command.emplace_back("--");
-  command.insert(command.end(), line.wrapped_words.begin(), line.wrapped_words.end());
+  command.insert(command.end(), line.command_words.begin(), line.command_words.end());
   return command;
 }
 

@@ -14,12 +14,13 @@ namespace joulemap {
 struct ChannelEnergy {
   Channel channel;
   std::optional<double> joules;
-  double uncertainty_j = 0;    // half width at 95 %; meaningful when `joules` is set
-  std::string missing_reason;  // why `joules` is not set: "no-readings", "frozen", "too-short", "vanished", "denied", "garbage" ...
-  double missing_s = 0;        // part of the window whose energy is unknown to this channel
-  double frozen_tail_s = 0;    // part of missing_s at the end, in which the counter did not update
-  double interpolated_s = 0;   // part whose energy is interpolated from the readings around it and included in joules
-  double total_pause_s = 0;    // total length of pauses between readings
+  double uncertainty_j = 0;  // half width at 95 %; meaningful when `joules` is set
+  // Why `joules` is not set: "no-readings", "frozen", "too-short", "vanished", "denied", "garbage" ...
+  std::string missing_reason;
+  double missing_s = 0;       // part of the window whose energy is unknown to this channel
+  double frozen_tail_s = 0;   // part of missing_s at the end, in which the counter did not update
+  double interpolated_s = 0;  // part whose energy is interpolated from the readings around it and included in joules
+  double total_pause_s = 0;   // total length of pauses between readings
   std::uint64_t pause_count = 0;
   double refresh_s = 0;           // observed update period
   double too_short_window_s = 0;  // length of a window that is too short for a useful estimate; else 0

@@ -72,7 +72,8 @@ class EnergyCurve {
   // None when the retained past does not reach back that far, or there is no good reading yet.
   std::optional<WindowEdgeEnergy> edge_energy_at(std::int64_t time_ns) const;
   // The energy between two times or edges, with the tally of faults since `begin_tally` (the first form: since the first
-  // reading). Without energy, `reason` is "no-readings", "frozen", "too-short" (no update yet), or the code of a failed read.
+  // reading). Without energy, `reason` is "no-readings", "frozen", "too-short" (no update yet), or the code of a failed
+  // read.
   ChannelEnergy energy_between(std::int64_t begin_ns, std::int64_t end_ns) const;
   ChannelEnergy energy_between(const WindowEdgeEnergy& begin, const WindowEdgeEnergy& end,
                                const EnergyTally& begin_tally) const;

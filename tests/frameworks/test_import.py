@@ -84,11 +84,11 @@ def test_both_traces_of_tensorflow_1_give_the_same_result(imported, tmp_path):
     run("traced_tensorflow1.py", tmp_path / "timeline.json", tmp_path / "metadata.pb")
     timeline_trace = imported("tensorflow", tmp_path / "timeline.json")
     paths, time_s = timeline_trace.paths("op"), timeline_trace.time_s()
-    metadata_trace = imported("tensorflow", tmp_path / "metadata.pb")
-    assert metadata_trace.paths("op") == paths
-    assert metadata_trace.time_s() == pytest.approx(time_s, rel=0.05)
-    assert len(metadata_trace.report("step")["rows"]) == 1
-    tensors = {row["name"] for row in metadata_trace.report("tensor")["rows"]}
+    run_metadata_trace = imported("tensorflow", tmp_path / "metadata.pb")
+    assert run_metadata_trace.paths("op") == paths
+    assert run_metadata_trace.time_s() == pytest.approx(time_s, rel=0.05)
+    assert len(run_metadata_trace.report("step")["rows"]) == 1
+    tensors = {row["name"] for row in run_metadata_trace.report("tensor")["rows"]}
     assert any(name.endswith("gradients/net/second/MatMul_grad/MatMul_1 [256,512] [256,10]") for name in tensors), (
         tensors
     )

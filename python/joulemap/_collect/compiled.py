@@ -23,7 +23,7 @@ from .session import CollectorRun, first_error_line
 COMPILE_BACKEND = "inductor"  # default backend of torch.compile
 EXECUTION_MODES = ("eager", "compiled")
 # Share of the available time spent on filling the compiler's cache.
-CACHE_FILL_TIME_SHARE = 0.6
+COMPILER_CACHE_FILL_FRACTION = 0.6
 # Calls before a setting counts as compiled: the first compiles the forward and backward passes, the second behaves like
 # all later ones.
 CALLS_UNTIL_COMPILED = 2
@@ -94,7 +94,7 @@ def collect_compiled_networks(session: CollectorRun, deadline_s: float, active_s
     pin_to_one_core()
     if COMPILE_BACKEND == "inductor":
         fill_compiler_caches(
-            device, list(unsettled_by_group), time.monotonic() + CACHE_FILL_TIME_SHARE * (deadline_s - time.monotonic())
+            device, list(unsettled_by_group), time.monotonic() + COMPILER_CACHE_FILL_FRACTION * (deadline_s - time.monotonic())
         )
     longest_s = 0.0
     for settings in unsettled_by_group.values():

@@ -4,8 +4,8 @@
 Conventions for every kind: a multiply and an add are 2 FLOPs. Attention is two matrix products, causal or not. An
 elementwise operation is 1 FLOP for each element that it writes. Bytes are the minimum traffic: each tensor read once,
 each tensor written once. A backward pass reads the gradient of the output, what the forward pass kept and the
-weights, and writes the gradients of inputs and weights. Its FLOPs are twice the forward ones with weights, else the
-same.
+weights, and writes the gradients of inputs and weights. Its FLOPs are twice the forward ones for matrix products
+(convolutions, recurrent layers and attention included), else the same.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ struct SteadyReports {
   double steps_in_rows = 0;  // of the steady state; 0 without one
 };
 
-// Reports at several levels on the steady state, with the idle energy of the program (keep_idle_energy_of_program). On the whole query where it limits the time itself, or where the run
-// has no steady state.
+// Reports at several levels on the steady state, with the idle energy of the program (keep_idle_energy_of_program). On
+// the whole query where it limits the time itself, or where the run has no steady state.
 Result<SteadyReports> build_steady_reports(std::span<const std::string> paths, ReportQuery query,
                                            std::span<const RowLevel> levels);
 

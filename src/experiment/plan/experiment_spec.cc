@@ -234,8 +234,8 @@ void read_checks(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& e
   check_names_are_known(table, "set", checks.applied_settings, kKnownSettingNames, errors);
 }
 
-// Names of results that every row has: `analyze --metric` and the columns of CSV files could not tell a factor or metric
-// of the same name from them.
+// Names of results that every row has: with a factor or metric of the same name, `analyze --metric` and the columns of
+// CSV files would be ambiguous.
 bool is_measure_name(std::string_view name) {
   constexpr std::array<std::string_view, 6> kMeasureNames = {"energy_j", "time_s", "package", "dram", "gpu", "core"};
   return std::ranges::find(kMeasureNames, name) != kMeasureNames.end();

@@ -67,7 +67,7 @@ std::map<std::string, int, std::less<>> assign_network_folds(const FitData& data
 }
 
 // With the idle power of the GPU on which the network was measured.
-double energy_of_separate_operations_j(const DeviceProfile& profile, const NetworkSums& sums,
+double energy_of_separate_operations_j(const DeviceProfile& profile, const NetworkOperationSums& sums,
                                        const MachineCorrection& machine) {
   const double above_idle_j = std::accumulate(sums.above_idle_j.begin(), sums.above_idle_j.end(), 0.0);
   return above_idle_j + (profile.network_model.idle_w + machine.idle_offset_w) * sums.gpu_s;

@@ -48,7 +48,7 @@ std::vector<double> fit_energy_scales(std::span<const NetworkEnergyFractions> ro
 }
 
 // Counts of work in a network: how often each host cost occurs.
-HostCostVector count_host_cost_terms(const NetworkModel& model, const NetworkSums& sums) {
+HostCostVector count_host_cost_terms(const NetworkModel& model, const NetworkOperationSums& sums) {
   HostCostVector host_cost_terms{};
   const double python =
       sums.python_call_count > 0 ? sums.python_call_count : model.python_calls_per_operation * sums.call_count;
@@ -59,7 +59,7 @@ HostCostVector count_host_cost_terms(const NetworkModel& model, const NetworkSum
   return host_cost_terms;
 }
 
-double predicted_host_s(const NetworkModel& model, const NetworkSums& sums) {
+double predicted_host_s(const NetworkModel& model, const NetworkOperationSums& sums) {
   const HostCostVector& costs = sums.training ? model.training_host_costs_s : model.inference_host_costs_s;
   const HostCostVector host_cost_terms = count_host_cost_terms(model, sums);
   return std::inner_product(host_cost_terms.begin(), host_cost_terms.end(), costs.begin(), sums.multi_kernel_host_s);
@@ -148,7 +148,7 @@ double interval_log_half_width(const NetworkModel& model, bool training, double 
   return pass_log_half_width * add_in_quadrature(1.0, model.host_bound_width_factor * waiting);
 }
 
-void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation,
+void add_operation(NetworkOperationSums& sums, const NetworkModel& model, const Operation& operation,
                    const OperationEstimate& estimate) {
   const auto count = static_cast<double>(operation.count);
   if (operation.kind == Kind::view) {
@@ -164,7 +164,8 @@ void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation
   sums.multi_kernel_host_s += count * estimate.host_s;
 }
 
-NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const MachineCorrection& machine) {
+NetworkEstimate estimate_network(const NetworkModel& model, const NetworkOperationSums& sums,
+                                 const MachineCorrection& machine) {
   NetworkEstimate estimate;
   const double idle_w = std::max(0.0, model.idle_w + machine.idle_offset_w);
   estimate.gpu_s = sums.gpu_s * model.gpu_time_scale;

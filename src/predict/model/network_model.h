@@ -30,7 +30,7 @@ using ValuePerEnergyGroup = std::array<double, kEnergyGroupNames.size()>;
 std::size_t energy_group_index(const Operation& operation);
 
 // Sums over the operations of a network.
-struct NetworkSums {
+struct NetworkOperationSums {
   double gpu_s = 0;                    // GPU time, s, sum over all operations
   ValuePerEnergyGroup above_idle_j{};  // energy above idle, J
   double call_count = 0;               // operations that launch a kernel
@@ -78,9 +78,10 @@ struct NetworkModel {
 // Half width of an interval as a natural logarithm. `waiting` is the fraction of time that the GPU waits for the host.
 double interval_log_half_width(const NetworkModel& model, bool training, double waiting);
 
-NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const MachineCorrection& machine);
+NetworkEstimate estimate_network(const NetworkModel& model, const NetworkOperationSums& sums,
+                                 const MachineCorrection& machine);
 
-void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation,
+void add_operation(NetworkOperationSums& sums, const NetworkModel& model, const Operation& operation,
                    const OperationEstimate& estimate);
 
 struct MeasuredNetwork {
@@ -121,7 +122,7 @@ Result<NoiseFloor> compute_network_noise_floor(std::string_view networks, std::s
 
 struct NetworkObservation {
   const MeasuredNetwork* network = nullptr;
-  NetworkSums sums;
+  NetworkOperationSums sums;
 };
 NetworkModel fit_network_model(std::span<const NetworkObservation> rows, const NetworkModel& start);
 

@@ -16,8 +16,8 @@ constexpr double kKernelCost_s = 7e-6;
 constexpr double kPythonCallCost_s = 1e-6;
 constexpr double kIdleW = 120;
 
-NetworkSums make_host_bound_sums(double kernels, double python) {
-  NetworkSums sums;
+NetworkOperationSums make_host_bound_sums(double kernels, double python) {
+  NetworkOperationSums sums;
   sums.call_count = kernels / 2;
   sums.launch_count_sum = kernels;
   sums.python_call_count = python;
@@ -83,7 +83,7 @@ TEST(NetworkModel, FittingPreservesIdlePowerAndSplitsEnergiesLikePredictions) {
   for (std::size_t index = 0; index < measured.size(); ++index) {
     measured[index].time_s = 0.1 + 0.05 * static_cast<double>(index);
     measured[index].busy_s = measured[index].time_s;
-    NetworkSums sums;
+    NetworkOperationSums sums;
     sums.gpu_s = measured[index].time_s;
     sums.above_idle_j[0] = 60;
     measured[index].energy_j = 1.05 * (sums.above_idle_j[0] + kIdleW * measured[index].time_s);
@@ -115,7 +115,7 @@ TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAtTheSamePower) {
   NetworkModel model;
   model.idle_w = kIdleW;
   model.power_limit_w = 700;
-  NetworkSums sums;
+  NetworkOperationSums sums;
   sums.gpu_s = 1;
   sums.above_idle_j[0] = 1000;
   const NetworkEstimate network_estimate = estimate_network(model, sums, {});

@@ -20,7 +20,7 @@ constexpr double kUnmeasuredKindErrorFactor = 3;
 struct PredictionSums {
   std::vector<LayerPrediction> layers;
   std::map<std::string, std::size_t, std::less<>> layer_index_by_name;
-  NetworkSums sums;
+  NetworkOperationSums sums;
   std::set<std::string, std::less<>> unknown_layers;
   std::set<std::string, std::less<>> unmeasured_operation_kinds;  // kinds of operations without measurements
   double unmeasured_j = 0;

@@ -26,7 +26,7 @@ Diagnostics make_share_diagnostics(const SharedRecording& shared) {
 
 }  // namespace
 
-std::string shared_recording_text(const SharedRecording& shared) {
+std::string anonymized_copy_text(const SharedRecording& shared) {
   return fmt::format(
              "{}: {} bytes\n"
              "replaced: host and user names, boot, process ids, folders, secrets in the command, kernel build, GPU "

@@ -18,7 +18,7 @@ struct SharedRecording {
   std::uint64_t dropped_bytes = 0;        // bytes that belong to no complete chunk
 };
 
-std::string shared_recording_text(const SharedRecording& shared);
+std::string anonymized_copy_text(const SharedRecording& shared);
 std::string shared_recording_json(const SharedRecording& shared);
 
 }  // namespace joulemap::report

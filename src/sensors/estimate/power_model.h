@@ -40,9 +40,9 @@ struct PackageModel {
 };
 std::vector<PackageModel> make_package_models(const MachineDescription& machine);
 
-// Busy time of the machine, between 0 and the elapsed time. The kernel counts CPU time in ticks: a tick may arrive long after
-// most of its time, and a window of 1 ms may contain ticks of 10 ms. So busy time grows no faster than time, and what
-// ticks add too early follows later.
+// Busy time of the machine, between 0 and the elapsed time. The kernel counts CPU time in ticks: a tick may arrive long
+// after most of its time, and a window of 1 ms may contain ticks of 10 ms. So busy time grows no faster than time, and
+// what ticks add too early follows later.
 class BusyTime {
  public:
   // `ticks_s`: busy time by ticks, in seconds of the whole machine. Times do not decrease.
