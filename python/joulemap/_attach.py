@@ -34,7 +34,7 @@ class Attachment(Run):
     ) -> None:
         super().__init__([recorder.file if recorder else _enclosing_recording_path()], exclude)
         self._model, self._module_probe, self._probe_limit_s, self._recorder = model, probe, limit_s, recorder
-        self._recording_start_ns: Optional[int] = None  # set when the recording has ended; identifies it
+        self._recording_start_ns: Optional[int] = None  # of a recording that has ended; identifies it
         self.summary: Optional[dict] = None  # output of `joulemap record --json`, set when the recording has ended
 
     def detach(self) -> None:
@@ -60,7 +60,11 @@ class Attachment(Run):
         if _torch_capture.capture_session is not None:
             _torch_capture.capture_session.pause()
         self.summary = recorder.end()
-        self._recording_start_ns = _read_start_ns(self.files[0])
+        if self.summary is None:  # already ended, or the child of a fork: the recording belongs to its parent
+            return
+        # Without the time, the result reads FILE. An error here would replace one of the program.
+        with contextlib.suppress(OSError, JoulemapError):
+            self._recording_start_ns = _read_start_ns(self.files[0])
 
     def _files_to_read(self) -> list:
         """The file of this recording: a later recording to the same path has renamed it to FILE.old, or removed it."""

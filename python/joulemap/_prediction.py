@@ -97,7 +97,7 @@ def predict(
     - `inputs`, `named`, `optimizer`, `loss`, `autocast`: for a PyTorch module, see `list_operations`; nothing is
       computed, and everything may be on the meta device
     - for a file or a Keras model, `inputs` and `named` set shapes of inputs, in order or by name: arrays or shapes, such
-      as [(8, 3, 224, 224)]; `optimizer` is a name; `loss` and `autocast` do not apply
+      as [(8, 3, 224, 224)]; `optimizer` is a name (None: adamw); `loss` and `autocast` do not apply
     - `device`: name of a GPU, by default h200; `profile`: a file that `joulemap model fit` wrote, instead
     - `training`: predict a training step, with backward pass and optimizer
     - `precision`: default, fp32, tf32; for a file also fp16, bf16, amp-bf16
@@ -120,11 +120,12 @@ def predict(
             model, inputs, named, training=training, precision=precision, autocast=autocast, **step_options
         )
         return _run_predict(["-", *options], json.dumps(operations))
-    _check_file_arguments(optimizer if training else "adamw", loss, autocast)
-    options += _input_options(inputs, named)
+    optimizer_name = optimizer if training and optimizer is not None else "adamw"
+    _check_file_arguments(optimizer_name, loss, autocast)
+    options += _input_options(inputs if inputs is not None else (), named)
     options += ["--precision", precision, "--pass", "training" if training else "inference"]
     options += ["--batch", str(batch)] if batch is not None else []
-    options += ["--optimizer", str(optimizer)] if training else []
+    options += ["--optimizer", optimizer_name] if training else []
     if hasattr(model, "to_json"):
         return _run_predict(["-", *options], model.to_json())
     if isinstance(model, (str, os.PathLike)):

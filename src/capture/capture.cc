@@ -297,6 +297,7 @@ void Capture::add_engine_step(std::int64_t begin_ns, std::int64_t end_ns, std::s
   const std::lock_guard lock(step_detection_lock_);
   if (program_reports_steps_) return;
   engine_reports_steps_ = true;
+  if (inferred_steps_ > 0) retract_inferred_steps(inferred_steps_);
   begin_step({}, monotonic_ns(), {});
 }
 

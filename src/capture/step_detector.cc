@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/step_detector.h"
 
+#include <algorithm>
+
 namespace joulemap::capture {
 namespace {
 
@@ -54,8 +56,10 @@ bool StepDetector::begins_step_at_call(TrainingLoopEvent event) const {
   if (!has_called_model_ || has_updated_parameters_) return true;
   if (!is_training_)
     return event != TrainingLoopEvent::forward_begin_with_gradients_of_other_module || !has_called_with_gradients_;
-  // A teacher may be called after its student.
+  // Teachers may be called after their student.
   if (is_call_without_gradients(event) && was_last_call_with_gradients_) return false;
+  if (event == TrainingLoopEvent::forward_begin_without_gradients_of_teacher && has_called_with_gradients_)
+    return false;
   if (event == TrainingLoopEvent::forward_begin_without_gradients) return true;
   if (event == TrainingLoopEvent::forward_begin_without_gradients_of_teacher) return !has_called_only_teachers_;
   if (has_called_with_gradients_ || has_called_only_teachers_) return false;
@@ -80,10 +84,35 @@ void StepDetector::add_backward_pass(StepDetection& detection) {
     detection.evaluation_end_ns = joined_step_begin_ns_;
   }
   has_run_backward_ = is_training_ = true;
-  // A batch of an older iterator continues its epoch, whatever was iterated in between.
-  if (iterator_of_batch_ <= newest_trained_iterator_) return;
-  newest_trained_iterator_ = iterator_of_batch_;
-  detection.epoch_time_ns = iterator_created_ns_;
+  // Batches of older iterators continue their epoch, whatever was iterated in between.
+  const auto newest = std::ranges::max_element(asked_iterators_);
+  if (newest == asked_iterators_.end() || *newest <= newest_trained_iterator_) return;
+  newest_trained_iterator_ = *newest;
+  const auto creation = std::ranges::find(iterator_creations_, *newest, &IteratorCreation::iterator);
+  if (creation != iterator_creations_.end()) detection.epoch_time_ns = creation->time_ns;
+}
+
+void StepDetector::add_iterator(std::int64_t time_ns) {
+  iterator_creations_.push_back({++created_iterators_, time_ns});
+  if (iterator_creations_.size() > kMaxRememberedIterators) iterator_creations_.erase(iterator_creations_.begin());
+}
+
+void StepDetector::add_asked_iterator(std::uint64_t iterator) {
+  if (iterator == 0) iterator = created_iterators_;
+  if (std::ranges::find(asked_iterators_, iterator) != asked_iterators_.end()) return;
+  asked_iterators_.push_back(iterator);
+  if (asked_iterators_.size() > kMaxRememberedIterators) asked_iterators_.erase(asked_iterators_.begin());
+}
+
+// The last batches of an exhausted iterator may still be trained on: some loaders fetch in advance. But an iterator that
+// ends without a backward pass was a validation's if the model was called without one, or if another iterator's batch
+// waits for its backward pass.
+void StepDetector::end_iterator(std::uint64_t iterator) {
+  if (iterator == 0) iterator = created_iterators_;
+  add_asked_iterator(iterator);
+  if (iterator <= newest_trained_iterator_) return;
+  const bool was_validation = follows_evaluation_ || follows_inference_ || is_in_evaluation_step();
+  if (was_validation || asked_iterators_.size() > 1) std::erase(asked_iterators_, iterator);
 }
 
 StepDetector::StepDetection StepDetector::on_training_loop_event(TrainingLoopEvent event, std::int64_t time_ns,
@@ -91,16 +120,15 @@ StepDetector::StepDetection StepDetector::on_training_loop_event(TrainingLoopEve
   StepDetection detection;
   switch (event) {
     case TrainingLoopEvent::loader_iterator_created:
-      ++created_iterators_;
-      iterator_created_ns_ = time_ns;
+      add_iterator(time_ns);
       break;
     case TrainingLoopEvent::loader_batch_requested:
       begin_step_if_due(event, time_ns, detection);
       has_requested_batch_ = true;
-      iterator_of_batch_ = iterator != 0 ? iterator : created_iterators_;
+      add_asked_iterator(iterator);
       break;
-    case TrainingLoopEvent::loader_exhausted:  // its last batches may be in use: some loaders fetch in advance
-      iterator_of_batch_ = iterator != 0 ? iterator : created_iterators_;
+    case TrainingLoopEvent::loader_exhausted:
+      end_iterator(iterator);
       break;
     case TrainingLoopEvent::forward_begin_with_gradients:
     case TrainingLoopEvent::forward_begin_with_gradients_after_inference:
@@ -117,6 +145,7 @@ StepDetector::StepDetection StepDetector::on_training_loop_event(TrainingLoopEve
       break;
     case TrainingLoopEvent::optimizer_step_end:
       has_updated_parameters_ = true;
+      asked_iterators_.clear();
       break;
   }
   return detection;

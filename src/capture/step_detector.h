@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace joulemap::capture {
 
@@ -60,6 +61,9 @@ class StepDetector {
   bool joins_previous_step(TrainingLoopEvent event) const;
   void add_call(TrainingLoopEvent event);
   void add_backward_pass(StepDetection& detection);
+  void add_iterator(std::int64_t time_ns);
+  void add_asked_iterator(std::uint64_t iterator);
+  void end_iterator(std::uint64_t iterator);
   bool is_inference_only() const { return has_begun_step_ && has_called_model_ && !has_run_backward_; }
 
   bool has_begun_step_ = false;          // a step has begun
@@ -80,10 +84,16 @@ class StepDetector {
   std::uint64_t joinable_steps_ = 0;
   std::int64_t joined_step_begin_ns_ = 0;
 
+  // Iterators are numbered from 1; one that was created before the recording has the number 0.
+  struct IteratorCreation {
+    std::uint64_t iterator;
+    std::int64_t time_ns;
+  };
+  static constexpr std::size_t kMaxRememberedIterators = 64;
   std::uint64_t created_iterators_ = 0;
-  std::optional<std::int64_t> iterator_created_ns_;  // when the last one was created; none: before the recording
-  std::uint64_t iterator_of_batch_ = 0;              // the iterator that was asked for a batch last
-  std::uint64_t newest_trained_iterator_ = 0;        // the newest one whose batches were trained on
+  std::vector<IteratorCreation> iterator_creations_;  // the latest ones
+  std::vector<std::uint64_t> asked_iterators_;        // asked for a batch since the last parameter update
+  std::uint64_t newest_trained_iterator_ = 0;         // the newest one whose batches were trained on
 };
 
 }  // namespace joulemap::capture

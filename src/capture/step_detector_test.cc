@@ -133,6 +133,13 @@ TEST(StepDetector, AValidationWithinAnEpochBeginsNone) {
   EXPECT_EQ(detect_steps("IllFdBOILfdLfdXxFdBO"), "I|llFd!BOI|Lfd|L1fdXx|F1dBO")
       << "the last batch was fetched in advance";
   EXPECT_EQ(detect_steps("ILFdBOILfdXILFdBO"), "I|LFd!BOI|LfdXI|L1Fd!BO") << "the next epoch";
+  EXPECT_EQ(detect_steps("ILFdBOlILfdLXFdBO"), "I|LFd!BO|lILfd|L1XFdBO") << "after the batch was fetched";
+  EXPECT_EQ(detect_steps("ILFdBOILfdLXlFdBO"), "I|LFd!BOI|Lfd|L1XlFdBO") << "between two steps";
+}
+
+TEST(StepDetector, AnEpochOfTwoLoadersBeginsWithANewIteratorOfOne) {
+  EXPECT_EQ(detect_steps("IILlFdBOLlFdBOILlFdBO"), "II|LlFd!BO|LlFdBOI|LlFd!BO") << "the older one is asked last";
+  EXPECT_EQ(detect_steps("IILlFdBOIILlFdBO"), "II|LlFd!BOII|LlFd!BO");
 }
 
 }  // namespace

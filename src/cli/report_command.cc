@@ -176,17 +176,9 @@ Status check_options_of_output(const ReportFlags& flags) {
   if (!flags.disclosure.hardware_description.empty() && flags.disclosure_format.empty() && !flags.cites_joulemap)
     return make_error("--hardware", "--disclose, --model-card or --cite");
   if (flags.smoothing_window && flags.plot_name != "lines") return make_error("--smooth", "--plot lines");
-  const std::array<std::pair<std::string_view, bool>, 6> row_options = {{{"--by", !flags.by.empty()},
-                                                                         {"--depth", flags.max_depth.has_value()},
-                                                                         {"--top", flags.shown_row_count.has_value()},
-                                                                         {"--sort", flags.sort_column.has_value()},
-                                                                         {"--filter", !flags.name_filter.empty()},
-                                                                         {"-o", !flags.output_file.empty()}}};
-  for (const auto& [option, is_set] : row_options) {
-    if (!is_set || flags.html_file.empty()) continue;
-    return Error{ErrorCode::usage, fmt::format("{} has no effect with --html", option),
-                 "the page contains all levels and rows: remove one of the two options"};
-  }
+  // Options that select rows are accepted: the page contains all levels and rows.
+  if (!flags.output_file.empty() && !flags.html_file.empty())
+    return Error{ErrorCode::usage, "-o has no effect with --html", "remove one of the two options"};
   return Done{};
 }
 

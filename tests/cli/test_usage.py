@@ -238,7 +238,6 @@ def test_a_wrong_verb_is_refused_with_the_nearest_one(joulemap):
     ("options", "message"),
     [
         (("--html", "page.html", "-o", "other"), "-o has no effect with --html"),
-        (("--html", "page.html", "--by", "op"), "--by has no effect with --html"),
         (("--into", "missing"), "--into has no effect without --disclose"),
         (("--stage", "training"), "--stage has no effect without --disclose"),
         (("--hardware", "GPU"), "--hardware has no effect without --disclose, --model-card or --cite"),

@@ -269,6 +269,43 @@ except KeyError as error:
     assert result == [repr("of the program's"), False, 2]
 
 
+def test_a_forked_child_that_exits_in_the_with_block_keeps_its_exit_code(run):
+    result = run(
+        """
+with jm.attach(net, file=FILE) as attached:
+    train(1)
+    child = os.fork()
+    if child == 0:
+        sys.exit(7)  # not os._exit: __exit__ runs in the child, too
+    exit_code = os.WEXITSTATUS(os.waitpid(child, 0)[1])
+    train(1)
+print(json.dumps([exit_code, attached.ledger("domain").is_complete, len(attached.steps().rows)]))
+"""
+    )
+    assert result == [7, True, 2]
+
+
+def test_a_recording_that_cannot_be_read_does_not_replace_an_exception(run):
+    result = run(
+        """
+from joulemap import _attach
+failures = [FileNotFoundError("gone"), jm.JoulemapError("unreadable")]
+def fail(file):
+    raise failure
+_attach._read_start_ns = fail
+errors = []
+for failure in failures:
+    try:
+        with jm.attach(net, file=FILE):
+            raise KeyError("of the program's")
+    except Exception as error:
+        errors.append(type(error).__name__)
+print(json.dumps(errors))
+"""
+    )
+    assert result == ["KeyError", "KeyError"]
+
+
 def test_untraceable_arguments_are_rejected_before_anything_begins(run, tmp_path):
     result = run(
         """

@@ -153,7 +153,7 @@ def test_arguments_that_do_not_apply_to_a_file_are_refused(python):
     error_messages = python(
         f"""
 messages = []
-for arguments in ({{"autocast": "bf16"}}, {{"loss": len}}, {{"training": True, "optimizer": None}}, {{"inputs": [3.5]}},
+for arguments in ({{"autocast": "bf16"}}, {{"loss": len}}, {{"training": True, "optimizer": len}}, {{"inputs": [3.5]}},
                   {{"named": {{"nothing": (1, 2)}}}}):
     try:
         jm.predict({str(ONNX_FILE)!r}, **arguments)
@@ -166,6 +166,17 @@ print(json.dumps(messages))
         word in message
         for word, message in zip(("amp-bf16", "loss", "optimizer is a name", "3.5", "nothing"), error_messages)
     ] == [True] * 5
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_none_stands_for_the_default_inputs_and_optimizer_of_a_file(python, training):
+    energies_j = python(
+        f"""
+options = ({{}}, {{"inputs": None}}, {{"named": None}}, {{"optimizer": None}}, {{"inputs": None, "optimizer": None}})
+print(json.dumps([jm.predict({str(ONNX_FILE)!r}, training={training}, **arguments).energy_j for arguments in options]))
+"""
+    )
+    assert len(set(energies_j)) == 1 and energies_j[0] > 0
 
 
 def test_a_keras_model_on_pytorch_is_a_keras_model(python):

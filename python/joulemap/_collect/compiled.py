@@ -93,9 +93,9 @@ def collect_compiled_networks(session: CollectorRun, deadline_s: float, active_s
     }
     pin_to_one_core()
     if COMPILE_BACKEND == "inductor":
-        fill_compiler_caches(
-            device, list(unsettled_by_group), time.monotonic() + COMPILER_CACHE_FILL_FRACTION * (deadline_s - time.monotonic())
-        )
+        now_s = time.monotonic()
+        fill_deadline_s = now_s + COMPILER_CACHE_FILL_FRACTION * (deadline_s - now_s)
+        fill_compiler_caches(device, list(unsettled_by_group), fill_deadline_s)
     longest_s = 0.0
     for settings in unsettled_by_group.values():
         try:

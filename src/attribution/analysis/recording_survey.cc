@@ -211,7 +211,10 @@ void RecordingSurvey::count_steps(ReportResult& result) const {
   CoveredStepCounts of_ranks;
   for (const SurveyedSource& process : sources_) {
     const std::vector<TimeSpan> spans = recorded_spans(process);
-    result.lacks_steps = result.lacks_steps || lacks_last_steps(process, spans);
+    // Parts of killed programs have no end either, but no steps are missing. Where data were lost, they are.
+    const bool lost_data =
+        result.diagnostics.contains("recording_cut") || result.diagnostics.contains("recording_damaged");
+    result.lacks_steps = result.lacks_steps || (lost_data && lacks_last_steps(process, spans));
     const CoveredStepCounts counts{count_covered(process.steps, spans, false),
                                    count_covered(process.steps, spans, true),
                                    count_covered(process.epochs, spans, false)};

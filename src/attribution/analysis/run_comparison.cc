@@ -40,6 +40,9 @@ RunRates compute_whole_run_rates(const RunReports& reports) {
   ReportResult whole_run_report = reports.rows;
   whole_run_report.is_clipped = false;
   RunRates rates = compute_run_rates(whole_run_report);
+  // Fractions of steps at the edges count, and steps that the recording lost leave the number unknown.
+  const bool has_fractions = rates.steps && *rates.steps != std::round(*rates.steps);
+  if (has_fractions || reports.rows.lacks_steps) return rates;
   const auto steps = std::ranges::count(reports.steps, false, &StepEnergy::is_evaluation);
   if (steps > 0) rates.steps = static_cast<double>(steps);
   return rates;

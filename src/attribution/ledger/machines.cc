@@ -467,30 +467,51 @@ std::vector<StepOrEpochMark> Machines::select_step_or_epoch_marks(const Host& ho
   const auto process_with_most_marks =
       std::ranges::max_element(marks_by_process, {}, [](const auto& marks) { return marks.second.size(); });
   if (process_with_most_marks == marks_by_process.end()) return {};
-  std::vector<StepOrEpochMark> marks = process_with_most_marks->second;
-  const auto evaluations = host.evaluation_marks.find(process_with_most_marks->first);
-  if (level == RowLevel::step && evaluations != host.evaluation_marks.end())
-    mark_evaluation_steps(marks, evaluations->second);
+  return level == RowLevel::epoch ? process_with_most_marks->second
+                                  : sorted_step_marks(host, process_with_most_marks->first);
+}
+
+// With evaluation steps marked; empty if the process has none.
+std::vector<StepOrEpochMark> Machines::sorted_step_marks(const Host& host, std::uint32_t process) {
+  const auto process_marks = host.step_marks.find(process);
+  if (process_marks == host.step_marks.end()) return {};
+  std::vector<StepOrEpochMark> marks = process_marks->second;
+  const auto evaluations = host.evaluation_marks.find(process);
+  mark_evaluation_steps(marks, evaluations == host.evaluation_marks.end() ? std::span<const EvaluationMark>()
+                                                                          : std::span(evaluations->second));
   return marks;
 }
 
-// The last epoch ends with the last step: what follows, such as the exit of the interpreter, belongs to no epoch.
+// The last epoch ends with the last step of its process: what follows, such as the exit of the interpreter, belongs to no
+// epoch. Without a step in it, it ends with the command.
 StepOrEpochMarks Machines::find_step_or_epoch_marks(const Host& host, RowLevel level) {
-  std::vector<StepOrEpochMark> steps = select_step_or_epoch_marks(host, RowLevel::step);
-  std::ranges::sort(steps, {}, &StepOrEpochMark::time_ns);
-  const std::int64_t end_ns = steps.empty() ? host.span.end_ns : estimate_last_step_end_ns(steps, host.span.end_ns);
-  return {level == RowLevel::step ? std::move(steps) : select_step_or_epoch_marks(host, level), end_ns};
+  const auto& marks_by_process = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
+  const auto process_with_most_marks =
+      std::ranges::max_element(marks_by_process, {}, [](const auto& marks) { return marks.second.size(); });
+  if (process_with_most_marks == marks_by_process.end()) return {{}, host.span.end_ns};
+  std::vector<StepOrEpochMark> steps = sorted_step_marks(host, process_with_most_marks->first);
+  const std::int64_t steps_end_ns =
+      steps.empty() ? host.span.end_ns : estimate_last_step_end_ns(steps, host.span.end_ns);
+  if (level == RowLevel::step) return {std::move(steps), steps_end_ns};
+  const std::vector<StepOrEpochMark>& epochs = process_with_most_marks->second;
+  const std::int64_t last_epoch_ns = std::ranges::max_element(epochs, {}, &StepOrEpochMark::time_ns)->time_ns;
+  return {epochs, steps_end_ns > last_epoch_ns ? steps_end_ns : host.span.end_ns};
 }
 
 // Ranks share their steps. Those of other processes overlap in time, so that rows of all would count energy repeatedly.
 void Machines::add_omitted_steps_diagnostic(const Host& host, RowLevel level, Diagnostics& diagnostics) const {
   const auto& marks_by_process = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
-  std::uint64_t all = 0;
+  std::uint64_t of_ranks = 0;
+  std::uint64_t of_others = 0;
   std::uint64_t most = 0;
   for (const auto& [process, marks] : marks_by_process) {
     most = std::max<std::uint64_t>(most, marks.size());
-    if (!ranks_.contains(process)) all += marks.size();
+    if (ranks_.contains(process))
+      of_ranks = std::max<std::uint64_t>(of_ranks, marks.size());
+    else
+      of_others += marks.size();
   }
+  const std::uint64_t all = of_ranks + of_others;
   if (all <= most) return;
   diagnostics.add({"steps_of_one_process", all - most,
                    fmt::format("several processes report {}s: the rows are those of the process with the most",

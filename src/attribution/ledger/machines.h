@@ -115,6 +115,7 @@ class Machines {
   static EnergyFunction make_host_energy_function(const Host& host);
   static std::vector<StepOrEpochMark> select_step_or_epoch_marks(const Host& host, RowLevel level);
   static StepOrEpochMarks find_step_or_epoch_marks(const Host& host, RowLevel level);
+  static std::vector<StepOrEpochMark> sorted_step_marks(const Host& host, std::uint32_t process);
   static std::vector<StepOrEpochEnergy> compute_step_or_epoch_energies(const Host& host, RowLevel level);
   void add_omitted_steps_diagnostic(const Host& host, RowLevel level, Diagnostics& diagnostics) const;
   static void fit_serving_model(Host& host, const RecordedEnergy::Result& energy);

@@ -171,7 +171,7 @@ const std::vector<Datasheet>& datasheet_table() {
   return kDatasheetTable;
 }
 
-// Words of a GPU's name: "NVIDIA A100-SXM4-80GB" -> "nvidia", "a100", "sxm4", "80gb".
+// Lower-case words of a GPU's name: "NVIDIA A100-SXM4-80GB" -> "nvidia", "a100", "sxm4", "80gb".
 std::vector<std::string> split_device_name(std::string_view name) {
   std::vector<std::string> words;
   bool is_in_word = false;
@@ -188,10 +188,33 @@ std::vector<std::string> split_device_name(std::string_view name) {
 
 bool contains_digit(std::string_view word) { return word.find_first_of("0123456789") != std::string_view::npos; }
 
-bool is_memory_size(std::string_view word) {
-  return word.size() > 2 && word.ends_with("gb") &&
-         word.substr(0, word.size() - 2).find_first_not_of("0123456789") == std::string_view::npos;
+bool is_number(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
 }
+
+bool is_memory_size(std::string_view word) {
+  return word.ends_with("gb") && is_number(word.substr(0, word.size() - 2));
+}
+
+// "80" in "a100 80". Other numbers are models, such as 4090, or too small for a memory of these GPUs.
+bool is_memory_size_without_unit(std::string_view word) {
+  return (word.size() == 2 || word.size() == 3) && is_number(word);
+}
+
+// The words of a requested name that tell GPUs apart, as datasheets write them.
+std::vector<std::string> distinguishing_words(std::string_view name) {
+  std::vector<std::string> words;
+  for (const std::string& word : split_device_name(name)) {
+    if (word == "tesla" || word == "gpu") continue;
+    // "80 GB": the number already counts as a memory size.
+    if (word == "gb" && !words.empty() && is_memory_size(words.back())) continue;
+    // The driver names the H100 SXM by its memory: "NVIDIA H100 80GB HBM3". That of an H200 is HBM3e.
+    words.push_back(word.starts_with("hbm3") ? "sxm" : is_memory_size_without_unit(word) ? word + "gb" : word);
+  }
+  return words;
+}
+
+bool is_form_factor(std::string_view word) { return word.starts_with("sxm") || word == "pcie"; }
 
 // "sxm" without a generation matches every generation.
 bool is_same_form_factor(std::string_view a, std::string_view b) {
@@ -209,14 +232,15 @@ struct WordRange {
   std::size_t end = 0;  // equal to `begin`: none
 };
 
-// The words of a datasheet's name that `word` spells, possibly without blanks: "h100pcie", "rtx4090".
+// The words of a datasheet's name that `word` spells, possibly without blanks: "h100pcie", "h100sxm5", "rtx4090".
 WordRange find_spelled_words(std::string_view word, const std::vector<std::string>& datasheet_words) {
   for (std::size_t begin = 0; begin < datasheet_words.size(); ++begin) {
-    if (is_same_form_factor(word, datasheet_words[begin])) return {begin, begin + 1};
-    std::string spelled;
-    for (std::size_t end = begin; end < datasheet_words.size() && spelled.size() < word.size(); ++end) {
-      spelled += datasheet_words[end];
-      if (spelled == word) return {begin, end + 1};
+    std::string_view rest = word;
+    for (std::size_t end = begin; end < datasheet_words.size(); ++end) {
+      const std::string& datasheet_word = datasheet_words[end];
+      if (rest == datasheet_word || is_same_form_factor(rest, datasheet_word)) return {begin, end + 1};
+      if (!rest.starts_with(datasheet_word)) break;
+      rest.remove_prefix(datasheet_word.size());
     }
   }
   return {};
@@ -228,11 +252,12 @@ bool is_name_of_datasheet(const std::vector<std::string>& requested_words, const
   const std::vector<std::string> datasheet_words = split_device_name(datasheet.name);
   const std::size_t model_index = model_word_index(datasheet_words);
   const bool states_memory_size = std::any_of(datasheet_words.begin(), datasheet_words.end(), is_memory_size);
+  const bool states_form_factor = std::any_of(datasheet_words.begin(), datasheet_words.end(), is_form_factor);
   bool is_model_named = false;
   for (const std::string& word : requested_words) {
-    if (word == "tesla" || (is_memory_size(word) && !states_memory_size)) continue;
-    // The driver names the H100 SXM by its memory: "NVIDIA H100 80GB HBM3".
-    const WordRange range = find_spelled_words(word == "hbm3" ? "sxm" : word, datasheet_words);
+    if (is_memory_size(word) && !states_memory_size) continue;
+    if (word.starts_with("sxm") && !states_form_factor) continue;
+    const WordRange range = find_spelled_words(word, datasheet_words);
     if (range.begin == range.end) return false;
     is_model_named = is_model_named || (range.begin <= model_index && model_index < range.end);
   }
@@ -244,7 +269,7 @@ bool is_name_of_datasheet(const std::vector<std::string>& requested_words, const
 std::span<const Datasheet> known_datasheets() { return datasheet_table(); }
 
 std::optional<Datasheet> find_datasheet(std::string_view name) {
-  const std::vector<std::string> requested_words = split_device_name(name);
+  const std::vector<std::string> requested_words = distinguishing_words(name);
   for (const Datasheet& datasheet : datasheet_table()) {
     if (is_name_of_datasheet(requested_words, datasheet)) return datasheet;
   }

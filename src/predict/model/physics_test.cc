@@ -196,6 +196,17 @@ TEST(Datasheet, ShortNamesMatchWholeWords) {
   EXPECT_EQ(found_name("h100"), "NVIDIA H100 SXM");
   EXPECT_EQ(found_name("h100pcie"), "NVIDIA H100 PCIe");
   EXPECT_EQ(found_name("H100 SXM5"), "NVIDIA H100 SXM");
+  EXPECT_EQ(found_name("h100sxm5"), "NVIDIA H100 SXM");
+  EXPECT_EQ(found_name("h100sxm"), "NVIDIA H100 SXM");
+  EXPECT_EQ(found_name("H100 GPU"), "NVIDIA H100 SXM");
+  EXPECT_EQ(found_name("NVIDIA H200 SXM"), "NVIDIA H200");
+  EXPECT_EQ(found_name("NVIDIA H200 141GB HBM3e"), "NVIDIA H200");
+  EXPECT_EQ(found_name("a100sxm"), "NVIDIA A100 SXM4 80GB");
+  EXPECT_EQ(found_name("a100sxm-40gb"), "NVIDIA A100 SXM4 40GB");
+  EXPECT_EQ(found_name("a100sxm440gb"), "NVIDIA A100 SXM4 40GB");
+  EXPECT_EQ(found_name("a100 80"), "NVIDIA A100 SXM4 80GB");
+  EXPECT_EQ(found_name("a100 40 GB"), "NVIDIA A100 SXM4 40GB");
+  EXPECT_EQ(found_name("a100 pcie 40"), "NVIDIA A100 PCIe 40GB");
   EXPECT_EQ(found_name("l4"), "NVIDIA L4");
   EXPECT_EQ(found_name("a10"), "NVIDIA A10");
   EXPECT_EQ(found_name("rtx4090"), "NVIDIA GeForce RTX 4090");
@@ -203,10 +214,29 @@ TEST(Datasheet, ShortNamesMatchWholeWords) {
 }
 
 TEST(Datasheet, OtherGpusAndPartsOfNamesAreUnknown) {
-  for (const char* const name :
-       {"", "Voodoo 2", "a", "0", "h20", "L40", "nvidia", "nvidia rtx", "80gb", "sxm", "A10G", "NVIDIA T400",
-        "NVIDIA H100 NVL", "NVIDIA A100-SXM-64GB", "NVIDIA GH200 480GB", "Tesla V100-PCIE-16GB",
-        "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 3080 Ti"}) {
+  for (const char* const name : {"",
+                                 "Voodoo 2",
+                                 "a",
+                                 "0",
+                                 "h20",
+                                 "L40",
+                                 "nvidia",
+                                 "nvidia rtx",
+                                 "80gb",
+                                 "80",
+                                 "sxm",
+                                 "gpu",
+                                 "A10G",
+                                 "a100 30",
+                                 "a100sxm5",
+                                 "v100sxm4",
+                                 "NVIDIA T400",
+                                 "NVIDIA H100 NVL",
+                                 "NVIDIA A100-SXM-64GB",
+                                 "NVIDIA GH200 480GB",
+                                 "Tesla V100-PCIE-16GB",
+                                 "NVIDIA GeForce RTX 4090 Laptop GPU",
+                                 "NVIDIA GeForce RTX 3080 Ti"}) {
     EXPECT_EQ(found_name(name), "") << name;
   }
 }
