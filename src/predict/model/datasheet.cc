@@ -201,7 +201,7 @@ bool is_memory_size_without_unit(std::string_view word) {
   return (word.size() == 2 || word.size() == 3) && is_number(word);
 }
 
-// The words of a requested name that tell GPUs apart, as datasheets write them.
+// The words of a requested name that distinguish GPUs, as datasheets write them.
 std::vector<std::string> distinguishing_words(std::string_view name) {
   std::vector<std::string> words;
   for (const std::string& word : split_device_name(name)) {
