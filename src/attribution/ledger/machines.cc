@@ -494,6 +494,7 @@ StepOrEpochMarks Machines::find_step_or_epoch_marks(const Host& host, RowLevel l
       steps.empty() ? host.span.end_ns : estimate_last_step_end_ns(steps, host.span.end_ns);
   if (level == RowLevel::step) return {std::move(steps), steps_end_ns};
   const std::vector<StepOrEpochMark>& epochs = process_with_most_marks->second;
+  if (epochs.empty()) return {{}, host.span.end_ns};  // all were retracted
   const std::int64_t last_epoch_ns = std::ranges::max_element(epochs, {}, &StepOrEpochMark::time_ns)->time_ns;
   return {epochs, steps_end_ns > last_epoch_ns ? steps_end_ns : host.span.end_ns};
 }
