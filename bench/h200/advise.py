@@ -23,6 +23,7 @@ from pathlib import Path
 
 SCRIPT_FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(SCRIPT_FOLDER))
+from advice_results import format_result_cells  # noqa: E402
 from findings import Findings  # noqa: E402
 
 MAX_RUN_S = 180
@@ -83,28 +84,6 @@ def measure_case(joulemap: str, case: str, folder: Path, options: argparse.Names
     return {**result, "realised": compute_realised_saving(joulemap, original_recording, fixed_recording)}
 
 
-def format_result_cells(result: dict) -> list[str]:
-    if "failure" in result:
-        return [result["case"], "failed", *[""] * 4]
-    total_j = result["gpu_energy_j"]
-    rules = (
-        ", ".join(f"{finding['rule']} {finding['saves_j'] / total_j:.0%}" for finding in result["findings"]) or "none"
-    )
-    if "realised" not in result:
-        return [result["case"], rules, "", "", "", "yes" if rules == "none" else "no"]
-    matching_finding = next(
-        (finding for finding in result["findings"] if result["case"].startswith(finding["rule"])), None
-    )
-    result["in_range"] = (
-        matching_finding is not None
-        and matching_finding["low_j"] <= result["realised"] * total_j <= matching_finding["high_j"]
-    )
-    return [result["case"], rules, f"{matching_finding['saves_j'] / total_j:.0%}" if matching_finding else "-",
-            f"{matching_finding['low_j'] / total_j:.0%} to {matching_finding['high_j'] / total_j:.0%}"
-            if matching_finding else "-",
-            f"{result['realised']:.0%}", "yes" if result["in_range"] else "no"]  # fmt: skip
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--joulemap", type=Path, required=True)
@@ -123,7 +102,7 @@ def main() -> int:
             results.append(measure_case(str(options.joulemap), case, folder, options))
             print(json.dumps(results[-1])[:1500], file=sys.stderr, flush=True)
         (folder / "results.json").write_text(json.dumps(results))
-    lines = [format_result_cells(result) for result in results]
+    lines = [format_result_cells(result, result.get("gpu_energy_j", 0.0)) for result in results]
     findings.table(["case", "findings", "expected", "range", "realised", "in range"], lines)
     for name, cases in (("adjusted to", CASES), ("looked at once", FURTHER_CASES)):
         wasteful_results = [result for result in results if result["case"] in cases and "realised" in result]

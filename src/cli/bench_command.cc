@@ -93,7 +93,8 @@ void add_request_load_options(CLI::App& verb, BenchServeFlags& flags) {
   verb.add_option("--max-duration", flags.text, "time limit of all load levels; default: 3600")
       ->type_name("S")
       ->check(number_range_validator(kMinOptionTime_s, kMaxOptionTime_s));
-  verb.add_option("--ramp", flags.text, "share of the time of arrivals to leave out; default: 20%")->type_name("SHARE");
+  verb.add_option("--ramp", flags.text, "leave out the first SHARE of the arrival period; default: 20%")
+      ->type_name("SHARE");
   verb.add_option("--warm-up", flags.text, "requests before the first load level; default: 2")
       ->type_name("N")
       ->check(whole_number_validator(0, 1'000'000));

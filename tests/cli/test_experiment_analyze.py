@@ -141,9 +141,7 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
     assert torch["epochs"]["later_j"] == pytest.approx(5 * 102)
     assert torch["metrics"]["accuracy"]["mean"] == pytest.approx(0.5)
     assert torch["metrics"]["gpu_utilization"]["mean"] == pytest.approx(50)
-    assert "gpu_utilization" not in {comparison["metric"] for comparison in result["comparisons"]}, (
-        "told beside, not compared"
-    )
+    assert "gpu_utilization" not in {comparison["metric"] for comparison in result["comparisons"]}, "shown, not compared"
     first_epoch, *_, last_epoch = torch["epochs"]["each"]
     assert (first_epoch["number"], first_epoch["n"], last_epoch["number"]) == (1, 3, 3)
     assert first_epoch["power_w"] == pytest.approx(102)

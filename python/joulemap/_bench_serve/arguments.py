@@ -77,7 +77,7 @@ def make_bench_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--ramp", type=parse_share, default=0.2, metavar="SHARE",
-        help="share of the time of arrivals to leave out; default: 20%%",
+        help="leave out the first SHARE of the arrival period; default: 20%%",
     )  # fmt: skip
     parser.add_argument(
         "--warm-up", type=parse_whole_number, default=2, metavar="N",

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "base/clock.h"
@@ -18,6 +17,28 @@ namespace {
 constexpr std::size_t kMaxKernelPriors = 200'000;
 
 constexpr double kRoundingError = 1e-6;  // of sums of fractions of steps
+
+// Whether a part without its end lacks steps: the recorders sampled on, for longer than the program's steps take.
+bool lacks_last_steps(const SurveyedSource& process, std::span<const TimeSpan> spans) {
+  constexpr std::int64_t kStepsUntilMissing = 5;
+  const std::optional<std::int64_t> length_ns = median_step_length_ns(process.steps);
+  if (process.recording_end || !length_ns) return false;
+  const std::int64_t last_ns = process.steps.back().time_ns;
+  const std::int64_t missing_ns = std::max(kStepsUntilMissing * *length_ns, kNanosecondsPerSecond);
+  return std::ranges::any_of(
+      spans, [&](const TimeSpan& span) { return span.begin_ns <= last_ns && last_ns < span.end_ns - missing_ns; });
+}
+
+// Steps and epochs of a process in the time that was sampled. Without samples, all of them.
+CoveredStepCounts count_steps_of(const SurveyedSource& process, std::span<const TimeSpan> spans) {
+  if (!spans.empty())
+    return {count_covered(process.steps, spans, false), count_covered(process.steps, spans, true),
+            count_covered(process.epochs, spans, false)};
+  const auto evaluations =
+      static_cast<double>(std::ranges::count(process.steps, true, &StepOrEpochMark::is_evaluation));
+  return {static_cast<double>(process.steps.size()) - evaluations, evaluations,
+          static_cast<double>(process.epochs.size())};
+}
 
 }  // namespace
 
@@ -182,28 +203,8 @@ std::vector<TimeSpan> RecordingSurvey::recorded_spans(const SurveyedSource& proc
     const std::optional<TimeSpan> span = recorder.unclipped_span ? recorder.unclipped_span : recorder.command_span();
     if (span) spans.push_back(*span);
   }
-  if (spans.empty())  // nothing was sampled: all steps count
-    spans.push_back({std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()});
   return spans;
 }
-
-namespace {
-
-// Whether a part without its end lacks steps: the recorders sampled on, for longer than the program's steps take.
-bool lacks_last_steps(const SurveyedSource& process, std::span<const TimeSpan> spans) {
-  if (process.recording_end || process.steps.empty()) return false;
-  constexpr std::int64_t kStepsUntilMissing = 5;
-  const std::int64_t last_ns = process.steps.back().time_ns;
-  const std::int64_t step_end_ns = estimate_last_step_end_ns(process.steps, std::numeric_limits<std::int64_t>::max());
-  if (step_end_ns == std::numeric_limits<std::int64_t>::max()) return false;  // too few to know their length
-  const std::int64_t missing_ns = std::max(kStepsUntilMissing * (step_end_ns - last_ns), kNanosecondsPerSecond);
-  return std::ranges::any_of(spans, [&](const TimeSpan& span) {
-    return span.begin_ns <= last_ns && last_ns < span.end_ns - missing_ns &&
-           span.end_ns < std::numeric_limits<std::int64_t>::max();
-  });
-}
-
-}  // namespace
 
 // Ranks share their steps, so the maximum counts; other processes add theirs.
 void RecordingSurvey::count_steps(ReportResult& result) const {
@@ -215,9 +216,7 @@ void RecordingSurvey::count_steps(ReportResult& result) const {
     const bool lost_data =
         result.diagnostics.contains("recording_cut") || result.diagnostics.contains("recording_damaged");
     result.lacks_steps = result.lacks_steps || (lost_data && lacks_last_steps(process, spans));
-    const CoveredStepCounts counts{count_covered(process.steps, spans, false),
-                                   count_covered(process.steps, spans, true),
-                                   count_covered(process.epochs, spans, false)};
+    const CoveredStepCounts counts = count_steps_of(process, spans);
     if (process.rank.empty()) {
       sums = {sums.steps + counts.steps, sums.evaluation_steps + counts.evaluation_steps, sums.epochs + counts.epochs};
     } else {

@@ -368,7 +368,7 @@ void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result&
   }
   if (!requested_results_.views) return;
   host.view.emplace(host.span, host.energy, host.activity_sums, *requested_results_.views,
-                    training_mark_times_ns(select_step_or_epoch_marks(host, RowLevel::step)));
+                    training_mark_times_ns(find_step_or_epoch_marks(host, RowLevel::step).marks));
 }
 
 void Machines::add(std::uint32_t source, const Activity& activity) {
@@ -461,16 +461,6 @@ EnergyFunction Machines::make_host_energy_function(const Host& host) {
   };
 }
 
-// Those of the process that reported most: ranks of one run report the same steps.
-std::vector<StepOrEpochMark> Machines::select_step_or_epoch_marks(const Host& host, RowLevel level) {
-  const auto& marks_by_process = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
-  const auto process_with_most_marks =
-      std::ranges::max_element(marks_by_process, {}, [](const auto& marks) { return marks.second.size(); });
-  if (process_with_most_marks == marks_by_process.end()) return {};
-  return level == RowLevel::epoch ? process_with_most_marks->second
-                                  : sorted_step_marks(host, process_with_most_marks->first);
-}
-
 // With evaluation steps marked; empty if the process has none.
 std::vector<StepOrEpochMark> Machines::sorted_step_marks(const Host& host, std::uint32_t process) {
   const auto process_marks = host.step_marks.find(process);
@@ -482,8 +472,8 @@ std::vector<StepOrEpochMark> Machines::sorted_step_marks(const Host& host, std::
   return marks;
 }
 
-// The last epoch ends with the last step of its process: what follows, such as the exit of the interpreter, belongs to no
-// epoch. Without a step in it, it ends with the command.
+// Of the process that reported most: ranks of one run report the same steps. The last epoch ends with the last step of its
+// process: what follows, such as the exit of the interpreter, belongs to no epoch. Without a step, it ends with the command.
 StepOrEpochMarks Machines::find_step_or_epoch_marks(const Host& host, RowLevel level) {
   const auto& marks_by_process = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
   const auto process_with_most_marks =

@@ -113,7 +113,6 @@ class Machines {
   CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
   std::vector<TimeSpan> find_spans_outside_program(const Host& host) const;
   static EnergyFunction make_host_energy_function(const Host& host);
-  static std::vector<StepOrEpochMark> select_step_or_epoch_marks(const Host& host, RowLevel level);
   static StepOrEpochMarks find_step_or_epoch_marks(const Host& host, RowLevel level);
   static std::vector<StepOrEpochMark> sorted_step_marks(const Host& host, std::uint32_t process);
   static std::vector<StepOrEpochEnergy> compute_step_or_epoch_energies(const Host& host, RowLevel level);

@@ -61,7 +61,7 @@ void add_row(ReportRow& sum, const ReportRow& row) {
 
 }  // namespace
 
-std::int64_t estimate_last_step_end_ns(std::span<const StepOrEpochMark> step_marks, std::int64_t latest_ns) {
+std::optional<std::int64_t> median_step_length_ns(std::span<const StepOrEpochMark> step_marks) {
   std::vector<std::int64_t> lengths_ns;
   std::vector<std::int64_t> lengths_of_kind_ns;
   for (std::size_t i = 1; i < step_marks.size(); ++i) {
@@ -70,8 +70,13 @@ std::int64_t estimate_last_step_end_ns(std::span<const StepOrEpochMark> step_mar
       lengths_of_kind_ns.push_back(lengths_ns.back());
   }
   if (lengths_of_kind_ns.size() >= kMinStepsForMedianLength) lengths_ns = std::move(lengths_of_kind_ns);
-  if (lengths_ns.size() < kMinStepsForMedianLength) return latest_ns;
-  return std::min(latest_ns, step_marks.back().time_ns + median_or<std::int64_t>(std::move(lengths_ns), 0));
+  if (lengths_ns.size() < kMinStepsForMedianLength) return std::nullopt;
+  return median_or<std::int64_t>(std::move(lengths_ns), 0);
+}
+
+std::int64_t estimate_last_step_end_ns(std::span<const StepOrEpochMark> step_marks, std::int64_t latest_ns) {
+  const std::optional<std::int64_t> length_ns = median_step_length_ns(step_marks);
+  return length_ns ? std::min(latest_ns, step_marks.back().time_ns + *length_ns) : latest_ns;
 }
 
 double count_covered(std::span<const StepOrEpochMark> step_marks, std::span<const TimeSpan> spans, bool of_evaluation) {

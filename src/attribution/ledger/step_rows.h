@@ -36,8 +36,9 @@ void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const 
 // the order in which it reported them.
 void retract_marks(std::vector<StepOrEpochMark>& marks, std::uint64_t count);
 
-// Where the last step ended: after the median length of the steps of its kind, or of all; `latest_ns` if there are too few.
-// `step_marks`: sorted by time, not empty.
+// Median length of the steps of the last one's kind, or of all; none if there are too few. `step_marks`: sorted by time.
+std::optional<std::int64_t> median_step_length_ns(std::span<const StepOrEpochMark> step_marks);
+// Where the last step ended: after the median length, or at `latest_ns`. `step_marks`: sorted by time, not empty.
 std::int64_t estimate_last_step_end_ns(std::span<const StepOrEpochMark> step_marks, std::int64_t latest_ns);
 
 // Sum over the marks of the fraction of each step or epoch that lies within the spans, which do not overlap. The last one

@@ -47,7 +47,7 @@ TEST(ClockMap, BeginsANewSegmentWhereTheClockJumps) {
       << "between poll and jump";
   EXPECT_EQ(map.to_monotonic_ns(10 * kNanosecondsPerSecond + 7, 13 * kNanosecondsPerSecond),
             10 * kNanosecondsPerSecond + 7)
-      << "of before, told late";
+      << "a time before the first jump";
 }
 
 TEST(ClockMap, AClockThatIsSetBackStartsANewSegment) {
