@@ -452,6 +452,9 @@ export const NOTE_TEXTS = {
     "A domain has only one reading. Its energy is unknown. To do: log for longer than one period.",
   "power_told_twice":
     "Two power logs contain the same channel. The first one counts, so no energy counts twice.",
+  "power_before_1990":
+    "All times of a power log are before 1990, probably because time_unix_ns is in seconds or milliseconds. " +
+    "Energies are then wrong. To do: write time_unix_ns in nanoseconds.",
   "power_covers_part":
     "A power log covers only a part of the trace or of another log. The recording contains only that part. To do: " +
     "log the power during the whole run, or remove a domain that covers too little.",

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kPowerCsvHeader = {"time_unix_ns", "domain", "kind", "value"};
 constexpr double kMicroFactor = 1e-6;
-// The year 1990: earlier times are not in nanoseconds, but in seconds, milliseconds or microseconds.
+// The year 1990: earlier times are probably in seconds, milliseconds or microseconds. Synthetic logs may begin at 0.
 constexpr std::int64_t kEarliestUnixTime_ns = 631'152'000'000'000'000;
 
 // Returns the column of each member of kPowerCsvHeader, in that order; nullopt if one is missing.
@@ -71,9 +71,11 @@ class PowerCsvReader {
 
   Result<PowerLog> finish() {
     if (latest_time_ns_ && *latest_time_ns_ < kEarliestUnixTime_ns) {
-      return Error{ErrorCode::malformed,
-                   fmt::format("{}: {} is not a time in nanoseconds since 1970", name_, *latest_time_ns_),
-                   "write time_unix_ns in nanoseconds: times in seconds need nine more digits"};
+      log_builder_.diagnostics().add(
+          {"power_before_1990", 1,
+           fmt::format("{}: the last time_unix_ns is {}, which is before 1990: is it in nanoseconds?", name_,
+                       *latest_time_ns_),
+           "write time_unix_ns in nanoseconds: times in seconds need nine more digits"});
     }
     return log_builder_.finish(true);
   }
