@@ -9,7 +9,8 @@ For each program: results equal bit by bit, phases found, share of the GPU's ene
 `background`), share that is idle, time lost, and the notes printed. `attach` runs without a recorder around it and
 records itself with `jm.attach`. Exits 1 when a result differs, an expected phase is missing, a recording is missing, or
 energy of the program's own process is called background. About 45 s a program. With --rounds N each runs N times alone and
-N times recorded, in turn, and the time lost is that of the medians.
+N times recorded, in turn, and the time lost is that of the medians. With --beside N the first runs alone take place before
+all recordings, N at once: half the time, and no figure of the time lost.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SCRIPT_FOLDER = Path(__file__).resolve().parent
@@ -94,10 +96,21 @@ def relative_slowdown(pairs: list[tuple[dict, dict]], key: str) -> float | None:
     return recorded_s / unrecorded_s - 1
 
 
-def examine_program(joulemap: str, name: str, options: argparse.Namespace, folder: Path, findings: Findings) -> dict:
-    file = folder / f"{name}.joule"
-    command = [sys.executable, str(SCRIPT_FOLDER / "user_program_set.py"), name, "--seconds", str(options.seconds)]
-    unrecorded_process, unrecorded_result = run(command)
+def make_command(name: str, options: argparse.Namespace) -> list[str]:
+    return [sys.executable, str(SCRIPT_FOLDER / "user_program_set.py"), name, "--seconds", str(options.seconds)]
+
+
+def examine_program(
+    joulemap: str,
+    name: str,
+    options: argparse.Namespace,
+    folder: Path,
+    findings: Findings,
+    unrecorded_run: tuple[subprocess.CompletedProcess, dict] | None,
+) -> dict:
+    """Compares an unrecorded run, made now unless one is given, with a recorded one."""
+    file, command = folder / f"{name}.joule", make_command(name, options)
+    unrecorded_process, unrecorded_result = unrecorded_run or run(command)
     if not unrecorded_result:
         findings.bar(f"{name}: runs alone", False)
         return {"name": name, "failure": f"the program alone: {unrecorded_process.stderr[-600:]}"}
@@ -129,8 +142,8 @@ def examine_program(joulemap: str, name: str, options: argparse.Namespace, folde
         "background": energy.background,
         "total_j": energy.total_j,
         "steps": result["steps"],
-        "time_lost": relative_slowdown(pairs, "step_s"),
-        "mean_time_lost": relative_slowdown(pairs, "mean_s"),
+        "time_lost": None if unrecorded_run else relative_slowdown(pairs, "step_s"),
+        "mean_time_lost": None if unrecorded_run else relative_slowdown(pairs, "mean_s"),
         "step_times_s": [[(run_result["step_s"], run_result["mean_s"]) for run_result in pair] for pair in pairs],
         "diagnostics": energy.layers["diagnostics"],
         "notes": recorded_process.stderr[-3000:],
@@ -139,6 +152,19 @@ def examine_program(joulemap: str, name: str, options: argparse.Namespace, folde
             [row["path"], row["energy_j"], row["low_j"], row["high_j"], row["basis"]] for row in energy.costliest
         ],
     }
+
+
+def run_all_unrecorded(
+    names: list[str], options: argparse.Namespace
+) -> dict[str, tuple[subprocess.CompletedProcess, dict]]:
+    def run_one(name: str) -> tuple[str, tuple[subprocess.CompletedProcess, dict]]:
+        try:
+            return name, run(make_command(name, options))
+        except (subprocess.SubprocessError, ValueError) as error:
+            return name, (subprocess.CompletedProcess(name, 1, "", repr(error)), {})
+
+    with ThreadPoolExecutor(options.beside) as pool:
+        return dict(pool.map(run_one, names))
 
 
 def table(findings: Findings, results: list[dict]) -> None:
@@ -171,6 +197,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a folder for the recordings")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each program after its warm-up")
     parser.add_argument("--rounds", type=int, default=1, help="runs alone and recorded of each program, in turn")
+    parser.add_argument("--beside", type=int, default=0, help="unrecorded runs at once, before all recordings")
     parser.add_argument("--programs", default="", help="some of them, with commas between")
     options = parser.parse_args()
     findings, results = Findings(), []
@@ -178,9 +205,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
+        unrecorded_runs = run_all_unrecorded(names, options) if options.beside else {}
         for name in names:
             try:
-                results.append(examine_program(str(options.joulemap.resolve()), name, options, folder, findings))
+                results.append(
+                    examine_program(
+                        str(options.joulemap.resolve()), name, options, folder, findings, unrecorded_runs.get(name)
+                    )
+                )
             except (subprocess.SubprocessError, ValueError, LookupError, ArithmeticError) as error:
                 findings.bar(f"{name}: examined", False)
                 results.append({"name": name, "failure": repr(error)[-900:]})
