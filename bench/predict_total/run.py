@@ -96,9 +96,12 @@ def error_text(predicted: float | None, final: float | None) -> str:
 def print_row(row: dict) -> None:
     is_energy_in_interval = row["low_j"] is not None and row["low_j"] <= row["final_j"] <= row["high_j"]
     covered_s = row["low_s"] is not None and row["low_s"] <= row["final_s"] <= row["high_s"]
+    predicted, final = (
+        "-" if joules is None else f"{joules:.0f}" for joules in (row["predicted_j"], row["final_j"])
+    )
     interval = "-" if row["low_j"] is None else f"{row['low_j']:.0f} .. {row['high_j']:.0f}"
     print(
-        f"{row['training']:12} {row['share']:5.0%} {row['predicted_j'] or 0:9.0f} {interval:>16} {row['final_j'] or 0:9.0f} "
+        f"{row['training']:12} {row['share']:5.0%} {predicted:>9} {interval:>16} {final:>9} "
         f"{error_text(row['predicted_j'], row['final_j']):>8} {'yes' if is_energy_in_interval else 'no':>7} "
         f"{error_text(row['predicted_s'], row['final_s']):>8} {'yes' if covered_s else 'no':>7} "
         f"{error_text(row['carbontracker_j'], row['final_j']):>13}",

@@ -30,8 +30,8 @@ constexpr std::size_t kMaxStepKernelsInMemory = 200'000;
 // Added to the estimate of how long the GPU still runs kernels that were queued before tracing began.
 constexpr std::int64_t kQueuedKernelMargin_ns = 2 * kNanosecondsPerMillisecond;
 constexpr std::uint32_t kOutsideStepsKey = 0;  // key in open_steps_ of kernels outside of all steps
-// Longest assumed delay between a kernel's execution and its record.
-constexpr std::int64_t kMaxRecordDelay_ns = 10 * kNanosecondsPerSecond;
+// Longest assumed delay between a kernel's execution and its tally: Capture waits 30 s for outstanding records.
+constexpr std::int64_t kMaxRecordDelay_ns = 40 * kNanosecondsPerSecond;
 
 std::uint64_t combine_hash(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
@@ -191,13 +191,7 @@ void KernelLog::on_kernel(const KernelActivityRecord& kernel_record) {
   }
   Kernel kernel{kernel_record.start_ns,    kernel_record.end_ns, class_id, find_or_add_queue(kernel_record), scope,
                 kernel_record.correlation, kernel_record.bytes};
-  const TallyKey key{kernel.class_id, kernel.queue, scope};
-  KernelTally& tally =
-      kernel_tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.scope, 0, 0}).first->second;
-  ++tally.count;
-  tally.time_ns += kernel_record.end_ns - kernel_record.start_ns;
-  first_tallied_start_ns_ = std::min(first_tallied_start_ns_, kernel_record.start_ns);
-  last_tallied_end_ns_ = std::max(last_tallied_end_ns_, kernel_record.end_ns);
+  untallied_kernels_.push_back(kernel);
   gpu_wait_attribution_.add(
       {.device = kernel_record.device_ordinal,
        .queue = kernel.queue,
@@ -296,6 +290,26 @@ void KernelLog::collect_steps(Activity& activity, std::int64_t settled_until_ns)
   }
 }
 
+// CUPTI keeps a buffer for each thread that launches kernels, and delivers them at different times. Kernels that started
+// later than others that are still to come are left for the next tallies: the intervals of tallies would overlap, and a
+// GPU would seem to be busy twice in some of the time and idle in the rest.
+void KernelLog::tally_settled_kernels(std::int64_t settled_until_ns) {
+  if (settled_until_ns == tallied_until_ns_ && settled_until_ns != INT64_MAX) return;
+  tallied_until_ns_ = settled_until_ns;
+  const auto first_settled = std::partition(untallied_kernels_.begin(), untallied_kernels_.end(),
+                                            [&](const Kernel& kernel) { return kernel.start_ns >= settled_until_ns; });
+  for (auto kernel = first_settled; kernel != untallied_kernels_.end(); ++kernel) {
+    const TallyKey key{kernel->class_id, kernel->queue, kernel->scope};
+    KernelTally& tally =
+        kernel_tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.scope, 0, 0}).first->second;
+    ++tally.count;
+    tally.time_ns += kernel->end_ns - kernel->start_ns;
+    first_tallied_start_ns_ = std::min(first_tallied_start_ns_, kernel->start_ns);
+    last_tallied_end_ns_ = std::max(last_tallied_end_ns_, kernel->end_ns);
+  }
+  untallied_kernels_.erase(first_settled, untallied_kernels_.end());
+}
+
 void KernelLog::collect_kernel_activity(Activity& activity, std::int64_t settled_until_ns, bool includes_tallies) {
   const std::lock_guard lock(lock_);
   if (budget_refill_time_ns_ != 0 && kernel_record_budget_ < kMaxSavedKernelRecordBudget) {
@@ -305,6 +319,7 @@ void KernelLog::collect_kernel_activity(Activity& activity, std::int64_t settled
   }
   budget_refill_time_ns_ = activity.end_ns;
   collect_steps(activity, settled_until_ns);
+  tally_settled_kernels(settled_until_ns);
   for (; collected_class_count_ < kernel_classes_.size(); ++collected_class_count_)
     activity.classes.push_back(kernel_classes_[collected_class_count_]);
   for (; collected_queue_count_ < kernel_queues_.size(); ++collected_queue_count_)

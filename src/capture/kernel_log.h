@@ -81,7 +81,8 @@ class KernelLog {
   void collect_gpu_waits(std::vector<Activity>& wait_activities);
 
   // Moves all complete data into `activity`: steps that ended before `settled_until_ns`, whose kernels have all arrived,
-  // and the tallies with the interval they cover. INT64_MAX, at the end of a recording, moves everything.
+  // and the tallies of kernels that started before it, with the interval they cover. INT64_MAX, at the end of a
+  // recording, moves everything.
   void collect_kernel_activity(Activity& activity, std::int64_t settled_until_ns, bool includes_tallies);
   void collect_names(Activity& activity) const;  // all classes and queues again, at the end of a recording
 
@@ -130,6 +131,7 @@ class KernelLog {
   void end_last_step(std::int64_t time_ns);
   std::uint32_t find_or_add_kernel_class(const KernelActivityRecord& kernel_record);
   std::uint32_t find_or_add_queue(const KernelActivityRecord& kernel_record);
+  void tally_settled_kernels(std::int64_t settled_until_ns);
   void collect_steps(Activity& activity, std::int64_t settled_until_ns);
   void write_ended_step(OpenStep& step, Activity& activity);
   void write_step_part(OpenStep& step, Activity& activity);
@@ -147,6 +149,8 @@ class KernelLog {
   std::map<std::uint32_t, std::string> device_uuids_;
   std::unordered_map<std::uint64_t, std::uint32_t> scope_by_graph_node_;
   std::map<std::uint32_t, OpenStep> open_steps_;
+  std::vector<Kernel> untallied_kernels_;
+  std::int64_t tallied_until_ns_ = INT64_MIN;  // the last call of tally_settled_kernels
   std::unordered_map<TallyKey, KernelTally, TallyHash> kernel_tallies_;
   std::int64_t first_tallied_start_ns_ = INT64_MAX;  // start of the first and end of the last tallied kernel
   std::int64_t last_tallied_end_ns_ = INT64_MIN;

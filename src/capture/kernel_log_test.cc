@@ -214,6 +214,36 @@ TEST(KernelLog, WaitsForOutstandingKernels) {
   EXPECT_EQ(later_activity.steps[0].kernels, 1u);
 }
 
+// The buffer of the backward thread is delivered later than that of the forward thread.
+TEST(KernelLog, IntervalsOfTalliesDoNotOverlapWhenThreadsDeliverAtDifferentTimes) {
+  KernelLog log;
+  const auto deliver = [&](std::uint32_t first, std::uint32_t last, std::uint32_t parity) {
+    for (std::uint32_t i = first; i < last; ++i) {
+      if (i % 2 == parity) log.on_kernel(kernel(i + 1, i * 1000));
+    }
+  };
+  const auto collect_tallies = [&](std::int64_t settled_until_ns) {
+    Activity activity{.end_ns = kNanosecondsPerMillisecond};
+    log.collect_kernel_activity(activity, settled_until_ns, true);
+    return activity;
+  };
+  deliver(0, 600, 0);
+  deliver(0, 200, 1);
+  const Activity first = collect_tallies(200'000);
+  deliver(200, 1000, 1);
+  deliver(600, 1000, 0);
+  const Activity second = collect_tallies(INT64_MAX);
+  const auto count_kernels = [](const Activity& activity) {
+    std::uint64_t count = 0;
+    for (const KernelTally& tally : activity.kernel_tallies) count += tally.count;
+    return count;
+  };
+  EXPECT_EQ(count_kernels(first), 200u);
+  EXPECT_EQ(count_kernels(second), 800u);
+  EXPECT_LE(first.end_ns, 201'000);
+  EXPECT_EQ(second.begin_ns, 200'000);
+}
+
 TEST(KernelLog, ALongRunStoresTalliesAndOccasionalSteps) {
   KernelLog log;
   std::uint64_t has_kernel_records = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -126,12 +127,12 @@ void ActivitySums::finish() {
     for (auto& [device, gaps] : names.idle_gaps) std::ranges::sort(gaps, {}, &TimeSpan::begin_ns);
   }
   for (const DeviceInterval& busy : busy_intervals_) add_busy_interval(busy);
-  for (const DeviceInterval& wait : wait_intervals_) add_wait_interval(wait);
   for (auto& [device, slices] : gpu_kernel_intervals_) {
     std::ranges::sort(slices, {}, &TimeSpan::begin_ns);
     TimeSpan& work_span = gpu_work_spans_.try_emplace(device, kEmptySpan).first->second;
     for (const TimeSpan slice : slices) extend_span(work_span, slice);
   }
+  for (const DeviceInterval& wait : wait_intervals_) add_wait_interval(wait);
   for (auto* curves : {&gpu_busy_s_, &gpu_wait_s_}) {
     for (auto& [device, curve] : *curves) curve.finish();
   }
@@ -162,9 +163,22 @@ void ActivitySums::add_busy_interval(const DeviceInterval& busy) {
   });
 }
 
+Extrapolation ActivitySums::extrapolate_wait(const ProcessActivity& process, const std::string& device, TimeSpan wait,
+                                             bool is_one_time) const {
+  const Extrapolation extrapolation = process.extrapolate(wait, is_one_time, 0);
+  const auto intervals = gpu_kernel_intervals_.find(device);
+  if (intervals == gpu_kernel_intervals_.end()) return extrapolation;
+  const TimeSpan span = extrapolation.span;
+  const auto following = std::ranges::upper_bound(intervals->second, span.begin_ns, {}, &TimeSpan::begin_ns);
+  if (following == intervals->second.begin() || std::prev(following)->end_ns < span.end_ns) return extrapolation;
+  return {*std::prev(following), extrapolation.kernel_weight};
+}
+
 void ActivitySums::add_wait_interval(const DeviceInterval& wait) {
-  const Extrapolation extrapolation = processes_[wait.process].extrapolate(wait.span, wait.is_not_extrapolated, 0);
-  find_or_add_device_curve(gpu_wait_s_, device_of_interval(wait))
+  const std::string device = device_of_interval(wait);
+  const Extrapolation extrapolation =
+      extrapolate_wait(processes_[wait.process], device, wait.span, wait.is_not_extrapolated);
+  find_or_add_device_curve(gpu_wait_s_, device)
       .add(extrapolation.span.begin_ns, extrapolation.span.end_ns, wait.time_s * extrapolation.kernel_weight);
 }
 

@@ -632,10 +632,11 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double f
       length_s > 0 ? 1 - machine_energy_.time_outside_program_s(activity.begin_ns, activity.end_ns) / length_s : 1;
   for (const WaitTally& wait : activity.waits) {
     const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
-    const Extrapolation extrapolation = names.extrapolate({activity.begin_ns, activity.end_ns}, scope.is_one_time(), 0);
     const std::string device = names.device_of_queue(wait.queue);
     const auto gpu = machine_energy_.gpus.find(device);
     if (gpu == machine_energy_.gpus.end()) continue;
+    const Extrapolation extrapolation = activity_sums_.extrapolate_wait(
+        names, device, {activity.begin_ns, activity.end_ns}, scope.is_one_time());
     const double time_s = seconds(wait.time_ns) * extrapolation.kernel_weight;
     const auto rate =
         gpu_attribution_.idle_per_waiting_second(device, extrapolation.span.begin_ns, extrapolation.span.end_ns);

@@ -475,6 +475,27 @@ TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
   EXPECT_NEAR(sum_idle_by_cause(outcome.result)[IdleCause::unknown], 0, 1);
 }
 
+// Gaps of 30 ms are too short to cut an interval of kernels, which then seems equally busy everywhere.
+TEST(Ledger, IdleEnergyOfShortGapsInAnIntervalOfKernelsHasItsCauses) {
+  std::vector<Activity> activities = {names()};
+  activities.front().begin_ns = kSpan.begin_ns;
+  activities.front().end_ns = kSpan.end_ns;
+  activities.front().kernel_tallies = {{0, 0, 4, 100, 7 * kNanosecondsPerSecond}};
+  for (std::int64_t gap = 0; gap < 100; ++gap) {
+    Activity& activity = activities.emplace_back();
+    activity.begin_ns = kSpan.begin_ns + gap * 100 * kNanosecondsPerMillisecond + 40 * kNanosecondsPerMillisecond;
+    activity.end_ns = activity.begin_ns + 30 * kNanosecondsPerMillisecond;
+    activity.waits = {{0, 4, WaitKind::host, 1, 30 * kNanosecondsPerMillisecond}};
+  }
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
+  const LedgerOutcome outcome = attribute_energy(RowLevel::layer, energy, activities);
+  std::map<IdleCause, double> causes = sum_idle_by_cause(outcome.result);
+  EXPECT_NEAR(causes[IdleCause::unknown], 0, 1e-6);
+  EXPECT_NEAR(causes[IdleCause::launch], 300, 1e-6);
+  EXPECT_NEAR(*outcome.row({"train", "forward", "net.conv"}, "gpu0")->waiting_j, 300, 1e-6);
+}
+
 // No kernel ran in the analysed part; the first and the last kernel of the run lie before, after, or around it.
 TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
   const auto make_kernel_activity = [](int begin_s, int end_s) {
