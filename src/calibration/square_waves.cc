@@ -10,6 +10,10 @@
 namespace joulemap::calibration {
 namespace {
 
+// A load that is still running is waited for longer than this; a finished one is not.
+constexpr std::int64_t kMinObservedWait_ns = 100'000;
+constexpr int kMaxFullLoadAttempts = 5;
+
 // Log-uniform durations: short ones identify the lag of a sensor, long ones its averaging.
 class LogUniformDurations {
  public:
@@ -48,6 +52,23 @@ Status run_load_waves(GpuLoad& load, const SquareWavePlan& plan, const IdleUntil
   return Done{};
 }
 
+// The length of a load follows from the speed of the last one. On a busy host the end of that one is seen late, the GPU
+// seems slow, and the load may be over before this waits for it: its end would be unknown. Then runs a longer one.
+Result<LoadSpan> run_full_load(GpuLoad& load, const SquareWavePlan& plan, const IdleUntilCallback& idle_until) {
+  std::int64_t requested_ns = plan.full_load_ns;
+  for (int attempt = 0; attempt < kMaxFullLoadAttempts; ++attempt, requested_ns *= 2) {
+    if (Status start_status = load.start(requested_ns); !start_status) return std::move(start_status).error();
+    // For most of the load, idle_until fetches sensor values. wait_until_done() then spins, so that it detects the end at
+    // once.
+    idle_until(monotonic_ns() + plan.full_load_ns * 3 / 4);
+    const std::int64_t wait_begin_ns = monotonic_ns();
+    Result<LoadSpan> span = load.wait_until_done();
+    if (!span || span->end_ns - wait_begin_ns >= kMinObservedWait_ns) return span;
+  }
+  return Error{ErrorCode::io, "the host was too busy to see when its load ended",
+               "calibrate again while nothing else runs"};
+}
+
 }  // namespace
 
 Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const SquareWavePlan& plan,
@@ -58,11 +79,7 @@ Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view u
   phases.idle_with_context = keep_gpu_idle(plan.active_idle_ns, idle_until);
   if (Status wave_status = run_load_waves(*load, plan, idle_until, phases); !wave_status)
     return std::move(wave_status).error();
-  if (Status start_status = load->start(plan.full_load_ns); !start_status) return std::move(start_status).error();
-  // For most of the load, idle_until fetches sensor values. wait_until_done() then spins, so that it detects the end at
-  // once.
-  idle_until(monotonic_ns() + plan.full_load_ns * 3 / 4);
-  Result<LoadSpan> full_load = load->wait_until_done();
+  Result<LoadSpan> full_load = run_full_load(*load, plan, idle_until);
   if (!full_load) return std::move(full_load).error();
   phases.full_load = *full_load;
   phases.after_load = keep_gpu_idle(plan.idle_after_load_ns, idle_until);

@@ -81,6 +81,28 @@ TEST_F(FakeCudaDriverTest, LoadsAndIdlesOnSchedule) {
   EXPECT_EQ(log.at(log.size() - 1).load_state, LoadState::nothing);
 }
 
+TEST_F(FakeCudaDriverTest, RepeatsAFullLoadThatEndedUnobserved) {
+  const Result<CudaDriver> cuda = driver();
+  ASSERT_TRUE(cuda);
+  const SquareWavePlan plan = make_short_wave_plan();
+  const std::int64_t observed_wait_ns = plan.full_load_ns * 3 / 4;
+  int late_count = 0;
+  // The host gets no processor until the first two full loads are over.
+  const auto idle_until = [&](std::int64_t time_ns) {
+    const bool is_in_full_load = time_ns - monotonic_ns() > observed_wait_ns / 2;
+    sleep_until(time_ns + (is_in_full_load && late_count++ < 2 ? 2 * plan.full_load_ns : 0));
+  };
+  const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, plan, idle_until);
+  ASSERT_TRUE(phases) << phases.error().message;
+  EXPECT_EQ(late_count, 3);
+  const fake_cuda::LoadLog log(log_path());
+  std::int64_t last_kernel_end_ns = 0;
+  for (std::size_t i = 0; i + 1 < log.size(); ++i) {
+    if (log.at(i).load_state == LoadState::kernel) last_kernel_end_ns = log.at(i + 1).time_ns;
+  }
+  EXPECT_NEAR(static_cast<double>(phases->full_load.end_ns), static_cast<double>(last_kernel_end_ns), 1e6);
+}
+
 TEST_F(FakeCudaDriverTest, ReportsTheFailedCallAndReleasesTheContext) {
   for (const char* call :
        {"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetUuid_v2", "cuDeviceGetAttribute", "cuCtxCreate_v2",

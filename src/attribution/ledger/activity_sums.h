@@ -88,7 +88,7 @@ class ActivitySums {
   // By device, sorted by begin: the intervals that kernel sums extrapolate to, without idle gaps. Kernel time is spread
   // evenly within each.
   const std::map<std::string, std::vector<TimeSpan>>& gpu_kernel_intervals() const { return gpu_kernel_intervals_; }
-  // What a recorded wait of that device stands for. A wait within an interval of kernels is spread over all of it, as its
+  // What a recorded wait of that device represents. A wait within an interval of kernels is spread over all of it, as its
   // kernels are: an idle gap too short to cut the interval (gpu/idle_gaps.h) must not find the device busy. Call after
   // finish().
   Extrapolation extrapolate_wait(const ProcessActivity& process, const std::string& device, TimeSpan wait,
