@@ -22,10 +22,15 @@ std::optional<std::uint64_t> min_inference_call_count(const ReportResult& report
 
 }  // namespace
 
+bool is_inference_part_of_training(const ReportResult& report) {
+  return report.evaluation_groups > 0 && 2 * report.evaluation_groups >= report.steps &&
+         report.evaluation_steps < 2 * report.evaluation_groups;
+}
+
 bool is_inference_evaluation(const ReportResult& report) {
   if (std::ranges::none_of(report.rows, [](const ReportRow& row) { return is_in_mode(row, "train"); })) return false;
   if (report.steps == 0) return true;
-  if (report.evaluation_steps == 0) return false;
+  if (report.evaluation_steps == 0 || is_inference_part_of_training(report)) return false;
   // The first calls of a teacher can look like an evaluation, because no backward pass has shown that the program trains.
   const bool is_called_in_every_step = min_inference_call_count(report).value_or(0) >= report.steps;
   return !is_called_in_every_step || 2 * report.evaluation_steps >= report.steps;

@@ -41,5 +41,18 @@ TEST(EvaluationRows, WithoutRecordedStepsInferenceBesideTrainingIsEvaluation) {
   EXPECT_FALSE(is_inference_evaluation(report)) << "the program only infers";
 }
 
+TEST(EvaluationRows, SingleCallsBetweenMostTrainingStepsArePartOfTheTraining) {
+  ReportResult agent = make_training_report(845, 380);
+  agent.steps = 469;
+  agent.evaluation_groups = 375;
+  EXPECT_TRUE(is_inference_part_of_training(agent));
+  EXPECT_FALSE(is_inference_evaluation(agent));
+  ReportResult validated_training = make_training_report(48, 48);
+  validated_training.steps = 24;
+  validated_training.evaluation_groups = 2;
+  EXPECT_FALSE(is_inference_part_of_training(validated_training));
+  EXPECT_TRUE(is_inference_evaluation(validated_training));
+}
+
 }  // namespace
 }  // namespace joulemap

@@ -47,6 +47,10 @@ Error not_a_recording_error(std::string_view name, std::uint64_t size) {
     return {ErrorCode::malformed, fmt::format("{} is empty: its process ended before it wrote data", name),
             "record again"};
   }
+  if (name.ends_with(".py")) {
+    return {ErrorCode::malformed, fmt::format("{} is a program, not a recording", name),
+            fmt::format("joulemap record -- python {}", name)};
+  }
   return {ErrorCode::malformed, fmt::format("{} is not a joulemap recording, or it is completely damaged", name),
           "pass a .joule file that joulemap record wrote"};
 }

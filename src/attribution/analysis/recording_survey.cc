@@ -230,6 +230,8 @@ void RecordingSurvey::count_steps(ReportResult& result) const {
   result.steps = whole_number(result.covered->steps);
   result.evaluation_steps = whole_number(result.covered->evaluation_steps);
   result.epochs = whole_number(result.covered->epochs);
+  for (const SurveyedSource& process : sources_)
+    result.evaluation_groups = std::max(result.evaluation_groups, count_evaluation_groups(process.steps));
 }
 
 std::size_t RecordingSurvey::machine_count() const {

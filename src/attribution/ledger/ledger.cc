@@ -635,8 +635,8 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double f
     const std::string device = names.device_of_queue(wait.queue);
     const auto gpu = machine_energy_.gpus.find(device);
     if (gpu == machine_energy_.gpus.end()) continue;
-    const Extrapolation extrapolation = activity_sums_.extrapolate_wait(
-        names, device, {activity.begin_ns, activity.end_ns}, scope.is_one_time());
+    const Extrapolation extrapolation =
+        activity_sums_.extrapolate_wait(names, device, {activity.begin_ns, activity.end_ns}, scope.is_one_time());
     const double time_s = seconds(wait.time_ns) * extrapolation.kernel_weight;
     const auto rate =
         gpu_attribution_.idle_per_waiting_second(device, extrapolation.span.begin_ns, extrapolation.span.end_ns);

@@ -109,6 +109,16 @@ void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const 
   }
 }
 
+std::uint64_t count_evaluation_groups(std::span<const StepOrEpochMark> steps) {
+  std::uint64_t count = 0;
+  bool is_in_evaluation = false;
+  for (const StepOrEpochMark& step : steps) {
+    if (step.is_evaluation && !is_in_evaluation) ++count;
+    is_in_evaluation = step.is_evaluation;
+  }
+  return count;
+}
+
 std::vector<std::int64_t> training_mark_times_ns(const std::vector<StepOrEpochMark>& step_marks) {
   std::vector<std::int64_t> begins_ns;
   for (const StepOrEpochMark& step_mark : step_marks) {

@@ -31,6 +31,8 @@ struct EvaluationMark {
 };
 // Sorts the steps by time and sets is_evaluation.
 void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const EvaluationMark> evaluations);
+// Uninterrupted sequences of evaluation steps, after mark_evaluation_steps.
+std::uint64_t count_evaluation_groups(std::span<const StepOrEpochMark> steps);
 
 // Removes the last `count` marks, those of a MarkKind::step_retraction or epoch_retraction. Marks of a process arrive in
 // the order in which it reported them.

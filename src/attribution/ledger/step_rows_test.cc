@@ -56,6 +56,13 @@ TEST(EvaluationSteps, AreTheLastOnesThatBeganBeforeTheMark) {
   EXPECT_EQ(flag_evaluation_steps({{30, 2}, {10, 0}, {20, 1}}, {{25, 1}}), ".e.") << "sorted by time";
 }
 
+TEST(EvaluationSteps, AreInOneGroupWithoutTrainingBetweenThem) {
+  std::vector<StepOrEpochMark> steps(7);
+  for (const std::size_t evaluation : {0, 1, 3, 5, 6}) steps[evaluation].is_evaluation = true;
+  EXPECT_EQ(count_evaluation_groups(steps), 3u);
+  EXPECT_EQ(count_evaluation_groups({}), 0u);
+}
+
 TEST(RetractedMarks, AreTheLastOnes) {
   std::vector<StepOrEpochMark> steps{{10, 0}, {20, 1}, {30, 2}};
   retract_marks(steps, 1);

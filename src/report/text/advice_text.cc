@@ -33,25 +33,23 @@ std::string examined_run_part_text(const Advice& advice) {
       advice.processor == AdvisedProcessor::gpu ? "GPU energy" : "energy of phases and layers on the CPU";
   if (!advice.examined_run_part.is_steady)
     return fmt::format("Savings are shares of the {} of the run, {}.", energy, energy_text(*advice.energy_j));
-  return fmt::format("Savings are shares of the {} of a step in steady state, {}.", energy,
-                     energy_text(*advice.energy_j / advice.examined_run_part.steps));
+  return fmt::format("Savings are shares of the {} of a steady-state step: {}, the mean of {:.0f} steps.", energy,
+                     energy_text(*advice.energy_j / advice.examined_run_part.steps), advice.examined_run_part.steps);
 }
 
 std::string no_finding_text(const Advice& advice) {
   if (advice.processor == AdvisedProcessor::cpu)
-    return "No known waste uses a noticeable part of the energy of the program. To save more, try fewer steps, a "
-           "smaller "
-           "model, or a GPU.";
-  return "No known waste uses a noticeable part of the energy of the GPUs. To save more, try a lower power limit, "
-         "another "
-         "precision, or fewer steps.";
+    return "No rule found a waste that uses a noticeable part of the energy of the program. No rule sees work that is "
+           "repeated with the same input. To save more, try fewer steps, a smaller model, or a GPU.";
+  return "No rule found a waste that uses a noticeable part of the energy of the GPUs. No rule sees work that is "
+         "repeated with the same input. To save more, try a lower power limit, another precision, or fewer steps.";
 }
 
 // What remains for layers if all findings are about other code; empty otherwise.
 std::string layers_without_waste_text(const Advice& advice) {
   if (!advice.energy_j || advice.findings.empty() || !has_no_waste_in_layers(advice)) return {};
-  return "No known waste was found in the layers: only smaller or fewer layers use less energy. "
-         "`joulemap report --by module` lists the costliest.";
+  return "No rule found a waste in the layers. No rule sees work that is repeated with the same input: "
+         "`joulemap report --by module` lists the calls of each layer, forward and backward passes together.";
 }
 
 // Whether a shell reads the word as it is.
@@ -96,9 +94,10 @@ std::string finding_saving_text(const Finding& finding, const Advice& advice) {
   if (!(advice.examined_run_part.steps > 0))
     return fmt::format("saves about {:.0f} %, {}", 100 * finding.saved_energy_j / total_j,
                        energy_text(finding.saved_energy_j));
-  std::string text = fmt::format("saves about {:.0f} % of a {}step: {}", 100 * finding.saved_energy_j / total_j,
+  std::string text = fmt::format("saves about {:.0f} % of a {}step: {} of {}", 100 * finding.saved_energy_j / total_j,
                                  advice.examined_run_part.is_steady ? "steady-state " : "",
-                                 energy_text(finding.saved_energy_j / advice.examined_run_part.steps));
+                                 energy_text(finding.saved_energy_j / advice.examined_run_part.steps),
+                                 energy_text(total_j / advice.examined_run_part.steps));
   if (finding.saved_time_s)
     text += fmt::format(" and {}", duration_text(*finding.saved_time_s / advice.examined_run_part.steps));
   return text;

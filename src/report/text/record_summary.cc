@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
@@ -29,6 +30,11 @@ constexpr double kMinNamedRestFraction = 0.005;
 constexpr double kMinSecondToTopSavingRatio = 0.6;
 constexpr std::string_view kProbeModeName = "probe";
 constexpr std::string_view kOptimizerPhaseName = "optimizer";
+constexpr std::string_view kTrainModeName = "train";
+constexpr std::string_view kForwardPhaseName = "forward";
+constexpr std::string_view kCpuDeviceName = "cpu";
+// Less often, modules without weights (an activation of a residual block) are shared by habit.
+constexpr double kMinRepeatedCalls = 4;
 
 std::string relative_width_text(double relative_half_width, const TextStyle& style) {
   return fmt::format("{} {:.0f} %", style.plus_minus_sign(), 100 * relative_half_width);
@@ -90,7 +96,9 @@ std::string costliest_layers_text(const RecordSummary& answer, const TextStyle& 
   out += optimizer_share_text(result, sum, style);
   if (compute_run_rates(result).is_estimated() && layers.size() > 1)
     out += wrap_text(
-        "   ", "Most of the error is the unknown power of this machine, common to all layers: their order is safer.",
+        "   ",
+        "Shares follow the time of each layer. Most of the error is the unknown power of this machine, common to all "
+        "layers: shares are more certain than joules.",
         style.columns);
   return out;
 }
@@ -102,10 +110,12 @@ std::string energy_with_interval_text(const RunRates& rates, const TextStyle& st
 }
 
 // The line on steps; empty if none is known.
-std::string energy_per_step_text(const RunRates& rates) {
+std::string energy_per_step_text(const ReportResult& result, const RunRates& rates) {
   if (!(rates.steps.value_or(0) > 0)) return {};
   return fmt::format(" {:.0f} steps, {} each, {} included\n", *rates.steps, energy_text(*rates.energy_j / *rates.steps),
-                     rates.evaluation_steps ? "start-up and evaluation" : "start-up");
+                     !rates.evaluation_steps                 ? "start-up"
+                     : is_inference_part_of_training(result) ? "start-up and inference"
+                                                             : "start-up and evaluation");
 }
 
 // First what the command itself used, if other processes used a noticeable part: shares of layers refer to it.
@@ -118,8 +128,10 @@ std::string total_energy_text(const ReportResult& result, const TextStyle& style
   const std::string command_text = style.bold(energy_with_interval_text(command, style));
   const std::string time = duration_text(machine.time_s);
   if (noticeable_background_j(result) <= 0)
-    return fmt::format(" {} {} in {}{}\n", command_text, provenance, time, watts) + energy_per_step_text(command);
-  return fmt::format(" {} by this command in {}\n", command_text, time) + energy_per_step_text(command) +
+    return fmt::format(" {} {} in {}{}\n", command_text, provenance, time, watts) +
+           energy_per_step_text(result, command);
+  return fmt::format(" {} by this command in {}{}\n", command_text, time, machine.is_estimated() ? ", estimated" : "") +
+         energy_per_step_text(result, command) +
          wrap_text(" ",
                    fmt::format("The whole machine: {} {}{}, with other processes and idle parts",
                                energy_with_interval_text(machine, style), provenance, watts),
@@ -176,15 +188,42 @@ std::string failed_command_text(const ReportResult& result) {
   return fmt::format(" The command {}: this is what it did until then.\n", end);
 }
 
-// Where no rule found a waste in the layers: what remains for the costliest one.
+// How often a step of the training calls the module of a layer; 0 if unknown.
+double calls_in_each_step(const ReportResult& result, const LayerCost& layer) {
+  double calls = 0;
+  for (const ReportRow& row : result.rows) {
+    const bool is_forward_pass =
+        row.path.size() > 2 && row.path[0] == kTrainModeName && row.path[1] == kForwardPhaseName;
+    if (is_forward_pass && row.device == kCpuDeviceName && layer.modules.contains(row.path.back()))
+      calls = std::max(calls, static_cast<double>(row.count.value_or(0)));
+  }
+  return result.steps > 0 ? calls / static_cast<double>(result.steps) : 0;
+}
+
+// What remains for the layers where no rule found a waste in them. No rule compares the inputs of calls.
 std::string layer_suggestion_text(const RecordSummary& answer, const TextStyle& style) {
   if (!answer.advice.energy_j || !has_no_waste_in_layers(answer.advice)) return {};
   const std::vector<LayerCost> layers = find_costliest_layers(answer);
   if (layers.empty()) return {};
-  return wrap_text(" layers: ",
-                   fmt::format("no known waste was found in {}: only a smaller layer, or fewer steps, use less there",
-                               printable(layers.front().name)),
-                   style.columns);
+  std::vector<std::string> repeated_layers;
+  double repetitions = 0;
+  for (const LayerCost& layer : layers | std::views::take(kMaxSummarizedLayers)) {
+    const double calls = calls_in_each_step(answer.layer_report, layer);
+    if (calls < kMinRepeatedCalls) continue;
+    repetitions = std::max(repetitions, calls);
+    repeated_layers.push_back(printable(layer.name));
+  }
+  if (repeated_layers.empty()) {
+    return wrap_text(" layers: ",
+                     fmt::format("no rule found a waste in {}: a smaller layer or fewer calls of it use less energy",
+                                 printable(layers.front().name)),
+                     style.columns);
+  }
+  return wrap_text(
+      " layers: ",
+      fmt::format("each step calls {} {}{:.0f} times: compute only once what is the same in each call",
+                  fmt::join(repeated_layers, ", "), repeated_layers.size() > 1 ? "up to " : "", repetitions),
+      style.columns);
 }
 
 // The finding with the largest saving, and the next one if it saves nearly as much: their order may be chance.

@@ -89,8 +89,24 @@ TEST(RecordSummary, SaysThatNoRuleConcernsTheCostliestLayer) {
   advice.energy_j = 500;
   const std::string file = "run.joule";
   const std::string text = record_summary_text({result, modules, advice, file}, TextStyle{});
-  EXPECT_NE(text.find(" layers: no known waste was found in fc: only a smaller layer"), std::string::npos) << text;
+  EXPECT_NE(text.find(" layers: no rule found a waste in fc: a smaller layer"), std::string::npos) << text;
   EXPECT_EQ(make_summary_text(result).find(" layers: "), std::string::npos) << "nothing was advised";
+}
+
+TEST(RecordSummary, NamesLayersThatAStepCallsAgainAndAgain) {
+  ReportResult result = make_cpu_training_report();
+  for (ReportRow& row : result.rows) {
+    row.device = "cpu";
+    row.count = row.path.back() == "fc" ? 800 : 50;
+  }
+  ReportResult modules = result;
+  modules.rows = {make_row({"fc"}, 130)};
+  Advice advice;
+  advice.processor = AdvisedProcessor::cpu;
+  advice.energy_j = 500;
+  const std::string file = "run.joule";
+  const std::string text = record_summary_text({result, modules, advice, file}, TextStyle{});
+  EXPECT_NE(text.find(" layers: each step calls fc 16 times: compute only once what"), std::string::npos) << text;
 }
 
 TEST(RecordSummary, NamesNoCodeOfADataLoaderAsALayer) {

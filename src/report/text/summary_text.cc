@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "model/evaluation_rows.h"
 #include "model/run_rates.h"
 #include "report/text/command_energy.h"
 #include "report/text/energy_rows.h"
@@ -37,7 +38,9 @@ std::string energy_per_unit_text(const ReportResult& result, const TextStyle& st
     std::string evaluation;
     if (rates.evaluation_steps) {
       evaluation =
-          fmt::format(" and {:.0f} evaluation step{}", *rates.evaluation_steps, *rates.evaluation_steps > 1 ? "s" : "");
+          fmt::format(" and {:.0f} {} step{}", *rates.evaluation_steps,
+                      is_inference_part_of_training(result) ? "inference" : "evaluation",
+                      *rates.evaluation_steps > 1 ? "s" : "");
     }
     if (are_other_processes_included(result)) evaluation += " and other processes";
     out += fmt::format("              (whole run: start-up{} included{})\n", evaluation,

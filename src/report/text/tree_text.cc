@@ -34,6 +34,7 @@ constexpr std::size_t kMaxBarWidth = 24;
 constexpr std::size_t kMinTreeNameWidth = 14;
 constexpr std::size_t kMaxTreeNameWidth = 64;
 constexpr std::size_t kBasisWordWidth = 10;
+constexpr std::string_view kBackgroundNodeName = "other processes";
 
 struct TreeLayout {
   std::size_t name_width = 0;
@@ -85,7 +86,7 @@ std::optional<double> share_denominator_j(const ReportResult& result) {
 }
 
 EnergyNode make_background_node(double joules) {
-  EnergyNode node{"other processes", {}, {}};
+  EnergyNode node{std::string(kBackgroundNodeName), {}, {}};
   node.summed_row.path = {"background"};
   node.summed_row.energy_j = joules;
   return node;
@@ -206,7 +207,7 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& tree_op
   const double background_j = noticeable_background_j(result);
   const EnergyNode root = energy_tree(background_j > 0 ? exclude_background(result) : result, tree_options.tree_query);
   const std::vector<TreeLine> lines = tree_lines(root, choose_tree_limits(tree_options, result));
-  std::size_t max_name_width = 0;
+  std::size_t max_name_width = background_j > 0 ? kBackgroundNodeName.size() : 0;
   std::size_t longest_time = 0;
   for (const TreeLine& line : lines) {
     longest_time =
