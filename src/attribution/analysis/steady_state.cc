@@ -8,6 +8,7 @@
 
 #include "base/median.h"
 #include "base/quadrature.h"
+#include "statistics/bootstrap.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -28,19 +29,12 @@ struct MedianAndScaledMad {
   double deviation = 0;
 };
 
-double median_of_values(std::vector<double> values) {
-  const auto central_value = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), central_value, values.end());
-  if (values.size() % 2 == 1) return *central_value;
-  return 0.5 * (*central_value + *std::max_element(values.begin(), central_value));
-}
-
 MedianAndScaledMad compute_median_and_scaled_mad(std::span<const double> energies_j) {
   std::vector<double> values(energies_j.begin(), energies_j.end());
-  MedianAndScaledMad median_and_mad{median_of_values(values), 0};
+  MedianAndScaledMad median_and_mad{statistics::median_of(values), 0};
   for (double& value : values) value = std::abs(value - median_and_mad.median);
-  median_and_mad.deviation = std::max(kMadToStandardDeviation * median_of_values(std::move(values)),
-                                      kEqualStepTolerance * median_and_mad.median);
+  median_and_mad.deviation =
+      std::max(kMadToStandardDeviation * statistics::median_of(values), kEqualStepTolerance * median_and_mad.median);
   return median_and_mad;
 }
 
