@@ -35,6 +35,7 @@ constexpr std::string_view kForwardPhaseName = "forward";
 constexpr std::string_view kCpuDeviceName = "cpu";
 // Less often, modules without weights (an activation of a residual block) are shared by habit.
 constexpr double kMinRepeatedCalls = 4;
+constexpr std::size_t kMaxRepeatedLayers = 2;
 
 std::string relative_width_text(double relative_half_width, const TextStyle& style) {
   return fmt::format("{} {:.0f} %", style.plus_minus_sign(), 100 * relative_half_width);
@@ -200,30 +201,34 @@ double calls_in_each_step(const ReportResult& result, const LayerCost& layer) {
   return result.steps > 0 ? calls / static_cast<double>(result.steps) : 0;
 }
 
-// What remains for the layers where no rule found a waste in them. No rule compares the inputs of calls.
+// A hint for layers that each step calls repeatedly: what is the same in each call can be computed once. No rule
+// compares the inputs of calls, so the saving is an upper bound.
+std::string repeated_layers_text(const RecordSummary& answer, const std::vector<LayerCost>& layers,
+                                 const TextStyle& style) {
+  const double command_j = command_rates(answer.layer_report).energy_j.value_or(0);
+  std::vector<std::string> parts;
+  for (const LayerCost& layer : layers | std::views::take(kMaxSummarizedLayers)) {
+    const double calls = calls_in_each_step(answer.layer_report, layer);
+    if (calls < kMinRepeatedCalls || parts.size() == kMaxRepeatedLayers || command_j <= 0) continue;
+    parts.push_back(fmt::format("{} ({:.0f} calls per step; saves at most {})", printable(layer.name), calls,
+                                percent_text((1 - 1 / calls) * layer.cost_j_or_s / command_j)));
+  }
+  if (parts.empty()) return {};
+  return wrap_text(answer.advice.findings.empty() ? " to try: " : "     or: ",
+                   fmt::format("compute once what is the same in each call of {}", fmt::join(parts, ", of ")),
+                   style.columns);
+}
+
+// What remains for the layers where no rule found a waste in them.
 std::string layer_suggestion_text(const RecordSummary& answer, const TextStyle& style) {
   if (!answer.advice.energy_j || !has_no_waste_in_layers(answer.advice)) return {};
   const std::vector<LayerCost> layers = find_costliest_layers(answer);
   if (layers.empty()) return {};
-  std::vector<std::string> repeated_layers;
-  double repetitions = 0;
-  for (const LayerCost& layer : layers | std::views::take(kMaxSummarizedLayers)) {
-    const double calls = calls_in_each_step(answer.layer_report, layer);
-    if (calls < kMinRepeatedCalls) continue;
-    repetitions = std::max(repetitions, calls);
-    repeated_layers.push_back(printable(layer.name));
-  }
-  if (repeated_layers.empty()) {
-    return wrap_text(" layers: ",
-                     fmt::format("no rule found a waste in {}: a smaller layer or fewer calls of it use less energy",
-                                 printable(layers.front().name)),
-                     style.columns);
-  }
-  return wrap_text(
-      " layers: ",
-      fmt::format("each step calls {} {}{:.0f} times: compute only once what is the same in each call",
-                  fmt::join(repeated_layers, ", "), repeated_layers.size() > 1 ? "up to " : "", repetitions),
-      style.columns);
+  if (std::string text = repeated_layers_text(answer, layers, style); !text.empty()) return text;
+  return wrap_text(" layers: ",
+                   fmt::format("no rule found a waste in {}: a smaller layer or fewer calls of it use less energy",
+                               printable(layers.front().name)),
+                   style.columns);
 }
 
 // The finding with the largest saving, and the next one if it saves nearly as much: their order may be chance.
