@@ -60,8 +60,8 @@ ALLOWED_FIGURES = [
     r"\b(?:testing each|false discovery rate) at 10 %",
     r"\b1 % noise\b|\ba 3 % difference in one cell\b",
     r"\bat most 1 % of the steps\b|\b10 % trimmed mean\b|\b5 % of a GPU's energy or more\b",
-    r"\bexceeds the noise and 1 % of the total\b",
-    r"\b2 %, (?:with the weight of|worth) 4 degrees of freedom\b",
+    r"\bmore than the noise and 1 % of the total\b",
+    r"\bstandard deviation between runs of 2 %, the median\b",
 ]
 
 
