@@ -32,9 +32,11 @@ class Random {
 
   template <class Iterator>
   void shuffle(Iterator begin, Iterator end) {
-    for (std::size_t remaining_count = static_cast<std::size_t>(std::distance(begin, end)); remaining_count > 1;
-         --remaining_count)
-      std::swap(begin[remaining_count - 1], begin[uniform_below(remaining_count)]);
+    using Distance = typename std::iterator_traits<Iterator>::difference_type;
+    for (Distance remaining_count = std::distance(begin, end); remaining_count > 1; --remaining_count) {
+      const std::size_t other_index = uniform_below(static_cast<std::size_t>(remaining_count));
+      std::swap(begin[remaining_count - 1], begin[static_cast<Distance>(other_index)]);
+    }
   }
 
  private:

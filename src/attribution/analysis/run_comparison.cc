@@ -185,7 +185,7 @@ statistics::RunContrast estimate_total_contrast(std::span<const RecordingWithRat
                                                 const statistics::VariationPrior& prior) {
   std::array<std::vector<double>, 2> energy_j;
   std::array<std::vector<double>, 2> within_run_errors_j;
-  for (const std::size_t side : {0, 1}) {
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     for (const RecordingWithRates& recording_with_rates : side == 0 ? a : b) {
       energy_j[side].push_back(recording_with_rates.recording.energy_j);
       within_run_errors_j[side].push_back(recording_with_rates.recording.within_run_relative_error *

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <ranges>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -207,7 +207,7 @@ std::string repeated_layers_text(const RecordSummary& answer, const std::vector<
                                  const TextStyle& style) {
   const double command_j = command_rates(answer.layer_report).energy_j.value_or(0);
   std::vector<std::string> parts;
-  for (const LayerCost& layer : layers | std::views::take(kMaxSummarizedLayers)) {
+  for (const LayerCost& layer : std::span(layers).first(std::min(kMaxSummarizedLayers, layers.size()))) {
     const double calls = calls_in_each_step(answer.layer_report, layer);
     if (calls < kMinRepeatedCalls || parts.size() == kMaxRepeatedLayers || command_j <= 0) continue;
     parts.push_back(fmt::format("{} ({:.0f} calls per step; saves at most {})", printable(layer.name), calls,
