@@ -147,8 +147,8 @@ struct ReportResult {
   std::vector<ReportTrack> tracks;
   std::vector<CounterUpdateTiming> counter_updates;
   ThrottleReadingCounts clock_readings;
-  std::uint64_t steps = 0;             // without evaluation steps
-  std::uint64_t evaluation_steps = 0;  // inference in a program that trains (MarkKind::evaluation)
+  std::uint64_t steps = 0;              // without evaluation steps
+  std::uint64_t evaluation_steps = 0;   // inference in a program that trains (MarkKind::evaluation)
   std::uint64_t evaluation_groups = 0;  // uninterrupted sequences of evaluation steps
   std::uint64_t epochs = 0;
   std::optional<CoveredStepCounts> covered;  // the same with fractions; none: whole numbers

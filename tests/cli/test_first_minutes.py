@@ -58,6 +58,15 @@ def test_a_version_is_printed_by_the_short_option_too(run):
     assert run("-V").stdout.startswith("joulemap ")
 
 
+def test_a_program_given_as_a_recording_is_answered_with_the_command_that_records_it(run, tmp_path):
+    (tmp_path / "train.py").write_text("print('training')\n")
+    for arguments in (["train.py"], ["report", "train.py"]):
+        process = run(*arguments)
+        assert process.returncode != 0 and "training" not in process.stdout
+        assert "train.py is a program, not a recording" in process.stderr
+        assert "joulemap record -- python train.py" in process.stderr
+
+
 def test_report_reads_run_joule_by_default(run, tmp_path):
     report_process = run("report")
     assert report_process.returncode == 2 and "joulemap record -- python train.py" in report_process.stderr

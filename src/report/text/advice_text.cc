@@ -15,6 +15,8 @@
 namespace joulemap::report {
 namespace {
 
+constexpr std::string_view kUnseenRepetition = "No rule sees work that is repeated with the same input.";
+
 constexpr std::size_t kMaxCommandWidth = 60;
 
 std::string advised_command_text(const Advice& advice) {
@@ -39,17 +41,25 @@ std::string examined_run_part_text(const Advice& advice) {
 
 std::string no_finding_text(const Advice& advice) {
   if (advice.processor == AdvisedProcessor::cpu)
-    return "No rule found a waste that uses a noticeable part of the energy of the program. No rule sees work that is "
-           "repeated with the same input. To save more, try fewer steps, a smaller model, or a GPU.";
-  return "No rule found a waste that uses a noticeable part of the energy of the GPUs. No rule sees work that is "
-         "repeated with the same input. To save more, try a lower power limit, another precision, or fewer steps.";
+    return fmt::format(
+        "No rule found a waste that uses a noticeable part of the energy of the program. {} To save more, try fewer "
+        "steps, "
+        "a smaller model, or a GPU.",
+        kUnseenRepetition);
+  return fmt::format(
+      "No rule found a waste that uses a noticeable part of the energy of the GPUs. {} To save more, try a lower power "
+      "limit, another precision, or fewer steps.",
+      kUnseenRepetition);
 }
 
 // What remains for layers if all findings are about other code; empty otherwise.
 std::string layers_without_waste_text(const Advice& advice) {
   if (!advice.energy_j || advice.findings.empty() || !has_no_waste_in_layers(advice)) return {};
-  return "No rule found a waste in the layers. No rule sees work that is repeated with the same input: "
-         "`joulemap report --by module` lists the calls of each layer, forward and backward passes together.";
+  return fmt::format(
+      "No rule found a waste in the layers. {} `joulemap report --by module` lists the calls of each layer, forward "
+      "and "
+      "backward passes together.",
+      kUnseenRepetition);
 }
 
 // Whether a shell reads the word as it is.

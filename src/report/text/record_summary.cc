@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -189,29 +190,36 @@ std::string failed_command_text(const ReportResult& result) {
   return fmt::format(" The command {}: this is what it did until then.\n", end);
 }
 
-// How often a step of the training calls the module of a layer; 0 if unknown.
-double calls_in_each_step(const ReportResult& result, const LayerCost& layer) {
-  double calls = 0;
-  for (const ReportRow& row : result.rows) {
-    const bool is_forward_pass =
-        row.path.size() > 2 && row.path[0] == kTrainModeName && row.path[1] == kForwardPhaseName;
-    if (is_forward_pass && row.device == kCpuDeviceName && layer.modules.contains(row.path.back()))
-      calls = std::max(calls, static_cast<double>(row.count.value_or(0)));
-  }
-  return result.steps > 0 ? calls / static_cast<double>(result.steps) : 0;
+bool is_forward_call_row(const ReportRow& row) {
+  return row.path.size() > 2 && row.path[0] == kTrainModeName && row.path[1] == kForwardPhaseName &&
+         row.device == kCpuDeviceName && row.count.value_or(0) > 0;
 }
 
-// A hint for layers that each step calls repeatedly: what is the same in each call can be computed once. No rule
-// compares the inputs of calls, so the saving is an upper bound.
+// How often a forward pass of the training calls the module of a layer; 0 if unknown. A step may accumulate the gradients
+// of several forward passes: the module that is called least often counts them.
+double calls_in_each_forward_pass(const ReportResult& result, const LayerCost& layer) {
+  double calls = 0;
+  std::optional<double> forward_passes;
+  for (const ReportRow& row : result.rows) {
+    if (!is_forward_call_row(row)) continue;
+    const auto row_calls = static_cast<double>(*row.count);
+    forward_passes = std::min(forward_passes.value_or(row_calls), row_calls);
+    if (layer.modules.contains(row.path.back())) calls = std::max(calls, row_calls);
+  }
+  return forward_passes ? calls / std::max(*forward_passes, static_cast<double>(result.steps)) : 0;
+}
+
+// A hint for layers that a forward pass calls repeatedly: what is the same in each call can be computed once. Nothing
+// compares the inputs of calls, so no saving is stated.
 std::string repeated_layers_text(const RecordSummary& answer, const std::vector<LayerCost>& layers,
                                  const TextStyle& style) {
   const double command_j = command_rates(answer.layer_report).energy_j.value_or(0);
   std::vector<std::string> parts;
   for (const LayerCost& layer : std::span(layers).first(std::min(kMaxSummarizedLayers, layers.size()))) {
-    const double calls = calls_in_each_step(answer.layer_report, layer);
+    const double calls = calls_in_each_forward_pass(answer.layer_report, layer);
     if (calls < kMinRepeatedCalls || parts.size() == kMaxRepeatedLayers || command_j <= 0) continue;
-    parts.push_back(fmt::format("{} ({:.0f} calls per step; saves at most {})", printable(layer.name), calls,
-                                percent_text((1 - 1 / calls) * layer.cost_j_or_s / command_j)));
+    parts.push_back(fmt::format("{} ({:.0f} calls per forward pass use {} of the energy)", printable(layer.name), calls,
+                                percent_text(layer.cost_j_or_s / command_j)));
   }
   if (parts.empty()) return {};
   return wrap_text(answer.advice.findings.empty() ? " to try: " : "     or: ",

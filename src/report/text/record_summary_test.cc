@@ -80,36 +80,45 @@ TEST(RecordSummary, StartsWithTheEnergyOfTheMachineWhereTheCommandIsAlone) {
   EXPECT_EQ(text.find("whole machine"), std::string::npos);
 }
 
-TEST(RecordSummary, SaysThatNoRuleConcernsTheCostliestLayer) {
-  const ReportResult result = make_cpu_training_report();
+// Of a training on a CPU whose layer fc has no waste that a rule finds.
+std::string make_summary_without_findings(const ReportResult& result) {
   ReportResult modules = result;
   modules.rows = {make_row({"fc"}, 130)};
   Advice advice;
   advice.processor = AdvisedProcessor::cpu;
   advice.energy_j = 500;
   const std::string file = "run.joule";
-  const std::string text = record_summary_text({result, modules, advice, file}, TextStyle{});
-  EXPECT_NE(text.find(" layers: no rule found a waste in fc: a smaller layer"), std::string::npos) << text;
-  EXPECT_EQ(make_summary_text(result).find(" layers: "), std::string::npos) << "nothing was advised";
+  return record_summary_text({result, modules, advice, file}, TextStyle{});
 }
 
-TEST(RecordSummary, NamesLayersThatAStepCallsAgainAndAgain) {
+// Calls of fc and of another module, in 50 steps.
+ReportResult make_report_with_calls(std::uint64_t calls_of_fc, std::uint64_t calls_of_other_module) {
   ReportResult result = make_cpu_training_report();
+  result.rows.push_back(make_row({"train", "forward", "embedding"}, 5));
   for (ReportRow& row : result.rows) {
     row.device = "cpu";
-    row.count = row.path.back() == "fc" ? 800 : 50;
+    row.count = row.path.back() == "fc" ? calls_of_fc : calls_of_other_module;
   }
-  ReportResult modules = result;
-  modules.rows = {make_row({"fc"}, 130)};
-  Advice advice;
-  advice.processor = AdvisedProcessor::cpu;
-  advice.energy_j = 500;
-  const std::string file = "run.joule";
-  const std::string text = record_summary_text({result, modules, advice, file}, TextStyle{});
-  EXPECT_NE(text.find(" to try: compute once what is the same in each call of fc (16 calls per step;\n"),
-            std::string::npos)
+  return result;
+}
+
+TEST(RecordSummary, SaysThatNoRuleConcernsTheCostliestLayer) {
+  const std::string text = make_summary_without_findings(make_cpu_training_report());
+  EXPECT_NE(text.find(" layers: no rule found a waste in fc: a smaller layer"), std::string::npos) << text;
+  EXPECT_EQ(make_summary_text(make_cpu_training_report()).find(" layers: "), std::string::npos)
+      << "nothing was advised";
+}
+
+TEST(RecordSummary, NamesLayersThatAForwardPassCallsRepeatedly) {
+  const std::string text = make_summary_without_findings(make_report_with_calls(800, 50));
+  EXPECT_NE(text.find(" to try: compute once what is the same in each call of fc (16 calls per"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("saves at most 20.3%)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("use 21.7% of the energy)\n"), std::string::npos) << text;
+}
+
+TEST(RecordSummary, AccumulatedGradientsAreNoRepeatedCalls) {
+  const std::string text = make_summary_without_findings(make_report_with_calls(800, 800));
+  EXPECT_EQ(text.find("compute once"), std::string::npos) << text;
 }
 
 TEST(RecordSummary, NamesNoCodeOfADataLoaderAsALayer) {
